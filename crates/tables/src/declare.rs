@@ -1,0 +1,181 @@
+//! The macros that declare a table or a set of words once and derive row type, schema, conversion and documentation.
+
+use crate::column::ColumnError;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+/// Documentation of one column, as declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnDoc {
+    /// Name of the column.
+    pub name: &'static str,
+    /// Arrow type, printed.
+    pub data_type: String,
+    /// Whether nulls occur.
+    pub nullable: bool,
+    /// What it holds, with the unit.
+    pub doc: String,
+}
+
+/// Documentation of one table, as declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDoc {
+    /// Name of the table and of its directory in a recording.
+    pub name: &'static str,
+    /// What one row is.
+    pub doc: String,
+    /// Its columns in order.
+    pub columns: Vec<ColumnDoc>,
+}
+
+/// A table of a recording; the type is its row.
+pub trait Table: Sized + Clone + std::fmt::Debug {
+    /// Name of the table and of its directory in a recording.
+    const NAME: &'static str;
+    /// The Arrow schema.
+    fn schema() -> SchemaRef;
+    /// The declared documentation.
+    fn doc() -> TableDoc;
+    /// Rows as one batch of columns.
+    fn to_batch(rows: &[Self]) -> RecordBatch;
+    /// Rows of a batch that may come from a foreign or older file: unknown columns are ignored.
+    ///
+    /// # Errors
+    /// A declared column is missing, has another type, or holds a value outside its set.
+    fn from_batch(batch: &RecordBatch) -> Result<Vec<Self>, ColumnError>;
+}
+
+/// Joins the lines of a doc comment.
+pub(crate) fn joined(lines: &[&str]) -> String {
+    lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+macro_rules! table {
+    (
+        $(#[doc = $table_doc:literal])*
+        $row:ident = $name:literal {
+            $( $(#[doc = $doc:literal])* $column:ident: $kind:ty, )*
+        }
+    ) => {
+        $(#[doc = $table_doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $row {
+            $( $(#[doc = $doc])* pub $column: $kind, )*
+        }
+
+        impl $crate::declare::Table for $row {
+            const NAME: &'static str = $name;
+
+            fn schema() -> arrow_schema::SchemaRef {
+                std::sync::Arc::new(arrow_schema::Schema::new(vec![
+                    $( arrow_schema::Field::new(
+                        stringify!($column),
+                        <$kind as $crate::column::Column>::TYPE,
+                        <$kind as $crate::column::Column>::NULLABLE,
+                    ), )*
+                ]))
+            }
+
+            fn doc() -> $crate::declare::TableDoc {
+                $crate::declare::TableDoc {
+                    name: $name,
+                    doc: $crate::declare::joined(&[$($table_doc),*]),
+                    columns: vec![
+                        $( $crate::declare::ColumnDoc {
+                            name: stringify!($column),
+                            data_type: <$kind as $crate::column::Column>::TYPE.to_string(),
+                            nullable: <$kind as $crate::column::Column>::NULLABLE,
+                            doc: $crate::declare::joined(&[$($doc),*]),
+                        }, )*
+                    ],
+                }
+            }
+
+            fn to_batch(rows: &[Self]) -> arrow_array::RecordBatch {
+                let columns = vec![
+                    $( <$kind as $crate::column::Column>::build(rows.iter().map(|row| row.$column.clone())), )*
+                ];
+                arrow_array::RecordBatch::try_new(Self::schema(), columns)
+                    .expect("columns are built from the schema's own declaration, one value a row")
+            }
+
+            fn from_batch(batch: &arrow_array::RecordBatch) -> Result<Vec<Self>, $crate::column::ColumnError> {
+                $(
+                    let $column = batch.column_by_name(stringify!($column)).ok_or(
+                        $crate::column::ColumnError::Missing { table: $name, column: stringify!($column) },
+                    )?;
+                    let expected = <$kind as $crate::column::Column>::TYPE;
+                    if *$column.data_type() != expected {
+                        return Err($crate::column::ColumnError::Type {
+                            table: $name,
+                            column: stringify!($column),
+                            expected,
+                            found: $column.data_type().clone(),
+                        });
+                    }
+                )*
+                (0..batch.num_rows())
+                    .map(|row| {
+                        Ok(Self {
+                            $( $column: <$kind as $crate::column::Column>::read($column.as_ref(), row).map_err(
+                                |problem| $crate::column::ColumnError::Value {
+                                    table: $name,
+                                    column: stringify!($column),
+                                    row,
+                                    problem,
+                                },
+                            )?, )*
+                        })
+                    })
+                    .collect()
+            }
+        }
+    };
+}
+
+macro_rules! words {
+    (
+        $(#[doc = $doc:literal])*
+        $name:ident { $( $(#[doc = $word_doc:literal])* $variant:ident = $word:literal, )* }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
+            serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $( $(#[doc = $word_doc])* $variant, )* }
+
+        impl $name {
+            /// All words, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+            /// The word as it stands in the recording.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok(Self::$variant),)*
+                    _ => Err(format!("unknown word {text:?}")),
+                }
+            }
+        }
+
+        impl $crate::column::Column for $name {
+            const TYPE: arrow_schema::DataType = arrow_schema::DataType::Utf8;
+            fn build(values: impl Iterator<Item = Self>) -> arrow_array::ArrayRef {
+                std::sync::Arc::new(arrow_array::StringArray::from_iter_values(values.map(Self::as_str)))
+            }
+            fn read(array: &dyn arrow_array::Array, row: usize) -> Result<Self, String> {
+                <String as $crate::column::Column>::read(array, row)?.parse()
+            }
+        }
+    };
+}
+
+pub(crate) use table;
+pub(crate) use words;

@@ -1,0 +1,86 @@
+//! The words that every command's JSON shares: a quantity with its interval, losses, and what was unavailable.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Unit of a [`Quantity`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+    /// Bytes.
+    Bytes,
+    /// 4 KiB pages.
+    Pages,
+    /// A number of things.
+    Count,
+    /// A quotient.
+    Ratio,
+    /// A share of a hundred.
+    Percent,
+}
+
+/// A measured or predicted value with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantity {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of the 95 % interval; null where no interval can be given.
+    pub low: Option<f64>,
+    /// Upper end of the 95 % interval; null where no interval can be given.
+    pub high: Option<f64>,
+    /// Unit of all three.
+    pub unit: Unit,
+}
+
+impl Quantity {
+    /// A value without an interval.
+    pub fn exact(value: f64, unit: Unit) -> Self {
+        Self { value, low: None, high: None, unit }
+    }
+    /// A value with its 95 % interval.
+    pub fn interval(value: f64, low: f64, high: f64, unit: Unit) -> Self {
+        Self { value, low: Some(low), high: Some(high), unit }
+    }
+}
+
+/// Something that could not be observed or done here; data, not an error.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Unavailable {
+    /// What is missing.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+    /// What would change that.
+    pub remedy: String,
+}
+
+/// Events that were lost, by kind; kinds without losses are listed with 0 so that silence is not mistaken for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Losses(pub BTreeMap<String, u64>);
+
+impl Losses {
+    /// Counts `lost` events of `kind`.
+    pub fn add(&mut self, kind: &str, lost: u64) {
+        *self.0.entry(kind.to_owned()).or_default() += lost;
+    }
+    /// All lost events.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+    /// Adds all counts of another list.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, lost) in &other.0 {
+            self.add(kind, *lost);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+// The data contract of the report: what the Rust side prints and this page reads.
+//
+// Owns the shape of the JSON and the unit of every number in it. Leaves reading and checking it to
+// `derive/read-report.ts`, and every computed value to the other files of `derive/`.
+// A change of the shape changes `SCHEMA`.
+
+export const SCHEMA = "slowpath-report/1";
+
+/** Nanoseconds; at this boundary always named by the suffix `_ns`. */
+export type Nanos = number;
+/** Bytes. */
+export type Bytes = number;
+/** A number of pages, or a page's index in its file; a page has `machine.page_size` bytes. */
+export type Pages = number;
+/** Milliseconds; only in launch samples, named by the suffix `_ms`. */
+export type Millis = number;
+
+export type Unit = "ns" | "us" | "ms" | "s" | "bytes" | "pages" | "count" | "ratio" | "percent";
+
+/** A value with its 95 % interval; `low` and `high` are null where no interval can be given. */
+export interface Quantity {
+  value: number;
+  low: number | null;
+  high: number | null;
+  unit: Unit;
+}
+
+export interface Report {
+  schema: typeof SCHEMA;
+  /** The command line, as one string. */
+  title: string;
+  /** When the report was made, RFC 3339. */
+  generated: string;
+  machine: Machine;
+  /** Null when the report describes one recording without compared launches. */
+  diagnosis: Diagnosis | null;
+  findings: Finding[];
+  /** Events lost while recording, by kind. */
+  losses: Record<string, number>;
+  unavailable: Unavailable[];
+  io_map: IoMap | null;
+  /** Reserved for the time ledger; not drawn in this schema version. */
+  ledger: null;
+}
+
+export interface Machine {
+  kernel: string;
+  cpus: number;
+  memory_bytes: Bytes;
+  page_size: Bytes;
+  storage: string;
+}
+
+export interface Diagnosis {
+  schema: string;
+  command: string[];
+  recording: string;
+  launch: {
+    /** The event that ends a launch. */
+    ready: string;
+    seed: number;
+    blocks: number;
+    conditions: string[];
+    arms: Arm[];
+  };
+  findings: Finding[];
+  verdicts: Verdict[];
+  /** Per arm, the share of the cold-to-warm gap that it removed. */
+  share_of_gap_removed: { arm: string; share: Quantity }[];
+  losses: Record<string, number>;
+  unavailable: Unavailable[];
+  notes: string[];
+}
+
+export type Role = "baseline" | "fix" | "sham" | "rival" | "warm";
+
+export interface Arm {
+  name: string;
+  title: string;
+  role: Role;
+  /** Time to ready; the index is the block, null is a launch that was discarded or failed. */
+  samples_ms: (Millis | null)[];
+  median: Quantity;
+  bytes_read: Quantity;
+  discarded: number;
+  failed: number;
+  discard_reasons: string[];
+}
+
+export type Confidence = "high" | "medium" | "low";
+
+export interface Finding {
+  name: string;
+  title: string;
+  /** What the finding is about: process, pid, file and the like. */
+  subject: Record<string, Cell>;
+  cost: Quantity;
+  /** Positive is time saved. */
+  predicted_saving: Quantity | null;
+  confidence: Confidence;
+  reasons: string[];
+  evidence: Evidence[];
+  /** Names of the fixes that apply. */
+  fixes: string[];
+  /** A command with a standard tool that shows the same. */
+  see_by_hand: string;
+}
+
+export interface Evidence {
+  text: string;
+  rows?: Record<string, Cell>[];
+}
+
+/** A cell of an evidence row; a quantity keeps its unit, a bare number is read by its key's suffix. */
+export type Cell = string | number | boolean | null | Quantity;
+
+export type Outcome = "helps" | "hurts" | "no_difference" | "inconclusive" | "not_testable";
+
+export interface Verdict {
+  arm: string;
+  fix?: string;
+  outcome: Outcome;
+  /** Change against the baseline that was predicted before the first treated launch; negative is faster. */
+  predicted: Quantity | null;
+  /** Change against the baseline; negative is faster. */
+  measured: Quantity | null;
+  minimum_detectable_effect: Quantity | null;
+  pairs: number;
+  discarded: number;
+  reason: string;
+}
+
+export interface Unavailable {
+  what: string;
+  reason: string;
+  remedy: string;
+}
+
+export interface IoMap {
+  duration_ns: Nanos;
+  /** Null when the launch had no ready event. */
+  ready_ns: Nanos | null;
+  files: IoFile[];
+  processes: { pid: number; name: string }[];
+  /** What asked for a read, by index: fault, read, readahead, advice, exec, metadata, other. */
+  askers: string[];
+  reads: ReadColumns;
+}
+
+export interface IoFile {
+  path: string;
+  size: Bytes;
+  sections: Section[];
+  /** `[first page, page count]` that a launch without readahead asked for; null is unknown. */
+  needed: [Pages, Pages][] | null;
+  pages_needed: Pages | null;
+  pages_read: Pages;
+  jumps: { forward: number; backward: number; adjacent: number } | null;
+  blocked_ns: Nanos;
+}
+
+export type SectionKind = "text" | "rodata" | "relocations" | "data" | "metadata" | "other";
+
+export interface Section {
+  name: string;
+  kind: SectionKind;
+  offset: Bytes;
+  size: Bytes;
+}
+
+/** Columns of one length; an entry is one contiguous insertion into the page cache, sorted by time. */
+export interface ReadColumns {
+  t_ns: Nanos[];
+  /** Index into `files`. */
+  file: number[];
+  /** First page of the run. */
+  page: Pages[];
+  /** Length of the run. */
+  pages: Pages[];
+  /** Index into `askers`. */
+  asker: number[];
+  /** Index into `processes`. */
+  process: number[];
+}
