@@ -1,1 +1,33 @@
-//! placeholder
+//! The recorder: BPF probes, a folder each, that follow one process tree and put what they see into a ring.
+//!
+//! Owns: what can be recorded on this machine ([`machine`]), loading and attaching ([`Recorder`]), the raw records,
+//! and decoding them into rows of [`slowpath_tables`] (pure). Leaves starting the target to `launch`, files and
+//! directories to `recording`, and every conclusion to `analysis`.
+//!
+//! A probe's folder holds `<probe>.bpf.c` (what the kernel runs) and `decode.rs` (bytes to rows, pure). The records
+//! are declared once, in `events.h`, for both sides.
+
+mod decode;
+mod events;
+pub mod examine;
+pub mod machine;
+mod mounts;
+mod names;
+mod objects;
+mod perf;
+mod recorder;
+mod ring;
+mod tracefs;
+
+mod block;
+mod fault;
+mod mapping;
+mod open;
+mod page_cache;
+mod process;
+mod read;
+mod readahead;
+
+pub use decode::{Decoded, RawCapture, decode};
+pub use mounts::{Mount, parse_mountinfo};
+pub use recorder::{CaptureError, LabDevice, Options, Recorder};

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The few kernel types that the probes touch, as CO-RE declarations: only the fields used, relocated at load time
+ * against the running kernel's BTF. Written by hand instead of a generated vmlinux.h so that the build does not
+ * depend on the kernel of the build machine. */
+#ifndef SLOWPATH_KERNEL_H
+#define SLOWPATH_KERNEL_H
+/* Tells libbpf's macros to use the kernel's register names. */
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+typedef _Bool bool;
+typedef __u64 u64;
+typedef __u32 u32;
+
+enum { false = 0, true = 1 };
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+struct hlist_head {
+	struct hlist_node *first;
+};
+struct qstr {
+	union {
+		struct {
+			u32 hash;
+			u32 len;
+		};
+	};
+	const unsigned char *name;
+};
+struct super_block {
+	u32 s_dev;
+};
+struct inode {
+	unsigned short i_mode;
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	long long i_size;
+	struct hlist_head i_dentry;
+};
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+};
+struct path {
+	struct dentry *dentry;
+};
+struct file {
+	struct inode *f_inode;
+	long long f_pos;
+	struct path f_path;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+struct address_space {
+	struct inode *host;
+};
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	unsigned long _flags_1;
+};
+struct kuid_t_ {
+	unsigned int val;
+};
+typedef struct {
+	unsigned int val;
+} kuid_t;
+typedef struct {
+	unsigned int val;
+} kgid_t;
+struct cred {
+	kuid_t uid;
+	kgid_t gid;
+	kuid_t euid;
+	kgid_t egid;
+};
+struct mm_struct {
+	unsigned long arg_start;
+	unsigned long arg_end;
+	struct file *exe_file;
+};
+/* Before 6.18 the flags of an address space were a plain word. */
+struct mm_struct___before_6_18 {
+	unsigned long flags;
+};
+struct mm_struct___since_6_18 {
+	struct {
+		unsigned long __mm_flags[1];
+	} flags;
+};
+struct task_io_accounting {
+	u64 read_bytes;
+};
+struct signal_struct {
+	int group_exit_code;
+};
+struct task_struct {
+	int pid;
+	int tgid;
+	int exit_code;
+	u64 start_time;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	u64 utime;
+	u64 stime;
+	struct task_struct *group_leader;
+	struct task_struct *real_parent;
+	struct mm_struct *mm;
+	struct files_struct *files;
+	struct signal_struct *signal;
+	const struct cred *cred;
+	struct task_io_accounting ioac;
+};
+struct linux_binprm {
+	struct file *file;
+	const char *filename;
+};
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+struct file_ra_state {
+	unsigned long start;
+	unsigned int size;
+	unsigned int async_size;
+};
+struct block_device {
+	u32 bd_dev;
+};
+struct request {
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	unsigned long long __sector;
+	struct block_device *part;
+};
+
+#pragma clang attribute pop
+
+/* include/linux/page-flags.h; its value differs between configurations, so it is relocated. */
+enum pageflags {
+	PG_head = 6,
+};
+
+/* Argument records of perf events and of the syscall tracepoints. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+} __attribute__((preserve_access_index));
+typedef struct pt_regs bpf_user_pt_regs_t;
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	u64 regs[31];
+	u64 sp;
+	u64 pc;
+	u64 pstate;
+} __attribute__((preserve_access_index));
+struct pt_regs {
+	struct user_pt_regs user_regs;
+	u64 orig_x0;
+	__s32 syscallno;
+} __attribute__((preserve_access_index));
+typedef struct user_pt_regs bpf_user_pt_regs_t;
+#endif
+struct bpf_perf_event_data {
+	bpf_user_pt_regs_t regs;
+	u64 sample_period;
+	u64 addr;
+};
+struct syscall_exit {
+	u64 common;
+	long id;
+	long ret;
+};
+
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+
+#endif

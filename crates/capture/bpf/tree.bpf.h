@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What all probes share: the recorded tree (task storage), the ring of events, loss counters, and file names.
+ * Every object declares these maps; the driver makes them one by handing the first object's maps to the others. */
+#ifndef SLOWPATH_TREE_BPF_H
+#define SLOWPATH_TREE_BPF_H
+
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "../src/events.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Presence marks a task of the recorded tree. */
+struct task_state {
+	u64 fault_ts;
+	u64 fault_address;
+	u64 syscall_ts;
+	/* 1: per-task perf events were dropped at exec, so the per-processor fallback speaks for this task. */
+	u64 events_dropped;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} tree SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* the driver sets the real size */
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, EVENT_KINDS);
+	__type(key, u32);
+	__type(value, u64);
+} lost SEC(".maps");
+
+struct file_id {
+	u64 dev;
+	u64 ino;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 262144);
+	__type(key, struct file_id);
+	__type(value, u8_flag);
+} named SEC(".maps");
+
+static __always_inline struct task_state *state_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tree, task, 0, 0);
+}
+
+static __always_inline void count_lost(u32 kind)
+{
+	u64 *counter = bpf_map_lookup_elem(&lost, &kind);
+	if (counter)
+		*counter += 1;
+}
+
+/* A record in the ring with its header filled, or null with the loss counted. */
+static __always_inline void *reserve(u32 kind, u64 size, struct task_struct *task)
+{
+	struct event_header *header = bpf_ringbuf_reserve(&ring, size, 0);
+	if (!header) {
+		count_lost(kind);
+		return 0;
+	}
+	header->kind = kind;
+	header->flags = 0;
+	header->pid = task->tgid;
+	header->tid = task->pid;
+	header->reserved = 0;
+	return header;
+}
+
+/* A wake-up is an interrupt to the reader's processor (2 to 6 us in a virtual machine), so the reader polls. */
+static __always_inline void submit(void *record)
+{
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+/* Tells the reader the names from this directory entry up to the first one already told. */
+static __always_inline void name_dentry(struct task_struct *task, struct dentry *dentry)
+{
+	for (int depth = 0; depth < 32; depth++) {
+		if (!dentry)
+			return;
+		struct inode *inode = BPF_CORE_READ(dentry, d_inode);
+		if (!inode)
+			return;
+		struct file_id id = {
+			.dev = BPF_CORE_READ(inode, i_sb, s_dev),
+			.ino = BPF_CORE_READ(inode, i_ino),
+		};
+		u8_flag told = 1;
+		if (bpf_map_update_elem(&named, &id, &told, BPF_NOEXIST))
+			return;
+		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+		struct name_event *event = reserve(EVENT_NAME, sizeof(*event), task);
+		if (!event)
+			return;
+		event->header.ts = bpf_ktime_get_ns();
+		event->dev = id.dev;
+		event->ino = id.ino;
+		event->mode = BPF_CORE_READ(inode, i_mode);
+		event->is_root = parent == dentry;
+		event->parent_ino = BPF_CORE_READ(parent, d_inode, i_ino);
+		const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+		long length = bpf_probe_read_kernel_str(event->name, sizeof(event->name), name);
+		event->name_length = length > 0 ? length - 1 : 0;
+		submit(event);
+		if (parent == dentry)
+			return;
+		dentry = parent;
+	}
+}
+
+/* The same from an inode: its first directory entry. */
+static __always_inline void name_inode(struct task_struct *task, struct inode *inode)
+{
+	struct file_id id = {
+		.dev = BPF_CORE_READ(inode, i_sb, s_dev),
+		.ino = BPF_CORE_READ(inode, i_ino),
+	};
+	if (bpf_map_lookup_elem(&named, &id))
+		return;
+	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
+	if (!first)
+		return;
+	name_dentry(task, (struct dentry *)((char *)first - bpf_core_field_offset(struct dentry, d_u)));
+}
+
+static __always_inline struct file *file_of_descriptor(struct task_struct *task, u64 descriptor)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	if (!table || descriptor >= BPF_CORE_READ(table, max_fds))
+		return 0;
+	struct file **slots = BPF_CORE_READ(table, fd);
+	struct file *file = 0;
+	bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor);
+	return file;
+}
+
+static __always_inline struct pt_regs *user_registers(struct task_struct *task)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+/* The system call the task is in, or -1 when it entered the kernel by a fault or an interrupt. */
+static __always_inline int current_syscall(struct task_struct *task)
+{
+	struct pt_regs *regs = user_registers(task);
+#if defined(__TARGET_ARCH_x86)
+	return (int)BPF_CORE_READ(regs, orig_ax);
+#else
+	return BPF_CORE_READ(regs, syscallno);
+#endif
+}
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The records that the probes put into the ring: one declaration for BPF (C) and, through bindgen, for Rust.
+ * Times are CLOCK_MONOTONIC in ns. Sizes are multiples of 8 without implicit padding. */
+#ifndef SLOWPATH_EVENTS_H
+#define SLOWPATH_EVENTS_H
+
+typedef unsigned char u8_flag;
+
+enum event_kind {
+	EVENT_FORK = 0,
+	EVENT_EXEC = 1,
+	EVENT_EXIT = 2,
+	EVENT_FAULT = 3,
+	EVENT_MAPPING = 4,
+	EVENT_PAGE_CACHE = 5,
+	EVENT_READAHEAD = 6,
+	EVENT_BLOCK = 7,
+	EVENT_OPEN = 8,
+	EVENT_READ = 9,
+	EVENT_NAME = 10,
+	EVENT_KINDS = 11,
+};
+
+struct event_header {
+	unsigned short kind;
+	unsigned short flags;
+	unsigned int pid;
+	unsigned int tid;
+	unsigned int reserved;
+	unsigned long long ts;
+};
+
+struct fork_event {
+	struct event_header header;
+	unsigned long long parent_start;
+	unsigned long long start;
+	unsigned int child_pid;
+	unsigned int child_tid;
+};
+
+#define COMMAND_LINE_BYTES 512
+#define FILENAME_BYTES 256
+#define FLAG_EVENTS_DROPPED 1
+
+struct exec_event {
+	struct event_header header;
+	unsigned long long start;
+	unsigned long long dev;
+	unsigned long long ino;
+	unsigned long long min_flt;
+	unsigned long long maj_flt;
+	unsigned int parent_pid;
+	unsigned int uid;
+	unsigned int gid;
+	unsigned int command_line_length;
+	char filename[FILENAME_BYTES];
+	char command_line[COMMAND_LINE_BYTES];
+};
+
+#define FLAG_LAST_THREAD 1
+#define FLAG_STILL_RUNNING 2
+
+struct exit_event {
+	struct event_header header;
+	unsigned long long start;
+	unsigned long long min_flt;
+	unsigned long long maj_flt;
+	unsigned long long utime;
+	unsigned long long stime;
+	unsigned long long read_bytes;
+	int exit_code;
+	int reserved;
+};
+
+#define FLAG_MAJOR 1
+#define FLAG_KERNEL 2
+#define FLAG_NO_START 4
+
+struct fault_event {
+	struct event_header header;
+	unsigned long long duration;
+	unsigned long long address;
+	unsigned long long ip;
+};
+
+#define MAPPING_EXEC 0
+#define MAPPING_MAP 1
+#define MAPPING_UNMAP 2
+
+struct mapping_event {
+	struct event_header header;
+	unsigned long long address;
+	unsigned long long length;
+	unsigned long long dev;
+	unsigned long long ino;
+	unsigned long long offset;
+	unsigned int prot;
+	unsigned int op;
+};
+
+#define FLAG_DELETE 1
+
+struct page_cache_event {
+	struct event_header header;
+	unsigned long long dev;
+	unsigned long long ino;
+	unsigned long long page;
+	unsigned int pages;
+	int syscall;
+};
+
+#define READAHEAD_UNBOUNDED 0
+#define READAHEAD_ORDER 1
+#define READAHEAD_SYNC 2
+#define READAHEAD_ASYNC 3
+
+struct readahead_event {
+	struct event_header header;
+	unsigned long long dev;
+	unsigned long long ino;
+	unsigned long long page;
+	unsigned long long pages;
+	unsigned int path;
+	unsigned int reserved;
+};
+
+#define FLAG_IN_TREE 1
+#define FLAG_IS_READ 2
+
+struct block_event {
+	struct event_header header;
+	unsigned long long latency;
+	unsigned long long dev;
+	unsigned long long sector;
+	unsigned long long bytes;
+};
+
+struct open_event {
+	struct event_header header;
+	unsigned long long dev;
+	unsigned long long ino;
+	unsigned int open_flags;
+	int result;
+	char path[FILENAME_BYTES];
+};
+
+struct read_event {
+	struct event_header header;
+	unsigned long long duration;
+	unsigned long long dev;
+	unsigned long long ino;
+	unsigned long long offset;
+	long long result;
+	int syscall;
+	unsigned int reserved;
+};
+
+struct name_event {
+	struct event_header header;
+	unsigned long long dev;
+	unsigned long long ino;
+	unsigned long long parent_ino;
+	unsigned int mode;
+	unsigned int name_length;
+	unsigned int is_root;
+	unsigned int reserved;
+	char name[FILENAME_BYTES];
+};
+
+#endif

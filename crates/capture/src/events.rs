@@ -1,0 +1,89 @@
+//! The records of the ring as Rust types, generated from `events.h`, and the one place that reads them from bytes.
+
+#![allow(missing_docs, dead_code, non_camel_case_types, clippy::all)]
+
+include!(concat!(env!("OUT_DIR"), "/events.rs"));
+
+/// A record that is plain bytes: any bit pattern is a value.
+///
+/// # Safety
+/// Implemented for the `repr(C)` structs of `events.h`, which hold only integers and arrays of integers.
+pub unsafe trait Record: Copy {}
+
+macro_rules! records {
+    ($($record:ty),*) => { $(
+        // SAFETY: integers and arrays of integers only, see events.h.
+        unsafe impl Record for $record {}
+    )* };
+}
+records!(
+    event_header,
+    fork_event,
+    exec_event,
+    exit_event,
+    fault_event,
+    mapping_event,
+    page_cache_event,
+    readahead_event,
+    block_event,
+    open_event,
+    read_event,
+    name_event
+);
+
+/// The record at the beginning of `bytes`, or `None` when they are too few.
+pub fn record<T: Record>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() < size_of::<T>() {
+        return None;
+    }
+    // SAFETY: the length was checked, `read_unaligned` asks for no alignment, and any bit pattern is a `Record`.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// The bytes of a record, for tests that write what the kernel would.
+#[cfg(test)]
+pub fn bytes_of<T: Record>(record: &T) -> Vec<u8> {
+    // SAFETY: a `Record` has no padding that is not declared, and the slice lives as long as the borrow.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast::<u8>(), size_of::<T>()) }.to_vec()
+}
+
+/// Size of the record of this kind; `None` for a kind that does not exist.
+pub fn size_of_kind(kind: u16) -> Option<usize> {
+    Some(match u32::from(kind) {
+        EVENT_FORK => size_of::<fork_event>(),
+        EVENT_EXEC => size_of::<exec_event>(),
+        EVENT_EXIT => size_of::<exit_event>(),
+        EVENT_FAULT => size_of::<fault_event>(),
+        EVENT_MAPPING => size_of::<mapping_event>(),
+        EVENT_PAGE_CACHE => size_of::<page_cache_event>(),
+        EVENT_READAHEAD => size_of::<readahead_event>(),
+        EVENT_BLOCK => size_of::<block_event>(),
+        EVENT_OPEN => size_of::<open_event>(),
+        EVENT_READ => size_of::<read_event>(),
+        EVENT_NAME => size_of::<name_event>(),
+        _ => return None,
+    })
+}
+
+/// Name of a kind in loss lists.
+pub fn kind_name(kind: u32) -> &'static str {
+    match kind {
+        EVENT_FORK => "forks",
+        EVENT_EXEC => "execs",
+        EVENT_EXIT => "exits",
+        EVENT_FAULT => "faults",
+        EVENT_MAPPING => "mappings",
+        EVENT_PAGE_CACHE => "page_cache",
+        EVENT_READAHEAD => "readaheads",
+        EVENT_BLOCK => "block_io",
+        EVENT_OPEN => "opens",
+        EVENT_READ => "reads",
+        _ => "file_names",
+    }
+}
+
+/// Text up to the first NUL, with what is not UTF-8 replaced.
+pub fn text(bytes: &[std::os::raw::c_char]) -> String {
+    let bytes: Vec<u8> = bytes.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Page faults with their duration, from the kernel's software perf events: PAGE_FAULTS fires when a fault begins,
+ * PAGE_FAULTS_MIN or _MAJ when it is complete (mm_account_fault in mm/memory.c), so the last start before an end is
+ * the start of its final attempt's handler; retries start again, so the first start after an end is kept. */
+#include "../../bpf/tree.bpf.h"
+
+static __always_inline int begin(struct bpf_perf_event_data *context, bool fallback)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = state_of(task);
+	if (!state || (fallback && !state->events_dropped))
+		return 0;
+	/* A fault that is retried (lock dropped for I/O) begins again at the same address: keep the first beginning. */
+	if (state->fault_ts && state->fault_address == context->addr)
+		return 0;
+	state->fault_ts = bpf_ktime_get_ns();
+	state->fault_address = context->addr;
+	return 0;
+}
+
+static __always_inline int end(struct bpf_perf_event_data *context, u32 flags, bool fallback)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = state_of(task);
+	if (!state || (fallback && !state->events_dropped))
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 began = state->fault_ts;
+	bool known = began && state->fault_address == context->addr;
+	state->fault_ts = 0;
+	struct fault_event *event = reserve(EVENT_FAULT, sizeof(*event), task);
+	if (!event)
+		return 0;
+	event->header.ts = known ? began : now;
+	event->header.flags = known ? flags : flags | FLAG_NO_START;
+	event->duration = known ? now - began : 0;
+	event->address = context->addr;
+#if defined(__TARGET_ARCH_x86)
+	event->ip = context->regs.ip;
+#else
+	event->ip = context->regs.pc;
+#endif
+	submit(event);
+	return 0;
+}
+
+#define FAULT_PROGRAMS(prefix, kernel, fallback)                                                                       \
+	SEC("perf_event") int prefix##_begin(struct bpf_perf_event_data *context)                                      \
+	{                                                                                                              \
+		return begin(context, fallback);                                                                       \
+	}                                                                                                              \
+	SEC("perf_event") int prefix##_minor(struct bpf_perf_event_data *context)                                      \
+	{                                                                                                              \
+		return end(context, kernel, fallback);                                                                 \
+	}                                                                                                              \
+	SEC("perf_event") int prefix##_major(struct bpf_perf_event_data *context)                                      \
+	{                                                                                                              \
+		return end(context, kernel | FLAG_MAJOR, fallback);                                                    \
+	}
+
+FAULT_PROGRAMS(user, 0, false)
+FAULT_PROGRAMS(kernel, FLAG_KERNEL, false)
+/* Per-processor events for tasks whose own events the kernel dropped at exec. */
+FAULT_PROGRAMS(dropped_user, 0, true)
+FAULT_PROGRAMS(dropped_kernel, FLAG_KERNEL, true)

@@ -1,0 +1,263 @@
+//! What can be recorded on this machine, what cannot, why, and what would change that. `doctor` prints it; every
+//! other command takes its gaps from the same list.
+
+use serde::Serialize;
+use slowpath_tables::{PAGE_SIZE, Unavailable};
+use std::path::Path;
+
+/// One thing that slowpath wants of a machine, and whether it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What for.
+    pub what: &'static str,
+    /// True when commands cannot work without it (exit code 3).
+    pub needed_for: &'static [Need],
+    /// How it stands: `None` when it is there, otherwise why not and what would change that.
+    pub gap: Option<Unavailable>,
+}
+
+/// Which part of the work a check concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// `record`, and everything that builds on it.
+    Record,
+    /// Private cold starts.
+    Lab,
+    /// Better, not necessary.
+    Optional,
+}
+
+/// What the checks look at; a value of its own so that machines that are not here can be tested.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Effective user id is 0 or the needed capabilities are held.
+    pub privileged: bool,
+    /// `/sys/kernel/btf/vmlinux` exists.
+    pub btf: bool,
+    /// Names of BTF typedefs `btf_trace_*` that exist; `None` when BTF cannot be read.
+    pub tracepoints: Option<Vec<String>>,
+    /// tracefs can be mounted.
+    pub tracefs: Result<(), String>,
+    /// File systems of `/proc/filesystems`.
+    pub file_systems: Vec<String>,
+    /// `mkfs.ext4` is in one of the usual places.
+    pub mkfs: bool,
+    /// `/dev/loop-control` exists.
+    pub loop_control: bool,
+    /// A blkio (v1) or io (v2) controller is mounted.
+    pub io_controller: bool,
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// Kernel release.
+    pub kernel: String,
+}
+
+/// Number of processors that events must be opened on.
+pub(crate) fn processors() -> i32 {
+    // SAFETY: sysconf takes an integer and touches no memory of ours.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    i32::try_from(count).unwrap_or(1).max(1)
+}
+
+/// Tracepoints that the probes use; the first group is necessary.
+const NECESSARY: [&str; 4] =
+    ["sched_process_fork", "sched_process_exec", "sched_process_exit", "mm_filemap_add_to_page_cache"];
+const OPTIONAL: [&str; 6] = [
+    "mm_filemap_delete_from_page_cache",
+    "block_rq_issue",
+    "block_rq_complete",
+    "page_cache_ra_unbounded",
+    "page_cache_ra_order",
+    "page_cache_sync_ra",
+];
+
+/// Capabilities that loading BPF, opening events and preparing a lab need (include/uapi/linux/capability.h):
+/// `CAP_SYS_ADMIN` (21) covers `CAP_BPF` and `CAP_PERFMON`.
+const CAP_SYS_ADMIN: u32 = 21;
+
+fn has_capability(capability: u32) -> bool {
+    std::fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let hex = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?.trim().to_owned();
+            u64::from_str_radix(&hex, 16).ok()
+        })
+        .is_some_and(|bits| bits >> capability & 1 == 1)
+}
+
+/// Looks at this machine. Changes nothing.
+pub fn facts() -> Facts {
+    let privileged = has_capability(CAP_SYS_ADMIN);
+    let btf_path = Path::new("/sys/kernel/btf/vmlinux");
+    let tracepoints = libbpf_rs::Btf::from_vmlinux().ok().map(|btf| {
+        NECESSARY
+            .iter()
+            .chain(&OPTIONAL)
+            .filter(|name| {
+                btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
+            })
+            .map(|name| (*name).to_owned())
+            .collect()
+    });
+    let tracefs = if privileged {
+        crate::tracefs::Tracefs::open()
+            .and_then(|tracefs| tracefs.id("syscalls", "sys_exit_openat"))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    } else {
+        Err("needs privilege".to_owned())
+    };
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    Facts {
+        privileged,
+        btf: btf_path.exists(),
+        tracepoints,
+        tracefs,
+        file_systems: read("/proc/filesystems")
+            .lines()
+            .filter_map(|line| line.split_whitespace().last().map(str::to_owned))
+            .collect(),
+        mkfs: ["/sbin/mkfs.ext4", "/usr/sbin/mkfs.ext4"].iter().any(|path| Path::new(path).exists()),
+        loop_control: Path::new("/dev/loop-control").exists(),
+        io_controller: Path::new("/sys/fs/cgroup/blkio/cgroup.procs").exists()
+            || read("/sys/fs/cgroup/cgroup.controllers").split_whitespace().any(|name| name == "io"),
+        // SAFETY: sysconf takes an integer and touches no memory of ours.
+        page_size: u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0),
+        kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+    }
+}
+
+fn gap(what: &str, reason: impl Into<String>, remedy: &str) -> Option<Unavailable> {
+    Some(Unavailable { what: what.to_owned(), reason: reason.into(), remedy: remedy.to_owned() })
+}
+
+/// Draws the conclusions: one check a line of `doctor`.
+pub fn checks(facts: &Facts) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut check = |what: &'static str, needed_for: &'static [Need], ok: bool, missing: Option<Unavailable>| {
+        checks.push(Check { what, needed_for, gap: if ok { None } else { missing } });
+    };
+    check(
+        "privilege",
+        &[Need::Record, Need::Lab],
+        facts.privileged,
+        gap("privilege", "loading BPF, opening events and preparing a lab need CAP_SYS_ADMIN", "run it with sudo"),
+    );
+    check(
+        "4 KiB pages",
+        &[Need::Record],
+        facts.page_size == PAGE_SIZE,
+        gap("4 KiB pages", format!("pages have {} bytes", facts.page_size), "a kernel with 4 KiB pages"),
+    );
+    check(
+        "BTF",
+        &[Need::Record],
+        facts.btf,
+        gap("BTF", "/sys/kernel/btf/vmlinux is missing", "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian's are)"),
+    );
+    let has = |name: &str| facts.tracepoints.as_ref().is_some_and(|all| all.iter().any(|one| one == name));
+    let missing = |names: &[&str]| names.iter().filter(|name| !has(name)).copied().collect::<Vec<_>>().join(", ");
+    let why = |names: &[&str]| match &facts.tracepoints {
+        None => "the kernel's BTF cannot be read".to_owned(),
+        Some(_) => format!("this kernel has no {}", missing(names)),
+    };
+    check(
+        "processes and page cache",
+        &[Need::Record],
+        NECESSARY.iter().all(|name| has(name)),
+        gap("processes and page cache", why(&NECESSARY), "a kernel of 5.8 or later with CONFIG_DEBUG_INFO_BTF=y"),
+    );
+    check(
+        "readahead decisions and block I/O",
+        &[Need::Optional],
+        OPTIONAL.iter().all(|name| has(name)),
+        gap("readahead decisions and block I/O", why(&OPTIONAL), "a newer kernel; the rest works without"),
+    );
+    check(
+        "opens, reads and mappings",
+        &[Need::Optional],
+        facts.tracefs.is_ok(),
+        gap(
+            "opens, reads and mappings",
+            facts.tracefs.clone().err().unwrap_or_default(),
+            "privilege, and a kernel with CONFIG_FTRACE_SYSCALLS=y that is not locked down",
+        ),
+    );
+    let file_system = |name: &str| facts.file_systems.iter().any(|one| one == name);
+    check(
+        "loop devices",
+        &[Need::Lab],
+        facts.loop_control,
+        gap("loop devices", "/dev/loop-control is missing", "modprobe loop (CONFIG_BLK_DEV_LOOP)"),
+    );
+    check(
+        "ext4 and overlay",
+        &[Need::Lab],
+        file_system("ext4") && file_system("overlay"),
+        gap("ext4 and overlay", "the kernel does not list both in /proc/filesystems", "modprobe ext4 overlay"),
+    );
+    check(
+        "mkfs.ext4",
+        &[Need::Lab],
+        facts.mkfs,
+        gap("mkfs.ext4", "not found in /sbin or /usr/sbin", "apt install e2fsprogs"),
+    );
+    check(
+        "throttling",
+        &[Need::Optional],
+        facts.io_controller,
+        gap("throttling", "no blkio or io controller is mounted", "mount the cgroup controller io (v2) or blkio (v1)"),
+    );
+    checks
+}
+
+/// The gaps that stand in the way of `need`.
+pub fn gaps(checks: &[Check], need: Need) -> Vec<Unavailable> {
+    checks.iter().filter(|check| check.needed_for.contains(&need)).filter_map(|check| check.gap.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Facts {
+        Facts {
+            privileged: true,
+            btf: true,
+            tracepoints: Some(NECESSARY.iter().chain(&OPTIONAL).map(|name| (*name).to_owned()).collect()),
+            tracefs: Ok(()),
+            file_systems: vec!["ext4".to_owned(), "overlay".to_owned()],
+            mkfs: true,
+            loop_control: true,
+            io_controller: true,
+            page_size: 4096,
+            kernel: "6.1.0".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_machine_that_has_everything_has_no_gaps() {
+        assert!(checks(&good()).iter().all(|check| check.gap.is_none()));
+    }
+
+    #[test]
+    fn a_kernel_without_btf_cannot_record_and_is_told_which_option_is_missing() {
+        let facts = Facts { btf: false, tracepoints: None, ..good() };
+        let gaps = gaps(&checks(&facts), Need::Record);
+        assert!(gaps.iter().any(|gap| gap.remedy.contains("CONFIG_DEBUG_INFO_BTF")));
+    }
+
+    #[test]
+    fn an_older_kernel_without_readahead_events_still_records() {
+        let facts = Facts { tracepoints: Some(NECESSARY.iter().map(|name| (*name).to_owned()).collect()), ..good() };
+        assert!(gaps(&checks(&facts), Need::Record).is_empty());
+        assert_eq!(gaps(&checks(&facts), Need::Optional).len(), 1);
+    }
+
+    #[test]
+    fn without_privilege_the_remedy_is_sudo() {
+        let facts = Facts { privileged: false, ..good() };
+        assert_eq!(gaps(&checks(&facts), Need::Lab)[0].remedy, "run it with sudo");
+    }
+}

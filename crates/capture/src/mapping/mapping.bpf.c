@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Address spaces: what exec laid out, what mmap added, what munmap took away. User space rebuilds the rest, because
+ * looking a mapping up at each fault would cost more than the fault. */
+#include "../../bpf/tree.bpf.h"
+
+struct bpf_iter_task_vma {
+	u64 __opaque[1];
+} __attribute__((aligned(8)));
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, u64 addr) __ksym __weak;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+
+static __always_inline void tell(struct task_struct *task, u32 op, u64 address, u64 length, u32 prot, u64 offset,
+				 struct file *file)
+{
+	u64 dev = 0, ino = 0;
+	if (file) {
+		name_dentry(task, BPF_CORE_READ(file, f_path.dentry));
+		dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+		ino = BPF_CORE_READ(file, f_inode, i_ino);
+	}
+	struct mapping_event *event = reserve(EVENT_MAPPING, sizeof(*event), task);
+	if (!event)
+		return;
+	event->header.ts = bpf_ktime_get_ns();
+	event->address = address;
+	event->length = length;
+	event->dev = dev;
+	event->ino = ino;
+	event->offset = offset;
+	event->prot = prot;
+	event->op = op;
+	submit(event);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(exec_layout, struct task_struct *task, int old_pid, struct linux_binprm *binary)
+{
+	if (!state_of(task))
+		return 0;
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	bpf_iter_task_vma_new(&it, task, 0);
+	while ((vma = bpf_iter_task_vma_next(&it))) {
+		/* VM_READ, VM_WRITE, VM_EXEC are PROT_READ, PROT_WRITE, PROT_EXEC (include/linux/mm.h). */
+		tell(task, MAPPING_EXEC, vma->vm_start, vma->vm_end - vma->vm_start, vma->vm_flags & 7,
+		     vma->vm_pgoff << 12, vma->vm_file);
+	}
+	bpf_iter_task_vma_destroy(&it);
+	return 0;
+}
+
+/* The arguments are still in the registers when the call returns; the first is restored by the macro on arm64. */
+SEC("tracepoint/syscalls/sys_exit_mmap")
+int after_mmap(struct syscall_exit *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!state_of(task))
+		return 0;
+	if ((unsigned long)context->ret > -4096UL)
+		return 0;
+	struct pt_regs *regs = user_registers(task);
+	u64 length = PT_REGS_PARM2_CORE_SYSCALL(regs);
+	u32 prot = PT_REGS_PARM3_CORE_SYSCALL(regs);
+	int descriptor = (int)PT_REGS_PARM5_CORE_SYSCALL(regs);
+	u64 flags = PT_REGS_PARM4_CORE_SYSCALL(regs);
+	u64 offset = PT_REGS_PARM6_CORE_SYSCALL(regs);
+	/* MAP_ANONYMOUS 0x20: the address space changes for later lookups, so it is told without a file. */
+	struct file *file = 0;
+	if (!(flags & 0x20) && descriptor >= 0)
+		file = file_of_descriptor(task, descriptor);
+	tell(task, MAPPING_MAP, context->ret, (length + 4095) & ~4095ULL, prot & 7, file ? offset : 0, file);
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_exit_munmap")
+int after_munmap(struct syscall_exit *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!state_of(task) || context->ret)
+		return 0;
+	struct pt_regs *regs = user_registers(task);
+	u64 length = PT_REGS_PARM2_CORE_SYSCALL(regs);
+	tell(task, MAPPING_UNMAP, PT_REGS_PARM1_CORE_SYSCALL(regs), (length + 4095) & ~4095ULL, 0, 0, 0);
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_exit_mremap")
+int after_mremap(struct syscall_exit *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!state_of(task))
+		return 0;
+	if ((unsigned long)context->ret > -4096UL)
+		return 0;
+	struct pt_regs *regs = user_registers(task);
+	u64 old_address = PT_REGS_PARM1_CORE_SYSCALL(regs);
+	u64 old_length = PT_REGS_PARM2_CORE_SYSCALL(regs);
+	u64 new_length = PT_REGS_PARM3_CORE_SYSCALL(regs);
+	/* Files are hardly ever remapped; the new range is told as anonymous and the reference says so. */
+	tell(task, MAPPING_UNMAP, old_address, (old_length + 4095) & ~4095ULL, 0, 0, 0);
+	tell(task, MAPPING_MAP, context->ret, (new_length + 4095) & ~4095ULL, 3, 0, 0);
+	return 0;
+}

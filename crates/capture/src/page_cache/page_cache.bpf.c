@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Pages that enter or leave the page cache: on the recorded device whoever did it, elsewhere by the tree. */
+#include "../../bpf/tree.bpf.h"
+
+/* Device whose pages are told whoever asked for them (the lab's); 0 for none. Set before loading. */
+const volatile u64 watched_dev = 0;
+
+static __always_inline u32 folio_pages(struct folio *folio)
+{
+	unsigned long flags = 0;
+	/* page flags are the first word of every folio (include/linux/mm_types.h). */
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	if (!(flags & (1UL << bpf_core_enum_value(enum pageflags, PG_head))))
+		return 1;
+	if (!bpf_core_field_exists(folio->_flags_1))
+		return 1;
+	/* The order stands in the low byte of the second word of flags (folio_large_order). */
+	return 1U << (folio->_flags_1 & 0x1f);
+}
+
+static __always_inline int tell(struct folio *folio, u32 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *inode = folio->mapping->host;
+	u64 dev = inode->i_sb->s_dev;
+	if (!state_of(task) && (!watched_dev || dev != watched_dev))
+		return 0;
+	if ((inode->i_mode & S_IFMT) != S_IFREG)
+		return 0;
+	name_inode(task, inode);
+	struct page_cache_event *event = reserve(EVENT_PAGE_CACHE, sizeof(*event), task);
+	if (!event)
+		return 0;
+	event->header.ts = bpf_ktime_get_ns();
+	event->header.flags = flags;
+	event->dev = dev;
+	event->ino = inode->i_ino;
+	event->page = folio->index;
+	event->pages = folio_pages(folio);
+	event->syscall = current_syscall(task);
+	submit(event);
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(on_add, struct folio *folio)
+{
+	return tell(folio, 0);
+}
+
+SEC("tp_btf/mm_filemap_delete_from_page_cache")
+int BPF_PROG(on_delete, struct folio *folio)
+{
+	return tell(folio, FLAG_DELETE);
+}

@@ -1,0 +1,107 @@
+//! `perf_event_open(2)` for the two kinds of events the probes need: software page-fault events of one task and its
+//! later children, and the event behind a classic tracepoint.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// `struct perf_event_attr` up to `PERF_ATTR_SIZE_VER0` (64 bytes), include/uapi/linux/perf_event.h.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    bp_type: u32,
+    config1: u64,
+}
+
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_TYPE_TRACEPOINT: u32 = 2;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+
+const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_USER: u64 = 1 << 4;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
+
+/// Software events of a page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultEvent {
+    /// `PERF_COUNT_SW_PAGE_FAULTS`: a fault begins.
+    Begin = 2,
+    /// `PERF_COUNT_SW_PAGE_FAULTS_MIN`: it ended without storage.
+    Minor = 5,
+    /// `PERF_COUNT_SW_PAGE_FAULTS_MAJ`: it ended after waiting for storage.
+    Major = 6,
+}
+
+/// In which mode of the processor the fault was taken; one event cannot serve both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    User,
+    Kernel,
+}
+
+fn open(attributes: &Attributes, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
+    // SAFETY: `attributes` is a valid perf_event_attr of the size it states; the kernel only reads it.
+    let result = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(attributes), pid, cpu, -1, PERF_FLAG_FD_CLOEXEC)
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let raw = i32::try_from(result).map_err(io::Error::other)?;
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+fn fault_attributes(event: FaultEvent, mode: Mode) -> Attributes {
+    Attributes {
+        kind: PERF_TYPE_SOFTWARE,
+        size: 64,
+        config: event as u64,
+        sample_period: 1,
+        flags: EXCLUDE_HYPERVISOR
+            | match mode {
+                Mode::User => EXCLUDE_KERNEL,
+                Mode::Kernel => EXCLUDE_USER,
+            },
+        ..Attributes::default()
+    }
+}
+
+/// The event for a task that has not run its program yet and all its later children; it begins at exec.
+pub(crate) fn fault_of_tree(event: FaultEvent, mode: Mode, pid: i32) -> io::Result<OwnedFd> {
+    let mut attributes = fault_attributes(event, mode);
+    attributes.flags |= DISABLED | INHERIT | ENABLE_ON_EXEC;
+    open(&attributes, pid, -1)
+}
+
+/// The event for everything on one processor.
+pub(crate) fn fault_of_processor(event: FaultEvent, mode: Mode, cpu: i32) -> io::Result<OwnedFd> {
+    open(&fault_attributes(event, mode), -1, cpu)
+}
+
+/// The event behind a classic tracepoint; a BPF program on it runs wherever the tracepoint is hit.
+pub(crate) fn tracepoint(id: u64) -> io::Result<OwnedFd> {
+    let attributes =
+        Attributes { kind: PERF_TYPE_TRACEPOINT, size: 64, config: id, sample_period: 1, ..Attributes::default() };
+    open(&attributes, -1, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_attributes_have_the_size_that_they_state() {
+        assert_eq!(size_of::<Attributes>(), 64);
+    }
+}

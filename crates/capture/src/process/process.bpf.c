@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Follows the tree: forks, program images, ends, with the kernel's own fault counters as the oracle. */
+#include "../../bpf/tree.bpf.h"
+
+/* include/linux/sched/coredump.h: the low two bits say who may dump the image; 1 (SUID_DUMP_USER) is its user. */
+#define MMF_DUMPABLE_MASK 3
+#define SUID_DUMP_USER 1
+
+/* The kernel ends the per-task events of an image that its user may not dump (begin_new_exec in fs/exec.c). */
+static __always_inline bool events_dropped(struct mm_struct *mm)
+{
+	unsigned long flags;
+	struct mm_struct___since_6_18 *since = (void *)mm;
+	struct mm_struct___before_6_18 *before = (void *)mm;
+	if (bpf_core_field_exists(since->flags.__mm_flags))
+		flags = BPF_CORE_READ(since, flags.__mm_flags[0]);
+	else
+		flags = BPF_CORE_READ(before, flags);
+	return (flags & MMF_DUMPABLE_MASK) != SUID_DUMP_USER;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct task_state *state = state_of(parent);
+	if (!state)
+		return 0;
+	struct task_state *fresh = bpf_task_storage_get(&tree, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!fresh)
+		count_lost(EVENT_FORK);
+	else
+		fresh->events_dropped = state->events_dropped;
+	struct fork_event *event = reserve(EVENT_FORK, sizeof(*event), parent);
+	if (!event)
+		return 0;
+	event->header.ts = bpf_ktime_get_ns();
+	event->parent_start = parent->group_leader->start_time;
+	event->start = child->group_leader->start_time;
+	event->child_pid = child->tgid;
+	event->child_tid = child->pid;
+	submit(event);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
+{
+	struct task_state *state = state_of(task);
+	if (!state)
+		return 0;
+	struct file *file = binary->file;
+	name_dentry(task, BPF_CORE_READ(file, f_path.dentry));
+	struct exec_event *event = reserve(EVENT_EXEC, sizeof(*event), task);
+	if (!event)
+		return 0;
+	event->header.ts = bpf_ktime_get_ns();
+	const struct cred *cred = task->cred;
+	if (events_dropped(task->mm)) {
+		state->events_dropped = 1;
+		event->header.flags = FLAG_EVENTS_DROPPED;
+	}
+	event->start = task->group_leader->start_time;
+	event->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	event->ino = BPF_CORE_READ(file, f_inode, i_ino);
+	event->min_flt = task->min_flt;
+	event->maj_flt = task->maj_flt;
+	event->parent_pid = task->real_parent->tgid;
+	event->uid = cred->euid.val;
+	event->gid = cred->egid.val;
+	if (bpf_probe_read_kernel_str(event->filename, sizeof(event->filename), binary->filename) < 0)
+		event->filename[0] = 0;
+	unsigned long from = task->mm->arg_start;
+	unsigned long length = task->mm->arg_end - from;
+	if (length > COMMAND_LINE_BYTES)
+		length = COMMAND_LINE_BYTES;
+	event->command_line_length = 0;
+	if (length && !bpf_probe_read_user(event->command_line, length & 1023 ? length : 1, (void *)from))
+		event->command_line_length = length;
+	submit(event);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task, bool last)
+{
+	if (!state_of(task))
+		return 0;
+	struct exit_event *event = reserve(EVENT_EXIT, sizeof(*event), task);
+	if (!event)
+		return 0;
+	event->header.ts = bpf_ktime_get_ns();
+	event->header.flags = last ? FLAG_LAST_THREAD : 0;
+	event->start = task->group_leader->start_time;
+	event->min_flt = task->min_flt;
+	event->maj_flt = task->maj_flt;
+	event->utime = task->utime;
+	event->stime = task->stime;
+	event->read_bytes = task->ioac.read_bytes;
+	event->exit_code = task->exit_code;
+	event->reserved = 0;
+	submit(event);
+	return 0;
+}

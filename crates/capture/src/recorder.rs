@@ -1,0 +1,362 @@
+//! Loads the probes, attaches them to one process tree, empties the ring, and hands over what was seen.
+
+use crate::decode::RawCapture;
+use crate::events;
+use crate::mounts::{Mount, parse_mountinfo};
+use crate::objects::{self, Loaded, SharedMaps};
+use crate::perf::{self, FaultEvent, Mode};
+use crate::ring::Ring;
+use crate::tracefs::Tracefs;
+use libbpf_rs::{Btf, Link, MapCore, MapFlags, ProgramMut};
+use slowpath_recording::{Device, Probe, ProbeState};
+use slowpath_tables::{Losses, Nanos, Unavailable};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+
+/// The device of a lab: its pages are recorded whoever asks for them, and its paths are the host's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabDevice {
+    /// Device number as the kernel encodes it (`major << 20 | minor`).
+    pub dev: u64,
+}
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Size of the ring between kernel and recorder; a power of two. 32 MiB hold half a million faults.
+    pub ring_bytes: u32,
+    /// The lab, where the launch runs in one.
+    pub lab: Option<LabDevice>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { ring_bytes: 32 << 20, lab: None }
+    }
+}
+
+/// Why recording failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The kernel's type information cannot be read.
+    #[error("the kernel's BTF could not be read")]
+    Btf(#[source] libbpf_rs::Error),
+    /// A probe was refused.
+    #[error("probe {probe} could not be loaded")]
+    Load {
+        /// Which.
+        probe: &'static str,
+        /// The kernel's answer.
+        #[source]
+        source: libbpf_rs::Error,
+    },
+    /// A compiled probe is not what the recorder expects.
+    #[error("probe {probe}: {problem}")]
+    Program {
+        /// Which.
+        probe: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A probe could not be attached.
+    #[error("probe {probe} could not be attached to {event}")]
+    Attach {
+        /// Which.
+        probe: &'static str,
+        /// To what.
+        event: String,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// The ring could not be read.
+    #[error("the ring of events could not be read")]
+    Ring(#[source] libbpf_rs::Error),
+}
+
+/// A loaded recorder. Everything in the kernel hangs on its descriptors: when the process dies, nothing remains.
+pub struct Recorder {
+    ring: Ring,
+    shared: SharedMaps,
+    loaded: Vec<Loaded>,
+    links: Vec<Link>,
+    fallback: bool,
+    options: Options,
+    mounts: Vec<Mount>,
+    probes: Vec<Probe>,
+    unavailable: Vec<Unavailable>,
+    started: Nanos,
+}
+
+/// `CLOCK_MONOTONIC` now.
+pub fn monotonic_now() -> Nanos {
+    // The clock exists on every Linux; a failure could only be a wrong constant.
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+        .unwrap_or_else(|_| nix::sys::time::TimeSpec::new(0, 0));
+    Nanos(u64::try_from(now.tv_sec()).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec()).unwrap_or(0))
+}
+
+fn io_error(error: libbpf_rs::Error) -> io::Error {
+    io::Error::other(error)
+}
+
+impl Recorder {
+    /// Loads all probes and attaches those that concern the whole kernel; nothing is recorded before
+    /// [`Recorder::attach_tree`].
+    ///
+    /// # Errors
+    /// A probe without which a recording is none (process, fault, page_cache) is refused by the kernel.
+    pub fn load(options: Options) -> Result<Self, CaptureError> {
+        let btf = Btf::from_vmlinux().map_err(CaptureError::Btf)?;
+        let tracefs = Tracefs::open();
+        let watched = options.lab.as_ref().map_or(0, |lab| lab.dev);
+        let mut shared: Option<SharedMaps> = None;
+        let mut loaded = Vec::new();
+        let mut links = Vec::new();
+        let mut probes = Vec::new();
+        let mut unavailable = Vec::new();
+        for probe in objects::all() {
+            let essential = matches!(probe.name, "process" | "fault" | "page_cache");
+            let attempt = objects::load(&probe, shared.as_ref(), &btf, options.ring_bytes, watched)
+                .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut links).map(|gaps| (one, gaps)));
+            let (one, gaps) = match attempt {
+                Ok(done) => done,
+                Err(error) if essential => return Err(error),
+                Err(error) => {
+                    unavailable.push(gap(probe.name, &chain(&error)));
+                    probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
+                    continue;
+                }
+            };
+            for section in one.missing.iter().chain(&gaps) {
+                unavailable.push(gap(section, "this kernel has no such event"));
+            }
+            probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
+            if shared.is_none() {
+                shared = Some(objects::shared_maps(&one)?);
+            }
+            loaded.push(one);
+        }
+        if let Err(error) = tracefs {
+            unavailable.push(Unavailable {
+                what: "system-call tracepoints".to_owned(),
+                reason: format!("tracefs could not be opened: {error}"),
+                remedy: "a kernel with CONFIG_FTRACE_SYSCALLS".to_owned(),
+            });
+        }
+        let shared = shared.ok_or(CaptureError::Program { probe: "process", problem: "not loaded".to_owned() })?;
+        Ok(Self {
+            ring: Ring::new(&shared.ring).map_err(CaptureError::Ring)?,
+            shared,
+            loaded,
+            links,
+            fallback: false,
+            options,
+            mounts: Vec::new(),
+            probes,
+            unavailable,
+            started: monotonic_now(),
+        })
+    }
+
+    /// Follows the process `pid`, which has not executed its program yet, from its first instruction on.
+    ///
+    /// # Errors
+    /// The process is gone, or the kernel refuses its page-fault events.
+    pub fn attach_tree(&mut self, pid: i32) -> Result<(), CaptureError> {
+        let attach = |event: &str, source: io::Error| CaptureError::Attach {
+            probe: "process",
+            event: format!("{event} of process {pid}"),
+            source,
+        };
+        // SAFETY: pidfd_open takes two integers.
+        let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        if raw < 0 {
+            return Err(attach("pidfd", io::Error::last_os_error()));
+        }
+        // SAFETY: the kernel just returned this descriptor to us alone.
+        let pidfd = unsafe { OwnedFd::from_raw_fd(raw as i32) };
+        let state = [0u8; 32];
+        self.shared
+            .tree
+            .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
+            .map_err(|error| attach("task storage", io_error(error)))?;
+        for (name, event, mode) in fault_programs("user", "kernel") {
+            let fd = perf::fault_of_tree(event, mode, pid).map_err(|source| attach(&name, source))?;
+            self.attach_fault(&name, fd)?;
+        }
+        self.mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
+            .map(|text| parse_mountinfo(&text))
+            .unwrap_or_default();
+        Ok(())
+    }
+
+    fn attach_fault(&mut self, name: &str, fd: OwnedFd) -> Result<(), CaptureError> {
+        let program = self
+            .loaded
+            .iter()
+            .find(|one| one.name == "fault")
+            .and_then(|one| one.object.progs_mut().find(|program| program.name() == name))
+            .ok_or(CaptureError::Program { probe: "fault", problem: format!("program {name} is missing") })?;
+        let link = attach_perf(&program, fd).map_err(|source| CaptureError::Attach {
+            probe: "fault",
+            event: name.to_owned(),
+            source,
+        })?;
+        self.links.push(link);
+        Ok(())
+    }
+
+    /// Moves what the kernel has put into the ring into memory; call it about every 20 ms.
+    ///
+    /// # Errors
+    /// The ring cannot be read.
+    pub fn drain(&mut self) -> Result<(), CaptureError> {
+        self.ring.drain().map_err(CaptureError::Ring)?;
+        if self.ring.events_dropped() && !self.fallback {
+            self.fallback = true;
+            for cpu in 0..crate::machine::processors() {
+                for (name, event, mode) in fault_programs("dropped_user", "dropped_kernel") {
+                    match perf::fault_of_processor(event, mode, cpu) {
+                        Ok(fd) => self.attach_fault(&name, fd)?,
+                        Err(error) => {
+                            self.unavailable.push(gap("faults of set-uid or unreadable programs", &error.to_string()));
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// True when the memory for raw records is full: the recording must stop.
+    pub fn is_full(&self) -> bool {
+        self.ring.refused() > 0
+    }
+
+    /// Ends the recording and hands over what was seen. Tasks of the tree that still run are counted from `/proc`.
+    ///
+    /// # Errors
+    /// The ring cannot be read.
+    pub fn finish(mut self) -> Result<RawCapture, CaptureError> {
+        self.drain()?;
+        let ended = monotonic_now();
+        self.links.clear();
+        self.ring.drain().map_err(CaptureError::Ring)?;
+        let mut losses = Losses::default();
+        for kind in 0..events::EVENT_KINDS {
+            let values = self.shared.lost.lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+            let lost = values
+                .iter()
+                .flatten()
+                .map(|bytes| bytes.as_slice().try_into().map(u64::from_ne_bytes).unwrap_or(0))
+                .sum();
+            losses.add(events::kind_name(kind), lost);
+        }
+        losses.add("over_memory_limit", self.ring.refused());
+        let bytes = self.ring.take();
+        let survivors = crate::process::survivors(&bytes, ended);
+        let devices = devices_of(&self.mounts, self.options.lab.as_ref());
+        Ok(RawCapture {
+            bytes,
+            survivors,
+            mounts: self.mounts,
+            devices,
+            lab_dev: self.options.lab.map(|lab| lab.dev),
+            losses,
+            unavailable: self.unavailable,
+            probes: self.probes,
+            started: self.started,
+            ended,
+        })
+    }
+}
+
+fn fault_programs(user: &str, kernel: &str) -> Vec<(String, FaultEvent, Mode)> {
+    let mut programs = Vec::new();
+    for (prefix, mode) in [(user, Mode::User), (kernel, Mode::Kernel)] {
+        for (suffix, event) in
+            [("begin", FaultEvent::Begin), ("minor", FaultEvent::Minor), ("major", FaultEvent::Major)]
+        {
+            programs.push((format!("{prefix}_{suffix}"), event, mode));
+        }
+    }
+    programs
+}
+
+/// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf).
+fn attach_perf(program: &ProgramMut<'_>, fd: OwnedFd) -> io::Result<Link> {
+    let link = program.attach_perf_event(fd.as_raw_fd()).map_err(io_error)?;
+    let _ = fd.into_raw_fd();
+    Ok(link)
+}
+
+/// Attaches the programs that are not bound to one task. Returns the events that this kernel does not have.
+fn attach_whole(one: &Loaded, tracefs: Option<&Tracefs>, links: &mut Vec<Link>) -> Result<Vec<String>, CaptureError> {
+    let mut gaps = Vec::new();
+    for program in one.object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        if one.missing.contains(&section) || section == "perf_event" {
+            continue;
+        }
+        let attach = |source| CaptureError::Attach { probe: one.name, event: section.clone(), source };
+        let Some(name) = section.strip_prefix("tracepoint/syscalls/") else {
+            links.push(program.attach().map_err(|error| attach(io_error(error)))?);
+            continue;
+        };
+        let Some(tracefs) = tracefs else { continue };
+        // Some system calls do not exist on every architecture (open on arm64).
+        match tracefs.id("syscalls", name) {
+            Ok(id) => {
+                let fd = perf::tracepoint(id).map_err(attach)?;
+                links.push(attach_perf(&program, fd).map_err(attach)?);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => gaps.push(section),
+            Err(error) => return Err(attach(error)),
+        }
+    }
+    Ok(gaps)
+}
+
+fn gap(what: &str, reason: &str) -> Unavailable {
+    Unavailable {
+        what: format!("probe {what}"),
+        reason: reason.to_owned(),
+        remedy: "a newer kernel; `slowpath doctor` says which".to_owned(),
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
+fn devices_of(mounts: &[Mount], lab: Option<&LabDevice>) -> Vec<Device> {
+    let mut devices: Vec<Device> = Vec::new();
+    for mount in mounts {
+        if devices.iter().any(|device| device.dev == mount.dev) {
+            continue;
+        }
+        let (major, minor) = (mount.dev >> 20, mount.dev & 0xf_ffff);
+        let read_ahead_kb = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/queue/read_ahead_kb"))
+            .or_else(|_| std::fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")))
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        devices.push(Device {
+            dev: mount.dev,
+            name: mount.source.clone(),
+            mount_point: mount.mount_point.clone(),
+            fs: mount.fs.clone(),
+            read_ahead_kb,
+            lab: lab.is_some_and(|lab| lab.dev == mount.dev),
+        });
+    }
+    devices
+}

@@ -1,0 +1,70 @@
+//! The ring of events: how it is emptied into memory, and its bounds.
+
+use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Raw records held in memory at most; the recording stops there and says so.
+pub(crate) const RAW_LIMIT_BYTES: usize = 1 << 30;
+
+/// What was read from the ring, record after record; each record's size follows from its kind.
+#[derive(Default)]
+pub(crate) struct RawBytes {
+    pub(crate) bytes: Vec<u8>,
+    /// Records that came when the limit was reached.
+    pub(crate) refused: u64,
+    /// A program image was seen whose events the kernel dropped.
+    pub(crate) events_dropped: bool,
+}
+
+impl RawBytes {
+    pub(crate) fn push(&mut self, record: &[u8]) {
+        if self.bytes.len() + record.len() > RAW_LIMIT_BYTES {
+            self.refused += 1;
+            return;
+        }
+        if let Some(header) = crate::events::record::<crate::events::event_header>(record)
+            && u32::from(header.kind) == crate::events::EVENT_EXEC
+            && u32::from(header.flags) & crate::events::FLAG_EVENTS_DROPPED != 0
+        {
+            self.events_dropped = true;
+        }
+        self.bytes.extend_from_slice(record);
+    }
+}
+
+/// The reading side of the ring.
+pub(crate) struct Ring {
+    buffer: RingBuffer<'static>,
+    raw: Rc<RefCell<RawBytes>>,
+}
+
+impl Ring {
+    pub(crate) fn new(map: &dyn MapCore) -> Result<Self, libbpf_rs::Error> {
+        let raw = Rc::new(RefCell::new(RawBytes::default()));
+        let sink = Rc::clone(&raw);
+        let mut builder = RingBufferBuilder::new();
+        builder.add(map, move |record: &[u8]| {
+            sink.borrow_mut().push(record);
+            0
+        })?;
+        Ok(Self { buffer: builder.build()?, raw })
+    }
+
+    /// Moves all finished records into memory.
+    pub(crate) fn drain(&self) -> Result<(), libbpf_rs::Error> {
+        self.buffer.consume()
+    }
+
+    pub(crate) fn events_dropped(&self) -> bool {
+        self.raw.borrow().events_dropped
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.raw.borrow().refused
+    }
+
+    pub(crate) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.raw.borrow_mut().bytes)
+    }
+}

@@ -1,0 +1,183 @@
+//! The recorder against the running kernel: real processes, and the kernel's own counters as the witness.
+//! Needs root; skips with a reason otherwise.
+
+use slowpath_capture::{Decoded, Options, Recorder, decode};
+use slowpath_tables::{Asker, FaultKind, MappingOp};
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+fn root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        println!("skipped: recording needs root");
+    }
+    root
+}
+
+/// A forked child that executes `command` when the pipe's writing end says so.
+fn held(command: &[&str]) -> (nix::unistd::Pid, OwnedFd) {
+    let arguments: Vec<CString> = command.iter().map(|text| CString::new(*text).unwrap()).collect();
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    // SAFETY: the child only calls async-signal-safe functions: read, execv, _exit.
+    match unsafe { nix::unistd::fork() }.unwrap() {
+        nix::unistd::ForkResult::Parent { child } => (child, writer),
+        nix::unistd::ForkResult::Child => {
+            let mut byte = [0u8; 1];
+            let _ = nix::unistd::read(&reader, &mut byte);
+            let _ = nix::unistd::execv(&arguments[0], &arguments);
+            // SAFETY: ends the child without running the test's destructors.
+            unsafe { libc::_exit(127) }
+        }
+    }
+}
+
+fn recorded(command: &[&str]) -> (Decoded, nix::unistd::Pid) {
+    let mut recorder = Recorder::load(Options::default()).unwrap();
+    let (child, release) = held(command);
+    recorder.attach_tree(child.as_raw()).unwrap();
+    nix::unistd::write(&release, b"x").unwrap();
+    loop {
+        recorder.drain().unwrap();
+        let flags = Some(nix::sys::wait::WaitPidFlag::WNOHANG);
+        if nix::sys::wait::waitpid(child, flags).unwrap() != nix::sys::wait::WaitStatus::StillAlive {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let raw = recorder.finish().unwrap();
+    assert_eq!(raw.losses.total(), 0, "{:?}", raw.losses);
+    assert!(raw.unavailable.is_empty(), "{:?}", raw.unavailable);
+    let _ = release.as_raw_fd();
+    (decode(&raw), child)
+}
+
+const FAULT_HEAVY: &str = "
+import mmap
+m = mmap.mmap(-1, 80 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_NOHUGEPAGE)
+for i in range(0, 80 << 20, 4096): m[i] = 1
+";
+
+#[test]
+fn recorded_faults_agree_with_the_kernels_counters_to_a_thousandth() {
+    if !root() {
+        return;
+    }
+    let (out, _) = recorded(&["/usr/bin/python3", "-c", FAULT_HEAVY]);
+    assert_eq!(out.unreadable_bytes, 0);
+    let exec = &out.execs[0];
+    let counted: u64 =
+        out.exits.iter().map(|exit| exit.min_flt + exit.maj_flt).sum::<u64>() - exec.min_flt - exec.maj_flt;
+    let seen = out.faults.len() as u64;
+    println!("recorded {seen} faults, the kernel counted {counted}");
+    assert!(counted >= 20480 && seen.abs_diff(counted) * 1000 <= counted, "{seen} against {counted}");
+    let with_duration = out.faults.iter().filter(|fault| fault.duration.is_some()).count();
+    assert!(with_duration * 1000 >= out.faults.len() * 999, "{with_duration} of {} have a duration", out.faults.len());
+}
+
+#[test]
+fn the_tree_is_followed_through_forks_with_command_lines_and_ends() {
+    if !root() {
+        return;
+    }
+    let (out, child) = recorded(&["/bin/sh", "-c", "/bin/ls / >/dev/null; /bin/false; kill -9 $$"]);
+    let lines: Vec<&str> = out.execs.iter().map(|exec| exec.command_line.as_str()).collect();
+    assert_eq!(lines, ["/bin/sh -c /bin/ls / >/dev/null; /bin/false; kill -9 $$", "/bin/ls /", "/bin/false"]);
+    let ends: Vec<_> = out.exits.iter().filter(|exit| exit.last).map(|exit| (exit.status, exit.signal)).collect();
+    assert_eq!(ends, [(Some(0), None), (Some(1), None), (None, Some(9))]);
+    assert_eq!(out.execs[0].pid, child.as_raw() as u32);
+    assert_eq!(out.execs[1].parent_pid, child.as_raw() as u32);
+}
+
+#[test]
+fn files_opened_mapped_and_read_are_named_by_their_host_path() {
+    if !root() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().join("data");
+    std::fs::write(&path, vec![7u8; 40_960]).unwrap();
+    let name = path.to_str().unwrap();
+    let (out, _) = recorded(&["/bin/cat", name]);
+    let file = out.files.iter().find(|file| file.path == name).expect("the file is named");
+    let open = out.opens.iter().find(|open| open.path == name).expect("the open is told");
+    assert_eq!((open.dev, open.ino), (Some(file.dev), Some(file.ino)));
+    let read: i64 =
+        out.reads.iter().filter(|read| read.ino == file.ino && read.result > 0).map(|read| read.result).sum();
+    assert_eq!(read, 40_960);
+    let libc = out.files.iter().find(|file| file.path.ends_with("/libc.so.6")).expect("libc is named");
+    assert!(out.mappings.iter().any(|row| row.ino == Some(libc.ino) && row.op == MappingOp::Map));
+    let program = out.files.iter().find(|file| file.path.ends_with("bin/cat")).expect("the program is named");
+    assert!(out.mappings.iter().any(|row| row.ino == Some(program.ino) && row.op == MappingOp::Exec));
+    let missing = out.opens.iter().filter(|open| open.result < 0).all(|open| open.dev.is_none());
+    assert!(missing);
+}
+
+#[test]
+fn pages_that_are_not_cached_are_seen_entering_the_page_cache() {
+    if !root() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().join("cold");
+    std::fs::write(&path, vec![7u8; 1 << 20]).unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    file.sync_all().unwrap();
+    // SAFETY: fadvise takes a descriptor and integers. The file is this test's own.
+    assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }, 0);
+    let (out, _) = recorded(&["/bin/cat", path.to_str().unwrap()]);
+    let named = out.files.iter().find(|one| one.path == path.to_str().unwrap()).unwrap();
+    let pages: u64 = out.page_cache.iter().filter(|row| row.file() == named.file()).map(|row| row.pages.0).sum();
+    assert_eq!(pages, 256);
+    assert!(out.page_cache.iter().filter(|row| row.file() == named.file()).all(|row| row.asker == Asker::Read));
+    let bytes: u64 = out.block_io.iter().filter(|io| io.in_tree && io.read).map(|io| io.bytes.0).sum();
+    assert!(bytes >= 1 << 20, "block layer read {bytes}");
+    assert!(out.faults.iter().all(|fault| fault.kind == FaultKind::Minor || fault.duration.is_some()));
+}
+
+#[test]
+fn a_set_uid_program_is_told_and_what_was_missed_is_counted() {
+    if !root() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let copy = directory.path().join("python-set-uid");
+    std::fs::copy("/usr/bin/python3", &copy).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let name = copy.to_str().unwrap();
+    let mut recorder = Recorder::load(Options::default()).unwrap();
+    let script = format!("{FAULT_HEAVY}\nimport time; time.sleep(0.3)\n{FAULT_HEAVY}");
+    let (child, release) = held(&[
+        "/usr/bin/setpriv",
+        "--reuid",
+        "65534",
+        "--regid",
+        "65534",
+        "--clear-groups",
+        name,
+        "-S",
+        "-c",
+        &script,
+    ]);
+    recorder.attach_tree(child.as_raw()).unwrap();
+    nix::unistd::write(&release, b"x").unwrap();
+    while nix::sys::wait::waitpid(child, Some(nix::sys::wait::WaitPidFlag::WNOHANG)).unwrap()
+        == nix::sys::wait::WaitStatus::StillAlive
+    {
+        recorder.drain().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let out = decode(&recorder.finish().unwrap());
+    let exec = out.execs.iter().find(|exec| exec.filename == name).expect("the program was executed");
+    assert!(exec.events_dropped);
+    let counted: u64 =
+        out.exits.iter().map(|exit| exit.min_flt + exit.maj_flt).sum::<u64>() - exec.min_flt - exec.maj_flt;
+    let seen = out.faults.iter().filter(|fault| fault.ts >= exec.ts).count() as u64;
+    let lost = out.losses.0["faults_after_events_dropped"];
+    println!("set-uid: recorded {seen} by the fallback, lost {lost}, the kernel counted {counted}");
+    assert!(seen > 20_000, "the fallback saw the second half: {seen}");
+    assert_eq!(seen + lost, counted.max(seen));
+}
