@@ -1,0 +1,55 @@
+//! What a caller can do while a launch runs, and the interface of everything that can launch.
+
+use crate::{BoxError, LaunchError, LaunchOutcome, LaunchSpec};
+
+/// Called by a [`Launcher`] on the thread that called [`Launcher::launch`]. Every method has a default that does
+/// nothing, so that an implementation names only what it needs.
+pub trait Hooks {
+    /// The target exists under `pid` (in the pid namespace of the caller), has its identity, cgroups, mounts,
+    /// working directory and environment, and waits just before `execve`. Events opened on `pid` with
+    /// `enable_on_exec` see the command from its first instruction. The clock has not started: this may take long.
+    ///
+    /// # Errors
+    /// An error gives the launch up; the target is killed before it ran an instruction of the command.
+    fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
+        let _ = pid;
+        Ok(())
+    }
+
+    /// The target was released at `at` (`CLOCK_MONOTONIC`, ns).
+    fn on_released(&mut self, at: u64) {
+        let _ = at;
+    }
+
+    /// About every 20 ms while the launch runs: the place to drain ring buffers. Keep it short.
+    fn on_tick(&mut self) {}
+
+    /// The target was ready at `at` (`CLOCK_MONOTONIC`, ns). With [`crate::EndPolicy::WaitExit`] it goes on.
+    fn on_ready(&mut self, at: u64) {
+        let _ = at;
+    }
+
+    /// Asked about every 20 ms: true ends the launch as [`crate::EndPolicy`] says, with
+    /// [`crate::StopReason::Requested`] (ctrl-C, `--duration`).
+    fn stop_requested(&self) -> bool {
+        false
+    }
+}
+
+/// Hooks that do nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoHooks;
+
+impl Hooks for NoHooks {}
+
+/// Something that can run one launch: [`crate::ProcessLauncher`], or [`crate::mock::ScriptedLauncher`] in tests.
+pub trait Launcher {
+    /// Runs one launch and returns when it ended as `spec.end` says. With [`crate::EndPolicy::KillTree`] every
+    /// process of the tree is gone by then.
+    ///
+    /// # Errors
+    /// A target that ran but did not become ready is **not** an error: see [`LaunchOutcome::stop`] and
+    /// [`LaunchOutcome::require_ready`]. Errors are everything that kept the launch from being one: a setup step, the
+    /// exec itself, a hook, a launcher that was killed, a tree that could not be ended.
+    fn launch(&mut self, spec: &LaunchSpec, hooks: &mut dyn Hooks) -> Result<LaunchOutcome, LaunchError>;
+}

@@ -1,0 +1,312 @@
+//! Who the target runs as, and the environment that goes with it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist, getgroups};
+use serde::{Deserialize, Serialize};
+
+/// The group of a numeric user without an entry in the user database: the kernel's overflow group, "nogroup".
+const NO_GROUP: u32 = 65534;
+
+/// A complete identity: what `login` would give a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Supplementary groups, the primary one included where the database has it so.
+    pub groups: Vec<u32>,
+    /// Login name; the number where there is none.
+    pub user: String,
+    /// Home directory.
+    pub home: PathBuf,
+    /// Login shell.
+    pub shell: PathBuf,
+    /// `/run/user/UID`, when it exists and belongs to the user.
+    pub runtime_dir: Option<PathBuf>,
+}
+
+/// Something about the identity that the user should know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdentityWarning {
+    /// The target runs as root.
+    #[error(
+        "the command runs as root, for whom permission faults and unreadable files do not exist; use sudo from an ordinary \
+         account, or --user NAME"
+    )]
+    RunsAsRoot,
+    /// A numeric user id without an entry in the user database.
+    #[error("no user has the id {uid}: the command runs with group {gid}, no other groups and / as its home")]
+    UnknownUser {
+        /// The id.
+        uid: u32,
+        /// The group chosen for it.
+        gid: u32,
+    },
+}
+
+/// Why no identity could be found.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// Neither a name in the user database nor a number.
+    #[error("there is no user `{0}`")]
+    NoSuchUser(String),
+    /// Only root can start programs as somebody else.
+    #[error("only root can run the command as another user (`{0}`)")]
+    NeedsRoot(String),
+    /// `SUDO_UID` is set to something that is not a user id.
+    #[error("SUDO_UID is `{0}`, which is no user id")]
+    BadSudoUid(String),
+    /// The user database could not be read.
+    #[error("cannot read the user database")]
+    Database(#[source] io::Error),
+}
+
+impl Identity {
+    /// The identity of a target, from the command line and the caller's environment:
+    ///
+    /// 1. `user_option` (`--user`): a name, or a number. A number without an entry in the user database is allowed:
+    ///    it gets group 65534, no supplementary groups and `/` as home, and a warning.
+    /// 2. root with `SUDO_UID`: the user who called `sudo`.
+    /// 3. root: root, with a warning.
+    /// 4. anybody else: himself, with the groups of the calling process.
+    ///
+    /// # Errors
+    /// [`IdentityError`].
+    pub fn for_invocation<'a>(
+        user_option: Option<&str>,
+        env: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
+    ) -> Result<(Identity, Vec<IdentityWarning>), IdentityError> {
+        let mut warnings = Vec::new();
+        let sudo_uid = env.into_iter().find(|(name, _)| *name == "SUDO_UID").map(|(_, value)| value.to_string_lossy());
+        let own = geteuid();
+        let identity = match (user_option, sudo_uid) {
+            (Some(wanted), _) => {
+                let identity = Self::named(wanted, &mut warnings)?;
+                if !own.is_root() && identity.uid != own.as_raw() {
+                    return Err(IdentityError::NeedsRoot(wanted.into()));
+                }
+                if own.is_root() { identity } else { Self::of_caller()? }
+            }
+            (None, Some(uid)) if own.is_root() => {
+                let uid = uid.parse().map_err(|_| IdentityError::BadSudoUid(uid.into_owned()))?;
+                Self::with_uid(uid, &mut warnings)?
+            }
+            _ => Self::of_caller()?,
+        };
+        if identity.uid == 0 {
+            warnings.push(IdentityWarning::RunsAsRoot);
+        }
+        Ok((identity, warnings))
+    }
+
+    /// The identity of the calling process, with its own groups.
+    ///
+    /// # Errors
+    /// [`IdentityError::Database`].
+    pub fn of_caller() -> Result<Identity, IdentityError> {
+        let uid = geteuid();
+        let user = User::from_uid(uid).map_err(database)?;
+        let mut identity = match user {
+            Some(user) => Self::of_user(user)?,
+            None => Self::without_entry(uid.as_raw()),
+        };
+        identity.gid = getegid().as_raw();
+        identity.groups = getgroups().map_err(database)?.into_iter().map(Gid::as_raw).collect();
+        Ok(identity)
+    }
+
+    fn named(wanted: &str, warnings: &mut Vec<IdentityWarning>) -> Result<Identity, IdentityError> {
+        if let Some(user) = User::from_name(wanted).map_err(database)? {
+            return Self::of_user(user);
+        }
+        match wanted.parse() {
+            // u32::MAX means "leave unchanged" to setresuid(2).
+            Ok(uid) if uid != u32::MAX => Self::with_uid(uid, warnings),
+            _ => Err(IdentityError::NoSuchUser(wanted.into())),
+        }
+    }
+
+    fn with_uid(uid: u32, warnings: &mut Vec<IdentityWarning>) -> Result<Identity, IdentityError> {
+        if let Some(user) = User::from_uid(Uid::from_raw(uid)).map_err(database)? {
+            return Self::of_user(user);
+        }
+        warnings.push(IdentityWarning::UnknownUser { uid, gid: NO_GROUP });
+        Ok(Self::without_entry(uid))
+    }
+
+    fn without_entry(uid: u32) -> Identity {
+        Identity {
+            uid,
+            gid: NO_GROUP,
+            groups: Vec::new(),
+            user: uid.to_string(),
+            home: "/".into(),
+            shell: "/bin/sh".into(),
+            runtime_dir: runtime_dir(uid),
+        }
+    }
+
+    fn of_user(user: User) -> Result<Identity, IdentityError> {
+        let name = std::ffi::CString::new(user.name.as_str()).map_err(|error| IdentityError::Database(error.into()))?;
+        let groups = getgrouplist(&name, user.gid).map_err(database)?;
+        let shell = if user.shell.as_os_str().is_empty() { "/bin/sh".into() } else { user.shell };
+        Ok(Identity {
+            uid: user.uid.as_raw(),
+            gid: user.gid.as_raw(),
+            groups: groups.into_iter().map(Gid::as_raw).collect(),
+            user: user.name,
+            home: user.dir,
+            shell,
+            runtime_dir: runtime_dir(user.uid.as_raw()),
+        })
+    }
+
+    /// The full environment of a target, from the caller's.
+    ///
+    /// What describes the caller goes: `SUDO_*`, and variables of the launcher's own supervision (`NOTIFY_SOCKET`,
+    /// `WATCHDOG_*`, `LISTEN_*`). When the identity is another than the caller's, `HOME`, `USER`, `LOGNAME`, `SHELL`
+    /// and `XDG_RUNTIME_DIR` become the identity's (the last only if it exists) and the caller's personal places
+    /// (`MAIL`, `XDG_*_HOME`, `DBUS_SESSION_BUS_ADDRESS`, `OLDPWD`) go. Everything else (`PATH`, `LANG`, `DISPLAY`, ...)
+    /// stays, in its order.
+    pub fn environment(&self, invoker: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+        self.environment_seen_from(geteuid().as_raw(), invoker)
+    }
+
+    fn environment_seen_from(
+        &self,
+        caller: u32,
+        invoker: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        let mut under_sudo = false;
+        let mut env: Vec<(OsString, OsString)> = Vec::new();
+        for (name, value) in invoker {
+            under_sudo |= name == "SUDO_UID";
+            if !is_about_the_launcher(&name) {
+                env.push((name, value));
+            }
+        }
+        if self.uid == caller && !under_sudo {
+            return env;
+        }
+        env.retain(|(name, _)| !is_personal(name));
+        let mut set = |name: &str, value: &OsStr| match env.iter_mut().find(|(have, _)| have == name) {
+            Some((_, old)) => *old = value.into(),
+            None => env.push((name.into(), value.into())),
+        };
+        set("HOME", self.home.as_os_str());
+        set("USER", OsStr::new(&self.user));
+        set("LOGNAME", OsStr::new(&self.user));
+        set("SHELL", self.shell.as_os_str());
+        if let Some(dir) = &self.runtime_dir {
+            set("XDG_RUNTIME_DIR", dir.as_os_str());
+        }
+        env
+    }
+}
+
+fn is_about_the_launcher(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    [&b"SUDO_"[..], b"WATCHDOG_", b"LISTEN_"].iter().any(|prefix| name.starts_with(prefix)) || name == b"NOTIFY_SOCKET"
+}
+
+fn is_personal(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    matches!(name, b"MAIL" | b"OLDPWD" | b"DBUS_SESSION_BUS_ADDRESS" | b"XDG_RUNTIME_DIR")
+        || (name.starts_with(b"XDG_") && name.ends_with(b"_HOME"))
+}
+
+fn runtime_dir(uid: u32) -> Option<PathBuf> {
+    let path = Path::new("/run/user").join(uid.to_string());
+    let metadata = std::fs::metadata(&path).ok()?;
+    (metadata.is_dir() && metadata.uid() == uid).then_some(path)
+}
+
+fn database(error: nix::Error) -> IdentityError {
+    IdentityError::Database(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        list.iter().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
+    #[test]
+    fn another_identity_changes_what_is_personal_and_keeps_the_rest() {
+        let identity = Identity {
+            uid: 1000,
+            gid: 1000,
+            groups: vec![1000],
+            user: "ann".into(),
+            home: "/home/ann".into(),
+            shell: "/bin/zsh".into(),
+            runtime_dir: None,
+        };
+        let caller = pairs(&[
+            ("PATH", "/bin"),
+            ("HOME", "/root"),
+            ("SUDO_UID", "1000"),
+            ("SUDO_COMMAND", "x"),
+            ("DISPLAY", ":0"),
+            ("XDG_CONFIG_HOME", "/root/.config"),
+            ("XDG_RUNTIME_DIR", "/run/user/0"),
+            ("NOTIFY_SOCKET", "@x"),
+            ("LANG", "C"),
+        ]);
+        let expected = pairs(&[
+            ("PATH", "/bin"),
+            ("HOME", "/home/ann"),
+            ("DISPLAY", ":0"),
+            ("LANG", "C"),
+            ("USER", "ann"),
+            ("LOGNAME", "ann"),
+            ("SHELL", "/bin/zsh"),
+        ]);
+        assert_eq!(identity.environment_seen_from(0, caller), expected);
+    }
+
+    #[test]
+    fn the_callers_own_identity_keeps_his_environment() {
+        let identity = Identity::without_entry(0);
+        let caller = pairs(&[("HOME", "/elsewhere"), ("XDG_CONFIG_HOME", "/c")]);
+        assert_eq!(identity.environment_seen_from(0, caller.clone()), caller);
+    }
+
+    #[test]
+    fn a_number_without_an_entry_gets_no_group_and_a_warning_and_a_wrong_name_is_refused() {
+        let mut warnings = Vec::new();
+        let identity = Identity::named("3000000001", &mut warnings).unwrap();
+        assert_eq!((identity.uid, identity.gid, identity.groups.len()), (3_000_000_001, NO_GROUP, 0));
+        assert_eq!(warnings, [IdentityWarning::UnknownUser { uid: 3_000_000_001, gid: NO_GROUP }]);
+        for wrong in ["no-such-user-here", "4294967295", "-1", ""] {
+            assert!(matches!(Identity::named(wrong, &mut warnings), Err(IdentityError::NoSuchUser(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn root_under_sudo_becomes_the_invoking_user_and_plain_root_is_warned_of() {
+        if !geteuid().is_root() {
+            println!("skipped: only root can become another user");
+            return;
+        }
+        let env = pairs(&[("SUDO_UID", "65534")]);
+        let view = || env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let (identity, warnings) = Identity::for_invocation(None, view()).unwrap();
+        assert_eq!(identity.uid, 65534);
+        assert_eq!(warnings, []);
+        let (identity, warnings) = Identity::for_invocation(None, []).unwrap();
+        assert_eq!((identity.uid, warnings), (0, vec![IdentityWarning::RunsAsRoot]));
+        let (identity, _) = Identity::for_invocation(Some("nobody"), view()).unwrap();
+        assert_eq!((identity.uid, identity.user.as_str()), (65534, "nobody"));
+        let bad = [(OsStr::new("SUDO_UID"), OsStr::new("x"))];
+        assert!(matches!(Identity::for_invocation(None, bad), Err(IdentityError::BadSudoUid(_))));
+    }
+}

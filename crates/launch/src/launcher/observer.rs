@@ -1,0 +1,382 @@
+//! The observer: init of the pid namespace or subreaper, parent of the target, keeper of the clock. One `poll(2)`
+//! loop, no polling of anything that can tell by itself.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use nix::fcntl::OFlag;
+use nix::mount::{MsFlags, mount};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::unistd::pipe2;
+
+use super::output::Stream;
+use super::ready::Watch;
+use super::stdio::{dev_null, plumb};
+use super::target::{self, Ends, Image};
+use super::{Work, tree};
+use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
+use crate::{
+    ATTEMPT_INTERVAL, EndPolicy, Exit, LaunchSpec, ReadyWhen, SetupStage, StdioPolicy, StopReason, TreeUsage, sys,
+};
+
+/// How long the reader of forwarded output may take for the rest of it once the tree is gone.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
+
+/// The message on the link to the guardian: it need not wait for the observer.
+const DETACHED: &str = "detached";
+
+/// Whether the observer said on its link that it stays behind for a target left running.
+pub(super) fn has_detached(link: &OwnedFd) -> bool {
+    matches!(wire::receive::<String>(link), Ok(Some((message, _))) if message == DETACHED)
+}
+
+struct Observer<'a> {
+    spec: &'a LaunchSpec,
+    main: &'a OwnedFd,
+    link: OwnedFd,
+    signals: SignalFd,
+    attempts: Option<TimerFd>,
+    watch: Watch,
+    streams: Vec<Stream>,
+    exec_failure: Option<File>,
+    release: Option<OwnedFd>,
+    target: i32,
+    deadline: Option<u64>,
+    released: bool,
+    ready_at: Option<u64>,
+    exit: Option<Exit>,
+    usage: TreeUsage,
+    childless: bool,
+}
+
+/// The life of the observer; its exit status is 0 unless something kept it from its work.
+pub(super) fn run(main: &OwnedFd, link: OwnedFd, work: Work) -> i32 {
+    sys::set_name(c"slowpath-watch");
+    match begin(main, link, &work) {
+        Ok(Some(mut observer)) => {
+            let cause = observer.observe();
+            observer.finish(cause);
+            0
+        }
+        Ok(None) => 0,
+        Err((stage, error)) => {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            let _ = wire::send(main, &FromLauncher::SetupFailed { stage, errno });
+            // Only the target-to-be can be there, and it goes when its release pipe closes.
+            0
+        }
+    }
+}
+
+/// Prepares the observation and forks the target. `Ok(None)`: the guardian is gone already.
+fn begin<'a>(
+    main: &'a OwnedFd,
+    link: OwnedFd,
+    work: &'a Work,
+) -> Result<Option<Observer<'a>>, (SetupStage, io::Error)> {
+    let spec = &work.order.spec;
+    let process = |what: &str| {
+        let stage = SetupStage::Process { what: what.into() };
+        move |error: io::Error| (stage, error)
+    };
+    if spec.pid_namespace {
+        sys::die_with_parent().map_err(process("parent"))?;
+        let mut guardian = [PollFd::new(link.as_fd(), PollFlags::POLLIN)];
+        if !matches!(poll(&mut guardian, PollTimeout::ZERO), Ok(0)) {
+            return Ok(None);
+        }
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        let none: Option<&str> = None;
+        mount(Some("proc"), "/proc", Some("proc"), flags, none).map_err(|error| (SetupStage::Proc, error.into()))?;
+    } else {
+        sys::become_subreaper().map_err(process("subreaper"))?;
+    }
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGCHLD);
+    mask.thread_block().map_err(|error| process("signals")(error.into()))?;
+    let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+        .map_err(|error| process("signals")(error.into()))?;
+
+    let ready = |error: io::Error| (SetupStage::Ready { condition: spec.ready.to_string() }, error);
+    let watch = Watch::start(spec, work.order.page.as_deref()).map_err(ready)?;
+    let attempts = match watch.needs_attempts() {
+        true => Some(TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC))
+            .transpose()
+            .map_err(|error| ready(error.into()))?,
+        false => None,
+    };
+    let url = watch.url();
+    wire::send(main, &FromLauncher::Observing { url: url.clone() }).map_err(process("channel"))?;
+    let variable: Option<(OsString, OsString)> = watch.variable();
+    let image = Image::new(spec, url.as_deref(), variable).map_err(process("arguments"))?;
+
+    let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
+    let (release_end, release) = pipe().map_err(process("pipe"))?;
+    let (failure, failure_end) = pipe().map_err(process("pipe"))?;
+    let (streams, [stdin, stdout, stderr]) = plumb(spec).map_err(|error| (SetupStage::Stdio, error))?;
+    let ends = Ends { stdin, stdout, stderr, release: release_end, failure: failure_end };
+    let own = std::process::id() as i32;
+    // SAFETY: the observer has one thread.
+    let target = match unsafe { sys::fork() }.map_err(process("target"))? {
+        None => {
+            // With its last writer the release pipe ends: nobody but the observer may hold that.
+            drop((release, link));
+            target::run(work, main, own, &image, ends)
+        }
+        Some(target) => target,
+    };
+    drop(ends);
+    super::leave_group();
+    Ok(Some(Observer {
+        spec,
+        main,
+        link,
+        signals,
+        attempts,
+        watch,
+        streams,
+        exec_failure: Some(File::from(failure)),
+        release: Some(release),
+        target,
+        deadline: None,
+        released: false,
+        ready_at: None,
+        exit: None,
+        usage: TreeUsage::default(),
+        childless: false,
+    }))
+}
+
+impl Observer<'_> {
+    /// The loop; returns why it ended.
+    fn observe(&mut self) -> EndCause {
+        loop {
+            self.wait();
+            // Readiness first: what was ready before the target exited, or before main asked to stop, is ready.
+            let mut ready = self.look();
+            self.take_children();
+            if self.exit == Some(Exit::Code(0)) && self.spec.ready == ReadyWhen::Exit {
+                ready = Some(sys::monotonic());
+            }
+            if let Some(failed) = self.failed_exec() {
+                let _ = wire::send(self.main, &failed);
+                return EndCause::NeverReleased;
+            }
+            // Looked at once more after an exit was seen: what the target did before it is visible by now.
+            if self.exit.is_some() && ready.is_none() {
+                ready = self.look();
+            }
+            if let Some(at) = ready.filter(|_| self.is_awaited()) {
+                self.ready_at = Some(at);
+                let _ = wire::send(self.main, &FromLauncher::Ready { at });
+            }
+            if let Some(cause) = self.decide(sys::monotonic()) {
+                return cause;
+            }
+            if let Some(cause) = self.take_orders() {
+                return cause;
+            }
+        }
+    }
+
+    /// Whether the clock runs.
+    fn is_awaited(&self) -> bool {
+        self.released && self.ready_at.is_none()
+    }
+
+    fn wait(&self) {
+        let mut list = vec![
+            (self.main.as_fd(), PollFlags::POLLIN),
+            (self.link.as_fd(), PollFlags::POLLIN),
+            (self.signals.as_fd(), PollFlags::POLLIN),
+        ];
+        list.extend(self.exec_failure.iter().map(|pipe| (pipe.as_fd(), PollFlags::POLLIN)));
+        list.extend(self.streams.iter().flat_map(Stream::descriptors));
+        if self.is_awaited() {
+            list.extend(self.attempts.iter().map(|timer| (timer.as_fd(), PollFlags::POLLIN)));
+            list.extend(self.watch.descriptors());
+        }
+        let mut list: Vec<PollFd> = list.into_iter().map(|(fd, flags)| PollFd::new(fd, flags)).collect();
+        let timeout = match self.deadline.filter(|_| self.ready_at.is_none()) {
+            Some(deadline) => {
+                let left = Duration::from_nanos(deadline.saturating_sub(sys::monotonic()));
+                // Rounded up: a poll that ends too early would spin until the deadline.
+                PollTimeout::try_from(left + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
+            }
+            None => PollTimeout::NONE,
+        };
+        let _ = poll(&mut list, timeout);
+    }
+
+    /// Takes the streams' output and, while the clock runs, asks the watch; the time when the target was ready.
+    fn look(&mut self) -> Option<u64> {
+        let found = self.look_at_streams();
+        if found || !self.is_awaited() {
+            return found.then(sys::monotonic);
+        }
+        let tick = self.attempts.as_ref().is_some_and(|timer| {
+            let mut count = [0; 8];
+            matches!(nix::unistd::read(timer, &mut count), Ok(8))
+        });
+        // An observation that fails will not become true; the time-out or the exit will end the launch.
+        self.watch.look(tick).unwrap_or(false).then(sys::monotonic)
+    }
+
+    fn look_at_streams(&mut self) -> bool {
+        let mut found = false;
+        for stream in &mut self.streams {
+            found |= stream.look();
+        }
+        found
+    }
+
+    fn take_children(&mut self) {
+        while let Ok(Some(_)) = self.signals.read_signal() {}
+        loop {
+            match sys::reap() {
+                Ok(Some(child)) => self.count(&child),
+                Ok(None) => return,
+                Err(_) => {
+                    self.childless = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, child: &sys::Reaped) {
+        if child.pid == self.target {
+            self.exit = Some(child.exit);
+        }
+        self.usage.add(&child.usage);
+    }
+
+    /// The report of a failed exec, or `None` while there is none; a pipe closed without one is a successful exec.
+    fn failed_exec(&mut self) -> Option<FromLauncher> {
+        let pipe = self.exec_failure.as_mut()?;
+        let mut readable = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+        if !matches!(poll(&mut readable, PollTimeout::ZERO), Ok(1)) {
+            return None;
+        }
+        let mut report = Vec::new();
+        let _ = pipe.read_to_end(&mut report);
+        self.exec_failure = None;
+        let failed = target::failure_report(&report)?;
+        Some(FromLauncher::ExecFailed { failure: failed.failure, errno: failed.errno, program: failed.program })
+    }
+
+    fn decide(&self, now: u64) -> Option<EndCause> {
+        if !self.released {
+            return self.exit.map(|_| EndCause::NeverReleased);
+        }
+        if self.ready_at.is_some() {
+            let is_over = self.spec.end != EndPolicy::WaitExit || self.exit.is_some();
+            return is_over.then_some(EndCause::Stop(StopReason::Ready));
+        }
+        let cannot_become_ready = self.childless || self.spec.ready == ReadyWhen::Exit;
+        match self.exit {
+            Some(Exit::Signal(signal)) => return Some(EndCause::Stop(StopReason::Killed { signal })),
+            Some(Exit::Code(code)) if code != 0 || cannot_become_ready => {
+                return Some(EndCause::Stop(StopReason::Exited { code }));
+            }
+            _ => {}
+        }
+        self.deadline.is_some_and(|deadline| now >= deadline).then_some(EndCause::Stop(StopReason::TimedOut))
+    }
+
+    /// Messages of main, and the ends of main and guardian.
+    fn take_orders(&mut self) -> Option<EndCause> {
+        loop {
+            match wire::receive::<ToLauncher>(self.main) {
+                Ok(Some((ToLauncher::Release, _))) => self.release(),
+                Ok(Some((ToLauncher::Stop, _))) | Ok(None) => return Some(EndCause::Stop(StopReason::Requested)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => return Some(EndCause::Stop(StopReason::Requested)),
+            }
+        }
+        let mut guardian = [PollFd::new(self.link.as_fd(), PollFlags::POLLIN)];
+        (!matches!(poll(&mut guardian, PollTimeout::ZERO), Ok(0))).then_some(EndCause::GuardianDied)
+    }
+
+    /// Starts the clock and lets the target exec.
+    fn release(&mut self) {
+        let Some(release) = self.release.take() else { return };
+        self.released = true;
+        if let Some(timer) = &self.attempts {
+            let every = Expiration::Interval(TimeSpec::from_duration(ATTEMPT_INTERVAL));
+            let _ = timer.set(every, TimerSetTimeFlags::empty());
+        }
+        let at = sys::monotonic();
+        let _ = nix::unistd::write(&release, &[1]);
+        self.deadline =
+            self.spec.timeout.map(|limit| at.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)));
+        let _ = wire::send(self.main, &FromLauncher::Released { at });
+    }
+
+    /// Carries out the end policy and reports.
+    fn finish(&mut self, cause: EndCause) {
+        // A target that was not released waits for its exec: it goes with the observer in any case.
+        self.release = None;
+        let kills = self.spec.end == EndPolicy::KillTree || self.spec.pid_namespace || !self.released;
+        let mut survivors = Vec::new();
+        if kills {
+            if self.spec.pid_namespace {
+                // As init: every other process of the namespace, at once.
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGKILL);
+            }
+            let mut reaped = Vec::new();
+            survivors = tree::end(self.spec.kill_timeout, |child| reaped.push(child));
+            reaped.iter().for_each(|child| self.count(child));
+            self.streams.iter_mut().for_each(|stream| stream.flush(FLUSH_LIMIT));
+        } else if self.exit.is_some() {
+            self.streams.iter_mut().for_each(|stream| stream.flush(FLUSH_LIMIT));
+        } else {
+            self.look_at_streams();
+        }
+        let ended = Ended {
+            stop: cause,
+            ready_at: self.ready_at,
+            exit: self.exit,
+            usage: (kills || self.exit.is_some()).then_some(self.usage),
+            stdout_tail: self.streams.first().and_then(Stream::tail),
+            stderr_tail: self.streams.get(1).and_then(Stream::tail),
+            survivors,
+        };
+        let _ = wire::send(self.main, &FromLauncher::Ended(ended));
+        if !kills && self.streams.iter().any(Stream::is_open) {
+            self.pump();
+        }
+    }
+
+    /// Stays behind for the output of a target left running, holding nothing else.
+    fn pump(&mut self) {
+        let _ = wire::send(&self.link, &DETACHED);
+        if let Ok(null) = dev_null() {
+            // The channel to main, and what the pump does not write to, would keep others waiting for their end.
+            // SAFETY: `self.main` stays an open descriptor of its owner, of another file.
+            unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), std::os::fd::AsRawFd::as_raw_fd(self.main)) };
+            let _ = nix::unistd::dup2_stdin(&null);
+            if self.spec.stdio != StdioPolicy::Inherit {
+                let _ = nix::unistd::dup2_stdout(&null);
+                let _ = nix::unistd::dup2_stderr(&null);
+            }
+        }
+        self.watch = Watch::Nothing;
+        self.streams.iter_mut().for_each(Stream::only_forward);
+        while self.streams.iter().any(Stream::is_open) {
+            let list = self.streams.iter().flat_map(Stream::descriptors);
+            let mut list: Vec<PollFd> = list.map(|(fd, flags)| PollFd::new(fd, flags)).collect();
+            let _ = poll(&mut list, PollTimeout::NONE);
+            self.look_at_streams();
+            self.take_children();
+        }
+        self.streams.iter_mut().for_each(|stream| stream.flush(FLUSH_LIMIT));
+    }
+}

@@ -1,0 +1,234 @@
+//! The target from its fork to its exec.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use nix::unistd::{
+    Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setgroups, setresgid, setresuid, setsid,
+};
+use serde::{Deserialize, Serialize};
+
+use super::Work;
+use crate::wire::{self, ExecFailure, FromLauncher};
+use crate::{EndPolicy, LaunchSpec, SetupStage, sys};
+
+/// Where commands are looked up without a `PATH`, as `execvp(3)` does.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Everything `execve` needs, made before the fork so that nothing is allocated between release and exec.
+pub(super) struct Image {
+    program: OsString,
+    candidates: Vec<CString>,
+    argv: Vec<CString>,
+    envp: Vec<CString>,
+}
+
+/// The descriptors that the target gets from the observer.
+pub(super) struct Ends {
+    /// `None`: the observer's own.
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout: Option<OwnedFd>,
+    pub(super) stderr: Option<OwnedFd>,
+    /// One byte on it is the release; its end without a byte, the order to disappear.
+    pub(super) release: OwnedFd,
+    /// Where an exec failure is reported; closed by a successful exec.
+    pub(super) failure: OwnedFd,
+}
+
+/// The report of a failed exec.
+#[derive(Serialize, Deserialize)]
+pub(super) struct FailedExec {
+    pub(super) failure: ExecFailure,
+    pub(super) errno: i32,
+    pub(super) program: String,
+}
+
+impl Image {
+    pub(super) fn new(
+        spec: &LaunchSpec,
+        url: Option<&str>,
+        variable: Option<(OsString, OsString)>,
+    ) -> io::Result<Image> {
+        let mut words: Vec<OsString> = spec.wrapper.clone();
+        let has_place = url.is_some() && spec.argv.iter().any(|word| find(word.as_bytes(), b"{url}").is_some());
+        words.extend(spec.argv.iter().map(|word| url.map_or_else(|| word.clone(), |url| with_url(word, url))));
+        words.extend(url.filter(|_| !has_place).map(OsString::from));
+
+        let mut env: Vec<&(OsString, OsString)> = spec.env.iter().collect();
+        if let Some(added) = &variable {
+            env.retain(|(name, _)| *name != added.0);
+            env.push(added);
+        }
+        let path = env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
+        let program = words.first().cloned().unwrap_or_default();
+        let candidates = candidates(&program, path)?;
+        let argv = words.into_iter().map(|word| Ok(CString::new(word.into_vec())?)).collect::<io::Result<_>>()?;
+        let entry = |(name, value): &(OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+        let envp = env.into_iter().map(|pair| Ok(CString::new(entry(pair))?)).collect::<io::Result<_>>()?;
+        Ok(Image { program, candidates, argv, envp })
+    }
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
+fn with_url(word: &OsStr, url: &str) -> OsString {
+    let mut rest = word.as_bytes();
+    let mut replaced = Vec::new();
+    while let Some(place) = find(rest, b"{url}") {
+        replaced.extend_from_slice(&rest[..place]);
+        replaced.extend_from_slice(url.as_bytes());
+        rest = &rest[place + b"{url}".len()..];
+    }
+    replaced.extend_from_slice(rest);
+    OsString::from_vec(replaced)
+}
+
+fn candidates(program: &OsStr, path: &OsStr) -> io::Result<Vec<CString>> {
+    if program.as_bytes().contains(&b'/') {
+        return Ok(vec![CString::new(program.as_bytes())?]);
+    }
+    let in_dir = |dir: &[u8]| {
+        let dir = if dir.is_empty() { b"." } else { dir };
+        Ok(CString::new([dir, b"/", program.as_bytes()].concat())?)
+    };
+    path.as_bytes().split(|byte| *byte == b':').map(in_dir).collect()
+}
+
+/// The life of the forked child. `observer` is the pid that its parent must have (1 in a pid namespace).
+pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, ends: Ends) -> ! {
+    let argv: Vec<_> = image.argv.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+    let envp: Vec<_> = image.envp.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+    if let Err((stage, error)) = prepare(work, &ends) {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        let _ = wire::send(main, &FromLauncher::SetupFailed { stage, errno });
+        std::process::exit(126);
+    }
+    // Asked for at the launcher's end only now, after the last change of credentials, which would undo it.
+    let tied = work.order.spec.end == EndPolicy::KillTree || work.order.spec.pid_namespace;
+    if tied && (sys::die_with_parent().is_err() || getppid() != Pid::from_raw(observer)) {
+        std::process::exit(126);
+    }
+    if wire::send(main, &FromLauncher::Prepared).is_err() {
+        std::process::exit(126);
+    }
+    let mut release = File::from(ends.release);
+    if release.read_exact(&mut [0]).is_err() {
+        std::process::exit(126);
+    }
+    let mut errors = Vec::new();
+    for candidate in &image.candidates {
+        let error = sys::exec(candidate, &argv, &envp);
+        let goes_on = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP));
+        errors.push((candidate, error));
+        if !goes_on {
+            break;
+        }
+    }
+    let report = explain(&image.program, &errors);
+    let _ = File::from(ends.failure).write_all(&serde_json::to_vec(&report).unwrap_or_default());
+    std::process::exit(127);
+}
+
+fn prepare(work: &Work, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
+    let spec = &work.order.spec;
+    let at = |stage: SetupStage| move |error: io::Error| (stage, error);
+    sys::reset_signals();
+    for (path, file) in &work.cgroups {
+        // "0" is the writing process, whatever its pid is called in which namespace.
+        let joined = (&mut &*file).write_all(b"0");
+        joined.map_err(at(SetupStage::Cgroup { path: path.clone() }))?;
+    }
+    if spec.session {
+        setsid().map_err(|error| (SetupStage::Session, error.into()))?;
+    }
+    let stdio = || -> nix::Result<()> {
+        ends.stdin.as_ref().map(dup2_stdin).transpose()?;
+        ends.stdout.as_ref().map(dup2_stdout).transpose()?;
+        ends.stderr.as_ref().map(dup2_stderr).transpose()?;
+        Ok(())
+    };
+    stdio().map_err(|error| (SetupStage::Stdio, error.into()))?;
+    for limit in &spec.limits {
+        limit.apply().map_err(at(SetupStage::Limit { limit: *limit }))?;
+    }
+    if let Some(mask) = spec.umask {
+        nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(mask));
+    }
+    let identity = &spec.identity;
+    become_user(spec).map_err(at(SetupStage::Identity { uid: identity.uid, gid: identity.gid }))?;
+    std::env::set_current_dir(&spec.cwd).map_err(at(SetupStage::WorkingDirectory { path: spec.cwd.clone() }))
+}
+
+fn become_user(spec: &LaunchSpec) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(spec.identity.uid), Gid::from_raw(spec.identity.gid));
+    if nix::unistd::geteuid().is_root() {
+        let groups: Vec<Gid> = spec.identity.groups.iter().copied().map(Gid::from_raw).collect();
+        setgroups(&groups)?;
+    }
+    setresgid(gid, gid, gid)?;
+    Ok(setresuid(uid, uid, uid)?)
+}
+
+/// The most telling of the failures: the first file that is there, or else "not found".
+fn explain(program: &OsStr, errors: &[(&CString, io::Error)]) -> FailedExec {
+    let by_path = !program.as_bytes().contains(&b'/');
+    let classes =
+        errors.iter().map(|(file, error)| (classify(Path::new(OsStr::from_bytes(file.to_bytes())), error), error));
+    // A directory of PATH that this user may not enter does not hide the answer: the command is not there for him.
+    let mut telling =
+        classes.filter(|((failure, is_there), _)| *failure != ExecFailure::NotFound && (*is_there || !by_path));
+    let (failure, errno) = match telling.next() {
+        Some(((failure, _), error)) => (failure, error.raw_os_error().unwrap_or(libc::EIO)),
+        None => (ExecFailure::NotFound, libc::ENOENT),
+    };
+    FailedExec { failure, errno, program: program.to_string_lossy().into_owned() }
+}
+
+/// The kind of a failure, and whether the file could be seen.
+fn classify(file: &Path, error: &io::Error) -> (ExecFailure, bool) {
+    let metadata = std::fs::metadata(file);
+    let failure = match (error.raw_os_error(), &metadata) {
+        (Some(libc::ENOENT | libc::ENOTDIR), Ok(_)) => ExecFailure::MissingInterpreter,
+        (Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP), _) => ExecFailure::NotFound,
+        (Some(libc::EACCES), Ok(there)) if !there.is_file() || there.permissions().mode() & 0o111 == 0 => {
+            ExecFailure::NotExecutable
+        }
+        (Some(libc::EACCES | libc::EPERM), _) => ExecFailure::PermissionDenied,
+        (Some(libc::ENOEXEC | libc::EISDIR | libc::ELIBBAD), _) => ExecFailure::NotExecutable,
+        _ => ExecFailure::Other,
+    };
+    (failure, metadata.is_ok())
+}
+
+/// Reads the report of a failed exec.
+pub(super) fn failure_report(bytes: &[u8]) -> Option<FailedExec> {
+    serde_json::from_slice(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_of_the_url_is_replaced_and_nothing_else() {
+        assert_eq!(with_url(OsStr::new("--app={url}x{url}"), "U"), OsString::from("--app=UxU"));
+        assert_eq!(with_url(OsStr::new("{ur}"), "U"), OsString::from("{ur}"));
+    }
+
+    #[test]
+    fn a_name_is_looked_up_in_every_directory_and_a_path_in_none() {
+        let names = |program: &str, path: &str| -> Vec<String> {
+            let found = candidates(OsStr::new(program), OsStr::new(path)).unwrap();
+            found.into_iter().map(|name| name.into_string().unwrap()).collect()
+        };
+        assert_eq!(names("x", "/a::/b"), ["/a/x", "./x", "/b/x"]);
+        assert_eq!(names("./x", "/a"), ["./x"]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Ending a process tree whose orphans come back to the caller (a child subreaper, or the init of a pid namespace).
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::sys::{self, Reaped};
+
+/// The longest pause between two sweeps: they follow each other at once while there is progress.
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+
+/// Kills all descendants of the calling process and reaps them until none is left, calling `reaped` for each child
+/// that ended. Returns the descendants still there after `limit`.
+///
+/// New processes cannot outrun it: a killed process cannot fork any more, and sweeps repeat until there are no
+/// children, which includes every orphan. A pid that changed hands between the look and the kill is not killed.
+pub(crate) fn end(limit: Duration, mut reaped: impl FnMut(Reaped)) -> Vec<i32> {
+    let deadline = Instant::now() + limit;
+    let mut pause = Duration::from_micros(100);
+    let mut killed = Vec::new();
+    loop {
+        loop {
+            match sys::reap() {
+                Ok(Some(child)) => {
+                    pause = Duration::from_micros(100);
+                    reaped(child);
+                }
+                Ok(None) => break,
+                Err(_) => return Vec::new(),
+            }
+        }
+        if Instant::now() >= deadline {
+            return killed;
+        }
+        killed = kill_descendants();
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    parent: i32,
+    /// Start time in clock ticks: with the pid it names one process.
+    start: u64,
+}
+
+/// Sends SIGKILL to every descendant, and returns their pids.
+fn kill_descendants() -> Vec<i32> {
+    let seen = processes();
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for (pid, process) in &seen {
+        children.entry(process.parent).or_default().push(*pid);
+    }
+    let own = std::process::id() as i32;
+    // Parents first: a parent that sees its child die would go on (restart it, or exit by itself).
+    let mut found = vec![own];
+    let mut known = HashSet::from([own]);
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        found.extend(children.get(pid).into_iter().flatten().filter(|child| known.insert(**child)));
+        next += 1;
+    }
+    found.remove(0);
+    for pid in &found {
+        let Ok(pidfd) = sys::pidfd_open(*pid) else { continue };
+        // The descriptor names the process seen above only if that still has the pid.
+        if process(*pid).map(|now| now.start) == seen.get(pid).map(|then| then.start) {
+            let _ = sys::pidfd_kill(&pidfd);
+        }
+    }
+    found
+}
+
+fn processes() -> HashMap<i32, Seen> {
+    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Some((pid, process(pid)?))).collect()
+}
+
+fn process(pid: i32) -> Option<Seen> {
+    let read = || -> io::Result<Vec<u8>> { fs::read(format!("/proc/{pid}/stat")) };
+    parse_stat(&read().ok()?)
+}
+
+/// Fields 4 (parent) and 22 (start time) of `/proc/PID/stat`; field 2 is a name that may hold any byte.
+fn parse_stat(stat: &[u8]) -> Option<Seen> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    Some(Seen { parent: fields.nth(1)?.parse().ok()?, start: fields.nth(17)?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let stat = b"77 (a) R 1 (b\xff) S 42 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2 3\n";
+        let seen = parse_stat(stat).unwrap();
+        assert_eq!((seen.parent, seen.start), (42, 987_654));
+        assert!(parse_stat(b"77 (x").is_none());
+    }
+}

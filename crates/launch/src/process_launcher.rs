@@ -1,0 +1,284 @@
+//! The caller's side of a launch: starts the launcher, keeps the conversation with it, calls the hooks.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use crate::launcher::{Order, read_page};
+use crate::wire::{self, EndCause, Ended, ExecFailure, FromLauncher, ToLauncher};
+use crate::{
+    EndPolicy, ExecError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher, ReadyWhen, StopReason, sys,
+};
+
+/// The first argument with which the calling program starts itself as the launcher.
+pub const LAUNCHER_ARGUMENT: &str = "__launcher";
+
+/// How often [`Hooks::on_tick`] is called: a ring buffer of a few MiB does not fill up in that time, and one wake-up
+/// in 20 ms costs the target nothing measurable.
+const TICK: Duration = Duration::from_millis(20);
+/// The kernel may take this much longer to take down a pid namespace than the launcher was allowed to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The program that becomes the launcher: it must call [`crate::launcher_main`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LauncherProgram {
+    /// The executable.
+    pub path: PathBuf,
+    /// Its arguments; the numbers of two descriptors are appended.
+    pub args: Vec<OsString>,
+}
+
+impl LauncherProgram {
+    /// The calling program itself, with [`LAUNCHER_ARGUMENT`].
+    pub fn this_program() -> Self {
+        LauncherProgram { path: "/proc/self/exe".into(), args: vec![LAUNCHER_ARGUMENT.into()] }
+    }
+}
+
+/// Launches real processes.
+#[derive(Debug, Clone)]
+pub struct ProcessLauncher {
+    program: LauncherProgram,
+}
+
+impl ProcessLauncher {
+    /// A launcher that starts `program`.
+    pub fn new(program: LauncherProgram) -> Self {
+        ProcessLauncher { program }
+    }
+
+    fn start(&self, order: &Order) -> Result<Running, LaunchError> {
+        let failed = |context: &str| {
+            let context = context.to_owned();
+            move |source: io::Error| LaunchError::Channel { context, source }
+        };
+        let (main, launchers) = wire::channel().map_err(failed("socket pair"))?;
+        let order = write_order(order).map_err(failed("specification"))?;
+        let (socket, file) = (launchers.as_raw_fd(), order.as_raw_fd());
+        let mut command = Command::new(&self.program.path);
+        command.args(&self.program.args).arg(socket.to_string()).arg(file.to_string());
+        // SAFETY: between fork and exec only fcntl(2) is called, on descriptors that stay open until after the spawn.
+        unsafe {
+            command.pre_exec(move || {
+                for fd in [socket, file] {
+                    if libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
+                        return Err(io::Error::last_os_error());
+                    }
+                }
+                Ok(())
+            })
+        };
+        let spawned = command.spawn();
+        let child = spawned.map_err(|source| LaunchError::Spawn { program: self.program.path.clone(), source })?;
+        Ok(Running { child, channel: Some(main) })
+    }
+}
+
+/// The order in a memory file: of any size, and nowhere on a disk.
+fn write_order(order: &Order) -> io::Result<File> {
+    let mut file = File::from(memfd_create("slowpath-launch", MFdFlags::MFD_CLOEXEC)?);
+    let mut buffered = io::BufWriter::new(&mut file);
+    serde_json::to_writer(&mut buffered, order)?;
+    buffered.flush()?;
+    drop(buffered);
+    file.rewind()?;
+    Ok(file)
+}
+
+/// A started guardian. Dropped early (a hook panicked), it closes the channel, which ends the launch, and waits.
+struct Running {
+    child: Child,
+    channel: Option<OwnedFd>,
+}
+
+impl Running {
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.channel = None;
+        self.child.wait()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.wait();
+    }
+}
+
+/// What main has heard so far.
+#[derive(Default)]
+struct Heard {
+    observer: Option<OwnedFd>,
+    url: Option<String>,
+    pid: Option<i32>,
+    released_at: Option<u64>,
+    ready_at: Option<u64>,
+    failure: Option<LaunchError>,
+    observer_died: Option<(String, Vec<i32>)>,
+    ended: Option<Ended>,
+    stop_sent: bool,
+}
+
+impl Launcher for ProcessLauncher {
+    fn launch(&mut self, spec: &LaunchSpec, hooks: &mut dyn Hooks) -> Result<LaunchOutcome, LaunchError> {
+        spec.validate()?;
+        let page = match &spec.ready {
+            ReadyWhen::Browser { page: Some(path) } => Some(read_page(path).map_err(LaunchError::InvalidSpec)?),
+            _ => None,
+        };
+        let order = Order { spec: spec.clone(), page, main: std::process::id() as i32 };
+        let mut running = self.start(&order)?;
+        drop(order);
+        let mut heard = Heard::default();
+        if let Some(channel) = &running.channel {
+            heard.converse(channel, hooks)?;
+        }
+        let status = running.wait().map_err(|source| LaunchError::Channel { context: "wait".into(), source })?;
+        if spec.end == EndPolicy::KillTree || spec.pid_namespace {
+            heard.wait_for_observer(spec.kill_timeout + GRACE)?;
+        }
+        heard.conclude(spec, status)
+    }
+}
+
+impl Heard {
+    /// Until the launcher has closed its end.
+    fn converse(&mut self, channel: &OwnedFd, hooks: &mut dyn Hooks) -> Result<(), LaunchError> {
+        let mut next_tick = Instant::now() + TICK;
+        loop {
+            let left = next_tick.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
+            let mut waits = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut waits, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+            loop {
+                match wire::receive::<FromLauncher>(channel) {
+                    Ok(Some((message, sender))) => self.take(message, sender, channel, hooks),
+                    Ok(None) => return Ok(()),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(source) => return Err(LaunchError::Channel { context: "receive".into(), source }),
+                }
+            }
+            if Instant::now() >= next_tick {
+                hooks.on_tick();
+                next_tick = Instant::now() + TICK;
+            }
+            if hooks.stop_requested() {
+                self.stop(channel);
+            }
+        }
+    }
+
+    fn take(&mut self, message: FromLauncher, sender: i32, channel: &OwnedFd, hooks: &mut dyn Hooks) {
+        match message {
+            FromLauncher::Observing { url } => {
+                self.observer = sys::pidfd_open(sender).ok();
+                self.url = url;
+            }
+            FromLauncher::Prepared => {
+                self.pid = Some(sender);
+                match hooks.before_release(sender) {
+                    // A send that fails shows as the end of the channel.
+                    Ok(()) => drop(wire::send(channel, &ToLauncher::Release)),
+                    Err(error) => {
+                        self.failure.get_or_insert(LaunchError::Hook(error));
+                        self.stop(channel);
+                    }
+                }
+            }
+            FromLauncher::SetupFailed { stage, errno } => {
+                let source = io::Error::from_raw_os_error(errno);
+                self.failure.get_or_insert(LaunchError::Setup { stage, source });
+            }
+            FromLauncher::Released { at } => {
+                self.released_at = Some(at);
+                hooks.on_released(at);
+            }
+            FromLauncher::ExecFailed { failure, errno, program } => {
+                self.failure.get_or_insert(exec_error(failure, errno, program).into());
+            }
+            FromLauncher::Ready { at } => {
+                self.ready_at = Some(at);
+                hooks.on_ready(at);
+            }
+            FromLauncher::Ended(ended) => self.ended = Some(ended),
+            FromLauncher::ObserverDied { how, survivors } => self.observer_died = Some((how, survivors)),
+        }
+    }
+
+    fn stop(&mut self, channel: &OwnedFd) {
+        if !std::mem::replace(&mut self.stop_sent, true) {
+            let _ = wire::send(channel, &ToLauncher::Stop);
+        }
+    }
+
+    /// Until the observer is gone: as the init of a pid namespace it is not gone before everything in it.
+    fn wait_for_observer(&self, limit: Duration) -> Result<(), LaunchError> {
+        let Some(observer) = &self.observer else { return Ok(()) };
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut waits = [PollFd::new(observer.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut waits, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)) {
+                Ok(0) => return Err(LaunchError::TreeSurvived { detail: "its observer has not ended".into() }),
+                Ok(_) => return Ok(()),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn conclude(self, spec: &LaunchSpec, status: ExitStatus) -> Result<LaunchOutcome, LaunchError> {
+        let died = |detail: String| LaunchError::LauncherDied { detail };
+        let (how, survivors) = self.observer_died.unzip();
+        let survivors = survivors.or(self.ended.as_ref().map(|ended| ended.survivors.clone())).unwrap_or_default();
+        if !survivors.is_empty() {
+            let detail = format!("{survivors:?} are left after {:?}", spec.kill_timeout);
+            return Err(LaunchError::TreeSurvived { detail });
+        }
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let Some(ended) = self.ended else {
+            return Err(died(how.unwrap_or_else(|| format!("the guardian ended with {status}"))));
+        };
+        let stop = match ended.stop {
+            EndCause::Stop(stop) => stop,
+            EndCause::GuardianDied => return Err(died("the guardian was killed".into())),
+            EndCause::NeverReleased => return Err(died("the command was killed before its start".into())),
+        };
+        let (Some(pid), Some(released_at)) = (self.pid, self.released_at) else {
+            return Err(match stop {
+                StopReason::Requested => LaunchError::StoppedBeforeStart,
+                _ => died("no release was reported".into()),
+            });
+        };
+        Ok(LaunchOutcome {
+            pid,
+            released_at,
+            ready_at: ended.ready_at.or(self.ready_at),
+            resolution: spec.ready.resolution(),
+            stop,
+            exit: ended.exit,
+            usage: ended.usage,
+            stdout_tail: ended.stdout_tail,
+            stderr_tail: ended.stderr_tail,
+            url: self.url,
+        })
+    }
+}
+
+fn exec_error(failure: ExecFailure, errno: i32, program: String) -> ExecError {
+    let source = io::Error::from_raw_os_error(errno);
+    match failure {
+        ExecFailure::NotFound => ExecError::NotFound { program },
+        ExecFailure::MissingInterpreter => ExecError::MissingInterpreter { program },
+        ExecFailure::NotExecutable => ExecError::NotExecutable { program, source },
+        ExecFailure::PermissionDenied => ExecError::PermissionDenied { program, source },
+        ExecFailure::Other => ExecError::Other { program, source },
+    }
+}

@@ -1,0 +1,148 @@
+//! System calls for which no safe wrapper exists, each with one.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use crate::{Exit, TreeUsage};
+
+/// `CLOCK_MONOTONIC` in ns.
+pub(crate) fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writes; CLOCK_MONOTONIC exists on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Forks the calling process. `None` in the child.
+///
+/// # Safety
+/// The process must have one thread only, so that the child may do anything.
+pub(crate) unsafe fn fork() -> io::Result<Option<i32>> {
+    // SAFETY: the caller promises a single thread.
+    let pid = check(unsafe { libc::fork() }.into())?;
+    Ok((pid != 0).then_some(pid as i32))
+}
+
+/// A descriptor of the process `pid`; readable once it is a zombie or gone.
+pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is passed.
+    let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: the kernel just made this descriptor for us alone (close-on-exec).
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// SIGKILL to the process behind a descriptor of [`pidfd_open`].
+pub(crate) fn pidfd_kill(pidfd: &OwnedFd) -> io::Result<()> {
+    let info = ptr::null::<libc::siginfo_t>();
+    // SAFETY: a null siginfo asks for the one that kill(2) makes.
+    check(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, info, 0) }).map(drop)
+}
+
+/// Closes all descriptors above standard error but `keep`.
+pub(crate) fn close_all_but(keep: &mut [RawFd]) {
+    keep.sort_unstable();
+    let mut first: libc::c_uint = 3;
+    let close = |first: libc::c_uint, last: libc::c_uint| {
+        if first <= last {
+            // SAFETY: called at the start of the launcher, before it owns any descriptor besides those kept.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    };
+    for fd in keep.iter().map(|fd| *fd as libc::c_uint) {
+        close(first, fd.saturating_sub(1));
+        first = fd + 1;
+    }
+    close(first, libc::c_uint::MAX);
+}
+
+/// Ties the life of the calling process to the thread that forked it: SIGKILL when that ends. The caller has to
+/// check afterwards that it had not ended before.
+pub(crate) fn die_with_parent() -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }.into()).map(drop)
+}
+
+/// Orphans among the descendants become children of the calling process.
+pub(crate) fn become_subreaper() -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }.into()).map(drop)
+}
+
+/// Gives the calling process a name of at most 15 bytes, shown by `ps`.
+pub(crate) fn set_name(name: &std::ffi::CStr) {
+    // SAFETY: a NUL-terminated string; the kernel copies at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// Ignores a signal.
+pub(crate) fn ignore(signal: i32) {
+    // SAFETY: no handler runs.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Default dispositions and an empty mask, as `execve` should find them.
+pub(crate) fn reset_signals() {
+    // The kernel's own call, because the C library refuses signals 32 and 33, which a caller may have inherited as
+    // ignored. All zero: SIG_DFL, no flags, no mask.
+    let default = [0u64; 8];
+    for signal in 1..=64 {
+        let none = ptr::null_mut::<u64>();
+        // SAFETY: the buffer is larger than the kernel's sigaction on every architecture, and only read. SIGKILL and
+        // SIGSTOP are refused, which does not matter.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, 8) };
+    }
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set, which sigprocmask then reads.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+    }
+}
+
+/// A child that ended.
+pub(crate) struct Reaped {
+    pub(crate) pid: i32,
+    pub(crate) exit: Exit,
+    pub(crate) usage: TreeUsage,
+}
+
+/// Reaps one child without waiting: `Ok(None)` when children are left but none has ended, an `ECHILD` error when
+/// there is none.
+pub(crate) fn reap() -> io::Result<Option<Reaped>> {
+    let mut status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both out pointers are valid for writes.
+    let pid = unsafe { libc::wait4(-1, &mut status, libc::WNOHANG | libc::__WALL, usage.as_mut_ptr()) };
+    if check(pid.into())? == 0 {
+        return Ok(None);
+    }
+    // SAFETY: zeroed before, and filled by the kernel; every bit pattern is a valid rusage.
+    let usage = unsafe { usage.assume_init() };
+    let time = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    let exit = match libc::WIFSIGNALED(status) {
+        true => Exit::Signal(libc::WTERMSIG(status)),
+        false => Exit::Code(libc::WEXITSTATUS(status)),
+    };
+    let usage = TreeUsage {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        minor_faults: usage.ru_minflt as u64,
+        major_faults: usage.ru_majflt as u64,
+        blocks_in: usage.ru_inblock as u64,
+        reaped: 1,
+    };
+    Ok(Some(Reaped { pid, exit, usage }))
+}
+
+/// `execve`; returns only to say why not.
+pub(crate) fn exec(path: &std::ffi::CStr, argv: &[*const libc::c_char], envp: &[*const libc::c_char]) -> io::Error {
+    debug_assert!(argv.last().is_some_and(|last| last.is_null()) && envp.last().is_some_and(|last| last.is_null()));
+    // SAFETY: both lists end with a null pointer, and their strings outlive the call (callers hold the CStrings).
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    io::Error::last_os_error()
+}
