@@ -36,8 +36,14 @@ export function shellCommand(words: readonly string[]): string {
   return words
     .map((w) => {
       if (PLAIN_WORD.test(w)) return w;
-      const shown = displayText(w);
-      if (shown !== w) return `$'${shown.replace(/'/g, "\\'")}'`;
+      if (displayText(w) !== w) {
+        // ANSI-C quoting: the escape stays visible here and is the same character to the shell.
+        const escaped = w.replace(/[\\']/g, "\\$&").replace(UNSAFE, (c) => {
+          const code = c.codePointAt(0) ?? 0;
+          return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+        });
+        return `$'${escaped}'`;
+      }
       return `'${w.replace(/'/g, "'\\''")}'`;
     })
     .join(" ");

@@ -1,17 +1,18 @@
 // Numbers to text, always with their unit.
 //
-// Owns rounding and the choice of unit. Three significant digits unless a value is an exact count;
+// Owns rounding and the choice of unit. Three significant digits unless a value is a whole number;
 // binary multiples for bytes (1 MiB = 1,048,576 bytes); a true minus sign.
 
 import type { Bytes, Nanos, Quantity, Unit } from "./types";
 
-const MINUS = "−";
-const NO_BREAK = " ";
+const MINUS = "\u2212";
+const NO_BREAK = "\u00a0";
 
 /** Digits for three significant figures, with thousands separated by a comma. */
 export function significant(value: number, digits = 3): string {
   if (!Number.isFinite(value)) return "unknown";
-  if (value === 0) return "0";
+  // Exact values carry no false decimals: 4 KiB, not 4.00 KiB.
+  if (Number.isInteger(value)) return count(value);
   const magnitude = Math.floor(Math.log10(Math.abs(value)));
   const decimals = Math.min(Math.max(digits - 1 - magnitude, 0), 6);
   const text = Math.abs(value).toFixed(decimals);
@@ -24,7 +25,9 @@ export function significant(value: number, digits = 3): string {
 
 /** A whole number with thousands separated. */
 export function count(value: number): string {
-  return significant(Math.round(value), 16);
+  if (!Number.isFinite(value)) return "unknown";
+  const whole = Math.round(value);
+  return (whole < 0 ? MINUS : "") + String(Math.abs(whole)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 interface Scale {
@@ -81,12 +84,15 @@ export function sizeOnAxis(n: Bytes, step: Bytes): string {
 
 export function percent(share: number): string {
   const p = share * 100;
-  const text = p !== 0 && Math.abs(p) < 10 ? significant(p, 2) : significant(Math.round(p));
+  const text = p !== 0 && Math.abs(p) < 9.95 ? significant(p, 2) : count(p);
   return `${text}${NO_BREAK}%`;
 }
 
 /** The text of one number in a quantity's unit, without its interval. */
 export function inUnit(value: number, unit: Unit): string {
+  if (!Number.isFinite(value)) return "unknown";
+  // Launches are compared in ms: +0.6 ms beside −14 to 15 ms, not +600 µs.
+  if (unit === "ms" && (value === 0 || (Math.abs(value) >= 0.01 && Math.abs(value) < 10_000))) return `${significant(value)}${NO_BREAK}ms`;
   const nanos = NANOS_PER[unit];
   if (nanos !== undefined) return duration(value * nanos);
   switch (unit) {

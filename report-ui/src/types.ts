@@ -80,8 +80,9 @@ export interface Arm {
   role: Role;
   /** Time to ready; the index is the block, null is a launch that was discarded or failed. */
   samples_ms: (Millis | null)[];
-  median: Quantity;
-  bytes_read: Quantity;
+  /** Null where no launch counts. */
+  median: Quantity | null;
+  bytes_read: Quantity | null;
   discarded: number;
   failed: number;
   discard_reasons: string[];
@@ -108,11 +109,12 @@ export interface Finding {
 
 export interface Evidence {
   text: string;
+  /** Left out or empty where the text says it all. */
   rows?: Record<string, Cell>[];
 }
 
-/** A cell of an evidence row; a quantity keeps its unit, a bare number is read by its key's suffix. */
-export type Cell = string | number | boolean | null | Quantity;
+/** A cell of an evidence row; a quantity keeps its unit, a bare number is read by its key's suffix; others are shown as JSON. */
+export type Cell = string | number | boolean | null | Quantity | Cell[] | { [key: string]: Cell };
 
 export type Outcome = "helps" | "hurts" | "no_difference" | "inconclusive" | "not_testable";
 

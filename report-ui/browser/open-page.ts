@@ -1,0 +1,60 @@
+// Opens a filled report in a real browser and records what it must not do: errors and requests.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium, type Browser, type Page } from "playwright-core";
+import { fill } from "../fixtures/fill";
+import type { Report } from "../src/types";
+
+export interface Opened {
+  page: Page;
+  /** Console errors and warnings, uncaught exceptions and violations of the policy. */
+  errors: string[];
+  /** Requests beside the one for the file itself. */
+  requests: string[];
+  dialogs: string[];
+}
+
+export interface Visit {
+  width?: number;
+  height?: number;
+  colours?: "light" | "dark";
+  /** Use the template as it is, without data. */
+  unfilled?: boolean;
+}
+
+export class ReportBrowser {
+  private constructor(
+    private readonly browser: Browser,
+    private readonly folder: string,
+  ) {}
+
+  static async start(): Promise<ReportBrowser> {
+    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+    const browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args, chromiumSandbox: false });
+    return new ReportBrowser(browser, mkdtempSync(join(tmpdir(), "slowpath-report-")));
+  }
+
+  async open(report: Report, visit: Visit = {}): Promise<Opened> {
+    const template = readFileSync(new URL("../report.html", import.meta.url), "utf8");
+    const file = join(this.folder, "report.html");
+    writeFileSync(file, visit.unfilled ? template : fill(template, report));
+    const page = await this.browser.newPage({ viewport: { width: visit.width ?? 1400, height: visit.height ?? 1000 }, colorScheme: visit.colours ?? "light" });
+    const opened: Opened = { page, errors: [], requests: [], dialogs: [] };
+    page.on("console", (m) => ["error", "warning"].includes(m.type()) && opened.errors.push(m.text()));
+    page.on("pageerror", (e) => opened.errors.push(e.message));
+    page.on("dialog", (d) => (opened.dialogs.push(d.message()), void d.dismiss()));
+    page.on("request", (r) => r.url() !== `file://${file}` && opened.requests.push(r.url()));
+    await page.goto(`file://${file}`);
+    await page.waitForSelector("#circumstances, .empty");
+    // The launches are drawn when their table has been laid out, a frame later.
+    await page.waitForFunction(() => !document.querySelector(".arms-picture") || document.querySelector(".arms-picture .median"));
+    return opened;
+  }
+
+  async close(): Promise<void> {
+    await this.browser.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

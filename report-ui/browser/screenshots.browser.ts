@@ -1,0 +1,46 @@
+// Takes pictures of the report for a human to judge: `node dist/browser/screenshots.browser.js DIR`.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { makeReport } from "../fixtures/report";
+import { ReportBrowser } from "./open-page";
+
+const folder = process.argv[2];
+if (!folder) throw new Error("name the directory for the pictures");
+mkdirSync(folder, { recursive: true });
+const browser = await ReportBrowser.start();
+try {
+  for (const colours of ["light", "dark"] as const) {
+    const { page } = await browser.open(makeReport(), { colours, height: 1100 });
+    await page.waitForTimeout(400);
+    await page.screenshot({ path: join(folder, `${colours}-1-top.png`) });
+    for (const [n, id] of [[2, "arms"], [3, "findings"], [4, "io-map"], [6, "circumstances"]] as const) {
+      await page.evaluate((i) => document.getElementById(i)?.scrollIntoView(), id);
+      await page.waitForTimeout(150);
+      if (id === "arms") await page.hover(".arms-picture circle:nth-of-type(5)");
+      await page.screenshot({ path: join(folder, `${colours}-${n}-${id}.png`) });
+    }
+    const plot = page.locator(".file-panel .plot").first();
+    await plot.evaluate((e) => e.closest("article")?.scrollIntoView());
+    await page.waitForTimeout(300);
+    await page.screenshot({ path: join(folder, `${colours}-5-panels.png`) });
+    await plot.click({ position: { x: 700, y: 200 } });
+    for (let i = 0; i < 14; i++) await page.mouse.wheel(0, -120);
+    await page.waitForTimeout(200);
+    for (let i = 0; i < 5; i++) await page.keyboard.press("n");
+    await page.screenshot({ path: join(folder, `${colours}-5-zoomed.png`) });
+    if (colours === "light") await page.pdf({ path: join(folder, "print.pdf"), preferCSSPageSize: true, printBackground: true });
+    await page.close();
+  }
+  const cases = { hostile: { hostileNames: true }, "nothing-helps": { diagnosis: "nothing-helps", needed: false }, recording: { diagnosis: "none", needed: false }, empty: { diagnosis: "none", map: false } } as const;
+  for (const [name, options] of Object.entries(cases)) {
+    const { page } = await browser.open(makeReport({ ...options }));
+    await page.waitForTimeout(200);
+    await page.screenshot({ path: join(folder, `case-${name}.png`), fullPage: true });
+    await page.close();
+  }
+  const { page } = await browser.open(makeReport(), { width: 420, height: 900 });
+  await page.screenshot({ path: join(folder, "narrow.png") });
+} finally {
+  await browser.close();
+}

@@ -1,0 +1,84 @@
+// The findings, most costly first, each with its evidence and what became of its fixes.
+
+import { findingsOf, outcomeWords } from "../derive/answer";
+import { inMillis, quantityInterval, quantityValue } from "../format";
+import type { Cell, Evidence, Finding, Quantity, Report, Verdict } from "../types";
+import { cellOrder, cellText, isQuantity, keyText } from "./cell";
+import { h, isolated, section, type Child } from "./element";
+import { sortableTable, type Column } from "./sortable-table";
+
+export function findingsView(report: Report): HTMLElement {
+  const findings = findingsOf(report);
+  if (findings.length === 0) {
+    return section("findings", "Findings", h("p", { class: "empty" }, "No finding. Either none of the patterns that Slowpath knows is costly here, or what would show one was not available (see below)."));
+  }
+  const largest = Math.max(...findings.map((f) => millis(f.cost)), 0);
+  const verdicts = report.diagnosis?.verdicts ?? [];
+  return section(
+    "findings",
+    "Findings",
+    findings.length > 1 && h("p", { class: "quiet" }, "Most costly first. Two findings may explain the same time, so costs are not to be added."),
+    ...findings.map((f, i) => findingView(f, i, largest, verdicts)),
+  );
+}
+
+function millis(q: Quantity): number {
+  return inMillis(q.value, q.unit) ?? 0;
+}
+
+function findingView(f: Finding, index: number, largest: number, verdicts: Verdict[]): HTMLElement {
+  const bar = h("span", { class: "bar" });
+  bar.style.width = `${largest > 0 ? Math.max(1, (100 * millis(f.cost)) / largest) : 0}%`;
+  const saving = f.predicted_saving;
+  return h(
+    "article",
+    { class: "finding", id: `finding-${index + 1}` },
+    h("h3", {}, h("span", {}, f.title), " ", h("code", { class: "quiet" }, f.name)),
+    h("div", { class: "bar-frame", "aria-hidden": "true" }, bar),
+    h(
+      "dl",
+      { class: "facts" },
+      fact("cost", [h("strong", {}, quantityValue(f.cost)), ` (${quantityInterval(f.cost) ?? "no interval"})`]),
+      fact("predicted saving", saving ? [quantityValue(saving), ` (${quantityInterval(saving) ?? "no interval"})`] : "none given"),
+      fact("confidence", [h("span", { class: `confidence confidence-${f.confidence}` }, f.confidence), f.reasons.length > 0 ? `: ${f.reasons.join("; ")}` : null]),
+      ...Object.entries(f.subject).map(([key, cell]) => fact(keyText(key), isolated(cellText(key, cell)))),
+    ),
+    ...f.evidence.map(evidenceView),
+    fixesView(f, verdicts),
+    f.see_by_hand ? h("p", { class: "by-hand" }, "See it by hand: ", h("code", { class: "command", tabindex: 0 }, f.see_by_hand)) : null,
+  );
+}
+
+function fact(label: string, ...value: Child[]): HTMLElement {
+  return h("div", {}, h("dt", {}, label), h("dd", {}, ...value));
+}
+
+function fixesView(f: Finding, verdicts: Verdict[]): Child {
+  if (f.fixes.length === 0) return h("p", { class: "quiet" }, "No fix is known for this finding.");
+  return h(
+    "ul",
+    { class: "fixes", "aria-label": "Fixes" },
+    ...f.fixes.map((name) => {
+      const tried = verdicts.filter((v) => v.fix === name || v.arm === name);
+      if (tried.length === 0) return h("li", {}, "Fix ", h("code", {}, name), ": not tried.");
+      return h("li", {}, "Fix ", h("code", {}, name), ": ", ...tried.map((v, i) => [i > 0 ? "; " : "", h("span", { class: `outcome outcome-${v.outcome}` }, outcomeWords(v)), v.predicted ? ` (predicted ${quantityValue(v.predicted, true)})` : ""]), ".");
+    }),
+  );
+}
+
+function evidenceView(e: Evidence): HTMLElement {
+  const rows = e.rows ?? [];
+  if (rows.length === 0) return h("p", { class: "evidence" }, e.text);
+  const keys = [...new Set(rows.flatMap((r) => Object.keys(r)))];
+  const columns = keys.map((key): Column<Record<string, Cell>> => {
+    const numeric = rows.some((r) => typeof r[key] === "number" || (r[key] !== undefined && isQuantity(r[key])));
+    return {
+      key,
+      label: keyText(key),
+      numeric,
+      sortBy: (r) => cellOrder(r[key] ?? null),
+      cell: (r) => (r[key] === undefined ? h("span", { class: "quiet" }, "none") : numeric ? cellText(key, r[key]) : isolated(cellText(key, r[key]), "cell")),
+    };
+  });
+  return h("div", { class: "evidence" }, sortableTable(columns, rows, { caption: e.text, limit: 8 }));
+}

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { makeReport, quantity } from "../fixtures/report";
+import { diagnosisFromText, mapFromText, reportOf } from "../fixtures/text-columns";
+import { answer, allLosses, type Words } from "../src/derive/answer";
+import { armsPicture, blockSummary, shareOf } from "../src/derive/arms";
+import type { Verdict } from "../src/types";
+
+const plain = (words: Words): string => words.map((w) => (typeof w === "string" ? w : w.strong)).join("").replace(/\u00a0/g, " ");
+
+const LAUNCHES = `
+  cold:baseline  plan:fix  empty:sham  warm:warm
+  840            520       845         400
+  850            510       835         390
+  830            -         840         395
+`;
+
+function verdict(arm: string, outcome: Verdict["outcome"], measured: number, predicted: number | null = null): Verdict {
+  return { arm, outcome, predicted: predicted === null ? null : quantity(predicted, null, null, "ms"), measured: quantity(measured, measured - 10, measured + 10, "ms"), minimum_detectable_effect: quantity(20, null, null, "ms"), pairs: 3, discarded: 0, reason: "" };
+}
+
+test("a fix that helped is named with its saving, interval, shares and prediction", () => {
+  const d = diagnosisFromText(LAUNCHES);
+  d.verdicts = [verdict("plan", "helps", -320, -350), verdict("empty", "no_difference", 0)];
+  d.share_of_gap_removed = [{ arm: "plan", share: quantity(72, 70, 75, "percent") }];
+  const a = answer(reportOf({ diagnosis: d }), null);
+  assert.match(plain(a.why), /^A cold launch of prog takes 840 ms to ready \(“exit”; 95 % interval 830 to 850 ms\), 445 ms more than a warm one \(395 ms\)\. No known cause/);
+  assert.match(plain(a.tried), /^The fix plan made it 320 ms faster \(95 % interval 310 to 330 ms\), 38 % of the cold launch and 72 % of the gap to a warm one; 350 ms had been predicted\.$/);
+});
+
+test("when nothing helped the answer says so, with the effect that could have been seen", () => {
+  const d = diagnosisFromText(LAUNCHES);
+  d.verdicts = [verdict("plan", "no_difference", 4), verdict("empty", "helps", -30)];
+  const a = answer(reportOf({ diagnosis: d }), null);
+  assert.equal(plain(a.tried), "The one fix that was tried did not make it measurably faster: plan (no difference, +4 ms; effects below 20 ms could not be seen).");
+});
+
+test("a sham arm that changed the launch is a doubt about every fix", () => {
+  const d = diagnosisFromText(LAUNCHES);
+  d.verdicts = [verdict("empty", "helps", -30)];
+  const { cautions } = answer(reportOf({ diagnosis: d }), null);
+  assert.ok(cautions.some((c) => c.includes("sham arm empty changed the launch by −30\u00a0ms")), cautions.join());
+});
+
+test("a prediction outside the measured interval is a doubt, one inside is none", () => {
+  const d = diagnosisFromText(LAUNCHES);
+  d.verdicts = [verdict("plan", "helps", -320, -400)];
+  assert.equal(answer(reportOf({ diagnosis: d }), null).cautions.filter((c) => c.includes("outside the measured interval")).length, 1);
+  d.verdicts = [verdict("plan", "helps", -320, -325)];
+  assert.equal(answer(reportOf({ diagnosis: d }), null).cautions.filter((c) => c.includes("outside the measured interval")).length, 0);
+});
+
+test("discarded launches and lost events are doubts", () => {
+  const d = diagnosisFromText(LAUNCHES);
+  const { cautions } = answer(reportOf({ diagnosis: d, losses: { faults: 3, reads: 0 } }), null);
+  assert.ok(cautions.includes("Of 12 launches 1 discarded; these are in no figure."), cautions.join());
+  assert.ok(cautions.some((c) => c.includes("faults: 3") && !c.includes("reads")));
+});
+
+test("a recording without compared launches claims no fix", () => {
+  const map = { ...mapFromText("path pages needed\n/a 4 ?", "h\n1 /a 0 4 fault"), ready_ns: 840e6 };
+  const a = answer(reportOf({ io_map: map }), null);
+  assert.equal(plain(a.why), "The recorded launch was ready after 840 ms. No known cause of a slow launch was found.");
+  assert.equal(plain(a.tried), "No launches were compared, so no fix was tried.");
+});
+
+test("a cold launch no slower than a warm one is not called slow because it is cold", () => {
+  const a = answer(reportOf({ diagnosis: diagnosisFromText("cold:baseline warm:warm\n400 410") }), null);
+  assert.match(plain(a.why), /not slow because it is cold/);
+});
+
+test("a loss counted by both the recording and the diagnosis counts once", () => {
+  const d = { ...diagnosisFromText(LAUNCHES), losses: { faults: 5 } };
+  assert.deepEqual(allLosses(reportOf({ diagnosis: d, losses: { faults: 3, reads: 1 } })), { faults: 5, reads: 1 });
+});
+
+test("arms stand in the order of their roles, with a gap where a launch was discarded", () => {
+  const p = armsPicture(diagnosisFromText("warm:warm b:fix a:fix cold:baseline\n400 600 500 800\n400 600 - 800"));
+  assert.deepEqual(p.rows.map((r) => r.arm.name), ["cold", "a", "b", "warm"]);
+  assert.deepEqual(p.rows[1]!.dots, [{ block: 0, ms: 500 }]);
+  assert.deepEqual(blockSummary(p, 1).map((c) => c.ms), [800, null, 600, 400]);
+});
+
+test("the axis holds every launch and every prediction", () => {
+  const d = diagnosisFromText(LAUNCHES);
+  d.verdicts = [verdict("plan", "helps", -320, -600)];
+  const p = armsPicture(d);
+  assert.equal(p.rows.find((r) => r.arm.name === "plan")!.predictedAt!.value, 240);
+  assert.ok(p.domain[0] < 240 && p.domain[1] > 850, p.domain.join());
+});
+
+test("shares are read from a ratio and from percent alike", () => {
+  assert.deepEqual(shareOf(quantity(73, 70, null, "percent")), shareOf(quantity(0.73, 0.7, null, "ratio")));
+});
+
+test("an arm of which no launch counts has no median and is no figure", () => {
+  const d = diagnosisFromText("cold:baseline plan:fix\n- 500");
+  d.launch.arms[0]!.median = null;
+  const a = answer(reportOf({ diagnosis: d }), null);
+  assert.match(plain(a.why), /^No cold launch of prog could be measured\./);
+  assert.deepEqual(a.figures, []);
+  assert.equal(armsPicture(d).rows[0]!.median, null);
+});
+
+test("the generated fixture is the same for the same seed and another for another", () => {
+  const [a, b, c] = [{ seed: 1 }, { seed: 1 }, { seed: 2 }].map((o) => JSON.stringify(makeReport({ ...o, reads: 500 })));
+  assert.equal(a, b);
+  assert.notEqual(a, c);
+});
