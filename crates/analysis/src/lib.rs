@@ -1,1 +1,31 @@
-//! placeholder
+//! From the tables of a recording to findings. Pure: no clock, no file, no process.
+//!
+//! Owns what rows mean: address spaces ([`address_space`]), processes ([`processes`]), why pages were read
+//! ([`insertions`]), when threads waited for them ([`blocked`]), which were needed ([`demand`], [`merge`]), whether
+//! recording was complete ([`completeness`]), what a preload plan would gain ([`predict`]), and the findings
+//! ([`findings`]) with the report's I/O map ([`io_map`]). Leaves recording to `capture`, plans on disk and trials to
+//! `fix` and `verify`, inference between arms to `experiment`.
+//!
+//! [`launch_facts::LaunchFacts`] derives everything of one recording once; the others take it from there.
+
+pub mod address_space;
+pub mod blocked;
+pub mod completeness;
+pub mod demand;
+pub mod files;
+pub mod finding;
+pub mod findings;
+pub mod insertions;
+mod integer_hash;
+pub mod interval;
+pub mod io_map;
+pub mod launch_facts;
+pub mod merge;
+pub mod predict;
+pub mod processes;
+
+pub use demand::{Demand, NeededUnknown};
+pub use finding::{Confidence, Evidence, Finding};
+pub use io_map::IoMap;
+pub use launch_facts::LaunchFacts;
+pub use merge::{MergedDemand, merge};

@@ -20,7 +20,7 @@ pub fn median(values: &[f64], level: Level) -> Option<Estimate> {
 }
 
 /// The median alone.
-pub(crate) fn point(values: &[f64]) -> Option<f64> {
+pub fn point(values: &[f64]) -> Option<f64> {
     middle(&sorted(values))
 }
 

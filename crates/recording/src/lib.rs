@@ -1,1 +1,38 @@
-//! placeholder
+//! The recording: a directory of Parquet tables and a manifest, the only contract between what observes a launch and
+//! what explains it.
+//!
+//! Owns: the manifest, how segments are written so that a killed recorder leaves a readable recording, how they are
+//! read back and told to be damaged, and the text form used by tests. Leaves the tables' columns to `tables`, filling
+//! them to `capture`, their meaning to `analysis`.
+//!
+//! Layout of `DIR` (mode 0700, files 0600):
+//!
+//! ```text
+//! manifest.json               what was recorded, and the list of segments: readers trust this list only
+//! <table>/<number>.parquet    one immutable segment of a table, zstd-compressed
+//! .*.tmp, <table>/.*.tmp      what a killed recorder was writing; never read
+//! .reserve                    space that a running recorder holds for its last manifest
+//! ```
+
+mod directory;
+mod manifest;
+mod read;
+mod segment;
+mod tables;
+mod text;
+mod text_cell;
+mod write;
+mod write_error;
+
+pub use manifest::{Clock, Device, Host, Launch, Manifest, Probe, ProbeState, SCHEMA_VERSION, Segment};
+pub use read::{Damage, OpenError, ReadError, Recording, Why};
+pub use tables::Tables;
+pub use text::TextError;
+pub use write::{SEGMENT_ROWS, Writer};
+pub use write_error::WriteError;
+
+/// File name of the manifest in a recording.
+pub const MANIFEST_FILE: &str = "manifest.json";
+
+/// File that holds space for the last manifest while a recording is written.
+const RESERVE_FILE: &str = ".reserve";

@@ -1,1 +1,16 @@
-//! placeholder
+//! Showing what was found: terminal, JSON, one self-contained HTML page, and exports for other tools.
+//!
+//! Owns the types that `--json` prints and their published schemas, the summary for a terminal, filling the page that
+//! `report-ui` builds, and the Perfetto trace. Leaves finding causes to `analysis`, judging arms to `experiment`, and
+//! choosing between the forms to the command line.
+
+mod diagnosis;
+pub mod html;
+pub mod perfetto;
+pub mod schema;
+pub mod terminal;
+
+pub use diagnosis::{
+    ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
+    Outcome, REPORT_SCHEMA, ReportData, Verdict,
+};

@@ -1,0 +1,67 @@
+# Each target does all it needs; `make` alone says what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Only some steps of `make test`: make test STEPS="format clippy"
+STEPS ?=
+# Targets build on each other and cargo uses all processors by itself.
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: ## install the Debian packages that are missing (sudo where needed)
+	@scripts/install-packages.sh build
+
+.PHONY: report-ui
+report-ui: ## build the page of the HTML report, where its sources changed
+	@scripts/report-ui.sh
+
+.PHONY: build
+build: report-ui ## build target/release/slowpath
+	cargo build --release --locked -p slowpath-cli --bin slowpath
+
+.PHONY: demo
+demo: setup build ## diagnose the cold start of a Python program into ./demo-report (needs root, uses sudo)
+	@scripts/demo.sh
+
+.PHONY: demo-browsers
+demo-browsers: ## diagnose Chromium and Firefox side by side into ./demo-browsers (needs root, uses sudo)
+	@scripts/install-packages.sh browsers
+	@$(MAKE) --no-print-directory build
+	@scripts/demo-browsers.sh
+
+.PHONY: test
+test: ## everything CI runs; STEPS="format clippy" for some of it
+	@scripts/test.sh $(STEPS)
+
+.PHONY: accept
+accept: ## the long acceptance runs, results to docs/measurements (needs root)
+	@scripts/install-packages.sh browsers
+	@$(MAKE) --no-print-directory build
+	@scripts/measure.sh accept
+
+.PHONY: bench
+bench: setup build ## measurements beside other tools, results to docs/measurements (needs root)
+	@scripts/measure.sh bench
+
+.PHONY: lint
+lint: report-ui ## format and clippy only
+	@scripts/test.sh format clippy
+
+.PHONY: schemas
+schemas: report-ui ## write docs/reference and docs/schemas anew from the types
+	UPDATE_DOCS=1 cargo test --quiet --locked -p slowpath-house --test docs
+
+.PHONY: install
+install: ## copy slowpath to $(PREFIX)/bin; after make build
+	@test -x target/release/slowpath || { echo "make build first" >&2; exit 2; }
+	install -D -m 755 target/release/slowpath $(DESTDIR)$(PREFIX)/bin/slowpath
+
+.PHONY: clean
+clean: ## remove everything that was built
+	cargo clean --quiet
+	rm -rf target report-ui/dist report-ui/node_modules demo-report demo-browsers

@@ -1,0 +1,79 @@
+//! What a finding carries: a hidden cost with its evidence.
+//!
+//! Owns the types that every command prints. Leaves the findings themselves to [`crate::findings`].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use slowpath_tables::Quantity;
+use std::collections::BTreeMap;
+
+/// How far a finding can be trusted; each finding documents its thresholds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// Something needed for the claim is missing or was lost.
+    Low,
+    /// The claim holds, its size is uncertain.
+    Medium,
+    /// Nothing known speaks against claim or size.
+    High,
+}
+
+impl Confidence {
+    /// The word as it is printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Medium => "medium",
+            Self::Low => "low",
+        }
+    }
+}
+
+/// One row of evidence: named values. Names carry the unit where there is one (`blocked_ms`).
+pub type Row = BTreeMap<String, Value>;
+
+/// Rows of a recording, condensed, that show one aspect of a finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// What the rows show, one sentence.
+    pub text: String,
+    /// The rows, most costly first.
+    pub rows: Vec<Row>,
+}
+
+/// A hidden cost and what proves it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Name of the bad pattern (`cold_file_reads`).
+    pub name: String,
+    /// One line for the reader.
+    pub title: String,
+    /// What it is about: process, pid, file, function, ...
+    pub subject: BTreeMap<String, Value>,
+    /// The cost it explains.
+    pub cost: Quantity,
+    /// What the best fix is predicted to save; null until it is predicted.
+    pub predicted_saving: Option<Quantity>,
+    /// How far it can be trusted.
+    pub confidence: Confidence,
+    /// Why not more, and what must be known to read the figures.
+    pub reasons: Vec<String>,
+    /// What proves it.
+    pub evidence: Vec<Evidence>,
+    /// Names of the fixes that apply.
+    pub fixes: Vec<String>,
+    /// How to see it with a standard tool.
+    pub see_by_hand: String,
+}
+
+/// Builds a [`Row`] from pairs of name and value.
+pub fn row<const N: usize>(cells: [(&str, Value); N]) -> Row {
+    cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Nanoseconds as milliseconds with microsecond resolution, for rows that people read.
+pub fn milliseconds(nanos: slowpath_tables::Nanos) -> Value {
+    Value::from((nanos.0 as f64 / 1e3).round() / 1e3)
+}

@@ -1,0 +1,37 @@
+//! One module a finding.
+//!
+//! Owns the list of findings and their common input. A finding is a pure function of recordings; it never measures.
+
+pub mod cold_file_reads;
+
+use crate::demand::{Demand, NeededUnknown};
+use crate::finding::Finding;
+use crate::launch_facts::LaunchFacts;
+use slowpath_recording::Tables;
+
+/// What findings look at.
+#[derive(Debug)]
+pub struct Observation<'a> {
+    /// Launches of one command under the same conditions.
+    pub launches: &'a [LaunchFacts<'a>],
+    /// What a training launch of the command demanded, or why that is not known.
+    pub needed: Result<&'a Demand, NeededUnknown>,
+}
+
+/// All findings of an observation, most costly first.
+pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = cold_file_reads::find(observation).into_iter().collect();
+    findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
+    findings
+}
+
+/// All findings of recorded launches of one command; `training` is a launch of it at readahead 0.
+pub fn of_recordings(launches: &[&Tables], training: Option<&Tables>) -> Vec<Finding> {
+    let facts: Vec<LaunchFacts<'_>> = launches.iter().map(|tables| LaunchFacts::new(tables)).collect();
+    let demand = training.map_or(Err(NeededUnknown::NoTraining), |t| Demand::of_training(&LaunchFacts::new(t)));
+    let needed = match &demand {
+        Ok(demand) => Ok(demand),
+        Err(reason) => Err(reason.clone()),
+    };
+    of_observation(&Observation { launches: &facts, needed })
+}

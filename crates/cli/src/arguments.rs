@@ -1,0 +1,359 @@
+//! The command line, declared once: names, meaning, defaults. `-o` names the output, `--json` the machine-readable
+//! form, `--user` the identity, everywhere.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use slowpath_launch::ReadyWhen;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Why is this program slower at start than it should be? Finds the hidden operating-system cost, tries a fix, and
+/// proves it with an honest experiment.
+#[derive(Debug, Parser)]
+#[command(name = "slowpath", version, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 1 a verdict or check failed, 2 wrong usage, 3 this machine cannot do it, \
+4 the target failed, 130 interrupted.")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+impl Arguments {
+    /// Whether standard output is to hold one JSON object.
+    pub fn json(&self) -> bool {
+        match &self.command {
+            Command::Doctor(arguments) => arguments.json,
+            Command::Diagnose(arguments) => arguments.json,
+            Command::Record(arguments) => arguments.json,
+            Command::Analyze(arguments) => arguments.json,
+            Command::Preload(arguments) => matches!(
+                &arguments.command,
+                PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
+            ),
+            Command::Lab(arguments) => {
+                matches!(&arguments.command, LabCommand::Run(LabRunArguments { json: true, .. }) | LabCommand::List { json: true })
+            }
+            Command::Report(_) | Command::Export(_) => false,
+        }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say what can be recorded on this machine, what cannot, why, and what would change that.
+    Doctor(DoctorArguments),
+    /// Record, find the hidden cost, try the fixes, and prove what they gain.
+    Diagnose(DiagnoseArguments),
+    /// Record a command and its process tree from its first instruction.
+    Record(RecordArguments),
+    /// Explain a recording.
+    Analyze(AnalyzeArguments),
+    /// Write the HTML report of a recording or a diagnosis.
+    Report(ReportArguments),
+    /// Write a recording in another tool's format.
+    Export(ExportArguments),
+    /// Make, use and check preload plans.
+    Preload(PreloadArguments),
+    /// Private cold starts that disturb nobody.
+    Lab(LabArguments),
+}
+
+/// The target and how it is launched.
+#[derive(Debug, Args)]
+pub struct TargetArguments {
+    /// Who the target runs as: a name or a uid (default: the user who called sudo, else the caller).
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// When the target is ready: exit, line:REGEX, file:PATH, tcp:[HOST:]PORT, http://URL, notify, or browser[:PAGE]
+    /// (a page is served on loopback, `{url}` in the command is its address, its first script calls back).
+    #[arg(long, value_name = "WHEN", default_value = "exit")]
+    pub ready: ReadyWhen,
+    /// Give up a launch that is not ready after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub timeout: Option<f64>,
+    /// Set a variable in the target's environment.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 1e9 => Ok(value),
+        _ => Err("expected a positive number".to_owned()),
+    }
+}
+
+/// Bytes with an optional suffix K, M or G (powers of 1024).
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let shift = match unit.trim_end_matches(['b', 'B']).trim_end_matches('i') {
+        "" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        _ => return Err(format!("unknown unit {unit:?}; use K, M or G")),
+    };
+    let value: u64 = digits.parse().map_err(|_| format!("{text:?} is no size"))?;
+    value.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
+}
+
+/// `slowpath doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Remove what killed slowpath processes left (labs, cgroups, fresh directories).
+    #[arg(long)]
+    pub clean: bool,
+}
+
+/// Conditions of the lab's device.
+#[derive(Clone, Debug, Args)]
+pub struct DeviceArguments {
+    /// Readahead of the lab's device.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "128K")]
+    pub readahead: u64,
+    /// Limit reads from the lab's device to this many operations a second.
+    #[arg(long, value_name = "N")]
+    pub iops: Option<u64>,
+    /// Limit reads from the lab's device to this many bytes a second (K, M, G).
+    #[arg(long, value_name = "B", value_parser = bytes)]
+    pub bandwidth: Option<u64>,
+}
+
+/// `slowpath diagnose`.
+#[derive(Debug, Args)]
+pub struct DiagnoseArguments {
+    /// Diagnose the cold start (the default).
+    #[arg(long, conflicts_with = "warm")]
+    pub cold: bool,
+    /// Only compare warm launches: says whether reading is the cost at all.
+    #[arg(long)]
+    pub warm: bool,
+    /// Blocks of the experiment; each holds one launch of every arm.
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Which arms to compare besides cold and warm.
+    #[arg(long, value_enum, default_value = "standard")]
+    pub arms: ArmSet,
+    /// Seed of the order of the launches.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Directory for recordings, plan and report.
+    #[arg(short, long, value_name = "DIR", default_value = "slowpath-diagnosis")]
+    pub output: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Conditions.
+    #[command(flatten)]
+    pub device: DeviceArguments,
+    /// Target.
+    #[command(flatten)]
+    pub target: TargetArguments,
+}
+
+/// Which arms a diagnosis compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ArmSet {
+    /// The plan, both shams, whole-file advice, warm.
+    Standard,
+    /// Standard and the sizes of readahead.
+    Readahead,
+    /// Standard and variants of the plan: order, gap, cap, threads, metadata.
+    Variants,
+}
+
+/// `slowpath record`.
+#[derive(Debug, Args)]
+pub struct RecordArguments {
+    /// Directory of the recording.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Stop after this many seconds; the target lives on.
+    #[arg(long, value_name = "S", value_parser = positive)]
+    pub duration: Option<f64>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Target.
+    #[command(flatten)]
+    pub target: TargetArguments,
+}
+
+/// `slowpath analyze`.
+#[derive(Debug, Args)]
+pub struct AnalyzeArguments {
+    /// A recording.
+    pub recording: PathBuf,
+    /// A recording of the same command in a lab at readahead 0: says which pages are needed.
+    #[arg(long, value_name = "DIR")]
+    pub needed: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `slowpath report`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// A recording, or the directory of a diagnosis.
+    pub directory: PathBuf,
+    /// Where to write the page.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub output: PathBuf,
+}
+
+/// `slowpath export`.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// A recording.
+    pub recording: PathBuf,
+    /// The format.
+    #[arg(long, value_enum)]
+    pub to: Format,
+    /// Where to write it.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Formats of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A trace for ui.perfetto.dev.
+    Perfetto,
+}
+
+/// `slowpath preload`.
+#[derive(Debug, Args)]
+pub struct PreloadArguments {
+    /// What to do with plans.
+    #[command(subcommand)]
+    pub command: PreloadCommand,
+}
+
+/// What can be done with plans.
+#[derive(Debug, Subcommand)]
+pub enum PreloadCommand {
+    /// Make a plan from recordings made in a lab at readahead 0.
+    Plan {
+        /// The recordings, or the directory of a diagnosis.
+        #[arg(required = true)]
+        directories: Vec<PathBuf>,
+        /// Where to write the plan.
+        #[arg(short, long, value_name = "PLAN")]
+        output: PathBuf,
+    },
+    /// Start CMD with the plan's files being read ahead beside it. Needs no privilege.
+    Run {
+        /// The plan.
+        plan: PathBuf,
+        /// Write what the prefetcher did to this file.
+        #[arg(long, value_name = "FILE")]
+        report: Option<PathBuf>,
+        /// Read from network file systems too.
+        #[arg(long)]
+        network: bool,
+        /// The command.
+        #[arg(last = true, required = true, value_name = "CMD")]
+        command: Vec<OsString>,
+    },
+    /// Read a plan's ranges now, wait until all are in memory, and say how long it took.
+    Replay {
+        /// The plan.
+        plan: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say which files of a plan have changed, are missing or cannot be read. Exits with 1 if any.
+    Check {
+        /// The plan.
+        plan: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `slowpath lab`.
+#[derive(Debug, Args)]
+pub struct LabArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// What can be done with labs.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Launch CMD cold in a lab and say how long it took and what it read.
+    Run(LabRunArguments),
+    /// List the labs on this machine.
+    List {
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove labs whose slowpath is gone.
+    Remove,
+}
+
+/// `slowpath lab run`.
+#[derive(Debug, Args)]
+pub struct LabRunArguments {
+    /// Cold launches to make.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Conditions.
+    #[command(flatten)]
+    pub device: DeviceArguments,
+    /// Target.
+    #[command(flatten)]
+    pub target: TargetArguments,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declaration_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_take_the_usual_suffixes_and_refuse_others() {
+        assert_eq!(bytes("128K"), Ok(131_072));
+        assert_eq!(bytes("120MiB"), Ok(120 << 20));
+        assert_eq!(bytes("0"), Ok(0));
+        assert!(bytes("5x").is_err() && bytes("").is_err() && bytes("99999999999G").is_err());
+    }
+
+    #[test]
+    fn words_after_the_dashes_belong_to_the_target() {
+        let parsed = Arguments::try_parse_from(["slowpath", "record", "-o", "d", "--", "ls", "--json"]).unwrap();
+        assert!(!parsed.json());
+    }
+}

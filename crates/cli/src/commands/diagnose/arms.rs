@@ -1,0 +1,282 @@
+//! The arms of a diagnosis: plans as files, and how one launch of each arm is made.
+
+use crate::arguments::{ArmSet, DiagnoseArguments};
+use crate::commands::preload::{trainings, write_plan};
+use crate::failure::{Failure, Kind, failed};
+use crate::lab_session::UNRELATED;
+use crate::target::{Target, launch_failure, launcher};
+use crate::unprivileged::as_user;
+use slowpath_analysis::merge::merge;
+use slowpath_fix::preload_plan::build::build;
+use slowpath_fix::preload_plan::{Order, PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
+use slowpath_fix::readahead_size;
+use slowpath_lab::{Lab, Settings};
+use slowpath_launch::{EndPolicy, LaunchSpec, NoHooks, StdioPolicy};
+use slowpath_tables::{Bytes, Pages};
+use slowpath_verify::{Arm, LabLaunchError, Role, Sample, cold, warm};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What an arm does to the launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// Nothing.
+    Cold,
+    /// Everything is in memory.
+    Warm,
+    /// The plan is replayed beside the launch.
+    Plan(PathBuf),
+    /// The device reads ahead this much, in KiB.
+    Readahead(u64),
+}
+
+/// An arm and its treatment.
+#[derive(Clone, Debug)]
+pub struct Treated {
+    /// For the comparison.
+    pub arm: Arm,
+    /// For the launch.
+    pub treatment: Treatment,
+    /// Name of the fix, when it is one.
+    pub fix: Option<&'static str>,
+}
+
+/// A plan in a file.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct PlanFile {
+    /// Name of the arm.
+    pub name: String,
+    /// One line for the reader.
+    pub title: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Bytes it asks for.
+    pub bytes: Bytes,
+    /// Options it was built with.
+    pub options: PlanOptions,
+    /// What it is for.
+    kind: PlanKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+enum PlanKind {
+    Fix,
+    Sham,
+    Rival,
+    Variant,
+}
+
+/// Name of the arm that is the fix.
+pub const FIX: &str = "preload_plan";
+
+fn variants(set: ArmSet) -> Vec<(&'static str, &'static str, PlanKind, PlanOptions)> {
+    let base = PlanOptions::default();
+    let mut plans = vec![
+        (FIX, "tight ranges in order of first use", PlanKind::Fix, base.clone()),
+        (
+            "whole_files",
+            "advice on every needed file as a whole, as vmtouch does",
+            PlanKind::Rival,
+            PlanOptions { whole_files: true, ..base.clone() },
+        ),
+    ];
+    if set == ArmSet::Variants {
+        let variant = |options| (PlanKind::Variant, options);
+        let list: [(&str, &str, (PlanKind, PlanOptions)); 10] = [
+            ("order_file", "ranges file by file", variant(PlanOptions { order: Order::FileOffset, ..base.clone() })),
+            ("order_random", "ranges at random", variant(PlanOptions { order: Order::Shuffled(1), ..base.clone() })),
+            ("gap_0", "no merging over gaps", variant(PlanOptions { gap_pages: 0, ..base.clone() })),
+            ("gap_8", "merging over 8 pages", variant(PlanOptions { gap_pages: 8, ..base.clone() })),
+            ("gap_32", "merging over 32 pages", variant(PlanOptions { gap_pages: 32, ..base.clone() })),
+            ("cap_64k", "ranges up to 64 KiB", variant(PlanOptions { cap_bytes: 64 << 10, ..base.clone() })),
+            ("cap_1m", "ranges up to 1 MiB", variant(PlanOptions { cap_bytes: 1 << 20, ..base.clone() })),
+            ("threads_2", "two threads", variant(PlanOptions { threads: 2, ..base.clone() })),
+            ("threads_4", "four threads", variant(PlanOptions { threads: 4, ..base.clone() })),
+            (
+                "metadata",
+                if base.metadata { "without opening files ahead" } else { "files opened ahead by a thread" },
+                variant(PlanOptions { metadata: !base.metadata, ..base.clone() }),
+            ),
+        ];
+        plans.extend(list.into_iter().map(|(name, title, (kind, options))| (name, title, kind, options)));
+    }
+    plans
+}
+
+/// Builds and writes all plans of the set, as the target's user.
+pub fn plans(
+    set: ArmSet,
+    target: &Target,
+    directory: &Path,
+    lab: &Lab,
+    recordings: usize,
+) -> Result<Vec<PlanFile>, Failure> {
+    let unrelated = lab.extra_path(Path::new(UNRELATED));
+    as_user(&target.identity, || {
+        let names: Vec<PathBuf> = (1..=recordings).map(|number| directory.join(format!("needed-{number}"))).collect();
+        let (demands, recordings) = trainings(&names)?;
+        let merged = merge(&demands.iter().collect::<Vec<_>>());
+        let provenance = Provenance {
+            created: crate::commands::now_rfc3339(),
+            command: target.words(),
+            recordings,
+        };
+        let mut files = Vec::new();
+        for (name, title, kind, options) in variants(set) {
+            let plan = build(&merged, &options, provenance.clone()).plan;
+            files.push(PlanFile::write(directory, name, title, kind, &plan)?);
+        }
+        let volume = files[0].bytes;
+        let empty = PreloadPlan { provenance: provenance.clone(), ..PreloadPlan::default() };
+        files.push(PlanFile::write(directory, "sham_empty", "the same wrapper with an empty plan", PlanKind::Sham, &empty)?);
+        let sham = unrelated_plan(&unrelated, volume, provenance);
+        files.push(PlanFile::write(
+            directory,
+            "sham_unrelated",
+            "the same volume of reads from an unrelated file",
+            PlanKind::Sham,
+            &sham,
+        )?);
+        Ok(files)
+    })
+}
+
+/// Ranges of the plan's usual size over the unrelated file, as many bytes as the plan has.
+fn unrelated_plan(path: &Path, volume: Bytes, provenance: Provenance) -> PreloadPlan {
+    let options = PlanOptions::default();
+    let chunk = options.cap_bytes / slowpath_tables::PAGE_SIZE;
+    let pages = volume.pages_up().0;
+    let ranges = (0..pages)
+        .step_by(chunk.max(1) as usize)
+        .map(|first| PlannedRange { file: 0, page: Pages(first), pages: Pages(chunk.min(pages - first)) })
+        .collect();
+    let file = PlannedFile {
+        path: path.to_string_lossy().into_owned(),
+        size: pages * slowpath_tables::PAGE_SIZE,
+        mtime_ns: 0,
+        build_id: None,
+    };
+    PreloadPlan { provenance, options, files: vec![file], ranges }
+}
+
+impl PlanFile {
+    fn write(
+        directory: &Path,
+        name: &str,
+        title: &str,
+        kind: PlanKind,
+        plan: &PreloadPlan,
+    ) -> Result<Self, Failure> {
+        let path = directory.join(format!("{name}.plan"));
+        write_plan(plan, &path)?;
+        Ok(Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            path,
+            bytes: plan.bytes(),
+            options: plan.options.clone(),
+            kind,
+        })
+    }
+}
+
+/// The arms of the comparison.
+pub fn choose(arguments: &DiagnoseArguments, plans: &[PlanFile]) -> Vec<Treated> {
+    let arm = |name: &str, title: &str, role| Arm { name: name.to_owned(), title: title.to_owned(), role };
+    let mut arms = vec![
+        Treated { arm: arm("cold", "cold", Role::Baseline), treatment: Treatment::Cold, fix: None },
+        Treated { arm: arm("warm", "everything in memory", Role::Warm), treatment: Treatment::Warm, fix: None },
+    ];
+    if arguments.warm {
+        return arms;
+    }
+    for plan in plans {
+        let (role, fix) = match plan.kind {
+            PlanKind::Fix => (Role::Fix, Some(FIX)),
+            PlanKind::Variant => (Role::Fix, None),
+            PlanKind::Sham => (Role::Sham, None),
+            PlanKind::Rival => (Role::Rival, None),
+        };
+        arms.push(Treated {
+            arm: arm(&plan.name, &plan.title, role),
+            treatment: Treatment::Plan(plan.path.clone()),
+            fix,
+        });
+    }
+    if arguments.arms == ArmSet::Readahead {
+        for kib in readahead_size::LEVELS_KIB.into_iter().filter(|kib| *kib != arguments.device.readahead / 1024) {
+            arms.push(Treated {
+                arm: arm(&format!("readahead_{kib}k"), &format!("readahead of {kib} KiB"), Role::Fix),
+                treatment: Treatment::Readahead(kib),
+                fix: Some("readahead_size"),
+            });
+        }
+    }
+    arms
+}
+
+/// Puts the prefetcher before the command.
+pub fn with_plan(mut spec: LaunchSpec, plan: &Path, report: Option<&Path>) -> LaunchSpec {
+    let mut wrapper: Vec<OsString> = vec!["/proc/self/exe".into(), "preload".into(), "run".into(), plan.into()];
+    if let Some(report) = report {
+        wrapper.extend(["--report".into(), report.into()]);
+    }
+    wrapper.push("--".into());
+    spec.wrapper = wrapper;
+    spec
+}
+
+/// The failure of a launch in a lab.
+pub fn lab_failure(error: LabLaunchError) -> Failure {
+    match error {
+        LabLaunchError::Launch(error) => launch_failure(&error),
+        LabLaunchError::Lab(error) => Failure::from_error(Kind::Machine, &error),
+    }
+}
+
+/// Makes single launches.
+pub struct Launches<'a> {
+    /// The target.
+    pub target: &'a Target,
+    /// The lab.
+    pub lab: &'a mut Lab,
+    /// What a cold launch reads at least.
+    pub needed: Bytes,
+    /// The conditions asked for.
+    pub settings: Settings,
+}
+
+impl Launches<'_> {
+    /// One launch of an arm.
+    pub fn one(&mut self, treated: &Treated) -> Result<Sample, Failure> {
+        let (spec, _fresh) = self.target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+        let mut hooks = NoHooks;
+        let launched = match &treated.treatment {
+            Treatment::Cold => cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed)),
+            Treatment::Plan(plan) => {
+                let spec = with_plan(spec, plan, None);
+                cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed))
+            }
+            Treatment::Readahead(kib) => {
+                let changed = Settings { read_ahead_kb: *kib, ..self.settings };
+                self.lab.set_settings(changed).map_err(failed(Kind::Machine))?;
+                let launched = cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed));
+                self.lab.set_settings(self.settings).map_err(failed(Kind::Machine))?;
+                launched
+            }
+            Treatment::Warm => {
+                let (second, _fresh) = self.target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+                warm(self.lab, &mut launcher(), spec, second, &mut hooks)
+            }
+        }
+        .map_err(lab_failure)?;
+        if let Err(error) = launched.outcome.require_ready() {
+            return Ok(Sample::Failed(error.to_string()));
+        }
+        if let Some(reason) = launched.not_as_meant {
+            return Ok(Sample::Discarded(reason));
+        }
+        let ms = launched.outcome.time_to_ready().unwrap_or(0) as f64 / 1e6;
+        Ok(Sample::Measured { ms, bytes: launched.io.bytes.0 })
+    }
+}

@@ -1,0 +1,147 @@
+//! The predicted saving, made and written down before the first treated launch: a few untreated cold and warm launches
+//! give the two ends, and the prefetcher's speed is measured with no target beside it.
+
+use super::arms::{FIX, Launches, PlanFile, Treated, Treatment, lab_failure};
+use crate::commands::analyze;
+use crate::commands::preload::trainings;
+use crate::commands::report::COLD;
+use crate::failure::{Failure, Kind, failed};
+use crate::progress::Progress;
+use crate::target::{Target, launcher};
+use crate::unprivileged::as_user;
+use serde::{Deserialize, Serialize};
+use slowpath_analysis::demand::Demand;
+use slowpath_analysis::merge::merge;
+use slowpath_analysis::predict::{PrefetchCosts, predict as walk};
+use slowpath_fix::preload_plan::Provenance;
+use slowpath_fix::preload_plan::build::build;
+use slowpath_fix::preload_plan::replay::ReplayReport;
+use slowpath_lab::Lab;
+use slowpath_launch::{EndPolicy, NoHooks, ReadyWhen, StdioPolicy};
+use slowpath_tables::{Bytes, Quantity, Unit};
+use slowpath_verify::{Arm, Role, Sample, cold};
+use std::path::Path;
+
+/// Untreated launches of each kind; they do not judge the fix.
+const PILOTS: usize = 3;
+
+/// What the pilot launches gave.
+#[derive(Debug)]
+pub struct Pilot {
+    cold_ms: f64,
+    warm_ms: f64,
+    costs: PrefetchCosts,
+}
+
+/// The prediction, as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Predicted {
+    /// Change of the time to ready, negative is faster.
+    pub change: Quantity,
+    /// Median of the pilot's cold launches, ms.
+    pub cold_ms: f64,
+    /// Median of the pilot's warm launches, ms.
+    pub warm_ms: f64,
+    /// Until the prefetcher's first request, ms.
+    pub prefetch_startup_ms: f64,
+    /// Speed of the prefetcher alone.
+    pub prefetch_bytes_per_second: f64,
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Makes the pilot launches.
+pub fn pilot(
+    target: &Target,
+    lab: &mut Lab,
+    plans: &[PlanFile],
+    needed: Bytes,
+    progress: &Progress,
+) -> Result<Pilot, Failure> {
+    let settings = lab.settings();
+    let mut launches = Launches { target, lab: &mut *lab, needed, settings };
+    let mut times = [Vec::new(), Vec::new()];
+    let arm = Arm { name: "pilot".to_owned(), title: String::new(), role: Role::Baseline };
+    for number in 0..PILOTS {
+        for (index, treatment) in [Treatment::Cold, Treatment::Warm].into_iter().enumerate() {
+            progress.count("pilot launches", number * 2 + index, PILOTS * 2);
+            match launches.one(&Treated { arm: arm.clone(), treatment, fix: None })? {
+                Sample::Measured { ms, .. } => times[index].push(ms),
+                Sample::Failed(reason) => return Err(Failure::new(Kind::Target, reason)),
+                Sample::Discarded(_) => {}
+            }
+        }
+    }
+    let [cold_ms, warm_ms] = times.map(median);
+    progress.step("measuring the prefetcher alone");
+    let plan = plans.iter().find(|plan| plan.name == FIX).ok_or_else(|| Failure::new(Kind::Machine, "no plan"))?;
+    Ok(Pilot { cold_ms, warm_ms, costs: prefetch_costs(target, lab, plan)? })
+}
+
+/// The prefetcher by itself in a cold lab, until all of the plan is in memory.
+fn prefetch_costs(target: &Target, lab: &Lab, plan: &PlanFile) -> Result<PrefetchCosts, Failure> {
+    let (mut spec, _) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+    spec.wrapper = vec!["/proc/self/exe".into(), "preload".into()];
+    spec.argv = vec!["replay".into(), "--json".into(), plan.path.clone().into()];
+    spec.ready = ReadyWhen::Exit;
+    let launched = cold(lab, &mut launcher(), spec, &mut NoHooks, None).map_err(lab_failure)?;
+    let total_ms = launched.outcome.require_ready().map_err(failed(Kind::Machine))? as f64 / 1e6;
+    let said = launched.outcome.stdout_tail.unwrap_or_default();
+    let replayed: ReplayReport = serde_json::from_str(&said).map_err(failed(Kind::Machine))?;
+    let working_ms = replayed.arrived_ns.unwrap_or(replayed.elapsed_ns).as_ms().max(0.001);
+    Ok(PrefetchCosts {
+        startup: (total_ms - working_ms).max(0.0),
+        bytes_per_second: replayed.bytes.0 as f64 / (working_ms / 1e3),
+        per_request: 0.0,
+        miss: 0.0,
+        miss_pages: 1,
+    })
+}
+
+/// What a page costs that the plan does not hold: the median latency of the recorded cold launch's reads, for the
+/// readahead window around it.
+fn with_misses(costs: PrefetchCosts, directory: &Path) -> Result<PrefetchCosts, Failure> {
+    let cold = analyze::open(&directory.join(COLD))?;
+    let lab = cold.manifest.devices.iter().find(|device| device.lab);
+    let latencies = cold
+        .block_io
+        .iter()
+        .filter(|io| io.read && lab.is_some_and(|lab| lab.dev == io.dev))
+        .filter_map(|io| io.latency)
+        .map(slowpath_tables::Nanos::as_ms)
+        .collect();
+    let window = Bytes(lab.and_then(|lab| lab.read_ahead_kb).unwrap_or(0) * 1024).pages_up().0.max(1);
+    Ok(PrefetchCosts { miss: median(latencies), miss_pages: window, ..costs })
+}
+
+/// Predicts the change and stores it in the directory.
+pub fn predict(target: &Target, directory: &Path, plans: &[PlanFile], pilot: &Pilot) -> Result<Option<Predicted>, Failure> {
+    let Some(plan) = plans.iter().find(|plan| plan.name == FIX) else { return Ok(None) };
+    as_user(&target.identity, || {
+        let (demands, _) = trainings(&[directory.to_path_buf()])?;
+        let costs = with_misses(pilot.costs, directory)?;
+        let borrowed: Vec<&Demand> = demands.iter().collect();
+        let schedule =
+            |some: &[&Demand]| build(&merge(some), &plan.options, Provenance::default()).plan.schedule();
+        let Some(prediction) = walk(&borrowed, schedule, &costs, pilot.warm_ms) else { return Ok(None) };
+        let change = |ms: f64| ms - pilot.cold_ms;
+        let predicted = Predicted {
+            change: Quantity {
+                value: change(prediction.time.value),
+                low: prediction.time.low.map(change),
+                high: prediction.time.high.map(change),
+                unit: Unit::Ms,
+            },
+            cold_ms: pilot.cold_ms,
+            warm_ms: pilot.warm_ms,
+            prefetch_startup_ms: pilot.costs.startup,
+            prefetch_bytes_per_second: pilot.costs.bytes_per_second,
+        };
+        let text = serde_json::to_vec_pretty(&predicted).map_err(failed(Kind::Machine))?;
+        std::fs::write(directory.join("prediction.json"), text).map_err(failed(Kind::Machine))?;
+        Ok(Some(predicted))
+    })
+}

@@ -1,0 +1,190 @@
+//! From the comparison to what is printed: arms, verdicts, the share of the gap, notes.
+
+use super::arms::{FIX, Treated};
+use super::prediction::Predicted;
+use super::training::Trained;
+use crate::commands::analyze;
+use crate::commands::report::{COLD, NEEDED};
+use crate::failure::{Failure, Kind, failed};
+use crate::target::Target;
+use slowpath_analysis::findings;
+use slowpath_experiment::{Estimate, Level, Outcome, median};
+use slowpath_lab::Settings;
+use slowpath_report::{
+    ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Outcome as ReportOutcome, Verdict,
+};
+use slowpath_tables::{Quantity, Unavailable, Unit};
+use slowpath_verify::{ArmResult, Comparison, Judgement, Role, judge};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Everything that is summarized.
+pub struct Input<'a> {
+    /// The target.
+    pub target: &'a Target,
+    /// Where the recordings are.
+    pub directory: &'a Path,
+    /// The arms.
+    pub arms: &'a [Treated],
+    /// Their launches.
+    pub comparison: &'a Comparison,
+    /// The trainings.
+    pub trained: &'a Trained,
+    /// The prediction.
+    pub predicted: &'a Option<Predicted>,
+    /// The device's settings.
+    pub settings: &'a Settings,
+    /// What differs from the host.
+    pub conditions: Vec<String>,
+}
+
+fn quantity(estimate: Estimate, unit: Unit) -> Quantity {
+    Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
+}
+
+/// The diagnosis.
+pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
+    let cold_directory = input.directory.join(COLD);
+    let cold = analyze::open(&cold_directory)?;
+    let needed = analyze::open(&input.directory.join(NEEDED))?;
+    let judged = judge(input.comparison).map_err(failed(Kind::Machine))?;
+    let mut found = findings::of_recordings(&[&cold], Some(&needed));
+    for finding in found.iter_mut().filter(|finding| finding.fixes.iter().any(|fix| fix == FIX)) {
+        finding.predicted_saving = input.predicted.as_ref().map(|predicted| negated(&predicted.change));
+    }
+    let mut losses = cold.manifest.losses.clone();
+    losses.merge(&needed.manifest.losses);
+    let mut unavailable = cold.manifest.unavailable.clone();
+    unavailable.push(Unavailable {
+        what: "a cold launch of files outside the lab".to_owned(),
+        reason: "pages that other processes map stay in memory; only the lab's files are cold".to_owned(),
+        remedy: "none is needed: the share read past the lab is in the notes".to_owned(),
+    });
+    Ok(Diagnosis {
+        schema: DIAGNOSE_SCHEMA.to_owned(),
+        command: input.target.words(),
+        recording: cold_directory.to_string_lossy().into_owned(),
+        launch: LaunchSummary {
+            ready: input.target.ready.to_string(),
+            seed: input.comparison.seed,
+            blocks: u32::try_from(input.comparison.blocks).unwrap_or(u32::MAX),
+            conditions: input.conditions.clone(),
+            arms: input.arms.iter().zip(&input.comparison.results).map(|(arm, result)| arm_summary(arm, result)).collect(),
+        },
+        findings: found,
+        verdicts: judged.iter().filter_map(|judgement| verdict(input, judgement)).collect(),
+        share_of_gap_removed: judged
+            .iter()
+            .filter_map(|judgement| {
+                let share = judgement.share.as_ref()?.share?;
+                let arm = input.arms[judgement.arm].arm.name.clone();
+                Some(GapShare { arm, share: quantity(share, Unit::Ratio) })
+            })
+            .collect(),
+        losses,
+        unavailable,
+        notes: notes(input),
+    })
+}
+
+fn negated(change: &Quantity) -> Quantity {
+    Quantity { value: -change.value, low: change.high.map(|v| -v), high: change.low.map(|v| -v), unit: change.unit }
+}
+
+fn arm_summary(treated: &Treated, result: &ArmResult) -> ArmSummary {
+    let values: Vec<f64> = result.samples_ms.iter().flatten().copied().collect();
+    let bytes: Vec<f64> = result.bytes.iter().map(|bytes| *bytes as f64).collect();
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in result.discarded.iter().chain(&result.failed) {
+        *reasons.entry(reason).or_default() += 1;
+    }
+    ArmSummary {
+        name: treated.arm.name.clone(),
+        title: treated.arm.title.clone(),
+        role: match treated.arm.role {
+            Role::Baseline => ArmRole::Baseline,
+            Role::Fix => ArmRole::Fix,
+            Role::Sham => ArmRole::Sham,
+            Role::Rival => ArmRole::Rival,
+            Role::Warm => ArmRole::Warm,
+        },
+        samples_ms: result.samples_ms.clone(),
+        median: median::median(&values, Level::P95).map(|estimate| quantity(estimate, Unit::Ms)),
+        bytes_read: median::median(&bytes, Level::P95).map(|estimate| quantity(estimate, Unit::Bytes)),
+        discarded: u32::try_from(result.discarded.len()).unwrap_or(u32::MAX),
+        failed: u32::try_from(result.failed.len()).unwrap_or(u32::MAX),
+        discard_reasons: reasons.into_iter().map(|(reason, count)| format!("{count} x {reason}")).collect(),
+    }
+}
+
+fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {
+    let treated = &input.arms[judgement.arm];
+    if treated.arm.role == Role::Warm {
+        return None;
+    }
+    let predicted = if treated.arm.name == FIX { input.predicted.as_ref().map(|p| p.change) } else { None };
+    Some(Verdict {
+        arm: treated.arm.name.clone(),
+        fix: treated.fix.map(str::to_owned),
+        outcome: match judgement.outcome {
+            Outcome::Helps => ReportOutcome::Helps,
+            Outcome::Hurts => ReportOutcome::Hurts,
+            Outcome::NoDifference => ReportOutcome::NoDifference,
+            Outcome::Inconclusive => ReportOutcome::Inconclusive,
+            Outcome::NotTestable => ReportOutcome::NotTestable,
+        },
+        predicted,
+        measured: judgement.effect.difference.map(|estimate| quantity(estimate, Unit::Ms)),
+        minimum_detectable_effect: judgement
+            .effect
+            .minimum_detectable_effect
+            .map(|value| Quantity::exact(value, Unit::Ms)),
+        pairs: u32::try_from(judgement.effect.pairs).unwrap_or(u32::MAX),
+        discarded: u32::try_from(judgement.effect.dropped).unwrap_or(u32::MAX),
+        reason: judgement.reason.clone(),
+    })
+}
+
+fn notes(input: &Input<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let trained = input.trained;
+    notes.push(format!(
+        "a launch needs at least {:.1} MB from storage; {:.2} % of the recorded cold launch's reads went past the lab",
+        trained.needed.as_mb(),
+        trained.past_lab * 100.0
+    ));
+    notes.push("the plan was made from other launches than those that judge it".to_owned());
+    if trained.discarded > 0 {
+        notes.push(format!("{} recorded launches were not cold and were repeated", trained.discarded));
+    }
+    if let Some(throttle) = input.settings.throttle {
+        notes.push(bound(input, throttle.bytes_per_second, throttle.iops));
+    }
+    notes
+}
+
+/// The least time in which the device can deliver what is needed, beside what was measured.
+fn bound(input: &Input<'_>, bandwidth: u64, iops: u64) -> String {
+    let needed = input.trained.needed;
+    if bandwidth == 0 {
+        return format!("the device is limited to {iops} reads a second");
+    }
+    let bound_ms = needed.0 as f64 / bandwidth as f64 * 1e3;
+    let measured = input
+        .arms
+        .iter()
+        .zip(&input.comparison.results)
+        .find(|(arm, _)| arm.arm.name == FIX)
+        .and_then(|(_, result)| {
+            let values: Vec<f64> = result.samples_ms.iter().flatten().copied().collect();
+            median::point(&values)
+        });
+    let reached = measured.map_or(String::new(), |ms| {
+        format!("; with the plan a launch takes {ms:.0} ms, so the bound is {:.0} % of it", bound_ms / ms * 100.0)
+    });
+    format!(
+        "bound: {:.1} MB needed / {:.0} MB/s = {bound_ms:.0} ms{reached}; what remains is computing that waits for the last pages, which only reading less (ordering functions, dropping relocations) shortens",
+        needed.as_mb(),
+        bandwidth as f64 / 1e6
+    )
+}

@@ -1,0 +1,156 @@
+//! The recorded launches of a diagnosis: at readahead 0, which shows what is needed page by page, and one under the
+//! conditions asked for, which shows what is read. When a launch reads past the lab, the lab is built again larger.
+
+use crate::commands::report::COLD;
+use crate::failure::{Failure, Kind, failed};
+use crate::interrupt;
+use crate::lab_session;
+use crate::progress::Progress;
+use crate::recorded_launch::{self, RecorderHooks};
+use crate::target::{Target, launcher, not_ready};
+use crate::unprivileged::as_user;
+use slowpath_capture::{LabDevice, RawCapture, decode};
+use slowpath_lab::{Lab, PastLab, Settings};
+use slowpath_launch::{EndPolicy, StdioPolicy};
+use slowpath_tables::{Asker, Bytes, PageCacheOp};
+use slowpath_verify::cold;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Launches at readahead 0: enough to leave one out when predicting, and for a majority per page.
+const TRAININGS: usize = 3;
+/// Launches to get a cold one, and labs to get one that holds everything.
+const ATTEMPTS: usize = 3;
+
+/// What the trainings gave.
+#[derive(Debug)]
+pub struct Trained {
+    /// Number of recordings `needed-1` ... in the directory.
+    pub recordings: usize,
+    /// Bytes that a launch needs at least: the smallest training until ready.
+    pub needed: Bytes,
+    /// Bytes read past the lab, as a share of all, in the recorded cold launch.
+    pub past_lab: f64,
+    /// Launches that were not cold.
+    pub discarded: usize,
+}
+
+enum Attempt {
+    Done(Trained),
+    /// Files that were read past the lab.
+    Missing(Vec<String>),
+}
+
+/// Builds a lab that holds what the target needs and records the trainings in it.
+pub fn in_a_fitting_lab(
+    target: &Target,
+    settings: Settings,
+    directory: &Path,
+    progress: &Progress,
+) -> Result<(Lab, Trained), Failure> {
+    let mut files: BTreeSet<String> = lab_session::first_look(target, progress)?;
+    let mut missing = Vec::new();
+    for _ in 0..ATTEMPTS {
+        files.extend(missing);
+        let mut lab = lab_session::build(&files, settings, true, progress)?;
+        match record_all(target, &mut lab, settings, directory, progress)? {
+            Attempt::Done(trained) => return Ok((lab, trained)),
+            Attempt::Missing(more) => missing = more,
+        }
+    }
+    Err(Failure::new(Kind::Machine, "launches keep reading more than 1 % from outside the lab")
+        .hint(format!("files such as {} are not the same from launch to launch", missing.first().map_or("-", |f| f))))
+}
+
+fn record_all(
+    target: &Target,
+    lab: &mut Lab,
+    settings: Settings,
+    directory: &Path,
+    progress: &Progress,
+) -> Result<Attempt, Failure> {
+    let mut discarded = 0;
+    let mut needed = Vec::new();
+    let slow = Settings { read_ahead_kb: 0, throttle: None };
+    lab.set_settings(slow).map_err(failed(Kind::Machine))?;
+    let mut raws = Vec::new();
+    for number in 1..=TRAININGS {
+        progress.count("recording at readahead 0: which pages are needed?", number, TRAININGS);
+        let (outcome, raw) = recorded_cold(target, lab, &mut discarded)?;
+        raws.push((format!("needed-{number}"), outcome, raw));
+    }
+    lab.set_settings(settings).map_err(failed(Kind::Machine))?;
+    progress.step("recording a cold launch: what is read?");
+    let (outcome, raw) = recorded_cold(target, lab, &mut discarded)?;
+    let past = past_lab(target, lab, &raw, outcome.ready_at)?;
+    if past.0 > slowpath_lab::PAST_LAB_AT_MOST {
+        return Ok(Attempt::Missing(past.1));
+    }
+    for (_, outcome, raw) in &raws {
+        let bytes = demanded(target, raw, outcome.ready_at)?;
+        needed.push(bytes);
+    }
+    raws.push((COLD.to_owned(), outcome, raw));
+    for (name, outcome, raw) in &raws {
+        recorded_launch::write(target, &directory.join(name), outcome, raw, None)?;
+    }
+    let needed = needed.into_iter().min().unwrap_or_default();
+    Ok(Attempt::Done(Trained { recordings: TRAININGS, needed, past_lab: past.0, discarded }))
+}
+
+fn recorded_cold(
+    target: &Target,
+    lab: &Lab,
+    discarded: &mut usize,
+) -> Result<(slowpath_launch::LaunchOutcome, RawCapture), Failure> {
+    for _ in 0..ATTEMPTS {
+        if interrupt::requested() {
+            return Err(Failure::new(Kind::Interrupted, "interrupted"));
+        }
+        let mut hooks = RecorderHooks::load(Some(LabDevice { dev: lab.device().dev() }), None)?;
+        let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+        let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(super::arms::lab_failure)?;
+        let (raw, _) = hooks.finish()?;
+        if let Some(failure) = not_ready(&launched.outcome) {
+            return Err(failure);
+        }
+        if launched.not_as_meant.is_none() {
+            return Ok((launched.outcome, raw));
+        }
+        *discarded += 1;
+    }
+    Err(Failure::new(Kind::Machine, format!("no launch in the lab was cold in {ATTEMPTS} attempts")))
+}
+
+/// Bytes of the lab's files that a launch at readahead 0 asked for until it was ready.
+fn demanded(target: &Target, raw: &RawCapture, ready: Option<u64>) -> Result<Bytes, Failure> {
+    as_user(&target.identity, || {
+        let pages = decode(raw)
+            .page_cache
+            .iter()
+            .filter(|row| row.op == PageCacheOp::Add && Some(row.dev) == raw.lab_dev)
+            .filter(|row| ready.is_none_or(|ready| row.ts.0 <= ready))
+            .map(|row| row.pages)
+            .sum::<slowpath_tables::Pages>();
+        Ok(pages.bytes())
+    })
+}
+
+/// Share of the bytes read from outside the lab until ready, and the files they came from.
+fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) -> Result<(f64, Vec<String>), Failure> {
+    let dev = lab.device().dev();
+    as_user(&target.identity, || {
+        let decoded = decode(raw);
+        let paths: std::collections::BTreeMap<_, _> =
+            decoded.files.iter().map(|file| (file.file(), file.path.as_str())).collect();
+        let reads = decoded
+            .page_cache
+            .iter()
+            .filter(|row| row.op == PageCacheOp::Add && row.asker != Asker::Write && row.asker != Asker::Other)
+            .filter(|row| ready.is_none_or(|ready| row.ts.0 <= ready))
+            .map(|row| (row.dev, paths.get(&row.file()).copied().unwrap_or("?"), row.pages.bytes()));
+        let past = PastLab::of(dev, reads);
+        let used: Vec<String> = lab_session::files_used(raw).into_iter().collect();
+        Ok((past.share(), used))
+    })
+}

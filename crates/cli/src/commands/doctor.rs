@@ -1,0 +1,89 @@
+//! `slowpath doctor`: what works here, what does not, why, and what would change that.
+
+use crate::arguments::DoctorArguments;
+use crate::failure::{Failure, Kind};
+use crate::fresh_directory;
+use serde::Serialize;
+use slowpath_capture::machine::{self, Check, Need};
+use slowpath_lab::leftovers;
+use slowpath_tables::Unavailable;
+use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Doctor {
+    schema: &'static str,
+    kernel: String,
+    can_record: bool,
+    can_use_lab: bool,
+    checks: Vec<Check>,
+    unavailable: Vec<Unavailable>,
+    leftovers: Vec<String>,
+    removed: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
+    let facts = machine::facts();
+    let checks = machine::checks(&facts);
+    let (found, removed) = if arguments.clean { (Vec::new(), clean()?) } else { (find(), Vec::new()) };
+    let without = |need| machine::gaps(&checks, need).is_empty();
+    let doctor = Doctor {
+        schema: "slowpath-doctor/1",
+        can_record: without(Need::Record),
+        can_use_lab: without(Need::Lab),
+        unavailable: checks.iter().filter_map(|check| check.gap.clone()).collect(),
+        kernel: facts.kernel,
+        checks,
+        leftovers: found,
+        removed,
+    };
+    if arguments.json {
+        super::print_json(&doctor);
+    } else {
+        print(&doctor);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(doctor: &Doctor) {
+    println!("kernel {}", doctor.kernel);
+    let word = |able: bool| if able { "yes" } else { "no" };
+    println!("record: {}   private cold starts: {}", word(doctor.can_record), word(doctor.can_use_lab));
+    for check in &doctor.checks {
+        match &check.gap {
+            None => println!("  ok       {}", check.what),
+            Some(gap) => {
+                println!("  missing  {}: {}", gap.what, gap.reason);
+                println!("           remedy: {}", gap.remedy);
+            }
+        }
+    }
+    for path in &doctor.leftovers {
+        println!("  left by a killed slowpath: {path} (remove with `slowpath doctor --clean`)");
+    }
+    for path in &doctor.removed {
+        println!("  removed {path}");
+    }
+}
+
+fn find() -> Vec<String> {
+    let labs = leftovers::list(&[]).into_iter().filter(|trace| !trace.owner_alive).map(|trace| trace.path);
+    labs.chain(fresh_directory::leftovers()).map(|path| path.display().to_string()).collect()
+}
+
+fn clean() -> Result<Vec<String>, Failure> {
+    let mut removed = Vec::new();
+    let labs = leftovers::clean(&[]).into_iter().map(|(trace, result)| (trace.path, result));
+    let fresh = fresh_directory::leftovers().into_iter().map(|path| {
+        let result = std::fs::remove_dir_all(&path);
+        (path, result)
+    });
+    for (path, result) in labs.chain(fresh) {
+        result.map_err(|error| {
+            Failure::new(Kind::Machine, format!("{} could not be removed: {error}", path.display()))
+                .hint("it belongs to another user: run it with sudo")
+        })?;
+        removed.push(path.display().to_string());
+    }
+    Ok(removed)
+}

@@ -1,0 +1,140 @@
+//! `slowpath lab`: private cold starts by hand.
+
+use crate::arguments::{LabArguments, LabCommand, LabRunArguments};
+use crate::failure::{Failure, Kind, failed};
+use crate::progress::Progress;
+use crate::target::{Target, launcher, not_ready};
+use crate::{interrupt, lab_session, recorded_launch};
+use serde::Serialize;
+use slowpath_capture::machine::Need;
+use slowpath_lab::leftovers;
+use slowpath_launch::{EndPolicy, NoHooks, StdioPolicy};
+use slowpath_tables::{Quantity, Unit};
+use slowpath_verify::cold;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Runs the command.
+pub fn run(arguments: &LabArguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        LabCommand::Run(arguments) => launch(arguments),
+        LabCommand::List { json } => list(*json),
+        LabCommand::Remove => remove(),
+    }
+}
+
+#[derive(Serialize)]
+struct Launched {
+    schema: &'static str,
+    command: Vec<String>,
+    conditions: Vec<String>,
+    launches: Vec<OneLaunch>,
+}
+
+#[derive(Serialize)]
+struct OneLaunch {
+    time_to_ready: Quantity,
+    bytes_read: Quantity,
+    cold: bool,
+    reason: Option<String>,
+}
+
+fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
+    recorded_launch::require("run a lab", &[Need::Record, Need::Lab])?;
+    interrupt::watch();
+    let target = Target::new(&arguments.target, Some(Duration::from_secs(60)))?;
+    for warning in &target.warnings {
+        eprintln!("slowpath: warning: {warning}");
+    }
+    let progress = Progress::new(arguments.quiet);
+    let files = lab_session::first_look(&target, &progress)?;
+    let lab = lab_session::build(&files, lab_session::settings(&arguments.device), false, &progress)?;
+    let mut launches = Vec::new();
+    for number in 0..arguments.runs as usize {
+        if interrupt::requested() {
+            return Err(Failure::new(Kind::Interrupted, "interrupted"));
+        }
+        progress.count("cold launches", number, arguments.runs as usize);
+        let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+        let launched = cold(&lab, &mut launcher(), spec, &mut NoHooks, None).map_err(failed(Kind::Machine))?;
+        if let Some(failure) = not_ready(&launched.outcome) {
+            return Err(failure);
+        }
+        let ms = launched.outcome.time_to_ready().unwrap_or(0) as f64 / 1e6;
+        launches.push(OneLaunch {
+            time_to_ready: Quantity::exact(ms, Unit::Ms),
+            bytes_read: Quantity::exact(launched.io.bytes.0 as f64, Unit::Bytes),
+            cold: launched.not_as_meant.is_none(),
+            reason: launched.not_as_meant,
+        });
+    }
+    progress.done();
+    let conditions = lab.options_in_force();
+    if arguments.json {
+        let command = target.words();
+        super::print_json(&Launched { schema: "slowpath-lab/1", command, conditions, launches });
+        return Ok(ExitCode::SUCCESS);
+    }
+    for launch in &launches {
+        let state = launch.reason.clone().unwrap_or_else(|| "cold".to_owned());
+        println!(
+            "{:9.1} ms to ready, {:7.1} MB read, {state}",
+            launch.time_to_ready.value,
+            launch.bytes_read.value / 1e6
+        );
+    }
+    if !arguments.quiet {
+        for condition in conditions {
+            eprintln!("  {condition}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Labs {
+    schema: &'static str,
+    labs: Vec<OneLab>,
+}
+
+#[derive(Serialize)]
+struct OneLab {
+    path: String,
+    pid: u32,
+    owner_alive: bool,
+    bytes: Option<u64>,
+}
+
+fn list(json: bool) -> Result<ExitCode, Failure> {
+    let labs: Vec<OneLab> = leftovers::list(&[])
+        .into_iter()
+        .map(|trace| OneLab {
+            path: trace.path.display().to_string(),
+            pid: trace.pid,
+            owner_alive: trace.owner_alive,
+            bytes: trace.size.map(|size| size.0),
+        })
+        .collect();
+    if json {
+        super::print_json(&Labs { schema: "slowpath-labs/1", labs });
+        return Ok(ExitCode::SUCCESS);
+    }
+    if labs.is_empty() {
+        eprintln!("slowpath: there are no labs");
+    }
+    for lab in labs {
+        let owner = if lab.owner_alive { "in use by" } else { "left by" };
+        println!("{}  {owner} process {}", lab.path, lab.pid);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove() -> Result<ExitCode, Failure> {
+    for (trace, result) in leftovers::clean(&[]) {
+        result.map_err(|error| {
+            Failure::new(Kind::Machine, format!("{} could not be removed: {error}", trace.path.display()))
+        })?;
+        println!("removed {}", trace.path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,122 @@
+//! `slowpath preload`: plans are made from recordings, used without privilege, and checked against the files.
+
+use crate::arguments::{PreloadArguments, PreloadCommand};
+use crate::commands::analyze;
+use crate::failure::{Failure, Kind, failed};
+use crate::unprivileged::as_user;
+use slowpath_analysis::demand::Demand;
+use slowpath_analysis::launch_facts::LaunchFacts;
+use slowpath_analysis::merge::merge;
+use slowpath_fix::preload_plan::beside::run_beside;
+use slowpath_fix::preload_plan::build::build;
+use slowpath_fix::preload_plan::check::check;
+use slowpath_fix::preload_plan::file::{read, write};
+use slowpath_fix::preload_plan::replay::{ReplayLimits, replay_and_wait};
+use slowpath_fix::preload_plan::{PlanOptions, PreloadPlan, Provenance};
+use slowpath_report::terminal::escape_terminal;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Runs the command.
+pub fn run(arguments: &PreloadArguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        PreloadCommand::Plan { directories, output } => plan(directories, output),
+        PreloadCommand::Run { plan, report, network, command } => {
+            let limits = ReplayLimits { network: *network, ..ReplayLimits::default() };
+            let Err(error) = run_beside(plan, &limits, report.as_deref(), command);
+            Err(Failure::from_error(Kind::Target, &error))
+        }
+        PreloadCommand::Replay { plan, json } => replay_plan(plan, *json),
+        PreloadCommand::Check { plan, json } => check_plan(plan, *json),
+    }
+}
+
+/// The trainings in `directories`: recordings at readahead 0, or the `needed-N` of a diagnosis.
+pub fn trainings(directories: &[PathBuf]) -> Result<(Vec<Demand>, Vec<String>), Failure> {
+    let mut recordings = Vec::new();
+    for directory in directories {
+        let mut inside: Vec<PathBuf> =
+            (1..=99).map(|n| directory.join(format!("needed-{n}"))).take_while(|path| path.is_dir()).collect();
+        if inside.is_empty() {
+            inside.push(directory.clone());
+        }
+        recordings.extend(inside);
+    }
+    let mut demands = Vec::new();
+    for recording in &recordings {
+        let tables = analyze::open(recording)?;
+        let demand = Demand::of_training(&LaunchFacts::new(&tables)).map_err(|error| {
+            Failure::from_error(Kind::Usage, &error)
+                .hint("a plan is made from launches at readahead 0: `slowpath diagnose` records them as DIR/needed-N")
+        })?;
+        demands.push(demand);
+    }
+    Ok((demands, recordings.iter().map(|path| path.to_string_lossy().into_owned()).collect()))
+}
+
+/// Writes a plan, new, for its user alone.
+pub fn write_plan(plan: &PreloadPlan, to: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o644)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(to);
+    let written = file.and_then(|file| {
+        let mut out = BufWriter::new(file);
+        write(plan, &mut out)?;
+        out.flush()
+    });
+    written.map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be written: {error}", to.display())))
+}
+
+fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
+    let said = as_user(&super::invoker()?, || {
+        let (demands, recordings) = trainings(directories)?;
+        let merged = merge(&demands.iter().collect::<Vec<_>>());
+        let provenance = Provenance { created: super::now_rfc3339(), command: Vec::new(), recordings };
+        let built = build(&merged, &PlanOptions::default(), provenance);
+        write_plan(&built.plan, output)?;
+        Ok(built.plan.fix_plan().title)
+    })?;
+    eprintln!("slowpath: {} holds: {said}", output.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_plan(path: &Path) -> Result<PreloadPlan, Failure> {
+    let file = File::open(path)
+        .map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be read: {error}", path.display())))?;
+    read(BufReader::new(file)).map_err(failed(Kind::Usage))
+}
+
+fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let report =
+        as_user(&super::invoker()?, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
+    if json {
+        super::print_json(&report);
+    } else {
+        let time = report.arrived_ns.unwrap_or(report.elapsed_ns);
+        println!("{:.1} MB in {} ranges, in memory after {:.1} ms", report.bytes.as_mb(), report.ranges, time.as_ms());
+        for (reason, skipped) in &report.skipped {
+            println!("  left out: {} files, {} ranges: {reason:?}", skipped.files, skipped.ranges);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let report = as_user(&super::invoker()?, || Ok(check(&read_plan(path)?, true)))?;
+    if json {
+        super::print_json(&report);
+    } else {
+        println!("{} files, {:.1} of {:.1} MB usable", report.files, report.usable_bytes.as_mb(), report.bytes.as_mb());
+        for file in &report.unusable {
+            println!("  {}: {:?} ({:.1} MB)", escape_terminal(&file.path), file.reason, file.bytes.as_mb());
+        }
+    }
+    Ok(if report.unusable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(Kind::Check as u8) })
+}

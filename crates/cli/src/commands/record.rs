@@ -1,0 +1,62 @@
+//! `slowpath record`: a command and its tree, from the first instruction to ready, exit, `--duration` or ctrl-C.
+
+use crate::arguments::RecordArguments;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::recorded_launch::{self, RecorderHooks};
+use crate::target::{Target, launcher, not_ready};
+use crate::{interrupt, output_directory};
+use serde::Serialize;
+use slowpath_capture::machine::Need;
+use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
+use slowpath_recording::Manifest;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Serialize)]
+struct Recorded {
+    schema: &'static str,
+    recording: String,
+    manifest: Manifest,
+}
+
+/// Runs the command.
+pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    recorded_launch::require("record", &[Need::Record])?;
+    let target = Target::new(&arguments.target, None)?;
+    for warning in &target.warnings {
+        eprintln!("slowpath: warning: {warning}");
+    }
+    let directory = output_directory::prepare(&arguments.output, &target.identity)?;
+    let progress = Progress::new(arguments.quiet);
+    progress.step("loading the recorder");
+    let hooks = RecorderHooks::load(None, arguments.duration.map(Duration::from_secs_f64))?;
+    interrupt::watch();
+    // The target is the user's: it lives on when recording ends before it does.
+    let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };
+    let (spec, _fresh) = target.spec(end, StdioPolicy::Inherit)?;
+    progress.done();
+    let (outcome, raw, stop) = recorded_launch::launch(&mut launcher(), &spec, hooks)?;
+    progress.step("writing the recording");
+    let manifest = recorded_launch::write(&target, &directory, &outcome, &raw, stop)?;
+    progress.done();
+    if arguments.json {
+        let recording = directory.to_string_lossy().into_owned();
+        super::print_json(&Recorded { schema: "slowpath-record/1", recording, manifest });
+    } else if !arguments.quiet {
+        let rows = |table: &str| manifest.rows(table);
+        eprintln!(
+            "slowpath: recorded {} faults, {} page-cache insertions, {} opens of {} processes in {}; {} events lost",
+            rows("faults"),
+            rows("page_cache"),
+            rows("opens"),
+            rows("execs"),
+            directory.display(),
+            manifest.losses.total(),
+        );
+    }
+    match not_ready(&outcome).filter(|_| stop.is_none()) {
+        Some(failure) => Err(failure.hint("what was recorded until then is kept")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,96 @@
+//! `slowpath report`: one self-contained HTML page of a recording or a diagnosis.
+
+use crate::arguments::ReportArguments;
+use crate::commands::analyze;
+use crate::failure::{Failure, Kind, failed};
+use crate::unprivileged::as_user;
+use slowpath_analysis::demand::Demand;
+use slowpath_analysis::io_map::io_map;
+use slowpath_analysis::launch_facts::LaunchFacts;
+use slowpath_recording::Tables;
+use slowpath_report::{Diagnosis, Machine, REPORT_SCHEMA, ReportData};
+use slowpath_report::html;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// File of a diagnosis in its directory.
+pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
+/// Recording of the untreated cold launch in the directory of a diagnosis.
+pub const COLD: &str = "cold";
+/// Recording of the first launch at readahead 0 there.
+pub const NEEDED: &str = "needed-1";
+
+/// Everything the page shows.
+pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosis>, shown: &Path) -> ReportData {
+    let manifest = &tables.manifest;
+    let facts = LaunchFacts::new(tables);
+    let demand = needed.and_then(|needed| Demand::of_training(&LaunchFacts::new(needed)).ok());
+    let map = io_map(&facts, demand.as_ref());
+    let lab = manifest.devices.iter().find(|device| device.lab);
+    let storage = match lab {
+        Some(lab) => format!("{} image in a lab, readahead {} KiB", lab.fs, lab.read_ahead_kb.unwrap_or(0)),
+        None => manifest
+            .devices
+            .iter()
+            .find(|device| device.mount_point == "/")
+            .map(|root| format!("{} on {}", root.fs, root.name))
+            .unwrap_or_default(),
+    };
+    let analysis = analyze::analysis(shown, tables, needed);
+    ReportData {
+        schema: REPORT_SCHEMA.to_owned(),
+        title: manifest.command.join(" "),
+        generated: super::now_rfc3339(),
+        machine: Machine {
+            kernel: manifest.host.kernel.clone(),
+            cpus: manifest.host.cpus,
+            memory_bytes: manifest.host.memory_bytes,
+            page_size: manifest.host.page_size,
+            storage,
+        },
+        findings: diagnosis.as_ref().map_or(analysis.findings, |diagnosis| diagnosis.findings.clone()),
+        diagnosis,
+        losses: analysis.losses,
+        unavailable: analysis.unavailable,
+        io_map: Some(map),
+        ledger: None,
+    }
+}
+
+/// Writes the page; the file is made new or replaced, and never through a link.
+pub fn write_page(data: &ReportData, to: &Path) -> Result<(), Failure> {
+    let page = html::render(data).map_err(failed(Kind::Machine))?;
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(to)
+        .and_then(|mut file| file.write_all(page.as_bytes()));
+    written.map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be written: {error}", to.display())))
+}
+
+/// Runs the command.
+pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
+    let written: PathBuf = as_user(&super::invoker()?, || {
+        let directory = &arguments.directory;
+        let diagnosis_file = directory.join(DIAGNOSIS_FILE);
+        let data = if diagnosis_file.exists() {
+            let text = std::fs::read(&diagnosis_file).map_err(failed(Kind::Usage))?;
+            let diagnosis: Diagnosis = serde_json::from_slice(&text).map_err(failed(Kind::Usage))?;
+            let cold = directory.join(COLD);
+            let needed = analyze::open(&directory.join(NEEDED))?;
+            data(&analyze::open(&cold)?, Some(&needed), Some(diagnosis), &cold)
+        } else {
+            data(&analyze::open(directory)?, None, None, directory)
+        };
+        write_page(&data, &arguments.output)?;
+        Ok(arguments.output.clone())
+    })?;
+    eprintln!("slowpath: the report is {}", written.display());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,101 @@
+//! How a command fails: an exit code, the chain of causes, and a hint that fits.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | a verdict or a check failed |
+//! | 2 | wrong usage, or an input that is not what it should be |
+//! | 3 | this machine cannot do it; the message says why and what would change that |
+//! | 4 | the target failed: it could not be executed, or was not ready |
+//! | 130 | interrupted |
+
+use serde::{Deserialize, Serialize};
+use slowpath_report::terminal::escape_terminal;
+use slowpath_tables::Unavailable;
+use std::error::Error;
+use std::process::ExitCode;
+
+/// Kind of a failure, which is also its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A verdict or a check failed.
+    Check = 1,
+    /// Wrong usage or unusable input.
+    Usage = 2,
+    /// This machine cannot do it.
+    Machine = 3,
+    /// The target failed.
+    Target = 4,
+    /// Interrupted by the user.
+    Interrupted = 130,
+}
+
+/// Why a command failed. It crosses a process border, so causes are text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    kind: Kind,
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with nothing behind it.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), causes: Vec::new(), hint: None }
+    }
+
+    /// A failure with the chain of `error`.
+    pub fn from_error(kind: Kind, error: &(dyn Error + 'static)) -> Self {
+        let mut causes = Vec::new();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            causes.push(cause.to_string());
+            source = cause.source();
+        }
+        Self { kind, message: error.to_string(), causes, hint: None }
+    }
+
+    /// Adds what the user can do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// A machine that lacks something: all gaps with their remedies.
+    pub fn unavailable(what: &str, gaps: &[Unavailable]) -> Self {
+        let causes = gaps.iter().map(|gap| format!("{}: {} (remedy: {})", gap.what, gap.reason, gap.remedy)).collect();
+        let message = format!("this machine cannot {what} now");
+        Self { kind: Kind::Machine, message, causes, hint: Some("`slowpath doctor` lists everything".to_owned()) }
+    }
+
+    /// Prints it (in JSON on standard output when `json`) and gives the exit code.
+    pub fn report(&self, json: bool) -> ExitCode {
+        if json {
+            println!("{}", serde_json::json!({ "schema": "slowpath-error/1", "error": self }));
+        }
+        eprintln!("slowpath: {}", escape_terminal(&self.message));
+        for cause in &self.causes {
+            eprintln!("  because: {}", escape_terminal(cause));
+        }
+        if let Some(hint) = &self.hint {
+            eprintln!("  hint: {}", escape_terminal(hint));
+        }
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Failure {}
+
+/// The error of a library, as the kind given.
+pub fn failed<E: Error + 'static>(kind: Kind) -> impl Fn(E) -> Failure {
+    move |error| Failure::from_error(kind, &error)
+}

@@ -1,0 +1,81 @@
+//! A lab for a target: what its launch needs is seen in a first recorded launch on the host and copied into an image.
+
+use crate::arguments::DeviceArguments;
+use crate::failure::{Failure, Kind, failed};
+use crate::progress::Progress;
+use crate::recorded_launch::{self, RecorderHooks};
+use crate::target::{Target, launcher, not_ready};
+use crate::unprivileged::as_user;
+use slowpath_capture::decode;
+use slowpath_lab::{Closure, DEFAULT_BASE, ExtraFile, Image, Lab, Settings, Throttle};
+use slowpath_launch::{EndPolicy, StdioPolicy};
+use slowpath_tables::Bytes;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// File of random bytes in the image, for the sham arm that reads as much as the plan and nothing useful.
+pub const UNRELATED: &str = "unrelated";
+/// The unrelated file is at most this large.
+const UNRELATED_LIMIT: Bytes = Bytes(1 << 30);
+/// `O_WRONLY | O_RDWR`: a file that the target writes cannot come from a read-only image.
+const WRITE_FLAGS: u32 = 3;
+
+/// Launches the target once on the host, recorded, and lists the files that it used and did not write.
+pub fn first_look(target: &Target, progress: &Progress) -> Result<BTreeSet<String>, Failure> {
+    progress.step("first launch: which files does it use?");
+    let hooks = RecorderHooks::load(None, None)?;
+    let (mut spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+    spec.pid_namespace = true;
+    let (outcome, raw, _) = recorded_launch::launch(&mut launcher(), &spec, hooks)?;
+    if let Some(failure) = not_ready(&outcome) {
+        return Err(failure);
+    }
+    as_user(&target.identity, || Ok(files_used(&raw)))
+}
+
+/// Paths of the files that a recorded launch used and did not write.
+pub fn files_used(raw: &slowpath_capture::RawCapture) -> BTreeSet<String> {
+    let decoded = decode(raw);
+    let written: BTreeSet<(Option<u64>, Option<u64>)> =
+        decoded.opens.iter().filter(|open| open.flags & WRITE_FLAGS != 0).map(|open| (open.dev, open.ino)).collect();
+    decoded
+        .files
+        .iter()
+        .filter(|file| !file.directory && file.path.starts_with('/'))
+        .filter(|file| !written.contains(&(Some(file.dev), Some(file.ino))))
+        .map(|file| file.path.clone())
+        .collect()
+}
+
+/// The device's settings from the command line.
+pub fn settings(arguments: &DeviceArguments) -> Settings {
+    let throttled = arguments.iops.is_some() || arguments.bandwidth.is_some();
+    Settings {
+        read_ahead_kb: arguments.readahead / 1024,
+        throttle: throttled
+            .then(|| Throttle { iops: arguments.iops.unwrap_or(0), bytes_per_second: arguments.bandwidth.unwrap_or(0) }),
+    }
+}
+
+/// Builds the lab that holds `files`.
+pub fn build(
+    files: &BTreeSet<String>,
+    settings: Settings,
+    with_unrelated: bool,
+    progress: &Progress,
+) -> Result<Lab, Failure> {
+    let closure = Closure::from_paths(files);
+    progress.step(format!(
+        "building the lab: {} files, {:.0} MB",
+        closure.files().len(),
+        closure.total_size().as_mb()
+    ));
+    let extra = if with_unrelated {
+        let size = Bytes(closure.total_size().0.min(UNRELATED_LIMIT.0));
+        vec![ExtraFile::random(UNRELATED, size, 1)]
+    } else {
+        Vec::new()
+    };
+    let image = Image::build(&closure, Path::new(DEFAULT_BASE), extra).map_err(failed(Kind::Machine))?;
+    Lab::new(image, settings).map_err(failed(Kind::Machine))
+}

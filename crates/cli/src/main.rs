@@ -1,0 +1,27 @@
+//! The command `slowpath`: arguments in, exit code out. Wiring only; every decision lives in a library crate.
+
+mod arguments;
+mod commands;
+mod failure;
+mod fresh_directory;
+mod interrupt;
+mod lab_session;
+mod output_directory;
+mod progress;
+mod recorded_launch;
+mod target;
+mod unprivileged;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == slowpath_launch::LAUNCHER_ARGUMENT) {
+        slowpath_launch::launcher_main();
+    }
+    let arguments = arguments::Arguments::parse();
+    match commands::run(&arguments) {
+        Ok(code) => code,
+        Err(failure) => failure.report(arguments.json()),
+    }
+}

@@ -1,0 +1,190 @@
+//! A launch with the recorder on it, and how what was recorded becomes a recording: the raw records are decoded and
+//! written by a process that has the target user's identity and no privilege.
+
+use crate::failure::{Failure, Kind, failed};
+use crate::interrupt;
+use crate::output_directory;
+use crate::target::{Target, launch_failure};
+use crate::unprivileged::as_user;
+use slowpath_capture::machine::{self, Need};
+use slowpath_capture::{LabDevice, Options, RawCapture, Recorder, decode, examine};
+use slowpath_launch::{BoxError, Hooks, LaunchOutcome, LaunchSpec, Launcher};
+use slowpath_recording::{Clock, Host, Launch, Manifest, SCHEMA_VERSION, Writer};
+use slowpath_tables::{Nanos, PAGE_SIZE};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The recorder as hooks of a launch.
+pub struct RecorderHooks {
+    recorder: Recorder,
+    deadline: Option<Duration>,
+    released: Option<Instant>,
+    problem: Option<String>,
+    stop: Option<&'static str>,
+}
+
+impl RecorderHooks {
+    /// Loads the recorder.
+    pub fn load(lab: Option<LabDevice>, duration: Option<Duration>) -> Result<Self, Failure> {
+        let recorder = Recorder::load(Options { lab, ..Options::default() }).map_err(failed(Kind::Machine))?;
+        Ok(Self { recorder, deadline: duration, released: None, problem: None, stop: None })
+    }
+
+    fn due(&self) -> Option<&'static str> {
+        if interrupt::requested() {
+            return Some("interrupted");
+        }
+        if self.recorder.is_full() {
+            return Some("the memory for raw records was full");
+        }
+        match (self.deadline, self.released) {
+            (Some(limit), Some(since)) if since.elapsed() >= limit => Some("the duration was over"),
+            _ => None,
+        }
+    }
+
+    /// Ends the recording.
+    pub fn finish(self) -> Result<(RawCapture, Option<&'static str>), Failure> {
+        if let Some(problem) = self.problem {
+            return Err(Failure::new(Kind::Machine, problem));
+        }
+        Ok((self.recorder.finish().map_err(failed(Kind::Machine))?, self.stop))
+    }
+}
+
+impl Hooks for RecorderHooks {
+    fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
+        Ok(self.recorder.attach_tree(pid)?)
+    }
+
+    fn on_released(&mut self, _: u64) {
+        self.released = Some(Instant::now());
+    }
+
+    fn on_tick(&mut self) {
+        if let Err(error) = self.recorder.drain() {
+            self.problem.get_or_insert_with(|| error.to_string());
+        }
+        self.stop = self.stop.or(self.due());
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.stop.is_some() || self.problem.is_some()
+    }
+}
+
+/// Refuses early when this machine cannot do what is `needed`.
+pub fn require(what: &str, needed: &[Need]) -> Result<(), Failure> {
+    let checks = machine::checks(&machine::facts());
+    let mut gaps: Vec<_> = needed.iter().flat_map(|need| machine::gaps(&checks, *need)).collect();
+    gaps.dedup();
+    if gaps.is_empty() { Ok(()) } else { Err(Failure::unavailable(what, &gaps)) }
+}
+
+/// Launches `spec` with the recorder attached.
+pub fn launch(
+    launcher: &mut dyn Launcher,
+    spec: &LaunchSpec,
+    mut hooks: RecorderHooks,
+) -> Result<(LaunchOutcome, RawCapture, Option<&'static str>), Failure> {
+    let outcome = launcher.launch(spec, &mut hooks).map_err(|error| launch_failure(&error))?;
+    let (raw, stop) = hooks.finish()?;
+    Ok((outcome, raw, stop))
+}
+
+/// Decodes and writes the recording as the target's user, into `directory`, which is made.
+pub fn write(
+    target: &Target,
+    directory: &Path,
+    outcome: &LaunchOutcome,
+    raw: &RawCapture,
+    stop: Option<&str>,
+) -> Result<Manifest, Failure> {
+    output_directory::prepare(directory, &target.identity)?;
+    as_user(&target.identity, || {
+        let mut decoded = decode(raw);
+        let sections = examine::examine(&mut decoded.files);
+        let mut manifest = manifest(target, outcome, raw, stop);
+        manifest.losses = decoded.losses.clone();
+        manifest.counters.insert("unreadable_bytes".to_owned(), decoded.unreadable_bytes as u64);
+        let failed = failed::<slowpath_recording::WriteError>;
+        let mut writer = Writer::create(directory, manifest).map_err(failed(Kind::Usage))?;
+        let mut pushed = writer.push(decoded.forks);
+        pushed = pushed.and_then(|()| writer.push(decoded.execs));
+        pushed = pushed.and_then(|()| writer.push(decoded.exits));
+        pushed = pushed.and_then(|()| writer.push(decoded.files));
+        pushed = pushed.and_then(|()| writer.push(sections));
+        pushed = pushed.and_then(|()| writer.push(decoded.page_cache));
+        pushed = pushed.and_then(|()| writer.push(decoded.faults));
+        pushed = pushed.and_then(|()| writer.push(decoded.mappings));
+        pushed = pushed.and_then(|()| writer.push(decoded.readaheads));
+        pushed = pushed.and_then(|()| writer.push(decoded.block_io));
+        pushed = pushed.and_then(|()| writer.push(decoded.opens));
+        pushed = pushed.and_then(|()| writer.push(decoded.reads));
+        let finished = writer.finish(|manifest| manifest.ended = Some(raw.ended));
+        pushed.and(finished).map_err(|error| {
+            Failure::from_error(Kind::Machine, &error)
+                .hint("what was written before is whole; `slowpath analyze` reads it")
+        })
+    })
+}
+
+fn manifest(target: &Target, outcome: &LaunchOutcome, raw: &RawCapture, stop: Option<&str>) -> Manifest {
+    Manifest {
+        schema_version: SCHEMA_VERSION,
+        created: crate::commands::now_rfc3339(),
+        host: host(),
+        clock: clock(),
+        command: target.words(),
+        uid: target.identity.uid,
+        cwd: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
+        launch: Some(Launch {
+            released: Nanos(outcome.released_at),
+            ready: outcome.ready_at.map(Nanos),
+            ready_when: target.ready.to_string(),
+            outcome: stop_words(outcome),
+        }),
+        started: raw.started,
+        ended: None,
+        stop_reason: Some(stop.unwrap_or("the launch ended").to_owned()),
+        devices: raw.devices.clone(),
+        probes: raw.probes.clone(),
+        losses: raw.losses.clone(),
+        unavailable: raw.unavailable.clone(),
+        counters: std::collections::BTreeMap::new(),
+        segments: Vec::new(),
+    }
+}
+
+fn stop_words(outcome: &LaunchOutcome) -> String {
+    match outcome.require_ready() {
+        Ok(_) => "ready".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Facts of the machine for a manifest or report.
+pub fn host() -> Host {
+    let uname = nix::sys::utsname::uname();
+    let text = |value: &std::ffi::OsStr| value.to_string_lossy().into_owned();
+    let memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        text.lines().next()?.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+    });
+    Host {
+        kernel: uname.as_ref().map(|name| text(name.release())).unwrap_or_default(),
+        machine: uname.as_ref().map(|name| text(name.machine())).unwrap_or_default(),
+        page_size: PAGE_SIZE,
+        cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        memory_bytes: memory.unwrap_or(0),
+    }
+}
+
+fn clock() -> Clock {
+    let read = |clock| nix::time::clock_gettime(clock).map(Duration::from).unwrap_or_default();
+    let monotonic = read(nix::time::ClockId::CLOCK_MONOTONIC);
+    let realtime = read(nix::time::ClockId::CLOCK_REALTIME);
+    Clock {
+        monotonic: Nanos(u64::try_from(monotonic.as_nanos()).unwrap_or(0)),
+        realtime: i64::try_from(realtime.as_nanos()).unwrap_or(0),
+    }
+}

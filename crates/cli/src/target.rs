@@ -1,0 +1,150 @@
+//! The target of a command: who it runs as, its environment, when it is ready, and the placeholders in its words.
+
+use crate::arguments::TargetArguments;
+use crate::failure::{Failure, Kind, failed};
+use crate::fresh_directory::FreshDirectory;
+use slowpath_launch::{
+    EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, ProcessLauncher, ReadyWhen,
+    StdioPolicy,
+};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::time::Duration;
+
+/// Everything that stays the same for all launches of a target.
+pub struct Target {
+    /// The command as given.
+    pub command: Vec<OsString>,
+    /// Who it runs as.
+    pub identity: Identity,
+    /// What the user should know about that.
+    pub warnings: Vec<String>,
+    /// When it is ready.
+    pub ready: ReadyWhen,
+    extra: Vec<(OsString, OsString)>,
+    timeout: Option<Duration>,
+}
+
+const PLACEHOLDER: &[u8] = b"{tmp}";
+
+fn substituted(word: &OsStr, directory: Option<&Path>) -> OsString {
+    let Some(directory) = directory else { return word.to_owned() };
+    let bytes = word.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at..].starts_with(PLACEHOLDER) {
+            out.extend_from_slice(directory.as_os_str().as_bytes());
+            at += PLACEHOLDER.len();
+        } else {
+            out.push(bytes[at]);
+            at += 1;
+        }
+    }
+    OsString::from_vec(out)
+}
+
+fn has_placeholder(word: &OsStr) -> bool {
+    word.as_bytes().windows(PLACEHOLDER.len()).any(|window| window == PLACEHOLDER)
+}
+
+impl Target {
+    /// From the command line.
+    pub fn new(arguments: &TargetArguments, default_timeout: Option<Duration>) -> Result<Self, Failure> {
+        let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let (identity, warnings) =
+            Identity::for_invocation(arguments.user.as_deref(), borrowed).map_err(failed(Kind::Usage))?;
+        let mut extra = Vec::new();
+        for pair in &arguments.env {
+            let bytes = pair.as_bytes();
+            let at = bytes.iter().position(|byte| *byte == b'=').filter(|at| *at > 0).ok_or_else(|| {
+                Failure::new(Kind::Usage, format!("--env {}: expected NAME=VALUE", pair.to_string_lossy()))
+            })?;
+            extra.push((OsStr::from_bytes(&bytes[..at]).to_owned(), OsStr::from_bytes(&bytes[at + 1..]).to_owned()));
+        }
+        Ok(Self {
+            command: arguments.command.clone(),
+            identity,
+            warnings: warnings.iter().map(ToString::to_string).collect(),
+            ready: arguments.ready.clone(),
+            extra,
+            timeout: arguments.timeout.map(Duration::from_secs_f64).or(default_timeout),
+        })
+    }
+
+    /// The conditions of one launch, and the fresh directory that must outlive it.
+    pub fn spec(&self, end: EndPolicy, stdio: StdioPolicy) -> Result<(LaunchSpec, Option<FreshDirectory>), Failure> {
+        let wanted = self.command.iter().chain(self.extra.iter().map(|(_, value)| value)).any(|word| has_placeholder(word));
+        let fresh = wanted.then(|| FreshDirectory::new(&self.identity)).transpose().map_err(|error| {
+            Failure::new(Kind::Machine, format!("no fresh directory for {{tmp}} could be made: {error}"))
+        })?;
+        let directory = fresh.as_ref().map(FreshDirectory::path);
+        let argv = self.command.iter().map(|word| substituted(word, directory)).collect();
+        let mut env = self.identity.environment(std::env::vars_os());
+        for (name, value) in &self.extra {
+            env.retain(|(present, _)| present != name);
+            env.push((name.clone(), substituted(value, directory)));
+        }
+        let mut spec = LaunchSpec::new(argv, self.identity.clone(), env);
+        spec.ready = self.ready.clone();
+        spec.end = end;
+        spec.stdio = stdio;
+        spec.timeout = self.timeout;
+        Ok((spec, fresh))
+    }
+
+    /// The command as text, for the manifest.
+    pub fn words(&self) -> Vec<String> {
+        self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+}
+
+/// The launcher: this very program, once more.
+pub fn launcher() -> ProcessLauncher {
+    ProcessLauncher::new(LauncherProgram::this_program())
+}
+
+/// The failure of a launch that could not be made.
+pub fn launch_failure(error: &LaunchError) -> Failure {
+    let kind = match error {
+        LaunchError::Exec(_) => Kind::Target,
+        LaunchError::InvalidSpec(_) => Kind::Usage,
+        LaunchError::StoppedBeforeStart => Kind::Interrupted,
+        _ => Kind::Machine,
+    };
+    let failure = Failure::from_error(kind, error);
+    match error {
+        LaunchError::Exec(ExecError::NotFound { .. }) => {
+            failure.hint("the command stands after `--`, the program first; it is looked up in PATH as the target's user")
+        }
+        LaunchError::Exec(ExecError::PermissionDenied { .. }) => {
+            failure.hint("`--user` says who the target runs as; that user must be able to reach and execute the file")
+        }
+        _ => failure,
+    }
+}
+
+/// The failure of a launch that ran and was not ready.
+pub fn not_ready(outcome: &LaunchOutcome) -> Option<Failure> {
+    let error = outcome.require_ready().err()?;
+    let kind = if outcome.stop == slowpath_launch::StopReason::Requested { Kind::Interrupted } else { Kind::Target };
+    let failure = Failure::from_error(kind, &error);
+    Some(if outcome.timed_out() {
+        failure.hint("`--timeout SECONDS` allows more; `--ready WHEN` says what ready means")
+    } else {
+        failure
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_placeholder_of_a_word_is_replaced() {
+        let word = substituted(OsStr::new("--dir={tmp}/a:{tmp}/b"), Some(Path::new("/t")));
+        assert_eq!(word, "--dir=/t/a:/t/b");
+    }
+}

@@ -1,0 +1,178 @@
+//! The fix `preload_plan`: tell the kernel early, and in the right order, which pages a launch will need.
+//!
+//! - [`build`]: demand of trainings -> ordered ranges;
+//! - [`file`]: the plan as a file, written for people and read as hostile input;
+//! - [`check`]: which files of a plan are still those it was made for;
+//! - [`open`]: opening a planned file as the user, regular files only;
+//! - [`replay`]: asking the kernel for the ranges;
+//! - [`beside`]: replaying beside a command that takes this process's place.
+
+pub mod beside;
+pub mod build;
+pub mod check;
+pub mod file;
+pub mod open;
+pub mod replay;
+
+use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use slowpath_tables::{Bytes, PAGE_SIZE, Pages};
+
+/// Order of the ranges of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// By the first use of the range's earliest page.
+    #[default]
+    FirstUse,
+    /// File by file in the order of the files' first use, by offset within a file.
+    FileOffset,
+    /// At random, to measure what the order is worth; equal seeds give equal orders.
+    Shuffled(u64),
+}
+
+/// How a plan is made from a demand and how it is replayed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanOptions {
+    /// Ranges are merged over gaps of up to this many pages that nobody needs.
+    pub gap_pages: u64,
+    /// A range is no longer than this.
+    pub cap_bytes: u64,
+    /// Order of the ranges.
+    pub order: Order,
+    /// Threads that replay the list; they take ranges from one list, so its order is kept.
+    pub threads: u32,
+    /// A further thread opens all files ahead, so that metadata is read while data is.
+    pub metadata: bool,
+    /// The rival: every needed file whole instead of its needed ranges; `gap_pages` and `cap_bytes` do not apply.
+    pub whole_files: bool,
+}
+
+impl Default for PlanOptions {
+    /// Gap and cap that gained most where they were tried; one thread.
+    fn default() -> Self {
+        Self {
+            gap_pages: 2,
+            cap_bytes: 256 * 1024,
+            order: Order::FirstUse,
+            threads: 1,
+            metadata: false,
+            whole_files: false,
+        }
+    }
+}
+
+/// A file of a plan, with what identifies the content the plan was made for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedFile {
+    /// Absolute path.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Modification time, ns since 1970.
+    pub mtime_ns: i64,
+    /// ELF build-id in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+}
+
+/// Consecutive pages of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedRange {
+    /// Index into [`PreloadPlan::files`].
+    pub file: u32,
+    /// First page.
+    pub page: Pages,
+    /// Number of pages.
+    pub pages: Pages,
+}
+
+/// Where a plan comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Provenance {
+    /// When it was made, RFC 3339.
+    pub created: String,
+    /// Command line it was made for.
+    pub command: Vec<String>,
+    /// Recordings of the trainings it was made from.
+    pub recordings: Vec<String>,
+}
+
+/// What a launch will need, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreloadPlan {
+    /// Where it comes from.
+    pub provenance: Provenance,
+    /// How it was made.
+    pub options: PlanOptions,
+    /// Files.
+    pub files: Vec<PlannedFile>,
+    /// Ranges, in the order in which they are asked for.
+    pub ranges: Vec<PlannedRange>,
+}
+
+impl PreloadPlan {
+    /// Pages of all ranges.
+    pub fn pages(&self) -> Pages {
+        self.ranges.iter().map(|range| range.pages).sum()
+    }
+
+    /// Bytes of all ranges, each cut at the end of its file.
+    pub fn bytes(&self) -> Bytes {
+        let of_range = |range: &PlannedRange| {
+            let (from, to) = self.byte_range(range);
+            Bytes(to - from)
+        };
+        self.ranges.iter().map(of_range).sum()
+    }
+
+    /// First byte of a range and the byte after its last, not beyond the end of its file.
+    pub fn byte_range(&self, range: &PlannedRange) -> (u64, u64) {
+        let size = self.files.get(range.file as usize).map_or(0, |file| file.size);
+        let from = range.page.0.saturating_mul(PAGE_SIZE).min(size);
+        (from, range.page.0.saturating_add(range.pages.0).saturating_mul(PAGE_SIZE).min(size))
+    }
+
+    /// The plan in the form that predictions take.
+    pub fn schedule(&self) -> slowpath_analysis::predict::Schedule {
+        slowpath_analysis::predict::Schedule {
+            paths: self.files.iter().map(|file| file.path.clone()).collect(),
+            ranges: self.ranges.iter().map(|range| (range.file, range.page.0, range.pages.0)).collect(),
+        }
+    }
+
+    /// The description of this plan as a fix.
+    pub fn fix_plan(&self) -> FixPlan {
+        let megabytes = self.bytes().as_mb();
+        let name = if self.options.whole_files { "preload_plan whole files" } else { "preload_plan" };
+        FixPlan {
+            fix: "preload_plan".to_owned(),
+            name: name.to_owned(),
+            title: format!(
+                "ask the kernel at start for {megabytes:.1} MB in {} ranges of {} files",
+                self.ranges.len(),
+                self.files.len()
+            ),
+            changes: vec![Change {
+                what: "the command that starts the program".to_owned(),
+                from: Some("CMD".to_owned()),
+                to: "slowpath preload run PLAN -- CMD".to_owned(),
+            }],
+            scope: Scope::Launch,
+            privilege: Privilege::User,
+            side_effects: vec![
+                format!("up to {megabytes:.1} MB of page cache are filled at each cold launch"),
+                "a second process reads beside the launch and competes with other readers of the same disk".to_owned(),
+                "files that changed since the plan was made are skipped; the plan must be made again to cover them"
+                    .to_owned(),
+            ],
+            security_cost:
+                "none: the plan is replayed as the user, opens regular files for reading only and follows no \
+                            symbolic link; it is a list of paths of the program's files and can be read as such"
+                    .to_owned(),
+            undo: "start the program without `slowpath preload run`; nothing else was changed".to_owned(),
+            trial: Trial { possible: true, how: "beside the launch, in the lab".to_owned() },
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `run_beside` in processes of its own: this test program starts itself again in the role of `preload run`.
+
+mod support;
+
+use slowpath_fix::preload_plan::beside::{BesideError, run_beside};
+use slowpath_fix::preload_plan::replay::{ReplayLimits, ReplayReport};
+use slowpath_fix::preload_plan::{PreloadPlan, file};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use support::{cold_file, directory, plan, planned, wait_for_resident};
+
+const PLAN: &str = "SLOWPATH_TEST_PLAN";
+const REPORT: &str = "SLOWPATH_TEST_REPORT";
+const SCRIPT: &str = "SLOWPATH_TEST_SCRIPT";
+
+/// Not a test by itself: the role of `preload run PLAN -- sh -c SCRIPT`.
+#[test]
+fn role_of_the_command_line() {
+    let (Some(plan), Some(script)) = (std::env::var_os(PLAN), std::env::var_os(SCRIPT)) else { return };
+    let command: Vec<OsString> = vec!["/bin/sh".into(), "-c".into(), script];
+    let report = std::env::var_os(REPORT);
+    let limits = ReplayLimits::default();
+    let Err(error) = run_beside(Path::new(&plan), &limits, report.as_deref().map(Path::new), &command);
+    panic!("{error}");
+}
+
+fn command(plan: &Path, report: &Path, script: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "role_of_the_command_line", "--nocapture", "--test-threads=1"]);
+    command.env(PLAN, plan).env(REPORT, report).env(SCRIPT, script).stdin(Stdio::null());
+    command
+}
+
+fn write_plan(path: &Path, plan: &PreloadPlan) {
+    file::write(plan, fs::File::create(path).unwrap()).unwrap();
+}
+
+/// The script's own lines: the test program prints a heading before it becomes the script.
+fn lines(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().filter_map(|line| line.split_once("> ").map(|(_, line)| line.to_owned())).collect()
+}
+
+fn wait_for_report(path: &Path) -> Option<ReplayReport> {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        if let Ok(report) = serde_json::from_slice(&fs::read(path).unwrap_or_default()) {
+            return Some(report);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    None
+}
+
+#[test]
+fn the_command_keeps_the_pid_and_finds_no_child_no_descriptor_and_the_default_sigpipe() {
+    let (_guard, directory) = directory();
+    let [plan_path, report, data] = ["plan", "report", "data"].map(|name| directory.join(name));
+    cold_file(&data, 64);
+    write_plan(&plan_path, &plan(vec![planned(&data)], &[(0, 0, 64)]));
+    let script = "echo \"> $$\"; echo \"> $(cat /proc/$$/task/*/children | wc -w)\"; \
+                  for fd in /proc/$$/fd/*; do case $(readlink $fd) in *report*|*plan|*pidfd*) echo \"> leaked\";; esac; done; \
+                  echo \"> $(grep SigIgn /proc/$$/status)\"; sleep 2";
+    let child = command(&plan_path, &report, script).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let result = wait_for_report(&report).expect("the prefetcher reports while the command runs");
+    assert_eq!((result.ranges, result.bytes.0), (1, 64 * 4096));
+    assert!(wait_for_resident(&data, 64).iter().all(|page| *page));
+    let lines = lines(&child.wait_with_output().unwrap());
+    assert_eq!(lines[0], pid.to_string());
+    // The substitution's own subshell is the only child.
+    assert_eq!(lines[1], "1");
+    let ignored = u64::from_str_radix(lines[2].rsplit('\t').next().unwrap(), 16).unwrap();
+    assert_eq!(ignored & (1 << (libc::SIGPIPE - 1)), 0, "{}", lines[2]);
+}
+
+#[test]
+fn the_prefetcher_holds_no_pipe_of_the_command_open_and_ends_with_it() {
+    let (_guard, directory) = directory();
+    let [plan_path, report] = ["plan", "report"].map(|name| directory.join(name));
+    // Reading the plan from a FIFO that nobody fills keeps the prefetcher alive for as long as it is allowed to.
+    nix::unistd::mkfifo(&plan_path, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+    let writer = fs::File::options().read(true).write(true).open(&plan_path).unwrap();
+    let mut child = command(&plan_path, &report, "sleep 0.3").stdout(Stdio::piped()).spawn().unwrap();
+    let find = || {
+        let holders = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+            let holds = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok()).any(|target| target == plan_path);
+            (holds && pid != std::process::id()).then_some(pid)
+        });
+        holders.collect::<Vec<_>>()
+    };
+    std::thread::sleep(Duration::from_millis(150));
+    let prefetchers = find();
+    assert_eq!(prefetchers.len(), 1, "the prefetcher alone holds the plan open: {prefetchers:?}");
+    let status = fs::read_to_string(format!("/proc/{}/stat", prefetchers[0])).unwrap();
+    let fields: Vec<&str> = status.rsplit(')').next().unwrap().split_whitespace().collect();
+    assert_ne!(fields[1], child.id().to_string(), "the prefetcher is a child of the command");
+    let null = fs::read_link(format!("/proc/{}/fd/1", prefetchers[0])).unwrap();
+    assert_eq!(null, Path::new("/dev/null"));
+    child.wait().unwrap();
+    let ended = Instant::now();
+    while !find().is_empty() {
+        assert!(ended.elapsed() < Duration::from_secs(2), "the prefetcher outlives the command");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(writer);
+}
+
+#[test]
+fn a_plan_that_cannot_be_parsed_costs_one_line_and_not_the_launch() {
+    let (_guard, directory) = directory();
+    let [plan_path, report] = ["plan", "report"].map(|name| directory.join(name));
+    fs::write(&plan_path, "no plan\n").unwrap();
+    let output = command(&plan_path, &report, "sleep 0.2; echo '> ran'").output().unwrap();
+    assert_eq!(lines(&output), ["ran"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("slowpath: the preload plan is not used: this is not a preload plan"), "{errors}");
+}
+
+#[test]
+fn a_missing_plan_and_a_missing_command_are_errors() {
+    let limits = ReplayLimits::default();
+    let Err(error) = run_beside(Path::new("/does/not/exist"), &limits, None, &["true".into()]);
+    assert!(matches!(error, BesideError::Open { .. }), "{error}");
+    let Err(error) = run_beside(Path::new("/does/not/exist"), &limits, None, &[]);
+    assert!(matches!(error, BesideError::NoCommand));
+}
+
+#[test]
+fn the_time_that_the_wrapper_adds_is_printed() {
+    let (_guard, directory) = directory();
+    let [plan_path, report] = ["plan", "report"].map(|name| directory.join(name));
+    write_plan(&plan_path, &PreloadPlan::default());
+    // From before the fork to the first line of the command, less the same without the wrapper.
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let time = |mut command: Command| {
+        let begun = Instant::now();
+        assert!(command.status().unwrap().success());
+        begun.elapsed().as_secs_f64() * 1e3
+    };
+    let mut wrapped = Vec::new();
+    let mut bare = Vec::new();
+    for _ in 0..21 {
+        let mut with = command(&plan_path, &report, "exit 0");
+        with.stdout(Stdio::null());
+        wrapped.push(time(with));
+        let mut without = Command::new(std::env::current_exe().unwrap());
+        without.args(["--exact", "exec_only", "--nocapture", "--test-threads=1"]).env(SCRIPT, "exit 0");
+        without.stdout(Stdio::null()).stdin(Stdio::null());
+        bare.push(time(without));
+    }
+    println!("with the prefetcher {:.2} ms, exec alone {:.2} ms", median(wrapped), median(bare));
+}
+
+/// Not a test by itself: exec without a prefetcher.
+#[test]
+fn exec_only() {
+    use std::os::unix::process::CommandExt;
+    let (None, Some(script)) = (std::env::var_os(PLAN), std::env::var_os(SCRIPT)) else { return };
+    panic!("{}", Command::new("/bin/sh").arg("-c").arg(script).exec());
+}

@@ -1,0 +1,80 @@
+//! Files of our own whose pages can be thrown out and counted.
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use slowpath_fix::preload_plan::{PlanOptions, PlannedFile, PlannedRange, PreloadPlan};
+use slowpath_tables::Pages;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Writes a file of some pages and throws them out of the page cache.
+pub fn cold_file(path: &Path, pages: usize) {
+    fs::write(path, vec![7u8; pages * 4096]).unwrap();
+    evict(path);
+}
+
+/// Throws a file's pages out of the page cache; they must be clean for that.
+pub fn evict(path: &Path) {
+    let file = File::open(path).unwrap();
+    file.sync_all().unwrap();
+    posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+}
+
+/// Which pages of a file are in the page cache. Mapping without touching brings none.
+pub fn resident(path: &Path) -> Vec<bool> {
+    let file = File::open(path).unwrap();
+    let length = file.metadata().unwrap().len() as usize;
+    let mut pages = vec![0u8; length.div_ceil(4096)];
+    // SAFETY: maps a whole existing file read-only, asks about that range only, and unmaps it.
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        assert_ne!(at, libc::MAP_FAILED);
+        assert_eq!(libc::mincore(at, length, pages.as_mut_ptr()), 0);
+        libc::munmap(at, length);
+    }
+    pages.into_iter().map(|page| page & 1 == 1).collect()
+}
+
+/// Waits until as many pages are in the page cache; requests return before their data are there.
+pub fn wait_for_resident(path: &Path, pages: usize) -> Vec<bool> {
+    let begun = Instant::now();
+    loop {
+        let resident = resident(path);
+        if resident.iter().filter(|page| **page).count() >= pages || begun.elapsed() > Duration::from_secs(5) {
+            return resident;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The plan's entry for a file as it is now.
+pub fn planned(path: &Path) -> PlannedFile {
+    let status = fs::metadata(path).unwrap();
+    PlannedFile {
+        path: path.to_str().unwrap().to_owned(),
+        size: status.len(),
+        mtime_ns: status.mtime() * 1_000_000_000 + status.mtime_nsec(),
+        build_id: None,
+    }
+}
+
+/// A plan over some files.
+pub fn plan(files: Vec<PlannedFile>, ranges: &[(u32, u64, u64)]) -> PreloadPlan {
+    let range = |&(file, page, pages): &(u32, u64, u64)| PlannedRange { file, page: Pages(page), pages: Pages(pages) };
+    PreloadPlan { files, ranges: ranges.iter().map(range).collect(), ..PreloadPlan::default() }
+}
+
+/// The same with other options.
+#[allow(dead_code)] // not every test program uses it
+pub fn with_options(plan: PreloadPlan, options: PlanOptions) -> PreloadPlan {
+    PreloadPlan { options, ..plan }
+}
+
+/// A directory without symbolic links in its path, on a file system that keeps files in the page cache.
+pub fn directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().canonicalize().unwrap();
+    (directory, path)
+}

@@ -1,0 +1,178 @@
+//! Which crate may know which.
+//!
+//! Data moves one way: `tables -> {capture, recording} -> analysis -> fix -> verify -> report`. An edge that is not in
+//! [`ALLOWED`] fails the test run; whoever adds one says here why it does not turn the order round.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A crate, what it may depend on, and why no more.
+pub struct Rule {
+    /// Name without the prefix `slowpath-`.
+    pub name: &'static str,
+    /// Crates of this workspace that it may name in any kind of dependency (normal, build, dev).
+    pub may_use: &'static [&'static str],
+    /// Why the list ends where it does.
+    pub why: &'static str,
+}
+
+const EVERYTHING: &[&str] =
+    &["tables", "recording", "capture", "analysis", "fix", "experiment", "launch", "lab", "verify", "report"];
+
+/// The order of the workspace.
+pub const ALLOWED: &[Rule] = &[
+    Rule { name: "tables", may_use: &[], why: "the vocabulary of all others" },
+    Rule { name: "recording", may_use: &["tables"], why: "files hold rows; it knows not who fills or reads them" },
+    Rule {
+        name: "capture",
+        may_use: &["tables", "recording"],
+        why: "fills rows and the manifest's lists; a conclusion in the recorder would need privilege and a target",
+    },
+    Rule {
+        name: "analysis",
+        may_use: &["tables", "recording"],
+        why: "explains recordings of any age and machine, so it never calls the recorder or a launch",
+    },
+    Rule {
+        name: "fix",
+        may_use: &["tables", "recording", "analysis"],
+        why: "turns findings into plans; whether one helps is not for it to say",
+    },
+    Rule { name: "experiment", may_use: &[], why: "numbers in, verdicts out: it must be testable by simulation alone" },
+    Rule { name: "launch", may_use: &["tables"], why: "one launch; what is recorded of it hangs on its hooks" },
+    Rule { name: "lab", may_use: &["tables", "launch"], why: "describes mounts that launch carries out" },
+    Rule {
+        name: "verify",
+        may_use: &["tables", "recording", "analysis", "fix", "experiment", "launch", "lab"],
+        why: "runs and judges arms; the recorder's cost stays out of what is judged",
+    },
+    Rule {
+        name: "report",
+        may_use: &["tables", "recording", "analysis", "fix", "experiment", "verify"],
+        why: "shows results; it starts nothing and records nothing",
+    },
+    Rule { name: "cli", may_use: EVERYTHING, why: "wiring: the only one that sees all" },
+    Rule { name: "house", may_use: &["tables", "recording", "report"], why: "reads what documents are generated from" },
+];
+
+/// `from` depends on `to`; both without the prefix.
+pub type Edge = (String, String);
+
+/// The dependencies inside the workspace, from the output of `cargo metadata --no-deps`, and the crates.
+///
+/// # Errors
+/// The JSON is not what cargo prints.
+pub fn edges(metadata: &Value) -> Result<(BTreeSet<String>, BTreeSet<Edge>), String> {
+    let text = |value: &Value, key: &str| -> Result<String, String> {
+        let text = value.get(key).and_then(Value::as_str).ok_or_else(|| format!("no {key} in {value}"))?;
+        Ok(text.strip_prefix("slowpath-").unwrap_or(text).to_owned())
+    };
+    let list = |value: &Value, key: &str| -> Result<Vec<Value>, String> {
+        value.get(key).and_then(Value::as_array).cloned().ok_or_else(|| format!("no list {key}"))
+    };
+    let packages = list(metadata, "packages")?;
+    let crates = packages.iter().map(|package| text(package, "name")).collect::<Result<BTreeSet<_>, _>>()?;
+    let mut edges = BTreeSet::new();
+    for package in &packages {
+        for dependency in list(package, "dependencies")? {
+            // A path names a member; a crate of the same name from elsewhere has none.
+            if dependency.get("path").is_some_and(Value::is_string) {
+                edges.insert((text(package, "name")?, text(&dependency, "name")?));
+            }
+        }
+    }
+    Ok((crates, edges))
+}
+
+/// What is wrong: edges without a rule, crates without a rule, rules without a crate.
+pub fn violations(rules: &[Rule], crates: &BTreeSet<String>, edges: &BTreeSet<Edge>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for name in crates {
+        if !rules.iter().any(|rule| rule.name == name) {
+            wrong.push(format!("{name} has no rule in crates/house/src/layering.rs: say what it may depend on, and why"));
+        }
+    }
+    for rule in rules.iter().filter(|rule| !crates.contains(rule.name)) {
+        wrong.push(format!("there is a rule for {}, which does not exist", rule.name));
+    }
+    for (from, to) in edges {
+        let Some(rule) = rules.iter().find(|rule| rule.name == from) else { continue };
+        if !rule.may_use.contains(&to.as_str()) {
+            wrong.push(format!("{from} depends on {to}, against the order of the workspace: {}", rule.why));
+        }
+    }
+    wrong
+}
+
+/// Crates that rules lead back to themselves: a table of rules that allows a circle orders nothing.
+pub fn circles(rules: &[Rule]) -> Vec<String> {
+    let mut open: Vec<&Rule> = rules.iter().collect();
+    // Takes away whoever depends on nothing that is left; what cannot be taken away is part of a circle.
+    loop {
+        let names: BTreeSet<&str> = open.iter().map(|rule| rule.name).collect();
+        let before = open.len();
+        open.retain(|rule| rule.may_use.iter().any(|used| names.contains(used)));
+        if open.len() == before {
+            return open.iter().map(|rule| rule.name.to_owned()).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rule(name: &'static str, may_use: &'static [&'static str]) -> Rule {
+        Rule { name, may_use, why: "made up" }
+    }
+
+    fn metadata(analysis_uses: &[&str]) -> Value {
+        let uses = |names: &[&str]| -> Vec<Value> {
+            names.iter().map(|name| json!({"name": format!("slowpath-{name}"), "path": "/x", "kind": "dev"})).collect()
+        };
+        json!({"packages": [
+            {"name": "slowpath-tables", "dependencies": [{"name": "serde"}]},
+            {"name": "slowpath-capture", "dependencies": uses(&["tables"])},
+            {"name": "slowpath-analysis", "dependencies": uses(analysis_uses)},
+        ]})
+    }
+
+    fn check(metadata: &Value) -> Vec<String> {
+        let rules = [rule("tables", &[]), rule("capture", &["tables"]), rule("analysis", &["tables"])];
+        let (crates, edges) = edges(metadata).unwrap();
+        violations(&rules, &crates, &edges)
+    }
+
+    #[test]
+    fn edges_in_the_order_pass() {
+        assert_eq!(check(&metadata(&["tables"])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_edge_against_the_order_is_named_even_when_only_tests_use_it() {
+        let wrong = check(&metadata(&["tables", "capture"]));
+        assert_eq!(wrong, ["analysis depends on capture, against the order of the workspace: made up"]);
+    }
+
+    #[test]
+    fn a_crate_without_a_rule_and_a_rule_without_a_crate_are_named() {
+        let (crates, edges) = edges(&metadata(&[])).unwrap();
+        let wrong = violations(&[rule("tables", &[]), rule("analysis", &[]), rule("gone", &[])], &crates, &edges);
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(wrong[0].starts_with("capture has no rule"));
+        assert!(wrong[1].contains("gone"));
+    }
+
+    #[test]
+    fn a_circle_in_the_rules_is_found() {
+        let rules = [rule("a", &["b"]), rule("b", &["c"]), rule("c", &["b"]), rule("d", &[])];
+        assert_eq!(circles(&rules), ["a", "b", "c"]);
+        assert_eq!(circles(&[rule("a", &["b"]), rule("b", &[])]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn text_that_cargo_does_not_print_is_an_error() {
+        assert!(edges(&json!({"packages": [{"dependencies": []}]})).is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! Documents that are generated from types must be what the types say. `make schemas` writes them anew.
+
+use slowpath_house::{reference, root};
+use std::path::Path;
+
+/// Documents to compare: path and text.
+fn generated() -> Vec<(String, String)> {
+    let schemas = slowpath_report::schema::schemas();
+    let mut all: Vec<_> = schemas.into_iter().map(|(name, text)| (format!("docs/schemas/{name}"), text)).collect();
+    all.push(("docs/reference/recording-format.md".to_owned(), reference::recording_format()));
+    all
+}
+
+#[test]
+fn generated_documents_are_what_the_types_say() {
+    let update = std::env::var_os("UPDATE_DOCS").is_some();
+    let mut wrong = Vec::new();
+    for (name, text) in generated() {
+        let path = root().join(&name);
+        if update {
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).unwrap();
+            std::fs::write(&path, text).unwrap();
+        } else if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
+            wrong.push(name);
+        }
+    }
+    assert!(wrong.is_empty(), "not up to date, run `make schemas`: {}", wrong.join(", "));
+}
+
+#[test]
+fn no_schema_is_published_that_no_type_stands_behind() {
+    let expected: Vec<String> = generated().into_iter().map(|(name, _)| name).collect();
+    for folder in ["docs/schemas", "docs/reference"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let name = format!("{folder}/{}", entry.unwrap().file_name().to_string_lossy());
+            assert!(expected.contains(&name), "{name} is generated from nothing");
+        }
+    }
+}

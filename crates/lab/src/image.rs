@@ -1,0 +1,277 @@
+//! An ext4 image of a closure: size, mkfs, filling. The image is a sparse file without a name, so that the kernel
+//! frees it when the last holder is gone; its directory in the host's file system holds mount points only.
+
+use crate::closure::{Closure, Skipped};
+use crate::device;
+use crate::directory::LabDirectory;
+use crate::error::{LabError, failed};
+use crate::filesystem::{FilesystemClass, class_of};
+use crate::fill;
+use crate::loop_device::LoopDevice;
+use crate::private_mounts::{MountedHere, in_private_namespace};
+use slowpath_tables::{Bytes, FileKey};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Block and inode size of the image (`mkfs.ext4 -b 4096 -I 256`): those that distributions use for `/`.
+const BLOCK: u64 = 4096;
+
+/// Directory of the extra files in the image; no host path can begin with it.
+pub(crate) const EXTRA_DIRECTORY: &str = "/.slowpath-extra";
+
+/// A file of the image that stands for no host file, such as the unrelated reads of a sham arm.
+#[derive(Clone, Debug)]
+pub struct ExtraFile {
+    /// Relative path below the directory of extra files; see [`crate::Lab::extra_path`].
+    pub path_in_image: PathBuf,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+impl ExtraFile {
+    /// A file of `size` pseudo-random bytes (xorshift64*, for content that nothing can compress or deduplicate).
+    pub fn random(path_in_image: impl Into<PathBuf>, size: Bytes, seed: u64) -> Self {
+        let mut state = seed | 1;
+        let mut bytes = Vec::with_capacity(usize::try_from(size.0).unwrap_or(0));
+        while (bytes.len() as u64) < size.0 {
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            let word = state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes();
+            bytes.extend_from_slice(&word[..word.len().min((size.0 - bytes.len() as u64) as usize)]);
+        }
+        Self { path_in_image: path_in_image.into(), bytes }
+    }
+}
+
+/// A host file as it is in the image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageFile {
+    /// Canonical host path, which is also the path in the image.
+    pub path: PathBuf,
+    /// Inode number in the image.
+    pub image_inode: u64,
+    /// Device and inode on the host.
+    pub host: FileKey,
+    /// Size when it was copied.
+    pub size: Bytes,
+}
+
+/// A filled image.
+#[derive(Debug)]
+pub struct Image {
+    directory: LabDirectory,
+    file: File,
+    files: Vec<ImageFile>,
+    skipped: Vec<Skipped>,
+    lost_attributes: Vec<(PathBuf, String)>,
+    has_extra: bool,
+}
+
+impl Image {
+    /// Builds an image of the closure below `base` (see [`crate::DEFAULT_BASE`]). Takes as long as copying the files.
+    ///
+    /// # Errors
+    /// No privilege, no `mkfs.ext4`, no loop device, no space, or a closure of which no file can be copied. Files that
+    /// vanish, change or cannot be read are no error: see [`Image::skipped`].
+    pub fn build(closure: &Closure, base: &Path, extra: Vec<ExtraFile>) -> Result<Self, LabError> {
+        for file in &extra {
+            if !is_plain(&file.path_in_image) {
+                return Err(LabError::ExtraPath(file.path_in_image.clone()));
+            }
+        }
+        refuse_memory(base)?;
+        let directory = LabDirectory::create(base)?;
+        let size = size_for(closure, &extra);
+        refuse_full(directory.path(), closure, &extra)?;
+        let file = fill::nameless_file(&directory.image_file())?;
+        file.set_len(size.total.0).map_err(failed("set the size of", directory.path()))?;
+        make_filesystem(&file, size.inodes)?;
+        let filled = in_private_namespace(|| {
+            let device = LoopDevice::attach_writable(&file)?;
+            let mut mounted = MountedHere::default();
+            let root = directory.mount_point();
+            mounted.ext4(&device.path(), &root, false)?;
+            fs::set_permissions(&root, fs::Permissions::from_mode(0o700)).map_err(failed("set the mode of", &root))?;
+            let filled = fill::fill(closure, &root)?;
+            write_extra(&extra, &root)?;
+            nix::unistd::syncfs(File::open(&root).map_err(failed("open", &root))?)
+                .map_err(crate::error::failed_errno("write back", &root))?;
+            // Explicit: only a clean unmount leaves an image that can be mounted read-only.
+            mounted.unmount_last()?;
+            Ok(filled)
+        })?;
+        if filled.files.is_empty() && extra.is_empty() {
+            return Err(LabError::EmptyClosure { skipped: closure.skipped().len() + filled.skipped.len() });
+        }
+        file.sync_all().map_err(failed("write back", directory.path()))?;
+        device::forget_pages(&file).map_err(failed("drop the cached pages of", directory.path()))?;
+        let allocated = file.metadata().map_err(failed("look at", directory.path()))?.blocks() * 512;
+        directory.note_size(Bytes(allocated))?;
+        let skipped = closure.skipped().iter().cloned().chain(filled.skipped).collect();
+        Ok(Self {
+            directory,
+            file,
+            files: filled.files,
+            skipped,
+            lost_attributes: filled.lost_attributes,
+            has_extra: !extra.is_empty(),
+        })
+    }
+
+    /// The files that are in the image, sorted by path.
+    pub fn files(&self) -> &[ImageFile] {
+        &self.files
+    }
+
+    /// Paths of the closure that are not in the image, with reasons: those skipped when the closure was made and those
+    /// that vanished, changed or could not be read while the image was filled.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// Extended attributes that could not be copied (path, attribute and error).
+    pub fn lost_attributes(&self) -> &[(PathBuf, String)] {
+        &self.lost_attributes
+    }
+
+    /// Sum of the sizes of the files.
+    pub fn content(&self) -> Bytes {
+        self.files.iter().map(|file| file.size).sum()
+    }
+
+    pub(crate) fn directory(&self) -> &LabDirectory {
+        &self.directory
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn has_extra(&self) -> bool {
+        self.has_extra
+    }
+}
+
+/// Sizes of a file system.
+struct ImageSize {
+    total: Bytes,
+    inodes: u64,
+}
+
+/// Generous, since what is not used stays a hole: content in whole blocks, an extent block per 512 MiB and a block of
+/// attributes per file, two blocks a directory, inode tables, and an eighth plus 32 MiB for bitmaps and layout.
+fn size_for(closure: &Closure, extra: &[ExtraFile]) -> ImageSize {
+    let sizes = closure.files().map(|file| file.size.0).chain(extra.iter().map(|file| file.bytes.len() as u64));
+    let content: u64 = sizes.map(|size| (size.div_ceil(BLOCK) + 1 + size / (512 << 20)) * BLOCK).sum();
+    let paths =
+        closure.files().map(|file| file.path.as_path()).chain(extra.iter().map(|file| file.path_in_image.as_path()));
+    let directories: BTreeSet<&Path> = paths.flat_map(|path| path.ancestors().skip(1)).collect();
+    let inodes = closure.files().len() as u64 + (extra.len() + directories.len()) as u64 + 64;
+    let need = content + inodes * 256 + directories.len() as u64 * 2 * BLOCK;
+    let total = need + need / 8 + (32 << 20);
+    ImageSize { total: Bytes(total.next_multiple_of(1 << 20)), inodes }
+}
+
+fn refuse_full(directory: &Path, closure: &Closure, extra: &[ExtraFile]) -> Result<(), LabError> {
+    let space = nix::sys::statvfs::statvfs(directory).map_err(crate::error::failed_errno("look at", directory))?;
+    let free = Bytes(space.blocks_available() * space.fragment_size());
+    let needed =
+        Bytes(closure.total_size().0 + extra.iter().map(|file| file.bytes.len() as u64).sum::<u64>() + (8 << 20));
+    if free < needed {
+        return Err(LabError::NoSpace { needed, free, directory: directory.to_path_buf() });
+    }
+    Ok(())
+}
+
+/// Reads of an image in memory cost nothing, and those over a network depend on others: neither is a cold start.
+fn refuse_memory(base: &Path) -> Result<(), LabError> {
+    let kind = match class_of(base).map_err(failed("look at", base))? {
+        FilesystemClass::Device => return Ok(()),
+        FilesystemClass::Pseudo(kind) | FilesystemClass::Network(kind) => kind,
+    };
+    Err(LabError::Unavailable {
+        what: "a directory on a disk of this machine",
+        reason: format!("{} is on {kind}", base.display()),
+        remedy: "choose another directory for the image",
+    })
+}
+
+/// No journal (nothing is ever replayed), nothing left for a kernel thread to initialise during a launch, no reserve.
+fn make_filesystem(image: &File, inodes: u64) -> Result<(), LabError> {
+    let path = format!("/proc/{}/fd/{}", std::process::id(), image.as_raw_fd());
+    let output = Command::new(find_mkfs()?)
+        .args(["-q", "-F", "-b", "4096", "-I", "256", "-m", "0", "-O", "^has_journal"])
+        .args(["-E", "lazy_itable_init=0,nodiscard,root_owner=0:0", "-N", &inodes.to_string(), &path])
+        .stdin(Stdio::null())
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(failed("run", Path::new("mkfs.ext4")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(LabError::MakeFilesystem { status: output.status.to_string(), message })
+}
+
+/// Root's directories first: the PATH of a user's shell often lacks `sbin`, and must not decide what root runs.
+pub(crate) fn find_mkfs() -> Result<PathBuf, LabError> {
+    let places = ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4", "/bin/mkfs.ext4"];
+    places.into_iter().map(PathBuf::from).find(|path| path.exists()).ok_or(LabError::Unavailable {
+        what: "mkfs.ext4",
+        reason: "not found in /usr/sbin, /sbin, /usr/bin, /bin".into(),
+        remedy: "install e2fsprogs",
+    })
+}
+
+fn is_plain(path: &Path) -> bool {
+    path.file_name().is_some() && path.components().all(|component| matches!(component, Component::Normal(_)))
+}
+
+fn write_extra(extra: &[ExtraFile], root: &Path) -> Result<(), LabError> {
+    for file in extra {
+        let path = fill::inside(root, Path::new(EXTRA_DIRECTORY)).join(&file.path_in_image);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(failed("create the directory", parent))?;
+            for directory in parent.ancestors().take_while(|directory| *directory != root) {
+                fs::set_permissions(directory, fs::Permissions::from_mode(0o755))
+                    .map_err(failed("set the mode of", directory))?;
+            }
+        }
+        fs::write(&path, &file.bytes).map_err(failed("write", &path))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(failed("set the mode of", &path))?;
+        // A known time, so that a plan can name the file before it is mounted.
+        File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|written| written.set_modified(std::time::UNIX_EPOCH))
+            .map_err(failed("set the time of", &path))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extra_files_leave_their_directory_by_no_path() {
+        for path in ["", "..", "../x", "/x", "a/../../x", "."] {
+            assert!(!is_plain(Path::new(path)), "{path}");
+        }
+        assert!(is_plain(Path::new("sham/bytes")));
+    }
+
+    #[test]
+    fn random_content_has_its_size_and_depends_on_the_seed() {
+        let file = ExtraFile::random("x", Bytes(10_001), 7);
+        assert_eq!(file.bytes.len(), 10_001);
+        assert_ne!(file.bytes, ExtraFile::random("x", Bytes(10_001), 9).bytes);
+        let zeros = file.bytes.iter().filter(|byte| **byte == 0).count();
+        assert!(zeros < 100, "{zeros} zero bytes in 10001");
+    }
+}

@@ -1,0 +1,162 @@
+//! A cgroup that limits how fast its processes read from the lab's device. Limits a rate, not a latency: no model of a
+//! hard disk's seeks.
+
+use crate::error::{LabError, failed};
+use crate::filesystem::{MountPoint, mount_points};
+use crate::owner::Owner;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Prefix of the cgroups.
+pub(crate) const PREFIX: &str = "slowpath";
+
+/// How long Drop waits for the last process of a launch to leave the cgroup.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Limits of reading from the lab's device; 0 means no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttle {
+    /// Read requests a second.
+    pub iops: u64,
+    /// Bytes a second.
+    pub bytes_per_second: u64,
+}
+
+/// The block controller as this machine has it mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hierarchy {
+    /// cgroup v1 `blkio`.
+    V1(PathBuf),
+    /// cgroup v2 `io`.
+    V2(PathBuf),
+}
+
+impl Hierarchy {
+    /// Where the controller is, or `None` when it is nowhere.
+    pub(crate) fn find() -> Option<Self> {
+        Self::among(&mount_points().ok()?, |root| {
+            fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default()
+        })
+    }
+
+    fn among(mounts: &[MountPoint], controllers: impl Fn(&Path) -> String) -> Option<Self> {
+        // A controller is in one hierarchy only; v1 claims it where both are mounted.
+        let v1 = mounts
+            .iter()
+            .find(|mount| mount.kind == "cgroup" && mount.super_options.split(',').any(|option| option == "blkio"));
+        if let Some(mount) = v1 {
+            return Some(Self::V1(mount.at.clone()));
+        }
+        let v2 = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
+        controllers(&v2.at).split_ascii_whitespace().any(|name| name == "io").then(|| Self::V2(v2.at.clone()))
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        match self {
+            Self::V1(root) | Self::V2(root) => root,
+        }
+    }
+
+    /// File below a cgroup and line to write into it.
+    fn rules(&self, (major, minor): (u64, u64), throttle: Throttle) -> Vec<(&'static str, String)> {
+        let (iops, bytes) = (throttle.iops, throttle.bytes_per_second);
+        match self {
+            Self::V1(_) => [("blkio.throttle.read_iops_device", iops), ("blkio.throttle.read_bps_device", bytes)]
+                .into_iter()
+                .filter(|(_, limit)| *limit > 0)
+                .map(|(file, limit)| (file, format!("{major}:{minor} {limit}")))
+                .collect(),
+            Self::V2(_) => {
+                let limit = |limit: u64| if limit == 0 { "max".to_owned() } else { limit.to_string() };
+                vec![("io.max", format!("{major}:{minor} riops={} rbps={}", limit(iops), limit(bytes)))]
+            }
+        }
+    }
+}
+
+/// A cgroup of the lab; removed on drop.
+#[derive(Debug)]
+pub(crate) struct ThrottleGroup(PathBuf);
+
+impl ThrottleGroup {
+    pub(crate) fn create(device: (u64, u64), throttle: Throttle) -> Result<Self, LabError> {
+        let hierarchy = Hierarchy::find().ok_or(LabError::Unavailable {
+            what: "a throttle",
+            reason: "neither cgroup v1 blkio nor cgroup v2 io is mounted".into(),
+            remedy: "mount the controller, or measure without a throttle",
+        })?;
+        if let Hierarchy::V2(root) = &hierarchy {
+            let path = root.join("cgroup.subtree_control");
+            fs::write(&path, "+io").map_err(failed("enable the io controller in", &path))?;
+        }
+        let owner = Owner::this_process().map_err(failed("read the start time of", Path::new("/proc/self")))?;
+        let path = hierarchy.root().join(owner.fresh_name(PREFIX));
+        fs::create_dir(&path).map_err(failed("create the cgroup", &path))?;
+        let group = Self(path);
+        for (file, rule) in hierarchy.rules(device, throttle) {
+            let path = group.0.join(file);
+            fs::write(&path, rule).map_err(failed("write the limit", &path))?;
+        }
+        Ok(group)
+    }
+
+    /// The file by which a process joins.
+    pub(crate) fn procs(&self) -> PathBuf {
+        self.0.join("cgroup.procs")
+    }
+}
+
+impl Drop for ThrottleGroup {
+    fn drop(&mut self) {
+        // Busy while a process of the launch is still being torn down; what stays is found by its name later.
+        let end = Instant::now() + PATIENCE;
+        while fs::remove_dir(&self.0).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
+            if Instant::now() > end {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Throttle = Throttle { iops: 400, bytes_per_second: 8_000_000 };
+
+    fn mount(at: &str, kind: &str, super_options: &str) -> MountPoint {
+        MountPoint { at: at.into(), options: "rw".into(), kind: kind.into(), super_options: super_options.into() }
+    }
+
+    #[test]
+    fn blkio_of_version_1_wins_where_both_versions_are_mounted() {
+        let mounts = [mount("/cg/unified", "cgroup2", "rw"), mount("/cg/blkio", "cgroup", "rw,blkio")];
+        assert_eq!(Hierarchy::among(&mounts, |_| String::new()), Some(Hierarchy::V1("/cg/blkio".into())));
+    }
+
+    #[test]
+    fn version_2_counts_only_with_its_io_controller() {
+        let mounts = [mount("/cg", "cgroup2", "rw")];
+        assert_eq!(Hierarchy::among(&mounts, |_| "cpu io memory\n".into()), Some(Hierarchy::V2("/cg".into())));
+        assert_eq!(Hierarchy::among(&mounts, |_| "cpu memory\n".into()), None);
+    }
+
+    #[test]
+    fn limits_are_written_as_each_version_reads_them() {
+        let v1 = Hierarchy::V1("/cg".into()).rules((7, 3), LIMITS);
+        let (iops, bytes) = ("blkio.throttle.read_iops_device", "blkio.throttle.read_bps_device");
+        assert_eq!(v1, [(iops, "7:3 400".to_owned()), (bytes, "7:3 8000000".to_owned())]);
+        let v2 = Hierarchy::V2("/cg".into()).rules((7, 3), LIMITS);
+        assert_eq!(v2, [("io.max", "7:3 riops=400 rbps=8000000".to_owned())]);
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_no_limit() {
+        let throttle = Throttle { iops: 0, ..LIMITS };
+        assert_eq!(Hierarchy::V1("/cg".into()).rules((7, 3), throttle).len(), 1);
+        assert_eq!(Hierarchy::V2("/cg".into()).rules((7, 3), throttle)[0].1, "7:3 riops=max rbps=8000000");
+    }
+}

@@ -1,0 +1,201 @@
+//! The manifest: what was recorded, on which machine, with which losses, and which segments are whole.
+
+use crate::MANIFEST_FILE;
+use crate::read::{OpenError, Why};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use slowpath_tables::{Bytes, Losses, Nanos, Unavailable};
+use std::collections::BTreeMap;
+
+/// Version of the tables and of the manifest that this program writes and knows to read.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Everything about a recording that is not a row of a table.
+///
+/// Points of time are `CLOCK_MONOTONIC`; [`Clock`] maps them to the time of day.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// [`SCHEMA_VERSION`] of the program that wrote the recording.
+    pub schema_version: u32,
+    /// When the recording was created, RFC 3339, UTC.
+    pub created: String,
+    /// The machine.
+    pub host: Host,
+    /// Relation of the recording's clock to the time of day.
+    pub clock: Clock,
+    /// Command line of the recorded program; empty when running processes were recorded.
+    pub command: Vec<String>,
+    /// User id the program ran under.
+    pub uid: u32,
+    /// Working directory of the program.
+    pub cwd: String,
+    /// The launch, when the recording holds one from its first instruction.
+    pub launch: Option<Launch>,
+    /// When recording began.
+    pub started: Nanos,
+    /// When recording ended; null while it goes on and for ever when the recorder was killed.
+    pub ended: Option<Nanos>,
+    /// Why recording ended, where it was not the end of the program.
+    pub stop_reason: Option<String>,
+    /// Devices that the tables name.
+    pub devices: Vec<Device>,
+    /// Probes that were asked for.
+    pub probes: Vec<Probe>,
+    /// Events and rows that were lost, by kind.
+    pub losses: Losses,
+    /// What could not be observed here.
+    pub unavailable: Vec<Unavailable>,
+    /// Further counts, by name (kernel oracles, cost of the recorder).
+    pub counters: BTreeMap<String, u64>,
+    /// The segments that are whole, in the order of writing.
+    pub segments: Vec<Segment>,
+}
+
+/// The machine a recording was made on; without its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Release of the kernel (`uname -r`).
+    pub kernel: String,
+    /// Architecture (`uname -m`).
+    pub machine: String,
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// Processors on line.
+    pub cpus: u32,
+    /// Memory in bytes (`MemTotal`).
+    pub memory_bytes: u64,
+}
+
+/// One moment on two clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Clock {
+    /// `CLOCK_MONOTONIC`.
+    pub monotonic: Nanos,
+    /// `CLOCK_REALTIME`, ns since 1970.
+    pub realtime: i64,
+}
+
+/// The recorded launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Launch {
+    /// When exec was released.
+    pub released: Nanos,
+    /// When the program was ready; null when it never was.
+    pub ready: Option<Nanos>,
+    /// What counted as ready, in words.
+    pub ready_when: String,
+    /// How the launch ended, in words (`ready`, `exited 1`, `timed out`).
+    pub outcome: String,
+}
+
+/// A block device or file system that rows name by number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Device {
+    /// Number as the tables hold it (`major << 20 | minor`).
+    pub dev: u64,
+    /// Name of the block device or the source of the mount.
+    pub name: String,
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// Type of the file system.
+    pub fs: String,
+    /// Readahead window in KiB; null where the device has none.
+    pub read_ahead_kb: Option<u64>,
+    /// True for a device made by the lab.
+    pub lab: bool,
+}
+
+/// A probe that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Probe {
+    /// Name of the probe.
+    pub name: String,
+    /// Whether it ran.
+    pub state: ProbeState,
+}
+
+/// Whether a probe ran; the reason why not stands in [`Manifest::unavailable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeState {
+    /// It recorded.
+    Attached,
+    /// It could not be attached.
+    Unavailable,
+}
+
+/// A whole file of rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Segment {
+    /// Name of the table.
+    pub table: String,
+    /// File, relative to the recording: `<table>/<number>.parquet`.
+    pub file: String,
+    /// Rows in it.
+    pub rows: u64,
+    /// Size of the file.
+    pub bytes: Bytes,
+}
+
+impl Default for Manifest {
+    /// An empty manifest of the present version; every field is for the caller to fill.
+    fn default() -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            created: String::new(),
+            host: Host::default(),
+            clock: Clock::default(),
+            command: Vec::new(),
+            uid: 0,
+            cwd: String::new(),
+            launch: None,
+            started: Nanos(0),
+            ended: None,
+            stop_reason: None,
+            devices: Vec::new(),
+            probes: Vec::new(),
+            losses: Losses::default(),
+            unavailable: Vec::new(),
+            counters: BTreeMap::new(),
+            segments: Vec::new(),
+        }
+    }
+}
+
+impl Manifest {
+    /// Reads a manifest from its JSON.
+    ///
+    /// # Errors
+    /// `NotARecording` for JSON of something else (other programs have a `manifest.json` too), `Newer` for a later
+    /// version, `Damaged` for text that is no JSON or that lacks what its version promises.
+    pub fn parse(json: &[u8]) -> Result<Self, OpenError> {
+        let damaged = |why| OpenError::Damaged { file: MANIFEST_FILE.to_owned(), why };
+        // The version alone comes first: a newer manifest may have any other shape.
+        let value: serde_json::Value = serde_json::from_slice(json).map_err(|e| damaged(Why::Json(e)))?;
+        let Some(found) = value.get("schema_version").and_then(serde_json::Value::as_u64) else {
+            return Err(OpenError::NotARecording { why: format!("{MANIFEST_FILE} has no schema_version") });
+        };
+        if found > u64::from(SCHEMA_VERSION) {
+            return Err(OpenError::Newer { found, known: SCHEMA_VERSION });
+        }
+        serde_json::from_value(value).map_err(|e| damaged(Why::Json(e)))
+    }
+
+    /// The manifest as indented JSON with a final newline.
+    pub fn to_json(&self) -> String {
+        // Strings, integers and maps with string keys: nothing here can fail to serialize.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Rows of a table, by the list of whole segments.
+    pub fn rows(&self, table: &str) -> u64 {
+        self.segments.iter().filter(|segment| segment.table == table).fold(0, |sum, s| sum.saturating_add(s.rows))
+    }
+
+    /// True when recording ended in order; false while it goes on and when the recorder was killed.
+    pub fn complete(&self) -> bool {
+        self.ended.is_some()
+    }
+}

@@ -1,0 +1,59 @@
+//! One segment: rows to Parquet bytes and back.
+
+use crate::read::Why;
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+use slowpath_tables::Table;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Rows decoded at a time: large enough to amortize the column dispatch, small enough to stay in the cache.
+const BATCH_ROWS: usize = 16 * 1024;
+
+/// zstd at level 1: the recorder shares the machine with what it measures.
+fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
+    let mut builder = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by("slowpath".to_owned());
+    for field in schema.fields() {
+        // Integers that seldom repeat: differences are small, a dictionary would only be given up half-way.
+        let distinct = matches!(field.name().as_str(), "ts" | "duration" | "latency" | "address" | "page" | "sector");
+        if distinct && *field.data_type() == DataType::UInt64 {
+            let path = ColumnPath::from(field.name().as_str());
+            builder = builder
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    Ok(builder.build())
+}
+
+/// A batch as the bytes of a Parquet file; strings and repeating numbers as dictionaries.
+pub(crate) fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties(&batch.schema())?))?;
+    writer.write(batch)?;
+    writer.into_inner()
+}
+
+/// The rows of a Parquet file that may be foreign or damaged.
+pub(crate) fn decode<T: Table>(file: File) -> Result<Vec<T>, Why> {
+    // The decoder meets bytes that anybody may have changed; a panic in it is damage of the file, not ours.
+    catch_unwind(AssertUnwindSafe(|| {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+            .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
+            .map_err(Why::Parquet)?;
+        let mut rows = Vec::new();
+        for batch in reader {
+            rows.extend(T::from_batch(&batch.map_err(Why::Arrow)?).map_err(Why::Column)?);
+        }
+        Ok(rows)
+    }))
+    .unwrap_or(Err(Why::Undecodable))
+}

@@ -1,0 +1,106 @@
+//! All tables of a recording in memory.
+
+use crate::manifest::Manifest;
+use crate::read::{Damage, ReadError, Recording};
+use slowpath_tables::{
+    BlockIo, Exec, Exit, Fault, File, Fork, Mapping, Open, PageCache, Read, Readahead, Section, Table,
+};
+
+/// Calls a macro with every field of [`Tables`] and its row type.
+macro_rules! each_table {
+    ($call:ident!($($argument:tt)*)) => {
+        $call! { [$($argument)*]
+            forks: slowpath_tables::Fork, execs: slowpath_tables::Exec, exits: slowpath_tables::Exit,
+            faults: slowpath_tables::Fault, mappings: slowpath_tables::Mapping,
+            page_cache: slowpath_tables::PageCache, readaheads: slowpath_tables::Readahead,
+            block_io: slowpath_tables::BlockIo, opens: slowpath_tables::Open, reads: slowpath_tables::Read,
+            files: slowpath_tables::File, sections: slowpath_tables::Section
+        }
+    };
+}
+pub(crate) use each_table;
+
+/// All tables of a recording, as rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// New threads and processes.
+    pub forks: Vec<Fork>,
+    /// Program images that began to run.
+    pub execs: Vec<Exec>,
+    /// Threads that ended, with the kernel's counters.
+    pub exits: Vec<Exit>,
+    /// Page faults.
+    pub faults: Vec<Fault>,
+    /// Changes of address spaces.
+    pub mappings: Vec<Mapping>,
+    /// Pages that entered or left the page cache.
+    pub page_cache: Vec<PageCache>,
+    /// Readahead requests.
+    pub readaheads: Vec<Readahead>,
+    /// Requests to block devices.
+    pub block_io: Vec<BlockIo>,
+    /// Attempts to open files.
+    pub opens: Vec<Open>,
+    /// Read-like system calls.
+    pub reads: Vec<Read>,
+    /// Files that other tables name.
+    pub files: Vec<File>,
+    /// Sections of ELF files.
+    pub sections: Vec<Section>,
+    /// The manifest.
+    pub manifest: Manifest,
+}
+
+macro_rules! read_all {
+    ([$recording:expr] $($field:ident: $row:ty),*) => {
+        Tables { $($field: $recording.read::<$row>()?,)* manifest: $recording.manifest().clone() }
+    };
+}
+
+macro_rules! read_whole_all {
+    ([$recording:expr, $damages:ident] $($field:ident: $row:ty),*) => {{
+        let mut manifest = $recording.manifest().clone();
+        let tables = ($({
+            let (rows, mut damages) = $recording.read_whole::<$row>();
+            for damage in &damages {
+                manifest.losses.add(&format!("damaged.{}", <$row>::NAME), damage.rows);
+            }
+            $damages.append(&mut damages);
+            rows
+        },)*);
+        let ($($field,)*) = tables;
+        Tables { $($field,)* manifest }
+    }};
+}
+
+impl Tables {
+    pub(crate) fn read(recording: &Recording) -> Result<Self, ReadError> {
+        let mut tables = each_table!(read_all!(recording));
+        tables.sort();
+        Ok(tables)
+    }
+
+    pub(crate) fn read_whole(recording: &Recording) -> (Self, Vec<Damage>) {
+        let mut damages = Vec::new();
+        let mut tables = each_table!(read_whole_all!(recording, damages));
+        tables.sort();
+        (tables, damages)
+    }
+
+    /// Sorts every table by time, keeping the recorded order of rows of the same moment; files and sections by
+    /// device, inode and offset.
+    pub fn sort(&mut self) {
+        self.forks.sort_by_key(|row| row.ts);
+        self.execs.sort_by_key(|row| row.ts);
+        self.exits.sort_by_key(|row| row.ts);
+        self.faults.sort_by_key(|row| row.ts);
+        self.mappings.sort_by_key(|row| row.ts);
+        self.page_cache.sort_by_key(|row| row.ts);
+        self.readaheads.sort_by_key(|row| row.ts);
+        self.block_io.sort_by_key(|row| row.ts);
+        self.opens.sort_by_key(|row| row.ts);
+        self.reads.sort_by_key(|row| row.ts);
+        self.files.sort_by_key(|row| (row.dev, row.ino));
+        self.sections.sort_by_key(|row| (row.dev, row.ino, row.offset));
+    }
+}

@@ -1,0 +1,241 @@
+//! Writing a recording so that it is readable whenever the recorder dies.
+
+use crate::directory::{CreateProblem, Directory};
+use crate::manifest::{Manifest, Segment};
+use crate::write_error::WriteError;
+use crate::{MANIFEST_FILE, RESERVE_FILE, segment};
+use slowpath_tables::{Bytes, Table};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Rows that are buffered per table before a segment is written: some 10 MB of memory, 1 MB of file.
+pub const SEGMENT_ROWS: usize = 100_000;
+
+/// Share of the limit that is kept for what is written when recording ends (files, sections, manifest).
+const CLOSING_SHARE: u64 = 8;
+
+/// Space held for the manifest, so that a full disk can still be told: enough for some 1,000 segments.
+const RESERVE: Bytes = Bytes(128 * 1024);
+
+/// Rows of one table that wait for their segment, without their type.
+trait Pending: Any + Send {
+    fn rows(&self) -> usize;
+    fn take(&mut self) -> arrow_array::RecordBatch;
+}
+
+impl<T: Table + Send + 'static> Pending for Vec<T> {
+    fn rows(&self) -> usize {
+        self.len()
+    }
+    fn take(&mut self) -> arrow_array::RecordBatch {
+        let batch = T::to_batch(self);
+        self.clear();
+        batch
+    }
+}
+
+/// Writes one recording. Dropped without [`Writer::finish`] it leaves what a killed recorder leaves: the segments
+/// written so far and a manifest without an end.
+pub struct Writer {
+    directory: Directory,
+    folders: BTreeMap<&'static str, Directory>,
+    pending: BTreeMap<&'static str, Box<dyn Pending>>,
+    written_segments: BTreeMap<&'static str, u64>,
+    manifest: Manifest,
+    segment_rows: usize,
+    limit: Option<Bytes>,
+    limit_announced: bool,
+    written: Bytes,
+}
+
+impl Writer {
+    /// Makes the directory (0700) or takes an empty one, and writes the first manifest.
+    ///
+    /// # Errors
+    /// The path is a symbolic link, no directory, not empty, or not writable.
+    pub fn create(path: impl AsRef<Path>, manifest: Manifest) -> Result<Self, WriteError> {
+        let path = path.as_ref();
+        let directory = Directory::create(path).map_err(|problem| match problem {
+            CreateProblem::Symlink => WriteError::Symlink { path: path.to_owned() },
+            CreateProblem::NotADirectory => WriteError::NotADirectory { path: path.to_owned() },
+            CreateProblem::System(source) => WriteError::system(&path.to_string_lossy(), source),
+        })?;
+        let names = directory.names().map_err(|source| WriteError::system(".", source))?;
+        if !names.is_empty() {
+            let recording = names.iter().any(|name| name == MANIFEST_FILE);
+            return Err(WriteError::NotEmpty { path: path.to_owned(), recording });
+        }
+        let mut writer = Self {
+            directory,
+            folders: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            written_segments: BTreeMap::new(),
+            manifest,
+            segment_rows: SEGMENT_ROWS,
+            limit: None,
+            limit_announced: false,
+            written: Bytes(0),
+        };
+        writer.directory.reserve(RESERVE_FILE, RESERVE.0).map_err(|source| WriteError::system(".", source))?;
+        writer.write_manifest()?;
+        Ok(writer)
+    }
+
+    /// Sets the size that the recording must not exceed (`--max-size`).
+    ///
+    /// An eighth of it is kept for the rows that describe the recording and come last: [`WriteError::LimitReached`]
+    /// is returned once when the rest is used up, with all rows kept; the caller then stops recording. Rows that do
+    /// not fit into the whole are counted as losses and the error is returned again.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Bytes) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Sets the rows of a segment; [`SEGMENT_ROWS`] unless set.
+    #[must_use]
+    pub fn with_segment_rows(mut self, rows: usize) -> Self {
+        self.segment_rows = rows.max(1);
+        self
+    }
+
+    /// Takes rows of a table and writes the segments that are full.
+    ///
+    /// # Errors
+    /// A segment could not be written: its rows are counted in the manifest's losses as `not_written.<table>`, the
+    /// segments before it are whole, and the writer can go on. Or the manifest could not be written: its former state
+    /// stands, and [`Writer::finish`] writes it in space that is held for that.
+    pub fn push<T: Table + Send + 'static>(&mut self, rows: impl IntoIterator<Item = T>) -> Result<(), WriteError> {
+        let mut first = Ok(());
+        for row in rows {
+            let pending = self.pending.entry(T::NAME).or_insert_with(|| Box::new(Vec::<T>::new()));
+            // The entry was made for this very table name, and a name belongs to one type.
+            let Some(buffer) = (pending.as_mut() as &mut dyn Any).downcast_mut::<Vec<T>>() else { continue };
+            buffer.push(row);
+            if buffer.len() >= self.segment_rows {
+                first = first.and(self.flush_table(T::NAME));
+            }
+        }
+        first
+    }
+
+    /// Writes a segment for every table that has rows waiting.
+    ///
+    /// # Errors
+    /// As [`Writer::push`]; all tables are tried, the first error is returned.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        let names: Vec<_> = self.pending.keys().copied().collect();
+        let mut first = Ok(());
+        for name in names {
+            first = first.and(self.flush_table(name));
+        }
+        first
+    }
+
+    /// Changes the manifest and writes it.
+    ///
+    /// # Errors
+    /// The manifest could not be written; the former one stays.
+    pub fn update_manifest(&mut self, edit: impl FnOnce(&mut Manifest)) -> Result<(), WriteError> {
+        edit(&mut self.manifest);
+        self.write_manifest()
+    }
+
+    /// Writes what waits, then the last manifest as `edit` leaves it, and returns it.
+    ///
+    /// # Errors
+    /// The first error met; the manifest is written in any case, if that is possible.
+    pub fn finish(mut self, edit: impl FnOnce(&mut Manifest)) -> Result<Manifest, WriteError> {
+        let flushed = match self.flush() {
+            // The caller asked for the end; that the closing rows pass the mark is no news to it.
+            Err(WriteError::LimitReached { .. }) if !self.rows_were_refused() => Ok(()),
+            other => other,
+        };
+        edit(&mut self.manifest);
+        // The held space goes back now and not at the first full disk: a recorder that went on would use it up. What
+        // fails here shows up as a manifest that cannot be written.
+        let _ = self.directory.remove(RESERVE_FILE);
+        self.write_manifest()?;
+        flushed.map(|()| self.manifest)
+    }
+
+    /// The manifest as it stands.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Bytes of all segments so far.
+    pub fn written(&self) -> Bytes {
+        self.written
+    }
+
+    fn rows_were_refused(&self) -> bool {
+        self.manifest.losses.0.iter().any(|(kind, lost)| kind.starts_with("not_written.") && *lost > 0)
+    }
+
+    fn flush_table(&mut self, table: &'static str) -> Result<(), WriteError> {
+        let Some(pending) = self.pending.get_mut(table).filter(|pending| pending.rows() > 0) else {
+            return Ok(());
+        };
+        let rows = pending.rows() as u64;
+        let number = self.written_segments.entry(table).or_default();
+        let name = format!("{number:06}.parquet");
+        let file = format!("{table}/{name}");
+        let encoded = segment::encode(&pending.take());
+        let written = encoded
+            .map_err(|source| WriteError::Encode { file: file.clone(), source })
+            .and_then(|content| self.write_segment(table, &name, &file, &content));
+        match written {
+            Ok(bytes) => {
+                *self.written_segments.entry(table).or_default() += 1;
+                self.written += bytes;
+                self.manifest.segments.push(Segment { table: table.to_owned(), file, rows, bytes });
+                self.write_manifest()?;
+                self.announce_limit()
+            }
+            Err(error) => {
+                self.manifest.losses.add(&format!("not_written.{table}"), rows);
+                // The error at hand tells more than one from the manifest; the former manifest is still true.
+                let _ = self.write_manifest();
+                Err(error)
+            }
+        }
+    }
+
+    fn write_segment(
+        &mut self,
+        table: &'static str,
+        name: &str,
+        file: &str,
+        content: &[u8],
+    ) -> Result<Bytes, WriteError> {
+        let bytes = Bytes(content.len() as u64);
+        if let Some(limit) = self.limit.filter(|limit| self.written + bytes > *limit) {
+            return Err(WriteError::LimitReached { limit });
+        }
+        let system = |source| WriteError::system(file, source);
+        if !self.folders.contains_key(table) {
+            self.folders.insert(table, self.directory.subdirectory(table).map_err(system)?);
+        }
+        let Some(folder) = self.folders.get(table) else { return Ok(bytes) };
+        folder.write_whole(name, content).map_err(system)?;
+        Ok(bytes)
+    }
+
+    fn announce_limit(&mut self) -> Result<(), WriteError> {
+        match self.limit {
+            Some(limit) if !self.limit_announced && self.written.0 > limit.0 - limit.0 / CLOSING_SHARE => {
+                self.limit_announced = true;
+                Err(WriteError::LimitReached { limit })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write_manifest(&mut self) -> Result<(), WriteError> {
+        self.directory
+            .write_whole(MANIFEST_FILE, self.manifest.to_json().as_bytes())
+            .map_err(|source| WriteError::system(MANIFEST_FILE, source))
+    }
+}

@@ -1,0 +1,146 @@
+//! What is written is read, with the right rights and within the limits.
+
+mod samples;
+
+use slowpath_recording::{Manifest, Recording, SCHEMA_VERSION, Tables, WriteError, Writer};
+use slowpath_tables::{Bytes, Fault, Nanos, PageCache};
+
+#[test]
+fn every_table_and_the_manifest_survive_writing_and_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    let tables = samples::every_table();
+    let mut writer = Writer::create(dir.path().join("r"), tables.manifest.clone()).unwrap();
+    samples::push_all(&mut writer, &tables);
+    let manifest = writer.finish(|manifest| manifest.ended = Some(Nanos(99))).unwrap();
+    assert_eq!(manifest.ended, Some(Nanos(99)));
+
+    let recording = Recording::open(dir.path().join("r")).unwrap();
+    assert_eq!(*recording.manifest(), manifest);
+    assert_eq!(manifest.segments.len(), 12);
+    let read = recording.tables().unwrap();
+    assert_eq!(Tables { manifest: tables.manifest.clone(), ..read }, tables);
+}
+
+#[test]
+fn rows_of_many_segments_keep_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: Vec<PageCache> = samples::page_cache(0, 2_500).collect();
+    let mut writer = Writer::create(dir.path().join("r"), Manifest::default()).unwrap().with_segment_rows(1_000);
+    writer.push(rows.clone()).unwrap();
+    let manifest = writer.finish(|_| ()).unwrap();
+    let files: Vec<_> = manifest.segments.iter().map(|segment| (segment.file.as_str(), segment.rows)).collect();
+    let expected = [
+        ("page_cache/000000.parquet", 1_000),
+        ("page_cache/000001.parquet", 1_000),
+        ("page_cache/000002.parquet", 500),
+    ];
+    assert_eq!(files, expected);
+    assert_eq!(manifest.rows("page_cache"), 2_500);
+    assert_eq!(Recording::open(dir.path().join("r")).unwrap().read::<PageCache>().unwrap(), rows);
+}
+
+#[test]
+fn a_table_without_rows_reads_as_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    Writer::create(dir.path().join("r"), Manifest::default()).unwrap().finish(|_| ()).unwrap();
+    assert_eq!(Recording::open(dir.path().join("r")).unwrap().read::<Fault>().unwrap(), Vec::new());
+}
+
+#[test]
+fn directories_are_0700_and_files_0600() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    let tables = samples::every_table();
+    let mut writer = Writer::create(&path, tables.manifest.clone()).unwrap();
+    samples::push_all(&mut writer, &tables);
+    writer.finish(|_| ()).unwrap();
+    let modes = samples::modes(&path);
+    assert_eq!(modes.len(), 1 + 1 + 12 + 12, "directory, manifest, a folder and a file a table");
+    for (file, mode) in modes {
+        let expected = if file.ends_with(".parquet") || file.ends_with(".json") { 0o600 } else { 0o700 };
+        assert_eq!(mode, expected, "{file} has mode {mode:o}");
+    }
+}
+
+#[test]
+fn a_symbolic_link_at_the_output_path_is_refused_and_its_target_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("target");
+    std::fs::create_dir(&target).unwrap();
+    for (name, to) in [("link", target.clone()), ("dangling", dir.path().join("nowhere"))] {
+        let link = dir.path().join(name);
+        std::os::unix::fs::symlink(to, &link).unwrap();
+        let error = Writer::create(&link, Manifest::default()).map(|_| ()).unwrap_err();
+        assert!(matches!(error, WriteError::Symlink { .. }), "{error:?}");
+    }
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+    assert!(!dir.path().join("nowhere").exists());
+}
+
+#[test]
+fn a_file_at_the_output_path_is_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = Writer::create(file.path(), Manifest::default()).map(|_| ()).unwrap_err();
+    assert!(matches!(error, WriteError::NotADirectory { .. }), "{error:?}");
+}
+
+#[test]
+fn a_directory_with_content_is_refused_and_an_empty_one_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    Writer::create(dir.path(), Manifest::default()).unwrap().finish(|_| ()).unwrap();
+    let error = Writer::create(dir.path(), Manifest::default()).map(|_| ()).unwrap_err();
+    assert!(matches!(error, WriteError::NotEmpty { recording: true, .. }), "{error:?}");
+
+    let foreign = tempfile::tempdir().unwrap();
+    std::fs::write(foreign.path().join("thesis.tex"), "text").unwrap();
+    let error = Writer::create(foreign.path(), Manifest::default()).map(|_| ()).unwrap_err();
+    assert!(matches!(error, WriteError::NotEmpty { recording: false, .. }), "{error:?}");
+    assert_eq!(std::fs::read_dir(foreign.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_missing_parent_directory_is_an_error_with_its_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = Writer::create(dir.path().join("no/such"), Manifest::default()).map(|_| ()).unwrap_err();
+    assert!(matches!(&error, WriteError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound));
+}
+
+#[test]
+fn the_size_limit_is_announced_while_rows_still_fit_and_is_never_exceeded() {
+    let dir = tempfile::tempdir().unwrap();
+    let limit = Bytes(200_000);
+    let path = dir.path().join("r");
+    let mut writer = Writer::create(&path, Manifest::default()).unwrap().with_segment_rows(1_000).with_limit(limit);
+    let mut pushed = 0;
+    let error = loop {
+        pushed += 1_000;
+        assert!(pushed < 1_000_000, "the limit was never announced");
+        if let Err(error) = writer.push(samples::page_cache(pushed, 1_000)) {
+            break error;
+        }
+    };
+    assert!(matches!(error, WriteError::LimitReached { limit: l } if l == limit), "{error:?}");
+    assert_eq!(writer.manifest().losses.total(), 0, "the announcement loses nothing");
+    assert_eq!(writer.manifest().rows("page_cache"), pushed);
+
+    // Closing rows fit into what was kept for them.
+    writer.push(samples::every_table().files).unwrap();
+    writer.flush().unwrap();
+
+    // A recorder that goes on all the same loses rows, counted, and stays within the limit.
+    let mut refused = 0;
+    for _ in 0..100 {
+        match writer.push(samples::page_cache(0, 1_000)) {
+            Ok(()) => {}
+            Err(WriteError::LimitReached { .. }) => refused += 1_000,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert!(refused > 0);
+    let manifest = writer.finish(|_| ()).unwrap_or_else(|error| panic!("{error:?}"));
+    assert_eq!(manifest.losses.0.get("not_written.page_cache"), Some(&refused));
+    let on_disk: u64 = manifest.segments.iter().map(|s| path.join(&s.file).metadata().unwrap().len()).sum();
+    assert!(on_disk <= limit.0, "{on_disk}");
+    assert_eq!(manifest.schema_version, SCHEMA_VERSION);
+    assert_eq!(Recording::open(&path).unwrap().read::<PageCache>().unwrap().len() as u64, manifest.rows("page_cache"));
+}

@@ -1,0 +1,189 @@
+//! The trace, read back by the messages it was written with.
+
+use super::messages::{EventType, Trace, TracePacket};
+use super::{MINOR_FAULT_LIMIT, export};
+use proptest::prelude::*;
+use prost::Message;
+use slowpath_recording::Tables;
+use slowpath_tables::{Fault, FaultKind, Nanos};
+use std::collections::BTreeMap;
+
+fn packets(tables: &Tables) -> Vec<TracePacket> {
+    Trace::decode(export(tables).trace.as_slice()).unwrap().packet
+}
+
+/// `(track, time, type, name)` of every event, in the order of the trace.
+fn events(packets: &[TracePacket]) -> Vec<(u64, u64, EventType, String)> {
+    let names: BTreeMap<u64, String> = packets
+        .iter()
+        .filter_map(|packet| packet.interned_data.as_ref())
+        .flat_map(|data| &data.event_names)
+        .map(|named| (named.iid(), named.name().to_owned()))
+        .collect();
+    let event = |packet: &TracePacket| {
+        let event = packet.track_event.as_ref()?;
+        let name = event.name_iid.map_or(String::new(), |iid| names[&iid].clone());
+        Some((event.track_uuid(), packet.timestamp(), event.r#type(), name))
+    };
+    packets.iter().filter_map(event).collect()
+}
+
+/// Every slice that begins on a track ends on it, in time, and time never goes back.
+fn check_nesting(packets: &[TracePacket]) -> Result<(), String> {
+    let mut open: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut last = 0;
+    for (track, time, kind, _) in events(packets) {
+        if time < last {
+            return Err(format!("{time} follows {last}"));
+        }
+        last = time;
+        match kind {
+            EventType::SliceBegin => open.entry(track).or_default().push(time),
+            EventType::SliceEnd => {
+                open.get_mut(&track).and_then(Vec::pop).ok_or(format!("an end without a beginning at {time}"))?;
+            }
+            _ => {}
+        }
+    }
+    if open.values().all(Vec::is_empty) { Ok(()) } else { Err("a slice is left open".to_owned()) }
+}
+
+fn count(events: &[(u64, u64, EventType, String)], kind: EventType, name: &str) -> usize {
+    events.iter().filter(|event| event.2 == kind && event.3 == name).count()
+}
+
+fn fault(ts: u64, duration: Option<u64>, kind: FaultKind) -> Fault {
+    Fault {
+        ts: Nanos(ts),
+        duration: duration.map(Nanos),
+        pid: 7,
+        start: Nanos(1),
+        tid: 7,
+        address: 0x1000,
+        ip: 0x2000,
+        kind,
+        kernel: false,
+    }
+}
+
+#[test]
+fn a_child_is_named_by_its_exec_and_before_that_by_its_parent() {
+    let tables = Tables::from_text(
+        "== execs\nts pid start filename command_line\n5 7 1 /bin/parent \"/bin/parent -x\"\n30 9 20 /bin/other other\n\
+         == forks\nts parent_pid parent_start pid start tid thread\n10 7 1 8 10 8 false\n20 7 1 9 20 9 false\n\
+         == reads\nts duration pid start tid\n40 1 8 10 8\n41 1 9 20 9\n42 1 6 1 6\n",
+    )
+    .unwrap();
+    let names: BTreeMap<i32, Option<String>> = packets(&tables)
+        .into_iter()
+        .filter_map(|packet| packet.track_descriptor?.process)
+        .map(|process| (process.pid(), process.process_name))
+        .collect();
+    let name = |text: &str| Some(text.to_owned());
+    assert_eq!(names, BTreeMap::from([(6, None), (7, name("parent")), (8, name("parent")), (9, name("other"))]));
+}
+
+#[test]
+fn a_fault_inside_a_read_nests_and_one_that_outlasts_it_ends_with_it_and_is_counted() {
+    let mut tables = Tables::from_text("== reads\nts duration pid start tid\n100 50 7 1 7\n").unwrap();
+    tables.faults = vec![fault(110, Some(10), FaultKind::Major), fault(140, Some(30), FaultKind::Major)];
+    let export = export(&tables);
+    assert_eq!(export.notes, ["1 slices outlasted the one they began in and are shown ending with it."]);
+    let packets = packets(&tables);
+    check_nesting(&packets).unwrap();
+    let times: Vec<u64> = events(&packets).iter().filter(|e| e.2 == EventType::SliceEnd).map(|event| event.1).collect();
+    assert_eq!(times, [120, 150, 150]);
+}
+
+#[test]
+fn requests_in_flight_together_have_lanes_of_their_own() {
+    let tables = Tables::from_text(
+        "== manifest\n{\"devices\": [{\"dev\": 7340032, \"name\": \"loop0\", \"mount_point\": \"/lab\", \"fs\": \"ext4\", \
+         \"read_ahead_kb\": 128, \"lab\": true}]}\n\
+         == block_io\nts latency dev read bytes\n1 10 7340032 true 4096\n2 10 7340032 true 4096\n12 1 7340032 false 512\n\
+         13 - 7340032 true 512\n",
+    )
+    .unwrap();
+    let packets = packets(&tables);
+    check_nesting(&packets).unwrap();
+    let names: Vec<String> = packets
+        .iter()
+        .filter_map(|packet| packet.track_descriptor.as_ref())
+        .map(|track| track.name().to_owned())
+        .collect();
+    assert_eq!(names, ["block I/O of loop0 (7:0)", "requests", "requests"]);
+    let events = events(&packets);
+    assert_eq!(count(&events, EventType::SliceBegin, "read request"), 2);
+    assert_eq!(count(&events, EventType::SliceBegin, "write request"), 1);
+    assert_eq!(count(&events, EventType::Instant, "read request"), 1, "its end was not seen");
+}
+
+#[test]
+fn the_launch_track_has_release_ready_and_losses() {
+    let tables = Tables::from_text(
+        "== manifest\n{\"launch\": {\"released\": 10, \"ready\": 900, \"ready_when\": \"exit\", \"outcome\": \"ready\"}, \
+         \"losses\": {\"faults\": 3, \"reads\": 0}, \"clock\": {\"monotonic\": 5, \"realtime\": 1000}}\n",
+    )
+    .unwrap();
+    let packets = packets(&tables);
+    let events: Vec<_> = events(&packets).into_iter().map(|(_, time, kind, name)| (time, kind, name)).collect();
+    let instant = |time, name: &str| (time, EventType::Instant, name.to_owned());
+    assert_eq!(events, [instant(0, "note"), instant(10, "exec released"), instant(900, "ready")]);
+    assert_eq!(export(&tables).notes, ["3 events were lost: faults."]);
+    let clocks = &packets[0].clock_snapshot.as_ref().unwrap().clocks;
+    assert_eq!(
+        clocks.iter().map(|clock| (clock.clock_id(), clock.timestamp())).collect::<Vec<_>>(),
+        [(3, 5), (1, 1000)]
+    );
+}
+
+#[test]
+fn minor_faults_above_the_limit_are_left_out_and_that_is_said() {
+    let minor = (0..=MINOR_FAULT_LIMIT as u64).map(|i| fault(i * 10, Some(5), FaultKind::Minor));
+    let mut tables = Tables { faults: minor.collect(), ..Tables::default() };
+    tables.faults.push(fault(5, Some(2), FaultKind::Major));
+    let full = packets(&tables);
+    assert_eq!(count(&events(&full), EventType::SliceBegin, "minor fault"), 0);
+    assert_eq!(count(&events(&full), EventType::SliceBegin, "major fault"), 1);
+    assert_eq!(export(&tables).notes, ["200001 minor faults are left out (limit 200000)."]);
+    tables.faults.swap_remove(0);
+    assert_eq!(count(&events(&packets(&tables)), EventType::SliceBegin, "minor fault"), MINOR_FAULT_LIMIT);
+}
+
+#[test]
+fn counters_end_with_the_exact_number_of_pages() {
+    let mut text = "== page_cache\nts pid start tid op pages asker\n".to_owned();
+    for i in 0..500 {
+        text.push_str(&format!(
+            "{} {} 1 7 {} 2 fault\n",
+            i * 7_000,
+            7 + i % 2,
+            if i % 5 == 4 { "delete" } else { "add" }
+        ));
+    }
+    let tables = Tables::from_text(&text).unwrap();
+    let packets = packets(&tables);
+    let mut values: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
+    for event in packets.iter().filter_map(|packet| packet.track_event.as_ref()) {
+        values.entry(event.track_uuid()).or_default().extend(event.counter_value);
+    }
+    let last: Vec<i64> = values.values().map(|values| *values.last().unwrap()).collect();
+    assert_eq!(last.iter().max(), Some(&800), "{last:?}");
+    assert_eq!(last.iter().sum::<i64>(), 1_600, "the processes' counters add up to the whole: {last:?}");
+    assert!(values.values().all(|values| values.len() < 100 && values.is_sorted()));
+}
+
+proptest! {
+    #[test]
+    fn slices_nest_and_none_is_lost_whatever_the_times(
+        faults in proptest::collection::vec((0u64..200, proptest::option::of(0u64..100)), 0..40),
+    ) {
+        let rows = faults.iter().map(|(ts, duration)| fault(*ts, *duration, FaultKind::Major));
+        let tables = Tables { faults: rows.collect(), ..Tables::default() };
+        let packets = packets(&tables);
+        prop_assert_eq!(check_nesting(&packets), Ok(()));
+        let events = events(&packets);
+        let shown = count(&events, EventType::SliceBegin, "major fault") + count(&events, EventType::Instant, "major fault");
+        prop_assert_eq!(shown, faults.len());
+    }
+}

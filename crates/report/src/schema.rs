@@ -1,0 +1,24 @@
+//! The JSON schemas that are published in `docs/schemas`, made from the types that are printed.
+
+use crate::diagnosis::{Analysis, Diagnosis, ReportData};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use slowpath_recording::Manifest;
+
+fn schema_of<T: JsonSchema>() -> String {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let schema = generator.root_schema_for::<T>();
+    // A schema is a JSON value already.
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Every published schema: file name in `docs/schemas` and content.
+pub fn schemas() -> Vec<(&'static str, String)> {
+    vec![
+        ("analyze.json", schema_of::<Analysis>()),
+        ("diagnose.json", schema_of::<Diagnosis>()),
+        ("manifest.json", schema_of::<Manifest>()),
+        ("report.json", schema_of::<ReportData>()),
+    ]
+}

@@ -1,0 +1,137 @@
+//! A diagnosis as `diagnose` makes it, and one whose every text is hostile.
+
+#![allow(dead_code)] // every test file uses its part
+
+use slowpath_analysis::finding::{Confidence, Evidence, Finding};
+use slowpath_report::{
+    ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine, Outcome, REPORT_SCHEMA,
+    ReportData, Verdict,
+};
+use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
+use std::collections::BTreeMap;
+
+fn ms(value: f64, low: f64, high: f64) -> Quantity {
+    Quantity::interval(value, low, high, Unit::Ms)
+}
+
+pub fn finding(name: &str, title: &str, cost: f64) -> Finding {
+    Finding {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        subject: BTreeMap::from([("file".to_owned(), "/usr/lib/chromium/chromium".into())]),
+        cost: ms(cost, cost * 0.9, cost * 1.1),
+        predicted_saving: None,
+        confidence: Confidence::High,
+        reasons: Vec::new(),
+        evidence: vec![Evidence { text: "The files that launches waited for.".to_owned(), rows: Vec::new() }],
+        fixes: vec!["preload_plan".to_owned()],
+        see_by_hand: "perf trace -F maj".to_owned(),
+    }
+}
+
+pub fn arm(name: &str, role: ArmRole, median: Option<(f64, f64, f64)>, read_mb: f64) -> ArmSummary {
+    ArmSummary {
+        name: name.to_owned(),
+        title: name.to_owned(),
+        role,
+        samples_ms: (0..20).map(|i| median.map(|(value, ..)| value + f64::from(i)).filter(|_| i != 3)).collect(),
+        median: median.map(|(value, low, high)| ms(value, low, high)),
+        bytes_read: median.map(|_| Quantity::exact(read_mb * 1e6, Unit::Bytes)),
+        discarded: 1,
+        failed: 0,
+        discard_reasons: Vec::new(),
+    }
+}
+
+pub fn verdict(arm: &str, outcome: Outcome, predicted: Option<f64>, measured: Option<(f64, f64, f64)>) -> Verdict {
+    Verdict {
+        arm: arm.to_owned(),
+        fix: None,
+        outcome,
+        predicted: predicted.map(|value| Quantity::exact(value, Unit::Ms)),
+        measured: measured.map(|(value, low, high)| ms(value, low, high)),
+        minimum_detectable_effect: Some(Quantity::exact(40.0, Unit::Ms)),
+        pairs: 19,
+        discarded: 1,
+        reason: "fewer than 6 pairs".to_owned(),
+    }
+}
+
+pub fn diagnosis() -> Diagnosis {
+    Diagnosis {
+        schema: DIAGNOSE_SCHEMA.to_owned(),
+        command: vec!["/usr/bin/chromium".to_owned(), "--headless".to_owned()],
+        recording: "/home/me/slowpath-chromium".to_owned(),
+        launch: LaunchSummary {
+            ready: "the first script ran".to_owned(),
+            seed: 7,
+            blocks: 20,
+            conditions: vec!["ext4 on a loop device".to_owned()],
+            arms: vec![
+                arm("cold", ArmRole::Baseline, Some((2335.0, 2290.0, 2391.0)), 386.0),
+                arm("preload_plan", ArmRole::Fix, Some((1514.0, 1460.0, 1590.0)), 147.0),
+                arm("empty_plan", ArmRole::Sham, Some((2341.0, 2280.0, 2410.0)), 386.0),
+                arm("readahead_512", ArmRole::Rival, None, 0.0),
+                arm("warm", ArmRole::Warm, Some((396.0, 380.0, 402.0)), 0.0),
+            ],
+        },
+        findings: vec![
+            finding("cold_file_reads", "Waiting for reads of 218 files", 1830.0),
+            finding("backward_reads", "A large library is read backwards", 240.5),
+        ],
+        verdicts: vec![
+            verdict("preload_plan", Outcome::Helps, Some(-700.0), Some((-821.0, -900.0, -750.0))),
+            verdict("empty_plan", Outcome::Inconclusive, None, Some((6.0, -50.0, 61.0))),
+            verdict("readahead_512", Outcome::NotTestable, Some(-100.0), None),
+        ],
+        share_of_gap_removed: vec![GapShare {
+            arm: "preload_plan".to_owned(),
+            share: Quantity::interval(0.423, 0.39, 0.46, Unit::Ratio),
+        }],
+        losses: Losses(BTreeMap::from([("faults".to_owned(), 0), ("reads".to_owned(), 12)])),
+        unavailable: vec![Unavailable {
+            what: "instruction counts".to_owned(),
+            reason: "the processor's counters are not exposed here".to_owned(),
+            remedy: "run on the host".to_owned(),
+        }],
+        notes: vec!["libc was shared with other programs and stayed warm".to_owned()],
+    }
+}
+
+/// The sample diagnosis with `text` in every place that a target or a file name can fill.
+pub fn hostile(text: &str, arms: usize, findings: usize) -> Diagnosis {
+    let mut diagnosis = diagnosis();
+    let text = text.to_owned();
+    diagnosis.command = vec![text.clone()];
+    diagnosis.recording = text.clone();
+    diagnosis.notes = vec![text.clone(); findings];
+    diagnosis
+        .launch
+        .arms
+        .extend((0..arms).map(|i| arm(&format!("{text}{i}"), ArmRole::Fix, Some((1e7, -1e7, 1e9)), 1e6)));
+    diagnosis.findings.extend((0..findings).map(|_| finding(&text, &text, 1e9)));
+    diagnosis.verdicts.extend((0..arms).map(|i| {
+        let mut verdict = verdict(&format!("{text}{i}"), Outcome::Helps, Some(1e9), Some((-1e8, -1e9, -1.0)));
+        verdict.fix = Some(text.clone());
+        verdict.reason = text.clone();
+        verdict
+    }));
+    diagnosis.losses.add(&text, 5);
+    diagnosis.unavailable = vec![Unavailable { what: text.clone(), reason: text.clone(), remedy: text }; findings];
+    diagnosis
+}
+
+pub fn report(diagnosis: Diagnosis) -> ReportData {
+    ReportData {
+        schema: REPORT_SCHEMA.to_owned(),
+        title: diagnosis.command.join(" "),
+        generated: "2026-01-02T03:04:05Z".to_owned(),
+        machine: Machine { kernel: "6.18".to_owned(), cpus: 2, page_size: 4096, ..Machine::default() },
+        findings: diagnosis.findings.clone(),
+        losses: diagnosis.losses.clone(),
+        unavailable: diagnosis.unavailable.clone(),
+        io_map: None,
+        ledger: None,
+        diagnosis: Some(diagnosis),
+    }
+}

@@ -1,0 +1,109 @@
+//! The rule by which an arm is judged: against the untreated launch, and a fix also against its empty sham, so that
+//! the wrapper's own effect is never taken for the fix's.
+
+use crate::comparison::{Comparison, Role};
+use slowpath_experiment::effect::{Effect, paired};
+use slowpath_experiment::gap::{ShareRemoved, share_removed};
+use slowpath_experiment::sample::SampleError;
+use slowpath_experiment::{Level, Outcome, outcome};
+
+/// A difference within this share of the untreated median is no difference that a user would act on.
+pub const MARGIN: f64 = 0.02;
+
+/// What the launches say of one arm.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// Index of the arm.
+    pub arm: usize,
+    /// Its difference from the untreated launch, in milliseconds (negative is faster).
+    pub effect: Effect,
+    /// The conclusion.
+    pub outcome: Outcome,
+    /// Share of the cold-warm gap that it removed; `None` without a warm arm or a gap.
+    pub share: Option<ShareRemoved>,
+    /// Why the conclusion is what it is.
+    pub reason: String,
+}
+
+/// Judges every arm but the baseline.
+///
+/// # Errors
+/// The comparison's matrix does not hold an arm that it lists.
+pub fn judge(comparison: &Comparison) -> Result<Vec<Judgement>, SampleError> {
+    let position = |role: Role| comparison.arms.iter().position(|arm| arm.role == role);
+    let Some(baseline) = position(Role::Baseline) else { return Ok(Vec::new()) };
+    let warm = position(Role::Warm);
+    let sham = comparison.arms.iter().position(|arm| arm.role == Role::Sham);
+    let samples = &comparison.samples;
+    let mut judgements = Vec::new();
+    for (index, arm) in comparison.arms.iter().enumerate() {
+        if index == baseline {
+            continue;
+        }
+        let effect = paired(samples, baseline, index, Level::P95)?;
+        let margin = MARGIN * effect.baseline.map_or(0.0, |median| median.value);
+        let mut outcome = outcome::judge(&effect, margin);
+        let mut reason = words(&effect, outcome);
+        if arm.role == Role::Fix
+            && outcome == Outcome::Helps
+            && let Some(sham) = sham
+        {
+            let against_sham = paired(samples, sham, index, Level::P95)?;
+            if outcome::judge(&against_sham, margin) != Outcome::Helps {
+                outcome = Outcome::Inconclusive;
+                reason = "faster than the untreated launch, but not than the same wrapper with an empty plan".to_owned();
+            }
+        }
+        let share = match warm {
+            Some(warm) if index != warm => Some(share_removed(samples, baseline, index, warm, Level::P95)?),
+            _ => None,
+        };
+        judgements.push(Judgement { arm: index, effect, outcome, share, reason });
+    }
+    Ok(judgements)
+}
+
+fn words(effect: &Effect, outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Helps => "the whole interval is below zero".to_owned(),
+        Outcome::Hurts => "the whole interval is above zero".to_owned(),
+        Outcome::NoDifference => format!("the interval lies within {:.0} % of the untreated median", MARGIN * 100.0),
+        Outcome::Inconclusive => "the interval holds zero and is wider than the margin".to_owned(),
+        Outcome::NotTestable => format!("{} pairs are too few", effect.pairs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{Arm, Sample, compare};
+    use std::convert::Infallible;
+
+    fn comparison(times: [f64; 4]) -> Comparison {
+        let arm = |name: &str, role| Arm { name: name.to_owned(), title: String::new(), role };
+        let arms = vec![
+            arm("cold", Role::Baseline),
+            arm("fix", Role::Fix),
+            arm("sham", Role::Sham),
+            arm("warm", Role::Warm),
+        ];
+        let launch = |arm: usize, block: usize| {
+            Ok::<_, Infallible>(Sample::Measured { ms: times[arm] + (block * 7 % 5) as f64 * 0.1, bytes: 0 })
+        };
+        compare(arms, 12, 1, launch, |_, _| true).unwrap()
+    }
+
+    #[test]
+    fn a_fix_that_beats_cold_and_sham_helps_and_its_share_of_the_gap_is_stated() {
+        let judged = judge(&comparison([1000.0, 600.0, 1001.0, 500.0])).unwrap();
+        assert_eq!(judged[0].outcome, Outcome::Helps);
+        let share = judged[0].share.as_ref().unwrap().share.unwrap().value;
+        assert!((share - 0.8).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn a_fix_that_is_no_faster_than_its_sham_is_not_said_to_help() {
+        let judged = judge(&comparison([1000.0, 600.0, 600.0, 500.0])).unwrap();
+        assert_eq!(judged[0].outcome, Outcome::Inconclusive);
+    }
+}

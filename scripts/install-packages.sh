@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing; does nothing, and asks for no privilege, where all are there.
+#
+#   scripts/install-packages.sh [GROUP...]      groups: build (default), test, browsers
+set -euo pipefail
+
+build="clang llvm libclang-dev pkg-config make gcc libc6-dev libelf-dev zlib1g-dev e2fsprogs ca-certificates"
+test="chromium python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+browsers="chromium firefox-esr"
+
+wanted=""
+for group in "${@:-build}"; do
+    case "$group" in
+        build) wanted="$wanted $build" ;;
+        test) wanted="$wanted $build $test" ;;
+        browsers) wanted="$wanted $build $browsers" ;;
+        *) echo "install-packages: unknown group $group (build, test, browsers)" >&2; exit 2 ;;
+    esac
+done
+# Another source of Node.js than Debian's package is as good.
+command -v node >/dev/null && command -v npm >/dev/null || wanted="$wanted nodejs npm"
+
+if ! command -v apt-get >/dev/null; then
+    echo "install-packages: no apt-get here; needed are:$wanted" >&2
+    exit 3
+fi
+
+missing=()
+for package in $wanted; do
+    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$state" = installed ] || missing+=("$package")
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || { echo "install-packages: neither root nor sudo; missing: ${missing[*]}" >&2; exit 3; }
+        as_root=(sudo)
+    fi
+    echo "installing: ${missing[*]}"
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
+    # Package lists may be missing or stale: try, fetch them, try again.
+    if ! "${apt[@]}" install --no-install-recommends "${missing[@]}" >"$log" 2>&1 </dev/null; then
+        if ! { "${apt[@]}" update && "${apt[@]}" install --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+            cat "$log" >&2
+            echo "install-packages: apt-get failed, see above" >&2
+            exit 3
+        fi
+    fi
+fi
+
+if ! command -v cargo >/dev/null; then
+    echo "install-packages: cargo is missing; install Rust 1.95 or later from https://rustup.rs" >&2
+    exit 3
+fi
+node_major=$(node -p 'process.versions.node.split(".")[0]')
+if [ "$node_major" -lt 20 ]; then
+    echo "install-packages: Node.js $(node --version) is too old; the report's page is built with version 20 or later (https://nodejs.org)" >&2
+    exit 3
+fi
