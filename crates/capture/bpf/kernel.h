@@ -59,6 +59,7 @@ struct super_block {
 };
 struct inode {
 	unsigned short i_mode;
+	u32 i_rdev;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	long long i_size;
@@ -213,5 +214,6 @@ struct syscall_exit {
 
 #define S_IFMT 0170000
 #define S_IFREG 0100000
+#define S_IFBLK 0060000
 
 #endif

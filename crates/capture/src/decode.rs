@@ -34,6 +34,9 @@ pub struct RawCapture {
     pub ended: Nanos,
 }
 
+/// Path of the pages of a block device itself: its file system's metadata (directories, inodes, extents).
+pub const METADATA: &str = "[file system metadata]";
+
 /// Rows of all tables, in the order of the ring, not yet examined files (sizes, build-ids, sections) left out.
 #[derive(Debug, Default)]
 pub struct Decoded {
@@ -221,7 +224,10 @@ fn files(out: &Decoded, paths: &HashMap<FileKey, String>, names: &Names) -> Vec<
             path: paths
                 .get(&file)
                 .cloned()
-                .unwrap_or_else(|| format!("[{}]", names.last_name(file).unwrap_or("unnamed"))),
+                .unwrap_or_else(|| match file.ino {
+                    0 => METADATA.to_owned(),
+                    _ => format!("[{}]", names.last_name(file).unwrap_or("unnamed")),
+                }),
             directory: names.is_directory(file),
             size: None,
             mtime: None,

@@ -28,6 +28,6 @@ mod process;
 mod read;
 mod readahead;
 
-pub use decode::{Decoded, RawCapture, decode};
+pub use decode::{Decoded, METADATA, RawCapture, decode};
 pub use mounts::{Mount, parse_mountinfo};
 pub use recorder::{CaptureError, LabDevice, Options, Recorder};

@@ -1,5 +1,5 @@
 //! What can be recorded on this machine, what cannot, why, and what would change that. `doctor` prints it; every
-//! other command takes its gaps from the same list.
+//! other command takes its gaps from the same list. What a lab needs is known by `lab`.
 
 use serde::Serialize;
 use slowpath_tables::{PAGE_SIZE, Unavailable};
@@ -10,7 +10,7 @@ use std::path::Path;
 pub struct Check {
     /// What for.
     pub what: &'static str,
-    /// True when commands cannot work without it (exit code 3).
+    /// Which work cannot be done without it.
     pub needed_for: &'static [Need],
     /// How it stands: `None` when it is there, otherwise why not and what would change that.
     pub gap: Option<Unavailable>,
@@ -22,8 +22,6 @@ pub struct Check {
 pub enum Need {
     /// `record`, and everything that builds on it.
     Record,
-    /// Private cold starts.
-    Lab,
     /// Better, not necessary.
     Optional,
 }
@@ -39,14 +37,6 @@ pub struct Facts {
     pub tracepoints: Option<Vec<String>>,
     /// tracefs can be mounted.
     pub tracefs: Result<(), String>,
-    /// File systems of `/proc/filesystems`.
-    pub file_systems: Vec<String>,
-    /// `mkfs.ext4` is in one of the usual places.
-    pub mkfs: bool,
-    /// `/dev/loop-control` exists.
-    pub loop_control: bool,
-    /// A blkio (v1) or io (v2) controller is mounted.
-    pub io_controller: bool,
     /// Bytes of a page.
     pub page_size: u64,
     /// Kernel release.
@@ -114,14 +104,6 @@ pub fn facts() -> Facts {
         btf: btf_path.exists(),
         tracepoints,
         tracefs,
-        file_systems: read("/proc/filesystems")
-            .lines()
-            .filter_map(|line| line.split_whitespace().last().map(str::to_owned))
-            .collect(),
-        mkfs: ["/sbin/mkfs.ext4", "/usr/sbin/mkfs.ext4"].iter().any(|path| Path::new(path).exists()),
-        loop_control: Path::new("/dev/loop-control").exists(),
-        io_controller: Path::new("/sys/fs/cgroup/blkio/cgroup.procs").exists()
-            || read("/sys/fs/cgroup/cgroup.controllers").split_whitespace().any(|name| name == "io"),
         // SAFETY: sysconf takes an integer and touches no memory of ours.
         page_size: u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
@@ -140,9 +122,9 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
     };
     check(
         "privilege",
-        &[Need::Record, Need::Lab],
+        &[Need::Record],
         facts.privileged,
-        gap("privilege", "loading BPF, opening events and preparing a lab need CAP_SYS_ADMIN", "run it with sudo"),
+        gap("privilege", "loading BPF and opening events need CAP_SYS_ADMIN", "run it with sudo"),
     );
     check(
         "4 KiB pages",
@@ -184,31 +166,6 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
             "privilege, and a kernel with CONFIG_FTRACE_SYSCALLS=y that is not locked down",
         ),
     );
-    let file_system = |name: &str| facts.file_systems.iter().any(|one| one == name);
-    check(
-        "loop devices",
-        &[Need::Lab],
-        facts.loop_control,
-        gap("loop devices", "/dev/loop-control is missing", "modprobe loop (CONFIG_BLK_DEV_LOOP)"),
-    );
-    check(
-        "ext4 and overlay",
-        &[Need::Lab],
-        file_system("ext4") && file_system("overlay"),
-        gap("ext4 and overlay", "the kernel does not list both in /proc/filesystems", "modprobe ext4 overlay"),
-    );
-    check(
-        "mkfs.ext4",
-        &[Need::Lab],
-        facts.mkfs,
-        gap("mkfs.ext4", "not found in /sbin or /usr/sbin", "apt install e2fsprogs"),
-    );
-    check(
-        "throttling",
-        &[Need::Optional],
-        facts.io_controller,
-        gap("throttling", "no blkio or io controller is mounted", "mount the cgroup controller io (v2) or blkio (v1)"),
-    );
     checks
 }
 
@@ -227,10 +184,6 @@ mod tests {
             btf: true,
             tracepoints: Some(NECESSARY.iter().chain(&OPTIONAL).map(|name| (*name).to_owned()).collect()),
             tracefs: Ok(()),
-            file_systems: vec!["ext4".to_owned(), "overlay".to_owned()],
-            mkfs: true,
-            loop_control: true,
-            io_controller: true,
             page_size: 4096,
             kernel: "6.1.0".to_owned(),
         }
@@ -258,6 +211,6 @@ mod tests {
     #[test]
     fn without_privilege_the_remedy_is_sudo() {
         let facts = Facts { privileged: false, ..good() };
-        assert_eq!(gaps(&checks(&facts), Need::Lab)[0].remedy, "run it with sudo");
+        assert_eq!(gaps(&checks(&facts), Need::Record)[0].remedy, "run it with sudo");
     }
 }

@@ -9,6 +9,7 @@ mod lab_session;
 mod output_directory;
 mod progress;
 mod recorded_launch;
+mod standard_output;
 mod target;
 mod unprivileged;
 

@@ -14,6 +14,9 @@ use slowpath_tables::{Nanos, PAGE_SIZE};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// What `slowpath_lab::availability` calls a gap without which there is no lab.
+pub const LAB: &str = "lab";
+
 /// The recorder as hooks of a launch.
 pub struct RecorderHooks {
     recorder: Recorder,
@@ -73,11 +76,12 @@ impl Hooks for RecorderHooks {
     }
 }
 
-/// Refuses early when this machine cannot do what is `needed`.
-pub fn require(what: &str, needed: &[Need]) -> Result<(), Failure> {
-    let checks = machine::checks(&machine::facts());
-    let mut gaps: Vec<_> = needed.iter().flat_map(|need| machine::gaps(&checks, *need)).collect();
-    gaps.dedup();
+/// Refuses early when this machine cannot record, or cannot have a lab where one is wanted.
+pub fn require(what: &str, with_lab: bool) -> Result<(), Failure> {
+    let mut gaps = machine::gaps(&machine::checks(&machine::facts()), Need::Record);
+    if with_lab {
+        gaps.extend(slowpath_lab::availability::missing().into_iter().filter(|gap| gap.what == LAB));
+    }
     if gaps.is_empty() { Ok(()) } else { Err(Failure::unavailable(what, &gaps)) }
 }
 
@@ -99,6 +103,7 @@ pub fn write(
     outcome: &LaunchOutcome,
     raw: &RawCapture,
     stop: Option<&str>,
+    counters: &[(&str, u64)],
 ) -> Result<Manifest, Failure> {
     output_directory::prepare(directory, &target.identity)?;
     as_user(&target.identity, || {
@@ -107,6 +112,7 @@ pub fn write(
         let mut manifest = manifest(target, outcome, raw, stop);
         manifest.losses = decoded.losses.clone();
         manifest.counters.insert("unreadable_bytes".to_owned(), decoded.unreadable_bytes as u64);
+        manifest.counters.extend(counters.iter().map(|(name, value)| ((*name).to_owned(), *value)));
         let failed = failed::<slowpath_recording::WriteError>;
         let mut writer = Writer::create(directory, manifest).map_err(failed(Kind::Usage))?;
         let mut pushed = writer.push(decoded.forks);

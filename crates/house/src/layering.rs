@@ -58,6 +58,10 @@ pub const ALLOWED: &[Rule] = &[
 /// `from` depends on `to`; both without the prefix.
 pub type Edge = (String, String);
 
+fn list(value: &Value, key: &str) -> Result<Vec<Value>, String> {
+    value.get(key).and_then(Value::as_array).cloned().ok_or_else(|| format!("no list {key}"))
+}
+
 /// The dependencies inside the workspace, from the output of `cargo metadata --no-deps`, and the crates.
 ///
 /// # Errors
@@ -66,9 +70,6 @@ pub fn edges(metadata: &Value) -> Result<(BTreeSet<String>, BTreeSet<Edge>), Str
     let text = |value: &Value, key: &str| -> Result<String, String> {
         let text = value.get(key).and_then(Value::as_str).ok_or_else(|| format!("no {key} in {value}"))?;
         Ok(text.strip_prefix("slowpath-").unwrap_or(text).to_owned())
-    };
-    let list = |value: &Value, key: &str| -> Result<Vec<Value>, String> {
-        value.get(key).and_then(Value::as_array).cloned().ok_or_else(|| format!("no list {key}"))
     };
     let packages = list(metadata, "packages")?;
     let crates = packages.iter().map(|package| text(package, "name")).collect::<Result<BTreeSet<_>, _>>()?;
@@ -84,12 +85,30 @@ pub fn edges(metadata: &Value) -> Result<(BTreeSet<String>, BTreeSet<Edge>), Str
     Ok((crates, edges))
 }
 
+/// Crates from elsewhere that a member names in its manifest.
+///
+/// # Errors
+/// The JSON is not what cargo prints.
+pub fn foreign(metadata: &Value) -> Result<BTreeSet<String>, String> {
+    let mut names = BTreeSet::new();
+    for package in list(metadata, "packages")? {
+        for dependency in list(&package, "dependencies")? {
+            if !dependency.get("path").is_some_and(Value::is_string) {
+                names.extend(dependency.get("name").and_then(Value::as_str).map(str::to_owned));
+            }
+        }
+    }
+    Ok(names)
+}
+
 /// What is wrong: edges without a rule, crates without a rule, rules without a crate.
 pub fn violations(rules: &[Rule], crates: &BTreeSet<String>, edges: &BTreeSet<Edge>) -> Vec<String> {
     let mut wrong = Vec::new();
     for name in crates {
         if !rules.iter().any(|rule| rule.name == name) {
-            wrong.push(format!("{name} has no rule in crates/house/src/layering.rs: say what it may depend on, and why"));
+            wrong.push(format!(
+                "{name} has no rule in crates/house/src/layering.rs: say what it may depend on, and why"
+            ));
         }
     }
     for rule in rules.iter().filter(|rule| !crates.contains(rule.name)) {

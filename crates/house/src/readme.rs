@@ -50,7 +50,9 @@ pub fn blocks(text: &str) -> Result<Vec<Block>, String> {
                     Some("yes") => Run::Yes,
                     Some("needs-root") => Run::NeedsRoot,
                     Some("long") => Run::Long,
-                    Some(other) => return Err(format!("line {}: `run: {other}` is none of yes, needs-root, long", at + 1)),
+                    Some(other) => {
+                        return Err(format!("line {}: `run: {other}` is none of yes, needs-root, long", at + 1));
+                    }
                     None => return Err(format!("line {}: no `<!-- run: ... -->` above the block", at + 1)),
                 };
                 let commands = commands(&body);

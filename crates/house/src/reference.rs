@@ -48,7 +48,8 @@ fn cell(text: &str) -> String {
 }
 
 fn section(table: &TableDoc) -> String {
-    let mut text = format!("## {}\n\n{}\n\n| Column | Type | Null | Meaning |\n|---|---|---|---|\n", table.name, table.doc);
+    let mut text =
+        format!("## {}\n\n{}\n\n| Column | Type | Null | Meaning |\n|---|---|---|---|\n", table.name, table.doc);
     for column in &table.columns {
         let null = if column.nullable { "yes" } else { "" };
         let mut meaning = cell(&column.doc);

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 fn readme() -> Vec<Block> {
-    blocks(&std::fs::read_to_string(root().join("README.md")).unwrap()).unwrap_or_else(|error| panic!("README.md: {error}"))
+    blocks(&std::fs::read_to_string(root().join("README.md")).unwrap())
+        .unwrap_or_else(|error| panic!("README.md: {error}"))
 }
 
 /// Directory of the built program: this test stands in `<target>/<profile>/deps`. The program is another package's, so

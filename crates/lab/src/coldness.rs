@@ -68,6 +68,20 @@ pub enum LukewarmReason {
     },
 }
 
+impl std::fmt::Display for LukewarmReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::StillMounted { .. } => f.write_str("the previous launch's file system was still mounted"),
+            Self::FilePages { read } => write!(f, "{} bytes of files were read before exec", read.0),
+            Self::Metadata => f.write_str("directories or inodes were read before exec"),
+            Self::BelowTheDevice => f.write_str("pages of the image were cached below the loop device"),
+            Self::DeliveredTooLittle { needed, delivered } => {
+                write!(f, "the device delivered {} of {} bytes needed", delivered.0, needed.0)
+            }
+        }
+    }
+}
+
 /// Whether a launch starts (or started) cold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]

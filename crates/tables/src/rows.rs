@@ -227,7 +227,7 @@ table! {
         dev: u64,
         /// Inode.
         ino: u64,
-        /// First page, as an index into the file.
+        /// First page, as an index into the file (or the device, where the inode is 0).
         page: Pages,
         /// Number of pages (more than one for a large folio).
         pages: Pages,

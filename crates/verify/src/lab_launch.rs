@@ -37,7 +37,7 @@ impl Hooks for ProveCold<'_> {
     fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
         self.inner.before_release(pid)?;
         if let Coldness::Lukewarm { reason, pages } = self.lab.verify_cold()? {
-            self.against = Some(format!("lukewarm: {reason:?} ({} pages)", pages.0));
+            self.against = Some(format!("lukewarm: {reason} ({} pages)", pages.0));
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ pub fn cold(
         && let Some(needed) = needed
         && let Coldness::Lukewarm { reason, .. } = slowpath_lab::check_bytes(needed, io.bytes)
     {
-        not_as_meant = Some(format!("lukewarm: {reason:?}"));
+        not_as_meant = Some(format!("lukewarm: {reason}"));
     }
     Ok(LaunchInLab { outcome, io, not_as_meant })
 }

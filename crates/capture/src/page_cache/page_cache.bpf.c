@@ -22,19 +22,23 @@ static __always_inline int tell(struct folio *folio, u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct inode *inode = folio->mapping->host;
-	u64 dev = inode->i_sb->s_dev;
+	/* Pages of a block device itself are a file system's metadata: told as inode 0 of that device. */
+	bool metadata = (inode->i_mode & S_IFMT) == S_IFBLK;
+	u64 dev = metadata ? inode->i_rdev : inode->i_sb->s_dev;
 	if (!state_of(task) && (!watched_dev || dev != watched_dev))
 		return 0;
-	if ((inode->i_mode & S_IFMT) != S_IFREG)
-		return 0;
-	name_inode(task, inode);
+	if (!metadata) {
+		if ((inode->i_mode & S_IFMT) != S_IFREG)
+			return 0;
+		name_inode(task, inode);
+	}
 	struct page_cache_event *event = reserve(EVENT_PAGE_CACHE, sizeof(*event), task);
 	if (!event)
 		return 0;
 	event->header.ts = bpf_ktime_get_ns();
 	event->header.flags = flags;
 	event->dev = dev;
-	event->ino = inode->i_ino;
+	event->ino = metadata ? 0 : inode->i_ino;
 	event->page = folio->index;
 	event->pages = folio_pages(folio);
 	event->syscall = current_syscall(task);

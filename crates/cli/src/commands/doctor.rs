@@ -4,8 +4,9 @@ use crate::arguments::DoctorArguments;
 use crate::failure::{Failure, Kind};
 use crate::fresh_directory;
 use serde::Serialize;
+use crate::recorded_launch::LAB;
 use slowpath_capture::machine::{self, Check, Need};
-use slowpath_lab::leftovers;
+use slowpath_lab::{availability, leftovers};
 use slowpath_tables::Unavailable;
 use std::process::ExitCode;
 
@@ -26,12 +27,12 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
     let facts = machine::facts();
     let checks = machine::checks(&facts);
     let (found, removed) = if arguments.clean { (Vec::new(), clean()?) } else { (find(), Vec::new()) };
-    let without = |need| machine::gaps(&checks, need).is_empty();
+    let lab = availability::missing();
     let doctor = Doctor {
         schema: "slowpath-doctor/1",
-        can_record: without(Need::Record),
-        can_use_lab: without(Need::Lab),
-        unavailable: checks.iter().filter_map(|check| check.gap.clone()).collect(),
+        can_record: machine::gaps(&checks, Need::Record).is_empty(),
+        can_use_lab: !lab.iter().any(|gap| gap.what == LAB),
+        unavailable: checks.iter().filter_map(|check| check.gap.clone()).chain(lab).collect(),
         kernel: facts.kernel,
         checks,
         leftovers: found,
@@ -49,14 +50,15 @@ fn print(doctor: &Doctor) {
     println!("kernel {}", doctor.kernel);
     let word = |able: bool| if able { "yes" } else { "no" };
     println!("record: {}   private cold starts: {}", word(doctor.can_record), word(doctor.can_use_lab));
-    for check in &doctor.checks {
-        match &check.gap {
-            None => println!("  ok       {}", check.what),
-            Some(gap) => {
-                println!("  missing  {}: {}", gap.what, gap.reason);
-                println!("           remedy: {}", gap.remedy);
-            }
-        }
+    for check in doctor.checks.iter().filter(|check| check.gap.is_none()) {
+        println!("  ok       {}", check.what);
+    }
+    if doctor.can_use_lab {
+        println!("  ok       lab");
+    }
+    for gap in &doctor.unavailable {
+        println!("  missing  {}: {}", gap.what, gap.reason);
+        println!("           remedy: {}", gap.remedy);
     }
     for path in &doctor.leftovers {
         println!("  left by a killed slowpath: {path} (remove with `slowpath doctor --clean`)");

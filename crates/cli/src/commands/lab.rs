@@ -6,7 +6,6 @@ use crate::progress::Progress;
 use crate::target::{Target, launcher, not_ready};
 use crate::{interrupt, lab_session, recorded_launch};
 use serde::Serialize;
-use slowpath_capture::machine::Need;
 use slowpath_lab::leftovers;
 use slowpath_launch::{EndPolicy, NoHooks, StdioPolicy};
 use slowpath_tables::{Quantity, Unit};
@@ -40,7 +39,7 @@ struct OneLaunch {
 }
 
 fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
-    recorded_launch::require("run a lab", &[Need::Record, Need::Lab])?;
+    recorded_launch::require("run a lab", true)?;
     interrupt::watch();
     let target = Target::new(&arguments.target, Some(Duration::from_secs(60)))?;
     for warning in &target.warnings {

@@ -4,12 +4,13 @@ use crate::arguments::RecordArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks};
+use crate::standard_output::OutputToError;
 use crate::target::{Target, launcher, not_ready};
 use crate::{interrupt, output_directory};
 use serde::Serialize;
-use slowpath_capture::machine::Need;
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,12 +23,22 @@ struct Recorded {
 
 /// Runs the command.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
-    recorded_launch::require("record", &[Need::Record])?;
+    recorded_launch::require("record", false)?;
     let target = Target::new(&arguments.target, None)?;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
     }
+    let existed = arguments.output.symlink_metadata().is_ok();
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
+    recorded(arguments, &target, &directory).inspect_err(|_| {
+        if !existed {
+            // A launch that could not be made leaves no empty directory; one that holds something stays.
+            let _ = std::fs::remove_dir(&directory);
+        }
+    })
+}
+
+fn recorded(arguments: &RecordArguments, target: &Target, directory: &Path) -> Result<ExitCode, Failure> {
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
     let hooks = RecorderHooks::load(None, arguments.duration.map(Duration::from_secs_f64))?;
@@ -36,9 +47,12 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };
     let (spec, _fresh) = target.spec(end, StdioPolicy::Inherit)?;
     progress.done();
-    let (outcome, raw, stop) = recorded_launch::launch(&mut launcher(), &spec, hooks)?;
+    let (outcome, raw, stop) = {
+        let _elsewhere = arguments.json.then(OutputToError::divert).transpose()?;
+        recorded_launch::launch(&mut launcher(), &spec, hooks)?
+    };
     progress.step("writing the recording");
-    let manifest = recorded_launch::write(&target, &directory, &outcome, &raw, stop)?;
+    let manifest = recorded_launch::write(target, directory, &outcome, &raw, stop, &[])?;
     progress.done();
     if arguments.json {
         let recording = directory.to_string_lossy().into_owned();
@@ -55,8 +69,10 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
             manifest.losses.total(),
         );
     }
-    match not_ready(&outcome).filter(|_| stop.is_none()) {
-        Some(failure) => Err(failure.hint("what was recorded until then is kept")),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
+    // standard error tell of the failure.
+    Ok(match not_ready(&outcome).filter(|_| stop.is_none()) {
+        Some(failure) => failure.hint("what was recorded until then is kept").report(false),
+        None => ExitCode::SUCCESS,
+    })
 }

@@ -16,7 +16,6 @@ use crate::progress::Progress;
 use crate::target::Target;
 use crate::unprivileged::as_user;
 use crate::{interrupt, lab_session, output_directory, recorded_launch};
-use slowpath_capture::machine::Need;
 use slowpath_report::Diagnosis;
 use slowpath_report::terminal::{self, Style};
 use slowpath_verify::{ComparisonError, compare};
@@ -30,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs the command.
 pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
-    recorded_launch::require("diagnose", &[Need::Record, Need::Lab])?;
+    recorded_launch::require("diagnose", true)?;
     interrupt::watch();
     let target = Target::new(&arguments.target, Some(PATIENCE))?;
     for warning in &target.warnings {

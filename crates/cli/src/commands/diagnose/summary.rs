@@ -2,7 +2,7 @@
 
 use super::arms::{FIX, Treated};
 use super::prediction::Predicted;
-use super::training::Trained;
+use super::training::{LAB_DEVICE_BYTES, Trained};
 use crate::commands::analyze;
 use crate::commands::report::{COLD, NEEDED};
 use crate::failure::{Failure, Kind, failed};
@@ -13,7 +13,8 @@ use slowpath_lab::Settings;
 use slowpath_report::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Outcome as ReportOutcome, Verdict,
 };
-use slowpath_tables::{Quantity, Unavailable, Unit};
+use slowpath_recording::Tables;
+use slowpath_tables::{PageCacheOp, Quantity, Unavailable, Unit};
 use slowpath_verify::{ArmResult, Comparison, Judgement, Role, judge};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,7 +84,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             .collect(),
         losses,
         unavailable,
-        notes: notes(input),
+        notes: notes(input, &cold),
     })
 }
 
@@ -145,8 +146,27 @@ fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {
     })
 }
 
-fn notes(input: &Input<'_>) -> Vec<String> {
+/// The page-cache rows of the cold recording against the block layer's counter of the same device.
+fn witness(cold: &Tables) -> Option<String> {
+    let counted = *cold.manifest.counters.get(LAB_DEVICE_BYTES)? as f64;
+    let lab = cold.manifest.devices.iter().find(|device| device.lab)?.dev;
+    let added = cold
+        .page_cache
+        .iter()
+        .filter(|row| row.op == PageCacheOp::Add && row.dev == lab)
+        .map(|row| row.pages.bytes().0 as f64)
+        .sum::<f64>();
+    Some(format!(
+        "second witness: {:.2} MB entered the page cache from the lab's device, the block layer counted {:.2} MB ({:+.2} %)",
+        added / 1e6,
+        counted / 1e6,
+        (added / counted - 1.0) * 100.0
+    ))
+}
+
+fn notes(input: &Input<'_>, cold: &Tables) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(witness(cold));
     let trained = input.trained;
     notes.push(format!(
         "a launch needs at least {:.1} MB from storage; {:.2} % of the recorded cold launch's reads went past the lab",

@@ -11,7 +11,7 @@ use crate::target::{Target, launcher, not_ready};
 use crate::unprivileged::as_user;
 use slowpath_capture::{LabDevice, RawCapture, decode};
 use slowpath_lab::{Lab, PastLab, Settings};
-use slowpath_launch::{EndPolicy, StdioPolicy};
+use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
 use slowpath_tables::{Asker, Bytes, PageCacheOp};
 use slowpath_verify::cold;
 use std::collections::BTreeSet;
@@ -21,6 +21,9 @@ use std::path::Path;
 const TRAININGS: usize = 3;
 /// Launches to get a cold one, and labs to get one that holds everything.
 const ATTEMPTS: usize = 3;
+
+/// Counter of a manifest: bytes that the block layer delivered from the lab's device during the recording.
+pub const LAB_DEVICE_BYTES: &str = "lab_device_bytes";
 
 /// What the trainings gave.
 #[derive(Debug)]
@@ -73,36 +76,39 @@ fn record_all(
     let mut needed = Vec::new();
     let slow = Settings { read_ahead_kb: 0, throttle: None };
     lab.set_settings(slow).map_err(failed(Kind::Machine))?;
-    let mut raws = Vec::new();
+    let mut recorded: Vec<(String, RecordedCold)> = Vec::new();
     for number in 1..=TRAININGS {
         progress.count("recording at readahead 0: which pages are needed?", number, TRAININGS);
-        let (outcome, raw) = recorded_cold(target, lab, &mut discarded)?;
-        raws.push((format!("needed-{number}"), outcome, raw));
+        recorded.push((format!("needed-{number}"), recorded_cold(target, lab, &mut discarded)?));
     }
     lab.set_settings(settings).map_err(failed(Kind::Machine))?;
     progress.step("recording a cold launch: what is read?");
-    let (outcome, raw) = recorded_cold(target, lab, &mut discarded)?;
-    let past = past_lab(target, lab, &raw, outcome.ready_at)?;
+    let cold = recorded_cold(target, lab, &mut discarded)?;
+    let past = past_lab(target, lab, &cold.raw, cold.outcome.ready_at)?;
     if past.0 > slowpath_lab::PAST_LAB_AT_MOST {
         return Ok(Attempt::Missing(past.1));
     }
-    for (_, outcome, raw) in &raws {
-        let bytes = demanded(target, raw, outcome.ready_at)?;
-        needed.push(bytes);
+    for (_, launch) in &recorded {
+        needed.push(demanded(target, &launch.raw, launch.outcome.ready_at)?);
     }
-    raws.push((COLD.to_owned(), outcome, raw));
-    for (name, outcome, raw) in &raws {
-        recorded_launch::write(target, &directory.join(name), outcome, raw, None)?;
+    recorded.push((COLD.to_owned(), cold));
+    for (name, launch) in &recorded {
+        let counters = [(LAB_DEVICE_BYTES, launch.device_bytes.0)];
+        recorded_launch::write(target, &directory.join(name), &launch.outcome, &launch.raw, None, &counters)?;
     }
     let needed = needed.into_iter().min().unwrap_or_default();
     Ok(Attempt::Done(Trained { recordings: TRAININGS, needed, past_lab: past.0, discarded }))
 }
 
-fn recorded_cold(
-    target: &Target,
-    lab: &Lab,
-    discarded: &mut usize,
-) -> Result<(slowpath_launch::LaunchOutcome, RawCapture), Failure> {
+/// A recorded launch that was cold.
+struct RecordedCold {
+    outcome: LaunchOutcome,
+    raw: RawCapture,
+    /// What the block layer counted for the lab's device: the second witness of the page-cache rows.
+    device_bytes: Bytes,
+}
+
+fn recorded_cold(target: &Target, lab: &Lab, discarded: &mut usize) -> Result<RecordedCold, Failure> {
     for _ in 0..ATTEMPTS {
         if interrupt::requested() {
             return Err(Failure::new(Kind::Interrupted, "interrupted"));
@@ -115,7 +121,7 @@ fn recorded_cold(
             return Err(failure);
         }
         if launched.not_as_meant.is_none() {
-            return Ok((launched.outcome, raw));
+            return Ok(RecordedCold { outcome: launched.outcome, raw, device_bytes: launched.io.bytes });
         }
         *discarded += 1;
     }
