@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeReport, quantity } from "../fixtures/report";
 import { diagnosisFromText, mapFromText, reportOf } from "../fixtures/text-columns";
-import { answer, allLosses, type Words } from "../src/derive/answer";
+import { answer, allLosses } from "../src/derive/answer";
 import { armsPicture, blockSummary, shareOf } from "../src/derive/arms";
+import type { Words } from "../src/derive/words";
 import type { Verdict } from "../src/types";
 
 const plain = (words: Words): string => words.map((w) => (typeof w === "string" ? w : w.strong)).join("").replace(/\u00a0/g, " ");
@@ -32,7 +33,38 @@ test("when nothing helped the answer says so, with the effect that could have be
   const d = diagnosisFromText(LAUNCHES);
   d.verdicts = [verdict("plan", "no_difference", 4), verdict("empty", "helps", -30)];
   const a = answer(reportOf({ diagnosis: d }), null);
-  assert.equal(plain(a.tried), "The one fix that was tried did not make it measurably faster: plan (no difference, +4 ms; effects below 20 ms could not be seen).");
+  assert.equal(plain(a.tried), "The fix plan did not make it measurably faster: no difference, +4 ms [−6 to 14 ms]; effects below 20 ms could not be seen.");
+});
+
+const RIVALS = `
+  cold:baseline  preload_plan:fix  other_order:fix  whole_files:rival  empty:sham  warm:warm
+  534            246               240              239                520         138
+`;
+
+test("the tool's own fix leads, even where a variant and a rival gained more", () => {
+  const d = diagnosisFromText(RIVALS);
+  d.launch.arms[1]!.title = "tight ranges in order of first use";
+  d.verdicts = [verdict("whole_files", "helps", -295), verdict("other_order", "helps", -294), verdict("empty", "no_difference", -14), verdict("preload_plan", "helps", -288)];
+  const a = answer(reportOf({ diagnosis: d }), null);
+  const tried = plain(a.tried);
+  assert.match(tried, /^Of the fixes, preload_plan \(tight ranges in order of first use\) made it 288 ms faster \(95 % interval 278 to 298 ms\), 54 % of the cold launch; no saving had been predicted\. Other fixes: /);
+  assert.match(tried, / Other fixes: other_order \(helps, −294 ms \[−304 to −284 ms\]\)\. Beside it, what others offer: whole_files \(helps, −295 ms \[−305 to −285 ms\]\)\.$/);
+  assert.deepEqual(a.figures.map((f) => f.label), ["cold, median", "with preload_plan, median", "warm, median"]);
+  assert.deepEqual(armsPicture(d).rows.map((r) => r.arm.name), ["cold", "preload_plan", "other_order", "whole_files", "empty", "warm"]);
+});
+
+test("without the tool's own fix the best other one leads, and a rival alone is called no fix", () => {
+  const d = diagnosisFromText(RIVALS);
+  d.verdicts = [verdict("readahead_512k", "helps", -100), verdict("other_order", "helps", -294), verdict("whole_files", "helps", -295)];
+  assert.match(plain(answer(reportOf({ diagnosis: d }), null).tried), /^Of the fixes, other_order made it 294 ms faster/);
+  d.verdicts = [verdict("whole_files", "helps", -295)];
+  assert.equal(plain(answer(reportOf({ diagnosis: d }), null).tried), "No fix was tried. Only what others offer was: whole_files (helps, −295 ms [−305 to −285 ms]).");
+});
+
+test("a fix that did not help leads as such, beside a rival that did", () => {
+  const d = diagnosisFromText(RIVALS);
+  d.verdicts = [verdict("whole_files", "helps", -295), verdict("preload_plan", "inconclusive", -5)];
+  assert.match(plain(answer(reportOf({ diagnosis: d }), null).tried), /^The fix preload_plan did not make it measurably faster: inconclusive, .*Beside it, what others offer: whole_files/);
 });
 
 test("a sham arm that changed the launch is a doubt about every fix", () => {

@@ -7,7 +7,7 @@ import { reportOf } from "../fixtures/text-columns";
 import { readReport, UnreadableReport } from "../src/derive/read-report";
 import { displayText, shellCommand, shortenMiddle } from "../src/display-text";
 import { bytes, count, duration, inUnit, percent, quantity, quantityInterval, significant, timeOnAxis } from "../src/format";
-import { cellText, keyText } from "../src/views/cell";
+import { cellText, keyText } from "../src/derive/cell";
 
 const spaces = (s: string | null): string => (s ?? "null").replace(/\u00a0/g, " ");
 

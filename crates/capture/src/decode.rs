@@ -221,13 +221,10 @@ fn files(out: &Decoded, paths: &HashMap<FileKey, String>, names: &Names) -> Vec<
         .map(|file| File {
             dev: file.dev,
             ino: file.ino,
-            path: paths
-                .get(&file)
-                .cloned()
-                .unwrap_or_else(|| match file.ino {
-                    0 => METADATA.to_owned(),
-                    _ => format!("[{}]", names.last_name(file).unwrap_or("unnamed")),
-                }),
+            path: paths.get(&file).cloned().unwrap_or_else(|| match file.ino {
+                0 => METADATA.to_owned(),
+                _ => format!("[{}]", names.last_name(file).unwrap_or("unnamed")),
+            }),
             directory: names.is_directory(file),
             size: None,
             mtime: None,

@@ -1,12 +1,13 @@
 //! What can be recorded on this machine, what cannot, why, and what would change that. `doctor` prints it; every
 //! other command takes its gaps from the same list. What a lab needs is known by `lab`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_tables::{PAGE_SIZE, Unavailable};
 use std::path::Path;
 
 /// One thing that slowpath wants of a machine, and whether it is there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Check {
     /// What for.
     pub what: &'static str,
@@ -17,7 +18,7 @@ pub struct Check {
 }
 
 /// Which part of the work a check concerns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
     /// `record`, and everything that builds on it.

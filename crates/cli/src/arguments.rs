@@ -31,7 +31,10 @@ impl Arguments {
                 PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
             ),
             Command::Lab(arguments) => {
-                matches!(&arguments.command, LabCommand::Run(LabRunArguments { json: true, .. }) | LabCommand::List { json: true })
+                matches!(
+                    &arguments.command,
+                    LabCommand::Run(LabRunArguments { json: true, .. }) | LabCommand::List { json: true }
+                )
             }
             Command::Report(_) | Command::Export(_) => false,
         }

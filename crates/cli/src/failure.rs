@@ -57,10 +57,14 @@ impl Failure {
         Self { kind, message: error.to_string(), causes, hint: None }
     }
 
-    /// Adds what the user can do about it.
+    /// Adds what the user can do about it, after what was said before.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        let hint = hint.into();
+        self.hint = Some(match self.hint {
+            Some(before) => format!("{before}; {hint}"),
+            None => hint,
+        });
         self
     }
 

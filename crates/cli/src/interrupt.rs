@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: remembered, so that the command ends cleanly and keeps what it has. A second one ends at once.
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use slowpath_launch::Hooks;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static SEEN: AtomicU32 = AtomicU32::new(0);
@@ -24,4 +25,13 @@ pub fn watch() {
 /// True once the user asked to stop.
 pub fn requested() -> bool {
     SEEN.load(Ordering::Relaxed) > 0
+}
+
+/// Hooks of a launch that ends when the user asks to stop.
+pub struct Interruptible;
+
+impl Hooks for Interruptible {
+    fn stop_requested(&self) -> bool {
+        requested()
+    }
 }

@@ -52,8 +52,10 @@ pub fn settings(arguments: &DeviceArguments) -> Settings {
     let throttled = arguments.iops.is_some() || arguments.bandwidth.is_some();
     Settings {
         read_ahead_kb: arguments.readahead / 1024,
-        throttle: throttled
-            .then(|| Throttle { iops: arguments.iops.unwrap_or(0), bytes_per_second: arguments.bandwidth.unwrap_or(0) }),
+        throttle: throttled.then(|| Throttle {
+            iops: arguments.iops.unwrap_or(0),
+            bytes_per_second: arguments.bandwidth.unwrap_or(0),
+        }),
     }
 }
 
@@ -65,11 +67,7 @@ pub fn build(
     progress: &Progress,
 ) -> Result<Lab, Failure> {
     let closure = Closure::from_paths(files);
-    progress.step(format!(
-        "building the lab: {} files, {:.0} MB",
-        closure.files().len(),
-        closure.total_size().as_mb()
-    ));
+    progress.step(format!("building the lab: {} files, {:.0} MB", closure.files().len(), closure.total_size().as_mb()));
     let extra = if with_unrelated {
         let size = Bytes(closure.total_size().0.min(UNRELATED_LIMIT.0));
         vec![ExtraFile::random(UNRELATED, size, 1)]

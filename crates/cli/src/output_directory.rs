@@ -25,6 +25,21 @@ pub fn prepare(path: &Path, user: &Identity) -> Result<PathBuf, Failure> {
     attempt.map(|()| absolute)
 }
 
+/// Runs `work`, which prepares `path`; where it fails with nothing written there, a directory that was not there before
+/// is removed.
+///
+/// # Errors
+/// Those of `work`.
+pub fn unless_empty<T>(path: &Path, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let existed = fs::symlink_metadata(path).is_ok();
+    work().inspect_err(|_| {
+        if !existed {
+            // Removes empty directories only; there may be none.
+            let _ = fs::remove_dir(path);
+        }
+    })
+}
+
 fn make(path: &Path) -> Result<(), Failure> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -93,6 +93,8 @@ pub fn launch(
 ) -> Result<(LaunchOutcome, RawCapture, Option<&'static str>), Failure> {
     let outcome = launcher.launch(spec, &mut hooks).map_err(|error| launch_failure(&error))?;
     let (raw, stop) = hooks.finish()?;
+    // Ctrl-C at a terminal reaches the target too, which may die of it before the next tick.
+    let stop = stop.or_else(|| (outcome.require_ready().is_err() && interrupt::requested()).then_some("interrupted"));
     Ok((outcome, raw, stop))
 }
 
@@ -173,9 +175,9 @@ fn stop_words(outcome: &LaunchOutcome) -> String {
 pub fn host() -> Host {
     let uname = nix::sys::utsname::uname();
     let text = |value: &std::ffi::OsStr| value.to_string_lossy().into_owned();
-    let memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        text.lines().next()?.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
-    });
+    let memory = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| text.lines().next()?.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024));
     Host {
         kernel: uname.as_ref().map(|name| text(name.release())).unwrap_or_default(),
         machine: uname.as_ref().map(|name| text(name.machine())).unwrap_or_default(),

@@ -4,8 +4,8 @@ use crate::arguments::TargetArguments;
 use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;
 use slowpath_launch::{
-    EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, ProcessLauncher, ReadyWhen,
-    StdioPolicy,
+    EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, ProcessLauncher,
+    ReadyWhen, StdioPolicy,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -76,7 +76,8 @@ impl Target {
 
     /// The conditions of one launch, and the fresh directory that must outlive it.
     pub fn spec(&self, end: EndPolicy, stdio: StdioPolicy) -> Result<(LaunchSpec, Option<FreshDirectory>), Failure> {
-        let wanted = self.command.iter().chain(self.extra.iter().map(|(_, value)| value)).any(|word| has_placeholder(word));
+        let wanted =
+            self.command.iter().chain(self.extra.iter().map(|(_, value)| value)).any(|word| has_placeholder(word));
         let fresh = wanted.then(|| FreshDirectory::new(&self.identity)).transpose().map_err(|error| {
             Failure::new(Kind::Machine, format!("no fresh directory for {{tmp}} could be made: {error}"))
         })?;
@@ -116,9 +117,8 @@ pub fn launch_failure(error: &LaunchError) -> Failure {
     };
     let failure = Failure::from_error(kind, error);
     match error {
-        LaunchError::Exec(ExecError::NotFound { .. }) => {
-            failure.hint("the command stands after `--`, the program first; it is looked up in PATH as the target's user")
-        }
+        LaunchError::Exec(ExecError::NotFound { .. }) => failure
+            .hint("the command stands after `--`, the program first; it is looked up in PATH as the target's user"),
         LaunchError::Exec(ExecError::PermissionDenied { .. }) => {
             failure.hint("`--user` says who the target runs as; that user must be able to reach and execute the file")
         }
@@ -129,8 +129,11 @@ pub fn launch_failure(error: &LaunchError) -> Failure {
 /// The failure of a launch that ran and was not ready.
 pub fn not_ready(outcome: &LaunchOutcome) -> Option<Failure> {
     let error = outcome.require_ready().err()?;
-    let kind = if outcome.stop == slowpath_launch::StopReason::Requested { Kind::Interrupted } else { Kind::Target };
-    let failure = Failure::from_error(kind, &error);
+    // Ctrl-C at a terminal reaches the target too, which may die of it first.
+    if outcome.stop == slowpath_launch::StopReason::Requested || crate::interrupt::requested() {
+        return Some(Failure::new(Kind::Interrupted, "interrupted before the command was ready"));
+    }
+    let failure = Failure::from_error(Kind::Target, &error);
     Some(if outcome.timed_out() {
         failure.hint("`--timeout SECONDS` allows more; `--ready WHEN` says what ready means")
     } else {

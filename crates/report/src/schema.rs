@@ -4,7 +4,8 @@ use crate::diagnosis::{Analysis, Diagnosis, ReportData};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use slowpath_recording::Manifest;
 
-fn schema_of<T: JsonSchema>() -> String {
+/// The schema of one printed type.
+pub fn schema_of<T: JsonSchema>() -> String {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let schema = generator.root_schema_for::<T>();
     // A schema is a JSON value already.

@@ -4,14 +4,17 @@
 
 mod escape;
 mod figures;
+mod item;
 mod line;
 mod sections;
 mod style;
+mod tried;
 
 pub use escape::escape_terminal;
 pub use style::Style;
 
 use crate::diagnosis::{Analysis, Diagnosis};
+use item::Item;
 use line::{Line, Paint};
 use sections::Section;
 
@@ -24,7 +27,7 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
         sections::verdicts(diagnosis, style),
     ];
     sections.push(sections::doubts(&diagnosis.losses, &diagnosis.unavailable, &diagnosis.notes, style));
-    sections.push(sections::recording(&diagnosis.recording, style));
+    sections.push(sections::recording(&diagnosis.recording, &diagnosis.losses, style));
     screen(sections, style)
 }
 
@@ -34,30 +37,37 @@ pub fn analysis(analysis: &Analysis, style: &Style) -> String {
         sections::recorded(analysis, style),
         sections::findings(&analysis.findings, style),
         sections::doubts(&analysis.losses, &analysis.unavailable, &[], style),
-        sections::recording(&analysis.recording, style),
+        sections::recording(&analysis.recording, &analysis.losses, style),
     ];
     screen(sections, style)
 }
 
-/// Puts sections below each other; the longest lists give up lines until everything fits.
+/// Puts sections below each other. What does not fit gives way in this order: empty lines, the later lines of long
+/// remarks, and the last items of the longest list.
 fn screen(mut sections: Vec<Section>, style: &Style) -> String {
     sections.retain(|section| section.lines() > 0);
     let total = |sections: &[Section]| {
-        sections.iter().map(Section::lines).sum::<usize>() + sections.iter().filter(|s| s.spaced).count()
+        sections.iter().map(Section::lines).sum::<usize>() + sections.iter().skip(1).filter(|s| s.spaced).count()
     };
     while total(&sections) > style.lines {
-        let Some(longest) = sections.iter_mut().filter(|s| s.items.len() > 1).max_by_key(|s| s.items.len()) else {
+        if let Some(spaced) = sections.iter_mut().skip(1).rev().find(|section| section.spaced) {
+            spaced.spaced = false;
+        } else if let Some(long) = sections.iter_mut().flat_map(|s| &mut s.items).rfind(|item| item.lines() > 1) {
+            long.cut();
+        } else if let Some(longest) = sections.iter_mut().filter(|s| s.items.len() > 1).max_by_key(|s| s.items.len()) {
+            longest.drop_last();
+        } else {
             break;
-        };
-        longest.drop_last();
+        }
     }
     let mut printed = String::new();
     for section in &sections {
         if section.spaced && !printed.is_empty() {
             printed.push('\n');
         }
-        let more = section.dropped_note(style);
-        for line in section.head.iter().chain(&section.items).chain(&more) {
+        let dropped = section.dropped_note(style);
+        let items = section.items.iter().flat_map(|item| std::iter::once(&item.first).chain(&item.more));
+        for line in section.head.iter().chain(items).chain(&dropped) {
             printed.push_str(&line.print(style));
             printed.push('\n');
         }
@@ -67,7 +77,7 @@ fn screen(mut sections: Vec<Section>, style: &Style) -> String {
 
 impl Section {
     fn lines(&self) -> usize {
-        self.head.len() + self.items.len() + usize::from(self.dropped > 0)
+        self.head.len() + self.items.iter().map(Item::lines).sum::<usize>() + usize::from(self.dropped > 0)
     }
 
     fn drop_last(&mut self) {

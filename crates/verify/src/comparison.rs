@@ -155,9 +155,7 @@ mod tests {
     use std::convert::Infallible;
 
     fn arms() -> Vec<Arm> {
-        ["cold", "fix"]
-            .map(|name| Arm { name: name.to_owned(), title: String::new(), role: Role::Baseline })
-            .into()
+        ["cold", "fix"].map(|name| Arm { name: name.to_owned(), title: String::new(), role: Role::Baseline }).into()
     }
 
     #[test]

@@ -51,7 +51,8 @@ pub fn judge(comparison: &Comparison) -> Result<Vec<Judgement>, SampleError> {
             let against_sham = paired(samples, sham, index, Level::P95)?;
             if outcome::judge(&against_sham, margin) != Outcome::Helps {
                 outcome = Outcome::Inconclusive;
-                reason = "faster than the untreated launch, but not than the same wrapper with an empty plan".to_owned();
+                reason =
+                    "faster than the untreated launch, but not than the same wrapper with an empty plan".to_owned();
             }
         }
         let share = match warm {
@@ -81,12 +82,8 @@ mod tests {
 
     fn comparison(times: [f64; 4]) -> Comparison {
         let arm = |name: &str, role| Arm { name: name.to_owned(), title: String::new(), role };
-        let arms = vec![
-            arm("cold", Role::Baseline),
-            arm("fix", Role::Fix),
-            arm("sham", Role::Sham),
-            arm("warm", Role::Warm),
-        ];
+        let arms =
+            vec![arm("cold", Role::Baseline), arm("fix", Role::Fix), arm("sham", Role::Sham), arm("warm", Role::Warm)];
         let launch = |arm: usize, block: usize| {
             Ok::<_, Infallible>(Sample::Measured { ms: times[arm] + (block * 7 % 5) as f64 * 0.1, bytes: 0 })
         };

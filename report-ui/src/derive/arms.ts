@@ -34,6 +34,8 @@ export interface ArmsPicture {
   failed: number;
 }
 
+/** The fix that the tool itself would apply; others with the role are variants of it. */
+export const MAIN_FIX = "preload_plan";
 const ROLE_ORDER: Role[] = ["baseline", "fix", "rival", "sham", "warm"];
 
 export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
@@ -54,7 +56,7 @@ export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
         gapRemoved: share ? shareOf(share) : null,
       };
     })
-    .sort((a, b) => ROLE_ORDER.indexOf(a.arm.role) - ROLE_ORDER.indexOf(b.arm.role) || (a.median?.value ?? 0) - (b.median?.value ?? 0));
+    .sort((a, b) => ROLE_ORDER.indexOf(a.arm.role) - ROLE_ORDER.indexOf(b.arm.role) || Number(b.arm.name === MAIN_FIX) - Number(a.arm.name === MAIN_FIX) || (a.median?.value ?? 0) - (b.median?.value ?? 0));
   return {
     rows,
     domain: domainOf(rows),
@@ -63,6 +65,12 @@ export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
     discarded: arms.reduce((sum, a) => sum + a.discarded, 0),
     failed: arms.reduce((sum, a) => sum + a.failed, 0),
   };
+}
+
+/** An arm's name and what it does, where its title says more than its name. */
+export function armLabel(arm: Pick<Arm, "name" | "title">): { name: string; what: string | null } {
+  const plain = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]+/g, " ").trim();
+  return arm.title === "" || plain(arm.title) === plain(arm.name) ? { name: arm.title || arm.name, what: null } : { name: arm.name, what: arm.title };
 }
 
 /** Null where there is no value or its unit is not a time. */
@@ -102,5 +110,5 @@ function domainOf(rows: readonly ArmRow[]): [Millis, Millis] {
 
 /** One line that tells a block's launch times in all arms. */
 export function blockSummary(picture: ArmsPicture, block: number): { title: string; ms: Millis | null }[] {
-  return picture.rows.map((row) => ({ title: row.arm.title, ms: row.arm.samples_ms[block] ?? null }));
+  return picture.rows.map((row) => ({ title: armLabel(row.arm).name, ms: row.arm.samples_ms[block] ?? null }));
 }

@@ -1,6 +1,7 @@
 // The head of the report: command, answer, key figures, doubts.
 
-import type { Answer, Words } from "../derive/answer";
+import type { Answer } from "../derive/answer";
+import type { Words } from "../derive/words";
 import type { Report } from "../types";
 import { h } from "./element";
 

@@ -3,10 +3,10 @@
 // The picture is one SVG in a cell that spans all rows, so that a block can be followed through the
 // arms; its rows are read from the table's layout.
 
-import { blockSummary, type ArmRow, type ArmsPicture, type Interval } from "../derive/arms";
+import { armLabel, blockSummary, type ArmRow, type ArmsPicture, type Interval } from "../derive/arms";
 import { decimalTicks, linearScale, type LinearScale } from "../derive/axis";
 import { count, duration, inUnit, percent, quantityInterval, quantityValue, significant } from "../format";
-import type { Quantity, Verdict } from "../types";
+import type { Arm, Quantity, Verdict } from "../types";
 import { h, isolated, section, svg, type Child } from "./element";
 import type { Tooltip } from "./tooltip";
 
@@ -46,18 +46,23 @@ function tableRow(row: ArmRow, picture: HTMLTableCellElement | null): HTMLTableR
   return h(
     "tr",
     { class: `role-${arm.role}` },
-    h("th", { scope: "row" }, isolated(arm.title), h("div", { class: "quiet" }, h("span", { class: "key", "aria-hidden": "true" }), ROLE_TEXT[arm.role] ?? arm.role, `, n = ${row.dots.length}`), lost ? h("div", { class: "lost" }, lost) : null),
+    h("th", { scope: "row" }, armHead(arm), h("div", { class: "quiet" }, h("span", { class: "key", "aria-hidden": "true" }), ROLE_TEXT[arm.role] ?? arm.role, ", ", h("span", { class: "unbroken" }, `n = ${row.dots.length}`)), lost ? h("div", { class: "lost" }, lost) : null),
     picture,
     h("td", { class: "num" }, arm.median ? stacked(arm.median, false) : h("span", { class: "quiet" }, "none")),
     h("td", { class: "num" }, arm.bytes_read ? inUnit(arm.bytes_read.value, arm.bytes_read.unit) : h("span", { class: "quiet" }, "unknown")),
-    h("td", { class: "num" }, verdict?.measured ? stacked(verdict.measured, true) : h("span", { class: "quiet" }, arm.role === "baseline" ? "reference" : "not compared"), row.gapRemoved ? h("div", { class: "quiet" }, `${percent(row.gapRemoved.value)} of the gap${gapInterval(row.gapRemoved)}`) : null),
+    h("td", { class: "num change" }, verdict?.measured ? stacked(verdict.measured, true) : h("span", { class: "quiet" }, arm.role === "baseline" ? "reference" : "not compared"), row.gapRemoved ? h("div", { class: "quiet" }, `${percent(row.gapRemoved.value)} of the gap `, h("span", { class: "unbroken" }, gapInterval(row.gapRemoved))) : null),
     h("td", { class: "num" }, verdict?.predicted ? stacked(verdict.predicted, true) : h("span", { class: "quiet" }, arm.role === "fix" || arm.role === "rival" ? "none" : "")),
     h("td", {}, verdict ? verdictCell(verdict) : h("span", { class: "quiet" }, arm.role === "fix" || arm.role === "rival" ? "not judged" : "")),
   );
 }
 
+function armHead(arm: Arm): Child {
+  const { name, what } = armLabel(arm);
+  return [isolated(name), what ? h("div", { class: "quiet what" }, what) : null];
+}
+
 function gapInterval(i: Interval): string {
-  return i.low === null || i.high === null ? "" : ` (${significant(i.low * 100, 2)} to ${percent(i.high)})`;
+  return i.low === null || i.high === null ? "" : `(${significant(i.low * 100, 2)} to ${percent(i.high)})`;
 }
 
 function stacked(q: Quantity, signed: boolean): Child {
@@ -74,13 +79,13 @@ function verdictCell(v: Verdict): Child {
 function discards(picture: ArmsPicture): Child {
   const rows = picture.rows.filter((r) => r.arm.discard_reasons.length > 0);
   if (rows.length === 0) return null;
-  return h("details", {}, h("summary", {}, picture.discarded === 1 ? "Why 1 launch was discarded" : `Why ${count(picture.discarded)} launches were discarded`), h("ul", {}, ...rows.flatMap((r) => r.arm.discard_reasons.map((reason) => h("li", {}, isolated(r.arm.title), `: ${reason}`)))));
+  return h("details", {}, h("summary", {}, picture.discarded === 1 ? "Why 1 launch was discarded" : `Why ${count(picture.discarded)} launches were discarded`), h("ul", {}, ...rows.flatMap((r) => r.arm.discard_reasons.map((reason) => h("li", {}, isolated(armLabel(r.arm).name), `: ${reason}`)))));
 }
 
 /** The raw launch times, for readers who cannot or would rather not use the picture. */
 function samples(picture: ArmsPicture): Child {
   const blocks = Array.from({ length: picture.blocks }, (_, b) => b);
-  const head = h("tr", {}, h("th", { scope: "col", class: "num" }, "Block"), ...picture.rows.map((r) => h("th", { scope: "col", class: "num" }, isolated(r.arm.title))));
+  const head = h("tr", {}, h("th", { scope: "col", class: "num" }, "Block"), ...picture.rows.map((r) => h("th", { scope: "col", class: "num" }, isolated(armLabel(r.arm).name))));
   const body = blocks.map((b) => h("tr", {}, h("td", { class: "num" }, count(b + 1)), ...blockSummary(picture, b).map((c) => h("td", { class: "num" }, c.ms === null ? h("span", { class: "quiet" }, "none") : duration(c.ms * 1e6)))));
   return h("details", {}, h("summary", {}, "All launch times"), h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": "All launch times" }, h("table", {}, h("thead", {}, head), h("tbody", {}, ...body))));
 }

@@ -3,7 +3,7 @@
 // Every string goes through `displayText` and into a text node or a plain attribute; nothing here or
 // elsewhere parses markup.
 
-import { displayText } from "../display-text";
+import { baseName, displayText, shortenMiddle } from "../display-text";
 
 export type Child = Node | string | null | undefined | false | Child[];
 type Listener = { [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLElementEventMap[K]) => void };
@@ -45,6 +45,17 @@ export function append(parent: Element, children: Child[]): void {
 /** Text of a foreign direction in its own isolate, so that it cannot reorder what stands around it. */
 export function isolated(text: string, className = ""): HTMLElement {
   return h("bdi", { class: className || null, dir: "ltr", title: text }, text);
+}
+
+/** Longer names lose their middle even where their folder is not shown at all. */
+const NAME_LENGTH = 32;
+
+/** A path in one line: its folder gives way where the room (`--path` of the style sheet) is short, its name stays. */
+export function pathText(path: string): HTMLElement {
+  const name = shortenMiddle(displayText(baseName(path)), NAME_LENGTH);
+  const folder = h("span", { class: "folder" }, path.slice(0, path.length - baseName(path).length));
+  folder.style.maxWidth = `max(2.5ch, calc(var(--path) - ${name.length}ch))`;
+  return h("bdi", { class: "path", dir: "ltr", title: path }, folder, name);
 }
 
 export function section(id: string, title: string, ...children: Child[]): HTMLElement {

@@ -2,8 +2,7 @@
 
 import type { FileRow } from "../derive/io-totals";
 import { bytes, count, duration, percent, significant } from "../format";
-import { displayText, shortenMiddle } from "../display-text";
-import { h, type Child } from "./element";
+import { h, pathText, type Child } from "./element";
 import { sortableTable, type Column } from "./sortable-table";
 
 export function filesTable(rows: readonly FileRow[], pageSize: number, show: (file: number) => void): HTMLElement {
@@ -14,7 +13,7 @@ export function filesTable(rows: readonly FileRow[], pageSize: number, show: (fi
       key: "path",
       label: "File",
       sortBy: (r) => r.path,
-      cell: (r) => (r.reads > 0 ? h("button", { type: "button", class: "link", onclick: () => show(r.index) }, shortPath(r.path)) : shortPath(r.path)),
+      cell: (r) => (r.reads > 0 ? h("button", { type: "button", class: "link", onclick: () => show(r.index) }, pathText(r.path)) : pathText(r.path)),
     },
     { key: "size", label: "Size", numeric: true, sortBy: (r) => r.size, cell: (r) => bytes(r.size) },
     { key: "picture", label: "Needed, wasted", hint: "Solid: pages read and needed. Hatched: read, never needed. Grey: not known.", largestFirst: true, sortBy: (r) => r.pagesRead, cell: (r) => shareBar(r, largest) },
@@ -39,11 +38,6 @@ export function filesTable(rows: readonly FileRow[], pageSize: number, show: (fi
 
 function significantTime(ns: number): string {
   return ns < 1e10 ? `${significant(ns / 1e6)} ms` : duration(ns);
-}
-
-/** Both ends of the path; the whole of it is the tooltip and the heading of its picture. */
-function shortPath(path: string): HTMLElement {
-  return h("bdi", { dir: "ltr", title: path }, shortenMiddle(displayText(path), 44));
 }
 
 const BAR_WIDTH = 90;

@@ -1,10 +1,13 @@
 // The findings, most costly first, each with its evidence and what became of its fixes.
 
-import { findingsOf, outcomeWords } from "../derive/answer";
+import { findingsOf } from "../derive/answer";
+import { cellText, keyText } from "../derive/cell";
+import { evidenceColumns, type EvidenceColumn, type Row } from "../derive/evidence-columns";
+import { outcomeWords } from "../derive/tried";
 import { inMillis, quantityInterval, quantityValue } from "../format";
-import type { Cell, Evidence, Finding, Quantity, Report, Verdict } from "../types";
-import { cellOrder, cellText, isQuantity, keyText } from "./cell";
-import { h, isolated, section, type Child } from "./element";
+import { displayText, shortenMiddle } from "../display-text";
+import type { Evidence, Finding, Quantity, Report, Verdict } from "../types";
+import { h, isolated, pathText, section, type Child } from "./element";
 import { sortableTable, type Column } from "./sortable-table";
 
 export function findingsView(report: Report): HTMLElement {
@@ -66,19 +69,24 @@ function fixesView(f: Finding, verdicts: Verdict[]): Child {
   );
 }
 
+/** Rows before "show all"; a few more are shown at once rather than asked for. */
+const ROWS = 12;
+const ROWS_WITHOUT_ASKING = 15;
+/** Longer texts in a cell lose their middle, so that a row stays a line. */
+const TEXT_LENGTH = 64;
+
 function evidenceView(e: Evidence): HTMLElement {
   const rows = e.rows ?? [];
-  if (rows.length === 0) return h("p", { class: "evidence" }, e.text);
-  const keys = [...new Set(rows.flatMap((r) => Object.keys(r)))];
-  const columns = keys.map((key): Column<Record<string, Cell>> => {
-    const numeric = rows.some((r) => typeof r[key] === "number" || (r[key] !== undefined && isQuantity(r[key])));
-    return {
-      key,
-      label: keyText(key),
-      numeric,
-      sortBy: (r) => cellOrder(r[key] ?? null),
-      cell: (r) => (r[key] === undefined ? h("span", { class: "quiet" }, "none") : numeric ? cellText(key, r[key]) : isolated(cellText(key, r[key]), "cell")),
-    };
-  });
-  return h("div", { class: "evidence" }, sortableTable(columns, rows, { caption: e.text, limit: 8 }));
+  const columns = evidenceColumns(rows);
+  if (columns.length === 0) return h("p", { class: "evidence" }, e.text);
+  const shown = columns.map((c): Column<Row> => ({ key: c.key, label: c.label, hint: c.hint, numeric: c.numeric, extra: c.extra, sortBy: c.order, cell: (r) => evidenceCell(c, r) }));
+  return h("div", { class: "evidence" }, sortableTable(shown, rows, { caption: e.text, limit: rows.length <= ROWS_WITHOUT_ASKING ? Infinity : ROWS }));
+}
+
+function evidenceCell(column: EvidenceColumn, row: Row): Child {
+  const text = column.text(row);
+  if (row[column.key] === null || text === "–") return h("span", { class: "quiet" }, text);
+  if (column.numeric) return text;
+  if (text.startsWith("/")) return pathText(text);
+  return h("bdi", { dir: "ltr", title: text }, shortenMiddle(displayText(text), TEXT_LENGTH));
 }

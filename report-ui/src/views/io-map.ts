@@ -167,11 +167,16 @@ function askerTable(askers: string[], totals: IoTotals, pageSize: number, toggle
     swatch.style.background = `var(${askerVariable(name)})`;
     return { amount: totals.byAsker[i]!, row: h("tr", {}, h("th", { scope: "row" }, h("label", {}, box, swatch, name)), ...amountCells(totals.byAsker[i]!, totals.all, pageSize)) };
   });
-  return h("table", { class: "compact" }, h("caption", {}, "Who asked"), amountHead("Asker"), h("tbody", {}, ...rows.filter((r) => r.amount.reads > 0).map((r) => r.row), h("tr", { class: "total" }, h("th", { scope: "row" }, "all"), ...amountCells(totals.all, totals.all, pageSize))));
+  return framed("Who asked", h("table", { class: "compact" }, h("caption", {}, "Who asked"), amountHead("Asker"), h("tbody", {}, ...rows.filter((r) => r.amount.reads > 0).map((r) => r.row), h("tr", { class: "total" }, h("th", { scope: "row" }, "all"), ...amountCells(totals.all, totals.all, pageSize)))));
+}
+
+/** A frame that scrolls sideways where the window is narrow. */
+function framed(label: string, table: HTMLElement): HTMLElement {
+  return h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": label }, table);
 }
 
 function sectionTable(totals: IoTotals, pageSize: number): HTMLElement {
-  return h("table", { class: "compact" }, h("caption", {}, "Part of the file"), amountHead("Section kind"), h("tbody", {}, ...totals.bySection.map((s) => h("tr", {}, h("th", { scope: "row" }, s.kind), ...amountCells(s.amount, totals.all, pageSize)))));
+  return framed("Part of the file", h("table", { class: "compact" }, h("caption", {}, "Part of the file"), amountHead("Section kind"), h("tbody", {}, ...totals.bySection.map((s) => h("tr", {}, h("th", { scope: "row" }, s.kind), ...amountCells(s.amount, totals.all, pageSize))))));
 }
 
 function textureKey(): HTMLElement {

@@ -10,6 +10,8 @@ export interface Column<Row> {
   numeric?: boolean;
   /** The first click sorts downwards; numbers always do. */
   largestFirst?: boolean;
+  /** Shown on demand. */
+  extra?: boolean;
   /** What to sort by; null sorts last in both directions. */
   sortBy: (row: Row) => number | string | null;
   cell: (row: Row) => Child;
@@ -22,17 +24,24 @@ interface Options {
   sortedBy?: { key: string; descending: boolean };
 }
 
-export function sortableTable<Row>(columns: Column<Row>[], rows: readonly Row[], options: Options): HTMLElement {
+export function sortableTable<Row>(allColumns: Column<Row>[], rows: readonly Row[], options: Options): HTMLElement {
   let sorted = [...rows];
   let by = options.sortedBy ?? null;
   let limit = options.limit;
+  let columns = allColumns.filter((c) => !c.extra);
+  const extra = allColumns.length - columns.length;
   const body = h("tbody");
-  const headers = columns.map((column) => {
+  const heads = new Map(allColumns.map((c) => [c, headOf(c)]));
+  const headRow = h("tr");
+  const more = h("button", { type: "button", class: "more", onclick: () => ((limit = Infinity), fill()) });
+  const table = h("table", { class: "sortable" }, h("caption", { class: "quiet" }, h("div", {}, options.caption)), h("thead", {}, headRow), body);
+
+  const wider = h("button", { type: "button", class: "more", hidden: extra === 0, onclick: () => ((columns = [...allColumns]), (wider.hidden = true), fill()) }, extra === 1 ? "Show 1 more column" : `Show ${extra} more columns`);
+
+  function headOf(column: Column<Row>): HTMLElement {
     const button = h("button", { type: "button", title: column.hint ?? null, onclick: () => sort(column) }, column.label);
     return h("th", { scope: "col", class: column.numeric ? "num" : null, "data-key": column.key }, button);
-  });
-  const more = h("button", { type: "button", class: "more", onclick: () => ((limit = Infinity), fill()) });
-  const table = h("table", { class: "sortable" }, h("caption", { class: "quiet" }, options.caption), h("thead", {}, h("tr", {}, ...headers)), body);
+  }
 
   function sort(column: Column<Row>): void {
     const descending = by?.key === column.key ? !by.descending : (column.numeric ?? column.largestFirst ?? false);
@@ -49,9 +58,9 @@ export function sortableTable<Row>(columns: Column<Row>[], rows: readonly Row[],
   }
 
   function fill(): void {
-    headers.forEach((header, i) => {
-      const column = columns[i]!;
-      header.setAttribute("aria-sort", by?.key === column.key ? (by.descending ? "descending" : "ascending") : "none");
+    headRow.replaceChildren(...columns.map((c) => heads.get(c)!));
+    heads.forEach((head, column) => {
+      head.setAttribute("aria-sort", by?.key === column.key ? (by.descending ? "descending" : "ascending") : "none");
     });
     body.replaceChildren(
       ...sorted.slice(0, limit).map((row) => h("tr", {}, ...columns.map((c) => h("td", { class: c.numeric ? "num" : null }, c.cell(row))))),
@@ -63,5 +72,5 @@ export function sortableTable<Row>(columns: Column<Row>[], rows: readonly Row[],
   fill();
   // Focusable, because a wide table scrolls sideways and the keyboard must reach that too.
   const frame = h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": options.caption }, table);
-  return h("div", {}, frame, more);
+  return h("div", {}, frame, more, " ", wider);
 }

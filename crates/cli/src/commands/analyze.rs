@@ -5,8 +5,8 @@ use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::as_user;
 use slowpath_analysis::findings;
 use slowpath_recording::{Recording, Tables};
-use slowpath_report::{ANALYZE_SCHEMA, Analysis};
 use slowpath_report::terminal::{self, Style};
+use slowpath_report::{ANALYZE_SCHEMA, Analysis};
 use slowpath_tables::{Quantity, Unit};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub fn open(directory: &Path) -> Result<Tables, Failure> {
     })?;
     let (tables, damages) = recording.tables_whole();
     for damage in &damages {
-        eprintln!("slowpath: warning: {damage}; the rest was read");
+        eprintln!("slowpath: warning: {}; the rest was read", terminal::escape_terminal(&damage.to_string()));
     }
     Ok(tables)
 }

@@ -3,22 +3,33 @@
 use crate::arguments::DoctorArguments;
 use crate::failure::{Failure, Kind};
 use crate::fresh_directory;
-use serde::Serialize;
 use crate::recorded_launch::LAB;
+use schemars::JsonSchema;
+use serde::Serialize;
 use slowpath_capture::machine::{self, Check, Need};
 use slowpath_lab::{availability, leftovers};
+use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::Unavailable;
 use std::process::ExitCode;
 
-#[derive(Serialize)]
-struct Doctor {
+/// What `slowpath doctor --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct Doctor {
+    /// `slowpath-doctor/1`.
     schema: &'static str,
+    /// Release of the kernel.
     kernel: String,
+    /// Whether `record` works here and now.
     can_record: bool,
+    /// Whether `lab` and `diagnose` work here and now.
     can_use_lab: bool,
+    /// What was looked at.
     checks: Vec<Check>,
+    /// Everything that is missing, with its remedy.
     unavailable: Vec<Unavailable>,
+    /// What killed slowpath processes left.
     leftovers: Vec<String>,
+    /// What `--clean` removed.
     removed: Vec<String>,
 }
 
@@ -28,10 +39,12 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
     let checks = machine::checks(&facts);
     let (found, removed) = if arguments.clean { (Vec::new(), clean()?) } else { (find(), Vec::new()) };
     let lab = availability::missing();
+    let can_record = machine::gaps(&checks, Need::Record).is_empty();
     let doctor = Doctor {
         schema: "slowpath-doctor/1",
-        can_record: machine::gaps(&checks, Need::Record).is_empty(),
-        can_use_lab: !lab.iter().any(|gap| gap.what == LAB),
+        can_record,
+        // What goes into a lab is seen in a recorded launch.
+        can_use_lab: can_record && !lab.iter().any(|gap| gap.what == LAB),
         unavailable: checks.iter().filter_map(|check| check.gap.clone()).chain(lab).collect(),
         kernel: facts.kernel,
         checks,
@@ -61,10 +74,10 @@ fn print(doctor: &Doctor) {
         println!("           remedy: {}", gap.remedy);
     }
     for path in &doctor.leftovers {
-        println!("  left by a killed slowpath: {path} (remove with `slowpath doctor --clean`)");
+        println!("  left by a killed slowpath: {} (remove with `slowpath doctor --clean`)", escape_terminal(path));
     }
     for path in &doctor.removed {
-        println!("  removed {path}");
+        println!("  removed {}", escape_terminal(path));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::commands::analyze;
 use crate::failure::{Failure, Kind};
 use crate::unprivileged::as_user;
 use slowpath_report::perfetto;
+use slowpath_report::terminal::escape_terminal;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -20,8 +21,9 @@ pub fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
         Ok(export.notes)
     })?;
     for note in notes {
-        eprintln!("slowpath: note: {note}");
+        eprintln!("slowpath: note: {}", escape_terminal(&note));
     }
-    eprintln!("slowpath: open {} in https://ui.perfetto.dev", arguments.output.display());
+    let output = escape_terminal(&arguments.output.to_string_lossy());
+    eprintln!("slowpath: open {output} in https://ui.perfetto.dev");
     Ok(ExitCode::SUCCESS)
 }

@@ -5,9 +5,11 @@ use crate::failure::{Failure, Kind, failed};
 use crate::progress::Progress;
 use crate::target::{Target, launcher, not_ready};
 use crate::{interrupt, lab_session, recorded_launch};
+use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_lab::leftovers;
-use slowpath_launch::{EndPolicy, NoHooks, StdioPolicy};
+use slowpath_launch::{EndPolicy, StdioPolicy};
+use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::{Quantity, Unit};
 use slowpath_verify::cold;
 use std::process::ExitCode;
@@ -22,19 +24,29 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, Failure> {
     }
 }
 
-#[derive(Serialize)]
-struct Launched {
+/// What `slowpath lab run --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct Launched {
+    /// `slowpath-lab/1`.
     schema: &'static str,
+    /// Command line.
     command: Vec<String>,
+    /// What differs from a launch on the host.
     conditions: Vec<String>,
+    /// The launches in order.
     launches: Vec<OneLaunch>,
 }
 
-#[derive(Serialize)]
-struct OneLaunch {
+/// One launch in a lab.
+#[derive(Serialize, JsonSchema)]
+pub struct OneLaunch {
+    /// From release of exec to ready.
     time_to_ready: Quantity,
+    /// Delivered by the lab's device.
     bytes_read: Quantity,
+    /// Whether it was proved cold.
     cold: bool,
+    /// Why not.
     reason: Option<String>,
 }
 
@@ -55,7 +67,8 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
         }
         progress.count("cold launches", number, arguments.runs as usize);
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        let launched = cold(&lab, &mut launcher(), spec, &mut NoHooks, None).map_err(failed(Kind::Machine))?;
+        let launched =
+            cold(&lab, &mut launcher(), spec, &mut interrupt::Interruptible, None).map_err(failed(Kind::Machine))?;
         if let Some(failure) = not_ready(&launched.outcome) {
             return Err(failure);
         }
@@ -90,17 +103,25 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-#[derive(Serialize)]
-struct Labs {
+/// What `slowpath lab list --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct Labs {
+    /// `slowpath-labs/1`.
     schema: &'static str,
+    /// The labs.
     labs: Vec<OneLab>,
 }
 
-#[derive(Serialize)]
-struct OneLab {
+/// A lab on this machine.
+#[derive(Serialize, JsonSchema)]
+pub struct OneLab {
+    /// Its directory or cgroup.
     path: String,
+    /// Pid of the slowpath that made it.
     pid: u32,
+    /// Whether that process lives.
     owner_alive: bool,
+    /// Bytes of the image on disk, while its owner lives.
     bytes: Option<u64>,
 }
 
@@ -123,7 +144,7 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
     }
     for lab in labs {
         let owner = if lab.owner_alive { "in use by" } else { "left by" };
-        println!("{}  {owner} process {}", lab.path, lab.pid);
+        println!("{}  {owner} process {}", escape_terminal(&lab.path), lab.pid);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -133,7 +154,7 @@ fn remove() -> Result<ExitCode, Failure> {
         result.map_err(|error| {
             Failure::new(Kind::Machine, format!("{} could not be removed: {error}", trace.path.display()))
         })?;
-        println!("removed {}", trace.path.display());
+        println!("removed {}", escape_terminal(&trace.path.to_string_lossy()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,9 +8,12 @@ mod lab;
 mod preload;
 mod record;
 mod report;
+#[cfg(test)]
+mod schemas;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
+use crate::output_directory::unless_empty;
 use serde::Serialize;
 use slowpath_launch::Identity;
 use std::process::ExitCode;
@@ -19,8 +22,8 @@ use std::process::ExitCode;
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Command::Doctor(arguments) => doctor::run(arguments),
-        Command::Diagnose(arguments) => diagnose::run(arguments),
-        Command::Record(arguments) => record::run(arguments),
+        Command::Diagnose(arguments) => unless_empty(&arguments.output, || diagnose::run(arguments)),
+        Command::Record(arguments) => unless_empty(&arguments.output, || record::run(arguments)),
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Export(arguments) => export::run(arguments),

@@ -4,6 +4,7 @@ use crate::arguments::{PreloadArguments, PreloadCommand};
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::as_user;
+use serde::Serialize;
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::merge::merge;
@@ -83,7 +84,7 @@ fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
         write_plan(&built.plan, output)?;
         Ok(built.plan.fix_plan().title)
     })?;
-    eprintln!("slowpath: {} holds: {said}", output.display());
+    eprintln!("slowpath: {} holds: {}", escape_terminal(&output.to_string_lossy()), escape_terminal(&said));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,11 +94,18 @@ fn read_plan(path: &Path) -> Result<PreloadPlan, Failure> {
     read(BufReader::new(file)).map_err(failed(Kind::Usage))
 }
 
+/// A library's report as the JSON of a command.
+#[derive(Serialize)]
+struct Printed<T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    report: T,
+}
+
 fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let report =
-        as_user(&super::invoker()?, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
+    let report = as_user(&super::invoker()?, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
     if json {
-        super::print_json(&report);
+        super::print_json(&Printed { schema: "slowpath-replay/1", report });
     } else {
         let time = report.arrived_ns.unwrap_or(report.elapsed_ns);
         println!("{:.1} MB in {} ranges, in memory after {:.1} ms", report.bytes.as_mb(), report.ranges, time.as_ms());
@@ -110,13 +118,14 @@ fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
 
 fn check_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let report = as_user(&super::invoker()?, || Ok(check(&read_plan(path)?, true)))?;
+    let whole = report.unusable.is_empty();
     if json {
-        super::print_json(&report);
+        super::print_json(&Printed { schema: "slowpath-plan-check/1", report });
     } else {
         println!("{} files, {:.1} of {:.1} MB usable", report.files, report.usable_bytes.as_mb(), report.bytes.as_mb());
         for file in &report.unusable {
             println!("  {}: {:?} ({:.1} MB)", escape_terminal(&file.path), file.reason, file.bytes.as_mb());
         }
     }
-    Ok(if report.unusable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(Kind::Check as u8) })
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(Kind::Check as u8) })
 }

@@ -7,17 +7,22 @@ use crate::recorded_launch::{self, RecorderHooks};
 use crate::standard_output::OutputToError;
 use crate::target::{Target, launcher, not_ready};
 use crate::{interrupt, output_directory};
+use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
-use std::path::Path;
+use slowpath_report::terminal::escape_terminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-#[derive(Serialize)]
-struct Recorded {
+/// What `slowpath record --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct Recorded {
+    /// `slowpath-record/1`.
     schema: &'static str,
+    /// Directory of the recording.
     recording: String,
+    /// Its manifest.
     manifest: Manifest,
 }
 
@@ -28,17 +33,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
     }
-    let existed = arguments.output.symlink_metadata().is_ok();
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
-    recorded(arguments, &target, &directory).inspect_err(|_| {
-        if !existed {
-            // A launch that could not be made leaves no empty directory; one that holds something stays.
-            let _ = std::fs::remove_dir(&directory);
-        }
-    })
-}
-
-fn recorded(arguments: &RecordArguments, target: &Target, directory: &Path) -> Result<ExitCode, Failure> {
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
     let hooks = RecorderHooks::load(None, arguments.duration.map(Duration::from_secs_f64))?;
@@ -52,7 +47,7 @@ fn recorded(arguments: &RecordArguments, target: &Target, directory: &Path) -> R
         recorded_launch::launch(&mut launcher(), &spec, hooks)?
     };
     progress.step("writing the recording");
-    let manifest = recorded_launch::write(target, directory, &outcome, &raw, stop, &[])?;
+    let manifest = recorded_launch::write(&target, &directory, &outcome, &raw, stop, &[])?;
     progress.done();
     if arguments.json {
         let recording = directory.to_string_lossy().into_owned();
@@ -65,7 +60,7 @@ fn recorded(arguments: &RecordArguments, target: &Target, directory: &Path) -> R
             rows("page_cache"),
             rows("opens"),
             rows("execs"),
-            directory.display(),
+            escape_terminal(&directory.to_string_lossy()),
             manifest.losses.total(),
         );
     }

@@ -8,8 +8,9 @@ use slowpath_analysis::demand::Demand;
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_recording::Tables;
-use slowpath_report::{Diagnosis, Machine, REPORT_SCHEMA, ReportData};
 use slowpath_report::html;
+use slowpath_report::terminal::escape_terminal;
+use slowpath_report::{Diagnosis, Machine, REPORT_SCHEMA, ReportData};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -91,6 +92,6 @@ pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
         write_page(&data, &arguments.output)?;
         Ok(arguments.output.clone())
     })?;
-    eprintln!("slowpath: the report is {}", written.display());
+    eprintln!("slowpath: the report is {}", escape_terminal(&written.to_string_lossy()));
     Ok(ExitCode::SUCCESS)
 }

@@ -71,25 +71,36 @@ pub(crate) fn right(text: &str, columns: usize, style: &Style) -> String {
     " ".repeat(columns.saturating_sub(width(&cut))) + &cut
 }
 
-/// Breaks a text at spaces into lines of at most `columns`; what remains after `limit` lines is cut.
-pub(crate) fn wrap(text: &str, limit: usize, style: &Style) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
+/// Breaks a text at spaces into lines: the first of at most `first` columns, the others of at most `columns`. A word
+/// that is longer stays whole.
+pub(crate) fn fold(text: &str, first: usize, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let last = lines.len() - 1;
-        if lines[last].is_empty() {
-            lines[last].push_str(word);
-        } else if width(&lines[last]) + 1 + width(word) <= style.columns || lines.len() >= limit {
-            lines[last].push(' ');
-            lines[last].push_str(word);
-        } else {
-            lines.push(word.to_owned());
+        let room = if lines.len() == 1 { first } else { columns };
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if width(line) + 1 + width(word) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
         }
+    }
+    lines
+}
+
+/// Breaks a text into lines of at most the style's columns; what remains after `limit` lines is cut.
+pub(crate) fn wrap(text: &str, limit: usize, style: &Style) -> Vec<String> {
+    let mut lines = fold(text, style.columns, style.columns);
+    if lines.len() > limit && limit > 0 {
+        let rest = lines.split_off(limit - 1);
+        lines.push(rest.join(" "));
     }
     lines.iter().map(|line| cut(line, style.columns, style)).collect()
 }
 
 /// A line under construction.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Line {
     parts: Vec<(Paint, String)>,
 }
@@ -105,6 +116,11 @@ impl Line {
     pub(crate) fn with(mut self, paint: Paint, text: &str, style: &Style) -> Self {
         self.parts.push((paint, escape(text, style.unicode)));
         self
+    }
+
+    /// Columns of the whole text.
+    pub(crate) fn width(&self) -> usize {
+        self.parts.iter().map(|(_, text)| width(text)).sum()
     }
 
     /// The line, cut to the columns, painted where the style allows it.

@@ -1,9 +1,11 @@
 //! The parts of the screen.
 
 use super::figures;
-use super::line::{Line, Paint, cut, left, right, wrap};
+use super::item::Item;
+use super::line::{Line, Paint, cut, left, right, width, wrap};
 use super::style::Style;
-use crate::diagnosis::{Analysis, ArmRole, ArmSummary, Diagnosis, LaunchSummary, Outcome, Verdict};
+use super::tried;
+use crate::diagnosis::{Analysis, ArmRole, Diagnosis, LaunchSummary, Outcome, Verdict};
 use crate::terminal::escape::escape;
 use slowpath_analysis::finding::Finding;
 use slowpath_tables::{Losses, Quantity, Unavailable};
@@ -14,7 +16,7 @@ pub(crate) struct Section {
     /// Lines that always stay.
     pub head: Vec<Line>,
     /// Lines that can be left out, from the last.
-    pub items: Vec<Line>,
+    pub items: Vec<Item>,
     /// How many were left out.
     pub dropped: usize,
     /// What the items are, plural.
@@ -24,27 +26,18 @@ pub(crate) struct Section {
 }
 
 /// Lines of the answer at most.
-const ANSWER_LINES: usize = 3;
+const ANSWER_LINES: usize = 4;
 
 fn program(command: &[String], style: &Style) -> String {
     let name = command.first().and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
     cut(&escape(name.unwrap_or("the program"), style.unicode), 24, style)
 }
 
-fn arm_of<'a>(diagnosis: &'a Diagnosis, name: &str) -> Option<&'a ArmSummary> {
-    diagnosis.launch.arms.iter().find(|arm| arm.name == name)
-}
-
-fn is_control(diagnosis: &Diagnosis, verdict: &Verdict) -> bool {
-    arm_of(diagnosis, &verdict.arm)
-        .is_some_and(|arm| matches!(arm.role, ArmRole::Sham | ArmRole::Warm | ArmRole::Baseline))
-}
-
 fn median_of(launch: &LaunchSummary, role: ArmRole) -> Option<&Quantity> {
     launch.arms.iter().find(|arm| arm.role == role)?.median.as_ref()
 }
 
-/// Why it is slow and what helped, in up to three lines.
+/// Why it is slow and what helped, in up to four lines.
 pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
     let cold = median_of(&diagnosis.launch, ArmRole::Baseline);
     let warm = median_of(&diagnosis.launch, ArmRole::Warm);
@@ -60,28 +53,7 @@ pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
         }
         _ => format!("No cold launch of {program} could be measured."),
     };
-    let treatments = || diagnosis.verdicts.iter().filter(|verdict| !is_control(diagnosis, verdict));
-    let change = |verdict: &Verdict| verdict.measured.map_or(0.0, |measured| measured.value);
-    let best = treatments().filter(|v| v.outcome == Outcome::Helps).min_by(|a, b| change(a).total_cmp(&change(b)));
-    match best {
-        Some(verdict) => {
-            let name = verdict.fix.as_ref().unwrap_or(&verdict.arm);
-            text.push_str(&format!(" {name} makes it"));
-            if let Some(measured) = verdict.measured {
-                let saving = Quantity { value: -measured.value, low: None, high: None, ..measured };
-                text.push_str(&format!(" {} faster", figures::value(&saving, style)));
-            } else {
-                text.push_str(" faster");
-            }
-            if let Some(gap) = diagnosis.share_of_gap_removed.iter().find(|gap| gap.arm == verdict.arm) {
-                let share = Quantity { low: None, high: None, ..gap.share };
-                text.push_str(&format!(" and removes {} of the difference", figures::value(&share, style)));
-            }
-            text.push('.');
-        }
-        None if treatments().next().is_some() => text.push_str(" Nothing that was tried made it measurably faster."),
-        None => text.push_str(" No fix was tried."),
-    }
+    text.push_str(&tried::sentences(diagnosis, style));
     let lines = wrap(&escape(&text, style.unicode), ANSWER_LINES, style);
     Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
 }
@@ -142,7 +114,7 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         ];
         let sketch =
             arm.median.map(|median| figures::sketch(&median, from, to, sketch_columns, style)).unwrap_or_default();
-        Line::of(Paint::Plain, &cells.concat(), style).with(Paint::Plain, &format!("  {sketch}"), style)
+        Line::of(Paint::Plain, &cells.concat(), style).with(Paint::Plain, &format!("  {sketch}"), style).into()
     });
     Section {
         items: items.collect(),
@@ -153,16 +125,20 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
     }
 }
 
+/// The title without the words that every finding of a launch shares, where it is longer than `room`.
+fn short_title(title: &str, room: usize) -> &str {
+    let title = title.trim_end_matches('.');
+    if width(title) <= room { title } else { title.strip_suffix(" before it is ready").unwrap_or(title) }
+}
+
 /// The costly findings, one line each.
 pub(crate) fn findings(findings: &[Finding], style: &Style) -> Section {
     let items = findings.iter().map(|finding| {
         let cost = right(&figures::value(&finding.cost, style), 10, style);
         let confidence = left(finding.confidence.as_str(), 7, style);
-        Line::of(Paint::Plain, &cost, style).with(Paint::Quiet, &format!("  {confidence} "), style).with(
-            Paint::Plain,
-            &finding.title,
-            style,
-        )
+        let prefix = Line::of(Paint::Plain, &cost, style).with(Paint::Quiet, &format!("  {confidence} "), style);
+        let title = short_title(&finding.title, style.columns.saturating_sub(prefix.width()));
+        Item::wrapped(prefix, Paint::Plain, title, None, style)
     });
     let head = if findings.is_empty() { "No hidden cost was found." } else { "      cost  conf.   finding" };
     Section {
@@ -185,24 +161,13 @@ pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
         right("predicted", 11, style),
         right("measured (95 % interval)", 32, style),
     ];
-    let items = diagnosis.verdicts.iter().map(|verdict| {
-        let paint = match verdict.outcome {
-            Outcome::Helps => Paint::Good,
-            Outcome::Hurts => Paint::Bad,
-            _ => Paint::Plain,
-        };
-        let predicted = verdict.predicted.map_or("-".to_owned(), |predicted| figures::value(&predicted, style));
-        let line = Line::of(Paint::Plain, &left(&escape(&verdict.arm, style.unicode), 18, style), style)
-            .with(paint, &left(verdict.outcome.words(), 15, style), style)
-            .with(Paint::Plain, &right(&predicted, 11, style), style);
-        match &verdict.measured {
-            Some(measured) => {
-                let measured = figures::with_interval(measured, style);
-                line.with(Paint::Plain, &right(&measured, 32, style), style)
-            }
-            None => line.with(Paint::Quiet, &format!("  {}", verdict.reason), style),
-        }
-    });
+    let (merged, shown): (Vec<&Verdict>, Vec<&Verdict>) =
+        diagnosis.verdicts.iter().partition(|verdict| tried::is_silent_sham(diagnosis, verdict));
+    // One sham arm is as short as a summary of one.
+    let (merged, shown) =
+        if merged.len() > 1 { (merged, shown) } else { (Vec::new(), diagnosis.verdicts.iter().collect()) };
+    let items = shown.into_iter().map(|verdict| verdict_line(verdict, style).into());
+    let items = items.chain(silent_shams(&merged, style).map(Item::from));
     Section {
         items: items.collect(),
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
@@ -212,24 +177,68 @@ pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     }
 }
 
+fn verdict_line(verdict: &Verdict, style: &Style) -> Line {
+    let paint = match verdict.outcome {
+        Outcome::Helps => Paint::Good,
+        Outcome::Hurts => Paint::Bad,
+        _ => Paint::Plain,
+    };
+    let predicted = verdict.predicted.map_or("-".to_owned(), |predicted| figures::value(&predicted, style));
+    let line = Line::of(Paint::Plain, &left(&escape(&verdict.arm, style.unicode), 18, style), style)
+        .with(paint, &left(verdict.outcome.words(), 15, style), style)
+        .with(Paint::Plain, &right(&predicted, 11, style), style);
+    match &verdict.measured {
+        Some(measured) => line.with(Paint::Plain, &right(&figures::with_interval(measured, style), 32, style), style),
+        None => line.with(Paint::Quiet, &format!("  {}", verdict.reason), style),
+    }
+}
+
+/// All sham arms that changed nothing, in one line.
+fn silent_shams(verdicts: &[&Verdict], style: &Style) -> Option<Line> {
+    let first = verdicts.first()?;
+    let outcome = if verdicts.iter().all(|verdict| verdict.outcome == first.outcome) {
+        first.outcome.words()
+    } else {
+        "no effect seen"
+    };
+    let measured: Vec<String> =
+        verdicts.iter().filter_map(|verdict| Some(figures::value(verdict.measured.as_ref()?, style))).collect();
+    let cells = [
+        left(&format!("{} shams", verdicts.len()), 18, style),
+        left(outcome, 15, style),
+        right("-", 11, style),
+        right(&measured.join(", "), 32, style),
+    ];
+    Some(Line::of(Paint::Plain, &cells.concat(), style))
+}
+
+/// What every diagnosis has in this list, and no reader can change: the page and the JSON keep it.
+const OUTSIDE_THE_LAB: &str = "outside the lab";
+
 /// What speaks against trusting the figures: losses, what was unavailable, notes.
 pub(crate) fn doubts(losses: &Losses, unavailable: &[Unavailable], notes: &[String], style: &Style) -> Section {
     let lost: Vec<String> =
         losses.0.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| format!("{kind} {count}")).collect();
-    let lost = if lost.is_empty() {
-        Line::of(Paint::Quiet, "Lost events: none.", style)
-    } else {
-        Line::of(Paint::Bad, &format!("Lost events: {}.", lost.join(", ")), style)
-    };
-    let unavailable = unavailable.iter().map(|item| {
-        let text = format!("Unavailable: {} ({})", item.what, item.reason);
-        Line::of(Paint::Quiet, &text, style)
-    });
-    let notes = notes.iter().map(|note| Line::of(Paint::Quiet, &format!("Note: {note}"), style));
-    Section { head: vec![lost], items: unavailable.chain(notes).collect(), what: "remarks", spaced: true, dropped: 0 }
+    let lost = (!lost.is_empty()).then(|| Line::of(Paint::Bad, &format!("Lost events: {}.", lost.join(", ")), style));
+    let unavailable = unavailable.iter().filter(|item| !item.what.contains(OUTSIDE_THE_LAB));
+    let unavailable = unavailable.map(|item| ("Unavailable: ", format!("{} ({})", item.what, item.reason)));
+    let notes = notes.iter().map(|note| ("Note: ", note.clone()));
+    let items = unavailable
+        .chain(notes)
+        .map(|(word, text)| Item::wrapped(Line::of(Paint::Quiet, word, style), Paint::Quiet, &text, Some(2), style));
+    Section { head: lost.into_iter().collect(), items: items.collect(), what: "remarks", spaced: true, dropped: 0 }
 }
 
-/// Where the evidence is.
-pub(crate) fn recording(path: &str, style: &Style) -> Section {
-    Section { head: vec![Line::of(Paint::Quiet, &format!("Recording: {path}"), style)], ..Section::default() }
+/// Where the evidence is, and that it is whole where it is.
+pub(crate) fn recording(path: &str, losses: &Losses, style: &Style) -> Section {
+    let whole = losses.0.values().all(|count| *count == 0);
+    let mut lines = vec![format!("Recording: {path}")];
+    if whole {
+        lines.insert(0, "Lost events: none.".to_owned());
+    }
+    let joined = lines.join(" ");
+    if width(&escape(&joined, style.unicode)) <= style.columns {
+        lines = vec![joined];
+    }
+    Section { head: lines.iter().map(|line| Line::of(Paint::Quiet, line, style)).collect(), ..Section::default() }
 }

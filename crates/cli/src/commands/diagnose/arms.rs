@@ -3,6 +3,7 @@
 use crate::arguments::{ArmSet, DiagnoseArguments};
 use crate::commands::preload::{trainings, write_plan};
 use crate::failure::{Failure, Kind, failed};
+use crate::interrupt;
 use crate::lab_session::UNRELATED;
 use crate::target::{Target, launch_failure, launcher};
 use crate::unprivileged::as_user;
@@ -11,9 +12,9 @@ use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{Order, PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
 use slowpath_fix::readahead_size;
 use slowpath_lab::{Lab, Settings};
-use slowpath_launch::{EndPolicy, LaunchSpec, NoHooks, StdioPolicy};
+use slowpath_launch::{EndPolicy, LaunchSpec, StdioPolicy};
 use slowpath_tables::{Bytes, Pages};
-use slowpath_verify::{Arm, LabLaunchError, Role, Sample, cold, warm};
+use slowpath_verify::{Arm, LabLaunchError, LaunchInLab, Role, Sample, cold, warm};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -116,11 +117,7 @@ pub fn plans(
         let names: Vec<PathBuf> = (1..=recordings).map(|number| directory.join(format!("needed-{number}"))).collect();
         let (demands, recordings) = trainings(&names)?;
         let merged = merge(&demands.iter().collect::<Vec<_>>());
-        let provenance = Provenance {
-            created: crate::commands::now_rfc3339(),
-            command: target.words(),
-            recordings,
-        };
+        let provenance = Provenance { created: crate::commands::now_rfc3339(), command: target.words(), recordings };
         let mut files = Vec::new();
         for (name, title, kind, options) in variants(set) {
             let plan = build(&merged, &options, provenance.clone()).plan;
@@ -128,7 +125,13 @@ pub fn plans(
         }
         let volume = files[0].bytes;
         let empty = PreloadPlan { provenance: provenance.clone(), ..PreloadPlan::default() };
-        files.push(PlanFile::write(directory, "sham_empty", "the same wrapper with an empty plan", PlanKind::Sham, &empty)?);
+        files.push(PlanFile::write(
+            directory,
+            "sham_empty",
+            "the same wrapper with an empty plan",
+            PlanKind::Sham,
+            &empty,
+        )?);
         let sham = unrelated_plan(&unrelated, volume, provenance);
         files.push(PlanFile::write(
             directory,
@@ -160,13 +163,7 @@ fn unrelated_plan(path: &Path, volume: Bytes, provenance: Provenance) -> Preload
 }
 
 impl PlanFile {
-    fn write(
-        directory: &Path,
-        name: &str,
-        title: &str,
-        kind: PlanKind,
-        plan: &PreloadPlan,
-    ) -> Result<Self, Failure> {
+    fn write(directory: &Path, name: &str, title: &str, kind: PlanKind, plan: &PreloadPlan) -> Result<Self, Failure> {
         let path = directory.join(format!("{name}.plan"));
         write_plan(plan, &path)?;
         Ok(Self {
@@ -226,6 +223,12 @@ pub fn with_plan(mut spec: LaunchSpec, plan: &Path, report: Option<&Path>) -> La
     spec
 }
 
+impl From<LabLaunchError> for Failure {
+    fn from(error: LabLaunchError) -> Self {
+        lab_failure(error)
+    }
+}
+
 /// The failure of a launch in a lab.
 pub fn lab_failure(error: LabLaunchError) -> Failure {
     match error {
@@ -249,10 +252,14 @@ pub struct Launches<'a> {
 impl Launches<'_> {
     /// One launch of an arm.
     pub fn one(&mut self, treated: &Treated) -> Result<Sample, Failure> {
-        let (spec, _fresh) = self.target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        let mut hooks = NoHooks;
+        let target = self.target;
+        let next = || target.spec(EndPolicy::KillTree, StdioPolicy::Capture);
+        let mut hooks = interrupt::Interruptible;
+        if treated.treatment == Treatment::Warm {
+            return sample(warm(self.lab, &mut launcher(), next, &mut hooks)?);
+        }
+        let (spec, _fresh) = next()?;
         let launched = match &treated.treatment {
-            Treatment::Cold => cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed)),
             Treatment::Plan(plan) => {
                 let spec = with_plan(spec, plan, None);
                 cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed))
@@ -264,19 +271,23 @@ impl Launches<'_> {
                 self.lab.set_settings(self.settings).map_err(failed(Kind::Machine))?;
                 launched
             }
-            Treatment::Warm => {
-                let (second, _fresh) = self.target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-                warm(self.lab, &mut launcher(), spec, second, &mut hooks)
-            }
-        }
-        .map_err(lab_failure)?;
-        if let Err(error) = launched.outcome.require_ready() {
-            return Ok(Sample::Failed(error.to_string()));
-        }
-        if let Some(reason) = launched.not_as_meant {
-            return Ok(Sample::Discarded(reason));
-        }
-        let ms = launched.outcome.time_to_ready().unwrap_or(0) as f64 / 1e6;
-        Ok(Sample::Measured { ms, bytes: launched.io.bytes.0 })
+            Treatment::Cold | Treatment::Warm => cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed)),
+        };
+        sample(launched.map_err(lab_failure)?)
     }
+}
+
+/// What a launch is in the comparison.
+fn sample(launched: LaunchInLab) -> Result<Sample, Failure> {
+    if interrupt::requested() {
+        return Err(Failure::new(Kind::Interrupted, "interrupted; the recordings and the plan are kept"));
+    }
+    if let Err(error) = launched.outcome.require_ready() {
+        return Ok(Sample::Failed(error.to_string()));
+    }
+    if let Some(reason) = launched.not_as_meant {
+        return Ok(Sample::Discarded(reason));
+    }
+    let ms = launched.outcome.time_to_ready().unwrap_or(0) as f64 / 1e6;
+    Ok(Sample::Measured { ms, bytes: launched.io.bytes.0 })
 }

@@ -57,7 +57,9 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         },
     )
     .map_err(|error| match error {
-        ComparisonError::Stopped => Failure::new(Kind::Interrupted, "interrupted; the recordings and the plan are kept"),
+        ComparisonError::Stopped => {
+            Failure::new(Kind::Interrupted, "interrupted; the recordings and the plan are kept")
+        }
         ComparisonError::Launch { source, .. } => source,
         error @ ComparisonError::NeverReady { .. } => Failure::from_error(Kind::Target, &error),
     })?;
@@ -82,7 +84,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         print_json(&diagnosis);
     } else {
         print!("{}", terminal::diagnosis(&diagnosis, &Style::detect(std::io::stdout().is_terminal())));
-        println!("report: {}", page(&directory).display());
+        println!("report: {}", terminal::escape_terminal(&page(&directory).to_string_lossy()));
     }
     Ok(ExitCode::SUCCESS)
 }

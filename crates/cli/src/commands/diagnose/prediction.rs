@@ -6,6 +6,7 @@ use crate::commands::analyze;
 use crate::commands::preload::trainings;
 use crate::commands::report::COLD;
 use crate::failure::{Failure, Kind, failed};
+use crate::interrupt;
 use crate::progress::Progress;
 use crate::target::{Target, launcher};
 use crate::unprivileged::as_user;
@@ -17,7 +18,7 @@ use slowpath_fix::preload_plan::Provenance;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_lab::Lab;
-use slowpath_launch::{EndPolicy, NoHooks, ReadyWhen, StdioPolicy};
+use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_tables::{Bytes, Quantity, Unit};
 use slowpath_verify::{Arm, Role, Sample, cold};
 use std::path::Path;
@@ -87,7 +88,7 @@ fn prefetch_costs(target: &Target, lab: &Lab, plan: &PlanFile) -> Result<Prefetc
     spec.wrapper = vec!["/proc/self/exe".into(), "preload".into()];
     spec.argv = vec!["replay".into(), "--json".into(), plan.path.clone().into()];
     spec.ready = ReadyWhen::Exit;
-    let launched = cold(lab, &mut launcher(), spec, &mut NoHooks, None).map_err(lab_failure)?;
+    let launched = cold(lab, &mut launcher(), spec, &mut interrupt::Interruptible, None).map_err(lab_failure)?;
     let total_ms = launched.outcome.require_ready().map_err(failed(Kind::Machine))? as f64 / 1e6;
     let said = launched.outcome.stdout_tail.unwrap_or_default();
     let replayed: ReplayReport = serde_json::from_str(&said).map_err(failed(Kind::Machine))?;
@@ -118,14 +119,18 @@ fn with_misses(costs: PrefetchCosts, directory: &Path) -> Result<PrefetchCosts, 
 }
 
 /// Predicts the change and stores it in the directory.
-pub fn predict(target: &Target, directory: &Path, plans: &[PlanFile], pilot: &Pilot) -> Result<Option<Predicted>, Failure> {
+pub fn predict(
+    target: &Target,
+    directory: &Path,
+    plans: &[PlanFile],
+    pilot: &Pilot,
+) -> Result<Option<Predicted>, Failure> {
     let Some(plan) = plans.iter().find(|plan| plan.name == FIX) else { return Ok(None) };
     as_user(&target.identity, || {
         let (demands, _) = trainings(&[directory.to_path_buf()])?;
         let costs = with_misses(pilot.costs, directory)?;
         let borrowed: Vec<&Demand> = demands.iter().collect();
-        let schedule =
-            |some: &[&Demand]| build(&merge(some), &plan.options, Provenance::default()).plan.schedule();
+        let schedule = |some: &[&Demand]| build(&merge(some), &plan.options, Provenance::default()).plan.schedule();
         let Some(prediction) = walk(&borrowed, schedule, &costs, pilot.warm_ms) else { return Ok(None) };
         let change = |ms: f64| ms - pilot.cold_ms;
         let predicted = Predicted {

@@ -10,10 +10,10 @@ use crate::target::Target;
 use slowpath_analysis::findings;
 use slowpath_experiment::{Estimate, Level, Outcome, median};
 use slowpath_lab::Settings;
+use slowpath_recording::Tables;
 use slowpath_report::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Outcome as ReportOutcome, Verdict,
 };
-use slowpath_recording::Tables;
 use slowpath_tables::{PageCacheOp, Quantity, Unavailable, Unit};
 use slowpath_verify::{ArmResult, Comparison, Judgement, Role, judge};
 use std::collections::BTreeMap;
@@ -70,7 +70,12 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             seed: input.comparison.seed,
             blocks: u32::try_from(input.comparison.blocks).unwrap_or(u32::MAX),
             conditions: input.conditions.clone(),
-            arms: input.arms.iter().zip(&input.comparison.results).map(|(arm, result)| arm_summary(arm, result)).collect(),
+            arms: input
+                .arms
+                .iter()
+                .zip(&input.comparison.results)
+                .map(|(arm, result)| arm_summary(arm, result))
+                .collect(),
         },
         findings: found,
         verdicts: judged.iter().filter_map(|judgement| verdict(input, judgement)).collect(),
@@ -190,15 +195,12 @@ fn bound(input: &Input<'_>, bandwidth: u64, iops: u64) -> String {
         return format!("the device is limited to {iops} reads a second");
     }
     let bound_ms = needed.0 as f64 / bandwidth as f64 * 1e3;
-    let measured = input
-        .arms
-        .iter()
-        .zip(&input.comparison.results)
-        .find(|(arm, _)| arm.arm.name == FIX)
-        .and_then(|(_, result)| {
+    let measured = input.arms.iter().zip(&input.comparison.results).find(|(arm, _)| arm.arm.name == FIX).and_then(
+        |(_, result)| {
             let values: Vec<f64> = result.samples_ms.iter().flatten().copied().collect();
             median::point(&values)
-        });
+        },
+    );
     let reached = measured.map_or(String::new(), |ms| {
         format!("; with the plan a launch takes {ms:.0} ms, so the bound is {:.0} % of it", bound_ms / ms * 100.0)
     });

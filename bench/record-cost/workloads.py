@@ -1,0 +1,137 @@
+"""The two workloads: many anonymous faults, and the launch of a browser to its page's first script."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from observer import CpuAccount, Observer
+from recorders import Recorder, RunFailed, Seen
+
+HERE = Path(__file__).resolve().parent
+CHROMIUM = "/usr/lib/chromium/chromium"
+CHROMIUM_OPTIONS = [
+    "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--disable-quic",
+]
+# Chromium keeps its sandbox, which needs an unprivileged user: nobody.
+CHROMIUM_UID = 65534
+LAUNCH_SECONDS = 90.0
+
+
+@dataclass
+class Sample:
+    """One run of a workload under one recorder."""
+
+    value: float
+    """ns of CPU per fault, or ms from exec to the first script."""
+    fastest: float
+    """The same of the fastest repetition within the run: what other load disturbs least."""
+    seen: Seen | None
+    counted: tuple[int, int] | None = None
+    """Faults of the command by the kernel's own counters: at least, at most (see faults.c)."""
+    cpu: float | None = None
+    """ms of CPU of the launched tree until then, without the recorder's own processes."""
+
+
+def compile_programs(directory: Path) -> None:
+    """Compiles the two C programs into `directory`."""
+    for name, options in (("faults", ["-static"]), ("start", [])):
+        source = str(HERE / f"{name}.c")
+        subprocess.run(["cc", "-O2", "-Wall", *options, "-o", str(directory / name), source], check=True)
+
+
+class Faults:
+    """ns of CPU per anonymous fault of 4 KiB; the first repetition of each run warms up and does not count."""
+
+    name = "faults"
+    title = "One anonymous page fault"
+    unit = "ns"
+
+    def __init__(self, programs: Path, scratch: Path, megabytes: int, repetitions: int) -> None:
+        self.target = [str(programs / "faults"), str(megabytes), str(repetitions)]
+        self.scratch = scratch
+
+    def run(self, recorder: Recorder) -> Sample:
+        """Runs it once."""
+        with tempfile.TemporaryDirectory(dir=self.scratch) as name:
+            directory = Path(name)
+            running = recorder.start(directory, self.target)
+            lines = [line.split() for line in running.wait().splitlines()]
+            touched = [int(line[1]) / int(line[2]) for line in lines if line[:1] == ["touch"]]
+            counted = [(int(line[1]), int(line[2])) for line in lines if line[:1] == ["counted"]]
+            if running.process.returncode or len(touched) < 2 or len(counted) != 1:
+                raise RunFailed(f"{recorder.name}: {(directory / 'messages').read_text(encoding='utf-8')}")
+            return Sample(statistics.median(touched[1:]), min(touched[1:]), recorder.seen(directory), counted[0])
+
+
+class ChromiumLaunch:
+    """ms from the exec of Chromium (in start.c) to the first script of a page, with a new profile and a warm cache."""
+
+    name = "chromium"
+    title = "Launch of Chromium to its page's first script"
+    unit = "ms"
+
+    def __init__(self, programs: Path, scratch: Path, profiles: Path) -> None:
+        self.programs = programs
+        self.scratch = scratch
+        self.profiles = profiles
+
+    def run(self, recorder: Recorder) -> Sample:
+        """Launches it once and ends it."""
+        account = CpuAccount()
+        observer = Observer(account.used_ms)
+        home = Path(tempfile.mkdtemp(dir=self.profiles))
+        os.chown(home, CHROMIUM_UID, CHROMIUM_UID)
+        try:
+            with tempfile.TemporaryDirectory(dir=self.scratch) as name:
+                directory = Path(name)
+                stamp = directory / "started"
+                target = [
+                    "/usr/bin/env", f"HOME={home}", str(self.programs / "start"), str(stamp), account.tasks(),
+                    str(CHROMIUM_UID), CHROMIUM, *CHROMIUM_OPTIONS, f"--user-data-dir={home}/profile", observer.url,
+                ]
+                running = recorder.start(directory, target)
+                try:
+                    observer.called.wait(LAUNCH_SECONDS)
+                    pid, started = end_browser(stamp)
+                    running.wait()
+                finally:
+                    kill_all_of(home)
+                if not observer.called.is_set():
+                    raise RunFailed(f"{recorder.name}: Chromium (pid {pid}) ran no script within {LAUNCH_SECONDS:.0f} s")
+                took = (observer.called_ns - started) / 1e6
+                return Sample(took, took, recorder.seen(directory), cpu=observer.at_call)
+        finally:
+            observer.close()
+            account.close()
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def kill_all_of(home: Path) -> None:
+    """Kills what still runs with this profile; normally nothing does."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"--user-data-dir={home}/".encode() in (directory / "cmdline").read_bytes():
+                os.kill(int(directory.name), signal.SIGKILL)
+        except OSError:
+            continue
+
+
+def end_browser(stamp: Path) -> tuple[int, int]:
+    """Ends the browser that start.c started; returns its pid and when it was started."""
+    try:
+        pid, started = (int(word) for word in stamp.read_text(encoding="utf-8").split())
+    except (FileNotFoundError, ValueError) as error:
+        raise RunFailed("the command was never started") from error
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass
+    return pid, started

@@ -1,0 +1,28 @@
+//! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
+
+use super::{doctor, lab, record};
+use slowpath_fix::preload_plan::check::CheckReport;
+use slowpath_fix::preload_plan::replay::ReplayReport;
+use slowpath_report::schema::schema_of;
+use std::path::Path;
+
+#[test]
+fn published_schemas_are_those_of_the_printed_types() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+    let schemas = [
+        ("doctor.json", schema_of::<doctor::Doctor>()),
+        ("record.json", schema_of::<record::Recorded>()),
+        ("lab-run.json", schema_of::<lab::Launched>()),
+        ("lab-list.json", schema_of::<lab::Labs>()),
+        ("preload-check.json", schema_of::<CheckReport>()),
+        ("preload-replay.json", schema_of::<ReplayReport>()),
+    ];
+    for (name, schema) in schemas {
+        let path = directory.join(name);
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&path, &schema).unwrap();
+        }
+        let published = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(published == schema, "{name} is out of date: run the tests with UPDATE_SCHEMAS=1");
+    }
+}

@@ -1,0 +1,146 @@
+//! Ctrl-C, SIGTERM and `--duration`: a clean end that keeps what was recorded.
+
+use crate::running::*;
+use crate::traces::{assert_nothing_left, processes_with};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// `record` of a target that says that it runs and lives on until there is a file `go` (a minute at most).
+fn recorded_sleep(place: &Path, options: &[&str]) -> (Running, String) {
+    let script = script(place);
+    let mut command = slowpath(["record", "-o"]);
+    let (name, value) = mark();
+    command.arg(place.join("out")).args(options).args(["--", "/bin/sh", "-c", &script]).env(name, &value);
+    let running = start(&mut command);
+    assert!(soon(|| place.join("runs").exists()), "the target runs");
+    (running, value)
+}
+
+fn script(place: &Path) -> String {
+    let place = place.display();
+    format!("echo > {place}/runs; n=0; while [ ! -e {place}/go ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done")
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_recorded_and_the_target_lives_on() {
+    if !root() {
+        return;
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let place = place();
+        let (mut running, mark) = recorded_sleep(place.path(), &["--json"]);
+        let pid = running.child.id();
+        running.signal(signal);
+        let asked = Instant::now();
+        // The target holds the pipes that this test reads, so the end is seen in the process table.
+        assert!(soon(|| !processes_with(&mark).contains(&pid)));
+        println!("signal {signal}: it ended after {:?}", asked.elapsed());
+        let living = processes_with(&mark);
+        assert!(
+            living.iter().any(|pid| command_name(*pid) == "sh"),
+            "the target is the user's and lives on: {living:?}"
+        );
+        std::fs::write(place.path().join("go"), "").unwrap();
+        let done = running.wait();
+        done.succeeds();
+        assert_eq!(done.json()["manifest"]["stop_reason"], "interrupted");
+        let tables = tables(&place.path().join("out"));
+        assert!(tables.manifest.ended.is_some());
+        assert!(tables.execs.len() >= 2, "the shell and what it started");
+        assert!(tables.exits.iter().any(|exit| exit.running));
+    }
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_ends_target_and_recording_and_keeps_what_was_recorded() {
+    if !root() {
+        return;
+    }
+    use std::os::unix::process::CommandExt;
+    let place = place();
+    let mut command = slowpath(["record", "-o"]);
+    let script = script(place.path());
+    command.arg(place.path().join("out")).args(["--", "/bin/sh", "-c", &script]).process_group(0);
+    let running = start(&mut command);
+    assert!(soon(|| place.path().join("runs").exists()));
+    // A terminal signals the whole foreground process group.
+    // SAFETY: kill takes integers; the group is that of the child, which has not been waited for.
+    assert_eq!(unsafe { libc::kill(-(running.child.id() as i32), libc::SIGINT) }, 0);
+    let done = running.wait();
+    done.succeeds();
+    let tables = tables(&place.path().join("out"));
+    assert_eq!(tables.manifest.stop_reason.as_deref(), Some("interrupted"));
+    assert!(tables.execs.len() >= 2);
+}
+
+#[test]
+fn the_duration_ends_the_recording_and_not_the_target() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let (running, mark) = recorded_sleep(place.path(), &["--duration", "0.5"]);
+    let pid = running.child.id();
+    assert!(soon(|| !processes_with(&mark).contains(&pid)));
+    let living = processes_with(&mark);
+    assert!(living.iter().any(|pid| command_name(*pid) == "sh"), "the target lives on: {living:?}");
+    std::fs::write(place.path().join("go"), "").unwrap();
+    running.wait().succeeds();
+    let manifest = tables(&place.path().join("out")).manifest;
+    assert_eq!(manifest.stop_reason.as_deref(), Some("the duration was over"));
+    let recorded = manifest.ended.unwrap().0 - manifest.launch.unwrap().released.0;
+    assert!((500_000_000..3_000_000_000).contains(&recorded), "{recorded} ns");
+}
+
+#[test]
+fn an_interrupted_lab_ends_its_tree_and_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let runs = place.path().join("runs");
+    // The first look ends at once, the launches in the lab do not.
+    let script = format!("[ -e {0} ] && exec sleep 100; echo > {0}", runs.display());
+    for launch in ["first", "cold"] {
+        let (name, value) = mark();
+        let script = if launch == "first" { "exec sleep 100" } else { &script };
+        let mut command = slowpath(["lab", "run", "--", "/bin/sh", "-c", script]);
+        let mut running = start(command.env(name, &value));
+        let sleeps = || processes_with(&value).into_iter().any(|pid| command_name(pid) == "sleep");
+        assert!(soon(sleeps), "the {launch} launch runs");
+        running.signal(libc::SIGINT);
+        let asked = Instant::now();
+        let done = running.wait();
+        done.fails_with(130, &["interrupted"]);
+        assert!(asked.elapsed() < Duration::from_secs(20), "{launch}: it ended after {:?}", asked.elapsed());
+        println!("{launch}: it ended {:?} after the signal", asked.elapsed());
+        assert_eq!(processes_with(&value), [] as [u32; 0]);
+        assert_nothing_left(&done);
+    }
+}
+
+#[test]
+fn an_interrupted_diagnosis_keeps_its_recordings_and_leaves_nothing_else() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let out = place.path().join("out");
+    let mut command: Command = slowpath(["diagnose", "--runs", "1000", "-o"]);
+    let mut running = start(command.arg(&out).args(["--", "/bin/ls", "/"]));
+    let started = Instant::now();
+    while !out.join("prediction.json").exists() && started.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal(libc::SIGINT);
+    let done = running.wait();
+    done.fails_with(130, &["interrupted", "kept"]);
+    assert!(!tables(&out.join("needed-1")).execs.is_empty());
+    assert_nothing_left(&done);
+}
+
+fn command_name(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}

@@ -1,0 +1,109 @@
+//! SIGKILL of slowpath at random moments: of a lab run no process and no kernel object remains, of a recording no
+//! kernel object, and `slowpath doctor --clean` removes the directories.
+//!
+//! `SLOWPATH_KILLS=200` is the long run; 12 kills otherwise.
+
+use crate::running::*;
+use crate::traces::{assert_no_kernel_object_left, owned_by, processes_with};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// xorshift64* (Vigna 2016): moments that differ, and the same ones in every run.
+struct Moments(u64);
+
+impl Moments {
+    /// The next number from 0 to 1.
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+fn kills() -> u32 {
+    std::env::var("SLOWPATH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(12)
+}
+
+/// Kills `make()` at moments spread over the time that it takes; `tree_ends` when its target must end with it.
+fn kill_at_random_moments(kills: u32, seed: u64, tree_ends: bool, make: impl Fn(u32) -> Command) {
+    let started = Instant::now();
+    run(make(0)).succeeds();
+    let whole = started.elapsed();
+    let mut moments = Moments(seed);
+    let (mut killed, mut held, mut directories) = (0, 0, 0);
+    for number in 1..=kills {
+        let (name, value) = mark();
+        let mut running = start(make(number).env(name, &value));
+        let pid = running.child.id();
+        let moment = whole.mul_f64(moments.next());
+        std::thread::sleep(moment);
+        running.signal(libc::SIGKILL);
+        let done = running.wait();
+        killed += u32::from(done.status.code().is_none());
+        let context = format!("kill {number} after {moment:?}");
+        if tree_ends {
+            assert!(soon(|| processes_with(&value).is_empty()), "{context}: {:?} live on", processes_with(&value));
+        } else {
+            assert!(
+                soon(|| !processes_with(&value).iter().any(|pid| is_slowpath(*pid))),
+                "{context}: a launcher lives on"
+            );
+        }
+        assert_no_kernel_object_left(&done);
+        held += u32::from(!done.programs.is_empty());
+        if !owned_by(pid).is_empty() {
+            directories += 1;
+            run(slowpath(["doctor", "--clean"])).succeeds();
+            assert_eq!(owned_by(pid), [] as [std::path::PathBuf; 0], "{context}");
+        }
+    }
+    println!(
+        "{killed} of {kills} were killed within {whole:?}; {held} held BPF programs, {directories} left directories, all removed"
+    );
+    assert!(killed * 2 >= kills, "only {killed} of {kills} were killed before they ended");
+}
+
+/// Whether the process runs the command under test (as launcher or observer).
+fn is_slowpath(pid: u32) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.as_path() == std::path::Path::new(SLOWPATH))
+}
+
+const TARGET: &str = "for i in 1 2 3 4 5; do /bin/ls / > {tmp}/$i; done; sleep 0.3; (sleep 1 &); exit 0";
+
+#[test]
+fn a_killed_recording_leaves_no_kernel_object_and_its_directories_are_removed() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    kill_at_random_moments(kills().div_ceil(2), 0x5EED, false, |number| {
+        let mut command = slowpath(["record", "-o"]);
+        command.arg(place.path().join(number.to_string())).args(["--", "/bin/sh", "-c", TARGET]);
+        command
+    });
+}
+
+#[test]
+fn a_killed_lab_run_leaves_no_process_and_no_kernel_object_and_its_directories_are_removed() {
+    if !root() {
+        return;
+    }
+    kill_at_random_moments(kills().div_ceil(2), 0xFEED, true, |_| {
+        slowpath(["lab", "run", "--iops", "8000", "--", "/bin/sh", "-c", TARGET])
+    });
+}
+
+#[test]
+fn a_recording_whose_recorder_was_killed_while_the_target_ran_can_be_made_anew_in_the_same_place() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let out = place.path().join("out");
+    let mut running = start(slowpath(["record", "-o"]).arg(&out).args(["--", "/bin/sleep", "1"]));
+    std::thread::sleep(Duration::from_millis(700));
+    running.signal(libc::SIGKILL);
+    running.wait();
+    record(&out, &[], &["/bin/true"]).succeeds();
+}

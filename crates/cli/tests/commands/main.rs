@@ -1,0 +1,17 @@
+//! The command as its users run it: real processes, exit codes, what stands on standard output and error, and what is
+//! left on the machine afterwards. Most need root; they skip with a reason otherwise.
+
+mod forks;
+mod hostile_names;
+mod interruptions;
+mod json;
+mod kills;
+mod machines;
+mod outputs;
+mod preload;
+mod readiness;
+mod running;
+mod targets;
+mod traces;
+mod truth;
+mod users;

@@ -1,0 +1,118 @@
+//! Where output cannot go, and what is no recording.
+
+use crate::running::*;
+use slowpath_recording::Recording;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+/// Faults at random addresses, so that they do not compress well: about 60,000 rows.
+const MUCH: &str = "
+import mmap, random
+m = mmap.mmap(-1, 240 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_NOHUGEPAGE)
+pages = list(range(0, 240 << 20, 4096))
+random.Random(1).shuffle(pages)
+for i in pages: m[i] = 1
+";
+
+#[test]
+fn a_full_disk_ends_the_recording_with_a_clear_message_and_what_is_whole_is_read() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    fs::write(place.path().join("much.py"), MUCH).unwrap();
+    let script = "cd $PLACE; mkdir disk kept; mount -t tmpfs -o size=300k none disk; code=0; \
+        $SLOWPATH record -o disk/r -- /usr/bin/python3 much.py || code=$?; \
+        $SLOWPATH analyze --json disk/r > kept/analysis; cp -r disk/r kept/r; exit $code";
+    let done = run(in_private_mounts(script).env("PLACE", place.path()));
+    done.fails_with(3, &["No space left on device", "what was written before is whole"]);
+    let recording = Recording::open(&place.path().join("kept/r")).unwrap();
+    let (tables, damage) = recording.tables_whole();
+    assert!(damage.is_empty(), "the manifest lists only what is whole: {damage:?}");
+    assert_eq!(tables.execs.len(), 1, "the processes are written first");
+    assert!(!tables.files.is_empty());
+    let analysis: serde_json::Value =
+        serde_json::from_slice(&fs::read(place.path().join("kept/analysis")).unwrap()).unwrap();
+    assert_eq!(analysis["schema"], "slowpath-analyze/1");
+}
+
+#[test]
+fn a_read_only_or_forbidden_directory_is_said_before_the_target_runs() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let mark = place.path().join("ran");
+    let script = "mkdir -p $PLACE/ro; mount -t tmpfs -o ro none $PLACE/ro; \
+        exec $SLOWPATH record -o $PLACE/ro/r -- /bin/touch $PLACE/ran";
+    let words = ["cannot be used", "Read-only file system", "hint:"];
+    run(in_private_mounts(script).env("PLACE", place.path())).fails_with(2, &words);
+    let script = script.replace("record", "diagnose");
+    run(in_private_mounts(&script).env("PLACE", place.path())).fails_with(2, &words);
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let done = record(&closed, &["--user", "65534"], &["/bin/touch", mark.to_str().unwrap()]);
+    done.fails_with(2, &["cannot be used", "Permission denied", "hint:"]);
+    assert!(!mark.exists());
+}
+
+#[test]
+fn nothing_is_overwritten_and_no_link_is_followed() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("file");
+    fs::write(&file, "precious").unwrap();
+    record(&file, &[], &["/bin/true"]).fails_with(2, &["no directory"]);
+    record(place.path(), &[], &["/bin/true"]).fails_with(2, &["is not empty", "never overwrites"]);
+    let (target, link) = (place.path().join("target"), place.path().join("link"));
+    fs::create_dir(&target).unwrap();
+    symlink(&target, &link).unwrap();
+    record(&link, &[], &["/bin/true"]).fails_with(2, &["no directory"]);
+    record(&place.path().join("missing/out"), &[], &["/bin/true"]).fails_with(2, &["No such file or directory"]);
+    let out = place.path().join("out");
+    record(&out, &[], &["/bin/true"]).succeeds();
+    let page = place.path().join("page.html");
+    symlink(&file, &page).unwrap();
+    run(slowpath(["report"]).arg(&out).arg("-o").arg(&page)).fails_with(2, &["cannot be written"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
+}
+
+#[test]
+fn a_recording_belongs_to_the_targets_user_alone() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let out = place.path().join("out");
+    record(&out, &["--user", "65534"], &["/bin/true"]).succeeds();
+    assert_eq!((fs::metadata(&out).unwrap().uid(), fs::metadata(&out).unwrap().mode() & 0o777), (65534, 0o700));
+    let manifest = fs::metadata(out.join("manifest.json")).unwrap();
+    assert_eq!((manifest.uid(), manifest.mode() & 0o777), (65534, 0o600));
+    assert_eq!(tables(&out).execs[0].uid, 65534);
+}
+
+#[test]
+fn what_is_no_recording_is_refused_and_what_is_whole_in_a_damaged_one_is_read() {
+    let place = place();
+    for command in ["analyze", "report"] {
+        let done = run(slowpath([command]).arg(place.path()));
+        done.fails_with(2, &["not a recording", "slowpath record"]);
+    }
+    run(slowpath(["preload", "plan", "-o", "/var/tmp/slowpath-never"]).arg(place.path()))
+        .fails_with(2, &["not a recording"]);
+    run(slowpath(["preload", "check"]).arg(place.path().join("nothing"))).fails_with(2, &["cannot be read"]);
+    if !root() {
+        return;
+    }
+    let out = place.path().join("out");
+    record(&out, &[], &["/bin/ls", "/"]).succeeds();
+    fs::write(out.join("faults/000000.parquet"), "damaged").unwrap();
+    let done = run(slowpath(["analyze", "--json"]).arg(&out));
+    done.succeeds();
+    assert!(done.stderr.contains("warning: faults/000000.parquet is damaged"), "{}", done.stderr);
+    done.json();
+}

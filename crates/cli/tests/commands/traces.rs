@@ -1,0 +1,128 @@
+//! What a command may leave on a machine, and whether one did. Other slowpath processes may run meanwhile, so every
+//! trace is told by its owner: the pid in a name, or a mark in the environment of processes.
+
+use crate::running::{Done, soon};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The processes, zombies excepted, whose environment at their exec held `mark`.
+pub fn processes_with(mark: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let carries = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ_holds(&environment, mark)
+    };
+    pids.filter(carries).collect()
+}
+
+fn environ_holds(environment: &[u8], mark: &str) -> bool {
+    environment.windows(mark.len()).any(|window| window == mark.as_bytes())
+}
+
+fn names(place: &str) -> Vec<PathBuf> {
+    fs::read_dir(place).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+}
+
+/// Directories and cgroups whose name says that `owner` made them.
+pub fn owned_by(owner: u32) -> Vec<PathBuf> {
+    let places = [
+        "/var/tmp",
+        "/tmp",
+        "/sys/fs/cgroup",
+        "/sys/fs/cgroup/unified",
+        "/sys/fs/cgroup/blkio",
+        "/sys/kernel/tracing/instances",
+        "/sys/fs/bpf",
+    ];
+    let says = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("slowpath") && name.split('-').any(|part| part.parse() == Ok(owner))
+    };
+    places.iter().flat_map(|place| names(place)).filter(says).collect()
+}
+
+/// Cgroups of `owner` in which processes live.
+fn inhabited_cgroups(owner: u32) -> Vec<PathBuf> {
+    let lives =
+        |path: &PathBuf| fs::read_to_string(path.join("cgroup.procs")).is_ok_and(|text| !text.trim().is_empty());
+    owned_by(owner).into_iter().filter(lives).collect()
+}
+
+/// Loop devices whose file is in a lab of `owner`.
+pub fn loop_devices(owner: u32) -> Vec<PathBuf> {
+    let lab = format!("slowpath-lab-{owner}-");
+    let of_lab =
+        |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).is_ok_and(|file| file.contains(&lab));
+    names("/sys/block").into_iter().filter(of_lab).collect()
+}
+
+/// Mounts of a lab of `owner` that this process sees.
+fn mounts(owner: u32) -> Vec<String> {
+    let lab = format!("slowpath-lab-{owner}-");
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    table.lines().filter(|line| line.contains(&lab)).map(str::to_owned).collect()
+}
+
+/// BPF programs that a process holds now.
+pub fn programs_of(pid: u32) -> BTreeSet<u64> {
+    let number = |path: PathBuf| {
+        let text = fs::read_to_string(path).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().parse().ok()
+    };
+    names(&format!("/proc/{pid}/fdinfo")).into_iter().filter_map(number).collect()
+}
+
+/// Those of `programs` that the kernel still has; none, with a reason, where bpftool is not installed.
+fn loaded(programs: &BTreeSet<u64>) -> BTreeSet<u64> {
+    let Some(bpftool) = ["/usr/sbin/bpftool", "/sbin/bpftool"].iter().find(|path| Path::new(path).exists()) else {
+        println!("skipped: BPF programs are not counted, bpftool is not installed");
+        return BTreeSet::new();
+    };
+    if programs.is_empty() {
+        return BTreeSet::new();
+    }
+    let output = Command::new(bpftool).args(["--json", "prog", "show"]).output().unwrap().stdout;
+    let list: serde_json::Value = serde_json::from_slice(&output).expect("bpftool prints JSON");
+    let all = list.as_array().unwrap().iter().filter_map(|program| program["id"].as_u64());
+    all.filter(|id| programs.contains(id)).collect()
+}
+
+/// Fails unless every kernel object of a command goes away: what is released late (RCU, lazy unmounts) gets time.
+#[track_caller]
+pub fn assert_no_kernel_object_left(done: &Done) {
+    let pid = done.pid;
+    let gone = || {
+        loop_devices(pid).is_empty()
+            && mounts(pid).is_empty()
+            && inhabited_cgroups(pid).is_empty()
+            && loaded(&done.programs).is_empty()
+    };
+    assert!(
+        soon(gone),
+        "process {pid} left loop devices {:?}, mounts {:?}, cgroups {:?}, BPF programs {:?}",
+        loop_devices(pid),
+        mounts(pid),
+        inhabited_cgroups(pid),
+        loaded(&done.programs),
+    );
+}
+
+/// Fails when anything at all is left of a command.
+#[track_caller]
+pub fn assert_nothing_left(done: &Done) {
+    assert_no_kernel_object_left(done);
+    assert_eq!(owned_by(done.pid), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_trace_is_found_by_its_owner() {
+    let directory = PathBuf::from(format!("/tmp/slowpath-tmp-{}-0-0", 4_000_000_001u32));
+    fs::create_dir(&directory).unwrap();
+    let found = owned_by(4_000_000_001);
+    fs::remove_dir(&directory).unwrap();
+    assert_eq!(found, [directory]);
+    assert!(environ_holds(b"A=1\0MARK=7-1-\0", "7-1-"));
+}

@@ -1,0 +1,99 @@
+//! What the answer says of the arms that were tried.
+//!
+//! The fix of the tool leads, even where a rival gained more; other fixes and rivals come second, sham arms last and
+//! only where they changed the launch.
+
+use super::figures;
+use super::style::Style;
+use crate::diagnosis::{ArmRole, Diagnosis, Outcome, Verdict};
+use slowpath_tables::Quantity;
+
+/// The fix that the tool itself would apply; other arms of that role are variants of it.
+const MAIN_FIX: &str = "preload_plan";
+
+/// Role of the arm that a verdict judges. What was never launched is a fix that could not be tried.
+fn role(diagnosis: &Diagnosis, verdict: &Verdict) -> ArmRole {
+    diagnosis.launch.arms.iter().find(|arm| arm.name == verdict.arm).map_or(ArmRole::Fix, |arm| arm.role)
+}
+
+fn of_role(diagnosis: &Diagnosis, wanted: ArmRole) -> impl Iterator<Item = &Verdict> {
+    diagnosis.verdicts.iter().filter(move |verdict| role(diagnosis, verdict) == wanted)
+}
+
+/// Change against the baseline; none counts as none.
+fn change(verdict: &Verdict) -> f64 {
+    verdict.measured.map_or(0.0, |measured| measured.value)
+}
+
+fn fastest<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<&'a Verdict> {
+    verdicts.min_by(|a, b| change(a).total_cmp(&change(b)))
+}
+
+/// Whether the verdict is on a sham arm that showed no effect.
+pub(crate) fn is_silent_sham(diagnosis: &Diagnosis, verdict: &Verdict) -> bool {
+    role(diagnosis, verdict) == ArmRole::Sham
+        && matches!(verdict.outcome, Outcome::NoDifference | Outcome::Inconclusive)
+}
+
+/// The fix to lead with: the tool's own, or the best of the others.
+fn main_fix(diagnosis: &Diagnosis) -> Option<&Verdict> {
+    let fixes = || of_role(diagnosis, ArmRole::Fix);
+    fixes()
+        .find(|verdict| verdict.arm == MAIN_FIX)
+        .or_else(|| fastest(fixes().filter(|verdict| verdict.outcome == Outcome::Helps)))
+        .or_else(|| fastest(fixes()))
+}
+
+/// The sentences about what was tried, each with a space before it.
+pub(crate) fn sentences(diagnosis: &Diagnosis, style: &Style) -> String {
+    let Some(main) = main_fix(diagnosis) else {
+        return format!(" No fix was tried.{}", others(diagnosis, None, style));
+    };
+    let rest = others(diagnosis, Some(main), style);
+    if main.outcome != Outcome::Helps {
+        let mut tried = of_role(diagnosis, ArmRole::Fix).chain(of_role(diagnosis, ArmRole::Rival));
+        if tried.all(|verdict| verdict.outcome != Outcome::Helps) {
+            return format!(" Nothing that was tried made it measurably faster.{rest}");
+        }
+        return format!(" {} did not make it measurably faster.{rest}", main.arm);
+    }
+    let name = main.fix.as_ref().unwrap_or(&main.arm);
+    let mut text = format!(" {name} makes it");
+    if let Some(measured) = main.measured {
+        let saving = Quantity { value: -measured.value, low: None, high: None, ..measured };
+        text.push_str(&format!(" {} faster", figures::value(&saving, style)));
+    } else {
+        text.push_str(" faster");
+    }
+    if let Some(gap) = diagnosis.share_of_gap_removed.iter().find(|gap| gap.arm == main.arm) {
+        let share = Quantity { low: None, high: None, ..gap.share };
+        text.push_str(&format!(" and removes {} of the difference", figures::value(&share, style)));
+    }
+    text + "." + &rest
+}
+
+/// Other arms that changed the launch: the best of the other fixes, the best rival, and every sham arm.
+fn others(diagnosis: &Diagnosis, main: Option<&Verdict>, style: &Style) -> String {
+    let helped = |wanted| {
+        let different = move |verdict: &&Verdict| main.is_none_or(|main| main.arm != verdict.arm);
+        fastest(of_role(diagnosis, wanted).filter(different).filter(|verdict| verdict.outcome == Outcome::Helps))
+    };
+    let told = |verdict: &Verdict| {
+        let measured = verdict.measured.map_or_else(|| "not measured".to_owned(), |q| figures::value(&q, style));
+        format!("{} {measured}", verdict.arm)
+    };
+    let beside: Vec<String> =
+        [ArmRole::Fix, ArmRole::Rival].into_iter().filter_map(|role| helped(role).map(told)).collect();
+    let shams: Vec<String> = of_role(diagnosis, ArmRole::Sham)
+        .filter(|verdict| matches!(verdict.outcome, Outcome::Helps | Outcome::Hurts))
+        .map(told)
+        .collect();
+    let mut text = String::new();
+    if !beside.is_empty() {
+        text.push_str(&format!(" Others: {}.", beside.join(", ")));
+    }
+    if !shams.is_empty() {
+        text.push_str(&format!(" But a sham changed it too: {}.", shams.join(", ")));
+    }
+    text
+}

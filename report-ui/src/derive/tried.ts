@@ -1,0 +1,86 @@
+// What is said of the arms that were tried.
+//
+// Owns which arm leads: the fix of the tool, even where a rival gained more; other fixes and rivals come
+// second with their own figures, sham arms only as doubts (in `answer.ts`).
+
+import { inUnit, negated, percent, quantityInterval, quantityValue } from "../format";
+import type { Arm, Diagnosis, Verdict } from "../types";
+import { armLabel, MAIN_FIX, millisOf, type ArmsPicture } from "./arms";
+import { interval, strong, type Words } from "./words";
+
+function armOf(diagnosis: Diagnosis, v: Verdict): Arm | undefined {
+  return diagnosis.launch.arms.find((a) => a.name === v.arm);
+}
+
+/** A verdict on an arm that was not launched is one on a fix that could not be tried. */
+function roleOf(diagnosis: Diagnosis, v: Verdict): Arm["role"] {
+  return armOf(diagnosis, v)?.role ?? "fix";
+}
+
+function nameOf(diagnosis: Diagnosis, v: Verdict): string {
+  const arm = armOf(diagnosis, v);
+  return arm ? armLabel(arm).name : (v.fix ?? v.arm);
+}
+
+/** Fastest first; what was not measured comes last. */
+function byGain(a: Verdict, b: Verdict): number {
+  return (a.measured?.value ?? Infinity) - (b.measured?.value ?? Infinity) || 0;
+}
+
+/** The verdict that the report leads with: the tool's own fix, or the best of the other fixes; null without a fix. */
+export function headlineArm(diagnosis: Diagnosis): Verdict | null {
+  const fixes = diagnosis.verdicts.filter((v) => roleOf(diagnosis, v) === "fix");
+  return fixes.find((v) => v.arm === MAIN_FIX) ?? [...fixes.filter((v) => v.outcome === "helps")].sort(byGain)[0] ?? [...fixes].sort(byGain)[0] ?? null;
+}
+
+/** The sentence about the fix, and a shorter one about everything else that was tried. */
+export function whatWasTried(diagnosis: Diagnosis, picture: ArmsPicture): Words {
+  const main = headlineArm(diagnosis);
+  const others = (role: Arm["role"]): Verdict[] => diagnosis.verdicts.filter((v) => v !== main && roleOf(diagnosis, v) === role).sort(byGain);
+  const list = (verdicts: Verdict[]): string => verdicts.map((v) => `${nameOf(diagnosis, v)} (${outcomeWords(v, true)})`).join(", ");
+  const words = main ? fixWords(diagnosis, picture, main, others("fix").length + 1) : ["No fix was tried."];
+  const [variants, rivals] = [others("fix"), others("rival")];
+  if (variants.length > 0) words.push(` Other fixes: ${list(variants)}.`);
+  if (rivals.length > 0) words.push(` ${main ? "Beside it, what others offer" : "Only what others offer was"}: ${list(rivals)}.`);
+  return words;
+}
+
+function fixWords(diagnosis: Diagnosis, picture: ArmsPicture, v: Verdict, fixes: number): Words {
+  const arm = armOf(diagnosis, v);
+  const what = arm ? armLabel(arm).what : null;
+  const words: Words = [fixes === 1 ? "The fix " : "Of the fixes, ", strong(nameOf(diagnosis, v)), what ? ` (${what})` : ""];
+  if (v.outcome !== "helps" || !v.measured) {
+    words.push(" ", strong(v.outcome === "not_testable" ? "could not be tested" : "did not make it measurably faster"), `: ${v.outcome === "not_testable" ? v.reason : outcomeWords(v, true)}.`);
+    return words;
+  }
+  const saving = negated(v.measured);
+  words.push(" made it ", strong(`${quantityValue(saving)} faster`), ` (${interval(saving)}`);
+  const row = picture.rows.find((r) => r.verdict === v);
+  const shares: string[] = [];
+  const savedMs = millisOf(saving)?.value;
+  const cold = picture.baseline?.median?.value;
+  if (savedMs !== undefined && cold) shares.push(`${percent(savedMs / cold)} of the cold launch`);
+  if (row?.gapRemoved) shares.push(`${percent(row.gapRemoved.value)} of the gap to a warm one`);
+  words.push(shares.length > 0 ? `), ${shares.join(" and ")}` : ")");
+  words.push(v.predicted ? `; ${quantityValue(negated(v.predicted))} had been predicted.` : "; no saving had been predicted.");
+  return words;
+}
+
+/** A verdict in a few words, with the figure that it rests on, and its interval where asked for. */
+export function outcomeWords(v: Verdict, withInterval = false): string {
+  const effect = v.minimum_detectable_effect ? `; effects below ${inUnit(Math.abs(v.minimum_detectable_effect.value), v.minimum_detectable_effect.unit)} could not be seen` : "";
+  const range = v.measured && withInterval ? quantityInterval(v.measured) : null;
+  const measured = v.measured ? quantityValue(v.measured, true) + (range ? ` [${range}]` : "") : "not measured";
+  switch (v.outcome) {
+    case "helps":
+      return `helps, ${measured}`;
+    case "hurts":
+      return `hurts, ${measured}`;
+    case "no_difference":
+      return `no difference, ${measured}${effect}`;
+    case "inconclusive":
+      return `inconclusive, ${measured}${effect}`;
+    case "not_testable":
+      return `not testable: ${v.reason}`;
+  }
+}
