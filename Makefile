@@ -55,6 +55,7 @@ lint: report-ui ## format and clippy only
 .PHONY: schemas
 schemas: report-ui ## write docs/reference and docs/schemas anew from the types
 	UPDATE_DOCS=1 cargo test --quiet --locked -p slowpath-house --test docs
+	UPDATE_SCHEMAS=1 cargo test --quiet --locked -p slowpath-cli --bin slowpath schemas
 
 .PHONY: install
 install: ## copy slowpath to $(PREFIX)/bin; after make build

@@ -1,8 +1,13 @@
 //! The records of the ring as Rust types, generated from `events.h`, and the one place that reads them from bytes.
 
-#![allow(missing_docs, dead_code, non_camel_case_types, clippy::all)]
+#![allow(missing_docs, dead_code, non_camel_case_types)]
 
-include!(concat!(env!("OUT_DIR"), "/events.rs"));
+/// What bindgen made.
+mod generated {
+    #![allow(clippy::all, clippy::undocumented_unsafe_blocks)]
+    include!(concat!(env!("OUT_DIR"), "/events.rs"));
+}
+pub use generated::*;
 
 /// A record that is plain bytes: any bit pattern is a value.
 ///

@@ -26,8 +26,6 @@ const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
-const EXCLUDE_USER: u64 = 1 << 4;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const ENABLE_ON_EXEC: u64 = 1 << 12;
 
@@ -40,13 +38,6 @@ pub(crate) enum FaultEvent {
     Minor = 5,
     /// `PERF_COUNT_SW_PAGE_FAULTS_MAJ`: it ended after waiting for storage.
     Major = 6,
-}
-
-/// In which mode of the processor the fault was taken; one event cannot serve both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    User,
-    Kernel,
 }
 
 fn open(attributes: &Attributes, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
@@ -62,31 +53,28 @@ fn open(attributes: &Attributes, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-fn fault_attributes(event: FaultEvent, mode: Mode) -> Attributes {
+/// Faults of both modes of the processor: the program tells them apart.
+fn fault_attributes(event: FaultEvent) -> Attributes {
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         size: 64,
         config: event as u64,
         sample_period: 1,
-        flags: EXCLUDE_HYPERVISOR
-            | match mode {
-                Mode::User => EXCLUDE_KERNEL,
-                Mode::Kernel => EXCLUDE_USER,
-            },
+        flags: EXCLUDE_HYPERVISOR,
         ..Attributes::default()
     }
 }
 
 /// The event for a task that has not run its program yet and all its later children; it begins at exec.
-pub(crate) fn fault_of_tree(event: FaultEvent, mode: Mode, pid: i32) -> io::Result<OwnedFd> {
-    let mut attributes = fault_attributes(event, mode);
+pub(crate) fn fault_of_tree(event: FaultEvent, pid: i32) -> io::Result<OwnedFd> {
+    let mut attributes = fault_attributes(event);
     attributes.flags |= DISABLED | INHERIT | ENABLE_ON_EXEC;
     open(&attributes, pid, -1)
 }
 
 /// The event for everything on one processor.
-pub(crate) fn fault_of_processor(event: FaultEvent, mode: Mode, cpu: i32) -> io::Result<OwnedFd> {
-    open(&fault_attributes(event, mode), -1, cpu)
+pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<OwnedFd> {
+    open(&fault_attributes(event), -1, cpu)
 }
 
 /// The event behind a classic tracepoint; a BPF program on it runs wherever the tracepoint is hit.

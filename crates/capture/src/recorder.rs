@@ -4,7 +4,7 @@ use crate::decode::RawCapture;
 use crate::events;
 use crate::mounts::{Mount, parse_mountinfo};
 use crate::objects::{self, Loaded, SharedMaps};
-use crate::perf::{self, FaultEvent, Mode};
+use crate::perf::{self, FaultEvent};
 use crate::ring::Ring;
 use crate::tracefs::Tracefs;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, ProgramMut};
@@ -181,8 +181,8 @@ impl Recorder {
             .tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
-        for (name, event, mode) in fault_programs("user", "kernel") {
-            let fd = perf::fault_of_tree(event, mode, pid).map_err(|source| attach(&name, source))?;
+        for (name, event) in fault_programs("tree") {
+            let fd = perf::fault_of_tree(event, pid).map_err(|source| attach(&name, source))?;
             self.attach_fault(&name, fd)?;
         }
         self.mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
@@ -216,8 +216,8 @@ impl Recorder {
         if self.ring.events_dropped() && !self.fallback {
             self.fallback = true;
             for cpu in 0..crate::machine::processors() {
-                for (name, event, mode) in fault_programs("dropped_user", "dropped_kernel") {
-                    match perf::fault_of_processor(event, mode, cpu) {
+                for (name, event) in fault_programs("dropped") {
+                    match perf::fault_of_processor(event, cpu) {
                         Ok(fd) => self.attach_fault(&name, fd)?,
                         Err(error) => {
                             self.unavailable.push(gap("faults of set-uid or unreadable programs", &error.to_string()));
@@ -273,16 +273,10 @@ impl Recorder {
     }
 }
 
-fn fault_programs(user: &str, kernel: &str) -> Vec<(String, FaultEvent, Mode)> {
-    let mut programs = Vec::new();
-    for (prefix, mode) in [(user, Mode::User), (kernel, Mode::Kernel)] {
-        for (suffix, event) in
-            [("begin", FaultEvent::Begin), ("minor", FaultEvent::Minor), ("major", FaultEvent::Major)]
-        {
-            programs.push((format!("{prefix}_{suffix}"), event, mode));
-        }
-    }
-    programs
+/// The programs of one set of fault events, with the event that each is for.
+fn fault_programs(set: &str) -> [(String, FaultEvent); 3] {
+    [("begin", FaultEvent::Begin), ("minor", FaultEvent::Minor), ("major", FaultEvent::Major)]
+        .map(|(suffix, event)| (format!("{set}_{suffix}"), event))
 }
 
 /// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf).

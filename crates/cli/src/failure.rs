@@ -68,6 +68,17 @@ impl Failure {
         self
     }
 
+    /// The same failure when the user had asked to stop: ctrl-C at a terminal also ends the programs that slowpath runs,
+    /// and what fails then is not the cause.
+    #[must_use]
+    pub fn after_interrupt(mut self) -> Self {
+        if self.kind != Kind::Interrupted {
+            self.causes.insert(0, self.message);
+            self = Self { kind: Kind::Interrupted, message: "interrupted".to_owned(), causes: self.causes, hint: None };
+        }
+        self
+    }
+
     /// A machine that lacks something: all gaps with their remedies.
     pub fn unavailable(what: &str, gaps: &[Unavailable]) -> Self {
         let causes = gaps.iter().map(|gap| format!("{}: {} (remedy: {})", gap.what, gap.reason, gap.remedy)).collect();

@@ -117,6 +117,7 @@ pub fn launch_failure(error: &LaunchError) -> Failure {
     };
     let failure = Failure::from_error(kind, error);
     match error {
+        LaunchError::StoppedBeforeStart => Failure::new(kind, "interrupted before the command was started"),
         LaunchError::Exec(ExecError::NotFound { .. }) => failure
             .hint("the command stands after `--`, the program first; it is looked up in PATH as the target's user"),
         LaunchError::Exec(ExecError::PermissionDenied { .. }) => {

@@ -21,7 +21,7 @@ export function filesTable(rows: readonly FileRow[], pageSize: number, show: (fi
     { key: "read", label: "Read", hint: "Pages read", numeric: true, sortBy: (r) => r.pagesRead, cell: (r) => count(r.pagesRead) },
     { key: "waste", label: "Wasted", hint: "Pages read and never needed", numeric: true, sortBy: (r) => r.pagesWasted, cell: (r) => [number(r.pagesWasted), r.wastedShare === null ? null : h("span", { class: "quiet" }, ` ${percent(r.wastedShare)}`)] },
     { key: "reads", label: "Reads", hint: "Contiguous insertions into the page cache", numeric: true, sortBy: (r) => r.reads, cell: (r) => count(r.reads) },
-    { key: "per-read", label: "Mean read", numeric: true, sortBy: (r) => r.pagesPerRead, cell: (r) => (r.reads > 0 ? bytes(r.pagesPerRead * pageSize) : "none") },
+    { key: "per-read", label: "Mean read", numeric: true, extra: true, sortBy: (r) => r.pagesPerRead, cell: (r) => (r.reads > 0 ? bytes(r.pagesPerRead * pageSize) : "none") },
     {
       key: "jumps",
       label: "Jumps fwd / back / adj.",
@@ -31,7 +31,7 @@ export function filesTable(rows: readonly FileRow[], pageSize: number, show: (fi
       cell: (r) => (r.forward === null ? h("span", { class: "quiet" }, "unknown") : [count(r.forward), " / ", count(r.backward ?? 0), " / ", count(r.adjacent ?? 0)]),
     },
     { key: "blocked", label: "Blocked", hint: "Time that threads waited for this file; threads may wait at once", numeric: true, sortBy: (r) => r.blocked, cell: (r) => duration(r.blocked) },
-    { key: "first", label: "First use", numeric: true, sortBy: (r) => r.firstUse, cell: (r) => (r.firstUse === null ? h("span", { class: "quiet" }, "none") : significantTime(r.firstUse)) },
+    { key: "first", label: "First use", numeric: true, extra: true, sortBy: (r) => r.firstUse, cell: (r) => (r.firstUse === null ? h("span", { class: "quiet" }, "none") : significantTime(r.firstUse)) },
   ];
   return sortableTable(columns, rows, { caption: `Per file, in pages of ${bytes(pageSize)}; a name leads to its picture`, limit: 12, sortedBy: { key: "read", descending: true } });
 }

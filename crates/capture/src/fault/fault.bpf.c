@@ -18,6 +18,14 @@ static __always_inline int begin(struct bpf_perf_event_data *context, bool fallb
 	return 0;
 }
 
+/* Whether the fault was taken in kernel mode: kernel code stands in the upper half of the address space on every
+ * architecture that is supported, user code never does. One event serves both modes, because each further event of
+ * a task is paid for at each of its context switches and forks. */
+static __always_inline u32 mode(u64 ip)
+{
+	return (long long)ip < 0 ? FLAG_KERNEL : 0;
+}
+
 static __always_inline int end(struct bpf_perf_event_data *context, u32 flags, bool fallback)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -28,6 +36,12 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags, b
 	u64 began = state->fault_ts;
 	bool known = began && state->fault_address == context->addr;
 	state->fault_ts = 0;
+#if defined(__TARGET_ARCH_x86)
+	u64 ip = context->regs.ip;
+#else
+	u64 ip = context->regs.pc;
+#endif
+	flags |= mode(ip);
 	struct fault_event *event = reserve(EVENT_FAULT, sizeof(*event), task);
 	if (!event)
 		return 0;
@@ -35,31 +49,25 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags, b
 	event->header.flags = known ? flags : flags | FLAG_NO_START;
 	event->duration = known ? now - began : 0;
 	event->address = context->addr;
-#if defined(__TARGET_ARCH_x86)
-	event->ip = context->regs.ip;
-#else
-	event->ip = context->regs.pc;
-#endif
+	event->ip = ip;
 	submit(event);
 	return 0;
 }
 
-#define FAULT_PROGRAMS(prefix, kernel, fallback)                                                                       \
+#define FAULT_PROGRAMS(prefix, fallback)                                                                               \
 	SEC("perf_event") int prefix##_begin(struct bpf_perf_event_data *context)                                      \
 	{                                                                                                              \
 		return begin(context, fallback);                                                                       \
 	}                                                                                                              \
 	SEC("perf_event") int prefix##_minor(struct bpf_perf_event_data *context)                                      \
 	{                                                                                                              \
-		return end(context, kernel, fallback);                                                                 \
+		return end(context, 0, fallback);                                                                      \
 	}                                                                                                              \
 	SEC("perf_event") int prefix##_major(struct bpf_perf_event_data *context)                                      \
 	{                                                                                                              \
-		return end(context, kernel | FLAG_MAJOR, fallback);                                                    \
+		return end(context, FLAG_MAJOR, fallback);                                                             \
 	}
 
-FAULT_PROGRAMS(user, 0, false)
-FAULT_PROGRAMS(kernel, FLAG_KERNEL, false)
+FAULT_PROGRAMS(tree, false)
 /* Per-processor events for tasks whose own events the kernel dropped at exec. */
-FAULT_PROGRAMS(dropped_user, 0, true)
-FAULT_PROGRAMS(dropped_kernel, FLAG_KERNEL, true)
+FAULT_PROGRAMS(dropped, true)

@@ -13,6 +13,7 @@ mod schemas;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output_directory::unless_empty;
 use serde::Serialize;
 use slowpath_launch::Identity;
@@ -20,6 +21,10 @@ use std::process::ExitCode;
 
 /// Runs the command of the command line.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    dispatch(arguments).map_err(|failure| if interrupt::requested() { failure.after_interrupt() } else { failure })
+}
+
+fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Diagnose(arguments) => unless_empty(&arguments.output, || diagnose::run(arguments)),

@@ -71,7 +71,7 @@ fn ctrl_c_at_a_terminal_ends_target_and_recording_and_keeps_what_was_recorded() 
     done.succeeds();
     let tables = tables(&place.path().join("out"));
     assert_eq!(tables.manifest.stop_reason.as_deref(), Some("interrupted"));
-    assert!(tables.execs.len() >= 2);
+    assert!(!tables.execs.is_empty());
 }
 
 #[test]
