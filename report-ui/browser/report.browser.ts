@@ -86,6 +86,45 @@ test("tables sort by a click on their head", () =>
     assert.equal(await page.getAttribute("#io-map .sortable th[data-key='size']", "aria-sort"), "ascending");
   }));
 
+const LONG_PATH = `/usr/lib/python3.11/${"deep/".repeat(12)}_decimal.cpython-311-x86_64-linux-gnu.so`;
+
+test("the page is never wider than the window, and a desktop window shows every table whole", async () => {
+  const report = makeReport({ hostileNames: true });
+  for (const arm of report.diagnosis!.launch.arms) arm.title = "advice on every needed file as a whole, as another tool does";
+  const row = { path: LONG_PATH, size_bytes: 6831736, pages_needed: 11893, pages_read: 21342, pages_wasted: 10449, steps_forward: 11354, steps_backward: 11393, steps_adjacent: 4145, blocked_ms: 1390.2, pages_by_fault: 1, pages_by_read: 2, pages_by_exec: 3, median_kib_text: 4 };
+  report.findings[0]!.evidence = [{ text: "What was read of each file. ".repeat(5), rows: Array.from({ length: 32 }, () => row) }];
+  for (const width of [1280, 1024, 420]) {
+    await visit(browser.open(report, { width }), async (page) => {
+      const { over, frames } = await page.evaluate(() => ({
+        over: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        frames: [...document.querySelectorAll<HTMLElement>("#arms > .table-frame, .evidence .table-frame, #io-map .table-frame")].filter((f) => f.scrollWidth > f.clientWidth).map((f) => f.getAttribute("aria-label")),
+      }));
+      assert.equal(over, 0, `the page at ${width} px`);
+      if (width >= 1024) assert.deepEqual(frames, [], `tables that must be scrolled at ${width} px`);
+    });
+  }
+});
+
+test("evidence has one line a row, its path in the first column, and more rows and columns on demand", async () => {
+  const report = makeReport();
+  const row = { blocked_ms: 1, path: LONG_PATH, pages_read: 3, pages_needed: null, size_bytes: 4, a: 1, b: 2, c: 3, d: 4, pages_by_fault: 1, pages_by_read: 2, median_kib_text: 4 };
+  report.findings[0]!.evidence = [{ text: "files", rows: Array.from({ length: 32 }, () => row) }];
+  await visit(browser.open(report), async (page) => {
+    const heads = (): Promise<string[]> => page.locator("#finding-1 .evidence th:visible").allInnerTexts();
+    const rows = page.locator("#finding-1 .evidence tbody tr");
+    assert.deepEqual((await heads()).slice(0, 3), ["path", "read, pages", "blocked, ms"]);
+    assert.equal(await rows.count(), 12);
+    assert.ok((await rows.evaluateAll((all) => Math.max(...all.map((r) => r.getBoundingClientRect().height)))) < 30);
+    assert.match(await rows.first().locator("td").first().innerText(), /_decimal.*linux-gnu\.so$/);
+    assert.equal(await rows.first().locator("td bdi").first().getAttribute("title"), LONG_PATH);
+    const before = (await heads()).length;
+    await page.click("#finding-1 .more:has-text('Show 3 more columns')");
+    assert.equal((await heads()).length, before + 3);
+    await page.click("#finding-1 .more:has-text('Show all 32 rows')");
+    assert.equal(await rows.count(), 32);
+  });
+});
+
 test("the I/O map tells page, section, process, asker and need of a read under the pointer", () =>
   visit(browser.open(makeReport()), async (page) => {
     await showFirstPicture(page);

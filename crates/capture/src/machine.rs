@@ -81,7 +81,9 @@ fn has_capability(capability: u32) -> bool {
 pub fn facts() -> Facts {
     let privileged = has_capability(CAP_SYS_ADMIN);
     let btf_path = Path::new("/sys/kernel/btf/vmlinux");
-    let tracepoints = libbpf_rs::Btf::from_vmlinux().ok().map(|btf| {
+    // libbpf speaks for itself on standard error when the file is missing, so it is not asked then.
+    let btf = if btf_path.exists() { libbpf_rs::Btf::from_vmlinux().ok() } else { None };
+    let tracepoints = btf.map(|btf| {
         NECESSARY
             .iter()
             .chain(&OPTIONAL)

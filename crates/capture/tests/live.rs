@@ -78,6 +78,26 @@ fn recorded_faults_agree_with_the_kernels_counters_to_a_thousandth() {
 }
 
 #[test]
+fn faults_that_the_kernel_takes_for_a_system_call_are_told_from_the_programs_own() {
+    if !root() {
+        return;
+    }
+    // 1024 pages are first touched by read(2), 1024 others by the program.
+    let script = "
+import mmap, os
+m = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_NOHUGEPAGE)
+z = os.open('/dev/zero', os.O_RDONLY)
+assert os.readv(z, [memoryview(m)[:4 << 20]]) == 4 << 20
+for i in range(4 << 20, 8 << 20, 4096): m[i] = 1
+";
+    let (out, _) = recorded(&["/usr/bin/python3", "-c", script]);
+    let (kernel, user): (Vec<_>, Vec<_>) = out.faults.iter().partition(|fault| fault.kernel);
+    assert!((1024..2048).contains(&kernel.len()), "{} in kernel mode", kernel.len());
+    assert!(user.len() >= 1024 && user.iter().all(|fault| fault.ip >> 63 == 0), "{} in user mode", user.len());
+}
+
+#[test]
 fn the_tree_is_followed_through_forks_with_command_lines_and_ends() {
     if !root() {
         return;

@@ -170,11 +170,11 @@ pub struct DiagnoseArguments {
 /// Which arms a diagnosis compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ArmSet {
-    /// The plan, both shams, whole-file advice, warm.
+    /// The plan, both shams, whole-file advice.
+    Quick,
+    /// Quick and the sizes of readahead.
     Standard,
-    /// Standard and the sizes of readahead.
-    Readahead,
-    /// Standard and variants of the plan: order, gap, cap, threads, metadata.
+    /// Quick and variants of the plan: order, gap, cap, threads, metadata.
     Variants,
 }
 

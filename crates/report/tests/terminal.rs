@@ -4,8 +4,8 @@ mod samples;
 
 use proptest::prelude::*;
 use slowpath_report::terminal::{Style, analysis, diagnosis};
-use slowpath_report::{ANALYZE_SCHEMA, Analysis, Diagnosis};
-use slowpath_tables::{Losses, Quantity, Unit};
+use slowpath_report::{ANALYZE_SCHEMA, Analysis, ArmRole, Diagnosis, Outcome};
+use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 
 const UNICODE: Style = Style { unicode: true, ..Style::PLAIN };
 const COLOUR: Style = Style { unicode: true, colour: true, ..Style::PLAIN };
@@ -77,12 +77,86 @@ fn an_empty_diagnosis_says_what_is_missing() {
 #[test]
 fn a_fix_that_did_not_help_is_not_praised() {
     let mut unhelped = samples::diagnosis();
-    unhelped.verdicts.remove(0);
+    unhelped.verdicts[0].outcome = Outcome::Inconclusive;
     let printed = diagnosis(&unhelped, &Style::PLAIN);
     assert!(printed.replace('\n', " ").contains("Nothing that was tried made it measurably faster."), "{printed}");
     // The sham arm alone is no attempt at a cure.
-    unhelped.verdicts.truncate(1);
+    unhelped.verdicts.remove(0);
     assert!(diagnosis(&unhelped, &Style::PLAIN).replace('\n', " ").contains("No fix was tried."));
+}
+
+#[test]
+fn the_fix_of_the_tool_leads_before_faster_variants_and_rivals() {
+    let mut tried = samples::diagnosis();
+    for (name, role, change) in [
+        ("other_order", ArmRole::Fix, -830.0),
+        ("whole_files", ArmRole::Rival, -840.0),
+        ("full", ArmRole::Rival, -835.0),
+    ] {
+        tried.launch.arms.push(samples::arm(name, role, Some((1500.0, 1450.0, 1550.0)), 200.0));
+        let measured = Some((change, change - 50.0, change + 50.0));
+        tried.verdicts.insert(0, samples::verdict(name, Outcome::Helps, None, measured));
+    }
+    let answer = |tried: &Diagnosis| {
+        let printed = diagnosis(tried, &Style::PLAIN);
+        check_screen(&printed);
+        printed.lines().take_while(|line| !line.is_empty() && !line.starts_with("arm")).collect::<Vec<_>>().join(" ")
+    };
+    let text = answer(&tried);
+    assert!(text.contains("preload_plan makes it 821 ms faster and removes 42.3 %"), "{text}");
+    assert!(text.ends_with("of the difference. Others: other_order -830 ms, whole_files -840 ms."), "{text}");
+    // A sham arm speaks up only when it changed something.
+    tried.verdicts.iter_mut().find(|verdict| verdict.arm == "empty_plan").unwrap().outcome = Outcome::Hurts;
+    assert!(answer(&tried).ends_with("But a sham changed it too: empty_plan 6.00 ms."), "{}", answer(&tried));
+    // Without the tool's own fix the best other one leads; a rival alone is no fix.
+    tried.verdicts.retain(|verdict| verdict.arm != "preload_plan");
+    assert!(
+        answer(&tried).contains("other_order makes it 830 ms faster. Others: whole_files -840 ms."),
+        "{}",
+        answer(&tried)
+    );
+    tried.verdicts.retain(|verdict| verdict.arm == "whole_files");
+    assert!(answer(&tried).ends_with("No fix was tried. Others: whole_files -840 ms."), "{}", answer(&tried));
+}
+
+#[test]
+fn sham_arms_that_changed_nothing_share_a_line() {
+    let mut two = samples::diagnosis();
+    two.launch.arms.push(samples::arm("unrelated", ArmRole::Sham, Some((2300.0, 2200.0, 2400.0)), 386.0));
+    let measured = Some((20.0, -40.0, 70.0));
+    two.verdicts.push(samples::verdict("unrelated", Outcome::Inconclusive, None, measured));
+    let printed = diagnosis(&two, &Style::PLAIN);
+    let line = printed.lines().find(|line| line.starts_with("2 shams")).unwrap_or_else(|| panic!("{printed}"));
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), "2 shams inconclusive - 6.00 ms, 20.0 ms");
+}
+
+#[test]
+fn remarks_and_titles_are_wrapped_while_the_screen_has_room() {
+    let mut long = samples::diagnosis();
+    long.findings.truncate(1);
+    long.findings[0].title = "python3 waits 195 of 466 ms for file reads before it is ready".to_owned();
+    long.notes = vec![
+        "a launch needs at least 10.8 MB from storage; 0.00 % of the recorded cold launch's reads went past it"
+            .to_owned(),
+    ];
+    let item = |what: &str| Unavailable { what: what.to_owned(), reason: "r".to_owned(), remedy: String::new() };
+    long.unavailable = vec![item("a cold launch of files outside the lab")];
+    let printed = diagnosis(&long, &Style::PLAIN);
+    check_screen(&printed);
+    assert!(printed.contains("python3 waits 195 of 466 ms for file reads\n"), "{printed}");
+    assert!(printed.contains("recorded cold\n  launch's reads went past it\n"), "{printed}");
+    assert!(!printed.contains("outside the lab") && !printed.contains('~'), "{printed}");
+    // A title that nothing can shorten goes on below its start.
+    long.findings[0].title =
+        "a program with a long name waits for all of its files and does not say for which one".to_owned();
+    let printed = diagnosis(&long, &Style::PLAIN);
+    check_screen(&printed);
+    assert!(printed.contains(&format!("and\n{}does not say for which one\n", " ".repeat(20))), "{printed}");
+    // Without room the remark becomes one line again.
+    long.launch.arms.extend((0..6).map(|i| samples::arm(&format!("a{i}"), ArmRole::Fix, None, 0.0)));
+    let printed = diagnosis(&long, &Style::PLAIN);
+    check_screen(&printed);
+    assert!(printed.contains("of the recorded cold~\n") || printed.contains("of the recorded cold ~\n"), "{printed}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ export function answer(report: Report, totals: IoTotals | null): Answer {
     why: whyOfLaunches(diagnosis, picture, findings),
     tried: whatWasTried(diagnosis, picture),
     figures: [...launchFigures(diagnosis, picture), ...figures],
-    cautions: [...launchCautions(diagnosis, picture), ...lossCautions(report)],
+    cautions: [...launchCautions(picture), ...lossCautions(report)],
   };
 }
 
@@ -99,7 +99,7 @@ function ioFigures(report: Report, totals: IoTotals | null): Answer["figures"] {
   ];
 }
 
-function launchCautions(diagnosis: Diagnosis, picture: ArmsPicture): string[] {
+function launchCautions(picture: ArmsPicture): string[] {
   const cautions: string[] = [];
   for (const row of picture.rows) {
     const v = row.verdict;
@@ -115,7 +115,8 @@ function launchCautions(diagnosis: Diagnosis, picture: ArmsPicture): string[] {
       }
     }
   }
-  const launches = diagnosis.launch.arms.reduce((sum, a) => sum + a.samples_ms.length, 0);
+  // A launch that was repeated after it was discarded stands in the samples once.
+  const launches = picture.rows.reduce((sum, r) => sum + r.dots.length + r.arm.discarded + r.arm.failed, 0);
   if (picture.discarded + picture.failed > 0) {
     const parts = [picture.discarded > 0 && `${count(picture.discarded)} discarded`, picture.failed > 0 && `${count(picture.failed)} failed`].filter(Boolean);
     cautions.push(`Of ${count(launches)} launches ${parts.join(" and ")}; these are in no figure.`);

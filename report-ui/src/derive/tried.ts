@@ -3,7 +3,7 @@
 // Owns which arm leads: the fix of the tool, even where a rival gained more; other fixes and rivals come
 // second with their own figures, sham arms only as doubts (in `answer.ts`).
 
-import { inUnit, negated, percent, quantityInterval, quantityValue } from "../format";
+import { count, inUnit, negated, percent, quantityInterval, quantityValue } from "../format";
 import type { Arm, Diagnosis, Verdict } from "../types";
 import { armLabel, MAIN_FIX, millisOf, type ArmsPicture } from "./arms";
 import { interval, strong, type Words } from "./words";
@@ -38,17 +38,19 @@ export function whatWasTried(diagnosis: Diagnosis, picture: ArmsPicture): Words 
   const main = headlineArm(diagnosis);
   const others = (role: Arm["role"]): Verdict[] => diagnosis.verdicts.filter((v) => v !== main && roleOf(diagnosis, v) === role).sort(byGain);
   const list = (verdicts: Verdict[]): string => verdicts.map((v) => `${nameOf(diagnosis, v)} (${outcomeWords(v, true)})`).join(", ");
-  const words = main ? fixWords(diagnosis, picture, main, others("fix").length + 1) : ["No fix was tried."];
   const [variants, rivals] = [others("fix"), others("rival")];
-  if (variants.length > 0) words.push(` Other fixes: ${list(variants)}.`);
+  const fixes = main ? [main, ...variants] : [];
+  const none = fixes.length > 1 && fixes.every((v) => v.outcome !== "helps");
+  const words: Words = none ? [strong(`None of the ${count(fixes.length)} fixes that were tried made it measurably faster`), `: ${list(fixes)}.`] : main ? fixWords(diagnosis, picture, main) : ["No fix was tried."];
+  if (variants.length > 0 && !none) words.push(` Other fixes: ${list(variants)}.`);
   if (rivals.length > 0) words.push(` ${main ? "Beside it, what others offer" : "Only what others offer was"}: ${list(rivals)}.`);
   return words;
 }
 
-function fixWords(diagnosis: Diagnosis, picture: ArmsPicture, v: Verdict, fixes: number): Words {
+function fixWords(diagnosis: Diagnosis, picture: ArmsPicture, v: Verdict): Words {
   const arm = armOf(diagnosis, v);
   const what = arm ? armLabel(arm).what : null;
-  const words: Words = [fixes === 1 ? "The fix " : "Of the fixes, ", strong(nameOf(diagnosis, v)), what ? ` (${what})` : ""];
+  const words: Words = ["The fix ", strong(nameOf(diagnosis, v)), what ? ` (${what})` : ""];
   if (v.outcome !== "helps" || !v.measured) {
     words.push(" ", strong(v.outcome === "not_testable" ? "could not be tested" : "did not make it measurably faster"), `: ${v.outcome === "not_testable" ? v.reason : outcomeWords(v, true)}.`);
     return words;

@@ -78,6 +78,7 @@ export function paintReads(image: ImageData, ratio: number, mark: number, reads:
     const y1 = Math.min(height, y0 + mark);
     const colour = paint.askers[asker]!;
     const all = neededPages[i]!;
+    const small = !outlined && x1 - x0 < PERIOD * unit;
 
     if (all === last - first) {
       // Loops, not fill(): most marks are a few pixels wide, and the call costs more than they do.
@@ -94,10 +95,15 @@ export function paintReads(image: ImageData, ratio: number, mark: number, reads:
       }
       for (let y = Math.max(0, y0); y < y1; y++) {
         const edge = outlined && on === WASTED_ON && (y < y0 + unit || y >= y1 - unit || x < x0 + unit || x >= x1 - unit);
-        if (edge || ((x + y) / unit | 0) % PERIOD < on) pixels[y * width + x] = colour;
+        if (edge || (small ? smallTexture(x / unit | 0, y / unit | 0, on) : ((x + y) / unit | 0) % PERIOD < on)) pixels[y * width + x] = colour;
       }
     }
   }
+}
+
+/** In a mark smaller than a hatch's period the hatch could miss it: then every second pixel is wasted, all but every fourth partly needed. */
+function smallTexture(x: number, y: number, on: number): boolean {
+  return on === WASTED_ON ? ((x + y) & 1) === 0 : on === PARTLY_ON ? (x & y & 1) === 0 : true;
 }
 
 /** Sections alternate between two grounds, so that their edges go through the whole picture. */

@@ -200,7 +200,7 @@ pub fn choose(arguments: &DiagnoseArguments, plans: &[PlanFile]) -> Vec<Treated>
             fix,
         });
     }
-    if arguments.arms == ArmSet::Readahead {
+    if arguments.arms == ArmSet::Standard {
         for kib in readahead_size::LEVELS_KIB.into_iter().filter(|kib| *kib != arguments.device.readahead / 1024) {
             arms.push(Treated {
                 arm: arm(&format!("readahead_{kib}k"), &format!("readahead of {kib} KiB"), Role::Fix),
