@@ -23,15 +23,32 @@ use slowpath_tables::{Bytes, Quantity, Unit};
 use slowpath_verify::{Arm, Role, Sample, cold};
 use std::path::Path;
 
-/// Untreated launches of each kind; they do not judge the fix.
-const PILOTS: usize = 3;
+/// Untreated launches of each kind; they do not judge the fix. The smallest and the largest of six hold the median
+/// with 96.9 % (binomial, 1 - 2 / 2^6), which is where the prediction's interval comes from.
+const PILOTS: usize = 6;
 
 /// What the pilot launches gave.
 #[derive(Debug)]
 pub struct Pilot {
-    cold_ms: f64,
-    warm_ms: f64,
+    cold: Spread,
+    warm: Spread,
     costs: PrefetchCosts,
+}
+
+/// Median and extremes of a few launches, ms.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Spread {
+    fn of(values: Vec<f64>) -> Self {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Self { low, median: median(values), high }
+    }
 }
 
 /// The prediction, as it is stored.
@@ -76,10 +93,13 @@ pub fn pilot(
             }
         }
     }
-    let [cold_ms, warm_ms] = times.map(median);
+    if times.iter().any(Vec::is_empty) {
+        return Err(Failure::new(Kind::Machine, "no pilot launch was as cold, or as warm, as it was to be"));
+    }
+    let [cold, warm] = times.map(Spread::of);
     progress.step("measuring the prefetcher alone");
     let plan = plans.iter().find(|plan| plan.name == FIX).ok_or_else(|| Failure::new(Kind::Machine, "no plan"))?;
-    Ok(Pilot { cold_ms, warm_ms, costs: prefetch_costs(target, lab, plan)? })
+    Ok(Pilot { cold, warm, costs: prefetch_costs(target, lab, plan)? })
 }
 
 /// The prefetcher by itself in a cold lab, until all of the plan is in memory.
@@ -131,17 +151,19 @@ pub fn predict(
         let costs = with_misses(pilot.costs, directory)?;
         let borrowed: Vec<&Demand> = demands.iter().collect();
         let schedule = |some: &[&Demand]| build(&merge(some), &plan.options, Provenance::default()).plan.schedule();
-        let Some(prediction) = walk(&borrowed, schedule, &costs, pilot.warm_ms) else { return Ok(None) };
-        let change = |ms: f64| ms - pilot.cold_ms;
+        let Some(prediction) = walk(&borrowed, schedule, &costs, pilot.warm.median) else { return Ok(None) };
+        let time = prediction.time;
+        let (fastest, slowest) = (time.low.unwrap_or(time.value), time.high.unwrap_or(time.value));
         let predicted = Predicted {
-            change: Quantity {
-                value: change(prediction.time.value),
-                low: prediction.time.low.map(change),
-                high: prediction.time.high.map(change),
-                unit: Unit::Ms,
-            },
-            cold_ms: pilot.cold_ms,
-            warm_ms: pilot.warm_ms,
+            // A launch with the plan moves with the warm launch, and the change with the cold one.
+            change: Quantity::interval(
+                time.value - pilot.cold.median,
+                fastest + (pilot.warm.low - pilot.warm.median) - pilot.cold.high,
+                slowest + (pilot.warm.high - pilot.warm.median) - pilot.cold.low,
+                Unit::Ms,
+            ),
+            cold_ms: pilot.cold.median,
+            warm_ms: pilot.warm.median,
             prefetch_startup_ms: pilot.costs.startup,
             prefetch_bytes_per_second: pilot.costs.bytes_per_second,
         };
