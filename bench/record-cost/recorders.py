@@ -128,7 +128,7 @@ class PerfRecord(Recorder):
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         )
         counts = {kind: int(number) for kind, number in re.findall(r"(\w+) events:\s+(\d+)", done.stdout.split("page-faults stats")[0])}
-        # "Processed 100 events and lost 3 chunks!", and the samples that the kernel counted as lost.
+        # perf says how many records of loss there are, each for one event or more: a lower bound.
         lost = sum(int(number) for number in re.findall(r"lost (\d+)", done.stderr))
         return Seen(counts.get("SAMPLE", 0), max(lost, counts.get("LOST_SAMPLES", 0), counts.get("LOST", 0)))
 
