@@ -240,7 +240,6 @@ mod tests {
             command_line: "a".to_owned(),
             dev: 1,
             ino: 1,
-            events_dropped: false,
             min_flt: 0,
             maj_flt: 0,
         }

@@ -27,8 +27,6 @@ pub struct ProcessFaults {
     pub kernel_minor: u64,
     /// Major faults by the kernel's count.
     pub kernel_major: u64,
-    /// True when the kernel dropped the process's events at an exec.
-    pub events_dropped: bool,
 }
 
 impl ProcessFaults {
@@ -122,7 +120,6 @@ pub fn completeness(facts: &LaunchFacts<'_>) -> Completeness {
             recorded_major,
             kernel_minor: minor.saturating_sub(before.0),
             kernel_major: major.saturating_sub(before.1),
-            events_dropped: facts.processes.get(process).is_some_and(|process| process.events_dropped),
         };
         result.recorded += faults.recorded();
         result.kernel += faults.kernel();

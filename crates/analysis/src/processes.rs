@@ -24,8 +24,6 @@ pub struct Process {
     pub ended: Option<Nanos>,
     /// Time of its first exec.
     pub first_exec: Option<Nanos>,
-    /// True when the kernel dropped its per-task events at an exec.
-    pub events_dropped: bool,
     /// Thread ids seen in `forks` and `exits`.
     pub threads: BTreeSet<u32>,
 }
@@ -84,7 +82,6 @@ impl Processes {
             began: seen,
             ended: None,
             first_exec: None,
-            events_dropped: false,
             threads: BTreeSet::from([key.pid]),
         })
     }
@@ -113,7 +110,6 @@ impl Processes {
         process.command_line = row.command_line.clone();
         process.uid = Some(row.uid);
         process.first_exec.get_or_insert(ts);
-        process.events_dropped |= row.events_dropped;
     }
 
     fn exit(&mut self, ts: Nanos, row: &Exit) {

@@ -61,7 +61,6 @@ fn large() -> Tables {
                 command_line: "prog".to_owned(),
                 dev: 1,
                 ino: 0,
-                events_dropped: false,
                 min_flt: 0,
                 maj_flt: 0,
             });

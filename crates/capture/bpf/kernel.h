@@ -116,15 +116,6 @@ struct mm_struct {
 	unsigned long arg_end;
 	struct file *exe_file;
 };
-/* Before 6.18 the flags of an address space were a plain word. */
-struct mm_struct___before_6_18 {
-	unsigned long flags;
-};
-struct mm_struct___since_6_18 {
-	struct {
-		unsigned long __mm_flags[1];
-	} flags;
-};
 struct task_io_accounting {
 	u64 read_bytes;
 };

@@ -17,8 +17,8 @@ struct task_state {
 	u64 fault_ts;
 	u64 fault_address;
 	u64 syscall_ts;
-	/* 1: per-task perf events were dropped at exec, so the per-processor fallback speaks for this task. */
-	u64 events_dropped;
+	/* 1 from the first exec on: what the launcher does in the target's process before is not the target's. */
+	u64 running;
 };
 
 struct {

@@ -8,7 +8,7 @@ use slowpath_tables::{
     BlockIo, Exec, Exit, Fault, File, FileKey, Fork, Losses, Mapping, Nanos, Open, PageCache, ProcessKey, Read,
     Readahead, Unavailable,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// What the recorder hands over: bytes, and what is needed to understand them elsewhere.
 pub struct RawCapture {
@@ -119,29 +119,10 @@ pub fn decode(raw: &RawCapture) -> Decoded {
         }
     });
     out.exits.extend(raw.survivors.iter().cloned());
-    out.losses.add("faults_after_events_dropped", faults_without_events(&out));
     let paths = paths_of(&names, raw);
     join_overlays(&mut out, &paths, raw);
     out.files = files(&out, &paths, &names);
     out
-}
-
-/// Faults of programs whose per-task events the kernel dropped, less those that the fallback saw.
-fn faults_without_events(out: &Decoded) -> u64 {
-    let mut lost = 0;
-    let dropped: BTreeMap<u32, (Nanos, u64)> = out
-        .execs
-        .iter()
-        .filter(|exec| exec.events_dropped)
-        .map(|exec| (exec.pid, (exec.ts, exec.min_flt + exec.maj_flt)))
-        .collect();
-    for (pid, (since, before)) in dropped {
-        let counted: u64 =
-            out.exits.iter().filter(|exit| exit.pid == pid).map(|exit| exit.min_flt + exit.maj_flt).sum();
-        let seen = out.faults.iter().filter(|fault| fault.pid == pid && fault.ts >= since).count() as u64;
-        lost += counted.saturating_sub(before).saturating_sub(seen);
-    }
-    lost
 }
 
 /// Canonical host path of every file that has one.

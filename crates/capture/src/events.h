@@ -40,7 +40,6 @@ struct fork_event {
 
 #define COMMAND_LINE_BYTES 512
 #define FILENAME_BYTES 256
-#define FLAG_EVENTS_DROPPED 1
 
 struct exec_event {
 	struct event_header header;

@@ -1,5 +1,5 @@
-//! `perf_event_open(2)` for the two kinds of events the probes need: software page-fault events of one task and its
-//! later children, and the event behind a classic tracepoint.
+//! `perf_event_open(2)` for the two kinds of events the probes need: software page-fault events of a processor, and the
+//! event behind a classic tracepoint.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -24,10 +24,7 @@ const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
-const DISABLED: u64 = 1;
-const INHERIT: u64 = 1 << 1;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const ENABLE_ON_EXEC: u64 = 1 << 12;
 
 /// Software events of a page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,27 +51,17 @@ fn open(attributes: &Attributes, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
 }
 
 /// Faults of both modes of the processor: the program tells them apart.
-fn fault_attributes(event: FaultEvent) -> Attributes {
-    Attributes {
+/// The event for everything on one processor.
+pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<OwnedFd> {
+    let attributes = Attributes {
         kind: PERF_TYPE_SOFTWARE,
         size: 64,
         config: event as u64,
         sample_period: 1,
         flags: EXCLUDE_HYPERVISOR,
         ..Attributes::default()
-    }
-}
-
-/// The event for a task that has not run its program yet and all its later children; it begins at exec.
-pub(crate) fn fault_of_tree(event: FaultEvent, pid: i32) -> io::Result<OwnedFd> {
-    let mut attributes = fault_attributes(event);
-    attributes.flags |= DISABLED | INHERIT | ENABLE_ON_EXEC;
-    open(&attributes, pid, -1)
-}
-
-/// The event for everything on one processor.
-pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<OwnedFd> {
-    open(&fault_attributes(event), -1, cpu)
+    };
+    open(&attributes, -1, cpu)
 }
 
 /// The event behind a classic tracepoint; a BPF program on it runs wherever the tracepoint is hit.

@@ -13,6 +13,13 @@ use slowpath_tables::{Losses, Nanos, Unavailable};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
+/// The programs of probe `fault` and their events.
+const FAULT_PROGRAMS: [(&str, FaultEvent); 3] =
+    [("fault_begin", FaultEvent::Begin), ("fault_minor", FaultEvent::Minor), ("fault_major", FaultEvent::Major)];
+
+/// Size of `struct task_state` in `tree.bpf.h`.
+const TASK_STATE_BYTES: usize = 32;
+
 /// The device of a lab: its pages are recorded whoever asks for them, and its paths are the host's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabDevice {
@@ -80,7 +87,6 @@ pub struct Recorder {
     shared: SharedMaps,
     loaded: Vec<Loaded>,
     links: Vec<Link>,
-    fallback: bool,
     options: Options,
     mounts: Vec<Mount>,
     probes: Vec<Probe>,
@@ -150,7 +156,6 @@ impl Recorder {
             shared,
             loaded,
             links,
-            fallback: false,
             options,
             mounts: Vec::new(),
             probes,
@@ -176,14 +181,20 @@ impl Recorder {
         }
         // SAFETY: the kernel just returned this descriptor to us alone.
         let pidfd = unsafe { OwnedFd::from_raw_fd(raw as i32) };
-        let state = [0u8; 32];
+        let state = [0u8; TASK_STATE_BYTES];
         self.shared
             .tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
-        for (name, event) in fault_programs("tree") {
-            let fd = perf::fault_of_tree(event, pid).map_err(|source| attach(&name, source))?;
-            self.attach_fault(&name, fd)?;
+        for cpu in 0..crate::machine::processors() {
+            for (name, event) in FAULT_PROGRAMS {
+                match perf::fault_of_processor(event, cpu) {
+                    Ok(fd) => self.attach_fault(name, fd)?,
+                    // A processor that is off line.
+                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => break,
+                    Err(error) => return Err(attach(name, error)),
+                }
+            }
         }
         self.mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
             .map(|text| parse_mountinfo(&text))
@@ -213,20 +224,6 @@ impl Recorder {
     /// The ring cannot be read.
     pub fn drain(&mut self) -> Result<(), CaptureError> {
         self.ring.drain().map_err(CaptureError::Ring)?;
-        if self.ring.events_dropped() && !self.fallback {
-            self.fallback = true;
-            for cpu in 0..crate::machine::processors() {
-                for (name, event) in fault_programs("dropped") {
-                    match perf::fault_of_processor(event, cpu) {
-                        Ok(fd) => self.attach_fault(&name, fd)?,
-                        Err(error) => {
-                            self.unavailable.push(gap("faults of set-uid or unreadable programs", &error.to_string()));
-                            return Ok(());
-                        }
-                    }
-                }
-            }
-        }
         Ok(())
     }
 
@@ -274,11 +271,6 @@ impl Recorder {
 }
 
 /// The programs of one set of fault events, with the event that each is for.
-fn fault_programs(set: &str) -> [(String, FaultEvent); 3] {
-    [("begin", FaultEvent::Begin), ("minor", FaultEvent::Minor), ("major", FaultEvent::Major)]
-        .map(|(suffix, event)| (format!("{set}_{suffix}"), event))
-}
-
 /// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf).
 fn attach_perf(program: &ProgramMut<'_>, fd: OwnedFd) -> io::Result<Link> {
     let link = program.attach_perf_event(fd.as_raw_fd()).map_err(io_error)?;

@@ -13,8 +13,6 @@ pub(crate) struct RawBytes {
     pub(crate) bytes: Vec<u8>,
     /// Records that came when the limit was reached.
     pub(crate) refused: u64,
-    /// A program image was seen whose events the kernel dropped.
-    pub(crate) events_dropped: bool,
 }
 
 impl RawBytes {
@@ -22,12 +20,6 @@ impl RawBytes {
         if self.bytes.len() + record.len() > RAW_LIMIT_BYTES {
             self.refused += 1;
             return;
-        }
-        if let Some(header) = crate::events::record::<crate::events::event_header>(record)
-            && u32::from(header.kind) == crate::events::EVENT_EXEC
-            && u32::from(header.flags) & crate::events::FLAG_EVENTS_DROPPED != 0
-        {
-            self.events_dropped = true;
         }
         self.bytes.extend_from_slice(record);
     }
@@ -54,10 +46,6 @@ impl Ring {
     /// Moves all finished records into memory.
     pub(crate) fn drain(&self) -> Result<(), libbpf_rs::Error> {
         self.buffer.consume()
-    }
-
-    pub(crate) fn events_dropped(&self) -> bool {
-        self.raw.borrow().events_dropped
     }
 
     pub(crate) fn refused(&self) -> u64 {

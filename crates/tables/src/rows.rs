@@ -119,8 +119,6 @@ table! {
         dev: u64,
         /// Inode of the executable.
         ino: u64,
-        /// True when the kernel dropped the per-task events here (set-uid or unreadable program).
-        events_dropped: bool,
         /// Minor faults of the process's thread so far: faults before the program image, not recorded.
         min_flt: u64,
         /// Major faults of the thread so far.

@@ -84,7 +84,7 @@ pub fn find(observation: &Observation<'_>) -> Option<Finding> {
     let needed = observation.needed.as_ref().ok().copied();
 
     let mut reasons = Vec::new();
-    let confidence = confidence::judge(observation, &cost, shown.process, &mut reasons);
+    let confidence = confidence::judge(observation, &cost, &mut reasons);
     if shown.stands_in {
         reasons
             .push("the launch's own process hardly waited; the cost is that of the process that waited longest".into());

@@ -2,8 +2,8 @@
 
 use crate::decode::{Context, for_each_record};
 use crate::events::{
-    EVENT_EXEC, EVENT_EXIT, EVENT_FORK, FLAG_EVENTS_DROPPED, FLAG_LAST_THREAD, event_header, exec_event, exit_event,
-    fork_event, record, text,
+    EVENT_EXEC, EVENT_EXIT, EVENT_FORK, FLAG_LAST_THREAD, event_header, exec_event, exit_event, fork_event, record,
+    text,
 };
 use slowpath_tables::{Bytes, Exec, Exit, Fork, Nanos};
 use std::collections::BTreeMap;
@@ -44,7 +44,6 @@ pub(crate) fn exec(bytes: &[u8], context: &mut Context) -> Option<Exec> {
         command_line: command_line(&event),
         dev: event.dev,
         ino: event.ino,
-        events_dropped: u32::from(event.header.flags) & FLAG_EVENTS_DROPPED != 0,
         min_flt: event.min_flt,
         maj_flt: event.maj_flt,
     })

@@ -2,23 +2,6 @@
 /* Follows the tree: forks, program images, ends, with the kernel's own fault counters as the oracle. */
 #include "../../bpf/tree.bpf.h"
 
-/* include/linux/sched/coredump.h: the low two bits say who may dump the image; 1 (SUID_DUMP_USER) is its user. */
-#define MMF_DUMPABLE_MASK 3
-#define SUID_DUMP_USER 1
-
-/* The kernel ends the per-task events of an image that its user may not dump (begin_new_exec in fs/exec.c). */
-static __always_inline bool events_dropped(struct mm_struct *mm)
-{
-	unsigned long flags;
-	struct mm_struct___since_6_18 *since = (void *)mm;
-	struct mm_struct___before_6_18 *before = (void *)mm;
-	if (bpf_core_field_exists(since->flags.__mm_flags))
-		flags = BPF_CORE_READ(since, flags.__mm_flags[0]);
-	else
-		flags = BPF_CORE_READ(before, flags);
-	return (flags & MMF_DUMPABLE_MASK) != SUID_DUMP_USER;
-}
-
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -29,7 +12,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!fresh)
 		count_lost(EVENT_FORK);
 	else
-		fresh->events_dropped = state->events_dropped;
+		fresh->running = state->running;
 	struct fork_event *event = reserve(EVENT_FORK, sizeof(*event), parent);
 	if (!event)
 		return 0;
@@ -48,6 +31,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct task_state *state = state_of(task);
 	if (!state)
 		return 0;
+	state->running = 1;
 	struct file *file = binary->file;
 	name_dentry(task, BPF_CORE_READ(file, f_path.dentry));
 	struct exec_event *event = reserve(EVENT_EXEC, sizeof(*event), task);
@@ -55,10 +39,6 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	event->header.ts = bpf_ktime_get_ns();
 	const struct cred *cred = task->cred;
-	if (events_dropped(task->mm)) {
-		state->events_dropped = 1;
-		event->header.flags = FLAG_EVENTS_DROPPED;
-	}
 	event->start = task->group_leader->start_time;
 	event->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	event->ino = BPF_CORE_READ(file, f_inode, i_ino);

@@ -18,8 +18,8 @@ pub const EVERY_TABLE: &str = r#"
 ts parent_pid parent_start pid start tid thread
 11 7          5            8   11    8   false
 == execs
-ts pid start parent_pid uid gid filename command_line dev ino events_dropped min_flt maj_flt
-12 8 11 7 1000 1000 /usr/bin/app "/usr/bin/app --fast" 265289728 42 false 60 1
+ts pid start parent_pid uid gid filename command_line dev ino min_flt maj_flt
+12 8 11 7 1000 1000 /usr/bin/app "/usr/bin/app --fast" 265289728 42 60 1
 == exits
 ts pid start tid last status signal min_flt maj_flt utime stime read_bytes running
 90 8 11 8 true 0 - 100 7 1_000 2_000 28672 false

@@ -3,7 +3,6 @@
 //! **Low** when the claim itself may be wrong:
 //! - a probe of faults, page cache, mappings or processes was not available;
 //! - more than [`LOSS_LOW`] of the events it rests on were lost;
-//! - the kernel dropped the events of the process in question;
 //! - more than [`UNRESOLVED_LOW`] of the major faults could not be measured or tied to a file;
 //! - fewer than [`RECORDED_LOW`] of the kernel's faults were recorded;
 //! - there was no ready event, so the whole recording counts as the launch.
@@ -21,7 +20,7 @@ use crate::completeness::completeness;
 use crate::finding::Confidence;
 use crate::findings::Observation;
 use slowpath_recording::ProbeState;
-use slowpath_tables::{FaultKind, ProcessKey, Quantity};
+use slowpath_tables::{FaultKind, Quantity};
 
 /// Share of lost events above which the claim is doubtful.
 pub const LOSS_LOW: f64 = 0.01;
@@ -43,7 +42,6 @@ const TABLES: [&str; 6] = ["faults", "page_cache", "mappings", "reads", "execs",
 pub(crate) fn judge(
     observation: &Observation<'_>,
     cost: &Quantity,
-    process: Option<ProcessKey>,
     reasons: &mut Vec<String>,
 ) -> Confidence {
     let mut confidence = Confidence::High;
@@ -92,9 +90,6 @@ pub(crate) fn judge(
         if lost > 0 {
             let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
             lower(level, format!("{lost} events were lost ({:.2} %)", share * 100.0));
-        }
-        if facts.processes.iter().any(|one| Some(one.key) == process && one.events_dropped) {
-            lower(Confidence::Low, "the kernel dropped the events of the process at its exec".to_owned());
         }
         let major = tables.faults.iter().filter(|fault| fault.kind == FaultKind::Major).count() as u64;
         let unclear = facts.blocked.unmeasured + facts.blocked.unresolved;
