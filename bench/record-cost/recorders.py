@@ -120,7 +120,7 @@ class PerfRecord(Recorder):
 
     def command(self, directory: Path, target: list[str]) -> list[str]:
         data = str(directory / "perf.data")
-        return ["perf", "record", "-q", "-e", "page-faults", "-c1", *self.stacks, "-o", data, "--", *target]
+        return ["perf", "record", "-q", "--no-buildid-cache", "-e", "page-faults", "-c1", *self.stacks, "-o", data, "--", *target]
 
     def seen(self, directory: Path) -> Seen | None:
         done = subprocess.run(

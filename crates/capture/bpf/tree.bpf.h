@@ -87,8 +87,12 @@ static __always_inline void submit(void *record)
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
+/* How a file's name became known. A file with several hard links has several names: the one by which it was opened is
+ * told even when another was told before. */
+enum { NAMED_BY_INODE = 1, NAMED_BY_PATH = 2 };
+
 /* Tells the reader the names from this directory entry up to the first one already told. */
-static __always_inline void name_dentry(struct task_struct *task, struct dentry *dentry)
+static __always_inline void name_from(struct task_struct *task, struct dentry *dentry, u8_flag how)
 {
 	for (int depth = 0; depth < 32; depth++) {
 		if (!dentry)
@@ -100,8 +104,10 @@ static __always_inline void name_dentry(struct task_struct *task, struct dentry 
 			.dev = BPF_CORE_READ(inode, i_sb, s_dev),
 			.ino = BPF_CORE_READ(inode, i_ino),
 		};
-		u8_flag told = 1;
-		if (bpf_map_update_elem(&named, &id, &told, BPF_NOEXIST))
+		u8_flag *told = bpf_map_lookup_elem(&named, &id);
+		if (told && *told >= how)
+			return;
+		if (bpf_map_update_elem(&named, &id, &how, BPF_ANY))
 			return;
 		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
 		struct name_event *event = reserve(EVENT_NAME, sizeof(*event), task);
@@ -123,6 +129,11 @@ static __always_inline void name_dentry(struct task_struct *task, struct dentry 
 	}
 }
 
+static __always_inline void name_dentry(struct task_struct *task, struct dentry *dentry)
+{
+	name_from(task, dentry, NAMED_BY_PATH);
+}
+
 /* The same from an inode: its first directory entry. */
 static __always_inline void name_inode(struct task_struct *task, struct inode *inode)
 {
@@ -135,7 +146,8 @@ static __always_inline void name_inode(struct task_struct *task, struct inode *i
 	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
 	if (!first)
 		return;
-	name_dentry(task, (struct dentry *)((char *)first - bpf_core_field_offset(struct dentry, d_u)));
+	name_from(task, (struct dentry *)((char *)first - bpf_core_field_offset(struct dentry, d_u)),
+		  NAMED_BY_INODE);
 }
 
 static __always_inline struct file *file_of_descriptor(struct task_struct *task, u64 descriptor)

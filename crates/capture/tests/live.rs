@@ -199,3 +199,24 @@ fn every_fault_of_a_set_uid_program_is_recorded() {
     println!("set-uid: recorded {seen}, the kernel counted {counted}");
     assert!(counted > 40_000 && seen.abs_diff(counted) * 1000 <= counted, "{seen} against {counted}");
 }
+
+#[test]
+fn a_file_with_several_links_is_named_by_the_one_that_was_opened() {
+    if !root() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (hidden, used) = (directory.path().join("hidden"), directory.path().join("used"));
+    std::fs::write(&hidden, vec![7u8; 65_536]).unwrap();
+    std::fs::hard_link(&hidden, &used).unwrap();
+    // The other link is the inode's latest directory entry, which is what the page cache can tell.
+    std::fs::metadata(&used).and_then(|_| std::fs::metadata(&hidden)).unwrap();
+    let file = std::fs::File::open(&hidden).unwrap();
+    file.sync_all().unwrap();
+    // SAFETY: fadvise takes a descriptor and integers. The file is this test's own.
+    assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }, 0);
+    let (out, _) = recorded(&["/bin/cat", used.to_str().unwrap()]);
+    let names: Vec<&str> =
+        out.files.iter().map(|file| file.path.as_str()).filter(|path| path.starts_with("/var/tmp/")).collect();
+    assert_eq!(names, [used.to_str().unwrap()]);
+}

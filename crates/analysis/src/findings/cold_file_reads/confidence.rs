@@ -39,11 +39,7 @@ const USEFUL_PROBES: [&str; 2] = ["read", "block"];
 const TABLES: [&str; 6] = ["faults", "page_cache", "mappings", "reads", "execs", "forks"];
 
 /// Applies the rule; gives the reasons for anything less than high.
-pub(crate) fn judge(
-    observation: &Observation<'_>,
-    cost: &Quantity,
-    reasons: &mut Vec<String>,
-) -> Confidence {
+pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity, reasons: &mut Vec<String>) -> Confidence {
     let mut confidence = Confidence::High;
     let mut lower = |to: Confidence, reason: String| {
         confidence = confidence.min(to);

@@ -12,13 +12,15 @@ use crate::unprivileged::as_user;
 use slowpath_capture::{LabDevice, RawCapture, decode};
 use slowpath_lab::{Lab, PastLab, Settings};
 use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
-use slowpath_tables::{Asker, Bytes, PageCacheOp};
+use slowpath_tables::{Asker, Bytes, Exec, FileKey, PageCacheOp};
 use slowpath_verify::cold;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Launches at readahead 0: enough to leave one out when predicting, and for a majority per page.
 const TRAININGS: usize = 3;
+/// `PROT_EXEC`: mapped to be executed.
+const PROT_EXEC: u32 = 4;
 /// Launches to get a cold one, and labs to get one that holds everything.
 const ATTEMPTS: usize = 3;
 
@@ -40,8 +42,13 @@ pub struct Trained {
 
 enum Attempt {
     Done(Trained),
-    /// Files that were read past the lab.
-    Missing(Vec<String>),
+    /// The lab lacks files.
+    Missing {
+        /// Files that the launch used.
+        used: Vec<String>,
+        /// Programs and libraries that ran from outside the lab.
+        outside: Vec<String>,
+    },
 }
 
 /// Builds a lab that holds what the target needs and records the trainings in it.
@@ -53,16 +60,25 @@ pub fn in_a_fitting_lab(
 ) -> Result<(Lab, Trained), Failure> {
     let mut files: BTreeSet<String> = lab_session::first_look(target, progress)?;
     let mut missing = Vec::new();
+    let mut left_out = None;
     for _ in 0..ATTEMPTS {
         files.extend(missing);
         let mut lab = lab_session::build(&files, settings, true, progress)?;
         match record_all(target, &mut lab, settings, directory, progress)? {
             Attempt::Done(trained) => return Ok((lab, trained)),
-            Attempt::Missing(more) => missing = more,
+            Attempt::Missing { used, outside } => {
+                left_out = outside.first().cloned();
+                missing = used;
+            }
         }
     }
-    Err(Failure::new(Kind::Machine, "launches keep reading more than 1 % from outside the lab")
-        .hint(format!("files such as {} are not the same from launch to launch", missing.first().map_or("-", |f| f))))
+    Err(match left_out {
+        Some(file) => {
+            Failure::new(Kind::Machine, format!("{file} runs from outside the lab, so no launch would be cold"))
+        }
+        None => Failure::new(Kind::Machine, "launches keep reading more than 1 % from outside the lab")
+            .hint("the files that the command reads are not the same from launch to launch"),
+    })
 }
 
 fn record_all(
@@ -85,8 +101,8 @@ fn record_all(
     progress.step("recording a cold launch: what is read?");
     let cold = recorded_cold(target, lab, &mut discarded)?;
     let past = past_lab(target, lab, &cold.raw, cold.outcome.ready_at)?;
-    if past.0 > slowpath_lab::PAST_LAB_AT_MOST {
-        return Ok(Attempt::Missing(past.1));
+    if past.share > slowpath_lab::PAST_LAB_AT_MOST || !past.outside.is_empty() {
+        return Ok(Attempt::Missing { used: past.used, outside: past.outside });
     }
     for (_, launch) in &recorded {
         needed.push(demanded(target, &launch.raw, launch.outcome.ready_at)?);
@@ -97,7 +113,7 @@ fn record_all(
         recorded_launch::write(target, &directory.join(name), &launch.outcome, &launch.raw, None, &counters)?;
     }
     let needed = needed.into_iter().min().unwrap_or_default();
-    Ok(Attempt::Done(Trained { recordings: TRAININGS, needed, past_lab: past.0, discarded }))
+    Ok(Attempt::Done(Trained { recordings: TRAININGS, needed, past_lab: past.share, discarded }))
 }
 
 /// A recorded launch that was cold.
@@ -142,8 +158,19 @@ fn demanded(target: &Target, raw: &RawCapture, ready: Option<u64>) -> Result<Byt
     })
 }
 
-/// Share of the bytes read from outside the lab until ready, and the files they came from.
-fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) -> Result<(f64, Vec<String>), Failure> {
+/// What a launch took from outside the lab.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Past {
+    /// Share of the bytes read until ready that came from elsewhere.
+    share: f64,
+    /// Files that the launch used and did not write.
+    used: Vec<String>,
+    /// Programs, and files mapped for execution, that did not come from the lab: pages of theirs that are in memory
+    /// already are read by nobody, so the share alone would not show them.
+    outside: Vec<String>,
+}
+
+fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) -> Result<Past, Failure> {
     let dev = lab.device().dev();
     as_user(&target.identity, || {
         let decoded = decode(raw);
@@ -157,6 +184,20 @@ fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) ->
             .map(|row| (row.dev, paths.get(&row.file()).copied().unwrap_or("?"), row.pages.bytes()));
         let past = PastLab::of(dev, reads);
         let used: Vec<String> = lab_session::files_used(raw).into_iter().collect();
-        Ok((past.share(), used))
+        let mut outside: Vec<String> = decoded
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.prot & PROT_EXEC != 0)
+            .filter_map(|mapping| Some(FileKey { dev: mapping.dev?, ino: mapping.ino? }))
+            .chain(decoded.execs.iter().map(Exec::file))
+            // Major 0 is for file systems without a device: shared memory and the like, which is no file to be read.
+            .filter(|file| file.dev != dev && file.device().0 != 0)
+            .filter_map(|file| paths.get(&file).copied())
+            .filter(|path| path.starts_with('/') && used.iter().any(|one| one == path))
+            .map(str::to_owned)
+            .collect();
+        outside.sort();
+        outside.dedup();
+        Ok(Past { share: past.share(), used, outside })
     })
 }
