@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Page faults with their duration, from the kernel's software perf events: PAGE_FAULTS fires when a fault begins,
- * PAGE_FAULTS_MIN or _MAJ when it is complete (mm_account_fault in mm/memory.c), so the last start before an end is
- * the start of its final attempt's handler; retries start again, so the first start after an end is kept.
+ * PAGE_FAULTS_MIN or _MAJ when it is complete (mm_account_fault in mm/memory.c). A fault that is retried begins again at
+ * the same address, so its first beginning is kept.
  *
  * The events are opened per processor and filtered here by the tree. Events of the task, inherited by its children,
  * would cost other processes nothing, but the target itself at each of its context switches and forks (1.2 us a switch,
