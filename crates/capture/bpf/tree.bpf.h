@@ -53,16 +53,35 @@ struct {
 	__type(value, u8_flag);
 } named SEC(".maps");
 
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
+
+/* A field of a kernel object whose type the verifier was not told (it came out of a table, say). Kernels from 6.2 can be
+ * told, and the field is then one load; before, each field is a call that copies it. */
+#define TYPED(type, pointer) ((struct type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(struct type)))
+#define FIELD(type, pointer, field)                                                                                    \
+	(bpf_rdonly_cast ? TYPED(type, pointer)->field : BPF_CORE_READ((struct type *)(pointer), field))
+/* A field of the object that a field points to. */
+#define FIELD_OF(type, pointer, object, field)                                                                         \
+	(bpf_rdonly_cast ? TYPED(type, pointer)->object->field : BPF_CORE_READ((struct type *)(pointer), object, field))
+
+static __always_inline struct file_id id_of(struct inode *inode)
+{
+	return (struct file_id){
+		.dev = FIELD_OF(inode, inode, i_sb, s_dev),
+		.ino = FIELD(inode, inode, i_ino),
+	};
+}
+
 static __always_inline struct task_state *state_of(struct task_struct *task)
 {
 	return bpf_task_storage_get(&tree, task, 0, 0);
 }
 
-static __always_inline void count_lost(u32 kind)
+static __always_inline void count_lost(u32 kind, u64 events)
 {
 	u64 *counter = bpf_map_lookup_elem(&lost, &kind);
 	if (counter)
-		*counter += 1;
+		*counter += events;
 }
 
 /* A record in the ring with its header filled, or null with the loss counted. */
@@ -70,7 +89,7 @@ static __always_inline void *reserve(u32 kind, u64 size, struct task_struct *tas
 {
 	struct event_header *header = bpf_ringbuf_reserve(&ring, size, 0);
 	if (!header) {
-		count_lost(kind);
+		count_lost(kind, 1);
 		return 0;
 	}
 	header->kind = kind;
@@ -97,29 +116,26 @@ static __always_inline void name_from(struct task_struct *task, struct dentry *d
 	for (int depth = 0; depth < 32; depth++) {
 		if (!dentry)
 			return;
-		struct inode *inode = BPF_CORE_READ(dentry, d_inode);
+		struct inode *inode = FIELD(dentry, dentry, d_inode);
 		if (!inode)
 			return;
-		struct file_id id = {
-			.dev = BPF_CORE_READ(inode, i_sb, s_dev),
-			.ino = BPF_CORE_READ(inode, i_ino),
-		};
+		struct file_id id = id_of(inode);
 		u8_flag *told = bpf_map_lookup_elem(&named, &id);
 		if (told && *told >= how)
 			return;
 		if (bpf_map_update_elem(&named, &id, &how, BPF_ANY))
 			return;
-		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+		struct dentry *parent = FIELD(dentry, dentry, d_parent);
 		struct name_event *event = reserve(EVENT_NAME, sizeof(*event), task);
 		if (!event)
 			return;
 		event->header.ts = bpf_ktime_get_ns();
 		event->dev = id.dev;
 		event->ino = id.ino;
-		event->mode = BPF_CORE_READ(inode, i_mode);
+		event->mode = FIELD(inode, inode, i_mode);
 		event->is_root = parent == dentry;
-		event->parent_ino = BPF_CORE_READ(parent, d_inode, i_ino);
-		const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+		event->parent_ino = FIELD_OF(dentry, parent, d_inode, i_ino);
+		const unsigned char *name = FIELD(dentry, dentry, d_name.name);
 		long length = bpf_probe_read_kernel_str(event->name, sizeof(event->name), name);
 		event->name_length = length > 0 ? length - 1 : 0;
 		submit(event);
@@ -129,21 +145,19 @@ static __always_inline void name_from(struct task_struct *task, struct dentry *d
 	}
 }
 
-static __always_inline void name_dentry(struct task_struct *task, struct dentry *dentry)
+/* Tells the name by which a file was opened. */
+static __always_inline void name_file(struct task_struct *task, struct file *file)
 {
-	name_from(task, dentry, NAMED_BY_PATH);
+	name_from(task, FIELD(file, file, f_path.dentry), NAMED_BY_PATH);
 }
 
 /* The same from an inode: its first directory entry. */
 static __always_inline void name_inode(struct task_struct *task, struct inode *inode)
 {
-	struct file_id id = {
-		.dev = BPF_CORE_READ(inode, i_sb, s_dev),
-		.ino = BPF_CORE_READ(inode, i_ino),
-	};
+	struct file_id id = id_of(inode);
 	if (bpf_map_lookup_elem(&named, &id))
 		return;
-	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
+	struct hlist_node *first = FIELD(inode, inode, i_dentry.first);
 	if (!first)
 		return;
 	name_from(task, (struct dentry *)((char *)first - bpf_core_field_offset(struct dentry, d_u)),
@@ -152,10 +166,10 @@ static __always_inline void name_inode(struct task_struct *task, struct inode *i
 
 static __always_inline struct file *file_of_descriptor(struct task_struct *task, u64 descriptor)
 {
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	if (!table || descriptor >= BPF_CORE_READ(table, max_fds))
+	struct fdtable *table = FIELD_OF(task_struct, task, files, fdt);
+	if (!table || descriptor >= FIELD(fdtable, table, max_fds))
 		return 0;
-	struct file **slots = BPF_CORE_READ(table, fd);
+	struct file **slots = FIELD(fdtable, table, fd);
 	struct file *file = 0;
 	bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor);
 	return file;
@@ -171,9 +185,9 @@ static __always_inline int current_syscall(struct task_struct *task)
 {
 	struct pt_regs *regs = user_registers(task);
 #if defined(__TARGET_ARCH_x86)
-	return (int)BPF_CORE_READ(regs, orig_ax);
+	return (int)regs->orig_ax;
 #else
-	return BPF_CORE_READ(regs, syscallno);
+	return regs->syscallno;
 #endif
 }
 

@@ -71,17 +71,24 @@ pub struct Decoded {
 /// What a decoder may know besides its record.
 #[derive(Default)]
 pub(crate) struct Context {
-    starts: HashMap<u32, Nanos>,
+    /// Starts of the processes that had a pid, in the order in which they were told.
+    starts: HashMap<u32, Vec<Nanos>>,
 }
 
 impl Context {
-    /// The process with this pid now; start 0 for one outside the tree.
-    pub(crate) fn process(&self, pid: u32) -> ProcessKey {
-        ProcessKey { pid, start: self.starts.get(&pid).copied().unwrap_or_default() }
+    /// The process that had this pid at `ts`; start 0 for one outside the tree. The time decides, not the place in the
+    /// ring: a batch of faults comes later than they happened, perhaps after its process ended and its pid was given anew.
+    pub(crate) fn process(&self, pid: u32, ts: Nanos) -> ProcessKey {
+        let starts = self.starts.get(&pid).map(Vec::as_slice).unwrap_or_default();
+        let start = starts.iter().rev().find(|start| **start <= ts).or(starts.first());
+        ProcessKey { pid, start: start.copied().unwrap_or_default() }
     }
 
     pub(crate) fn learn(&mut self, pid: u32, start: Nanos) {
-        self.starts.insert(pid, start);
+        let starts = self.starts.entry(pid).or_default();
+        if starts.last() != Some(&start) {
+            starts.push(start);
+        }
     }
 }
 
@@ -118,6 +125,8 @@ pub fn decode(raw: &RawCapture) -> Decoded {
             }
         }
     });
+    // Each processor's batches come on their own.
+    out.faults.sort_by_key(|fault| fault.ts);
     out.exits.extend(raw.survivors.iter().cloned());
     let paths = paths_of(&names, raw);
     join_overlays(&mut out, &paths, raw);
@@ -236,19 +245,23 @@ mod tests {
         }
     }
 
-    fn fault(pid: u32, flags: u32) -> events::fault_event {
-        events::fault_event {
-            header: event_header {
-                kind: events::EVENT_FAULT as u16,
-                flags: flags as u16,
-                pid,
-                tid: pid,
+    fn batch(faults: &[(u32, u64, u32)]) -> events::fault_event {
+        let mut batch = events::fault_event {
+            header: event_header { kind: events::EVENT_FAULT as u16, ..Default::default() },
+            count: faults.len() as u32,
+            ..Default::default()
+        };
+        for (slot, (pid, ts, flags)) in batch.faults.iter_mut().zip(faults) {
+            *slot = events::fault_record {
+                ts: *ts,
+                pid: *pid,
+                tid: *pid,
+                flags: *flags,
+                duration: 5,
                 ..Default::default()
-            },
-            duration: 5,
-            address: 0x1000,
-            ip: 0x2000,
+            };
         }
+        batch
     }
 
     fn fork(child: u32, start: u64) -> events::fork_event {
@@ -278,19 +291,25 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_used_again_belongs_to_the_process_forked_last() {
+    fn a_pid_used_again_belongs_to_the_process_that_had_it_then() {
         let mut bytes = events::bytes_of(&fork(7, 100));
-        bytes.extend(events::bytes_of(&fault(7, 0)));
         bytes.extend(events::bytes_of(&fork(7, 200)));
-        bytes.extend(events::bytes_of(&fault(7, 0)));
-        let starts: Vec<_> = decode(&capture(bytes)).faults.iter().map(|row| row.start.0).collect();
-        assert_eq!(starts, [100, 200]);
+        bytes.extend(events::bytes_of(&batch(&[(7, 250, 0), (7, 150, 0)])));
+        let faults = decode(&capture(bytes)).faults;
+        let starts: Vec<_> = faults.iter().map(|row| (row.ts.0, row.start.0)).collect();
+        assert_eq!(starts, [(150, 100), (250, 200)]);
     }
 
     #[test]
     fn a_fault_whose_beginning_was_not_seen_has_no_duration() {
-        let bytes = events::bytes_of(&fault(7, events::FLAG_NO_START));
+        let bytes = events::bytes_of(&batch(&[(7, 1, events::FLAG_NO_START)]));
         assert_eq!(decode(&capture(bytes)).faults[0].duration, None);
+    }
+
+    #[test]
+    fn a_batch_counts_as_its_faults_when_it_is_lost() {
+        assert_eq!(events::events_in(&events::bytes_of(&batch(&[(7, 1, 0), (7, 2, 0)]))), 2);
+        assert_eq!(events::events_in(&events::bytes_of(&fork(7, 1))), 1);
     }
 
     #[test]
@@ -331,9 +350,9 @@ mod tests {
         }
 
         #[test]
-        fn records_cut_anywhere_leave_the_whole_ones(cut in 0usize..112) {
-            let mut bytes = events::bytes_of(&fault(7, 0));
-            bytes.extend(events::bytes_of(&fault(8, 0)));
+        fn records_cut_anywhere_leave_the_whole_ones(cut in 0usize..3300) {
+            let mut bytes = events::bytes_of(&batch(&[(7, 1, 0)]));
+            bytes.extend(events::bytes_of(&batch(&[(8, 2, 0)])));
             let size = bytes.len() / 2;
             bytes.truncate(cut.min(bytes.len()));
             prop_assert_eq!(decode(&capture(bytes.clone())).faults.len(), bytes.len() / size);

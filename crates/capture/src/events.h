@@ -75,11 +75,26 @@ struct exit_event {
 #define FLAG_KERNEL 2
 #define FLAG_NO_START 4
 
-struct fault_event {
-	struct event_header header;
+struct fault_record {
+	unsigned long long ts;
 	unsigned long long duration;
 	unsigned long long address;
 	unsigned long long ip;
+	unsigned int pid;
+	unsigned int tid;
+	unsigned int flags;
+	unsigned int reserved;
+};
+
+/* Faults are by far the most frequent events: a processor collects them and puts this many into the ring at once. The
+ * header tells the kind only. */
+#define FAULT_BATCH 32
+
+struct fault_event {
+	struct event_header header;
+	unsigned int count;
+	unsigned int reserved;
+	struct fault_record faults[FAULT_BATCH];
 };
 
 #define MAPPING_EXEC 0

@@ -70,6 +70,16 @@ pub fn size_of_kind(kind: u16) -> Option<usize> {
     })
 }
 
+/// Events that a record stands for: several for a batch of faults.
+pub fn events_in(bytes: &[u8]) -> u64 {
+    match record::<event_header>(bytes) {
+        Some(header) if u32::from(header.kind) == EVENT_FAULT => {
+            record::<fault_event>(bytes).map_or(1, |batch| u64::from(batch.count))
+        }
+        _ => 1,
+    }
+}
+
 /// Name of a kind in loss lists.
 pub fn kind_name(kind: u32) -> &'static str {
     match kind {

@@ -1,7 +1,7 @@
 //! The compiled probes and how they become one program: every object declares the shared maps (tree, ring, lost,
 //! named), and all later objects are given the first one's.
 
-use crate::recorder::CaptureError;
+use crate::recorder::{CaptureError, Options};
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
 use std::os::fd::AsFd;
 
@@ -67,6 +67,9 @@ impl SharedMaps {
     }
 }
 
+/// Sections of the programs that tell where a fault begins, on architectures with such tracepoints.
+pub(crate) const FAULT_ENTRY: &str = "tp_btf/page_fault_";
+
 /// Whether the running kernel has what a program's section asks for; a program without it is not loaded.
 fn kernel_has(section: &str, btf: &Btf<'_>) -> bool {
     match section.strip_prefix("tp_btf/") {
@@ -82,21 +85,21 @@ pub(crate) struct Loaded {
     pub(crate) missing: Vec<String>,
 }
 
-/// Loads `probe`; `shared` is `None` for the first, which then gets a ring of `ring_bytes`.
+/// Loads `probe`; `shared` is `None` for the first, which then gets the ring.
 pub(crate) fn load(
     probe: &Probe,
     shared: Option<&SharedMaps>,
     btf: &Btf<'_>,
-    ring_bytes: u32,
-    watched_dev: u64,
+    options: &Options,
 ) -> Result<Loaded, CaptureError> {
     let error = |source| CaptureError::Load { probe: probe.name, source };
+    let watched_dev = options.lab.as_ref().map_or(0, |lab| lab.dev);
     let mut open = ObjectBuilder::default().open_memory(probe.object).map_err(error)?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match shared.and_then(|shared| shared.by_name(&name)) {
             Some(first) => map.reuse_fd(first.as_fd()).map_err(error)?,
-            None if name == "ring" => map.set_max_entries(ring_bytes).map_err(error)?,
+            None if name == "ring" => map.set_max_entries(options.ring_bytes).map_err(error)?,
             None if name.ends_with(".rodata") && probe.name == "page_cache" => {
                 // The one read-only variable of the object: `watched_dev`.
                 if let Some(value) = map.initial_value_mut() {
@@ -109,7 +112,8 @@ pub(crate) fn load(
     let mut missing = Vec::new();
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        if !kernel_has(&section, btf) {
+        let wanted = options.fault_entry || !section.starts_with(FAULT_ENTRY);
+        if !(wanted && kernel_has(&section, btf)) {
             missing.push(section);
             program.set_autoload(false);
         }

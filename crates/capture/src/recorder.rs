@@ -34,11 +34,14 @@ pub struct Options {
     pub ring_bytes: u32,
     /// The lab, where the launch runs in one.
     pub lab: Option<LabDevice>,
+    /// Whether the tracepoints at the entry of a fault are used where the architecture has them. Without them an event
+    /// tells the beginning, as on other architectures.
+    pub fault_entry: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ring_bytes: 32 << 20, lab: None }
+        Self { ring_bytes: 32 << 20, lab: None, fault_entry: true }
     }
 }
 
@@ -115,7 +118,6 @@ impl Recorder {
     pub fn load(options: Options) -> Result<Self, CaptureError> {
         let btf = Btf::from_vmlinux().map_err(CaptureError::Btf)?;
         let tracefs = Tracefs::open();
-        let watched = options.lab.as_ref().map_or(0, |lab| lab.dev);
         let mut shared: Option<SharedMaps> = None;
         let mut loaded = Vec::new();
         let mut links = Vec::new();
@@ -123,7 +125,7 @@ impl Recorder {
         let mut unavailable = Vec::new();
         for probe in objects::all() {
             let essential = matches!(probe.name, "process" | "fault" | "page_cache");
-            let attempt = objects::load(&probe, shared.as_ref(), &btf, options.ring_bytes, watched)
+            let attempt = objects::load(&probe, shared.as_ref(), &btf, &options)
                 .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut links).map(|gaps| (one, gaps)));
             let (one, gaps) = match attempt {
                 Ok(done) => done,
@@ -134,7 +136,8 @@ impl Recorder {
                     continue;
                 }
             };
-            for section in one.missing.iter().chain(&gaps) {
+            let replaced = |section: &&String| section.starts_with(objects::FAULT_ENTRY);
+            for section in one.missing.iter().filter(|section| !replaced(section)).chain(&gaps) {
                 unavailable.push(gap(section, "this kernel has no such event"));
             }
             probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
@@ -186,8 +189,12 @@ impl Recorder {
             .tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
+        let entry = self.loaded.iter().any(|one| one.name == "fault" && one.missing.is_empty());
         for cpu in 0..crate::machine::processors() {
             for (name, event) in FAULT_PROGRAMS {
+                if entry && event == FaultEvent::Begin {
+                    continue;
+                }
                 match perf::fault_of_processor(event, cpu) {
                     Ok(fd) => self.attach_fault(name, fd)?,
                     // A processor that is off line.
@@ -227,6 +234,21 @@ impl Recorder {
         Ok(())
     }
 
+    /// Moves the faults that processors still hold into memory; no program runs any more.
+    fn take_batches(&self) {
+        let object = self.loaded.iter().find(|one| one.name == "fault").map(|one| &one.object);
+        let maps = object.into_iter().flat_map(|object| object.maps()).filter(|map| map.name() == "batches");
+        for map in maps {
+            let batches = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+            for batch in batches {
+                // A processor that saw no fault has a batch of zeros.
+                if events::record::<events::fault_event>(&batch).is_some_and(|batch| batch.count > 0) {
+                    self.ring.add(&batch);
+                }
+            }
+        }
+    }
+
     /// True when the memory for raw records is full: the recording must stop.
     pub fn is_full(&self) -> bool {
         self.ring.refused() > 0
@@ -241,6 +263,7 @@ impl Recorder {
         let ended = monotonic_now();
         self.links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
+        self.take_batches();
         let mut losses = Losses::default();
         for kind in 0..events::EVENT_KINDS {
             let values = self.shared.lost.lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY).ok().flatten();

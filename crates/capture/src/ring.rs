@@ -11,14 +11,14 @@ pub(crate) const RAW_LIMIT_BYTES: usize = 1 << 30;
 #[derive(Default)]
 pub(crate) struct RawBytes {
     pub(crate) bytes: Vec<u8>,
-    /// Records that came when the limit was reached.
+    /// Events that came when the limit was reached.
     pub(crate) refused: u64,
 }
 
 impl RawBytes {
     pub(crate) fn push(&mut self, record: &[u8]) {
         if self.bytes.len() + record.len() > RAW_LIMIT_BYTES {
-            self.refused += 1;
+            self.refused += crate::events::events_in(record);
             return;
         }
         self.bytes.extend_from_slice(record);
@@ -46,6 +46,11 @@ impl Ring {
     /// Moves all finished records into memory.
     pub(crate) fn drain(&self) -> Result<(), libbpf_rs::Error> {
         self.buffer.consume()
+    }
+
+    /// Adds a record that came another way.
+    pub(crate) fn add(&self, record: &[u8]) {
+        self.raw.borrow_mut().push(record);
     }
 
     pub(crate) fn refused(&self) -> u64 {

@@ -33,7 +33,11 @@ fn held(command: &[&str]) -> (nix::unistd::Pid, OwnedFd) {
 }
 
 fn recorded(command: &[&str]) -> (Decoded, nix::unistd::Pid) {
-    let mut recorder = Recorder::load(Options::default()).unwrap();
+    recorded_with(Options::default(), command)
+}
+
+fn recorded_with(options: Options, command: &[&str]) -> (Decoded, nix::unistd::Pid) {
+    let mut recorder = Recorder::load(options).unwrap();
     let (child, release) = held(command);
     recorder.attach_tree(child.as_raw()).unwrap();
     nix::unistd::write(&release, b"x").unwrap();
@@ -64,17 +68,24 @@ fn recorded_faults_agree_with_the_kernels_counters_to_a_thousandth() {
     if !root() {
         return;
     }
-    let (out, _) = recorded(&["/usr/bin/python3", "-c", FAULT_HEAVY]);
-    assert_eq!(out.unreadable_bytes, 0);
-    let exec = &out.execs[0];
-    let counted: u64 =
-        out.exits.iter().map(|exit| exit.min_flt + exit.maj_flt).sum::<u64>() - exec.min_flt - exec.maj_flt;
-    // The events begin a moment before the exec is recorded with the counters.
-    let seen = out.faults.iter().filter(|fault| fault.ts >= exec.ts).count() as u64;
-    println!("recorded {seen} faults, the kernel counted {counted}");
-    assert!(counted >= 20480 && seen.abs_diff(counted) * 1000 <= counted, "{seen} against {counted}");
-    let with_duration = out.faults.iter().filter(|fault| fault.duration.is_some()).count();
-    assert!(with_duration * 1000 >= out.faults.len() * 999, "{with_duration} of {} have a duration", out.faults.len());
+    for fault_entry in [true, false] {
+        let options = Options { fault_entry, ..Options::default() };
+        let (out, _) = recorded_with(options, &["/usr/bin/python3", "-c", FAULT_HEAVY]);
+        assert_eq!(out.unreadable_bytes, 0);
+        let exec = &out.execs[0];
+        let counted: u64 =
+            out.exits.iter().map(|exit| exit.min_flt + exit.maj_flt).sum::<u64>() - exec.min_flt - exec.maj_flt;
+        // The events begin a moment before the exec is recorded with the counters.
+        let seen = out.faults.iter().filter(|fault| fault.ts >= exec.ts).count() as u64;
+        println!("entry tracepoints {fault_entry}: recorded {seen} faults, the kernel counted {counted}");
+        assert!(counted >= 20480 && seen.abs_diff(counted) * 1000 <= counted, "{seen} against {counted}");
+        let with_duration = out.faults.iter().filter(|fault| fault.duration.is_some()).count();
+        assert!(
+            with_duration * 1000 >= out.faults.len() * 999,
+            "{with_duration} of {} have a duration",
+            out.faults.len()
+        );
+    }
 }
 
 #[test]

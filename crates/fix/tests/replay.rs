@@ -71,6 +71,32 @@ fn a_dry_run_ends_when_the_last_page_is_there() {
 }
 
 #[test]
+fn no_more_than_the_window_is_still_on_its_way_when_all_is_asked_for() {
+    let (_guard, directory) = directory();
+    let path = directory.join("a");
+    cold_file(&path, 16 * 1024);
+    // From the end to the start: nothing but the plan's own order brings these pages.
+    let ranges: Vec<(u32, u64, u64)> = (0..256).rev().map(|range| (0, range * 64, 64)).collect();
+    let options = PlanOptions { in_flight_bytes: Some(4 * 64 * 4096), ..PlanOptions::default() };
+    let report = run(&with_options(plan(vec![planned(&path)], &ranges), options));
+    let pages = resident(&path);
+    assert_eq!(report.ranges, 256);
+    assert!(pages[4 * 64..].iter().all(|page| *page), "more than four ranges were on their way");
+    assert!(wait_for_resident(&path, 16 * 1024).iter().all(|page| *page));
+}
+
+#[test]
+fn a_window_smaller_than_a_range_still_brings_every_range() {
+    let (_guard, directory) = directory();
+    let path = directory.join("a");
+    cold_file(&path, 64);
+    let options = PlanOptions { in_flight_bytes: Some(0), threads: 2, ..PlanOptions::default() };
+    let report = run(&with_options(plan(vec![planned(&path)], &[(0, 32, 32), (0, 0, 8)]), options));
+    assert_eq!(report.ranges, 2);
+    wait_for_resident(&path, 40);
+}
+
+#[test]
 fn several_pipelines_and_early_opening_ask_for_the_same() {
     let (_guard, directory) = directory();
     let paths: Vec<_> = (0..20).map(|i| directory.join(format!("f{i}"))).collect();

@@ -32,7 +32,7 @@ int BPF_PROG(on_issue, struct request *request)
 	};
 	u64 key = (u64)request;
 	if (bpf_map_update_elem(&in_flight, &key, &issued, BPF_ANY))
-		count_lost(EVENT_BLOCK);
+		count_lost(EVENT_BLOCK, 1);
 	return 0;
 }
 
@@ -45,7 +45,7 @@ int BPF_PROG(on_complete, struct request *request, unsigned int error, unsigned 
 		return 0;
 	struct block_event *event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
 	if (!event) {
-		count_lost(EVENT_BLOCK);
+		count_lost(EVENT_BLOCK, 1);
 	} else {
 		event->header.kind = EVENT_BLOCK;
 		event->header.flags = (issued->in_tree ? FLAG_IN_TREE : 0) |

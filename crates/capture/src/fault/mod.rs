@@ -1,22 +1,29 @@
 //! Probe `fault`: page faults with address, duration and kind.
 
 use crate::decode::Context;
-use crate::events::{FLAG_KERNEL, FLAG_MAJOR, FLAG_NO_START, fault_event, record};
+use crate::events::{FLAG_KERNEL, FLAG_MAJOR, FLAG_NO_START, fault_event, fault_record, record};
 use slowpath_tables::{Fault, FaultKind, Nanos};
 
-pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<Fault> {
-    let event: fault_event = record(bytes)?;
-    let flags = u32::from(event.header.flags);
-    let process = context.process(event.header.pid);
-    Some(Fault {
-        ts: Nanos(event.header.ts),
-        duration: (flags & FLAG_NO_START == 0).then_some(Nanos(event.duration)),
+/// The faults of one batch.
+pub(crate) fn decode(bytes: &[u8], context: &Context) -> impl Iterator<Item = Fault> {
+    let batch: Option<fault_event> = record(bytes);
+    batch
+        .into_iter()
+        .flat_map(|batch| batch.faults.into_iter().take(batch.count as usize))
+        .map(|fault| row(&fault, context))
+}
+
+fn row(fault: &fault_record, context: &Context) -> Fault {
+    let process = context.process(fault.pid, Nanos(fault.ts));
+    Fault {
+        ts: Nanos(fault.ts),
+        duration: (fault.flags & FLAG_NO_START == 0).then_some(Nanos(fault.duration)),
         pid: process.pid,
         start: process.start,
-        tid: event.header.tid,
-        address: event.address,
-        ip: event.ip,
-        kind: if flags & FLAG_MAJOR != 0 { FaultKind::Major } else { FaultKind::Minor },
-        kernel: flags & FLAG_KERNEL != 0,
-    })
+        tid: fault.tid,
+        address: fault.address,
+        ip: fault.ip,
+        kind: if fault.flags & FLAG_MAJOR != 0 { FaultKind::Major } else { FaultKind::Minor },
+        kernel: fault.flags & FLAG_KERNEL != 0,
+    }
 }

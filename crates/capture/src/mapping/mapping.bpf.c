@@ -13,11 +13,10 @@ extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __wea
 static __always_inline void tell(struct task_struct *task, u32 op, u64 address, u64 length, u32 prot, u64 offset,
 				 struct file *file)
 {
-	u64 dev = 0, ino = 0;
+	struct file_id id = {};
 	if (file) {
-		name_dentry(task, BPF_CORE_READ(file, f_path.dentry));
-		dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-		ino = BPF_CORE_READ(file, f_inode, i_ino);
+		name_file(task, file);
+		id = id_of(FIELD(file, file, f_inode));
 	}
 	struct mapping_event *event = reserve(EVENT_MAPPING, sizeof(*event), task);
 	if (!event)
@@ -25,8 +24,8 @@ static __always_inline void tell(struct task_struct *task, u32 op, u64 address, 
 	event->header.ts = bpf_ktime_get_ns();
 	event->address = address;
 	event->length = length;
-	event->dev = dev;
-	event->ino = ino;
+	event->dev = id.dev;
+	event->ino = id.ino;
 	event->offset = offset;
 	event->prot = prot;
 	event->op = op;
@@ -60,11 +59,11 @@ int after_mmap(struct syscall_exit *context)
 	if ((unsigned long)context->ret > -4096UL)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
-	u64 length = PT_REGS_PARM2_CORE_SYSCALL(regs);
-	u32 prot = PT_REGS_PARM3_CORE_SYSCALL(regs);
-	int descriptor = (int)PT_REGS_PARM5_CORE_SYSCALL(regs);
-	u64 flags = PT_REGS_PARM4_CORE_SYSCALL(regs);
-	u64 offset = PT_REGS_PARM6_CORE_SYSCALL(regs);
+	u64 length = PT_REGS_PARM2_SYSCALL(regs);
+	u32 prot = PT_REGS_PARM3_SYSCALL(regs);
+	int descriptor = (int)PT_REGS_PARM5_SYSCALL(regs);
+	u64 flags = PT_REGS_PARM4_SYSCALL(regs);
+	u64 offset = PT_REGS_PARM6_SYSCALL(regs);
 	/* MAP_ANONYMOUS 0x20: the address space changes for later lookups, so it is told without a file. */
 	struct file *file = 0;
 	if (!(flags & 0x20) && descriptor >= 0)
@@ -80,8 +79,8 @@ int after_munmap(struct syscall_exit *context)
 	if (!state_of(task) || context->ret)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
-	u64 length = PT_REGS_PARM2_CORE_SYSCALL(regs);
-	tell(task, MAPPING_UNMAP, PT_REGS_PARM1_CORE_SYSCALL(regs), (length + 4095) & ~4095ULL, 0, 0, 0);
+	u64 length = PT_REGS_PARM2_SYSCALL(regs);
+	tell(task, MAPPING_UNMAP, PT_REGS_PARM1_SYSCALL(regs), (length + 4095) & ~4095ULL, 0, 0, 0);
 	return 0;
 }
 
@@ -94,9 +93,9 @@ int after_mremap(struct syscall_exit *context)
 	if ((unsigned long)context->ret > -4096UL)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
-	u64 old_address = PT_REGS_PARM1_CORE_SYSCALL(regs);
-	u64 old_length = PT_REGS_PARM2_CORE_SYSCALL(regs);
-	u64 new_length = PT_REGS_PARM3_CORE_SYSCALL(regs);
+	u64 old_address = PT_REGS_PARM1_SYSCALL(regs);
+	u64 old_length = PT_REGS_PARM2_SYSCALL(regs);
+	u64 new_length = PT_REGS_PARM3_SYSCALL(regs);
 	/* Files are hardly ever remapped; the new range is told as anonymous and the reference says so. */
 	tell(task, MAPPING_UNMAP, old_address, (old_length + 4095) & ~4095ULL, 0, 0, 0);
 	tell(task, MAPPING_MAP, context->ret, (new_length + 4095) & ~4095ULL, 3, 0, 0);

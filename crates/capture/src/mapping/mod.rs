@@ -6,7 +6,7 @@ use slowpath_tables::{Bytes, Mapping, MappingOp, Nanos};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<Mapping> {
     let event: mapping_event = record(bytes)?;
-    let process = context.process(event.header.pid);
+    let process = context.process(event.header.pid, Nanos(event.header.ts));
     let file = event.ino != 0;
     Some(Mapping {
         ts: Nanos(event.header.ts),

@@ -6,7 +6,7 @@ use slowpath_tables::{Nanos, Open};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<Open> {
     let event: open_event = record(bytes)?;
-    let process = context.process(event.header.pid);
+    let process = context.process(event.header.pid, Nanos(event.header.ts));
     let opened = event.ino != 0;
     Some(Open {
         ts: Nanos(event.header.ts),

@@ -8,23 +8,22 @@ static __always_inline int tell(struct syscall_exit *context, bool at)
 	if (!state_of(task))
 		return 0;
 	struct pt_regs *regs = user_registers(task);
-	const char *path = (const char *)(at ? PT_REGS_PARM2_CORE_SYSCALL(regs) : PT_REGS_PARM1_CORE_SYSCALL(regs));
-	u32 flags = at ? PT_REGS_PARM3_CORE_SYSCALL(regs) : PT_REGS_PARM2_CORE_SYSCALL(regs);
-	u64 dev = 0, ino = 0;
+	const char *path = (const char *)(at ? PT_REGS_PARM2_SYSCALL(regs) : PT_REGS_PARM1_SYSCALL(regs));
+	u32 flags = at ? PT_REGS_PARM3_SYSCALL(regs) : PT_REGS_PARM2_SYSCALL(regs);
+	struct file_id id = {};
 	if (context->ret >= 0) {
 		struct file *file = file_of_descriptor(task, context->ret);
 		if (file) {
-			name_dentry(task, BPF_CORE_READ(file, f_path.dentry));
-			dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-			ino = BPF_CORE_READ(file, f_inode, i_ino);
+			name_file(task, file);
+			id = id_of(FIELD(file, file, f_inode));
 		}
 	}
 	struct open_event *event = reserve(EVENT_OPEN, sizeof(*event), task);
 	if (!event)
 		return 0;
 	event->header.ts = bpf_ktime_get_ns();
-	event->dev = dev;
-	event->ino = ino;
+	event->dev = id.dev;
+	event->ino = id.ino;
 	event->open_flags = flags;
 	event->result = context->ret;
 	if (bpf_probe_read_user_str(event->path, sizeof(event->path), path) < 0)

@@ -54,7 +54,7 @@ pub(crate) fn asker(syscall: i32) -> Asker {
 
 pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<PageCache> {
     let event: page_cache_event = record(bytes)?;
-    let process = context.process(event.header.pid);
+    let process = context.process(event.header.pid, Nanos(event.header.ts));
     Some(PageCache {
         ts: Nanos(event.header.ts),
         pid: process.pid,

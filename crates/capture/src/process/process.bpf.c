@@ -10,7 +10,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	struct task_state *fresh = bpf_task_storage_get(&tree, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!fresh)
-		count_lost(EVENT_FORK);
+		count_lost(EVENT_FORK, 1);
 	else
 		fresh->running = state->running;
 	struct fork_event *event = reserve(EVENT_FORK, sizeof(*event), parent);
@@ -33,15 +33,16 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	state->running = 1;
 	struct file *file = binary->file;
-	name_dentry(task, BPF_CORE_READ(file, f_path.dentry));
+	name_file(task, file);
+	struct file_id id = id_of(FIELD(file, file, f_inode));
 	struct exec_event *event = reserve(EVENT_EXEC, sizeof(*event), task);
 	if (!event)
 		return 0;
 	event->header.ts = bpf_ktime_get_ns();
 	const struct cred *cred = task->cred;
 	event->start = task->group_leader->start_time;
-	event->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	event->ino = BPF_CORE_READ(file, f_inode, i_ino);
+	event->dev = id.dev;
+	event->ino = id.ino;
 	event->min_flt = task->min_flt;
 	event->maj_flt = task->maj_flt;
 	event->parent_pid = task->real_parent->tgid;

@@ -6,7 +6,7 @@ use slowpath_tables::{Bytes, Nanos, Read};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<Read> {
     let event: read_event = record(bytes)?;
-    let process = context.process(event.header.pid);
+    let process = context.process(event.header.pid, Nanos(event.header.ts));
     Some(Read {
         ts: Nanos(event.header.ts),
         duration: Nanos(event.duration),

@@ -26,24 +26,25 @@ static __always_inline int end(struct syscall_exit *context, bool positioned)
 	u64 began = state->syscall_ts;
 	state->syscall_ts = 0;
 	struct pt_regs *regs = user_registers(task);
-	struct file *file = file_of_descriptor(task, PT_REGS_PARM1_CORE_SYSCALL(regs));
+	struct file *file = file_of_descriptor(task, PT_REGS_PARM1_SYSCALL(regs));
 	if (!file)
 		return 0;
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+	struct inode *inode = FIELD(file, file, f_inode);
+	if ((FIELD(inode, inode, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
-	name_dentry(task, BPF_CORE_READ(file, f_path.dentry));
+	name_file(task, file);
 	struct read_event *event = reserve(EVENT_READ, sizeof(*event), task);
 	if (!event)
 		return 0;
 	event->header.ts = began;
 	event->duration = bpf_ktime_get_ns() - began;
-	event->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	event->ino = BPF_CORE_READ(inode, i_ino);
+	struct file_id id = id_of(inode);
+	event->dev = id.dev;
+	event->ino = id.ino;
 	if (positioned) {
-		event->offset = PT_REGS_PARM4_CORE_SYSCALL(regs);
+		event->offset = PT_REGS_PARM4_SYSCALL(regs);
 	} else {
-		long long position = BPF_CORE_READ(file, f_pos);
+		long long position = FIELD(file, file, f_pos);
 		event->offset = context->ret > 0 && position >= context->ret ? position - context->ret : position;
 	}
 	event->result = context->ret;

@@ -6,7 +6,7 @@ use slowpath_tables::{Nanos, Pages, Readahead};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<Readahead> {
     let event: readahead_event = record(bytes)?;
-    let process = context.process(event.header.pid);
+    let process = context.process(event.header.pid, Nanos(event.header.ts));
     Some(Readahead {
         ts: Nanos(event.header.ts),
         pid: process.pid,

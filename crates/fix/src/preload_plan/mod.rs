@@ -43,6 +43,9 @@ pub struct PlanOptions {
     pub order: Order,
     /// Threads that replay the list; they take ranges from one list, so its order is kept.
     pub threads: u32,
+    /// Most bytes asked for and not yet there, over all threads; none asks for everything at once. What the launch
+    /// needs and the plan does not hold waits behind them in the device's queue.
+    pub in_flight_bytes: Option<u64>,
     /// A further thread opens all files ahead, so that metadata is read while data is.
     pub metadata: bool,
     /// The rival: every needed file whole instead of its needed ranges; `gap_pages` and `cap_bytes` do not apply.
@@ -50,13 +53,15 @@ pub struct PlanOptions {
 }
 
 impl Default for PlanOptions {
-    /// Gap and cap that gained most where they were tried; one thread.
+    /// What gained most where it was tried (docs/preload-plan.md). 1 MiB on its way is two dozen requests of the usual
+    /// size: more than a disk works on at once, and no more than a few ms of waiting for a page that the plan lacks.
     fn default() -> Self {
         Self {
             gap_pages: 2,
             cap_bytes: 256 * 1024,
             order: Order::FirstUse,
             threads: 1,
+            in_flight_bytes: Some(1 << 20),
             metadata: false,
             whole_files: false,
         }

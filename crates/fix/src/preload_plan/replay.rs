@@ -11,7 +11,7 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::{Bytes, Nanos, PAGE_SIZE};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -125,6 +125,45 @@ impl Tally {
     }
 }
 
+/// The ranges of one pipeline that were asked for and may still be on their way, oldest first.
+struct Window<'a> {
+    most: Option<u64>,
+    bytes: u64,
+    ranges: VecDeque<(&'a File, u64, u64)>,
+}
+
+impl<'a> Window<'a> {
+    fn new(most: Option<u64>) -> Self {
+        Self { most, bytes: 0, ranges: VecDeque::new() }
+    }
+
+    /// Waits for the oldest ranges until `length` more bytes fit, or nothing is on its way.
+    fn make_room(&mut self, length: u64) {
+        let Some(most) = self.most else { return };
+        while self.bytes.saturating_add(length) > most
+            && let Some((file, from, to)) = self.ranges.pop_front()
+        {
+            await_last_page(file, from, to);
+            self.bytes -= to - from;
+        }
+    }
+
+    fn push(&mut self, file: &'a File, from: u64, to: u64) {
+        if self.most.is_some() {
+            self.bytes += to - from;
+            self.ranges.push_back((file, from, to));
+        }
+    }
+}
+
+/// Waits until the last page of a range is in memory: reading a page that is on its way waits for it.
+fn await_last_page(file: &File, from: u64, to: u64) {
+    if from < to {
+        // An error of the device concerns the program that needs the page, not the prefetcher.
+        let _ = file.read_at(&mut [0u8], to - 1);
+    }
+}
+
 struct Replay<'a> {
     plan: &'a PreloadPlan,
     shelf: Shelf<'a>,
@@ -137,6 +176,8 @@ impl Replay<'_> {
     /// Takes ranges from the common list until it is empty.
     fn pipeline(&self) -> Tally {
         let mut tally = Tally::default();
+        let threads = u64::from(self.plan.options.threads.max(1));
+        let mut window = Window::new(self.plan.options.in_flight_bytes.map(|bytes| bytes / threads));
         while let Some(range) = self.plan.ranges.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let (from, to) = self.plan.byte_range(range);
             // Threads may reserve at once, so the limit is checked on the reserved total.
@@ -147,7 +188,12 @@ impl Replay<'_> {
                 continue;
             }
             let asked = match self.shelf.get(range.file as usize) {
-                Ok(opened) => ask(opened, from, to, &mut tally.requests),
+                Ok(opened) => {
+                    window.make_room(to - from);
+                    let asked = ask(opened, from, to, &mut tally.requests);
+                    window.push(&opened.file, from, to);
+                    asked
+                }
                 Err(reason) => Err(*reason),
             };
             match asked {
@@ -171,9 +217,8 @@ impl Replay<'_> {
             let (from, to) = self.plan.byte_range(range);
             let Ok(opened) = self.shelf.get(range.file as usize) else { continue };
             bytes = bytes.saturating_add(to - from);
-            if from < to && bytes <= self.limit {
-                // An error of the device concerns the program that needs the page, not the measurement.
-                let _ = opened.file.read_at(&mut [0u8], to - 1);
+            if bytes <= self.limit {
+                await_last_page(&opened.file, from, to);
             }
         }
     }

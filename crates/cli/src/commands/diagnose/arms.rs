@@ -78,12 +78,12 @@ fn variants(set: ArmSet) -> Vec<(&'static str, &'static str, PlanKind, PlanOptio
             "whole_files",
             "advice on every needed file as a whole, as vmtouch does",
             PlanKind::Rival,
-            PlanOptions { whole_files: true, ..base.clone() },
+            PlanOptions { whole_files: true, in_flight_bytes: None, ..base.clone() },
         ),
     ];
     if set == ArmSet::Variants {
         let variant = |options| (PlanKind::Variant, options);
-        let list: [(&str, &str, (PlanKind, PlanOptions)); 10] = [
+        let list: [(&str, &str, (PlanKind, PlanOptions)); 12] = [
             ("order_file", "ranges file by file", variant(PlanOptions { order: Order::FileOffset, ..base.clone() })),
             ("order_random", "ranges at random", variant(PlanOptions { order: Order::Shuffled(1), ..base.clone() })),
             ("gap_0", "no merging over gaps", variant(PlanOptions { gap_pages: 0, ..base.clone() })),
@@ -93,6 +93,12 @@ fn variants(set: ArmSet) -> Vec<(&'static str, &'static str, PlanKind, PlanOptio
             ("cap_1m", "ranges up to 1 MiB", variant(PlanOptions { cap_bytes: 1 << 20, ..base.clone() })),
             ("threads_2", "two threads", variant(PlanOptions { threads: 2, ..base.clone() })),
             ("threads_4", "four threads", variant(PlanOptions { threads: 4, ..base.clone() })),
+            (
+                "in_flight_4m",
+                "at most 4 MiB on their way",
+                variant(PlanOptions { in_flight_bytes: Some(4 << 20), ..base.clone() }),
+            ),
+            ("all_at_once", "all asked for at once", variant(PlanOptions { in_flight_bytes: None, ..base.clone() })),
             (
                 "metadata",
                 if base.metadata { "without opening files ahead" } else { "files opened ahead by a thread" },
