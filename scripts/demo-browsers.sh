@@ -15,12 +15,13 @@ fi
 rm -rf "$out"
 mkdir -p "$out"
 
-# Every launch gets a new profile: `{tmp}`.
+# Every launch gets a new directory for its profile and its temporary files: `{tmp}`.
 diagnose() {
     local name=$1
     shift
     echo "--- $name"
-    "${as_root[@]}" "$slowpath" diagnose --cold --ready browser -o "$out/$name" "${identity[@]}" -- "$@"
+    "${as_root[@]}" "$slowpath" diagnose --cold --ready browser --env 'TMPDIR={tmp}' -o "$out/$name" \
+        "${identity[@]}" -- "$@"
 }
 
 diagnose chromium /usr/lib/chromium/chromium --headless --disable-gpu --no-first-run --disable-background-networking \

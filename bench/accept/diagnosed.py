@@ -43,7 +43,7 @@ def diagnose(case: Case, runs: int) -> dict[str, Any]:
     try:
         command = [
             SLOWPATH, "diagnose", "--json", "--quiet", "--cold", "--user", "nobody", "--ready", case.ready,
-            "--runs", str(runs), "--env", "HOME={tmp}", "-o", str(base / "out"), *case.options, "--", *case.command,
+            "--runs", str(runs), "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}", "-o", str(base / "out"), *case.options, "--", *case.command,
         ]
         print(f"--- {case.title}", file=sys.stderr, flush=True)
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)

@@ -94,7 +94,7 @@ class ChromiumLaunch:
                 directory = Path(name)
                 stamp = directory / "started"
                 target = [
-                    "/usr/bin/env", f"HOME={home}", str(self.programs / "start"), str(stamp), account.tasks(),
+                    "/usr/bin/env", f"HOME={home}", f"TMPDIR={home}", str(self.programs / "start"), str(stamp), account.tasks(),
                     str(CHROMIUM_UID), CHROMIUM, *CHROMIUM_OPTIONS, f"--user-data-dir={home}/profile", observer.url,
                 ]
                 running = recorder.start(directory, target)

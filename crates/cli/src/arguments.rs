@@ -1,6 +1,12 @@
 //! The command line, declared once: names, meaning, defaults. `-o` names the output, `--json` the machine-readable
 //! form, `--user` the identity, everywhere.
 
+mod launch;
+
+pub use launch::{
+    BenchmarkArguments, BenchmarkOptions, Coldness, Export, LadderArguments, LaunchCommand, SelftestArguments,
+};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use slowpath_launch::ReadyWhen;
 use std::ffi::OsString;
@@ -24,6 +30,7 @@ impl Arguments {
         match &self.command {
             Command::Doctor(arguments) => arguments.json,
             Command::Diagnose(arguments) => arguments.json,
+            Command::Launch(arguments) => arguments.options().json,
             Command::Record(arguments) => arguments.json,
             Command::Analyze(arguments) => arguments.json,
             Command::Preload(arguments) => matches!(
@@ -48,6 +55,8 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Record, find the hidden cost, try the fixes, and prove what they gain.
     Diagnose(DiagnoseArguments),
+    /// Time launches, cold or warm, of one command or of several against each other.
+    Launch(Box<BenchmarkArguments>),
     /// Record a command and its process tree from its first instruction.
     Record(RecordArguments),
     /// Explain a recording.
@@ -62,9 +71,9 @@ pub enum Command {
     Lab(LabArguments),
 }
 
-/// The target and how it is launched.
+/// How a target is launched.
 #[derive(Debug, Args)]
-pub struct TargetArguments {
+pub struct InvocationArguments {
     /// Who the target runs as: a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
@@ -78,6 +87,14 @@ pub struct TargetArguments {
     /// Set a variable in the target's environment.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
+}
+
+/// The target and how it is launched.
+#[derive(Debug, Args)]
+pub struct TargetArguments {
+    /// How.
+    #[command(flatten)]
+    pub invocation: InvocationArguments,
     /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,

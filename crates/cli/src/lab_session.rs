@@ -4,12 +4,13 @@ use crate::arguments::DeviceArguments;
 use crate::failure::{Failure, Kind, failed};
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks};
-use crate::target::{Target, launcher, not_ready};
+use crate::target::{Target, launch_failure, launcher, not_ready};
 use crate::unprivileged::as_user;
 use slowpath_capture::decode;
 use slowpath_lab::{Closure, DEFAULT_BASE, ExtraFile, Image, Lab, Settings, Throttle};
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_tables::Bytes;
+use slowpath_verify::LabLaunchError;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -76,4 +77,18 @@ pub fn build(
     };
     let image = Image::build(&closure, Path::new(DEFAULT_BASE), extra).map_err(failed(Kind::Machine))?;
     Lab::new(image, settings).map_err(failed(Kind::Machine))
+}
+
+impl From<LabLaunchError> for Failure {
+    fn from(error: LabLaunchError) -> Self {
+        lab_failure(error)
+    }
+}
+
+/// The failure of a launch in a lab.
+pub fn lab_failure(error: LabLaunchError) -> Failure {
+    match error {
+        LabLaunchError::Launch(error) => launch_failure(&error),
+        LabLaunchError::Lab(error) => Failure::from_error(Kind::Machine, &error),
+    }
 }

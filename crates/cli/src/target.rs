@@ -1,6 +1,6 @@
 //! The target of a command: who it runs as, its environment, when it is ready, and the placeholders in its words.
 
-use crate::arguments::TargetArguments;
+use crate::arguments::{InvocationArguments, TargetArguments};
 use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;
 use slowpath_launch::{
@@ -52,6 +52,15 @@ fn has_placeholder(word: &OsStr) -> bool {
 impl Target {
     /// From the command line.
     pub fn new(arguments: &TargetArguments, default_timeout: Option<Duration>) -> Result<Self, Failure> {
+        Self::of(&arguments.invocation, arguments.command.clone(), default_timeout)
+    }
+
+    /// `command`, launched as the command line says.
+    pub fn of(
+        arguments: &InvocationArguments,
+        command: Vec<OsString>,
+        default_timeout: Option<Duration>,
+    ) -> Result<Self, Failure> {
         let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let (identity, warnings) =
@@ -65,7 +74,7 @@ impl Target {
             extra.push((OsStr::from_bytes(&bytes[..at]).to_owned(), OsStr::from_bytes(&bytes[at + 1..]).to_owned()));
         }
         Ok(Self {
-            command: arguments.command.clone(),
+            command,
             identity,
             warnings: warnings.iter().map(ToString::to_string).collect(),
             ready: arguments.ready.clone(),

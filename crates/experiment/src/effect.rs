@@ -61,6 +61,16 @@ pub fn paired(samples: &Samples, baseline: usize, treated: usize, level: Level) 
     })
 }
 
+/// The two-sided p-value of no difference between two arms, from the pairs alone; see [`signed_rank::p_value`].
+///
+/// # Errors
+/// [`SampleError::NoSuchArm`].
+pub fn p_value(samples: &Samples, baseline: usize, treated: usize) -> Result<Option<f64>, SampleError> {
+    let rows = samples.complete([baseline, treated])?.rows;
+    let differences: Vec<f64> = rows.iter().map(|[before, after]| after - before).collect();
+    Ok(signed_rank::p_value(&differences))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,19 +13,29 @@
 //!
 //! Values are `f64` of one unit that the caller chose; lower is better only in [`outcome`].
 //!
+//! Beside that path: [`looks`] for experiments that stop when they know enough, [`quantile`]s, [`multiple`] questions, and
+//! what a reader must be told of the launches ([`outliers`], [`series`]).
+//!
 //! Every interval comes from the exact null distribution of a rank statistic, so that its coverage holds for
 //! heavy tails and does not rest on large samples; `tests/coverage.rs` checks it by simulation. An interval
-//! covers one comparison: there is no correction for looking at several arms, or for looking repeatedly.
+//! covers one comparison: whoever looks at several arms divides the error among them, whoever looks repeatedly uses
+//! [`looks`].
 
 pub mod design;
 pub mod effect;
 pub mod estimate;
 pub mod gap;
 pub mod level;
+pub mod looks;
 pub mod median;
+pub mod multiple;
 pub mod outcome;
+pub mod outliers;
 pub mod power;
+pub mod proportion;
+pub mod quantile;
 pub mod sample;
+pub mod series;
 pub mod signed_rank;
 
 pub use effect::Effect;

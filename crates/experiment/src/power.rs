@@ -56,6 +56,13 @@ pub fn pairs_needed(sigma: f64, effect: f64) -> Option<usize> {
     Some((pairs as usize).max(FEWEST_PLANNED_PAIRS))
 }
 
+/// The effect that so many pairs find with 80 % power at 95 %: the inverse of [`pairs_needed`]. `None` for fewer pairs than
+/// [`FEWEST_PLANNED_PAIRS`] and a deviation that is not positive and finite.
+pub fn effect_of(sigma: f64, pairs: usize) -> Option<f64> {
+    let usable = sigma > 0.0 && sigma.is_finite() && pairs >= FEWEST_PLANNED_PAIRS;
+    usable.then(|| PAIRS_FACTOR * sigma / (pairs as f64).sqrt())
+}
+
 /// A standard deviation that outliers do not inflate: 1.4826 times the median absolute deviation from the median, times
 /// `n / (n - 0.8)` against its bias in small samples (C. Croux and P. J. Rousseeuw, "Time-efficient algorithms for two
 /// highly robust estimators of scale", Computational Statistics 1 (1992), 411-428). `None` below two values.

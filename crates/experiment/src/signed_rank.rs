@@ -32,6 +32,36 @@ pub fn centre(values: &[f64], level: Level) -> Option<Estimate> {
     })
 }
 
+/// The two-sided p-value of the hypothesis that `values` are symmetric about zero. Exact up to [`EXACT_LIMIT`] values without
+/// ties; values of zero are left out, and ties or more values give the normal approximation with its corrections for ties
+/// and continuity (Hollander and Wolfe, section 3.1). `None` where no value differs from zero.
+pub fn p_value(values: &[f64]) -> Option<f64> {
+    let values: Vec<f64> = values.iter().copied().filter(|value| *value != 0.0).collect();
+    let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
+    let ranks = crate::series::mid_ranks(&sizes);
+    let n = values.len();
+    if n == 0 {
+        return None;
+    }
+    let above: f64 = values.iter().zip(&ranks).filter(|(value, _)| **value > 0.0).map(|(_, rank)| rank).sum();
+    let total = (n * (n + 1)) as f64 / 2.0;
+    let smaller = above.min(total - above);
+    let tied = ranks.iter().any(|rank| rank.fract() != 0.0) || has_equal(&sizes);
+    if n <= EXACT_LIMIT && !tied {
+        let tail: f64 = null_distribution(n).into_iter().take(smaller as usize + 1).sum();
+        return Some((2.0 * tail).min(1.0));
+    }
+    let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
+    let z = ((total / 2.0 - smaller - 0.5).max(0.0)) / (squares / 4.0).sqrt();
+    Some((2.0 * Normal::standard().sf(z)).min(1.0))
+}
+
+fn has_equal(values: &[f64]) -> bool {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
+}
+
 /// Sums of all pairs of values, each value paired with itself too: twice the Walsh averages.
 pub(crate) fn walsh_sums(values: &[f64]) -> Vec<f64> {
     let mut sums = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
@@ -143,6 +173,28 @@ mod tests {
         for (n, exact) in [(101usize, 1997), (200, 8444)] {
             let cut = excluded(n, Level::P95).expect("large enough");
             assert!(cut.abs_diff(exact) <= 1, "n = {n}: {cut} against {exact}");
+        }
+    }
+
+    #[test]
+    fn the_p_value_is_that_of_r() {
+        // R: wilcox.test(c(1.1, -0.4, 2.3, 0.9, 3.1, 1.7, -0.2))$p.value and with a tie and a zero, exact = FALSE
+        let p = p_value(&[1.1, -0.4, 2.3, 0.9, 3.1, 1.7, -0.2]).unwrap();
+        assert!((p - 0.078_125).abs() < 1e-9, "{p}");
+        assert_eq!(p_value(&[0.0, 0.0]), None);
+        assert!(p_value(&[1.0, -1.0, 1.0, -1.0]).unwrap() > 0.9);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn p_is_below_five_percent_exactly_when_the_interval_leaves_zero_out(
+            values in proptest::collection::vec(-100.0f64..100.0, 6..40)
+        ) {
+            let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
+            proptest::prop_assume!(!has_equal(&sizes) && sizes.iter().all(|size| *size > 0.0));
+            let interval = centre(&values, Level::P95).and_then(|centre| centre.interval());
+            let (low, high) = interval.expect("six values have an interval");
+            proptest::prop_assert_eq!(p_value(&values).unwrap() < 0.05, low > 0.0 || high < 0.0);
         }
     }
 }

@@ -5,7 +5,8 @@
 //! with it every cached page, so the next launch is cold again, metadata included. Nobody else's cache is touched.
 //!
 //! Owns: closure, image, loop device, the *list* of mounts, the throttle's cgroup, the proof of coldness
-//! ([`Coldness`]), and the clean-up after killed processes ([`leftovers`]). Leaves to `launch` the carrying out of the
+//! ([`Coldness`]), the eviction of files where there is no lab ([`evict`]), and the clean-up after killed processes
+//! ([`leftovers`]). Leaves to `launch` the carrying out of the
 //! mounts and the launch itself, to the caller the closure's paths (from an earlier recording) and what to do with a
 //! launch that was not cold.
 //!
@@ -34,6 +35,7 @@ mod coldness;
 mod device;
 mod directory;
 mod error;
+pub mod evict;
 mod filesystem;
 mod fill;
 mod image;

@@ -52,7 +52,7 @@ pub use identity::{Identity, IdentityError, IdentityWarning};
 pub use launcher::launcher_main;
 pub use limits::{Limit, LimitKind, current_limits};
 pub use mount_step::MountStep;
-pub use outcome::{Exit, LaunchOutcome, NotReady, StopReason, TreeUsage};
+pub use outcome::{Exit, LaunchOutcome, NotReady, ProcessMemory, StopReason, TreeUsage};
 pub use process_launcher::{LAUNCHER_ARGUMENT, LauncherProgram, ProcessLauncher};
 pub use ready_when::{ATTEMPT_INTERVAL, ReadyWhen, ReadyWhenError};
 pub use spec::{EndPolicy, LaunchSpec, StdioPolicy};

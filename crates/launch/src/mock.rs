@@ -47,6 +47,7 @@ pub fn ready_after(nanos: u64) -> LaunchOutcome {
         stop: StopReason::Ready,
         exit: None,
         usage: None,
+        memory: Vec::new(),
         stdout_tail: None,
         stderr_tail: None,
         url: None,

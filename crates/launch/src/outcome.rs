@@ -19,6 +19,8 @@ pub struct LaunchOutcome {
     pub exit: Option<Exit>,
     /// Resources of the tree; `None` when it was left running.
     pub usage: Option<TreeUsage>,
+    /// The processes of the tree that lived when the target was ready, where [`crate::LaunchSpec::memory`] asks for it.
+    pub memory: Vec<ProcessMemory>,
     /// The last 4 KiB of standard output, when it was captured.
     pub stdout_tail: Option<String>,
     /// The last 4 KiB of standard error, when it was captured.
@@ -100,8 +102,28 @@ pub struct TreeUsage {
     pub major_faults: u64,
     /// Blocks of 512 bytes read from storage.
     pub blocks_in: u64,
+    /// Context switches of threads that waited.
+    pub voluntary_switches: u64,
+    /// Context switches of threads that could have gone on.
+    pub involuntary_switches: u64,
+    /// Largest resident set of any of the processes, bytes. The kernel counts a process from its fork: a program that
+    /// needs less than the few MiB of the launcher that it was forked from is told as large as that.
+    pub largest_rss: u64,
     /// Processes that the observer reaped.
     pub reaped: u32,
+}
+
+/// Memory of one process since its last exec, from `/proc/PID/status` and `/proc/PID/smaps_rollup` (proc(5)), in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessMemory {
+    /// Its pid in the namespace of the launch.
+    pub pid: i32,
+    /// Its name as the kernel keeps it, at most 15 bytes; anything may stand in it.
+    pub name: String,
+    /// The largest resident set so far.
+    pub peak_rss: u64,
+    /// Its share of all pages that it maps; `None` where the kernel does not tell.
+    pub pss: Option<u64>,
 }
 
 impl TreeUsage {
@@ -111,6 +133,9 @@ impl TreeUsage {
         self.minor_faults += other.minor_faults;
         self.major_faults += other.major_faults;
         self.blocks_in += other.blocks_in;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+        self.largest_rss = self.largest_rss.max(other.largest_rss);
         self.reaped += other.reaped;
     }
 }

@@ -265,6 +265,7 @@ impl Heard {
             stop,
             exit: ended.exit,
             usage: ended.usage,
+            memory: ended.memory,
             stdout_tail: ended.stdout_tail,
             stderr_tail: ended.stderr_tail,
             url: self.url,

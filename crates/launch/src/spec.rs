@@ -49,6 +49,8 @@ pub struct LaunchSpec {
     pub ready: ReadyWhen,
     /// How long readiness may take from the release; `None` waits for ever.
     pub timeout: Option<Duration>,
+    /// Whether the memory of every process is looked at when the target is ready; takes some ms, after the interval.
+    pub memory: bool,
     /// What becomes of the tree.
     pub end: EndPolicy,
     /// How long ending the tree may take before [`LaunchError::TreeSurvived`].
@@ -102,6 +104,7 @@ impl LaunchSpec {
             stdio: StdioPolicy::Capture,
             ready: ReadyWhen::Exit,
             timeout: Some(Duration::from_secs(60)),
+            memory: false,
             end: EndPolicy::KillTree,
             kill_timeout: Duration::from_secs(10),
         }

@@ -134,6 +134,10 @@ pub(crate) fn reap() -> io::Result<Option<Reaped>> {
         minor_faults: usage.ru_minflt as u64,
         major_faults: usage.ru_majflt as u64,
         blocks_in: usage.ru_inblock as u64,
+        voluntary_switches: usage.ru_nvcsw as u64,
+        involuntary_switches: usage.ru_nivcsw as u64,
+        // Linux counts in KiB.
+        largest_rss: usage.ru_maxrss as u64 * 1024,
         reaped: 1,
     };
     Ok(Some(Reaped { pid, exit, usage }))

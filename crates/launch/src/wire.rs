@@ -11,7 +11,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixCredentials, recv, rec
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, SetupStage, StopReason, TreeUsage};
+use crate::{Exit, ProcessMemory, SetupStage, StopReason, TreeUsage};
 
 /// From main to the observer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,6 +63,7 @@ pub(crate) struct Ended {
     pub(crate) ready_at: Option<u64>,
     pub(crate) exit: Option<Exit>,
     pub(crate) usage: Option<TreeUsage>,
+    pub(crate) memory: Vec<ProcessMemory>,
     pub(crate) stdout_tail: Option<String>,
     pub(crate) stderr_tail: Option<String>,
     /// Processes left after the time allowed, in the observer's pid namespace.
@@ -154,6 +155,7 @@ mod tests {
             ready_at: None,
             exit: Some(Exit::Signal(9)),
             usage: None,
+            memory: Vec::new(),
             stdout_tail: Some(tail.clone()),
             stderr_tail: Some(tail.clone()),
             survivors: Vec::new(),

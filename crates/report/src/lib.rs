@@ -4,12 +4,15 @@
 //! `report-ui` builds, and the Perfetto trace. Leaves finding causes to `analysis`, judging arms to `experiment`, and
 //! choosing between the forms to the command line.
 
+mod benchmark;
 mod diagnosis;
+pub mod exports;
 pub mod html;
 pub mod perfetto;
 pub mod schema;
 pub mod terminal;
 
+pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
     Outcome, REPORT_SCHEMA, ReportData, Verdict,

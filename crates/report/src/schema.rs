@@ -1,5 +1,6 @@
 //! The JSON schemas that are published in `docs/schemas`, made from the types that are printed.
 
+use crate::Benchmark;
 use crate::diagnosis::{Analysis, Diagnosis, ReportData};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use slowpath_recording::Manifest;
@@ -19,6 +20,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
     vec![
         ("analyze.json", schema_of::<Analysis>()),
         ("diagnose.json", schema_of::<Diagnosis>()),
+        ("launch.json", schema_of::<Benchmark>()),
         ("manifest.json", schema_of::<Manifest>()),
         ("report.json", schema_of::<ReportData>()),
     ]

@@ -2,14 +2,16 @@
 //!
 //! Owns the choice and the order of what a screen shows. Everything left out stands in the JSON and the HTML page.
 
+mod benchmark;
 mod escape;
-mod figures;
+pub(crate) mod figures;
 mod item;
 mod line;
 mod sections;
 mod style;
 mod tried;
 
+pub use benchmark::benchmark;
 pub use escape::escape_terminal;
 pub use style::Style;
 

@@ -1,5 +1,7 @@
 //! Runs the arms block by block, in the order that `experiment` designed, and collects what counts.
 
+use crate::metric::{Measures, Metric};
+use crate::surroundings::Surroundings;
 use slowpath_experiment::{Samples, design};
 
 /// What an arm is for.
@@ -32,29 +34,43 @@ pub struct Arm {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sample {
     /// It counts.
-    Measured {
-        /// Time to ready in milliseconds.
-        ms: f64,
-        /// Bytes read from the lab's device.
-        bytes: u64,
-    },
+    Measured(Measured),
     /// It ran, and does not count (a cold launch that was not cold).
     Discarded(String),
     /// It was not ready.
     Failed(String),
 }
 
+/// A launch that counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Its numbers.
+    pub measures: Measures,
+    /// What else happened on the machine.
+    pub around: Surroundings,
+}
+
 /// The launches of one arm.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArmResult {
-    /// Time to ready by block; `None` where no launch of the block counts.
-    pub samples_ms: Vec<Option<f64>>,
-    /// Bytes read from the device, of the launches that count.
-    pub bytes: Vec<u64>,
+    /// The launch of each block; `None` where none counts.
+    pub launches: Vec<Option<Measured>>,
     /// Reasons of the launches that ran and do not count.
     pub discarded: Vec<String>,
     /// Reasons of the launches that were not ready.
     pub failed: Vec<String>,
+}
+
+impl ArmResult {
+    /// A metric by block; `None` where no launch counts or it has no such number.
+    pub fn samples(&self, metric: Metric) -> Vec<Option<f64>> {
+        self.launches.iter().map(|launch| launch.as_ref()?.measures.get(&metric).copied()).collect()
+    }
+
+    /// A metric of the launches that have it.
+    pub fn values(&self, metric: Metric) -> Vec<f64> {
+        self.samples(metric).into_iter().flatten().collect()
+    }
 }
 
 /// All launches of a comparison.
@@ -64,12 +80,33 @@ pub struct Comparison {
     pub arms: Vec<Arm>,
     /// Their launches.
     pub results: Vec<ArmResult>,
-    /// The same as a matrix for `experiment`.
-    pub samples: Samples,
+    /// The order in which the arms ran, by block.
+    pub order: Vec<Vec<usize>>,
     /// Blocks that were run.
     pub blocks: usize,
     /// Seed of the order.
     pub seed: u64,
+}
+
+impl Comparison {
+    /// A metric as a matrix for `experiment`.
+    pub fn samples(&self, metric: Metric) -> Samples {
+        matrix(&self.results, metric, self.blocks)
+    }
+}
+
+/// The first `blocks` blocks of a metric.
+pub fn matrix(results: &[ArmResult], metric: Metric, blocks: usize) -> Samples {
+    let mut samples = Samples::new(results.len(), blocks);
+    for (arm, result) in results.iter().enumerate() {
+        for (block, value) in result.samples(metric).into_iter().take(blocks).enumerate() {
+            if let Some(value) = value {
+                // Arm and block are inside the matrix, and a number of a launch is finite.
+                let _ = samples.set(arm, block, value);
+            }
+        }
+    }
+    samples
 }
 
 /// Why a comparison was given up.
@@ -109,50 +146,82 @@ pub fn compare<E: std::error::Error + 'static>(
     arms: Vec<Arm>,
     blocks: usize,
     seed: u64,
+    launch: impl FnMut(usize, usize) -> Result<Sample, E>,
+    progress: impl FnMut(usize, usize) -> bool,
+) -> Result<Comparison, ComparisonError<E>> {
+    compare_until(arms, blocks, seed, launch, progress, |_, _| false)
+}
+
+/// The same, and asks `enough(results, blocks done)` after every block whether that suffices.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_until<E: std::error::Error + 'static>(
+    arms: Vec<Arm>,
+    blocks: usize,
+    seed: u64,
     mut launch: impl FnMut(usize, usize) -> Result<Sample, E>,
     mut progress: impl FnMut(usize, usize) -> bool,
+    mut enough: impl FnMut(&[ArmResult], usize) -> bool,
 ) -> Result<Comparison, ComparisonError<E>> {
-    let mut results = vec![ArmResult { samples_ms: vec![None; blocks], ..ArmResult::default() }; arms.len()];
-    let mut samples = Samples::new(arms.len(), blocks);
+    let mut results = vec![ArmResult::default(); arms.len()];
+    let mut order = design::schedule(arms.len(), blocks, seed);
     let total = blocks * arms.len();
     let mut done = 0;
-    for (block, order) in design::schedule(arms.len(), blocks, seed).into_iter().enumerate() {
-        for arm in order {
-            let mut failures = 0;
-            for _ in 0..ATTEMPTS {
-                let sample = launch(arm, block)
-                    .map_err(|source| ComparisonError::Launch { arm: arms[arm].name.clone(), source })?;
-                match sample {
-                    Sample::Measured { ms, bytes } => {
-                        results[arm].samples_ms[block] = Some(ms);
-                        results[arm].bytes.push(bytes);
-                        // Block and arm are inside the matrix and a duration is finite.
-                        let _ = samples.set(arm, block, ms);
-                        break;
-                    }
-                    Sample::Discarded(reason) => results[arm].discarded.push(reason),
-                    Sample::Failed(reason) => {
-                        failures += 1;
-                        results[arm].failed.push(reason.clone());
-                        if failures == ATTEMPTS {
-                            return Err(ComparisonError::NeverReady { arm: arms[arm].name.clone(), reason });
-                        }
-                    }
-                }
-            }
+    for block in 0..order.len() {
+        results.iter_mut().for_each(|result| result.launches.push(None));
+        for &arm in &order[block] {
+            let named = || arms[arm].name.clone();
+            let mut once = || launch(arm, block).map_err(|source| ComparisonError::Launch { arm: named(), source });
+            one_that_counts(&mut once, &mut results[arm], block)?
+                .map_or(Ok(()), |reason| Err(ComparisonError::NeverReady { arm: named(), reason }))?;
             done += 1;
             if !progress(done, total) {
                 return Err(ComparisonError::Stopped);
             }
         }
+        if enough(&results, block + 1) {
+            order.truncate(block + 1);
+            break;
+        }
     }
-    Ok(Comparison { arms, results, samples, blocks, seed })
+    Ok(Comparison { arms, results, blocks: order.len(), order, seed })
+}
+
+/// Launches until one counts, [`ATTEMPTS`] times at most. Returns the reason when none of them was ready.
+fn one_that_counts<E>(
+    launch: &mut impl FnMut() -> Result<Sample, E>,
+    result: &mut ArmResult,
+    block: usize,
+) -> Result<Option<String>, E> {
+    let mut failures = 0;
+    for _ in 0..ATTEMPTS {
+        match launch()? {
+            Sample::Measured(measured) => {
+                result.launches[block] = Some(measured);
+                break;
+            }
+            Sample::Discarded(reason) => result.discarded.push(reason),
+            Sample::Failed(reason) => {
+                failures += 1;
+                result.failed.push(reason.clone());
+                if failures == ATTEMPTS {
+                    return Ok(Some(reason));
+                }
+            }
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::convert::Infallible;
+
+    fn measured(ms: f64) -> Sample {
+        Sample::Measured(Measured { measures: [(Metric::Wall, ms)].into(), ..Measured::default() })
+    }
 
     fn arms() -> Vec<Arm> {
         ["cold", "fix"].map(|name| Arm { name: name.to_owned(), title: String::new(), role: Role::Baseline }).into()
@@ -163,10 +232,12 @@ mod tests {
         let mut seen = Vec::new();
         let launch = |arm, block| {
             seen.push((block, arm));
-            Ok::<_, Infallible>(Sample::Measured { ms: 1.0, bytes: 0 })
+            Ok::<_, Infallible>(measured(1.0))
         };
         let comparison = compare(arms(), 8, 1, launch, |_, _| true).unwrap();
-        assert!(comparison.results.iter().all(|arm| arm.samples_ms.iter().all(Option::is_some)));
+        assert!(
+            comparison.results.iter().all(|arm| arm.launches.len() == 8 && arm.launches.iter().all(Option::is_some))
+        );
         let first: Vec<usize> = seen.iter().step_by(2).map(|(_, arm)| *arm).collect();
         assert_eq!(first.iter().filter(|arm| **arm == 0).count(), 4);
     }
@@ -177,15 +248,11 @@ mod tests {
         let launch = |arm, _| {
             calls += 1;
             let lukewarm = arm == 0 && calls < 3;
-            Ok::<_, Infallible>(if lukewarm {
-                Sample::Discarded("lukewarm".to_owned())
-            } else {
-                Sample::Measured { ms: 1.0, bytes: 0 }
-            })
+            Ok::<_, Infallible>(if lukewarm { Sample::Discarded("lukewarm".to_owned()) } else { measured(1.0) })
         };
         let comparison = compare(arms(), 1, 3, launch, |_, _| true).unwrap();
         assert!(!comparison.results[0].discarded.is_empty());
-        assert_eq!(comparison.results[0].samples_ms, [Some(1.0)]);
+        assert_eq!(comparison.results[0].samples(Metric::Wall), [Some(1.0)]);
     }
 
     #[test]
@@ -193,5 +260,15 @@ mod tests {
         let launch = |_, _| Ok::<_, Infallible>(Sample::Failed("time-out".to_owned()));
         let error = compare(arms(), 2, 3, launch, |_, _| true).unwrap_err().to_string();
         assert!(error.ends_with("was not ready in 3 launches in a row: time-out"), "{error}");
+    }
+
+    #[test]
+    fn a_comparison_that_has_enough_ends_with_a_whole_block() {
+        let launch = |arm, block| Ok::<_, Infallible>(measured((10 * block + arm) as f64));
+        let comparison = compare_until(arms(), 50, 3, launch, |_, _| true, |_, blocks| blocks == 3).unwrap();
+        assert_eq!((comparison.blocks, comparison.order.len()), (3, 3));
+        let samples = comparison.samples(Metric::Wall);
+        assert_eq!((samples.blocks(), samples.get(1, 2)), (3, Some(21.0)));
+        assert_eq!(comparison.samples(Metric::Cpu).get(1, 2), None);
     }
 }

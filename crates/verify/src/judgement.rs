@@ -2,6 +2,7 @@
 //! the wrapper's own effect is never taken for the fix's.
 
 use crate::comparison::{Comparison, Role};
+use crate::metric::Metric;
 use slowpath_experiment::effect::{Effect, paired};
 use slowpath_experiment::gap::{ShareRemoved, share_removed};
 use slowpath_experiment::sample::SampleError;
@@ -34,7 +35,7 @@ pub fn judge(comparison: &Comparison) -> Result<Vec<Judgement>, SampleError> {
     let Some(baseline) = position(Role::Baseline) else { return Ok(Vec::new()) };
     let warm = position(Role::Warm);
     let sham = comparison.arms.iter().position(|arm| arm.role == Role::Sham);
-    let samples = &comparison.samples;
+    let samples = &comparison.samples(Metric::Wall);
     let mut judgements = Vec::new();
     for (index, arm) in comparison.arms.iter().enumerate() {
         if index == baseline {
@@ -77,7 +78,7 @@ fn words(effect: &Effect, outcome: Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{Arm, Sample, compare};
+    use crate::comparison::{Arm, Measured, Sample, compare};
     use std::convert::Infallible;
 
     fn comparison(times: [f64; 4]) -> Comparison {
@@ -85,7 +86,9 @@ mod tests {
         let arms =
             vec![arm("cold", Role::Baseline), arm("fix", Role::Fix), arm("sham", Role::Sham), arm("warm", Role::Warm)];
         let launch = |arm: usize, block: usize| {
-            Ok::<_, Infallible>(Sample::Measured { ms: times[arm] + (block * 7 % 5) as f64 * 0.1, bytes: 0 })
+            let ms = times[arm] + (block * 7 % 5) as f64 * 0.1;
+            let measures = [(Metric::Wall, ms)].into();
+            Ok::<_, Infallible>(Sample::Measured(Measured { measures, ..Measured::default() }))
         };
         compare(arms, 12, 1, launch, |_, _| true).unwrap()
     }

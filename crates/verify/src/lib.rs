@@ -1,13 +1,20 @@
 //! From arms to a verdict: launches of every arm in counterbalanced blocks, and what they allow to say.
 //!
-//! Owns: one cold or warm launch in a lab ([`lab_launch`]), the running of the blocks ([`comparison`]), and the rule by
+//! Owns: one cold or warm launch in a lab ([`lab_launch`]), the numbers of a launch ([`metric`]) and of the machine
+//! around it ([`surroundings`]), the running of the blocks ([`comparison`]), and the rule by
 //! which a fix is judged against the untreated launch and its shams ([`judgement`]). Leaves the statistics to
 //! `experiment`, the conditions to `lab`, the running of one launch to `launch`, and words for the reader to `report`.
 
 pub mod comparison;
 pub mod judgement;
 pub mod lab_launch;
+pub mod metric;
+pub mod surroundings;
 
-pub use comparison::{Arm, ArmResult, Comparison, ComparisonError, Role, Sample, compare};
+pub use comparison::{
+    Arm, ArmResult, Comparison, ComparisonError, Measured, Role, Sample, compare, compare_until, matrix,
+};
 pub use judgement::{Judgement, judge};
 pub use lab_launch::{LabLaunchError, LaunchInLab, cold, warm};
+pub use metric::{Measures, Metric, measures};
+pub use surroundings::{Moment, Surroundings};

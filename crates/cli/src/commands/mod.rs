@@ -5,6 +5,7 @@ pub mod diagnose;
 mod doctor;
 mod export;
 mod lab;
+pub mod launch;
 mod preload;
 mod record;
 mod report;
@@ -28,6 +29,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Diagnose(arguments) => unless_empty(&arguments.output, || diagnose::run(arguments)),
+        Command::Launch(arguments) => launch::run(arguments),
         Command::Record(arguments) => unless_empty(&arguments.output, || record::run(arguments)),
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Report(arguments) => report::run(arguments),

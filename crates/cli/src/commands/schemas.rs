@@ -1,5 +1,6 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
+use super::launch::{Ladder, Selftest};
 use super::{doctor, lab, record};
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
@@ -13,6 +14,8 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("doctor.json", schema_of::<doctor::Doctor>()),
         ("record.json", schema_of::<record::Recorded>()),
         ("lab-run.json", schema_of::<lab::Launched>()),
+        ("launch-ladder.json", schema_of::<Ladder>()),
+        ("launch-selftest.json", schema_of::<Selftest>()),
         ("lab-list.json", schema_of::<lab::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),
         ("preload-replay.json", schema_of::<ReplayReport>()),

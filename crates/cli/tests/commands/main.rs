@@ -6,6 +6,7 @@ mod hostile_names;
 mod interruptions;
 mod json;
 mod kills;
+mod launch;
 mod machines;
 mod outputs;
 mod preload;

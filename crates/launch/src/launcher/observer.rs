@@ -23,7 +23,8 @@ use super::target::{self, Ends, Image};
 use super::{Work, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
-    ATTEMPT_INTERVAL, EndPolicy, Exit, LaunchSpec, ReadyWhen, SetupStage, StdioPolicy, StopReason, TreeUsage, sys,
+    ATTEMPT_INTERVAL, EndPolicy, Exit, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage, StdioPolicy, StopReason,
+    TreeUsage, sys,
 };
 
 /// How long the reader of forwarded output may take for the rest of it once the tree is gone.
@@ -53,6 +54,7 @@ struct Observer<'a> {
     ready_at: Option<u64>,
     exit: Option<Exit>,
     usage: TreeUsage,
+    memory: Vec<ProcessMemory>,
     childless: bool,
 }
 
@@ -150,6 +152,7 @@ fn begin<'a>(
         ready_at: None,
         exit: None,
         usage: TreeUsage::default(),
+        memory: Vec::new(),
         childless: false,
     }))
 }
@@ -176,6 +179,9 @@ impl Observer<'_> {
             if let Some(at) = ready.filter(|_| self.is_awaited()) {
                 self.ready_at = Some(at);
                 let _ = wire::send(self.main, &FromLauncher::Ready { at });
+                if self.spec.memory {
+                    self.memory = tree::memory();
+                }
             }
             if let Some(cause) = self.decide(sys::monotonic()) {
                 return cause;
@@ -345,6 +351,7 @@ impl Observer<'_> {
             ready_at: self.ready_at,
             exit: self.exit,
             usage: (kills || self.exit.is_some()).then_some(self.usage),
+            memory: std::mem::take(&mut self.memory),
             stdout_tail: self.streams.first().and_then(Stream::tail),
             stderr_tail: self.streams.get(1).and_then(Stream::tail),
             survivors,

@@ -1,10 +1,12 @@
-//! Ending a process tree whose orphans come back to the caller (a child subreaper, or the init of a pid namespace).
+//! Ending a process tree whose orphans come back to the caller (a child subreaper, or the init of a pid namespace), and
+//! looking at the memory of its processes.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::ProcessMemory;
 use crate::sys::{self, Reaped};
 
 /// The longest pause between two sweeps: they follow each other at once while there is progress.
@@ -46,15 +48,36 @@ struct Seen {
     start: u64,
 }
 
-/// Sends SIGKILL to every descendant, and returns their pids.
-fn kill_descendants() -> Vec<i32> {
-    let seen = processes();
+/// Memory of every descendant that lives, in the order of the pids.
+pub(crate) fn memory() -> Vec<ProcessMemory> {
+    let mut pids = descendants(&processes());
+    pids.sort_unstable();
+    pids.into_iter().filter_map(memory_of).collect()
+}
+
+fn memory_of(pid: i32) -> Option<ProcessMemory> {
+    // Bytes of a name need not be UTF-8.
+    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok();
+    let status = String::from_utf8_lossy(&read("status")?).into_owned();
+    let pss = read("smaps_rollup").and_then(|text| kib(&String::from_utf8_lossy(&text), "Pss:"));
+    let name = status.lines().find_map(|line| line.strip_prefix("Name:"))?.trim().to_owned();
+    // A zombie has no memory and no such line.
+    Some(ProcessMemory { pid, name, peak_rss: kib(&status, "VmHWM:")?, pss })
+}
+
+/// A line such as `VmHWM:     1234 kB`, in bytes.
+fn kib(text: &str, field: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(field))?;
+    value.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The descendants of the calling process, parents before children.
+fn descendants(seen: &HashMap<i32, Seen>) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
-    for (pid, process) in &seen {
+    for (pid, process) in seen {
         children.entry(process.parent).or_default().push(*pid);
     }
     let own = std::process::id() as i32;
-    // Parents first: a parent that sees its child die would go on (restart it, or exit by itself).
     let mut found = vec![own];
     let mut known = HashSet::from([own]);
     let mut next = 0;
@@ -63,6 +86,14 @@ fn kill_descendants() -> Vec<i32> {
         next += 1;
     }
     found.remove(0);
+    found
+}
+
+/// Sends SIGKILL to every descendant, and returns their pids.
+fn kill_descendants() -> Vec<i32> {
+    let seen = processes();
+    // Parents first: a parent that sees its child die would go on (restart it, or exit by itself).
+    let found = descendants(&seen);
     for pid in &found {
         let Ok(pidfd) = sys::pidfd_open(*pid) else { continue };
         // The descriptor names the process seen above only if that still has the pid.
@@ -102,5 +133,26 @@ mod tests {
         let seen = parse_stat(stat).unwrap();
         assert_eq!((seen.parent, seen.start), (42, 987_654));
         assert!(parse_stat(b"77 (x").is_none());
+    }
+
+    #[test]
+    fn a_size_in_kib_is_told_in_bytes_and_a_missing_one_not_at_all() {
+        let text = "Name:\ta\nVmHWM:\t    1234 kB\nRss: x kB\n";
+        assert_eq!(kib(text, "VmHWM:"), Some(1234 * 1024));
+        assert_eq!((kib(text, "Pss:"), kib(text, "Rss:")), (None, None));
+    }
+
+    #[test]
+    fn the_memory_of_a_child_is_found_with_its_peak() {
+        let mut child = std::process::Command::new("/bin/sleep").arg("5").spawn().unwrap();
+        let found = loop {
+            let found = memory().into_iter().find(|one| one.pid == child.id() as i32 && one.name == "sleep");
+            if let Some(found) = found {
+                break found;
+            }
+        };
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.peak_rss > 100 << 10 && found.pss.is_none_or(|pss| pss <= found.peak_rss), "{found:?}");
     }
 }

@@ -153,6 +153,7 @@ fn a_real_browser_runs_the_script_of_a_given_page_as_an_ordinary_user_in_a_pid_n
     spec.argv.push(format!("--user-data-dir={}", dir.path().join("profile").display()).into());
     spec.identity = Identity::for_invocation(Some("65534"), []).unwrap().0;
     spec.env.push(("HOME".into(), dir.path().into()));
+    spec.env.push(("TMPDIR".into(), dir.path().into()));
     spec.ready = format!("browser:{}", page.display()).parse().unwrap();
     spec.pid_namespace = true;
     spec.timeout = Some(Duration::from_secs(60));

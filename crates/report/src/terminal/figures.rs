@@ -61,28 +61,55 @@ pub(crate) fn with_interval(quantity: &Quantity, style: &Style) -> String {
     }
 }
 
-/// A time in milliseconds; nothing for other units.
-pub(crate) fn milliseconds(quantity: &Quantity) -> Option<(f64, Option<(f64, f64)>)> {
+/// Value and interval on an axis that quantities of one kind share: times in milliseconds, all else as it is.
+pub(crate) fn on_axis(quantity: &Quantity) -> (f64, Option<(f64, f64)>) {
     let factor = match quantity.unit {
         Unit::Ns => 1e-6,
         Unit::Us => 1e-3,
         Unit::Ms => 1.0,
         Unit::S => 1e3,
-        _ => return None,
+        _ => 1.0,
     };
     let ends = quantity.low.zip(quantity.high).map(|(low, high)| (low * factor, high * factor));
-    Some((quantity.value * factor, ends))
+    (quantity.value * factor, ends)
+}
+
+/// The column of `x` on an axis of `columns` from `from` to `to`.
+fn column(x: f64, from: f64, to: f64, columns: usize) -> usize {
+    let span = if to > from { to - from } else { 1.0 };
+    (((x - from) / span).clamp(0.0, 1.0) * columns.saturating_sub(1) as f64).round() as usize
+}
+
+/// A mark for every value, a stronger one where several fall together, and a dot at the median, on an axis of `columns`
+/// from `from` to `to`.
+pub(crate) fn dots(values: &[f64], median: f64, from: f64, to: f64, columns: usize, style: &Style) -> String {
+    let mut counts = vec![0u32; columns];
+    for value in values {
+        if let Some(count) = counts.get_mut(column(*value, from, to, columns)) {
+            *count += 1;
+        }
+    }
+    let [one, several, dot] = if style.unicode { ['·', '•', '●'] } else { ['.', ':', 'o'] };
+    let mark = |count: u32| match count {
+        0 => ' ',
+        1 => one,
+        _ => several,
+    };
+    let mut cells: Vec<char> = counts.into_iter().map(mark).collect();
+    if let Some(cell) = cells.get_mut(column(median, from, to, columns)) {
+        *cell = dot;
+    }
+    cells.into_iter().collect()
 }
 
 /// A dot at the value and a bar over its interval, on an axis of `columns` from `from` to `to`.
 pub(crate) fn sketch(quantity: &Quantity, from: f64, to: f64, columns: usize, style: &Style) -> String {
     let mut cells = vec![' '; columns];
-    let Some((value, ends)) = milliseconds(quantity).filter(|(value, _)| value.is_finite()) else {
+    let (value, ends) = on_axis(quantity);
+    if !value.is_finite() {
         return String::new();
-    };
-    let span = if to > from { to - from } else { 1.0 };
-    let last = columns.saturating_sub(1);
-    let column = |x: f64| (((x - from) / span).clamp(0.0, 1.0) * last as f64).round() as usize;
+    }
+    let column = |x: f64| column(x, from, to, columns);
     let [left_end, bar, right_end, dot] =
         if style.unicode { ['├', '─', '┤', '●'] } else { ['|', '-', '|', 'o'] };
     if let Some((low, high)) = ends {

@@ -88,7 +88,7 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         return Section::default();
     }
     let sketch_columns = style.columns.saturating_sub(NAME + MEDIAN + INTERVAL + READ + COUNT + 2);
-    let ends = launch.arms.iter().filter_map(|arm| arm.median.as_ref().and_then(figures::milliseconds));
+    let ends = launch.arms.iter().filter_map(|arm| arm.median.as_ref().map(figures::on_axis));
     let (mut from, mut to) = (f64::INFINITY, f64::NEG_INFINITY);
     for (value, interval) in ends {
         let (low, high) = interval.unwrap_or((value, value));

@@ -4,8 +4,8 @@ use crate::arguments::{ArmSet, DiagnoseArguments};
 use crate::commands::preload::{trainings, write_plan};
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
-use crate::lab_session::UNRELATED;
-use crate::target::{Target, launch_failure, launcher};
+use crate::lab_session::{UNRELATED, lab_failure};
+use crate::target::{Target, launcher};
 use crate::unprivileged::as_user;
 use slowpath_analysis::merge::merge;
 use slowpath_fix::preload_plan::build::build;
@@ -14,7 +14,7 @@ use slowpath_fix::readahead_size;
 use slowpath_lab::{Lab, Settings};
 use slowpath_launch::{EndPolicy, LaunchSpec, StdioPolicy};
 use slowpath_tables::{Bytes, Pages};
-use slowpath_verify::{Arm, LabLaunchError, LaunchInLab, Role, Sample, cold, warm};
+use slowpath_verify::{Arm, LaunchInLab, Measured, Metric, Role, Sample, cold, measures, warm};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -229,20 +229,6 @@ pub fn with_plan(mut spec: LaunchSpec, plan: &Path, report: Option<&Path>) -> La
     spec
 }
 
-impl From<LabLaunchError> for Failure {
-    fn from(error: LabLaunchError) -> Self {
-        lab_failure(error)
-    }
-}
-
-/// The failure of a launch in a lab.
-pub fn lab_failure(error: LabLaunchError) -> Failure {
-    match error {
-        LabLaunchError::Launch(error) => launch_failure(&error),
-        LabLaunchError::Lab(error) => Failure::from_error(Kind::Machine, &error),
-    }
-}
-
 /// Makes single launches.
 pub struct Launches<'a> {
     /// The target.
@@ -294,6 +280,8 @@ fn sample(launched: LaunchInLab) -> Result<Sample, Failure> {
     if let Some(reason) = launched.not_as_meant {
         return Ok(Sample::Discarded(reason));
     }
-    let ms = launched.outcome.time_to_ready().unwrap_or(0) as f64 / 1e6;
-    Ok(Sample::Measured { ms, bytes: launched.io.bytes.0 })
+    let mut measures = measures(&launched.outcome);
+    // The device's own counter: `ru_inblock` knows nothing of the prefetcher's reads.
+    measures.insert(Metric::BytesRead, launched.io.bytes.0 as f64);
+    Ok(Sample::Measured(Measured { measures, ..Measured::default() }))
 }

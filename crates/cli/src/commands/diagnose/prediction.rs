@@ -1,12 +1,13 @@
 //! The predicted saving, made and written down before the first treated launch: a few untreated cold and warm launches
 //! give the two ends, and the prefetcher's speed is measured with no target beside it.
 
-use super::arms::{FIX, Launches, PlanFile, Treated, Treatment, lab_failure};
+use super::arms::{FIX, Launches, PlanFile, Treated, Treatment};
 use crate::commands::analyze;
 use crate::commands::preload::trainings;
 use crate::commands::report::COLD;
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
+use crate::lab_session::lab_failure;
 use crate::progress::Progress;
 use crate::target::{Target, launcher};
 use crate::unprivileged::as_user;
@@ -20,7 +21,7 @@ use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_lab::Lab;
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_tables::{Bytes, Quantity, Unit};
-use slowpath_verify::{Arm, Role, Sample, cold};
+use slowpath_verify::{Arm, Metric, Role, Sample, cold};
 use std::path::Path;
 
 /// Untreated launches of each kind; they do not judge the fix. The smallest and the largest of six hold the median
@@ -87,7 +88,7 @@ pub fn pilot(
         for (index, treatment) in [Treatment::Cold, Treatment::Warm].into_iter().enumerate() {
             progress.count("pilot launches", number * 2 + index, PILOTS * 2);
             match launches.one(&Treated { arm: arm.clone(), treatment, fix: None })? {
-                Sample::Measured { ms, .. } => times[index].push(ms),
+                Sample::Measured(measured) => times[index].extend(measured.measures.get(&Metric::Wall)),
                 Sample::Failed(reason) => return Err(Failure::new(Kind::Target, reason)),
                 Sample::Discarded(_) => {}
             }

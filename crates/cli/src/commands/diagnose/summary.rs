@@ -15,7 +15,7 @@ use slowpath_report::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Outcome as ReportOutcome, Verdict,
 };
 use slowpath_tables::{PageCacheOp, Quantity, Unavailable, Unit};
-use slowpath_verify::{ArmResult, Comparison, Judgement, Role, judge};
+use slowpath_verify::{ArmResult, Comparison, Judgement, Metric, Role, judge};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -98,8 +98,8 @@ fn negated(change: &Quantity) -> Quantity {
 }
 
 fn arm_summary(treated: &Treated, result: &ArmResult) -> ArmSummary {
-    let values: Vec<f64> = result.samples_ms.iter().flatten().copied().collect();
-    let bytes: Vec<f64> = result.bytes.iter().map(|bytes| *bytes as f64).collect();
+    let values = result.values(Metric::Wall);
+    let bytes = result.values(Metric::BytesRead);
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for reason in result.discarded.iter().chain(&result.failed) {
         *reasons.entry(reason).or_default() += 1;
@@ -114,7 +114,7 @@ fn arm_summary(treated: &Treated, result: &ArmResult) -> ArmSummary {
             Role::Rival => ArmRole::Rival,
             Role::Warm => ArmRole::Warm,
         },
-        samples_ms: result.samples_ms.clone(),
+        samples_ms: result.samples(Metric::Wall),
         median: median::median(&values, Level::P95).map(|estimate| quantity(estimate, Unit::Ms)),
         bytes_read: median::median(&bytes, Level::P95).map(|estimate| quantity(estimate, Unit::Bytes)),
         discarded: u32::try_from(result.discarded.len()).unwrap_or(u32::MAX),
@@ -197,7 +197,7 @@ fn bound(input: &Input<'_>, bandwidth: u64, iops: u64) -> String {
     let bound_ms = needed.0 as f64 / bandwidth as f64 * 1e3;
     let measured = input.arms.iter().zip(&input.comparison.results).find(|(arm, _)| arm.arm.name == FIX).and_then(
         |(_, result)| {
-            let values: Vec<f64> = result.samples_ms.iter().flatten().copied().collect();
+            let values = result.values(Metric::Wall);
             median::point(&values)
         },
     );

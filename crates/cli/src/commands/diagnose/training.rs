@@ -131,7 +131,7 @@ fn recorded_cold(target: &Target, lab: &Lab, discarded: &mut usize) -> Result<Re
         }
         let mut hooks = RecorderHooks::load(Some(LabDevice { dev: lab.device().dev() }), None)?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(super::arms::lab_failure)?;
+        let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(lab_session::lab_failure)?;
         let (raw, _) = hooks.finish()?;
         if let Some(failure) = not_ready(&launched.outcome) {
             return Err(failure);

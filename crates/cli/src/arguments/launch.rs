@@ -1,0 +1,255 @@
+//! The command line of `slowpath launch`.
+
+use super::{DeviceArguments, InvocationArguments};
+use clap::{Args, Subcommand, ValueEnum};
+use slowpath_verify::Metric;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `slowpath launch`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
+pub struct BenchmarkArguments {
+    /// What else can be measured.
+    #[command(subcommand)]
+    pub command: Option<LaunchCommand>,
+    /// How.
+    #[command(flatten)]
+    pub options: BenchmarkOptions,
+    /// A further arm: its name and its command, quoted as in a shell (which is not started).
+    #[arg(long, value_name = "NAME=CMD", value_parser = named_command)]
+    pub arm: Vec<(String, Words)>,
+    /// A further arm without a name of its own, compared with the first.
+    #[arg(long, value_name = "CMD", value_parser = words)]
+    pub vs: Vec<Words>,
+    /// The first arm; `{tmp}` in any command becomes a fresh empty directory for each launch.
+    #[arg(last = true, value_name = "CMD")]
+    pub target: Vec<OsString>,
+}
+
+const AFTER_HELP: &str = "Arms are launched in counterbalanced blocks and compared with the first one by pairs of the \
+same block. Without --runs it goes on until every comparison is decided, or --max-runs or --max-time are reached; the \
+intervals allow for that. A launch that fails is counted and never timed, and the exit code is then 4.";
+
+/// Forms of `slowpath launch`.
+#[derive(Debug, Subcommand)]
+pub enum LaunchCommand {
+    /// What does each addition to a command cost, cold and warm? One arm for the base, one for the base with each addition.
+    Ladder(LadderArguments),
+    /// How far can a comparison be trusted here and now? Compares a command with itself, again and again.
+    Selftest(SelftestArguments),
+}
+
+/// `slowpath launch ladder`.
+#[derive(Debug, Args)]
+pub struct LadderArguments {
+    /// The command without any addition, quoted as in a shell.
+    #[arg(long, value_name = "CMD", value_parser = words)]
+    pub base: Words,
+    /// A name, and words that stand behind the base for this arm.
+    #[arg(long, value_name = "NAME=ARGS", required = true, value_parser = named_words)]
+    pub add: Vec<(String, Words)>,
+    /// How.
+    #[command(flatten)]
+    pub options: BenchmarkOptions,
+}
+
+/// `slowpath launch selftest`.
+#[derive(Debug, Args)]
+pub struct SelftestArguments {
+    /// Comparisons of the command with itself.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub comparisons: u32,
+    /// How; `--runs` is the number of blocks of each comparison (default 8).
+    #[command(flatten)]
+    pub options: BenchmarkOptions,
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub target: Vec<OsString>,
+}
+
+/// How launches are made, compared and shown.
+#[derive(Debug, Args)]
+pub struct BenchmarkOptions {
+    /// Launch cold: in a private lab (proved cold page by page), after evicting the files that the command uses, or after
+    /// dropping all caches of this machine (which disturbs everybody on it).
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lab",
+          conflicts_with = "warm")]
+    pub cold: Option<Coldness>,
+    /// Launch warm (the default): one launch of each arm before the first that counts.
+    #[arg(long)]
+    pub warm: bool,
+    /// What is compared: wall, cpu, user, system, minor_faults, major_faults, bytes_read, peak_rss, pss, switches,
+    /// processes. Several, separated by commas, share one error rate.
+    #[arg(long, value_name = "METRIC", value_delimiter = ',', default_value = "wall")]
+    pub metric: Vec<Metric>,
+    /// Also print these quantiles and compare them, in percent, such as 50,95.
+    #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = quantile)]
+    pub quantile: Vec<f64>,
+    /// The smallest difference that matters, in percent of the first arm.
+    #[arg(long, value_name = "P", value_parser = percent, default_value = "2%")]
+    pub detect: f64,
+    /// Exactly this many blocks, instead of stopping when every comparison is decided.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub runs: Option<u32>,
+    /// Blocks at most.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000),
+          conflicts_with = "runs")]
+    pub max_runs: u32,
+    /// Time at most, such as 30s, 10m or 1h; the block that runs is finished.
+    #[arg(long, value_name = "T", value_parser = duration, default_value = "10m")]
+    pub max_time: Duration,
+    /// Seed of the order of the launches and of the size of their environment.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object with all launches.
+    #[arg(long)]
+    pub json: bool,
+    /// Also write the result in this form.
+    #[arg(long, value_enum, value_name = "FORM", requires = "output")]
+    pub export: Option<Export>,
+    /// Where to write it.
+    #[arg(short, long, value_name = "FILE", requires = "export")]
+    pub output: Option<PathBuf>,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Conditions of the lab.
+    #[command(flatten)]
+    pub device: DeviceArguments,
+    /// How the arms are launched.
+    #[command(flatten)]
+    pub invocation: InvocationArguments,
+}
+
+impl BenchmarkArguments {
+    /// The options of the form that was asked for.
+    pub fn options(&self) -> &BenchmarkOptions {
+        match &self.command {
+            None => &self.options,
+            Some(LaunchCommand::Ladder(arguments)) => &arguments.options,
+            Some(LaunchCommand::Selftest(arguments)) => &arguments.options,
+        }
+    }
+}
+
+/// Words of a command, in a type of their own: clap takes a bare list for repeated values.
+#[derive(Clone, Debug)]
+pub struct Words(pub Vec<OsString>);
+
+/// How a launch is made cold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Coldness {
+    /// In a private lab.
+    Lab,
+    /// The command's files are evicted from the page cache, as far as nobody else maps them.
+    Evict,
+    /// All caches of the machine are dropped.
+    Drop,
+}
+
+/// Forms of a result for other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Export {
+    /// A row a launch.
+    Csv,
+    /// A table for a pull request.
+    Markdown,
+    /// The JSON of `hyperfine --export-json`.
+    Hyperfine,
+}
+
+fn split(text: &str) -> Result<Vec<OsString>, String> {
+    let words = shlex::split(text).ok_or_else(|| format!("a quote in {text:?} does not end"))?;
+    Ok(words.into_iter().map(OsString::from).collect())
+}
+
+fn words(text: &str) -> Result<Words, String> {
+    let words = split(text)?;
+    if words.first().is_none_or(|program| program.is_empty()) {
+        return Err("the command is empty".to_owned());
+    }
+    Ok(Words(words))
+}
+
+fn named(text: &str) -> Result<(String, &str), String> {
+    match text.split_once('=') {
+        Some(("", _)) => Err("the name is empty".to_owned()),
+        Some((name, rest)) => Ok((name.to_owned(), rest)),
+        None => Err("expected NAME=CMD".to_owned()),
+    }
+}
+
+fn named_command(text: &str) -> Result<(String, Words), String> {
+    let (name, command) = named(text)?;
+    Ok((name, words(command)?))
+}
+
+fn named_words(text: &str) -> Result<(String, Words), String> {
+    let (name, arguments) = named(text)?;
+    match split(arguments)? {
+        none if none.is_empty() => Err("no words stand behind the name".to_owned()),
+        some => Ok((name, Words(some))),
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    text.trim_end_matches('%').trim().parse().map_err(|_| format!("{text:?} is no number"))
+}
+
+/// A share from a number of percent.
+fn percent(text: &str) -> Result<f64, String> {
+    match number(text)? {
+        value if value > 0.0 && value <= 100.0 => Ok(value / 100.0),
+        _ => Err("expected more than 0 and at most 100 percent".to_owned()),
+    }
+}
+
+fn quantile(text: &str) -> Result<f64, String> {
+    match number(text)? {
+        value if value > 0.0 && value < 100.0 => Ok(value / 100.0),
+        _ => Err("expected more than 0 and less than 100".to_owned()),
+    }
+}
+
+/// A time such as `90`, `90s`, `10m` or `1.5h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (digits, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(digits) if text.ends_with('m') => (digits, 60.0),
+        Some(digits) if text.ends_with('h') => (digits, 3600.0),
+        Some(digits) => (digits, 1.0),
+        None => (text, 1.0),
+    };
+    match digits.parse::<f64>().map(|value| value * seconds) {
+        Ok(value) if value > 0.0 && value < 1e7 => Ok(Duration::from_secs_f64(value)),
+        _ => Err("expected a time such as 30s, 10m or 1h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_split_as_a_shell_would_without_expanding() {
+        let (name, command) = named_command("b=sh -c 'sleep 1; echo \"$x\"' a\\ b").unwrap();
+        assert_eq!(name, "b");
+        assert_eq!(command.0, ["sh", "-c", "sleep 1; echo \"$x\"", "a b"]);
+        for bad in ["", "=ls", "b=", "b=''", "b='ls", "ls"] {
+            assert!(named_command(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn times_and_shares_have_units_and_limits() {
+        assert_eq!(duration("1.5h").unwrap().as_secs(), 5400);
+        assert_eq!(duration("90").unwrap(), duration("90s").unwrap());
+        assert_eq!((percent("2%"), percent("0.5")), (Ok(0.02), Ok(0.005)));
+        assert_eq!(quantile("95"), Ok(0.95));
+        for bad in ["", "m", "-3s", "0", "1e99", "nan"] {
+            assert!(duration(bad).is_err(), "{bad:?}");
+        }
+        assert!(percent("0").is_err() && percent("nan").is_err() && quantile("100").is_err());
+    }
+}

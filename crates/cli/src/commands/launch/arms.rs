@@ -1,0 +1,120 @@
+//! The arms of a benchmark, from the command line: the command after `--` first, then `--vs`, then `--arm`.
+
+use crate::arguments::{BenchmarkArguments, BenchmarkOptions, LadderArguments, SelftestArguments};
+use crate::failure::{Failure, Kind};
+use crate::target::Target;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// An arm.
+pub struct LaunchArm {
+    /// Name, unique in the benchmark.
+    pub name: String,
+    /// What is launched.
+    pub target: Target,
+}
+
+/// A launch that takes longer than this is given up, unless `--timeout` says otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All arms of the command line; the first is what the others are compared with.
+pub fn of(arguments: &BenchmarkArguments) -> Result<Vec<LaunchArm>, Failure> {
+    let mut commands: Vec<(Option<String>, Vec<OsString>)> = Vec::new();
+    if !arguments.target.is_empty() {
+        commands.push((None, arguments.target.clone()));
+    }
+    commands.extend(arguments.vs.iter().map(|words| (None, words.0.clone())));
+    commands.extend(arguments.arm.iter().map(|(name, words)| (Some(name.clone()), words.0.clone())));
+    named(commands, &arguments.options)
+}
+
+/// The base, and the base with each addition.
+pub fn of_ladder(arguments: &LadderArguments) -> Result<Vec<LaunchArm>, Failure> {
+    let base = || arguments.base.0.iter().cloned();
+    let mut commands = vec![(Some("base".to_owned()), base().collect())];
+    let added = arguments.add.iter();
+    commands.extend(added.map(|(name, words)| (Some(name.clone()), base().chain(words.0.iter().cloned()).collect())));
+    named(commands, &arguments.options)
+}
+
+/// The same command twice.
+pub fn of_selftest(arguments: &SelftestArguments) -> Result<Vec<LaunchArm>, Failure> {
+    let commands = ["A", "A again"].map(|name| (Some(name.to_owned()), arguments.target.clone()));
+    named(commands.into(), &arguments.options)
+}
+
+fn named(
+    commands: Vec<(Option<String>, Vec<OsString>)>,
+    options: &BenchmarkOptions,
+) -> Result<Vec<LaunchArm>, Failure> {
+    if commands.is_empty() {
+        return Err(Failure::new(Kind::Usage, "there is no command to launch")
+            .hint("put it after `--`, or name several with --arm NAME='CMD'"));
+    }
+    let mut taken = BTreeSet::new();
+    let mut arms = Vec::new();
+    for (given, command) in commands {
+        let name = match given {
+            Some(name) => {
+                if !taken.insert(name.clone()) {
+                    return Err(Failure::new(Kind::Usage, format!("there are two arms with the name {name:?}")));
+                }
+                name
+            }
+            None => unused(&program(&command), &mut taken),
+        };
+        let target = Target::of(&options.invocation, command, Some(PATIENCE))?;
+        arms.push(LaunchArm { name, target });
+    }
+    Ok(arms)
+}
+
+/// The last part of the program's path.
+fn program(command: &[OsString]) -> String {
+    let words = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    words.rsplit('/').find(|part| !part.is_empty()).unwrap_or("command").to_owned()
+}
+
+/// `name`, with a number behind it where it is taken.
+fn unused(name: &str, taken: &mut BTreeSet<String>) -> String {
+    let candidates = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name} {number}")));
+    for candidate in candidates {
+        if taken.insert(candidate.clone()) {
+            return candidate;
+        }
+    }
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Arguments;
+    use crate::arguments::Command;
+    use clap::Parser;
+
+    fn names(words: &[&str]) -> Result<Vec<String>, String> {
+        let all = ["slowpath", "launch"].iter().chain(words);
+        let Command::Launch(arguments) = Arguments::try_parse_from(all).map_err(|error| error.to_string())?.command
+        else {
+            unreachable!("the command line names launch");
+        };
+        of(&arguments).map(|arms| arms.into_iter().map(|arm| arm.name).collect()).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn arms_have_the_name_given_or_that_of_their_program() {
+        assert_eq!(
+            names(&["--vs", "/bin/true -x", "--arm", "new=ls -l", "--", "/usr/bin/true"]).unwrap(),
+            ["true", "true 2", "new"]
+        );
+    }
+
+    #[test]
+    fn no_command_and_equal_names_are_refused() {
+        assert!(names(&[]).unwrap_err().contains("no command"));
+        assert!(names(&["--arm", "a=ls", "--arm", "a=true"]).unwrap_err().contains("two arms"));
+        assert!(names(&["--arm", "a="]).unwrap_err().contains("empty"));
+    }
+}

@@ -1,0 +1,144 @@
+//! One benchmark: arms in blocks under the same conditions.
+
+use super::arms::LaunchArm;
+use super::conditions::Conditions;
+use super::stopping::Stopping;
+use super::summary;
+use crate::arguments::{BenchmarkOptions, Coldness};
+use crate::failure::{Failure, Kind};
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::target::not_ready;
+use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
+use slowpath_report::Benchmark;
+use slowpath_verify::{
+    Arm, Comparison, ComparisonError, Measured, Metric, Moment, Role, Sample, compare_until, measures,
+};
+
+/// Runs it, cold as `cold` says or warm.
+pub fn run(
+    options: &BenchmarkOptions,
+    arms: &[LaunchArm],
+    cold: Option<Coldness>,
+    progress: &Progress,
+) -> Result<Benchmark, Failure> {
+    let mut conditions = Conditions::prepare(options, cold, arms.iter().map(|arm| &arm.target), progress)?;
+    let mut stopping = Stopping::new(options, arms.len());
+    let compared = compared(arms, &mut conditions, &mut stopping, options.seed, progress)?;
+    summary::summarize(options, arms, &conditions, &compared, &stopping)
+}
+
+/// Runs the blocks.
+pub fn compared(
+    arms: &[LaunchArm],
+    conditions: &mut Conditions,
+    stopping: &mut Stopping,
+    seed: u64,
+    progress: &Progress,
+) -> Result<Comparison, Failure> {
+    let mut launches = Launches { arms, conditions, seed };
+    if launches.conditions.is_warm() {
+        launches.warm_up(progress)?;
+    }
+    let (most, width) = (stopping.most, arms.len().max(1));
+    compare_until(
+        arms.iter().map(LaunchArm::described).collect(),
+        most,
+        seed,
+        |arm, block| launches.one(arm, block),
+        |done, _| {
+            let blocks = done.div_ceil(width);
+            progress.step(format!("block {blocks} of at most {most}: {done} launches"));
+            !interrupt::requested()
+        },
+        |results, blocks| stopping.enough(results, blocks),
+    )
+    .map_err(|error| match error {
+        ComparisonError::Stopped => Failure::new(Kind::Interrupted, "interrupted"),
+        ComparisonError::Launch { source, .. } => source,
+        error @ ComparisonError::NeverReady { .. } => Failure::from_error(Kind::Target, &error)
+            .hint("`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take"),
+    })
+}
+
+impl LaunchArm {
+    fn described(&self) -> Arm {
+        Arm { name: self.name.clone(), title: self.target.words().join(" "), role: Role::Fix }
+    }
+}
+
+/// Makes single launches.
+struct Launches<'a> {
+    arms: &'a [LaunchArm],
+    conditions: &'a mut Conditions,
+    seed: u64,
+}
+
+/// Name of the variable that gives every block an environment of another size.
+const PAD: &str = "SLOWPATH_ENVIRONMENT_PAD";
+/// Sizes differ by up to a page: where the stack begins then differs by as much.
+const PAD_BYTES: u64 = 4096;
+
+/// Size of the padding in a block. The size of the environment moves the stack, and that alone can make a program some
+/// percent faster or slower (Mytkowicz, Diwan, Hauswirth and Sweeney, ASPLOS 2009), so it is a factor that varies
+/// between blocks and is equal within one. splitmix64 (Steele, Lea and Flood, 2014) of seed and block.
+fn padding(seed: u64, block: usize) -> usize {
+    let mut z = seed.wrapping_add((block as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) % PAD_BYTES) as usize
+}
+
+impl Launches<'_> {
+    /// One launch of each arm that does not count; one that fails ends the benchmark before it began.
+    fn warm_up(&mut self, progress: &Progress) -> Result<(), Failure> {
+        for arm in 0..self.arms.len() {
+            progress.step(format!("warming up: {}", self.arms[arm].name));
+            if let Sample::Failed(reason) = self.one(arm, 0)? {
+                let name = &self.arms[arm].name;
+                return Err(Failure::new(Kind::Target, format!("arm {name} failed in its first launch: {reason}"))
+                    .hint("`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take"));
+            }
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, arm: usize, block: usize) -> Result<Sample, Failure> {
+        let target = &self.arms[arm].target;
+        let (mut spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+        spec.env.push((PAD.into(), "x".repeat(padding(self.seed, block)).into()));
+        // A command that has ended has no memory to look at.
+        spec.memory = target.ready != ReadyWhen::Exit;
+        let before = Moment::now();
+        let launched = self.conditions.launch(spec)?;
+        let after = Moment::now();
+        if interrupt::requested() {
+            return Err(Failure::new(Kind::Interrupted, "interrupted"));
+        }
+        if let Some(failure) = not_ready(&launched.outcome) {
+            return Ok(Sample::Failed(failure.to_string()));
+        }
+        if let Some(reason) = launched.not_as_meant {
+            return Ok(Sample::Discarded(reason));
+        }
+        let mut measures = measures(&launched.outcome);
+        if let Some(bytes) = launched.device {
+            measures.insert(Metric::BytesRead, bytes.0 as f64);
+        }
+        let own = measures.get(&Metric::Cpu).copied().unwrap_or(0.0);
+        Ok(Sample::Measured(Measured { measures, around: after.since(&before, own) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::padding;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_padding_differs_between_blocks_and_is_the_same_for_all_arms_of_one() {
+        let sizes: BTreeSet<usize> = (0..50).map(|block| padding(1, block)).collect();
+        assert!(sizes.len() > 40 && sizes.iter().all(|size| *size < 4096), "{sizes:?}");
+        assert_eq!(padding(7, 3), padding(7, 3));
+    }
+}

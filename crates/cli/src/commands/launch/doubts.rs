@@ -1,0 +1,73 @@
+//! What speaks against trusting the figures of a benchmark.
+
+use super::conditions::Conditions;
+use super::quantiles;
+use crate::arguments::BenchmarkOptions;
+use slowpath_experiment::series;
+use slowpath_report::BenchmarkArm;
+use slowpath_verify::{Comparison, Metric};
+
+/// All of them, in words.
+pub fn of(
+    options: &BenchmarkOptions,
+    conditions: &Conditions,
+    arms: &[BenchmarkArm],
+    compared: &Comparison,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    if conditions.is_warm() {
+        found.extend(not_wholly_warm(arms));
+    }
+    for metric in &options.metric {
+        found.extend(drift(arms, compared, *metric));
+        found.extend(dependence(arms, compared, *metric));
+    }
+    found.extend(quantiles::notes(options, compared.blocks));
+    found
+}
+
+/// A warm launch that waited for storage was not warm.
+fn not_wholly_warm(arms: &[BenchmarkArm]) -> Vec<String> {
+    let reading = |arm: &BenchmarkArm| {
+        let launches = arm.launches.iter().flatten();
+        launches.filter(|launch| launch.measures.get(&Metric::MajorFaults).is_some_and(|count| *count > 0.0)).count()
+    };
+    arms.iter()
+        .map(|arm| (arm, reading(arm)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(arm, count)| format!("{count} launches of {} had major faults, so they were not wholly warm", arm.name))
+        .collect()
+}
+
+/// The first arm's values rise or fall: the machine changed meanwhile.
+fn drift(arms: &[BenchmarkArm], compared: &Comparison, metric: Metric) -> Option<String> {
+    let values = compared.results.first()?.values(metric);
+    let p = series::trend(&values).filter(|p| *p < series::TELL_BELOW)?;
+    let third = (values.len() / 3).max(1);
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let change = mean(&values[values.len() - third..]) / mean(&values[..third]) - 1.0;
+    let harm =
+        if arms.len() > 1 { "blocks keep it out of the comparisons" } else { "the median depends on when it ran" };
+    Some(format!(
+        "the machine drifted: {} of {} changed by {:+.1} % from the first third to the last (p = {p:.4}); {harm}",
+        metric.name(),
+        arms.first()?.name,
+        change * 100.0
+    ))
+}
+
+/// Pair differences that depend on their neighbours.
+fn dependence(arms: &[BenchmarkArm], compared: &Comparison, metric: Metric) -> Vec<String> {
+    let samples = compared.samples(metric);
+    let of_arm = |(index, arm): (usize, &BenchmarkArm)| {
+        let rows = samples.complete([0, index]).ok()?.rows;
+        let differences: Vec<f64> = rows.iter().map(|[before, after]| after - before).collect();
+        let p = series::dependence(&differences).filter(|p| *p < series::TELL_BELOW)?;
+        Some(format!(
+            "differences of {} in {} depend on those of the blocks before (p = {p:.4}): their interval may be too narrow",
+            arm.name,
+            metric.name()
+        ))
+    };
+    arms.iter().enumerate().skip(1).filter_map(of_arm).collect()
+}

@@ -1,0 +1,49 @@
+//! `slowpath launch ladder`: what each addition to a command costs, cold and warm.
+
+use super::{arms, begin, benchmark, export, finish, show};
+use crate::arguments::{Coldness, LadderArguments};
+use crate::commands::print_json;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use schemars::JsonSchema;
+use serde::Serialize;
+use slowpath_report::Benchmark;
+use std::process::ExitCode;
+
+/// What `slowpath launch ladder --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct Ladder {
+    /// `slowpath-launch-ladder/1`.
+    schema: &'static str,
+    /// Cold launches; null with `--warm`.
+    cold: Option<Benchmark>,
+    /// Warm launches; null with `--cold`.
+    warm: Option<Benchmark>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
+    let options = &arguments.options;
+    let arms = begin(arms::of_ladder(arguments)?);
+    let progress = Progress::new(options.quiet);
+    let one = |cold: Option<Coldness>| benchmark::run(options, &arms, cold, &progress);
+    let cold = (!options.warm).then(|| one(options.cold.or(Some(Coldness::Lab)))).transpose()?;
+    let warm = options.cold.is_none().then(|| one(None)).transpose()?;
+    progress.done();
+    // The last of the two is what other programs get: they have one table.
+    if let Some(last) = warm.as_ref().or(cold.as_ref()) {
+        export(options, &arms, last)?;
+    }
+    let ladder = Ladder { schema: "slowpath-launch-ladder/1", cold, warm };
+    if options.json {
+        print_json(&ladder);
+    } else {
+        for (number, benchmark) in ladder.cold.iter().chain(&ladder.warm).enumerate() {
+            if number > 0 {
+                println!();
+            }
+            show(benchmark);
+        }
+    }
+    finish(ladder.cold.iter().chain(&ladder.warm))
+}

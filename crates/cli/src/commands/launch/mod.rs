@@ -1,0 +1,88 @@
+//! `slowpath launch`: a launch benchmark. Arms run in counterbalanced blocks, the environment has another size in every
+//! block (the same for all arms of it), and nothing is left out of the figures but launches that failed.
+
+mod arms;
+mod benchmark;
+mod conditions;
+mod doubts;
+mod ladder;
+mod quantiles;
+mod selftest;
+mod stopping;
+mod summary;
+
+use crate::arguments::{BenchmarkArguments, BenchmarkOptions, Export, LaunchCommand};
+use crate::commands::print_json;
+use crate::failure::{Failure, Kind, failed};
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::unprivileged::as_user;
+use arms::LaunchArm;
+use slowpath_report::terminal::{self, Style};
+use slowpath_report::{Benchmark, exports};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+#[cfg(test)]
+pub use {ladder::Ladder, selftest::Selftest};
+
+/// Runs the command.
+pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
+    interrupt::watch();
+    match &arguments.command {
+        Some(LaunchCommand::Ladder(arguments)) => ladder::run(arguments),
+        Some(LaunchCommand::Selftest(arguments)) => selftest::run(arguments),
+        None => {
+            let options = &arguments.options;
+            let arms = begin(arms::of(arguments)?);
+            let progress = Progress::new(options.quiet);
+            let measured = benchmark::run(options, &arms, options.cold, &progress)?;
+            progress.done();
+            export(options, &arms, &measured)?;
+            if options.json {
+                print_json(&measured);
+            } else {
+                show(&measured);
+            }
+            finish([&measured])
+        }
+    }
+}
+
+/// Says what the user should know of the arms.
+fn begin(arms: Vec<LaunchArm>) -> Vec<LaunchArm> {
+    for warning in arms.iter().take(1).flat_map(|arm| &arm.target.warnings) {
+        eprintln!("slowpath: warning: {warning}");
+    }
+    arms
+}
+
+fn show(benchmark: &Benchmark) {
+    print!("{}", terminal::benchmark(benchmark, &Style::detect(std::io::stdout().is_terminal())));
+}
+
+fn export(options: &BenchmarkOptions, arms: &[LaunchArm], benchmark: &Benchmark) -> Result<(), Failure> {
+    let (Some(form), Some(path), Some(first)) = (options.export, &options.output, arms.first()) else { return Ok(()) };
+    let text = exported(benchmark, form);
+    as_user(&first.target.identity, || std::fs::write(path, &text).map_err(failed(Kind::Usage)))
+}
+
+/// The exit code: a launch that failed is told, whatever else was found.
+fn finish<'a>(benchmarks: impl IntoIterator<Item = &'a Benchmark>) -> Result<ExitCode, Failure> {
+    let arms = benchmarks.into_iter().flat_map(|benchmark| &benchmark.arms);
+    match arms.map(|arm| arm.failed).sum::<u32>() {
+        0 => Ok(ExitCode::SUCCESS),
+        failures => {
+            eprintln!("slowpath: {failures} launches failed; they are counted and not timed");
+            Ok(ExitCode::from(Kind::Target as u8))
+        }
+    }
+}
+
+fn exported(benchmark: &Benchmark, form: Export) -> String {
+    match form {
+        Export::Csv => exports::csv::table(benchmark),
+        Export::Markdown => exports::markdown::table(benchmark),
+        Export::Hyperfine => format!("{:#}\n", exports::hyperfine::json(benchmark)),
+    }
+}

@@ -1,0 +1,125 @@
+//! When a benchmark has enough launches, and which level its intervals then have.
+
+use crate::arguments::BenchmarkOptions;
+use slowpath_experiment::looks::Looks;
+use slowpath_experiment::{Level, Outcome, effect, outcome};
+use slowpath_verify::{ArmResult, Metric, matrix};
+use std::time::{Duration, Instant};
+
+/// The rule by which a benchmark ends, fixed before its first launch.
+pub struct Stopping {
+    looks: Option<Looks>,
+    base: Level,
+    arms: usize,
+    metrics: Vec<Metric>,
+    detect: f64,
+    began: Instant,
+    max_time: Duration,
+    /// Blocks at most.
+    pub most: usize,
+    end: Option<End>,
+}
+
+/// Why a benchmark ended, and the level of its intervals.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// In words.
+    pub why: String,
+    /// Level of every interval of a comparison.
+    pub level: Level,
+}
+
+/// The error that all comparisons share: each interval misses with this probability divided by their number (Bonferroni),
+/// so that all hold together with 95 %.
+const FAMILY_ERROR: f64 = 0.05;
+
+impl Stopping {
+    /// The rule that the command line asks for.
+    pub fn new(options: &BenchmarkOptions, arms: usize) -> Self {
+        Self::after(options.runs, options, arms)
+    }
+
+    /// The same with `runs` blocks, or as many as it takes.
+    pub fn after(runs: Option<u32>, options: &BenchmarkOptions, arms: usize) -> Self {
+        let comparisons = arms.saturating_sub(1) * options.metric.len();
+        let base = Level::new(1.0 - FAMILY_ERROR / comparisons.max(1) as f64).unwrap_or(Level::P95);
+        let most = runs.unwrap_or(options.max_runs) as usize;
+        Self {
+            looks: runs.is_none().then(|| Looks::new(most, base)),
+            base,
+            arms,
+            metrics: options.metric.clone(),
+            detect: options.detect,
+            began: Instant::now(),
+            max_time: options.max_time,
+            most,
+            end: None,
+        }
+    }
+
+    /// Asked after every block; true ends the benchmark.
+    pub fn enough(&mut self, results: &[ArmResult], blocks: usize) -> bool {
+        let all = blocks >= self.most;
+        let late = self.began.elapsed() >= self.max_time;
+        self.end = match &self.looks {
+            None if all => Some(End { why: format!("{blocks} blocks were asked for"), level: self.base }),
+            None if late => Some(End { why: format!("the time was over after {blocks} blocks"), level: self.base }),
+            None => None,
+            Some(looks) => match looks.at(blocks) {
+                Some(level) if self.is_decided(results, blocks, level) => {
+                    Some(End { why: self.decided(blocks), level })
+                }
+                Some(level) if all => Some(End { why: format!("{blocks} blocks, the most allowed"), level }),
+                _ if late || all => {
+                    // A level always exists unless all of the error was spent, which happens at the last look only.
+                    let level = looks.last(blocks).unwrap_or(self.base);
+                    let why = if late { "the time was over" } else { "no more blocks are allowed" };
+                    Some(End { why: format!("{why} after {blocks} blocks"), level })
+                }
+                _ => None,
+            },
+        };
+        self.end.is_some()
+    }
+
+    fn decided(&self, blocks: usize) -> String {
+        if self.arms > 1 {
+            format!("every comparison was decided after {blocks} blocks")
+        } else {
+            format!("the interval of the median was within {} % after {blocks} blocks", self.detect * 100.0)
+        }
+    }
+
+    /// Whether every comparison has an answer: a difference, or none larger than what matters. A single arm: whether its
+    /// median is known to that share.
+    fn is_decided(&self, results: &[ArmResult], blocks: usize, level: Level) -> bool {
+        self.metrics.iter().all(|metric| {
+            let samples = matrix(results, *metric, blocks);
+            if self.arms == 1 {
+                let median =
+                    samples.values(0).ok().and_then(|values| slowpath_experiment::median::median(&values, level));
+                return median.is_some_and(|median| {
+                    let within = |end: Option<f64>| {
+                        end.is_some_and(|end| (end - median.value).abs() <= self.detect * median.value)
+                    };
+                    within(median.low) && within(median.high)
+                });
+            }
+            (1..self.arms).all(|arm| {
+                let Ok(effect) = effect::paired(&samples, 0, arm, level) else { return false };
+                let margin = self.margin(&effect);
+                !matches!(outcome::judge(&effect, margin), Outcome::Inconclusive | Outcome::NotTestable)
+            })
+        })
+    }
+
+    /// The largest difference that counts as none, in the unit of the metric.
+    pub fn margin(&self, effect: &slowpath_experiment::Effect) -> f64 {
+        self.detect * effect.baseline.map_or(0.0, |median| median.value)
+    }
+
+    /// Why it ended; `None` before that.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+}

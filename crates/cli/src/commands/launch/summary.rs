@@ -1,0 +1,170 @@
+//! From the launches to what is printed: medians, comparisons, what stands out, and what speaks against the figures.
+
+use super::arms::LaunchArm;
+use super::conditions::Conditions;
+use super::stopping::Stopping;
+use super::{doubts, quantiles};
+use crate::arguments::BenchmarkOptions;
+use crate::failure::{Failure, Kind, failed};
+use slowpath_experiment::{Effect, Estimate, Level, Outcome, effect, median, multiple, outcome, outliers};
+use slowpath_report::{
+    ArmComparison, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outcome as ReportOutcome, Outlier,
+};
+use slowpath_tables::{Quantity, Unit};
+use slowpath_verify::{ArmResult, Comparison, Measured, Metric, Surroundings};
+use std::collections::BTreeMap;
+
+fn quantity(estimate: Estimate, unit: Unit) -> Quantity {
+    Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
+}
+
+/// The benchmark.
+pub fn summarize(
+    options: &BenchmarkOptions,
+    arms: &[LaunchArm],
+    conditions: &Conditions,
+    compared: &Comparison,
+    stopping: &Stopping,
+) -> Result<Benchmark, Failure> {
+    let (level, ended) = match stopping.end() {
+        Some(end) => (end.level, end.why.clone()),
+        None => (Level::P95, "it was ended".to_owned()),
+    };
+    let summaries = arms.iter().zip(&compared.results).enumerate();
+    let summaries: Vec<BenchmarkArm> =
+        summaries.map(|(index, (arm, result))| summary(options, arm, index, result, compared)).collect();
+    let notes = doubts::of(options, conditions, &summaries, compared);
+    let comparisons = comparisons(options, arms, compared, stopping, level)?;
+    Ok(Benchmark {
+        schema: LAUNCH_SCHEMA.to_owned(),
+        ready: options.invocation.ready.to_string(),
+        conditions: conditions.words(),
+        seed: compared.seed,
+        blocks: u32::try_from(compared.blocks).unwrap_or(u32::MAX),
+        ended,
+        compared: options.metric.clone(),
+        units: Metric::ALL.map(|metric| (metric, metric.unit())).into(),
+        arms: summaries,
+        comparisons,
+        notes,
+        unavailable: Vec::new(),
+    })
+}
+
+fn summary(
+    options: &BenchmarkOptions,
+    arm: &LaunchArm,
+    index: usize,
+    result: &ArmResult,
+    compared: &Comparison,
+) -> BenchmarkArm {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in result.discarded.iter().chain(&result.failed) {
+        *reasons.entry(reason).or_default() += 1;
+    }
+    let position = |block: usize| compared.order[block].iter().position(|arm| *arm == index).unwrap_or(0);
+    let launches = result.launches.iter().enumerate().map(|(block, launch)| {
+        launch.as_ref().map(|launch| OneLaunch {
+            position: u32::try_from(position(block)).unwrap_or(u32::MAX),
+            measures: launch.measures.clone(),
+            around: launch.around,
+        })
+    });
+    let median = |metric: Metric| {
+        let estimate = median::median(&result.values(metric), Level::P95)?;
+        Some((metric, quantity(estimate, metric.unit())))
+    };
+    BenchmarkArm {
+        name: arm.name.clone(),
+        command: arm.target.words(),
+        launches: launches.collect(),
+        medians: Metric::ALL.into_iter().filter_map(median).collect(),
+        quantiles: quantiles::of_arm(options, result),
+        discarded: u32::try_from(result.discarded.len()).unwrap_or(u32::MAX),
+        failed: u32::try_from(result.failed.len()).unwrap_or(u32::MAX),
+        reasons: reasons.into_iter().map(|(reason, count)| format!("{count} x {reason}")).collect(),
+        outliers: options.metric.iter().flat_map(|metric| standing_out(result, *metric)).collect(),
+    }
+}
+
+/// The launches that stand out, each with what was unlike the others.
+fn standing_out(result: &ArmResult, metric: Metric) -> Vec<Outlier> {
+    let counted: Vec<(usize, &Measured, f64)> = result
+        .launches
+        .iter()
+        .enumerate()
+        .filter_map(|(block, launch)| {
+            let launch = launch.as_ref()?;
+            Some((block, launch, *launch.measures.get(&metric)?))
+        })
+        .collect();
+    let values: Vec<f64> = counted.iter().map(|(_, _, value)| *value).collect();
+    let usual: Vec<Surroundings> = counted.iter().map(|(_, launch, _)| launch.around).collect();
+    let major: Vec<f64> =
+        counted.iter().filter_map(|(_, launch, _)| launch.measures.get(&Metric::MajorFaults).copied()).collect();
+    let usual_major = median::point(&major).unwrap_or(0.0);
+    let found = outliers::outliers(&values);
+    found
+        .into_iter()
+        .map(|outlier| {
+            let (block, launch, value) = counted[outlier.index];
+            let mut reasons = launch.around.unlike(&usual);
+            let major = launch.measures.get(&Metric::MajorFaults).copied().unwrap_or(0.0);
+            if major > 2.0 * usual_major && major >= usual_major + 5.0 {
+                reasons.push(format!("{major:.0} major faults (usually {usual_major:.0})"));
+            }
+            Outlier { block: u32::try_from(block).unwrap_or(u32::MAX), metric, value, sigmas: outlier.sigmas, reasons }
+        })
+        .collect()
+}
+
+fn comparisons(
+    options: &BenchmarkOptions,
+    arms: &[LaunchArm],
+    compared: &Comparison,
+    stopping: &Stopping,
+    level: Level,
+) -> Result<Vec<ArmComparison>, Failure> {
+    let mut found = Vec::new();
+    let mut raw = Vec::new();
+    for metric in &options.metric {
+        let samples = compared.samples(*metric);
+        for (index, arm) in arms.iter().enumerate().skip(1) {
+            let effect = effect::paired(&samples, 0, index, level).map_err(failed(Kind::Machine))?;
+            raw.push(effect::p_value(&samples, 0, index).map_err(failed(Kind::Machine))?);
+            let (first, other) = (&compared.results[0], &compared.results[index]);
+            let quantiles = quantiles::between(options, first, other, *metric, level);
+            found
+                .push(ArmComparison { quantiles, ..comparison(arms, arm, *metric, &effect, stopping.margin(&effect)) });
+        }
+    }
+    for (one, adjusted) in found.iter_mut().zip(multiple::holm(&raw)) {
+        one.p = adjusted;
+    }
+    Ok(found)
+}
+
+fn comparison(arms: &[LaunchArm], arm: &LaunchArm, metric: Metric, effect: &Effect, margin: f64) -> ArmComparison {
+    let unit = metric.unit();
+    ArmComparison {
+        arm: arm.name.clone(),
+        against: arms[0].name.clone(),
+        metric,
+        outcome: match outcome::judge(effect, margin) {
+            Outcome::Helps => ReportOutcome::Helps,
+            Outcome::Hurts => ReportOutcome::Hurts,
+            Outcome::NoDifference => ReportOutcome::NoDifference,
+            Outcome::Inconclusive => ReportOutcome::Inconclusive,
+            Outcome::NotTestable => ReportOutcome::NotTestable,
+        },
+        difference: effect.difference.map(|estimate| quantity(estimate, unit)),
+        ratio: effect.ratio.map(|estimate| quantity(estimate, Unit::Ratio)),
+        quantiles: Vec::new(),
+        margin: effect.baseline.is_some().then(|| Quantity::exact(margin, unit)),
+        minimum_detectable_effect: effect.minimum_detectable_effect.map(|value| Quantity::exact(value, unit)),
+        pairs: u32::try_from(effect.pairs).unwrap_or(u32::MAX),
+        dropped: u32::try_from(effect.dropped).unwrap_or(u32::MAX),
+        p: None,
+        level: effect.level,
+    }
+}

@@ -1,0 +1,124 @@
+//! Looking at the data while they come in, without paying for it in false alarms.
+//!
+//! An experiment that is looked at after every block and stopped at the first difference finds one sooner or later. Here
+//! the moments of looking are fixed before, the permitted error is spent over them by a spending function of the
+//! O'Brien-Fleming type (K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983), 659-663), and the increment of each look is
+//! the error of that look alone. By the union bound all intervals together miss with at most the whole error, whatever the
+//! dependence between looks: they are repeated confidence intervals (C. Jennison and B. W. Turnbull, Journal of the Royal
+//! Statistical Society B 51 (1989), 305-361), valid under any rule of stopping that uses nothing else. The price, against
+//! one look at the end, is an interval about a tenth wider.
+
+use crate::{Level, signed_rank};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// The planned looks of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Looks {
+    error: f64,
+    looks: Vec<Look>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Look {
+    blocks: usize,
+    error: f64,
+}
+
+/// The first look: seven blocks are the fewest with which an effect is planned for ([`crate::power::FEWEST_PLANNED_PAIRS`]).
+const FIRST: usize = 8;
+/// Each look comes after half as many blocks again: close enough to stop soon, far enough for the error to suffice.
+const GROWTH: f64 = 1.5;
+
+impl Looks {
+    /// Looks up to `most` blocks whose intervals hold together at `level`.
+    ///
+    /// A look whose share of the error is too small for an interval of so few pairs is left out, and its share goes to the
+    /// next.
+    pub fn new(most: usize, level: Level) -> Self {
+        let error = 2.0 * level.tail();
+        let mut looks: Vec<Look> = Vec::new();
+        let mut spent = 0.0;
+        if most == 0 {
+            return Self { error, looks };
+        }
+        let mut blocks = FIRST.min(most);
+        loop {
+            let until_now = if blocks == most { error } else { spending(error, blocks as f64 / most as f64) };
+            let exists = level_of(until_now - spent).and_then(|level| signed_rank::excluded(blocks, level)).is_some();
+            if exists {
+                looks.push(Look { blocks, error: until_now - spent });
+                spent = until_now;
+            }
+            if blocks == most {
+                break;
+            }
+            blocks = ((blocks as f64 * GROWTH).ceil() as usize).min(most);
+        }
+        Self { error, looks }
+    }
+
+    /// The level of the intervals at the look after `blocks` blocks; `None` where no look is planned.
+    pub fn at(&self, blocks: usize) -> Option<Level> {
+        self.looks.iter().find(|look| look.blocks == blocks).and_then(|look| level_of(look.error))
+    }
+
+    /// The level of a last look after `blocks` blocks that the data did not ask for (time was over): all error that no
+    /// earlier look has spent. At a planned look it is at least as wide an error as planned.
+    pub fn last(&self, blocks: usize) -> Option<Level> {
+        let spent: f64 = self.looks.iter().filter(|look| look.blocks < blocks).map(|look| look.error).sum();
+        level_of(self.error - spent)
+    }
+
+    /// After how many blocks it is looked.
+    pub fn blocks(&self) -> impl Iterator<Item = usize> {
+        self.looks.iter().map(|look| look.blocks)
+    }
+}
+
+fn level_of(error: f64) -> Option<Level> {
+    Level::new(1.0 - error).ok()
+}
+
+/// The error that may be spent until a share `time` of the whole: `2 - 2 F(z / sqrt(time))` with `F` the normal area and
+/// `z` its two-sided point for the whole error (Lan and DeMets, equation 5).
+fn spending(error: f64, time: f64) -> f64 {
+    let normal = Normal::standard();
+    let z = normal.inverse_cdf(1.0 - error / 2.0);
+    2.0 * normal.sf(z / time.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_errors_of_all_looks_add_up_to_the_whole() {
+        for most in [6, 8, 9, 20, 60, 100, 1000] {
+            let looks = Looks::new(most, Level::P95);
+            let total: f64 = looks.looks.iter().map(|look| look.error).sum();
+            assert!((total - 0.05).abs() < 1e-12, "{most}: {total}");
+            assert_eq!(looks.blocks().last(), Some(most));
+            assert!(looks.looks.iter().all(|look| look.error > 0.0));
+        }
+    }
+
+    #[test]
+    fn early_looks_get_little_and_a_look_without_an_interval_is_left_out() {
+        let looks = Looks::new(60, Level::P95);
+        // 8 blocks of 60 would get 8e-8, and 2^-7 is the least that 8 pairs can show.
+        assert!(looks.at(8).is_none() && looks.at(10).is_none(), "{looks:?}");
+        let levels: Vec<f64> = looks.blocks().filter_map(|n| looks.at(n)).map(Level::fraction).collect();
+        assert!(levels.len() >= 3 && levels.is_sorted_by(|a, b| a > b), "{levels:?}");
+        assert!((0.95..0.975).contains(levels.last().unwrap()), "{levels:?}");
+    }
+
+    #[test]
+    fn a_last_look_gets_what_is_left() {
+        let looks = Looks::new(60, Level::P95);
+        let first = looks.blocks().next().unwrap();
+        assert_eq!(looks.last(first - 1).map(Level::fraction), Some(0.95));
+        assert!(looks.last(60).unwrap().fraction() >= 0.95 - 1e-12);
+        assert!(looks.last(60).unwrap() == looks.at(60).unwrap());
+        assert!(Looks::new(0, Level::P95).at(0).is_none());
+    }
+}

@@ -1,0 +1,133 @@
+//! What the rest of the machine did while a launch ran: what explains a launch that stands out, beside what the launch
+//! itself counted. Read before and after each launch, outside the measured interval.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the machine did during one launch, in milliseconds. What the kernel does not tell is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Surroundings {
+    /// Time that the hypervisor gave to others, summed over processors (`/proc/stat`, to 10 ms).
+    pub stolen: Option<f64>,
+    /// CPU time of all other processes and of interrupts, summed over processors (`/proc/stat`, to 10 ms).
+    pub others: Option<f64>,
+    /// Time in which some task waited for a processor (`/proc/pressure/cpu`).
+    pub waited_for_cpu: Option<f64>,
+    /// Time in which some task waited for storage (`/proc/pressure/io`).
+    pub waited_for_io: Option<f64>,
+    /// Time in which some task waited for memory (`/proc/pressure/memory`).
+    pub waited_for_memory: Option<f64>,
+}
+
+/// The machine's counters at one moment.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    busy: Option<f64>,
+    stolen: Option<f64>,
+    pressures: [Option<f64>; 3],
+}
+
+/// Milliseconds of a tick of `/proc/stat` (`USER_HZ` is 100 on every Linux).
+const TICK_MS: f64 = 10.0;
+
+impl Moment {
+    /// Now.
+    pub fn now() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let (busy, stolen) = processor_times(&read("/proc/stat")).unzip();
+        let pressure = |name: &str| some_total(&read(&format!("/proc/pressure/{name}")));
+        let pressures = [pressure("cpu"), pressure("io"), pressure("memory")];
+        Self { busy, stolen, pressures }
+    }
+
+    /// What happened since `before`, during a launch that itself used `own_cpu_ms` of CPU time.
+    pub fn since(&self, before: &Self, own_cpu_ms: f64) -> Surroundings {
+        let change = |now: Option<f64>, then: Option<f64>| Some((now? - then?).max(0.0));
+        let [cpu, io, memory] = [0, 1, 2].map(|index| change(self.pressures[index], before.pressures[index]));
+        Surroundings {
+            stolen: change(self.stolen, before.stolen),
+            others: change(self.busy, before.busy).map(|busy| (busy - own_cpu_ms).max(0.0)),
+            waited_for_cpu: cpu,
+            waited_for_io: io,
+            waited_for_memory: memory,
+        }
+    }
+}
+
+/// Busy and stolen time of all processors in ms, from the first line of `/proc/stat` (proc(5)): user, nice, system, idle,
+/// iowait, irq, softirq, steal; guest time is part of user time.
+fn processor_times(stat: &str) -> Option<(f64, f64)> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<f64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
+    let &[user, nice, system, _, _, irq, softirq, steal, ..] = ticks.as_slice() else { return None };
+    Some(((user + nice + system + irq + softirq) * TICK_MS, steal * TICK_MS))
+}
+
+/// The total of the line `some` of a pressure file, in ms (Documentation/accounting/psi.rst counts in us).
+fn some_total(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let total: f64 = line.rsplit_once("total=")?.1.trim().parse().ok()?;
+    Some(total / 1e3)
+}
+
+/// Something that a launch must exceed the usual by before it is named as a reason, ms: below the resolution of a tick
+/// nothing is told apart.
+const NAMEABLE_MS: f64 = 10.0;
+
+impl Surroundings {
+    /// What was unlike the launch's usual surroundings, in words: each thing that took at least [`NAMEABLE_MS`] more and
+    /// twice as long as in the median launch of `usual`.
+    pub fn unlike(&self, usual: &[Self]) -> Vec<String> {
+        type Part = fn(&Surroundings) -> Option<f64>;
+        const PARTS: [(Part, &str); 5] = [
+            (|one| one.stolen, "stolen by the hypervisor"),
+            (|one| one.others, "used by other processes"),
+            (|one| one.waited_for_cpu, "with a task waiting for a processor"),
+            (|one| one.waited_for_io, "with a task waiting for storage"),
+            (|one| one.waited_for_memory, "with a task waiting for memory"),
+        ];
+        let named = |(part, words): (Part, &str)| {
+            let here = part(self)?;
+            let mut values: Vec<f64> = usual.iter().filter_map(part).collect();
+            values.sort_by(f64::total_cmp);
+            let median = values.get(values.len() / 2).copied().unwrap_or(0.0);
+            let unlike = here - median >= NAMEABLE_MS && here >= 2.0 * median;
+            unlike.then(|| format!("{here:.0} ms {words} (usually {median:.0})"))
+        };
+        PARTS.into_iter().filter_map(named).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_of_stat_gives_busy_and_stolen_time() {
+        let stat = "cpu  100 5 50 9999 7 1 2 30 4 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        assert_eq!(processor_times(stat), Some((1580.0, 300.0)));
+        assert_eq!(processor_times("cpu  1 2 3\n"), None);
+    }
+
+    #[test]
+    fn the_total_of_some_is_read_in_milliseconds() {
+        let text = "some avg10=0.00 avg60=0.10 avg300=0.00 total=123456\nfull avg10=0.00 total=9\n";
+        assert_eq!(some_total(text), Some(123.456));
+        assert_eq!(some_total(""), None);
+    }
+
+    #[test]
+    fn this_machine_tells_its_processor_times() {
+        let before = Moment::now();
+        let around = Moment::now().since(&before, 0.0);
+        assert!(around.others.is_some() && around.stolen.is_some(), "{around:?}");
+    }
+
+    #[test]
+    fn only_what_is_much_more_than_usual_is_named() {
+        let quiet = Surroundings { stolen: Some(0.0), others: Some(20.0), ..Surroundings::default() };
+        let busy = Surroundings { stolen: Some(5.0), others: Some(180.0), ..Surroundings::default() };
+        assert_eq!(busy.unlike(&[quiet, quiet, busy]), ["180 ms used by other processes (usually 20)"]);
+        assert!(quiet.unlike(&[quiet, busy, busy]).is_empty());
+    }
+}
