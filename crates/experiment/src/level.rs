@@ -28,6 +28,11 @@ impl Level {
         self.0
     }
 
+    /// The probability that an interval of this level misses.
+    pub fn error(self) -> f64 {
+        1.0 - self.0
+    }
+
     /// The probability left to each side of a two-sided interval.
     pub(crate) fn tail(self) -> f64 {
         (1.0 - self.0) / 2.0

@@ -1,15 +1,14 @@
 //! Looking at the data while they come in, without paying for it in false alarms.
 //!
 //! An experiment that is looked at after every block and stopped at the first difference finds one sooner or later. Here
-//! the moments of looking are fixed before, the permitted error is spent over them by a spending function of the
-//! O'Brien-Fleming type (K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983), 659-663), and the increment of each look is
+//! the moments of looking are fixed before, the permitted error is spent over them by a spending function
+//! (K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983), 659-663), and the increment of each look is
 //! the error of that look alone. By the union bound all intervals together miss with at most the whole error, whatever the
 //! dependence between looks: they are repeated confidence intervals (C. Jennison and B. W. Turnbull, Journal of the Royal
 //! Statistical Society B 51 (1989), 305-361), valid under any rule of stopping that uses nothing else. The price, against
 //! one look at the end, is an interval about a tenth wider.
 
 use crate::{Level, signed_rank};
-use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The planned looks of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +34,7 @@ impl Looks {
     /// A look whose share of the error is too small for an interval of so few pairs is left out, and its share goes to the
     /// next.
     pub fn new(most: usize, level: Level) -> Self {
-        let error = 2.0 * level.tail();
+        let error = level.error();
         let mut looks: Vec<Look> = Vec::new();
         let mut spent = 0.0;
         if most == 0 {
@@ -75,16 +74,21 @@ impl Looks {
     }
 }
 
+/// A p-value of a look whose intervals have level `look`, made comparable with the whole error of `whole`: below the whole
+/// error exactly when it was below the error of its look. By the union bound it is valid however the look was reached.
+pub fn over_all_looks(p: f64, look: Level, whole: Level) -> f64 {
+    (p * whole.error() / look.error()).min(1.0)
+}
+
 fn level_of(error: f64) -> Option<Level> {
     Level::new(1.0 - error).ok()
 }
 
-/// The error that may be spent until a share `time` of the whole: `2 - 2 F(z / sqrt(time))` with `F` the normal area and
-/// `z` its two-sided point for the whole error (Lan and DeMets, equation 5).
+/// The error that may be spent until a share `time` of the whole: `error * time^2`, of the power family (K. Kim and D. L.
+/// DeMets, Biometrika 74 (1987), 149-154). Compared with O'Brien and Fleming's it leaves an interval 3 % wider at the end, and
+/// a large difference is seen after 12 of 100 blocks instead of 27.
 fn spending(error: f64, time: f64) -> f64 {
-    let normal = Normal::standard();
-    let z = normal.inverse_cdf(1.0 - error / 2.0);
-    2.0 * normal.sf(z / time.sqrt())
+    error * time * time
 }
 
 #[cfg(test)]
@@ -105,11 +109,19 @@ mod tests {
     #[test]
     fn early_looks_get_little_and_a_look_without_an_interval_is_left_out() {
         let looks = Looks::new(60, Level::P95);
-        // 8 blocks of 60 would get 8e-8, and 2^-7 is the least that 8 pairs can show.
-        assert!(looks.at(8).is_none() && looks.at(10).is_none(), "{looks:?}");
+        // 8 blocks of 60 would get 0.0009, and 2^-7 is the least that 8 pairs can show.
+        assert!(looks.at(8).is_none() && looks.at(12).is_some(), "{looks:?}");
         let levels: Vec<f64> = looks.blocks().filter_map(|n| looks.at(n)).map(Level::fraction).collect();
         assert!(levels.len() >= 3 && levels.is_sorted_by(|a, b| a > b), "{levels:?}");
         assert!((0.95..0.975).contains(levels.last().unwrap()), "{levels:?}");
+    }
+
+    #[test]
+    fn a_p_value_counts_what_its_look_may_spend() {
+        let look = Level::new(1.0 - 0.005).unwrap();
+        assert!((over_all_looks(0.004, look, Level::P95) - 0.04).abs() < 1e-9);
+        assert_eq!(over_all_looks(0.5, look, Level::P95), 1.0);
+        assert!((over_all_looks(0.5, Level::P95, Level::P95) - 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -3,9 +3,7 @@
 //! This describes an arm. Arms are compared by pairs in [`crate::effect`], never by looking whether two of these
 //! intervals overlap.
 
-use statrs::distribution::{Binomial, DiscreteCDF};
-
-use crate::{Estimate, Level};
+use crate::{Estimate, Level, quantile};
 
 /// The median of `values` with its distribution-free interval; `None` for no values.
 ///
@@ -13,10 +11,7 @@ use crate::{Estimate, Level};
 /// Statistics", 3rd edition 2003, section 7.1); it needs independent values and nothing of their shape. It is missing below
 /// the smallest sample for which the level exists (6 values at 95 %).
 pub fn median(values: &[f64], level: Level) -> Option<Estimate> {
-    let sorted = sorted(values);
-    let last = sorted.len().checked_sub(1)?;
-    let interval = excluded(sorted.len(), level).map(|cut| (sorted[cut], sorted[last - cut]));
-    Some(Estimate { value: middle(&sorted)?, low: interval.map(|(low, _)| low), high: interval.map(|(_, high)| high) })
+    quantile::quantile(values, 0.5, level)
 }
 
 /// The median alone.
@@ -36,15 +31,6 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     Some((sorted[last / 2] + sorted[last.div_ceil(2)]) / 2.0)
 }
 
-/// How many order statistics lie outside the interval on each side: the largest `d` with
-/// `P(Binomial(n, 1/2) <= d) < tail`; `None` when there is none.
-fn excluded(n: usize, level: Level) -> Option<usize> {
-    let binomial = Binomial::new(0.5, n as u64).ok()?;
-    // `inverse_cdf` is the smallest count whose cumulative probability reaches the tail.
-    let reached = binomial.inverse_cdf(level.tail());
-    usize::try_from(reached).ok()?.checked_sub(1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,10 +40,10 @@ mod tests {
         // qbinom(0.025, n, 0.5) - 1 for n = 6 ... 25 and for n = 100; there is none for n = 5.
         let quantiles = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 8];
         for (n, quantile) in (6..).zip(quantiles) {
-            assert_eq!(excluded(n, Level::P95), Some(quantile - 1), "n = {n}");
+            assert_eq!(quantile::bounds(n, 0.5, Level::P95), Some((quantile - 1, n - quantile)), "n = {n}");
         }
-        assert_eq!(excluded(100, Level::P95), Some(39));
-        assert_eq!(excluded(5, Level::P95), None);
+        assert_eq!(quantile::bounds(100, 0.5, Level::P95), Some((39, 60)));
+        assert_eq!(quantile::bounds(5, 0.5, Level::P95), None);
     }
 
     #[test]

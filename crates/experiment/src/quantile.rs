@@ -27,7 +27,7 @@ pub fn quantile(values: &[f64], quantile: f64, level: Level) -> Option<Estimate>
 }
 
 /// Places, from 0, of the two order statistics that hold the quantile between them.
-fn bounds(n: usize, quantile: f64, level: Level) -> Option<(usize, usize)> {
+pub(crate) fn bounds(n: usize, quantile: f64, level: Level) -> Option<(usize, usize)> {
     let binomial = Binomial::new(quantile, n as u64).ok()?;
     let tail = level.tail();
     // The value at place `i` lies above the quantile when at most `i` values lie below it. Smallest count whose
@@ -44,7 +44,7 @@ pub fn needed(quantile: f64, level: Level) -> Option<usize> {
 
 /// The difference of one quantile between two arms, `treated` less `baseline`. Its interval joins the intervals of both
 /// (MOVER: G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), 1693-1702), which asks that the arms are independent
-/// given the machine; what both share (drift) makes it too wide, never too narrow.
+/// given the machine: what both share (drift) is counted twice and makes it wider.
 pub fn difference(baseline: &[f64], treated: &[f64], at: f64, level: Level) -> Option<Estimate> {
     let (before, after) = (quantile(baseline, at, level)?, quantile(treated, at, level)?);
     let value = after.value - before.value;

@@ -32,34 +32,28 @@ pub fn centre(values: &[f64], level: Level) -> Option<Estimate> {
     })
 }
 
-/// The two-sided p-value of the hypothesis that `values` are symmetric about zero. Exact up to [`EXACT_LIMIT`] values without
-/// ties; values of zero are left out, and ties or more values give the normal approximation with its corrections for ties
-/// and continuity (Hollander and Wolfe, section 3.1). `None` where no value differs from zero.
+/// The two-sided p-value of the hypothesis that `values` are symmetric about zero. Values of zero are left out (the interval
+/// of [`centre`] keeps them, so the two can differ then); equal sizes share their ranks. Exact up to [`EXACT_LIMIT`] values,
+/// ties included (the conditional distribution given the ranks; Hollander and Wolfe, section 3.1), above it the normal
+/// approximation with its corrections for ties and continuity. `None` where no value differs from zero.
 pub fn p_value(values: &[f64]) -> Option<f64> {
     let values: Vec<f64> = values.iter().copied().filter(|value| *value != 0.0).collect();
     let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
-    let ranks = crate::series::mid_ranks(&sizes);
-    let n = values.len();
-    if n == 0 {
+    if values.is_empty() {
         return None;
     }
-    let above: f64 = values.iter().zip(&ranks).filter(|(value, _)| **value > 0.0).map(|(_, rank)| rank).sum();
-    let total = (n * (n + 1)) as f64 / 2.0;
+    // Shared ranks are halves at most: doubled, all are whole.
+    let doubled: Vec<usize> = crate::series::mid_ranks(&sizes).into_iter().map(|rank| (2.0 * rank) as usize).collect();
+    let above: usize = values.iter().zip(&doubled).filter(|(value, _)| **value > 0.0).map(|(_, rank)| rank).sum();
+    let total: usize = doubled.iter().sum();
     let smaller = above.min(total - above);
-    let tied = ranks.iter().any(|rank| rank.fract() != 0.0) || has_equal(&sizes);
-    if n <= EXACT_LIMIT && !tied {
-        let tail: f64 = null_distribution(n).into_iter().take(smaller as usize + 1).sum();
+    if values.len() <= EXACT_LIMIT {
+        let tail: f64 = null_distribution(doubled.into_iter()).into_iter().take(smaller + 1).sum();
         return Some((2.0 * tail).min(1.0));
     }
-    let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
-    let z = ((total / 2.0 - smaller - 0.5).max(0.0)) / (squares / 4.0).sqrt();
-    Some((2.0 * Normal::standard().sf(z)).min(1.0))
-}
-
-fn has_equal(values: &[f64]) -> bool {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted.windows(2).any(|pair| pair[0] == pair[1])
+    let squares: f64 = doubled.iter().map(|rank| (rank * rank) as f64).sum();
+    let distance = (total as f64 / 2.0 - smaller as f64 - 1.0).max(0.0);
+    Some((2.0 * Normal::standard().sf(distance / (squares / 4.0).sqrt())).min(1.0))
 }
 
 /// Sums of all pairs of values, each value paired with itself too: twice the Walsh averages.
@@ -85,7 +79,7 @@ pub(crate) fn excluded(n: usize, level: Level) -> Option<usize> {
     }
     let mut cumulative = 0.0;
     let mut cut = None;
-    for (rank_sum, probability) in null_distribution(n).into_iter().enumerate() {
+    for (rank_sum, probability) in null_distribution(1..=n).into_iter().enumerate() {
         cumulative += probability;
         if cumulative >= tail {
             break;
@@ -95,13 +89,14 @@ pub(crate) fn excluded(n: usize, level: Level) -> Option<usize> {
     cut
 }
 
-/// `P(T = t)` when every sign is a fair coin, for `t` in the lower half of `0 ..= n(n+1)/2`; the upper half mirrors it.
-fn null_distribution(n: usize) -> Vec<f64> {
-    let half = n * (n + 1) / 4;
+/// `P(T = t)` for the sum `T` of the ranks whose sign is positive, when every sign is a fair coin, for `t` in the lower half of
+/// its range; the upper half mirrors it.
+fn null_distribution(ranks: impl Iterator<Item = usize> + Clone) -> Vec<f64> {
+    let half = ranks.clone().sum::<usize>() / 2;
     let mut probabilities = vec![0.0; half + 1];
     probabilities[0] = 1.0;
     let mut reached = 0;
-    for rank in 1..=n {
+    for rank in ranks {
         reached = half.min(reached + rank);
         for sum in (0..=reached).rev() {
             let with_rank = if sum >= rank { probabilities[sum - rank] } else { 0.0 };
@@ -177,11 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn the_p_value_is_that_of_r() {
-        // R: wilcox.test(c(1.1, -0.4, 2.3, 0.9, 3.1, 1.7, -0.2))$p.value and with a tie and a zero, exact = FALSE
+    fn the_p_value_is_exact_also_with_ties() {
+        // R: wilcox.test(c(1.1, -0.4, 2.3, 0.9, 3.1, 1.7, -0.2))$p.value
         let p = p_value(&[1.1, -0.4, 2.3, 0.9, 3.1, 1.7, -0.2]).unwrap();
         assert!((p - 0.078_125).abs() < 1e-9, "{p}");
         assert_eq!(p_value(&[0.0, 0.0]), None);
+        // All of n signs agree: 2 / 2^n, however equal the sizes and however many zeros are left out.
+        for n in 1..10 {
+            let mut values = vec![3.0; n];
+            values.extend([0.0; 4]);
+            assert!((p_value(&values).unwrap() - 2.0 / f64::from(1 << n)).abs() < 1e-12, "{n}");
+        }
         assert!(p_value(&[1.0, -1.0, 1.0, -1.0]).unwrap() > 0.9);
     }
 
@@ -191,7 +192,10 @@ mod tests {
             values in proptest::collection::vec(-100.0f64..100.0, 6..40)
         ) {
             let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
-            proptest::prop_assume!(!has_equal(&sizes) && sizes.iter().all(|size| *size > 0.0));
+            let mut sorted = sizes.clone();
+            sorted.sort_by(f64::total_cmp);
+            sorted.dedup();
+            proptest::prop_assume!(sorted.len() == sizes.len() && sorted[0] > 0.0);
             let interval = centre(&values, Level::P95).and_then(|centre| centre.interval());
             let (low, high) = interval.expect("six values have an interval");
             proptest::prop_assert_eq!(p_value(&values).unwrap() < 0.05, low > 0.0 || high < 0.0);

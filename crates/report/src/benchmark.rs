@@ -128,8 +128,8 @@ pub struct ArmComparison {
     pub pairs: u32,
     /// Blocks left out because a launch is missing.
     pub dropped: u32,
-    /// Two-sided p-value, adjusted for the number of comparisons (Holm 1979); null where there is none. Only for a fixed
-    /// number of blocks is it an error rate; with early stopping the interval is.
+    /// Two-sided p-value, adjusted for the looks taken on the way and for the number of comparisons (Holm 1979); null where
+    /// there is none.
     pub p: Option<f64>,
     /// Confidence level of the interval of this comparison alone.
     pub level: f64,

@@ -1,7 +1,7 @@
 //! When a benchmark has enough launches, and which level its intervals then have.
 
 use crate::arguments::BenchmarkOptions;
-use slowpath_experiment::looks::Looks;
+use slowpath_experiment::looks::{self, Looks};
 use slowpath_experiment::{Level, Outcome, effect, outcome};
 use slowpath_verify::{ArmResult, Metric, matrix};
 use std::time::{Duration, Instant};
@@ -116,6 +116,15 @@ impl Stopping {
     /// The largest difference that counts as none, in the unit of the metric.
     pub fn margin(&self, effect: &slowpath_experiment::Effect) -> f64 {
         self.detect * effect.baseline.map_or(0.0, |median| median.value)
+    }
+
+    /// A p-value of the last look, made comparable with 5 % for all looks and before the correction for several
+    /// comparisons.
+    pub fn over_all_looks(&self, p: f64) -> f64 {
+        match &self.end {
+            Some(end) => looks::over_all_looks(p, end.level, self.base),
+            None => p,
+        }
     }
 
     /// Why it ended; `None` before that.

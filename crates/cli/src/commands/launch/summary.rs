@@ -131,7 +131,8 @@ fn comparisons(
         let samples = compared.samples(*metric);
         for (index, arm) in arms.iter().enumerate().skip(1) {
             let effect = effect::paired(&samples, 0, index, level).map_err(failed(Kind::Machine))?;
-            raw.push(effect::p_value(&samples, 0, index).map_err(failed(Kind::Machine))?);
+            let p = effect::p_value(&samples, 0, index).map_err(failed(Kind::Machine))?;
+            raw.push(p.map(|p| stopping.over_all_looks(p)));
             let (first, other) = (&compared.results[0], &compared.results[index]);
             let quantiles = quantiles::between(options, first, other, *metric, level);
             found
