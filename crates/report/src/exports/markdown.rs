@@ -1,7 +1,7 @@
 //! A table for a pull request.
 
 use crate::terminal::{Style, figures};
-use crate::{ArmComparison, Benchmark};
+use crate::{ArmComparison, Benchmark, Outcome};
 use slowpath_tables::Quantity;
 use std::fmt::Write;
 
@@ -44,7 +44,11 @@ fn cells(one: &ArmComparison, style: &Style) -> String {
     let told = |quantity: &Option<Quantity>| {
         quantity.as_ref().map_or("-".to_owned(), |quantity| figures::with_interval(quantity, style))
     };
-    let mut verdict = one.outcome.words().to_owned();
+    let mut verdict = match one.outcome {
+        Outcome::Helps => "less".to_owned(),
+        Outcome::Hurts => "more".to_owned(),
+        other => other.words().to_owned(),
+    };
     if let Some(least) = &one.minimum_detectable_effect {
         verdict.push_str(&format!(" (detectable: {})", figures::value(least, style)));
     }

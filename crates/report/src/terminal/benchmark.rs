@@ -72,7 +72,7 @@ fn arms(benchmark: &Benchmark, metric: Metric, style: &Style) -> Section {
 fn others(benchmark: &Benchmark, style: &Style) -> Section {
     const SHOWN: [(Metric, &str); 5] = [
         (Metric::Cpu, "cpu"),
-        (Metric::MinorFaults, "faults"),
+        (Metric::MinorFaults, "minor"),
         (Metric::MajorFaults, "major"),
         (Metric::BytesRead, "read"),
         (Metric::PeakRss, "peak"),
@@ -83,7 +83,7 @@ fn others(benchmark: &Benchmark, style: &Style) -> Section {
                 let median = Quantity { low: None, high: None, ..*arm.medians.get(metric)? };
                 Some(format!("{word} {}", figures::value(&median, style)))
             });
-        let text = cells.collect::<Vec<_>>().join("   ");
+        let text = cells.collect::<Vec<_>>().join("  ");
         let line = || Line::of(Paint::Quiet, &format!("{}{text}", name(&arm.name, style)), style);
         (!text.is_empty()).then(|| Item::from(line()))
     });
@@ -156,7 +156,8 @@ fn conditions(benchmark: &Benchmark, style: &Style) -> Section {
         benchmark.blocks,
         benchmark.seed,
         benchmark.ready,
-        benchmark.conditions.join("; "),
+        // What differs in a lab fills a screen; JSON and exports have all of it.
+        benchmark.conditions.first().map_or("", String::as_str),
         benchmark.ended
     );
     let item = Item::wrapped(Line::of(Paint::Quiet, "", style), Paint::Quiet, &text, Some(0), style);

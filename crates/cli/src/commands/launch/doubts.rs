@@ -28,15 +28,17 @@ pub fn of(
 
 /// A warm launch that waited for storage was not warm.
 fn not_wholly_warm(arms: &[BenchmarkArm]) -> Vec<String> {
-    let reading = |arm: &BenchmarkArm| {
+    let told = |arm: &BenchmarkArm| {
         let launches = arm.launches.iter().flatten();
-        launches.filter(|launch| launch.measures.get(&Metric::MajorFaults).is_some_and(|count| *count > 0.0)).count()
+        let counts =
+            launches.filter_map(|launch| launch.measures.get(&Metric::MajorFaults)).filter(|count| **count > 0.0);
+        let (number, most) = counts.fold((0, 0.0f64), |(number, most), count| (number + 1, most.max(*count)));
+        let name = &arm.name;
+        (number > 0).then(|| {
+            format!("{number} launches of {name} had major faults ({most:.0} at most): they were not wholly warm")
+        })
     };
-    arms.iter()
-        .map(|arm| (arm, reading(arm)))
-        .filter(|(_, count)| *count > 0)
-        .map(|(arm, count)| format!("{count} launches of {} had major faults, so they were not wholly warm", arm.name))
-        .collect()
+    arms.iter().filter_map(told).collect()
 }
 
 /// The first arm's values rise or fall: the machine changed meanwhile.
