@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::finding::Finding;
 use slowpath_analysis::io_map::IoMap;
-use slowpath_tables::{Losses, Quantity, Unavailable};
+use slowpath_experiment as experiment;
+use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 
 /// Value of [`Analysis::schema`].
 pub const ANALYZE_SCHEMA: &str = "slowpath-analyze/1";
@@ -129,6 +130,23 @@ pub enum Outcome {
     Inconclusive,
     /// It could not be tried, or too seldom.
     NotTestable,
+}
+
+impl From<experiment::Outcome> for Outcome {
+    fn from(outcome: experiment::Outcome) -> Self {
+        match outcome {
+            experiment::Outcome::Helps => Self::Helps,
+            experiment::Outcome::Hurts => Self::Hurts,
+            experiment::Outcome::NoDifference => Self::NoDifference,
+            experiment::Outcome::Inconclusive => Self::Inconclusive,
+            experiment::Outcome::NotTestable => Self::NotTestable,
+        }
+    }
+}
+
+/// An estimate in a unit.
+pub fn quantity(estimate: experiment::Estimate, unit: Unit) -> Quantity {
+    Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
 }
 
 impl Outcome {

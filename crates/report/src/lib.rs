@@ -15,5 +15,5 @@ pub mod terminal;
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
-    Outcome, REPORT_SCHEMA, ReportData, Verdict,
+    Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };

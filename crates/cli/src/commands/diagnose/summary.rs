@@ -8,12 +8,10 @@ use crate::commands::report::{COLD, NEEDED};
 use crate::failure::{Failure, Kind, failed};
 use crate::target::Target;
 use slowpath_analysis::findings;
-use slowpath_experiment::{Estimate, Level, Outcome, median};
+use slowpath_experiment::{Level, median};
 use slowpath_lab::Settings;
 use slowpath_recording::Tables;
-use slowpath_report::{
-    ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Outcome as ReportOutcome, Verdict,
-};
+use slowpath_report::{ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict, quantity};
 use slowpath_tables::{PageCacheOp, Quantity, Unavailable, Unit};
 use slowpath_verify::{ArmResult, Comparison, Judgement, Metric, Role, judge};
 use std::collections::BTreeMap;
@@ -37,10 +35,6 @@ pub struct Input<'a> {
     pub settings: &'a Settings,
     /// What differs from the host.
     pub conditions: Vec<String>,
-}
-
-fn quantity(estimate: Estimate, unit: Unit) -> Quantity {
-    Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
 }
 
 /// The diagnosis.
@@ -132,13 +126,7 @@ fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {
     Some(Verdict {
         arm: treated.arm.name.clone(),
         fix: treated.fix.map(str::to_owned),
-        outcome: match judgement.outcome {
-            Outcome::Helps => ReportOutcome::Helps,
-            Outcome::Hurts => ReportOutcome::Hurts,
-            Outcome::NoDifference => ReportOutcome::NoDifference,
-            Outcome::Inconclusive => ReportOutcome::Inconclusive,
-            Outcome::NotTestable => ReportOutcome::NotTestable,
-        },
+        outcome: judgement.outcome.into(),
         predicted,
         measured: judgement.effect.difference.map(|estimate| quantity(estimate, Unit::Ms)),
         minimum_detectable_effect: judgement

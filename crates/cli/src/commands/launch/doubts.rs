@@ -34,9 +34,8 @@ fn not_wholly_warm(arms: &[BenchmarkArm]) -> Vec<String> {
             launches.filter_map(|launch| launch.measures.get(&Metric::MajorFaults)).filter(|count| **count > 0.0);
         let (number, most) = counts.fold((0, 0.0f64), |(number, most), count| (number + 1, most.max(*count)));
         let name = &arm.name;
-        (number > 0).then(|| {
-            format!("{number} launches of {name} had major faults ({most:.0} at most): they were not wholly warm")
-        })
+        (number > 0)
+            .then(|| format!("not wholly warm: {number} of the launches of {name} had major faults, {most:.0} at most"))
     };
     arms.iter().filter_map(told).collect()
 }

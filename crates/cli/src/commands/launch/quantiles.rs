@@ -2,13 +2,11 @@
 
 use crate::arguments::BenchmarkOptions;
 use slowpath_experiment::{Estimate, Level, quantile};
-use slowpath_report::ArmQuantile;
-use slowpath_tables::Quantity;
+use slowpath_report::{ArmQuantile, quantity};
 use slowpath_verify::{ArmResult, Metric};
 
 fn told(metric: Metric, at: f64, estimate: Estimate) -> ArmQuantile {
-    let value = Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit: metric.unit() };
-    ArmQuantile { metric, quantile: at, value }
+    ArmQuantile { metric, quantile: at, value: quantity(estimate, metric.unit()) }
 }
 
 /// Of one arm, for every metric that is compared.

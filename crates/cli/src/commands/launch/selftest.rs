@@ -11,6 +11,7 @@ use crate::progress::Progress;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_experiment::{Level, Outcome, effect, outcome, power, proportion};
+use slowpath_report::quantity;
 use slowpath_tables::{Quantity, Unit};
 use slowpath_verify::Metric;
 use std::process::ExitCode;
@@ -108,7 +109,7 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
             high: share.map(|(_, high)| high),
             unit: Unit::Ratio,
         },
-        median: Quantity { value: median.value, low: median.low, high: median.high, unit },
+        median: quantity(median, unit),
         detectable: detectable.collect(),
     };
     if options.json {

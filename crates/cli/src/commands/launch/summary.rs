@@ -6,17 +6,11 @@ use super::stopping::Stopping;
 use super::{doubts, quantiles};
 use crate::arguments::BenchmarkOptions;
 use crate::failure::{Failure, Kind, failed};
-use slowpath_experiment::{Effect, Estimate, Level, Outcome, effect, median, multiple, outcome, outliers};
-use slowpath_report::{
-    ArmComparison, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outcome as ReportOutcome, Outlier,
-};
+use slowpath_experiment::{Effect, Level, effect, median, multiple, outcome, outliers};
+use slowpath_report::{ArmComparison, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier, quantity};
 use slowpath_tables::{Quantity, Unit};
 use slowpath_verify::{ArmResult, Comparison, Measured, Metric, Surroundings};
 use std::collections::BTreeMap;
-
-fn quantity(estimate: Estimate, unit: Unit) -> Quantity {
-    Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
-}
 
 /// The benchmark.
 pub fn summarize(
@@ -151,13 +145,7 @@ fn comparison(arms: &[LaunchArm], arm: &LaunchArm, metric: Metric, effect: &Effe
         arm: arm.name.clone(),
         against: arms[0].name.clone(),
         metric,
-        outcome: match outcome::judge(effect, margin) {
-            Outcome::Helps => ReportOutcome::Helps,
-            Outcome::Hurts => ReportOutcome::Hurts,
-            Outcome::NoDifference => ReportOutcome::NoDifference,
-            Outcome::Inconclusive => ReportOutcome::Inconclusive,
-            Outcome::NotTestable => ReportOutcome::NotTestable,
-        },
+        outcome: outcome::judge(effect, margin).into(),
         difference: effect.difference.map(|estimate| quantity(estimate, unit)),
         ratio: effect.ratio.map(|estimate| quantity(estimate, Unit::Ratio)),
         quantiles: Vec::new(),
