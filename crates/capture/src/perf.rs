@@ -50,8 +50,7 @@ fn open(attributes: &Attributes, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// Faults of both modes of the processor: the program tells them apart.
-/// The event for everything on one processor.
+/// The event for all tasks on one processor and for faults of both modes: the program tells them apart.
 pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         kind: PERF_TYPE_SOFTWARE,

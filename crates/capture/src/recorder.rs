@@ -293,7 +293,6 @@ impl Recorder {
     }
 }
 
-/// The programs of one set of fault events, with the event that each is for.
 /// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf).
 fn attach_perf(program: &ProgramMut<'_>, fd: OwnedFd) -> io::Result<Link> {
     let link = program.attach_perf_event(fd.as_raw_fd()).map_err(io_error)?;

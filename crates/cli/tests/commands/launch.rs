@@ -133,6 +133,10 @@ fn wrong_input_is_refused_with_a_reason_before_anything_is_launched() {
         (&["--max-time", "soon", "--", "ls"], "expected a time"),
         (&["--cold", "--warm", "--", "ls"], "cannot be used with"),
     ];
+    let export = ["--export", "csv", "-o", "/dev/null"];
+    run(slowpath(["launch", "ladder", "--base", "ls", "--add", "a=-l"].iter().chain(&export)))
+        .fails_with(2, &["one table"]);
+    run(slowpath(["launch", "selftest", "--metric", "wall,cpu", "--", "ls"])).fails_with(2, &["one metric"]);
     for (arguments, words) in cases {
         launch(arguments).fails_with(2, &[words]);
     }

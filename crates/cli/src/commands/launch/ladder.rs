@@ -3,7 +3,7 @@
 use super::{arms, begin, benchmark, export, finish, show};
 use crate::arguments::{Coldness, LadderArguments};
 use crate::commands::print_json;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,15 +24,18 @@ pub struct Ladder {
 /// Runs the command.
 pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
     let options = &arguments.options;
+    if options.export.is_some() && options.cold.is_none() && !options.warm {
+        return Err(Failure::new(Kind::Usage, "an export holds one table, and this ladder has a cold and a warm one")
+            .hint("add --cold or --warm"));
+    }
     let arms = begin(arms::of_ladder(arguments)?);
     let progress = Progress::new(options.quiet);
     let one = |cold: Option<Coldness>| benchmark::run(options, &arms, cold, &progress);
     let cold = (!options.warm).then(|| one(options.cold.or(Some(Coldness::Lab)))).transpose()?;
     let warm = options.cold.is_none().then(|| one(None)).transpose()?;
     progress.done();
-    // The last of the two is what other programs get: they have one table.
-    if let Some(last) = warm.as_ref().or(cold.as_ref()) {
-        export(options, &arms, last)?;
+    if let Some(one) = warm.as_ref().or(cold.as_ref()) {
+        export(options, &arms, one)?;
     }
     let ladder = Ladder { schema: "slowpath-launch-ladder/1", cold, warm };
     if options.json {

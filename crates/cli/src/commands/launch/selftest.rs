@@ -60,6 +60,10 @@ const SIZES: [u32; 5] = [10, 20, 40, 80, 160];
 /// Runs the command.
 pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
     let options = &arguments.options;
+    if options.export.is_some() || !options.quantile.is_empty() || options.metric.len() > 1 {
+        return Err(Failure::new(Kind::Usage, "a selftest compares one metric, and has neither quantiles nor exports")
+            .hint("`--json` prints all that it found"));
+    }
     let blocks = options.runs.unwrap_or(BLOCKS);
     let arms = begin(arms::of_selftest(arguments)?);
     let progress = Progress::new(options.quiet);
