@@ -46,6 +46,11 @@ impl Failure {
         Self { kind, message: message.into(), causes: Vec::new(), hint: None }
     }
 
+    /// Whether the user ended it.
+    pub fn is_interruption(&self) -> bool {
+        self.kind == Kind::Interrupted
+    }
+
     /// A failure with the chain of `error`.
     pub fn from_error(kind: Kind, error: &(dyn Error + 'static)) -> Self {
         let mut causes = Vec::new();

@@ -31,6 +31,10 @@ pub fn requested() -> bool {
 pub struct Interruptible;
 
 impl Hooks for Interruptible {
+    fn follows(&self) -> bool {
+        false
+    }
+
     fn stop_requested(&self) -> bool {
         requested()
     }

@@ -5,6 +5,13 @@ use crate::{BoxError, LaunchError, LaunchOutcome, LaunchSpec};
 /// Called by a [`Launcher`] on the thread that called [`Launcher::launch`]. Every method has a default that does
 /// nothing, so that an implementation names only what it needs.
 pub trait Hooks {
+    /// Whether the launch is to be followed as it happens. With false, [`Self::before_release`], [`Self::on_released`]
+    /// and [`Self::on_ready`] are not called: nobody waits for the caller between fork and exec, and nothing wakes the
+    /// caller while the clock runs. For launches that are only timed.
+    fn follows(&self) -> bool {
+        true
+    }
+
     /// The target exists under `pid` (in the pid namespace of the caller), has its identity, cgroups, mounts,
     /// working directory and environment, and waits just before `execve`. Events opened on `pid` with
     /// `enable_on_exec` see the command from its first instruction. The clock has not started: this may take long.
@@ -40,7 +47,11 @@ pub trait Hooks {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHooks;
 
-impl Hooks for NoHooks {}
+impl Hooks for NoHooks {
+    fn follows(&self) -> bool {
+        false
+    }
+}
 
 /// Something that can run one launch: [`crate::ProcessLauncher`], or [`crate::mock::ScriptedLauncher`] in tests.
 pub trait Launcher {

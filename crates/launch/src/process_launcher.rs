@@ -43,16 +43,33 @@ impl LauncherProgram {
     }
 }
 
-/// Launches real processes.
-#[derive(Debug, Clone)]
+/// Launches real processes. A launcher whose launch needed nothing of its own around it (see [`can_stay`]) stays for the
+/// next such launch, until this is dropped.
+#[derive(Debug)]
 pub struct ProcessLauncher {
     program: LauncherProgram,
+    kept: Option<Running>,
+}
+
+/// Whether a launcher can make another launch after this one: namespaces, mounts and cgroups are entered once, and a
+/// target that lives on keeps its observer.
+fn can_stay(spec: &LaunchSpec) -> bool {
+    spec.mounts.is_empty() && !spec.pid_namespace && spec.cgroups.is_empty() && spec.end == EndPolicy::KillTree
 }
 
 impl ProcessLauncher {
     /// A launcher that starts `program`.
     pub fn new(program: LauncherProgram) -> Self {
-        ProcessLauncher { program }
+        ProcessLauncher { program, kept: None }
+    }
+
+    /// A launcher that works on `order`: the one kept, or a new one.
+    fn running(&mut self, order: &Order) -> Result<Running, LaunchError> {
+        match self.kept.take_if(|_| order.stays) {
+            // One that was killed since its last launch does not take the order, and is replaced.
+            Some(kept) if kept.give(order).is_ok() => Ok(kept),
+            _ => self.start(order),
+        }
     }
 
     fn start(&self, order: &Order) -> Result<Running, LaunchError> {
@@ -61,8 +78,12 @@ impl ProcessLauncher {
             move |source: io::Error| LaunchError::Channel { context, source }
         };
         let (main, launchers) = wire::channel().map_err(failed("socket pair"))?;
-        let order = write_order(order).map_err(failed("specification"))?;
-        let (socket, file) = (launchers.as_raw_fd(), order.as_raw_fd());
+        let orders = File::from(
+            memfd_create("slowpath-launch", MFdFlags::MFD_CLOEXEC)
+                .map_err(|error| failed("specification")(error.into()))?,
+        );
+        write_order(&orders, order).map_err(failed("specification"))?;
+        let (socket, file) = (launchers.as_raw_fd(), orders.as_raw_fd());
         let mut command = Command::new(&self.program.path);
         command.args(&self.program.args).arg(socket.to_string()).arg(file.to_string());
         // SAFETY: between fork and exec only fcntl(2) is called, on descriptors that stay open until after the spawn.
@@ -78,28 +99,33 @@ impl ProcessLauncher {
         };
         let spawned = command.spawn();
         let child = spawned.map_err(|source| LaunchError::Spawn { program: self.program.path.clone(), source })?;
-        Ok(Running { child, channel: Some(main) })
+        Ok(Running { child, channel: Some(main), orders })
     }
 }
 
-/// The order in a memory file: of any size, and nowhere on a disk.
-fn write_order(order: &Order) -> io::Result<File> {
-    let mut file = File::from(memfd_create("slowpath-launch", MFdFlags::MFD_CLOEXEC)?);
-    let mut buffered = io::BufWriter::new(&mut file);
-    serde_json::to_writer(&mut buffered, order)?;
-    buffered.flush()?;
-    drop(buffered);
+/// Puts an order into the memory file, in place of the last: of any size, and nowhere on a disk.
+fn write_order(mut file: &File, order: &Order) -> io::Result<()> {
+    let bytes = serde_json::to_vec(order)?;
+    file.set_len(0)?;
     file.rewind()?;
-    Ok(file)
+    file.write_all(&bytes)
 }
 
 /// A started guardian. Dropped early (a hook panicked), it closes the channel, which ends the launch, and waits.
+#[derive(Debug)]
 struct Running {
     child: Child,
     channel: Option<OwnedFd>,
+    orders: File,
 }
 
 impl Running {
+    /// The next order, to a launcher that waits for it.
+    fn give(&self, order: &Order) -> io::Result<()> {
+        write_order(&self.orders, order)?;
+        self.channel.as_ref().map_or(Ok(()), |channel| wire::send(channel, &ToLauncher::Again))
+    }
+
     fn wait(&mut self) -> io::Result<ExitStatus> {
         self.channel = None;
         self.child.wait()
@@ -118,7 +144,6 @@ struct Heard {
     observer: Option<OwnedFd>,
     url: Option<String>,
     pid: Option<i32>,
-    released_at: Option<u64>,
     ready_at: Option<u64>,
     failure: Option<LaunchError>,
     observer_died: Option<(String, Vec<i32>)>,
@@ -133,24 +158,30 @@ impl Launcher for ProcessLauncher {
             ReadyWhen::Browser { page: Some(path) } => Some(read_page(path).map_err(LaunchError::InvalidSpec)?),
             _ => None,
         };
-        let order = Order { spec: spec.clone(), page, main: std::process::id() as i32 };
-        let mut running = self.start(&order)?;
+        // In a namespace of its own the target has another pid for the observer than for main: the target tells it itself.
+        let (follows, stays) = (hooks.follows() || spec.pid_namespace, can_stay(spec));
+        let order = Order { spec: spec.clone(), page, main: std::process::id() as i32, follows, stays };
+        let mut running = self.running(&order)?;
         drop(order);
         let mut heard = Heard::default();
         if let Some(channel) = &running.channel {
-            heard.converse(channel, hooks)?;
+            heard.converse(channel, hooks, stays)?;
+        }
+        if stays && heard.ended.as_ref().is_some_and(Ended::leaves_nothing) {
+            self.kept = Some(running);
+            return heard.conclude(spec, None);
         }
         let status = running.wait().map_err(|source| LaunchError::Channel { context: "wait".into(), source })?;
         if spec.end == EndPolicy::KillTree || spec.pid_namespace {
             heard.wait_for_observer(spec.kill_timeout + GRACE)?;
         }
-        heard.conclude(spec, status)
+        heard.conclude(spec, Some(status))
     }
 }
 
 impl Heard {
-    /// Until the launcher has closed its end.
-    fn converse(&mut self, channel: &OwnedFd, hooks: &mut dyn Hooks) -> Result<(), LaunchError> {
+    /// Until the launcher has closed its end or, when it stays, the launch has ended.
+    fn converse(&mut self, channel: &OwnedFd, hooks: &mut dyn Hooks, stays: bool) -> Result<(), LaunchError> {
         let mut next_tick = Instant::now() + TICK;
         loop {
             let left = next_tick.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
@@ -163,6 +194,9 @@ impl Heard {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(source) => return Err(LaunchError::Channel { context: "receive".into(), source }),
                 }
+            }
+            if stays && self.ended.as_ref().is_some_and(Ended::leaves_nothing) {
+                return Ok(());
             }
             if Instant::now() >= next_tick {
                 hooks.on_tick();
@@ -196,7 +230,6 @@ impl Heard {
                 self.failure.get_or_insert(LaunchError::Setup { stage, source });
             }
             FromLauncher::Released { at } => {
-                self.released_at = Some(at);
                 hooks.on_released(at);
             }
             FromLauncher::ExecFailed { failure, errno, program } => {
@@ -232,7 +265,8 @@ impl Heard {
         }
     }
 
-    fn conclude(self, spec: &LaunchSpec, status: ExitStatus) -> Result<LaunchOutcome, LaunchError> {
+    /// `status`: of the guardian, which has ended unless it stays.
+    fn conclude(self, spec: &LaunchSpec, status: Option<ExitStatus>) -> Result<LaunchOutcome, LaunchError> {
         let died = |detail: String| LaunchError::LauncherDied { detail };
         let (how, survivors) = self.observer_died.unzip();
         let survivors = survivors.or(self.ended.as_ref().map(|ended| ended.survivors.clone())).unwrap_or_default();
@@ -244,14 +278,16 @@ impl Heard {
             return Err(failure);
         }
         let Some(ended) = self.ended else {
-            return Err(died(how.unwrap_or_else(|| format!("the guardian ended with {status}"))));
+            let status = status.map(|status| format!("the guardian ended with {status}")).unwrap_or_default();
+            return Err(died(how.unwrap_or(status)));
         };
         let stop = match ended.stop {
             EndCause::Stop(stop) => stop,
             EndCause::GuardianDied => return Err(died("the guardian was killed".into())),
             EndCause::NeverReleased => return Err(died("the command was killed before its start".into())),
         };
-        let (Some(pid), Some(released_at)) = (self.pid, self.released_at) else {
+        // The pid as main knows it, where it was told: the observer's may be one of another namespace.
+        let (Some(pid), Some(released_at)) = (self.pid.or(Some(ended.pid)), ended.released_at) else {
             return Err(match stop {
                 StopReason::Requested => LaunchError::StoppedBeforeStart,
                 _ => died("no release was reported".into()),
@@ -268,7 +304,7 @@ impl Heard {
             memory: ended.memory,
             stdout_tail: ended.stdout_tail,
             stderr_tail: ended.stderr_tail,
-            url: self.url,
+            url: self.url.or(ended.url),
         })
     }
 }

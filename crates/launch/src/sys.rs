@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::sync::atomic::AtomicU64;
 
 use crate::{Exit, TreeUsage};
 
@@ -41,6 +42,18 @@ pub(crate) fn pidfd_kill(pidfd: &OwnedFd) -> io::Result<()> {
     let info = ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo asks for the one that kill(2) makes.
     check(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, info, 0) }).map(drop)
+}
+
+/// A number that the calling process shares with all children that it forks from here on; it lasts as long as they do.
+pub(crate) fn shared_number() -> io::Result<&'static AtomicU64> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
+    let page = unsafe { libc::mmap(ptr::null_mut(), size_of::<AtomicU64>(), protection, flags, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping is page-aligned, zeroed, large enough, and never unmapped.
+    Ok(unsafe { AtomicU64::from_ptr(page.cast()) })
 }
 
 /// Closes all descriptors above standard error but `keep`.

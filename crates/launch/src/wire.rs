@@ -18,8 +18,10 @@ use crate::{Exit, ProcessMemory, SetupStage, StopReason, TreeUsage};
 pub(crate) enum ToLauncher {
     /// Start the clock and let the target exec.
     Release,
-    /// End the launch as its policy says.
+    /// End the launch as its policy says; nothing, between two launches.
     Stop,
+    /// Make the next launch: its order stands where the first one stood.
+    Again,
 }
 
 /// From the launcher to main.
@@ -60,6 +62,12 @@ pub(crate) enum ExecFailure {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ended {
     pub(crate) stop: EndCause,
+    /// The target's pid in the observer's pid namespace.
+    pub(crate) pid: i32,
+    /// The page address given to a browser.
+    pub(crate) url: Option<String>,
+    /// Time zero; `None` when the target did not come to its exec.
+    pub(crate) released_at: Option<u64>,
     pub(crate) ready_at: Option<u64>,
     pub(crate) exit: Option<Exit>,
     pub(crate) usage: Option<TreeUsage>,
@@ -68,6 +76,13 @@ pub(crate) struct Ended {
     pub(crate) stderr_tail: Option<String>,
     /// Processes left after the time allowed, in the observer's pid namespace.
     pub(crate) survivors: Vec<i32>,
+}
+
+impl Ended {
+    /// Whether the launcher can go on to another launch.
+    pub(crate) fn leaves_nothing(&self) -> bool {
+        self.survivors.is_empty() && self.stop != EndCause::GuardianDied
+    }
 }
 
 /// Why the observer ended the launch.
@@ -152,6 +167,9 @@ mod tests {
         let tail = "\u{1}".repeat(4096);
         let ended = Ended {
             stop: EndCause::Stop(StopReason::TimedOut),
+            pid: 1,
+            url: None,
+            released_at: Some(1),
             ready_at: None,
             exit: Some(Exit::Signal(9)),
             usage: None,

@@ -39,6 +39,8 @@ pub enum Sample {
     Discarded(String),
     /// It was not ready.
     Failed(String),
+    /// The user asked to stop while it ran.
+    Stopped,
 }
 
 /// A launch that counts.
@@ -86,6 +88,8 @@ pub struct Comparison {
     pub blocks: usize,
     /// Seed of the order.
     pub seed: u64,
+    /// Whether the caller asked to stop: then these are the whole blocks until then.
+    pub stopped: bool,
 }
 
 impl Comparison {
@@ -129,7 +133,7 @@ pub enum ComparisonError<E: std::error::Error + 'static> {
         /// The last reason.
         reason: String,
     },
-    /// The caller asked to stop.
+    /// The caller asked to stop before the comparison had what it needs.
     #[error("stopped on request")]
     Stopped,
 }
@@ -138,10 +142,10 @@ pub enum ComparisonError<E: std::error::Error + 'static> {
 pub const ATTEMPTS: usize = 3;
 
 /// Runs `blocks` blocks. `launch(arm, block)` makes one launch; `progress(done, total)` is told after each and returns
-/// false to stop after the present block's launch.
+/// false to stop.
 ///
 /// # Errors
-/// A launch could not be made at all, or an arm never gets ready. Discarded launches are data.
+/// A launch could not be made at all, an arm never gets ready, or the caller stopped it. Discarded launches are data.
 pub fn compare<E: std::error::Error + 'static>(
     arms: Vec<Arm>,
     blocks: usize,
@@ -149,13 +153,15 @@ pub fn compare<E: std::error::Error + 'static>(
     launch: impl FnMut(usize, usize) -> Result<Sample, E>,
     progress: impl FnMut(usize, usize) -> bool,
 ) -> Result<Comparison, ComparisonError<E>> {
-    compare_until(arms, blocks, seed, launch, progress, |_, _| false)
+    let comparison = compare_until(arms, blocks, seed, launch, progress, |_, _| false)?;
+    if comparison.stopped { Err(ComparisonError::Stopped) } else { Ok(comparison) }
 }
 
-/// The same, and asks `enough(results, blocks done)` after every block whether that suffices.
+/// The same, and asks `enough(results, blocks done)` after every block whether that suffices. A comparison that is stopped
+/// keeps its whole blocks.
 ///
 /// # Errors
-/// As [`compare`].
+/// As [`compare`]; stopped before the first block was whole.
 pub fn compare_until<E: std::error::Error + 'static>(
     arms: Vec<Arm>,
     blocks: usize,
@@ -168,16 +174,27 @@ pub fn compare_until<E: std::error::Error + 'static>(
     let mut order = design::schedule(arms.len(), blocks, seed);
     let total = blocks * arms.len();
     let mut done = 0;
-    for block in 0..order.len() {
+    let mut stopped = false;
+    'blocks: for block in 0..order.len() {
         results.iter_mut().for_each(|result| result.launches.push(None));
         for &arm in &order[block] {
             let named = || arms[arm].name.clone();
             let mut once = || launch(arm, block).map_err(|source| ComparisonError::Launch { arm: named(), source });
-            one_that_counts(&mut once, &mut results[arm], block)?
-                .map_or(Ok(()), |reason| Err(ComparisonError::NeverReady { arm: named(), reason }))?;
+            let attempts = one_that_counts(&mut once, &mut results[arm], block)?;
+            if let Attempts::NeverReady(reason) = attempts {
+                return Err(ComparisonError::NeverReady { arm: named(), reason });
+            }
             done += 1;
-            if !progress(done, total) {
-                return Err(ComparisonError::Stopped);
+            let is_cut = matches!(attempts, Attempts::Stopped);
+            if is_cut || !progress(done, total) {
+                let whole = if is_cut { block } else { done / arms.len() };
+                if whole == 0 {
+                    return Err(ComparisonError::Stopped);
+                }
+                results.iter_mut().for_each(|result| result.launches.truncate(whole));
+                order.truncate(whole);
+                stopped = true;
+                break 'blocks;
             }
         }
         if enough(&results, block + 1) {
@@ -185,15 +202,25 @@ pub fn compare_until<E: std::error::Error + 'static>(
             break;
         }
     }
-    Ok(Comparison { arms, results, blocks: order.len(), order, seed })
+    Ok(Comparison { arms, results, blocks: order.len(), order, seed, stopped })
 }
 
-/// Launches until one counts, [`ATTEMPTS`] times at most. Returns the reason when none of them was ready.
+/// How the attempts at one launch ended.
+enum Attempts {
+    /// With a launch that counts, or with an empty cell.
+    Over,
+    /// None was ready, for this reason.
+    NeverReady(String),
+    /// The user asked to stop.
+    Stopped,
+}
+
+/// Launches until one counts, [`ATTEMPTS`] times at most.
 fn one_that_counts<E>(
     launch: &mut impl FnMut() -> Result<Sample, E>,
     result: &mut ArmResult,
     block: usize,
-) -> Result<Option<String>, E> {
+) -> Result<Attempts, E> {
     let mut failures = 0;
     for _ in 0..ATTEMPTS {
         match launch()? {
@@ -206,12 +233,13 @@ fn one_that_counts<E>(
                 failures += 1;
                 result.failed.push(reason.clone());
                 if failures == ATTEMPTS {
-                    return Ok(Some(reason));
+                    return Ok(Attempts::NeverReady(reason));
                 }
             }
+            Sample::Stopped => return Ok(Attempts::Stopped),
         }
     }
-    Ok(None)
+    Ok(Attempts::Over)
 }
 
 #[cfg(test)]
@@ -260,6 +288,26 @@ mod tests {
         let launch = |_, _| Ok::<_, Infallible>(Sample::Failed("time-out".to_owned()));
         let error = compare(arms(), 2, 3, launch, |_, _| true).unwrap_err().to_string();
         assert!(error.ends_with("was not ready in 3 launches in a row: time-out"), "{error}");
+    }
+
+    #[test]
+    fn a_comparison_that_is_stopped_keeps_its_whole_blocks() {
+        let mut calls = 0;
+        let launch = |_, _| {
+            calls += 1;
+            Ok::<_, Infallible>(if calls == 6 { Sample::Stopped } else { measured(1.0) })
+        };
+        let comparison = compare_until(arms(), 50, 3, launch, |_, _| true, |_, _| false).unwrap();
+        assert!(comparison.stopped && comparison.blocks == 2 && comparison.order.len() == 2, "{comparison:?}");
+        assert!(comparison.results.iter().all(|result| result.launches.len() == 2));
+        let progress = |done, _| done < 6;
+        let launch = |_, _| Ok::<_, Infallible>(measured(1.0));
+        let comparison = compare_until(arms(), 50, 3, launch, progress, |_, _| false).unwrap();
+        assert!(comparison.stopped && comparison.blocks == 3, "{comparison:?}");
+        assert!(matches!(compare(arms(), 50, 3, launch, progress), Err(ComparisonError::Stopped)));
+        let at_once = |_, _| Ok::<_, Infallible>(Sample::Stopped);
+        let error = compare_until(arms(), 50, 3, at_once, |_, _| true, |_, _| false).unwrap_err();
+        assert!(matches!(error, ComparisonError::Stopped));
     }
 
     #[test]

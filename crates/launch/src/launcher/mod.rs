@@ -9,7 +9,7 @@ mod target;
 mod tree;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,7 +28,8 @@ use crate::{EndPolicy, Exit, LaunchSpec, SetupStage, sys};
 /// After the caller's death the observer gets this much longer than the time allowed for ending the tree.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What main asks for: read from a memory file that the guardian inherits.
+/// What main asks for: stands in a memory file that the guardian inherits. Main writes the next order there when the
+/// launch before has ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) spec: LaunchSpec,
@@ -36,11 +37,27 @@ pub(crate) struct Order {
     pub(crate) page: Option<String>,
     /// Main's pid.
     pub(crate) main: i32,
+    /// Whether main follows the launch: it is told of every step, and lets the target go.
+    pub(crate) follows: bool,
+    /// Whether the launcher waits for another order after this launch.
+    pub(crate) stays: bool,
+}
+
+impl Order {
+    /// Reads the order that stands in the file now.
+    fn read(mut file: &File) -> io::Result<Order> {
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
 }
 
 /// What the guardian hands down.
 pub(crate) struct Work {
     order: Order,
+    /// Where the next order will stand.
+    orders: File,
     /// Opened outside the namespaces, written to by the target.
     cgroups: Vec<(PathBuf, File)>,
 }
@@ -50,7 +67,7 @@ pub(crate) struct Work {
 /// parsing) when its first argument is [`crate::LAUNCHER_ARGUMENT`].
 pub fn launcher_main() -> ! {
     std::process::exit(match start() {
-        Some((main, order)) => guard(&main, order),
+        Some((main, orders)) => guard(&main, orders),
         None => {
             eprintln!("this argument is how the launcher starts itself; it is of no use by hand");
             2
@@ -59,7 +76,7 @@ pub fn launcher_main() -> ! {
 }
 
 /// Takes over the two descriptors named by the last two arguments, and closes all others.
-fn start() -> Option<(OwnedFd, io::Result<Order>)> {
+fn start() -> Option<(OwnedFd, File)> {
     let numbers: Vec<RawFd> = std::env::args_os().skip(1).filter_map(|word| word.to_str()?.parse().ok()).collect();
     let [.., main, order] = numbers[..] else { return None };
     let is_open = |fd: RawFd| std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok();
@@ -69,13 +86,15 @@ fn start() -> Option<(OwnedFd, io::Result<Order>)> {
     sys::close_all_but(&mut [main, order]);
     // SAFETY: both are open, above standard error, and owned by nothing else in this process, which has just begun.
     let (main, order) = unsafe { (OwnedFd::from_raw_fd(main), File::from_raw_fd(order)) };
-    let close_on_exec = nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC);
-    nix::fcntl::fcntl(&main, close_on_exec).ok()?;
-    Some((main, serde_json::from_reader(io::BufReader::new(order)).map_err(io::Error::from)))
+    let close_on_exec = || nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC);
+    nix::fcntl::fcntl(&main, close_on_exec()).ok()?;
+    nix::fcntl::fcntl(&order, close_on_exec()).ok()?;
+    Some((main, order))
 }
 
-fn guard(main: &OwnedFd, order: io::Result<Order>) -> i32 {
-    let prepared = order.map_err(|error| (SetupStage::Specification, error)).and_then(|order| prepare(main, order));
+fn guard(main: &OwnedFd, orders: File) -> i32 {
+    let order = Order::read(&orders).map_err(|error| (SetupStage::Specification, error));
+    let prepared = order.and_then(|order| prepare(main, order, orders));
     let (work, observer, pidfd, link) = match prepared {
         Ok(Some(prepared)) => prepared,
         Ok(None) => return 1,
@@ -145,7 +164,7 @@ fn after_observer(main: &OwnedFd, spec: &LaunchSpec, observer: i32) -> i32 {
 type Prepared = (Work, i32, OwnedFd, OwnedFd);
 
 /// Everything up to the fork of the observer. `Ok(None)`: main is gone already.
-fn prepare(main: &OwnedFd, order: Order) -> Result<Option<Prepared>, (SetupStage, io::Error)> {
+fn prepare(main: &OwnedFd, order: Order, orders: File) -> Result<Option<Prepared>, (SetupStage, io::Error)> {
     sys::set_name(c"slowpath-guard");
     let process = |what: &str| SetupStage::Process { what: what.into() };
     // Signals to the caller's group are the caller's to handle; the launcher hears of it through the channel.
@@ -182,12 +201,12 @@ fn prepare(main: &OwnedFd, order: Order) -> Result<Option<Prepared>, (SetupStage
     let flags = SockFlag::SOCK_CLOEXEC;
     let (link, observers_link) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
         .map_err(|error| (process("link"), error.into()))?;
-    let work = Work { order, cgroups };
+    let work = Work { order, orders, cgroups };
     // SAFETY: the launcher has one thread.
     match unsafe { sys::fork() }.map_err(|error| (process("observer"), error))? {
         None => {
             drop(link);
-            std::process::exit(observer::run(main, observers_link, work))
+            std::process::exit(observer::run(main, &observers_link, work))
         }
         Some(observer) => {
             leave_group();

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
@@ -14,13 +15,13 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::unistd::pipe2;
+use nix::unistd::{Pid, getpgrp, pipe2};
 
 use super::output::Stream;
 use super::ready::Watch;
 use super::stdio::{dev_null, plumb};
 use super::target::{self, Ends, Image};
-use super::{Work, tree};
+use super::{Order, Work, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
     ATTEMPT_INTERVAL, EndPolicy, Exit, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage, StdioPolicy, StopReason,
@@ -38,11 +39,21 @@ pub(super) fn has_detached(link: &OwnedFd) -> bool {
     matches!(wire::receive::<String>(link), Ok(Some((message, _))) if message == DETACHED)
 }
 
-struct Observer<'a> {
-    spec: &'a LaunchSpec,
+/// What lasts from one launch to the next.
+struct Post<'a> {
     main: &'a OwnedFd,
-    link: OwnedFd,
+    link: &'a OwnedFd,
     signals: SignalFd,
+    /// When the target called `execve`, told by itself; 0 before.
+    released_at: &'static AtomicU64,
+    /// The process group of main, which a target joins.
+    group: Pid,
+}
+
+struct Observer<'a> {
+    post: &'a Post<'a>,
+    spec: &'a LaunchSpec,
+    follows: bool,
     attempts: Option<TimerFd>,
     watch: Watch,
     streams: Vec<Stream>,
@@ -51,6 +62,7 @@ struct Observer<'a> {
     target: i32,
     deadline: Option<u64>,
     released: bool,
+    url: Option<String>,
     ready_at: Option<u64>,
     exit: Option<Exit>,
     usage: TreeUsage,
@@ -59,35 +71,66 @@ struct Observer<'a> {
 }
 
 /// The life of the observer; its exit status is 0 unless something kept it from its work.
-pub(super) fn run(main: &OwnedFd, link: OwnedFd, work: Work) -> i32 {
+pub(super) fn run(main: &OwnedFd, link: &OwnedFd, mut work: Work) -> i32 {
     sys::set_name(c"slowpath-watch");
-    match begin(main, link, &work) {
-        Ok(Some(mut observer)) => {
-            let cause = observer.observe();
-            observer.finish(cause);
-            0
-        }
-        Ok(None) => 0,
-        Err((stage, error)) => {
-            let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            let _ = wire::send(main, &FromLauncher::SetupFailed { stage, errno });
-            // Only the target-to-be can be there, and it goes when its release pipe closes.
-            0
+    let failed = |(stage, error): (SetupStage, io::Error)| {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        let _ = wire::send(main, &FromLauncher::SetupFailed { stage, errno });
+        // Only the target-to-be can be there, and it goes when its release pipe closes.
+        0
+    };
+    let post = match take_post(main, link, &work.order.spec) {
+        Ok(Some(post)) => post,
+        Ok(None) => return 0,
+        Err(problem) => return failed(problem),
+    };
+    loop {
+        let goes_on = match begin(&post, &work) {
+            Ok(mut observer) => {
+                let cause = observer.observe();
+                observer.finish(cause) && work.order.stays
+            }
+            Err(problem) => return failed(problem),
+        };
+        match goes_on.then(|| next_order(&post, &work)).flatten() {
+            Some(order) => work.order = order,
+            None => return 0,
         }
     }
 }
 
-/// Prepares the observation and forks the target. `Ok(None)`: the guardian is gone already.
-fn begin<'a>(
+/// Waits for main's next order; `None` when there will be none.
+fn next_order(post: &Post<'_>, work: &Work) -> Option<Order> {
+    loop {
+        let mut waits = [post.main, post.link].map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
+        let _ = poll(&mut waits, PollTimeout::NONE);
+        // The guardian never speaks: what stirs on its link is its end.
+        if waits[1].any() == Some(true) {
+            return None;
+        }
+        match wire::receive::<ToLauncher>(post.main) {
+            // An order that cannot be read ends the launcher, which main sees.
+            Ok(Some((ToLauncher::Again, _))) => return Order::read(&work.orders).ok(),
+            // Meant for the launch that has just ended.
+            Ok(Some((ToLauncher::Release | ToLauncher::Stop, _))) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
+
+/// A failed step as `(stage, error)`.
+fn process(what: &str) -> impl FnOnce(io::Error) -> (SetupStage, io::Error) {
+    let stage = SetupStage::Process { what: what.into() };
+    move |error| (stage, error)
+}
+
+/// What is done once. `Ok(None)`: the guardian is gone already.
+fn take_post<'a>(
     main: &'a OwnedFd,
-    link: OwnedFd,
-    work: &'a Work,
-) -> Result<Option<Observer<'a>>, (SetupStage, io::Error)> {
-    let spec = &work.order.spec;
-    let process = |what: &str| {
-        let stage = SetupStage::Process { what: what.into() };
-        move |error: io::Error| (stage, error)
-    };
+    link: &'a OwnedFd,
+    spec: &LaunchSpec,
+) -> Result<Option<Post<'a>>, (SetupStage, io::Error)> {
     if spec.pid_namespace {
         sys::die_with_parent().map_err(process("parent"))?;
         let mut guardian = [PollFd::new(link.as_fd(), PollFlags::POLLIN)];
@@ -105,7 +148,13 @@ fn begin<'a>(
     mask.thread_block().map_err(|error| process("signals")(error.into()))?;
     let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
         .map_err(|error| process("signals")(error.into()))?;
+    let released_at = sys::shared_number().map_err(process("shared memory"))?;
+    Ok(Some(Post { main, link, signals, released_at, group: getpgrp() }))
+}
 
+/// Prepares the observation and forks the target.
+fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupStage, io::Error)> {
+    let (spec, follows) = (&work.order.spec, work.order.follows);
     let ready = |error: io::Error| (SetupStage::Ready { condition: spec.ready.to_string() }, error);
     let watch = Watch::start(spec, work.order.page.as_deref()).map_err(ready)?;
     let attempts = match watch.needs_attempts() {
@@ -115,61 +164,75 @@ fn begin<'a>(
         false => None,
     };
     let url = watch.url();
-    wire::send(main, &FromLauncher::Observing { url: url.clone() }).map_err(process("channel"))?;
+    // Also told for itself: main waits for the end of the sender.
+    if follows || !work.order.stays {
+        wire::send(post.main, &FromLauncher::Observing { url: url.clone() }).map_err(process("channel"))?;
+    }
     let variable: Option<(OsString, OsString)> = watch.variable();
     let image = Image::new(spec, url.as_deref(), variable).map_err(process("arguments"))?;
 
     let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
-    let (release_end, release) = pipe().map_err(process("pipe"))?;
+    let (release_end, release) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
     let (failure, failure_end) = pipe().map_err(process("pipe"))?;
     let (streams, [stdin, stdout, stderr]) = plumb(spec).map_err(|error| (SetupStage::Stdio, error))?;
-    let ends = Ends { stdin, stdout, stderr, release: release_end, failure: failure_end };
+    let released_at = post.released_at;
+    let ends = Ends { stdin, stdout, stderr, release: release_end, released_at, failure: failure_end };
     let own = std::process::id() as i32;
+    released_at.store(0, Ordering::Relaxed);
+    // For the second launch on: the target is to join main's group, as the first did. A group outside of the pid
+    // namespace has no number here; there is but one launch then.
+    if post.group.as_raw() > 0 {
+        let _ = nix::unistd::setpgid(Pid::from_raw(0), post.group);
+    }
     // SAFETY: the observer has one thread.
     let target = match unsafe { sys::fork() }.map_err(process("target"))? {
         None => {
             // With its last writer the release pipe ends: nobody but the observer may hold that.
-            drop((release, link));
-            target::run(work, main, own, &image, ends)
+            drop(release);
+            target::run(work, post.main, own, &image, ends)
         }
         Some(target) => target,
     };
     drop(ends);
     super::leave_group();
-    Ok(Some(Observer {
+    let mut observer = Observer {
+        post,
         spec,
-        main,
-        link,
-        signals,
+        follows,
         attempts,
         watch,
         streams,
         exec_failure: Some(File::from(failure)),
-        release: Some(release),
+        release,
         target,
         deadline: None,
         released: false,
+        url,
         ready_at: None,
         exit: None,
         usage: TreeUsage::default(),
         memory: Vec::new(),
         childless: false,
-    }))
+    };
+    if !follows {
+        observer.released(sys::monotonic());
+    }
+    Ok(observer)
 }
 
 impl Observer<'_> {
     /// The loop; returns why it ended.
     fn observe(&mut self) -> EndCause {
         loop {
-            self.wait();
+            let child_ended_by = self.wait();
             // Readiness first: what was ready before the target exited, or before main asked to stop, is ready.
             let mut ready = self.look();
             self.take_children();
             if self.exit == Some(Exit::Code(0)) && self.spec.ready == ReadyWhen::Exit {
-                ready = Some(sys::monotonic());
+                ready = child_ended_by.or_else(|| Some(sys::monotonic()));
             }
             if let Some(failed) = self.failed_exec() {
-                let _ = wire::send(self.main, &failed);
+                let _ = wire::send(self.post.main, &failed);
                 return EndCause::NeverReleased;
             }
             // Looked at once more after an exit was seen: what the target did before it is visible by now.
@@ -178,7 +241,9 @@ impl Observer<'_> {
             }
             if let Some(at) = ready.filter(|_| self.is_awaited()) {
                 self.ready_at = Some(at);
-                let _ = wire::send(self.main, &FromLauncher::Ready { at });
+                if self.follows {
+                    let _ = wire::send(self.post.main, &FromLauncher::Ready { at });
+                }
                 if self.spec.memory {
                     self.memory = tree::memory();
                 }
@@ -192,16 +257,22 @@ impl Observer<'_> {
         }
     }
 
-    /// Whether the clock runs.
+    /// When the target called `execve`.
+    fn released_at(&self) -> Option<u64> {
+        Some(self.post.released_at.load(Ordering::Relaxed)).filter(|at| *at != 0)
+    }
+
+    /// Whether the clock runs, or is about to.
     fn is_awaited(&self) -> bool {
         self.released && self.ready_at.is_none()
     }
 
-    fn wait(&self) {
+    /// Waits for something to happen. Where it is the end of a child: the time.
+    fn wait(&self) -> Option<u64> {
         let mut list = vec![
-            (self.main.as_fd(), PollFlags::POLLIN),
-            (self.link.as_fd(), PollFlags::POLLIN),
-            (self.signals.as_fd(), PollFlags::POLLIN),
+            (self.post.signals.as_fd(), PollFlags::POLLIN),
+            (self.post.main.as_fd(), PollFlags::POLLIN),
+            (self.post.link.as_fd(), PollFlags::POLLIN),
         ];
         list.extend(self.exec_failure.iter().map(|pipe| (pipe.as_fd(), PollFlags::POLLIN)));
         list.extend(self.streams.iter().flat_map(Stream::descriptors));
@@ -219,6 +290,7 @@ impl Observer<'_> {
             None => PollTimeout::NONE,
         };
         let _ = poll(&mut list, timeout);
+        list.first().is_some_and(|signals| signals.any() == Some(true)).then(sys::monotonic)
     }
 
     /// Takes the streams' output and, while the clock runs, asks the watch; the time when the target was ready.
@@ -244,7 +316,7 @@ impl Observer<'_> {
     }
 
     fn take_children(&mut self) {
-        while let Ok(Some(_)) = self.signals.read_signal() {}
+        while let Ok(Some(_)) = self.post.signals.read_signal() {}
         loop {
             match sys::reap() {
                 Ok(Some(child)) => self.count(&child),
@@ -279,7 +351,7 @@ impl Observer<'_> {
     }
 
     fn decide(&self, now: u64) -> Option<EndCause> {
-        if !self.released {
+        if self.released_at().is_none() {
             return self.exit.map(|_| EndCause::NeverReleased);
         }
         if self.ready_at.is_some() {
@@ -300,34 +372,42 @@ impl Observer<'_> {
     /// Messages of main, and the ends of main and guardian.
     fn take_orders(&mut self) -> Option<EndCause> {
         loop {
-            match wire::receive::<ToLauncher>(self.main) {
+            match wire::receive::<ToLauncher>(self.post.main) {
                 Ok(Some((ToLauncher::Release, _))) => self.release(),
-                Ok(Some((ToLauncher::Stop, _))) | Ok(None) => return Some(EndCause::Stop(StopReason::Requested)),
+                // Of the next launch main speaks when this one has ended.
+                Ok(Some((ToLauncher::Stop | ToLauncher::Again, _)) | None) => {
+                    return Some(EndCause::Stop(StopReason::Requested));
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => return Some(EndCause::Stop(StopReason::Requested)),
             }
         }
-        let mut guardian = [PollFd::new(self.link.as_fd(), PollFlags::POLLIN)];
+        let mut guardian = [PollFd::new(self.post.link.as_fd(), PollFlags::POLLIN)];
         (!matches!(poll(&mut guardian, PollTimeout::ZERO), Ok(0))).then_some(EndCause::GuardianDied)
     }
 
     /// Starts the clock and lets the target exec.
     fn release(&mut self) {
         let Some(release) = self.release.take() else { return };
+        let at = sys::monotonic();
+        let _ = nix::unistd::write(&release, &[1]);
+        self.released(at);
+        let _ = wire::send(self.post.main, &FromLauncher::Released { at });
+    }
+
+    /// From here on readiness is watched for.
+    fn released(&mut self, at: u64) {
         self.released = true;
         if let Some(timer) = &self.attempts {
             let every = Expiration::Interval(TimeSpec::from_duration(ATTEMPT_INTERVAL));
             let _ = timer.set(every, TimerSetTimeFlags::empty());
         }
-        let at = sys::monotonic();
-        let _ = nix::unistd::write(&release, &[1]);
         self.deadline =
             self.spec.timeout.map(|limit| at.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)));
-        let _ = wire::send(self.main, &FromLauncher::Released { at });
     }
 
-    /// Carries out the end policy and reports.
-    fn finish(&mut self, cause: EndCause) {
+    /// Carries out the end policy and reports. True when nothing is left of the launch, and another may follow.
+    fn finish(&mut self, cause: EndCause) -> bool {
         // A target that was not released waits for its exec: it goes with the observer in any case.
         self.release = None;
         let kills = self.spec.end == EndPolicy::KillTree || self.spec.pid_namespace || !self.released;
@@ -346,8 +426,12 @@ impl Observer<'_> {
         } else {
             self.look_at_streams();
         }
+        let is_clean = kills && survivors.is_empty() && cause != EndCause::GuardianDied;
         let ended = Ended {
             stop: cause,
+            pid: self.target,
+            url: self.url.take(),
+            released_at: self.released_at(),
             ready_at: self.ready_at,
             exit: self.exit,
             usage: (kills || self.exit.is_some()).then_some(self.usage),
@@ -356,19 +440,21 @@ impl Observer<'_> {
             stderr_tail: self.streams.get(1).and_then(Stream::tail),
             survivors,
         };
-        let _ = wire::send(self.main, &FromLauncher::Ended(ended));
+        let _ = wire::send(self.post.main, &FromLauncher::Ended(ended));
         if !kills && self.streams.iter().any(Stream::is_open) {
             self.pump();
         }
+        is_clean
     }
 
     /// Stays behind for the output of a target left running, holding nothing else.
     fn pump(&mut self) {
-        let _ = wire::send(&self.link, &DETACHED);
+        let _ = wire::send(self.post.link, &DETACHED);
         if let Ok(null) = dev_null() {
             // The channel to main, and what the pump does not write to, would keep others waiting for their end.
-            // SAFETY: `self.main` stays an open descriptor of its owner, of another file.
-            unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), std::os::fd::AsRawFd::as_raw_fd(self.main)) };
+            let main = std::os::fd::AsRawFd::as_raw_fd(self.post.main);
+            // SAFETY: `main` stays an open descriptor of its owner, of another file.
+            unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), main) };
             let _ = nix::unistd::dup2_stdin(&null);
             if self.spec.stdio != StdioPolicy::Inherit {
                 let _ = nix::unistd::dup2_stdout(&null);

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::unistd::{
     Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setgroups, setresgid, setresuid, setsid,
@@ -34,8 +35,11 @@ pub(super) struct Ends {
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
-    /// One byte on it is the release; its end without a byte, the order to disappear.
-    pub(super) release: OwnedFd,
+    /// One byte on it is the release; its end without a byte, the order to disappear. `None`: main does not follow the
+    /// launch, and there is nothing to wait for.
+    pub(super) release: Option<OwnedFd>,
+    /// Where the target writes the time at which it calls `execve`.
+    pub(super) released_at: &'static AtomicU64,
     /// Where an exec failure is reported; closed by a successful exec.
     pub(super) failure: OwnedFd,
 }
@@ -115,14 +119,14 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
     if tied && (sys::die_with_parent().is_err() || getppid() != Pid::from_raw(observer)) {
         std::process::exit(126);
     }
-    if wire::send(main, &FromLauncher::Prepared).is_err() {
-        std::process::exit(126);
-    }
-    let mut release = File::from(ends.release);
-    if release.read_exact(&mut [0]).is_err() {
-        std::process::exit(126);
+    if let Some(release) = ends.release {
+        let told = wire::send(main, &FromLauncher::Prepared);
+        if told.is_err() || File::from(release).read_exact(&mut [0]).is_err() {
+            std::process::exit(126);
+        }
     }
     let mut errors = Vec::new();
+    ends.released_at.store(sys::monotonic(), Ordering::Relaxed);
     for candidate in &image.candidates {
         let error = sys::exec(candidate, &argv, &envp);
         let goes_on = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP));

@@ -90,6 +90,7 @@ pub fn pilot(
             match launches.one(&Treated { arm: arm.clone(), treatment, fix: None })? {
                 Sample::Measured(measured) => times[index].extend(measured.measures.get(&Metric::Wall)),
                 Sample::Failed(reason) => return Err(Failure::new(Kind::Target, reason)),
+                Sample::Stopped => return Err(Failure::new(Kind::Interrupted, "interrupted")),
                 Sample::Discarded(_) => {}
             }
         }

@@ -8,8 +8,8 @@ use crate::arguments::{BenchmarkOptions, Coldness};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::target::not_ready;
-use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
+use crate::target::{launcher, not_ready};
+use slowpath_launch::{EndPolicy, ProcessLauncher, ReadyWhen, StdioPolicy};
 use slowpath_report::Benchmark;
 use slowpath_verify::{
     Arm, Comparison, ComparisonError, Measured, Metric, Moment, Role, Sample, compare_until, measures,
@@ -25,6 +25,9 @@ pub fn run(
     let mut conditions = Conditions::prepare(options, cold, arms.iter().map(|arm| &arm.target), progress)?;
     let mut stopping = Stopping::new(options, arms.len());
     let compared = compared(arms, &mut conditions, &mut stopping, options.seed, progress)?;
+    if compared.stopped {
+        stopping.stop(compared.blocks);
+    }
     summary::summarize(options, arms, &conditions, &compared, &stopping)
 }
 
@@ -36,7 +39,7 @@ pub fn compared(
     seed: u64,
     progress: &Progress,
 ) -> Result<Comparison, Failure> {
-    let mut launches = Launches { arms, conditions, seed };
+    let mut launches = Launches { arms, conditions, launcher: launcher(), seed };
     if launches.conditions.is_warm() {
         launches.warm_up(progress)?;
     }
@@ -71,6 +74,7 @@ impl LaunchArm {
 struct Launches<'a> {
     arms: &'a [LaunchArm],
     conditions: &'a mut Conditions,
+    launcher: ProcessLauncher,
     seed: u64,
 }
 
@@ -94,7 +98,11 @@ impl Launches<'_> {
     fn warm_up(&mut self, progress: &Progress) -> Result<(), Failure> {
         for arm in 0..self.arms.len() {
             progress.step(format!("warming up: {}", self.arms[arm].name));
-            if let Sample::Failed(reason) = self.one(arm, 0)? {
+            let sample = self.one(arm, 0)?;
+            if matches!(sample, Sample::Stopped) {
+                return Err(Failure::new(Kind::Interrupted, "interrupted"));
+            }
+            if let Sample::Failed(reason) = sample {
                 let name = &self.arms[arm].name;
                 return Err(Failure::new(Kind::Target, format!("arm {name} failed in its first launch: {reason}"))
                     .hint("`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take"));
@@ -110,10 +118,10 @@ impl Launches<'_> {
         // A command that has ended has no memory to look at.
         spec.memory = target.ready != ReadyWhen::Exit;
         let before = Moment::now();
-        let launched = self.conditions.launch(spec)?;
+        let launched = self.conditions.launch(&mut self.launcher, spec)?;
         let after = Moment::now();
         if interrupt::requested() {
-            return Err(Failure::new(Kind::Interrupted, "interrupted"));
+            return Ok(Sample::Stopped);
         }
         if let Some(failure) = not_ready(&launched.outcome) {
             return Ok(Sample::Failed(failure.to_string()));

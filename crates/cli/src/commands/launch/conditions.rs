@@ -6,10 +6,10 @@ use crate::interrupt::Interruptible;
 use crate::lab_session::{self, lab_failure};
 use crate::progress::Progress;
 use crate::recorded_launch;
-use crate::target::{Target, launch_failure, launcher};
+use crate::target::{Target, launch_failure};
 use slowpath_lab::Lab;
 use slowpath_lab::evict::{Evicted, evict, resident};
-use slowpath_launch::{LaunchOutcome, LaunchSpec, Launcher};
+use slowpath_launch::{LaunchOutcome, LaunchSpec, Launcher, ProcessLauncher};
 use slowpath_tables::{Bytes, Pages};
 use slowpath_verify::cold;
 use std::path::PathBuf;
@@ -67,11 +67,11 @@ impl Conditions {
     }
 
     /// Makes one launch.
-    pub fn launch(&mut self, spec: LaunchSpec) -> Result<Conditioned, Failure> {
+    pub fn launch(&mut self, launcher: &mut ProcessLauncher, spec: LaunchSpec) -> Result<Conditioned, Failure> {
         match self {
             Self::Warm => {}
             Self::Lab(lab) => {
-                let launched = cold(lab, &mut launcher(), spec, &mut Interruptible, None).map_err(lab_failure)?;
+                let launched = cold(lab, launcher, spec, &mut Interruptible, None).map_err(lab_failure)?;
                 let device = Some(launched.io.bytes);
                 return Ok(Conditioned { outcome: launched.outcome, device, not_as_meant: launched.not_as_meant });
             }
@@ -81,7 +81,7 @@ impl Conditions {
                 *most = (*most).max(found.before);
             }
         }
-        let outcome = launcher().launch(&spec, &mut Interruptible).map_err(|error| launch_failure(&error))?;
+        let outcome = launcher.launch(&spec, &mut Interruptible).map_err(|error| launch_failure(&error))?;
         Ok(Conditioned { outcome, device: None, not_as_meant: None })
     }
 

@@ -4,6 +4,7 @@ use super::{arms, begin, benchmark, export, finish, show};
 use crate::arguments::{Coldness, LadderArguments};
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
+use crate::interrupt;
 use crate::progress::Progress;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +18,7 @@ pub struct Ladder {
     schema: &'static str,
     /// Cold launches; null with `--warm`.
     cold: Option<Benchmark>,
-    /// Warm launches; null with `--cold`.
+    /// Warm launches; null with `--cold`, and when it was interrupted before.
     warm: Option<Benchmark>,
 }
 
@@ -32,7 +33,9 @@ pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
     let progress = Progress::new(options.quiet);
     let one = |cold: Option<Coldness>| benchmark::run(options, &arms, cold, &progress);
     let cold = (!options.warm).then(|| one(options.cold.or(Some(Coldness::Lab)))).transpose()?;
-    let warm = options.cold.is_none().then(|| one(None)).transpose()?;
+    // After ctrl-C what was measured cold is kept.
+    let goes_on = options.cold.is_none() && !(cold.is_some() && interrupt::requested());
+    let warm = goes_on.then(|| one(None)).transpose()?;
     progress.done();
     if let Some(one) = warm.as_ref().or(cold.as_ref()) {
         export(options, &arms, one)?;

@@ -67,10 +67,11 @@ fn export(options: &BenchmarkOptions, arms: &[LaunchArm], benchmark: &Benchmark)
     as_user(&first.target.identity, || std::fs::write(path, &text).map_err(failed(Kind::Usage)))
 }
 
-/// The exit code: a launch that failed is told, whatever else was found.
+/// The exit code: a launch that failed is told, whatever else was found, and so is ctrl-C.
 fn finish<'a>(benchmarks: impl IntoIterator<Item = &'a Benchmark>) -> Result<ExitCode, Failure> {
     let arms = benchmarks.into_iter().flat_map(|benchmark| &benchmark.arms);
     match arms.map(|arm| arm.failed).sum::<u32>() {
+        0 if interrupt::requested() => Ok(ExitCode::from(Kind::Interrupted as u8)),
         0 => Ok(ExitCode::SUCCESS),
         failures => {
             eprintln!("slowpath: {failures} launches failed; they are counted and not timed");

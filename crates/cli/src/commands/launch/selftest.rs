@@ -77,7 +77,13 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
         let mut stopping = Stopping::after(Some(blocks), options, arms.len());
         // Each comparison has an order of its own.
         let seed = options.seed.wrapping_add(u64::from(done));
-        let compared = benchmark::compared(&arms, &mut conditions, &mut stopping, seed, &progress)?;
+        let compared = match benchmark::compared(&arms, &mut conditions, &mut stopping, seed, &progress) {
+            // What was compared before ctrl-C counts.
+            Ok(compared) if compared.stopped && done > 0 => break,
+            Err(failure) if failure.is_interruption() && done > 0 => break,
+            Ok(compared) if compared.stopped => return Err(Failure::new(Kind::Interrupted, "interrupted")),
+            compared => compared?,
+        };
         let samples = compared.samples(metric);
         let found = effect::paired(&samples, 0, 1, Level::P95).map_err(failed(Kind::Machine))?;
         if matches!(outcome::judge(&found, 0.0), Outcome::Helps | Outcome::Hurts) {
@@ -121,7 +127,8 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
     } else {
         print!("{}", selftest.text());
     }
-    Ok(ExitCode::SUCCESS)
+    let is_cut = crate::interrupt::requested();
+    Ok(if is_cut { ExitCode::from(Kind::Interrupted as u8) } else { ExitCode::SUCCESS })
 }
 
 impl Selftest {

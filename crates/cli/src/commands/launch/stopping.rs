@@ -82,6 +82,12 @@ impl Stopping {
         self.end.is_some()
     }
 
+    /// The user ended it.
+    pub fn stop(&mut self, blocks: usize) {
+        let level = self.looks.as_ref().and_then(|looks| looks.last(blocks)).unwrap_or(self.base);
+        self.end = Some(End { why: format!("it was interrupted after {blocks} blocks"), level });
+    }
+
     fn decided(&self, blocks: usize) -> String {
         if self.arms > 1 {
             format!("every comparison was decided after {blocks} blocks")
