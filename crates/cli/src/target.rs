@@ -23,6 +23,8 @@ pub struct Target {
     /// When it is ready.
     pub ready: ReadyWhen,
     extra: Vec<(OsString, OsString)>,
+    /// What it inherits; [`Self::extra`] comes on top.
+    environment: Vec<(OsString, OsString)>,
     timeout: Option<Duration>,
 }
 
@@ -75,6 +77,7 @@ impl Target {
         }
         Ok(Self {
             command,
+            environment: identity.environment(variables),
             identity,
             warnings: warnings.iter().map(ToString::to_string).collect(),
             ready: arguments.ready.clone(),
@@ -92,7 +95,7 @@ impl Target {
         })?;
         let directory = fresh.as_ref().map(FreshDirectory::path);
         let argv = self.command.iter().map(|word| substituted(word, directory)).collect();
-        let mut env = self.identity.environment(std::env::vars_os());
+        let mut env = self.environment.clone();
         for (name, value) in &self.extra {
             env.retain(|(present, _)| present != name);
             env.push((name.clone(), substituted(value, directory)));

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
@@ -64,7 +65,7 @@ impl ProcessLauncher {
     }
 
     /// A launcher that works on `order`: the one kept, or a new one.
-    fn running(&mut self, order: &Order) -> Result<Running, LaunchError> {
+    fn running(&mut self, order: &NewOrder<'_>) -> Result<Running, LaunchError> {
         match self.kept.take_if(|_| order.stays) {
             // One that was killed since its last launch does not take the order, and is replaced.
             Some(kept) if kept.give(order).is_ok() => Ok(kept),
@@ -72,7 +73,7 @@ impl ProcessLauncher {
         }
     }
 
-    fn start(&self, order: &Order) -> Result<Running, LaunchError> {
+    fn start(&self, order: &NewOrder<'_>) -> Result<Running, LaunchError> {
         let failed = |context: &str| {
             let context = context.to_owned();
             move |source: io::Error| LaunchError::Channel { context, source }
@@ -103,12 +104,14 @@ impl ProcessLauncher {
     }
 }
 
-/// Puts an order into the memory file, in place of the last: of any size, and nowhere on a disk.
-fn write_order(mut file: &File, order: &Order) -> io::Result<()> {
+/// What the caller's specification becomes.
+type NewOrder<'a> = Order<&'a LaunchSpec>;
+
+/// Puts an order into the memory file, in place of the last: of any size, and nowhere on a disk. Returns its length.
+fn write_order(file: &File, order: &NewOrder<'_>) -> io::Result<usize> {
     let bytes = serde_json::to_vec(order)?;
-    file.set_len(0)?;
-    file.rewind()?;
-    file.write_all(&bytes)
+    file.write_all_at(&bytes, 0)?;
+    Ok(bytes.len())
 }
 
 /// A started guardian. Dropped early (a hook panicked), it closes the channel, which ends the launch, and waits.
@@ -121,9 +124,9 @@ struct Running {
 
 impl Running {
     /// The next order, to a launcher that waits for it.
-    fn give(&self, order: &Order) -> io::Result<()> {
-        write_order(&self.orders, order)?;
-        self.channel.as_ref().map_or(Ok(()), |channel| wire::send(channel, &ToLauncher::Again))
+    fn give(&self, order: &NewOrder<'_>) -> io::Result<()> {
+        let bytes = write_order(&self.orders, order)?;
+        self.channel.as_ref().map_or(Ok(()), |channel| wire::send(channel, &ToLauncher::Again { bytes }))
     }
 
     fn wait(&mut self) -> io::Result<ExitStatus> {
@@ -160,7 +163,7 @@ impl Launcher for ProcessLauncher {
         };
         // In a namespace of its own the target has another pid for the observer than for main: the target tells it itself.
         let (follows, stays) = (hooks.follows() || spec.pid_namespace, can_stay(spec));
-        let order = Order { spec: spec.clone(), page, main: std::process::id() as i32, follows, stays };
+        let order = Order { spec, page, main: std::process::id() as i32, follows, stays };
         let mut running = self.running(&order)?;
         drop(order);
         let mut heard = Heard::default();

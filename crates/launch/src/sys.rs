@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use crate::{Exit, TreeUsage};
 
@@ -27,6 +28,63 @@ pub(crate) unsafe fn fork() -> io::Result<Option<i32>> {
     // SAFETY: the caller promises a single thread.
     let pid = check(unsafe { libc::fork() }.into())?;
     Ok((pid != 0).then_some(pid as i32))
+}
+
+/// The stack of a child made by [`spawn_sharing_memory`].
+pub(crate) struct ChildStack(Box<[u8]>);
+
+impl ChildStack {
+    /// Bytes: an exec needs little, looking up why one failed some KiB.
+    const SIZE: usize = 256 << 10;
+
+    pub(crate) fn new() -> Self {
+        Self(vec![0; Self::SIZE].into_boxed_slice())
+    }
+}
+
+/// Runs `child` in a new process that shares the caller's memory, while the caller waits until it has called `execve` or
+/// ended: as posix_spawn(3) does it, and for the same reason. A fork copies page tables, and both sides then take a fault
+/// at each page that they write; all that would be paid between the launches, and by the target.
+///
+/// # Safety
+/// The process must have one thread only. `child` may change memory only as the caller expects to find it, and must leave
+/// by `execve` or [`exit_now`].
+pub(crate) unsafe fn spawn_sharing_memory(stack: &mut ChildStack, child: &mut dyn FnMut()) -> io::Result<i32> {
+    extern "C" fn run(argument: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the address of the caller's `child`, which lives while the caller waits.
+        let child = unsafe { &mut *argument.cast::<&mut dyn FnMut()>() };
+        child();
+        127
+    }
+    let mut child = child;
+    let argument: *mut &mut dyn FnMut() = &mut child;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: one past the end of the stack, which grows down; rounded to what every ABI asks of a stack. The caller
+    // promises the rest.
+    let pid = unsafe {
+        let top = stack.0.as_mut_ptr().add(ChildStack::SIZE);
+        let top = top.sub(top.addr() % 16);
+        libc::clone(run, top.cast(), flags, argument.cast())
+    };
+    check(pid.into()).map(|pid| pid as i32)
+}
+
+/// Ends the calling process at once; nothing of the caller's is flushed or run.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: never returns.
+    unsafe { libc::_exit(code) }
+}
+
+/// Waits until a child has ended, at most `limit`. Where SIGCHLD is not blocked it waits that long.
+pub(crate) fn wait_for_child(limit: Duration) {
+    let mut signals = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    let time = libc::timespec { tv_sec: limit.as_secs() as libc::time_t, tv_nsec: limit.subsec_nanos().into() };
+    // SAFETY: sigemptyset initialises the set; the time is valid for reads, and no information is asked for.
+    unsafe {
+        libc::sigemptyset(signals.as_mut_ptr());
+        libc::sigaddset(signals.as_mut_ptr(), libc::SIGCHLD);
+        libc::sigtimedwait(signals.as_ptr(), ptr::null_mut(), &time);
+    }
 }
 
 /// A descriptor of the process `pid`; readable once it is a zombie or gone.
@@ -98,16 +156,26 @@ pub(crate) fn ignore(signal: i32) {
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
-/// Default dispositions and an empty mask, as `execve` should find them.
-pub(crate) fn reset_signals() {
+/// The signals that the calling process ignores, inherited ones included. `execve` resets handlers, but not these.
+pub(crate) fn ignored_signals() -> Vec<i32> {
+    let is_ignored = |signal: &i32| {
+        let mut now = [0u64; 8];
+        // SAFETY: the buffer is larger than the kernel's sigaction on every architecture, whose first word is the handler.
+        let result = unsafe { libc::syscall(libc::SYS_rt_sigaction, *signal, ptr::null::<u64>(), now.as_mut_ptr(), 8) };
+        result == 0 && now[0] == libc::SIG_IGN as u64
+    };
+    (1..=64).filter(is_ignored).collect()
+}
+
+/// Default dispositions of these signals and an empty mask, as `execve` should find them.
+pub(crate) fn reset_signals(ignored: &[i32]) {
     // The kernel's own call, because the C library refuses signals 32 and 33, which a caller may have inherited as
     // ignored. All zero: SIG_DFL, no flags, no mask.
     let default = [0u64; 8];
-    for signal in 1..=64 {
+    for signal in ignored {
         let none = ptr::null_mut::<u64>();
-        // SAFETY: the buffer is larger than the kernel's sigaction on every architecture, and only read. SIGKILL and
-        // SIGSTOP are refused, which does not matter.
-        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, 8) };
+        // SAFETY: the buffer is larger than the kernel's sigaction on every architecture, and only read.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, *signal, default.as_ptr(), none, 8) };
     }
     let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set, which sigprocmask then reads.

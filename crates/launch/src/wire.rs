@@ -21,7 +21,10 @@ pub(crate) enum ToLauncher {
     /// End the launch as its policy says; nothing, between two launches.
     Stop,
     /// Make the next launch: its order stands where the first one stood.
-    Again,
+    Again {
+        /// Its length in bytes; what stands behind it is left of a longer one.
+        bytes: usize,
+    },
 }
 
 /// From the launcher to main.

@@ -17,4 +17,4 @@ pub use comparison::{
 pub use judgement::{Judgement, judge};
 pub use lab_launch::{LabLaunchError, LaunchInLab, cold, warm};
 pub use metric::{Measures, Metric, measures};
-pub use surroundings::{Moment, Surroundings};
+pub use surroundings::{Moment, Surroundings, Witnesses};

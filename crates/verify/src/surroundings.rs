@@ -3,6 +3,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 /// What the machine did during one launch, in milliseconds. What the kernel does not tell is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,16 +32,40 @@ pub struct Moment {
 /// Milliseconds of a tick of `/proc/stat` (`USER_HZ` is 100 on every Linux).
 const TICK_MS: f64 = 10.0;
 
-impl Moment {
-    /// Now.
-    pub fn now() -> Self {
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let (busy, stolen) = processor_times(&read("/proc/stat")).unzip();
-        let pressure = |name: &str| some_total(&read(&format!("/proc/pressure/{name}")));
-        let pressures = [pressure("cpu"), pressure("io"), pressure("memory")];
-        Self { busy, stolen, pressures }
+/// The files with the machine's counters, kept open: looking at them again then takes a few us.
+#[derive(Debug)]
+pub struct Witnesses {
+    stat: Option<File>,
+    pressures: [Option<File>; 3],
+}
+
+impl Default for Witnesses {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Witnesses {
+    /// Opens what the kernel offers.
+    pub fn new() -> Self {
+        let pressures = ["cpu", "io", "memory"].map(|name| File::open(format!("/proc/pressure/{name}")).ok());
+        Self { stat: File::open("/proc/stat").ok(), pressures }
     }
 
+    /// The counters now.
+    pub fn look(&self) -> Moment {
+        let first = |file: &Option<File>| {
+            let mut buffer = [0; 4096];
+            let length = file.as_ref().map_or(0, |file| file.read_at(&mut buffer, 0).unwrap_or(0));
+            // What is looked for stands in the first lines.
+            String::from_utf8_lossy(&buffer[..length]).into_owned()
+        };
+        let (busy, stolen) = processor_times(&first(&self.stat)).unzip();
+        Moment { busy, stolen, pressures: [0, 1, 2].map(|index| some_total(&first(&self.pressures[index]))) }
+    }
+}
+
+impl Moment {
     /// What happened since `before`, during a launch that itself used `own_cpu_ms` of CPU time.
     pub fn since(&self, before: &Self, own_cpu_ms: f64) -> Surroundings {
         let change = |now: Option<f64>, then: Option<f64>| Some((now? - then?).max(0.0));
@@ -118,8 +144,9 @@ mod tests {
 
     #[test]
     fn this_machine_tells_its_processor_times() {
-        let before = Moment::now();
-        let around = Moment::now().since(&before, 0.0);
+        let witnesses = Witnesses::new();
+        let before = witnesses.look();
+        let around = witnesses.look().since(&before, 0.0);
         assert!(around.others.is_some() && around.stolen.is_some(), "{around:?}");
     }
 

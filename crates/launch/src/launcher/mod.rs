@@ -9,8 +9,9 @@ mod target;
 mod tree;
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -31,8 +32,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// What main asks for: stands in a memory file that the guardian inherits. Main writes the next order there when the
 /// launch before has ended.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    pub(crate) spec: LaunchSpec,
+pub(crate) struct Order<Spec = LaunchSpec> {
+    pub(crate) spec: Spec,
     /// The HTML of `browser:FILE`.
     pub(crate) page: Option<String>,
     /// Main's pid.
@@ -45,10 +46,9 @@ pub(crate) struct Order {
 
 impl Order {
     /// Reads the order that stands in the file now.
-    fn read(mut file: &File) -> io::Result<Order> {
-        let mut bytes = Vec::new();
-        file.rewind()?;
-        file.read_to_end(&mut bytes)?;
+    fn read(file: &File, length: usize) -> io::Result<Order> {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, 0)?;
         Ok(serde_json::from_slice(&bytes)?)
     }
 }
@@ -93,8 +93,10 @@ fn start() -> Option<(OwnedFd, File)> {
 }
 
 fn guard(main: &OwnedFd, orders: File) -> i32 {
-    let order = Order::read(&orders).map_err(|error| (SetupStage::Specification, error));
-    let prepared = order.and_then(|order| prepare(main, order, orders));
+    let length = orders.metadata().map(|metadata| metadata.len() as usize);
+    let order = length.and_then(|length| Order::read(&orders, length));
+    let prepared =
+        order.map_err(|error| (SetupStage::Specification, error)).and_then(|order| prepare(main, order, orders));
     let (work, observer, pidfd, link) = match prepared {
         Ok(Some(prepared)) => prepared,
         Ok(None) => return 1,

@@ -1,6 +1,7 @@
 //! The observer: init of the pid namespace or subreaper, parent of the target, keeper of the clock. One `poll(2)`
 //! loop, no polling of anything that can tell by itself.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,8 +21,9 @@ use nix::unistd::{Pid, getpgrp, pipe2};
 use super::output::Stream;
 use super::ready::Watch;
 use super::stdio::{dev_null, plumb};
-use super::target::{self, Ends, Image};
+use super::target::{self, Ends, FailedExec, Image, Report};
 use super::{Order, Work, tree};
+use crate::sys::ChildStack;
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
     ATTEMPT_INTERVAL, EndPolicy, Exit, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage, StdioPolicy, StopReason,
@@ -44,10 +46,14 @@ struct Post<'a> {
     main: &'a OwnedFd,
     link: &'a OwnedFd,
     signals: SignalFd,
+    /// Signals that this process ignores.
+    ignored: Vec<i32>,
     /// When the target called `execve`, told by itself; 0 before.
     released_at: &'static AtomicU64,
     /// The process group of main, which a target joins.
     group: Pid,
+    /// For targets that nobody holds before their exec.
+    stack: RefCell<ChildStack>,
 }
 
 struct Observer<'a> {
@@ -57,7 +63,12 @@ struct Observer<'a> {
     attempts: Option<TimerFd>,
     watch: Watch,
     streams: Vec<Stream>,
+    /// The target's ends of its output, held so that it does not hang up: nobody waits for that.
+    _held: [Option<OwnedFd>; 2],
+    /// Of a forked target.
     exec_failure: Option<File>,
+    /// Of one that shared this memory.
+    failed_exec: Option<FailedExec>,
     release: Option<OwnedFd>,
     target: i32,
     deadline: Option<u64>,
@@ -110,7 +121,7 @@ fn next_order(post: &Post<'_>, work: &Work) -> Option<Order> {
         }
         match wire::receive::<ToLauncher>(post.main) {
             // An order that cannot be read ends the launcher, which main sees.
-            Ok(Some((ToLauncher::Again, _))) => return Order::read(&work.orders).ok(),
+            Ok(Some((ToLauncher::Again { bytes }, _))) => return Order::read(&work.orders, bytes).ok(),
             // Meant for the launch that has just ended.
             Ok(Some((ToLauncher::Release | ToLauncher::Stop, _))) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -149,7 +160,8 @@ fn take_post<'a>(
     let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
         .map_err(|error| process("signals")(error.into()))?;
     let released_at = sys::shared_number().map_err(process("shared memory"))?;
-    Ok(Some(Post { main, link, signals, released_at, group: getpgrp() }))
+    let (ignored, group, stack) = (sys::ignored_signals(), getpgrp(), RefCell::new(ChildStack::new()));
+    Ok(Some(Post { main, link, signals, ignored, released_at, group, stack }))
 }
 
 /// Prepares the observation and forks the target.
@@ -173,10 +185,12 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
 
     let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
     let (release_end, release) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
-    let (failure, failure_end) = pipe().map_err(process("pipe"))?;
+    let (failure, failure_end) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
+    let failure_end = failure_end.map_or_else(|| Report::Shared(RefCell::new(None)), Report::Pipe);
     let (streams, [stdin, stdout, stderr]) = plumb(spec).map_err(|error| (SetupStage::Stdio, error))?;
     let released_at = post.released_at;
-    let ends = Ends { stdin, stdout, stderr, release: release_end, released_at, failure: failure_end };
+    let ignored = post.ignored.clone();
+    let mut ends = Ends { stdin, stdout, stderr, release: release_end, ignored, released_at, failure: failure_end };
     let own = std::process::id() as i32;
     released_at.store(0, Ordering::Relaxed);
     // For the second launch on: the target is to join main's group, as the first did. A group outside of the pid
@@ -184,14 +198,27 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
     if post.group.as_raw() > 0 {
         let _ = nix::unistd::setpgid(Pid::from_raw(0), post.group);
     }
-    // SAFETY: the observer has one thread.
-    let target = match unsafe { sys::fork() }.map_err(process("target"))? {
-        None => {
-            // With its last writer the release pipe ends: nobody but the observer may hold that.
-            drop(release);
-            target::run(work, post.main, own, &image, ends)
+    let target = if follows {
+        // SAFETY: the observer has one thread.
+        match unsafe { sys::fork() }.map_err(process("target"))? {
+            None => {
+                // With its last writer the release pipe ends: nobody but the observer may hold that.
+                drop(release);
+                target::run(work, post.main, own, &image, &ends)
+            }
+            Some(target) => target,
         }
-        Some(target) => target,
+    } else {
+        let mut run = || target::run(work, post.main, own, &image, &ends);
+        // SAFETY: the observer has one thread; what the target-to-be allocates to say why it failed is lost, no more.
+        unsafe { sys::spawn_sharing_memory(&mut post.stack.borrow_mut(), &mut run) }.map_err(process("target"))?
+    };
+    // The end of the output tells something only when it can complete a line, or when the target outlives this launch.
+    let holds = spec.end == EndPolicy::KillTree && !matches!(spec.ready, ReadyWhen::Line(_));
+    let held = if holds { [ends.stdout.take(), ends.stderr.take()] } else { [None, None] };
+    let failed_exec = match &ends.failure {
+        Report::Shared(place) => place.take(),
+        Report::Pipe(_) => None,
     };
     drop(ends);
     super::leave_group();
@@ -202,7 +229,9 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         attempts,
         watch,
         streams,
-        exec_failure: Some(File::from(failure)),
+        _held: held,
+        exec_failure: failure.map(File::from),
+        failed_exec,
         release,
         target,
         deadline: None,
@@ -338,15 +367,17 @@ impl Observer<'_> {
 
     /// The report of a failed exec, or `None` while there is none; a pipe closed without one is a successful exec.
     fn failed_exec(&mut self) -> Option<FromLauncher> {
-        let pipe = self.exec_failure.as_mut()?;
-        let mut readable = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
-        if !matches!(poll(&mut readable, PollTimeout::ZERO), Ok(1)) {
-            return None;
+        if let Some(pipe) = self.exec_failure.as_mut() {
+            let mut readable = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+            if !matches!(poll(&mut readable, PollTimeout::ZERO), Ok(1)) {
+                return None;
+            }
+            let mut report = Vec::new();
+            let _ = pipe.read_to_end(&mut report);
+            self.exec_failure = None;
+            self.failed_exec = target::failure_report(&report);
         }
-        let mut report = Vec::new();
-        let _ = pipe.read_to_end(&mut report);
-        self.exec_failure = None;
-        let failed = target::failure_report(&report)?;
+        let failed = self.failed_exec.take()?;
         Some(FromLauncher::ExecFailed { failure: failed.failure, errno: failed.errno, program: failed.program })
     }
 
@@ -375,7 +406,7 @@ impl Observer<'_> {
             match wire::receive::<ToLauncher>(self.post.main) {
                 Ok(Some((ToLauncher::Release, _))) => self.release(),
                 // Of the next launch main speaks when this one has ended.
-                Ok(Some((ToLauncher::Stop | ToLauncher::Again, _)) | None) => {
+                Ok(Some((ToLauncher::Stop | ToLauncher::Again { .. }, _)) | None) => {
                     return Some(EndCause::Stop(StopReason::Requested));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -1,14 +1,15 @@
 //! The target from its fork to its exec.
 
+use std::cell::RefCell;
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::errno::Errno;
 use nix::unistd::{
     Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setgroups, setresgid, setresuid, setsid,
 };
@@ -38,10 +39,20 @@ pub(super) struct Ends {
     /// One byte on it is the release; its end without a byte, the order to disappear. `None`: main does not follow the
     /// launch, and there is nothing to wait for.
     pub(super) release: Option<OwnedFd>,
+    /// Signals that are ignored here and must not be by the target.
+    pub(super) ignored: Vec<i32>,
     /// Where the target writes the time at which it calls `execve`.
     pub(super) released_at: &'static AtomicU64,
-    /// Where an exec failure is reported; closed by a successful exec.
-    pub(super) failure: OwnedFd,
+    /// Where an exec failure is reported.
+    pub(super) failure: Report,
+}
+
+/// How the report of a failed exec gets to the observer.
+pub(super) enum Report {
+    /// From a fork: a pipe, closed by a successful exec.
+    Pipe(OwnedFd),
+    /// From a child that shares the observer's memory.
+    Shared(RefCell<Option<FailedExec>>),
 }
 
 /// The report of a failed exec.
@@ -106,23 +117,23 @@ fn candidates(program: &OsStr, path: &OsStr) -> io::Result<Vec<CString>> {
 }
 
 /// The life of the forked child. `observer` is the pid that its parent must have (1 in a pid namespace).
-pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, ends: Ends) -> ! {
+pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, ends: &Ends) -> ! {
     let argv: Vec<_> = image.argv.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let envp: Vec<_> = image.envp.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
-    if let Err((stage, error)) = prepare(work, &ends) {
+    if let Err((stage, error)) = prepare(work, ends) {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
         let _ = wire::send(main, &FromLauncher::SetupFailed { stage, errno });
-        std::process::exit(126);
+        sys::exit_now(126);
     }
     // Asked for at the launcher's end only now, after the last change of credentials, which would undo it.
     let tied = work.order.spec.end == EndPolicy::KillTree || work.order.spec.pid_namespace;
     if tied && (sys::die_with_parent().is_err() || getppid() != Pid::from_raw(observer)) {
-        std::process::exit(126);
+        sys::exit_now(126);
     }
-    if let Some(release) = ends.release {
+    if let Some(release) = &ends.release {
         let told = wire::send(main, &FromLauncher::Prepared);
-        if told.is_err() || File::from(release).read_exact(&mut [0]).is_err() {
-            std::process::exit(126);
+        if told.is_err() || !is_released(release) {
+            sys::exit_now(126);
         }
     }
     let mut errors = Vec::new();
@@ -136,14 +147,29 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
         }
     }
     let report = explain(&image.program, &errors);
-    let _ = File::from(ends.failure).write_all(&serde_json::to_vec(&report).unwrap_or_default());
-    std::process::exit(127);
+    match &ends.failure {
+        // Shorter than what a pipe takes at once.
+        Report::Pipe(pipe) => drop(nix::unistd::write(pipe, &serde_json::to_vec(&report).unwrap_or_default())),
+        Report::Shared(place) => drop(place.replace(Some(report))),
+    }
+    sys::exit_now(127);
+}
+
+/// Waits for the release; false when the observer is gone.
+fn is_released(release: &OwnedFd) -> bool {
+    loop {
+        match nix::unistd::read(release, &mut [0]) {
+            Ok(length) => return length == 1,
+            Err(Errno::EINTR) => {}
+            Err(_) => return false,
+        }
+    }
 }
 
 fn prepare(work: &Work, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
     let spec = &work.order.spec;
     let at = |stage: SetupStage| move |error: io::Error| (stage, error);
-    sys::reset_signals();
+    sys::reset_signals(&ends.ignored);
     for (path, file) in &work.cgroups {
         // "0" is the writing process, whatever its pid is called in which namespace.
         let joined = (&mut &*file).write_all(b"0");

@@ -12,7 +12,7 @@ use crate::target::{launcher, not_ready};
 use slowpath_launch::{EndPolicy, ProcessLauncher, ReadyWhen, StdioPolicy};
 use slowpath_report::Benchmark;
 use slowpath_verify::{
-    Arm, Comparison, ComparisonError, Measured, Metric, Moment, Role, Sample, compare_until, measures,
+    Arm, Comparison, ComparisonError, Measured, Metric, Moment, Role, Sample, Witnesses, compare_until, measures,
 };
 
 /// Runs it, cold as `cold` says or warm.
@@ -39,7 +39,8 @@ pub fn compared(
     seed: u64,
     progress: &Progress,
 ) -> Result<Comparison, Failure> {
-    let mut launches = Launches { arms, conditions, launcher: launcher(), seed };
+    let mut launches =
+        Launches { arms, conditions, launcher: launcher(), witnesses: Witnesses::new(), last: None, seed };
     if launches.conditions.is_warm() {
         launches.warm_up(progress)?;
     }
@@ -75,6 +76,8 @@ struct Launches<'a> {
     arms: &'a [LaunchArm],
     conditions: &'a mut Conditions,
     launcher: ProcessLauncher,
+    witnesses: Witnesses,
+    last: Option<Moment>,
     seed: u64,
 }
 
@@ -117,9 +120,11 @@ impl Launches<'_> {
         spec.env.push((PAD.into(), "x".repeat(padding(self.seed, block)).into()));
         // A command that has ended has no memory to look at.
         spec.memory = target.ready != ReadyWhen::Exit;
-        let before = Moment::now();
+        // Between two warm launches nothing is done: the look after one is that before the next.
+        let before = self.last.take().unwrap_or_else(|| self.witnesses.look());
         let launched = self.conditions.launch(&mut self.launcher, spec)?;
-        let after = Moment::now();
+        let after = self.witnesses.look();
+        self.last = self.conditions.is_warm().then(|| after.clone());
         if interrupt::requested() {
             return Ok(Sample::Stopped);
         }
