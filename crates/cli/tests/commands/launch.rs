@@ -186,6 +186,29 @@ fn a_cold_launch_reads_and_a_warm_one_does_not() {
 }
 
 #[test]
+fn an_interrupted_benchmark_keeps_its_whole_blocks() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let script = format!("echo >> {}", log.display());
+    let arms = ["--arm", &format!("a=sh -c '{script}'"), "--arm", &format!("b=sh -c '{script}; sleep 0.05'")];
+    let mut command = slowpath(["launch", "--quiet", "--json", "--runs", "1000"].iter().chain(&arms));
+    let mut running = start(&mut command);
+    assert!(soon(|| std::fs::read(&log).is_ok_and(|lines| lines.len() > 12)));
+    running.signal(libc::SIGINT);
+    let done = running.wait();
+    assert_eq!(done.status.code(), Some(130), "{done:?}");
+    let said = done.json();
+    let blocks = said["blocks"].as_u64().unwrap() as usize;
+    assert!(
+        (2..1000).contains(&blocks) && said["ended"].as_str().unwrap().contains("interrupted"),
+        "{}",
+        said["ended"]
+    );
+    assert!(said["arms"].as_array().unwrap().iter().all(|arm| values(arm, "wall").len() == blocks));
+    assert_eq!(said["comparisons"][0]["pairs"].as_u64(), Some(blocks as u64));
+}
+
+#[test]
 fn an_interrupted_benchmark_leaves_no_process_behind() {
     let (name, value) = mark();
     let mut command = slowpath(["launch", "--quiet", "--runs", "1000", "--", "/bin/sleep", "0.2"]);

@@ -5,6 +5,7 @@ mod failures;
 mod kills;
 mod places;
 mod readiness;
+mod stays;
 mod users;
 
 use std::ffi::OsString;
