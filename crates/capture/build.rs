@@ -5,7 +5,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 /// One folder a probe; `<probe>/<probe>.bpf.c`.
-const PROBES: [&str; 8] = ["process", "fault", "mapping", "page_cache", "readahead", "block", "open", "read"];
+const PROBES: [&str; 9] =
+    ["process", "fault", "mapping", "page_cache", "readahead", "block", "open", "read", "first_wait"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);

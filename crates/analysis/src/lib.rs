@@ -10,6 +10,7 @@
 
 pub mod address_space;
 pub mod blocked;
+pub mod children;
 pub mod completeness;
 pub mod demand;
 pub mod files;

@@ -12,15 +12,6 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Presence marks a task of the recorded tree. */
-struct task_state {
-	u64 fault_ts;
-	u64 fault_address;
-	u64 syscall_ts;
-	/* 1 from the first exec on: what the launcher does in the target's process before is not the target's. */
-	u64 running;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -5,8 +5,8 @@ use crate::mounts::{Mount, host_path};
 use crate::names::Names;
 use slowpath_recording::{Device, Probe};
 use slowpath_tables::{
-    BlockIo, Exec, Exit, Fault, File, FileKey, Fork, Losses, Mapping, Nanos, Open, PageCache, ProcessKey, Read,
-    Readahead, Unavailable,
+    BlockIo, Exec, Exit, Fault, File, FileKey, FirstWait, Fork, Losses, Mapping, Nanos, Open, PageCache, ProcessKey,
+    Read, Readahead, Unavailable,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,6 +16,8 @@ pub struct RawCapture {
     pub bytes: Vec<u8>,
     /// Tasks of the tree that still ran at the end, with their counters.
     pub survivors: Vec<Exit>,
+    /// First waits of processes that still were in them at the end.
+    pub waiting: Vec<FirstWait>,
     /// The target's mounts.
     pub mounts: Vec<Mount>,
     /// The devices behind them.
@@ -60,6 +62,8 @@ pub struct Decoded {
     pub opens: Vec<Open>,
     /// Rows of `reads`.
     pub reads: Vec<Read>,
+    /// Rows of `first_waits`.
+    pub first_waits: Vec<FirstWait>,
     /// Rows of `files`, by name only.
     pub files: Vec<File>,
     /// Losses, with those that only show now.
@@ -119,6 +123,7 @@ pub fn decode(raw: &RawCapture) -> Decoded {
         events::EVENT_BLOCK => out.block_io.extend(crate::block::decode(bytes)),
         events::EVENT_OPEN => out.opens.extend(crate::open::decode(bytes, &context)),
         events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, &context)),
+        events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, &mut context)),
         _ => {
             if let Some(event) = record(bytes) {
                 names.learn(&event);
@@ -128,6 +133,7 @@ pub fn decode(raw: &RawCapture) -> Decoded {
     // Each processor's batches come on their own.
     out.faults.sort_by_key(|fault| fault.ts);
     out.exits.extend(raw.survivors.iter().cloned());
+    out.first_waits.extend(raw.waiting.iter().cloned());
     let paths = paths_of(&names, raw);
     join_overlays(&mut out, &paths, raw);
     out.files = files(&out, &paths, &names);

@@ -18,7 +18,8 @@ enum event_kind {
 	EVENT_OPEN = 8,
 	EVENT_READ = 9,
 	EVENT_NAME = 10,
-	EVENT_KINDS = 11,
+	EVENT_FIRST_WAIT = 11,
+	EVENT_KINDS = 12,
 };
 
 struct event_header {
@@ -28,6 +29,22 @@ struct event_header {
 	unsigned int tid;
 	unsigned int reserved;
 	unsigned long long ts;
+};
+
+/* What the kernel keeps for a task of the recorded tree; its presence marks the task. Not a record of the ring: the recorder
+ * reads it at the end from the tasks that are left. */
+struct task_state {
+	unsigned long long fault_ts;
+	unsigned long long fault_address;
+	unsigned long long syscall_ts;
+	/* 1 from the first exec on: what the launcher does in the target's process before is not the target's. */
+	unsigned long long running;
+	/* Since when its main thread waits for events now; when it did so first, for how long, and whether that was told. */
+	unsigned long long waits_since;
+	unsigned long long first_wait;
+	unsigned long long waited;
+	int wait_call;
+	unsigned int wait_is_told;
 };
 
 struct fork_event {
@@ -53,6 +70,15 @@ struct exec_event {
 	unsigned int gid;
 	unsigned int command_line_length;
 	char filename[FILENAME_BYTES];
+	char command_line[COMMAND_LINE_BYTES];
+};
+
+struct first_wait_event {
+	struct event_header header;
+	unsigned long long start;
+	unsigned long long waited;
+	int syscall;
+	unsigned int command_line_length;
 	char command_line[COMMAND_LINE_BYTES];
 };
 

@@ -33,7 +33,9 @@ records!(
     block_event,
     open_event,
     read_event,
-    name_event
+    name_event,
+    first_wait_event,
+    task_state
 );
 
 /// The record at the beginning of `bytes`, or `None` when they are too few.
@@ -66,6 +68,7 @@ pub fn size_of_kind(kind: u16) -> Option<usize> {
         EVENT_OPEN => size_of::<open_event>(),
         EVENT_READ => size_of::<read_event>(),
         EVENT_NAME => size_of::<name_event>(),
+        EVENT_FIRST_WAIT => size_of::<first_wait_event>(),
         _ => return None,
     })
 }
@@ -93,6 +96,7 @@ pub fn kind_name(kind: u32) -> &'static str {
         EVENT_BLOCK => "block_io",
         EVENT_OPEN => "opens",
         EVENT_READ => "reads",
+        EVENT_FIRST_WAIT => "first_waits",
         _ => "file_names",
     }
 }

@@ -21,6 +21,7 @@ mod tracefs;
 
 mod block;
 mod fault;
+mod first_wait;
 mod mapping;
 mod open;
 mod page_cache;

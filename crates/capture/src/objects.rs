@@ -23,7 +23,7 @@ pub(crate) struct Probe {
 }
 
 /// All probes; the first owns the shared maps.
-pub(crate) fn all() -> [Probe; 8] {
+pub(crate) fn all() -> [Probe; 9] {
     [
         object!("process"),
         object!("fault"),
@@ -33,6 +33,7 @@ pub(crate) fn all() -> [Probe; 8] {
         object!("block"),
         object!("open"),
         object!("read"),
+        object!("first_wait"),
     ]
 }
 

@@ -9,16 +9,13 @@ use crate::ring::Ring;
 use crate::tracefs::Tracefs;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
-use slowpath_tables::{Losses, Nanos, Unavailable};
+use slowpath_tables::{Exit, FirstWait, Losses, Nanos, Unavailable};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 /// The programs of probe `fault` and their events.
 const FAULT_PROGRAMS: [(&str, FaultEvent); 3] =
     [("fault_begin", FaultEvent::Begin), ("fault_minor", FaultEvent::Minor), ("fault_major", FaultEvent::Major)];
-
-/// Size of `struct task_state` in `tree.bpf.h`.
-const TASK_STATE_BYTES: usize = 32;
 
 /// The device of a lab: its pages are recorded whoever asks for them, and its paths are the host's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +34,16 @@ pub struct Options {
     /// Whether the tracepoints at the entry of a fault are used where the architecture has them. Without them an event
     /// tells the beginning, as on other architectures.
     pub fault_entry: bool,
+    /// Whether it is recorded when each process waited for events for the first time, which costs every context switch of
+    /// the machine some tens of ns.
+    pub first_waits: bool,
+    /// Processes only, and their first waits where those are asked for: no faults, files, reads.
+    pub processes_only: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ring_bytes: 32 << 20, lab: None, fault_entry: true }
+        Self { ring_bytes: 32 << 20, lab: None, fault_entry: true, first_waits: false, processes_only: false }
     }
 }
 
@@ -123,7 +125,12 @@ impl Recorder {
         let mut links = Vec::new();
         let mut probes = Vec::new();
         let mut unavailable = Vec::new();
-        for probe in objects::all() {
+        let wanted = |probe: &objects::Probe| match probe.name {
+            "process" => true,
+            "first_wait" => options.first_waits,
+            _ => !options.processes_only,
+        };
+        for probe in objects::all().into_iter().filter(wanted) {
             let essential = matches!(probe.name, "process" | "fault" | "page_cache");
             let attempt = objects::load(&probe, shared.as_ref(), &btf, &options)
                 .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut links).map(|gaps| (one, gaps)));
@@ -177,20 +184,15 @@ impl Recorder {
             event: format!("{event} of process {pid}"),
             source,
         };
-        // SAFETY: pidfd_open takes two integers.
-        let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        if raw < 0 {
-            return Err(attach("pidfd", io::Error::last_os_error()));
-        }
-        // SAFETY: the kernel just returned this descriptor to us alone.
-        let pidfd = unsafe { OwnedFd::from_raw_fd(raw as i32) };
-        let state = [0u8; TASK_STATE_BYTES];
+        let pidfd = pidfd(pid).map_err(|source| attach("pidfd", source))?;
+        let state = [0u8; size_of::<events::task_state>()];
         self.shared
             .tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
         let entry = self.loaded.iter().any(|one| one.name == "fault" && one.missing.is_empty());
-        for cpu in 0..crate::machine::processors() {
+        let processors = if self.options.processes_only { 0 } else { crate::machine::processors() };
+        for cpu in 0..processors {
             for (name, event) in FAULT_PROGRAMS {
                 if entry && event == FaultEvent::Begin {
                     continue;
@@ -249,6 +251,14 @@ impl Recorder {
         }
     }
 
+    /// The first wait of a task that is left, where it is still in it.
+    fn first_wait(&self, survivor: &Exit, now: Nanos) -> Option<FirstWait> {
+        let process = i32::try_from(survivor.pid).ok().filter(|pid| survivor.tid == *pid as u32)?;
+        let pidfd = pidfd(process).ok()?;
+        let state = self.shared.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
+        crate::first_wait::of_survivor(survivor, &state, now)
+    }
+
     /// True when the memory for raw records is full: the recording must stop.
     pub fn is_full(&self) -> bool {
         self.ring.refused() > 0
@@ -277,10 +287,12 @@ impl Recorder {
         losses.add("over_memory_limit", self.ring.refused());
         let bytes = self.ring.take();
         let survivors = crate::process::survivors(&bytes, ended);
+        let waiting = survivors.iter().filter_map(|one| self.first_wait(one, ended)).collect();
         let devices = devices_of(&self.mounts, self.options.lab.as_ref());
         Ok(RawCapture {
             bytes,
             survivors,
+            waiting,
             mounts: self.mounts,
             devices,
             lab_dev: self.options.lab.map(|lab| lab.dev),
@@ -291,6 +303,17 @@ impl Recorder {
             ended,
         })
     }
+}
+
+/// A descriptor of a process.
+fn pidfd(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes two integers.
+    let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if raw < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw as i32) })
 }
 
 /// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf).

@@ -204,6 +204,10 @@ pub struct RecordArguments {
     /// Stop after this many seconds; the target lives on.
     #[arg(long, value_name = "S", value_parser = positive)]
     pub duration: Option<f64>,
+    /// Also record when each process had finished its start (waited for events for the first time), for `slowpath launch
+    /// children`. Costs every context switch of the machine some tens of ns.
+    #[arg(long)]
+    pub first_waits: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -7,7 +7,7 @@ use crate::output_directory;
 use crate::target::{Target, launch_failure};
 use crate::unprivileged::as_user;
 use slowpath_capture::machine::{self, Need};
-use slowpath_capture::{LabDevice, Options, RawCapture, Recorder, decode, examine};
+use slowpath_capture::{Options, RawCapture, Recorder, decode, examine};
 use slowpath_launch::{BoxError, Hooks, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_recording::{Clock, Host, Launch, Manifest, SCHEMA_VERSION, Writer};
 use slowpath_tables::{Nanos, PAGE_SIZE};
@@ -28,8 +28,8 @@ pub struct RecorderHooks {
 
 impl RecorderHooks {
     /// Loads the recorder.
-    pub fn load(lab: Option<LabDevice>, duration: Option<Duration>) -> Result<Self, Failure> {
-        let recorder = Recorder::load(Options { lab, ..Options::default() }).map_err(failed(Kind::Machine))?;
+    pub fn load(options: Options, duration: Option<Duration>) -> Result<Self, Failure> {
+        let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
         Ok(Self { recorder, deadline: duration, released: None, problem: None, stop: None })
     }
 
@@ -128,6 +128,7 @@ pub fn write(
         pushed = pushed.and_then(|()| writer.push(decoded.readaheads));
         pushed = pushed.and_then(|()| writer.push(decoded.block_io));
         pushed = pushed.and_then(|()| writer.push(decoded.opens));
+        pushed = pushed.and_then(|()| writer.push(decoded.first_waits));
         pushed = pushed.and_then(|()| writer.push(decoded.reads));
         let finished = writer.finish(|manifest| manifest.ended = Some(raw.ended));
         pushed.and(finished).map_err(|error| {

@@ -3,7 +3,7 @@
 use crate::manifest::Manifest;
 use crate::read::{Damage, ReadError, Recording};
 use slowpath_tables::{
-    BlockIo, Exec, Exit, Fault, File, Fork, Mapping, Open, PageCache, Read, Readahead, Section, Table,
+    BlockIo, Exec, Exit, Fault, File, FirstWait, Fork, Mapping, Open, PageCache, Read, Readahead, Section, Table,
 };
 
 /// Calls a macro with every field of [`Tables`] and its row type.
@@ -11,6 +11,7 @@ macro_rules! each_table {
     ($call:ident!($($argument:tt)*)) => {
         $call! { [$($argument)*]
             forks: slowpath_tables::Fork, execs: slowpath_tables::Exec, exits: slowpath_tables::Exit,
+            first_waits: slowpath_tables::FirstWait,
             faults: slowpath_tables::Fault, mappings: slowpath_tables::Mapping,
             page_cache: slowpath_tables::PageCache, readaheads: slowpath_tables::Readahead,
             block_io: slowpath_tables::BlockIo, opens: slowpath_tables::Open, reads: slowpath_tables::Read,
@@ -29,6 +30,8 @@ pub struct Tables {
     pub execs: Vec<Exec>,
     /// Threads that ended, with the kernel's counters.
     pub exits: Vec<Exit>,
+    /// When processes first waited for events.
+    pub first_waits: Vec<FirstWait>,
     /// Page faults.
     pub faults: Vec<Fault>,
     /// Changes of address spaces.
@@ -93,6 +96,7 @@ impl Tables {
         self.forks.sort_by_key(|row| row.ts);
         self.execs.sort_by_key(|row| row.ts);
         self.exits.sort_by_key(|row| row.ts);
+        self.first_waits.sort_by_key(|row| row.ts);
         self.faults.sort_by_key(|row| row.ts);
         self.mappings.sort_by_key(|row| row.ts);
         self.page_cache.sort_by_key(|row| row.ts);

@@ -14,7 +14,7 @@ pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};
 pub use quantity::{Losses, Quantity, Unavailable, Unit};
 pub use rows::{
-    Asker, BlockIo, Exec, Exit, Fault, FaultKind, File, Fork, Mapping, MappingOp, Open, PageCache, PageCacheOp, Read,
-    Readahead, Section, SectionKind, all_tables,
+    Asker, BlockIo, Exec, Exit, Fault, FaultKind, File, FirstWait, Fork, Mapping, MappingOp, Open, PageCache,
+    PageCacheOp, Read, Readahead, Section, SectionKind, all_tables,
 };
 pub use units::{Bytes, FileKey, Nanos, PAGE_SIZE, Pages, ProcessKey};

@@ -127,6 +127,25 @@ table! {
 }
 
 table! {
+    /// The first time that the main thread of a process waited for something to happen (an event, a timer, another thread)
+    /// for 1 ms or more: its start was over. Waiting in a read does not count. Only recorded where it was asked for.
+    FirstWait = "first_waits" {
+        /// When the wait began.
+        ts: Nanos,
+        /// Pid.
+        pid: u32,
+        /// Start of the process.
+        start: Nanos,
+        /// How long it waited; for a wait that lasted beyond the recording, until its end.
+        waited: Nanos,
+        /// Number of the system call in which it waited.
+        syscall: i32,
+        /// Command line after that wait, as the program may have rewritten it; cut after 512 bytes.
+        command_line: String,
+    }
+}
+
+table! {
     /// A thread that ended, with the kernel's own counters: the oracle for completeness.
     Exit = "exits" {
         /// When.
@@ -384,7 +403,7 @@ macro_rules! process_rows {
         }
     )* };
 }
-process_rows!(Fork, Exec, Exit, Fault, Mapping, PageCache, Readahead, Open, Read);
+process_rows!(Fork, Exec, Exit, FirstWait, Fault, Mapping, PageCache, Readahead, Open, Read);
 
 macro_rules! file_rows {
     ($($row:ty),*) => { $(
@@ -404,6 +423,7 @@ pub fn all_tables() -> Vec<TableDoc> {
         Fork::doc(),
         Exec::doc(),
         Exit::doc(),
+        FirstWait::doc(),
         Fault::doc(),
         Mapping::doc(),
         PageCache::doc(),

@@ -22,12 +22,17 @@ pub(crate) fn fork(bytes: &[u8], context: &mut Context) -> Option<Fork> {
     })
 }
 
-/// Arguments are separated by NUL in the kernel's memory; the last is ended by one.
-fn command_line(event: &exec_event) -> String {
-    let length = (event.command_line_length as usize).min(event.command_line.len());
-    let bytes: Vec<u8> = event.command_line[..length].iter().map(|byte| *byte as u8).collect();
-    let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
-    String::from_utf8_lossy(bytes).replace('\0', " ")
+/// A command line of a record, of which so many bytes are filled.
+pub(crate) fn joined(arguments: &[std::os::raw::c_char], length: u32) -> String {
+    let length = (length as usize).min(arguments.len());
+    joined_bytes(&arguments[..length].iter().map(|byte| *byte as u8).collect::<Vec<u8>>())
+}
+
+/// Arguments are separated by NUL in the kernel's memory; the last is ended by one, and by more where a program wrote a
+/// shorter title over them.
+pub(crate) fn joined_bytes(bytes: &[u8]) -> String {
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    String::from_utf8_lossy(&bytes[..end]).replace('\0', " ")
 }
 
 pub(crate) fn exec(bytes: &[u8], context: &mut Context) -> Option<Exec> {
@@ -41,7 +46,7 @@ pub(crate) fn exec(bytes: &[u8], context: &mut Context) -> Option<Exec> {
         uid: event.uid,
         gid: event.gid,
         filename: text(&event.filename),
-        command_line: command_line(&event),
+        command_line: joined(&event.command_line, event.command_line_length),
         dev: event.dev,
         ino: event.ino,
         min_flt: event.min_flt,

@@ -9,6 +9,7 @@ use crate::target::{Target, launcher, not_ready};
 use crate::{interrupt, output_directory};
 use schemars::JsonSchema;
 use serde::Serialize;
+use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
 use slowpath_report::terminal::escape_terminal;
@@ -36,7 +37,8 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
-    let hooks = RecorderHooks::load(None, arguments.duration.map(Duration::from_secs_f64))?;
+    let options = Options { first_waits: arguments.first_waits, ..Options::default() };
+    let hooks = RecorderHooks::load(options, arguments.duration.map(Duration::from_secs_f64))?;
     interrupt::watch();
     // The target is the user's: it lives on when recording ends before it does.
     let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };

@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks};
 use crate::target::{Target, launcher, not_ready};
 use crate::unprivileged::as_user;
-use slowpath_capture::{LabDevice, RawCapture, decode};
+use slowpath_capture::{LabDevice, Options, RawCapture, decode};
 use slowpath_lab::{Lab, PastLab, Settings};
 use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
 use slowpath_tables::{Asker, Bytes, Exec, FileKey, PageCacheOp};
@@ -129,7 +129,8 @@ fn recorded_cold(target: &Target, lab: &Lab, discarded: &mut usize) -> Result<Re
         if interrupt::requested() {
             return Err(Failure::new(Kind::Interrupted, "interrupted"));
         }
-        let mut hooks = RecorderHooks::load(Some(LabDevice { dev: lab.device().dev() }), None)?;
+        let lab_device = Some(LabDevice { dev: lab.device().dev() });
+        let mut hooks = RecorderHooks::load(Options { lab: lab_device, ..Options::default() }, None)?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
         let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(lab_session::lab_failure)?;
         let (raw, _) = hooks.finish()?;
