@@ -67,7 +67,8 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
     let blocks = options.runs.unwrap_or(BLOCKS);
     let arms = begin(arms::of_selftest(arguments)?);
     let progress = Progress::new(options.quiet);
-    let mut conditions = Conditions::prepare(options, options.cold, arms.iter().map(|arm| &arm.target), &progress)?;
+    let mut conditions =
+        Conditions::prepare(&options.device, options.cold, arms.iter().map(|arm| &arm.target), &progress)?;
     let metric = options.metric.first().copied().unwrap_or(Metric::Wall);
     let (mut flagged, mut differences, mut values) = (0, Vec::new(), Vec::new());
     let began = std::time::Instant::now();
@@ -77,7 +78,10 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
         let mut stopping = Stopping::after(Some(blocks), options, arms.len());
         // Each comparison has an order of its own.
         let seed = options.seed.wrapping_add(u64::from(done));
-        let compared = benchmark::compared(&arms, &mut conditions, &mut stopping, seed, &progress)?;
+        let compared =
+            benchmark::compared(&arms, &mut conditions, stopping.most, seed, &progress, |results, blocks| {
+                stopping.enough(results, blocks)
+            })?;
         let samples = compared.samples(metric);
         let found = effect::paired(&samples, 0, 1, Level::P95).map_err(failed(Kind::Machine))?;
         if matches!(outcome::judge(&found, 0.0), Outcome::Helps | Outcome::Hurts) {
