@@ -7,6 +7,7 @@ use crate::lab_session::{self, lab_failure};
 use crate::progress::Progress;
 use crate::recorded_launch;
 use crate::target::{Target, launch_failure, launcher};
+use slowpath_capture::LabDevice;
 use slowpath_lab::Lab;
 use slowpath_lab::evict::{Evicted, evict, resident};
 use slowpath_launch::{Hooks, LaunchOutcome, LaunchSpec, Launcher};
@@ -108,6 +109,14 @@ impl Conditions {
                     stayed.0
                 )]
             }
+        }
+    }
+
+    /// The lab's device, which a recorder must know of.
+    pub fn lab_device(&self) -> Option<LabDevice> {
+        match self {
+            Self::Lab(lab) => Some(LabDevice { dev: lab.device().dev() }),
+            Self::Warm | Self::Evicted { .. } => None,
         }
     }
 
