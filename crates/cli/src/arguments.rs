@@ -1,8 +1,10 @@
 //! The command line, declared once: names, meaning, defaults. `-o` names the output, `--json` the machine-readable
 //! form, `--user` the identity, everywhere.
 
+mod check;
 mod launch;
 
+pub use check::CheckArguments;
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, Coldness, Export, LadderArguments, LaunchCommand, SelftestArguments,
 };
@@ -31,6 +33,7 @@ impl Arguments {
             Command::Doctor(arguments) => arguments.json,
             Command::Diagnose(arguments) => arguments.json,
             Command::Launch(arguments) => arguments.options().json,
+            Command::Check(arguments) => arguments.json,
             Command::Record(arguments) => arguments.json,
             Command::Analyze(arguments) => arguments.json,
             Command::Preload(arguments) => matches!(
@@ -57,6 +60,8 @@ pub enum Command {
     Diagnose(DiagnoseArguments),
     /// Time launches, cold or warm, of one command or of several against each other.
     Launch(Box<BenchmarkArguments>),
+    /// Launch a command and fail when it exceeds a budget of times, faults, bytes, processes or denied opens.
+    Check(Box<CheckArguments>),
     /// Record a command and its process tree from its first instruction.
     Record(RecordArguments),
     /// Explain a recording.

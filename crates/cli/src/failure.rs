@@ -73,6 +73,16 @@ impl Failure {
         self
     }
 
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The message and its causes in one line.
+    pub fn chain(&self) -> String {
+        std::iter::once(&self.message).chain(&self.causes).map(String::as_str).collect::<Vec<_>>().join(": ")
+    }
+
     /// The same failure when the user had asked to stop: ctrl-C at a terminal also ends the programs that slowpath runs,
     /// and what fails then is not the cause.
     #[must_use]

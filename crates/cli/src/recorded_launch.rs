@@ -10,7 +10,7 @@ use slowpath_capture::machine::{self, Need};
 use slowpath_capture::{Options, RawCapture, Recorder, decode, examine};
 use slowpath_launch::{BoxError, Hooks, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_recording::{Clock, Host, Launch, Manifest, SCHEMA_VERSION, Writer};
-use slowpath_tables::{Nanos, PAGE_SIZE};
+use slowpath_tables::{Nanos, PAGE_SIZE, Unavailable};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -76,9 +76,14 @@ impl Hooks for RecorderHooks {
     }
 }
 
+/// What stands in the way of recording on this machine.
+pub fn gaps() -> Vec<Unavailable> {
+    machine::gaps(&machine::checks(&machine::facts()), Need::Record)
+}
+
 /// Refuses early when this machine cannot record, or cannot have a lab where one is wanted.
 pub fn require(what: &str, with_lab: bool) -> Result<(), Failure> {
-    let mut gaps = machine::gaps(&machine::checks(&machine::facts()), Need::Record);
+    let mut gaps = gaps();
     if with_lab {
         gaps.extend(slowpath_lab::availability::missing().into_iter().filter(|gap| gap.what == LAB));
     }

@@ -4,8 +4,17 @@ use slowpath_house::{reference, root};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 8] =
-    ["doctor", "record", "lab-run", "launch-ladder", "launch-selftest", "lab-list", "preload-check", "preload-replay"];
+const PRINTED_BY_COMMANDS: [&str; 9] = [
+    "doctor",
+    "record",
+    "lab-run",
+    "launch-ladder",
+    "launch-selftest",
+    "check",
+    "lab-list",
+    "preload-check",
+    "preload-replay",
+];
 
 /// Documents to compare: path and text.
 fn generated() -> Vec<(String, String)> {

@@ -31,7 +31,8 @@ pub enum Metric {
     Pss,
     /// Context switches, asked for or not.
     Switches,
-    /// Processes that were started.
+    /// Processes that ended under the launcher: the command itself, and those that its descendants left behind. What a
+    /// process started and waited for itself is not among them; a recording counts all (`slowpath check`).
     Processes,
 }
 

@@ -2,6 +2,7 @@
 
 use super::{DeviceArguments, InvocationArguments};
 use clap::{Args, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 use slowpath_verify::Metric;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -139,7 +140,8 @@ impl BenchmarkArguments {
 pub struct Words(pub Vec<OsString>);
 
 /// How a launch is made cold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Coldness {
     /// In a private lab.
     Lab,
@@ -214,7 +216,7 @@ fn quantile(text: &str) -> Result<f64, String> {
 }
 
 /// A time such as `90`, `90s`, `10m` or `1.5h`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let (digits, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(digits) if text.ends_with('m') => (digits, 60.0),
         Some(digits) if text.ends_with('h') => (digits, 3600.0),

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod analyze;
+pub mod check;
 pub mod diagnose;
 mod doctor;
 mod export;
@@ -30,6 +31,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Diagnose(arguments) => unless_empty(&arguments.output, || diagnose::run(arguments)),
         Command::Launch(arguments) => launch::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
         Command::Record(arguments) => unless_empty(&arguments.output, || record::run(arguments)),
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Report(arguments) => report::run(arguments),

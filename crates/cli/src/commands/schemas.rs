@@ -1,5 +1,6 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
+use super::check::Check;
 use super::launch::{Ladder, Selftest};
 use super::{doctor, lab, record};
 use slowpath_fix::preload_plan::check::CheckReport;
@@ -16,6 +17,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("lab-run.json", schema_of::<lab::Launched>()),
         ("launch-ladder.json", schema_of::<Ladder>()),
         ("launch-selftest.json", schema_of::<Selftest>()),
+        ("check.json", schema_of::<Check>()),
         ("lab-list.json", schema_of::<lab::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),
         ("preload-replay.json", schema_of::<ReplayReport>()),

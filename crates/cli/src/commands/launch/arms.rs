@@ -1,6 +1,6 @@
 //! The arms of a benchmark, from the command line: the command after `--` first, then `--vs`, then `--arm`.
 
-use crate::arguments::{BenchmarkArguments, BenchmarkOptions, LadderArguments, SelftestArguments};
+use crate::arguments::{BenchmarkArguments, InvocationArguments, LadderArguments, SelftestArguments};
 use crate::failure::{Failure, Kind};
 use crate::target::Target;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub fn of(arguments: &BenchmarkArguments) -> Result<Vec<LaunchArm>, Failure> {
     }
     commands.extend(arguments.vs.iter().map(|words| (None, words.0.clone())));
     commands.extend(arguments.arm.iter().map(|(name, words)| (Some(name.clone()), words.0.clone())));
-    named(commands, &arguments.options)
+    named(commands, &arguments.options.invocation)
 }
 
 /// The base, and the base with each addition.
@@ -35,18 +35,24 @@ pub fn of_ladder(arguments: &LadderArguments) -> Result<Vec<LaunchArm>, Failure>
     let mut commands = vec![(Some("base".to_owned()), base().collect())];
     let added = arguments.add.iter();
     commands.extend(added.map(|(name, words)| (Some(name.clone()), base().chain(words.0.iter().cloned()).collect())));
-    named(commands, &arguments.options)
+    named(commands, &arguments.options.invocation)
 }
 
 /// The same command twice.
 pub fn of_selftest(arguments: &SelftestArguments) -> Result<Vec<LaunchArm>, Failure> {
     let commands = ["A", "A again"].map(|name| (Some(name.to_owned()), arguments.target.clone()));
-    named(commands.into(), &arguments.options)
+    named(commands.into(), &arguments.options.invocation)
+}
+
+/// A command alone.
+pub fn one(invocation: &InvocationArguments, command: Vec<OsString>) -> Result<LaunchArm, Failure> {
+    let name = program(&command);
+    Ok(LaunchArm { name, target: Target::of(invocation, command, Some(PATIENCE))? })
 }
 
 fn named(
     commands: Vec<(Option<String>, Vec<OsString>)>,
-    options: &BenchmarkOptions,
+    invocation: &InvocationArguments,
 ) -> Result<Vec<LaunchArm>, Failure> {
     if commands.is_empty() {
         return Err(Failure::new(Kind::Usage, "there is no command to launch")
@@ -64,7 +70,7 @@ fn named(
             }
             None => unused(&program(&command), &mut taken),
         };
-        let target = Target::of(&options.invocation, command, Some(PATIENCE))?;
+        let target = Target::of(invocation, command, Some(PATIENCE))?;
         arms.push(LaunchArm { name, target });
     }
     Ok(arms)

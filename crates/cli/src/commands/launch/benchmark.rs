@@ -12,7 +12,8 @@ use crate::target::{launcher, not_ready};
 use slowpath_launch::{EndPolicy, ProcessLauncher, ReadyWhen, StdioPolicy};
 use slowpath_report::Benchmark;
 use slowpath_verify::{
-    Arm, Comparison, ComparisonError, Measured, Metric, Moment, Role, Sample, Witnesses, compare_until, measures,
+    Arm, ArmResult, Comparison, ComparisonError, Measured, Metric, Moment, Role, Sample, Witnesses, compare_until,
+    measures,
 };
 
 /// Runs it, cold as `cold` says or warm.
@@ -22,29 +23,32 @@ pub fn run(
     cold: Option<Coldness>,
     progress: &Progress,
 ) -> Result<Benchmark, Failure> {
-    let mut conditions = Conditions::prepare(options, cold, arms.iter().map(|arm| &arm.target), progress)?;
+    let mut conditions = Conditions::prepare(&options.device, cold, arms.iter().map(|arm| &arm.target), progress)?;
     let mut stopping = Stopping::new(options, arms.len());
-    let compared = compared(arms, &mut conditions, &mut stopping, options.seed, progress)?;
+    let compared = compared(arms, &mut conditions, stopping.most, options.seed, progress, |results, blocks| {
+        stopping.enough(results, blocks)
+    })?;
     if compared.stopped {
         stopping.stop(compared.blocks);
     }
     summary::summarize(options, arms, &conditions, &compared, &stopping)
 }
 
-/// Runs the blocks.
+/// Runs `most` blocks, or until `enough(results, blocks done)`.
 pub fn compared(
     arms: &[LaunchArm],
     conditions: &mut Conditions,
-    stopping: &mut Stopping,
+    most: usize,
     seed: u64,
     progress: &Progress,
+    enough: impl FnMut(&[ArmResult], usize) -> bool,
 ) -> Result<Comparison, Failure> {
     let mut launches =
         Launches { arms, conditions, launcher: launcher(), witnesses: Witnesses::new(), last: None, seed };
     if launches.conditions.is_warm() {
         launches.warm_up(progress)?;
     }
-    let (most, width) = (stopping.most, arms.len().max(1));
+    let width = arms.len().max(1);
     compare_until(
         arms.iter().map(LaunchArm::described).collect(),
         most,
@@ -55,7 +59,7 @@ pub fn compared(
             progress.step(format!("block {blocks} of at most {most}: {done} launches"));
             !interrupt::requested()
         },
-        |results, blocks| stopping.enough(results, blocks),
+        enough,
     )
     .map_err(|error| match error {
         ComparisonError::Stopped => Failure::new(Kind::Interrupted, "interrupted"),

@@ -1,15 +1,16 @@
 //! How warm or cold the launches of a benchmark are: what is done before each of them, and what is known of it.
 
-use crate::arguments::{BenchmarkOptions, Coldness};
+use crate::arguments::{Coldness, DeviceArguments};
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt::Interruptible;
 use crate::lab_session::{self, lab_failure};
 use crate::progress::Progress;
 use crate::recorded_launch;
 use crate::target::{Target, launch_failure};
+use slowpath_capture::LabDevice;
 use slowpath_lab::Lab;
 use slowpath_lab::evict::{Evicted, evict, resident};
-use slowpath_launch::{LaunchOutcome, LaunchSpec, Launcher, ProcessLauncher};
+use slowpath_launch::{Hooks, LaunchOutcome, LaunchSpec, Launcher, ProcessLauncher};
 use slowpath_tables::{Bytes, Pages};
 use slowpath_verify::cold;
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ pub struct Conditioned {
 impl Conditions {
     /// Prepares them for all arms.
     pub fn prepare<'a>(
-        options: &BenchmarkOptions,
+        device: &DeviceArguments,
         cold: Option<Coldness>,
         targets: impl Iterator<Item = &'a Target>,
         progress: &Progress,
@@ -58,7 +59,7 @@ impl Conditions {
             files.extend(lab_session::first_look(target, progress)?);
         }
         if coldness == Coldness::Lab {
-            let settings = lab_session::settings(&options.device);
+            let settings = lab_session::settings(device);
             return Ok(Self::Lab(Box::new(lab_session::build(&files, settings, false, progress)?)));
         }
         let files = files.into_iter().map(PathBuf::from).collect();
@@ -68,10 +69,20 @@ impl Conditions {
 
     /// Makes one launch.
     pub fn launch(&mut self, launcher: &mut ProcessLauncher, spec: LaunchSpec) -> Result<Conditioned, Failure> {
+        self.launch_with(launcher, spec, &mut Interruptible)
+    }
+
+    /// Makes one launch that `hooks` accompany: a recorder's.
+    pub fn launch_with(
+        &mut self,
+        launcher: &mut ProcessLauncher,
+        spec: LaunchSpec,
+        hooks: &mut dyn Hooks,
+    ) -> Result<Conditioned, Failure> {
         match self {
             Self::Warm => {}
             Self::Lab(lab) => {
-                let launched = cold(lab, launcher, spec, &mut Interruptible, None).map_err(lab_failure)?;
+                let launched = cold(lab, launcher, spec, hooks, None).map_err(lab_failure)?;
                 let device = Some(launched.io.bytes);
                 return Ok(Conditioned { outcome: launched.outcome, device, not_as_meant: launched.not_as_meant });
             }
@@ -81,7 +92,7 @@ impl Conditions {
                 *most = (*most).max(found.before);
             }
         }
-        let outcome = launcher.launch(&spec, &mut Interruptible).map_err(|error| launch_failure(&error))?;
+        let outcome = launcher.launch(&spec, hooks).map_err(|error| launch_failure(&error))?;
         Ok(Conditioned { outcome, device: None, not_as_meant: None })
     }
 
@@ -103,6 +114,14 @@ impl Conditions {
                     stayed.0
                 )]
             }
+        }
+    }
+
+    /// The lab's device, which a recorder must know of.
+    pub fn lab_device(&self) -> Option<LabDevice> {
+        match self {
+            Self::Lab(lab) => Some(LabDevice { dev: lab.device().dev() }),
+            Self::Warm | Self::Evicted { .. } => None,
         }
     }
 

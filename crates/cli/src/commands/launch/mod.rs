@@ -1,9 +1,9 @@
 //! `slowpath launch`: a launch benchmark. Arms run in counterbalanced blocks, the environment has another size in every
 //! block (the same for all arms of it), and nothing is left out of the figures but launches that failed.
 
-mod arms;
-mod benchmark;
-mod conditions;
+pub mod arms;
+pub mod benchmark;
+pub mod conditions;
 mod doubts;
 mod ladder;
 mod quantiles;

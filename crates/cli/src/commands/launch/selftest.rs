@@ -13,7 +13,7 @@ use serde::Serialize;
 use slowpath_experiment::{Level, Outcome, effect, outcome, power, proportion};
 use slowpath_report::quantity;
 use slowpath_tables::{Quantity, Unit};
-use slowpath_verify::Metric;
+use slowpath_verify::{ArmResult, Metric};
 use std::process::ExitCode;
 
 /// What `slowpath launch selftest --json` prints.
@@ -67,7 +67,8 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
     let blocks = options.runs.unwrap_or(BLOCKS);
     let arms = begin(arms::of_selftest(arguments)?);
     let progress = Progress::new(options.quiet);
-    let mut conditions = Conditions::prepare(options, options.cold, arms.iter().map(|arm| &arm.target), &progress)?;
+    let mut conditions =
+        Conditions::prepare(&options.device, options.cold, arms.iter().map(|arm| &arm.target), &progress)?;
     let metric = options.metric.first().copied().unwrap_or(Metric::Wall);
     let (mut flagged, mut differences, mut values) = (0, Vec::new(), Vec::new());
     let began = std::time::Instant::now();
@@ -77,7 +78,8 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
         let mut stopping = Stopping::after(Some(blocks), options, arms.len());
         // Each comparison has an order of its own.
         let seed = options.seed.wrapping_add(u64::from(done));
-        let compared = match benchmark::compared(&arms, &mut conditions, &mut stopping, seed, &progress) {
+        let enough = |results: &[ArmResult], blocks| stopping.enough(results, blocks);
+        let compared = match benchmark::compared(&arms, &mut conditions, blocks as usize, seed, &progress, enough) {
             // What was compared before ctrl-C counts.
             Ok(compared) if compared.stopped && done > 0 => break,
             Err(failure) if failure.is_interruption() && done > 0 => break,

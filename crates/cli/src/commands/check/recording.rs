@@ -1,0 +1,91 @@
+//! The recording behind a check: one that exists, or that of one more launch under the same conditions, which is not timed
+//! and not kept. It is read as the user, without privilege.
+
+use super::budget::Limit;
+use super::responsible::{Seen, examine};
+use crate::commands::launch::conditions::Conditions;
+use crate::commands::{analyze, invoker};
+use crate::failure::{Failure, Kind};
+use crate::fresh_directory::FreshDirectory;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::recorded_launch::{self, RecorderHooks};
+use crate::target::{Target, launcher, not_ready};
+use crate::unprivileged::as_user;
+use slowpath_capture::Options;
+use slowpath_launch::{EndPolicy, StdioPolicy};
+use slowpath_tables::Unavailable;
+use std::path::Path;
+
+/// Launches to get one that was as cold as it was to be.
+const ATTEMPTS: usize = 3;
+
+/// What a recording told.
+pub enum Looked {
+    /// No limit needed one.
+    NotNeeded,
+    /// There is one.
+    Seen(Seen),
+    /// This machine could not make one.
+    Impossible(Vec<Unavailable>),
+}
+
+/// Reads a recording that exists.
+///
+/// # Errors
+/// It is none, or cannot be read by the caller.
+pub fn of_directory(directory: &Path, limits: &[Limit]) -> Result<Seen, Failure> {
+    as_user(&invoker()?, || Ok(examine(&analyze::open(directory)?, limits)))
+}
+
+/// Records one more launch.
+///
+/// # Errors
+/// The target failed in it, or the user interrupted it. What the machine cannot do is no error.
+pub fn of_launch(
+    target: &Target,
+    conditions: &mut Conditions,
+    limits: &[Limit],
+    progress: &Progress,
+) -> Result<Looked, Failure> {
+    let gaps = recorded_launch::gaps();
+    if !gaps.is_empty() {
+        return Ok(Looked::Impossible(gaps));
+    }
+    progress.step("recording one more launch: who is responsible?");
+    match recorded(target, conditions, limits) {
+        Ok(seen) => Ok(Looked::Seen(seen)),
+        Err(failure) if failure.kind() == Kind::Machine && !interrupt::requested() => {
+            let remedy = "`slowpath doctor` lists everything".to_owned();
+            Ok(Looked::Impossible(vec![Unavailable { what: "recording".to_owned(), reason: failure.chain(), remedy }]))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn recorded(target: &Target, conditions: &mut Conditions, limits: &[Limit]) -> Result<Seen, Failure> {
+    let machine = |problem: &str| Failure::new(Kind::Machine, problem);
+    for _ in 0..ATTEMPTS {
+        let mut hooks = RecorderHooks::load(Options { lab: conditions.lab_device(), ..Options::default() }, None)?;
+        let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+        let launched = conditions.launch_with(&mut launcher(), spec, &mut hooks)?;
+        let (raw, stop) = hooks.finish()?;
+        if interrupt::requested() {
+            return Err(Failure::new(Kind::Interrupted, "interrupted"));
+        }
+        if let Some(stop) = stop {
+            return Err(machine(stop));
+        }
+        if let Some(failure) = not_ready(&launched.outcome) {
+            return Err(failure);
+        }
+        if launched.not_as_meant.is_some() {
+            continue;
+        }
+        let place = FreshDirectory::new(&target.identity).map_err(|error| machine(&error.to_string()))?;
+        let directory = place.path().join("recording");
+        recorded_launch::write(target, &directory, &launched.outcome, &raw, None, &[])?;
+        return as_user(&target.identity, || Ok(examine(&analyze::open(&directory)?, limits)));
+    }
+    Err(machine("no launch was cold while it was recorded"))
+}

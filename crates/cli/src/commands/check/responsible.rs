@@ -1,0 +1,377 @@
+//! Who is responsible for what a limit is about: the files, processes and paths of one recorded launch. Pure: tables in,
+//! figures out.
+//!
+//! Owns which rows a limit is about, and the values that only a recording has ([`Seen`]). Everything counts from the
+//! release of exec until ready. Leaves what rows mean to `analysis`, and verdicts to [`super::verdict`].
+
+use super::budget::{Limit, Subject};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use slowpath_analysis::insertions::Cause;
+use slowpath_analysis::launch_facts::{FaultPlace, LaunchFacts};
+use slowpath_recording::{Manifest, ProbeState, Tables};
+use slowpath_tables::{FaultKind, Pages, Quantity, Unit};
+use slowpath_verify::Metric;
+use std::collections::BTreeMap;
+
+/// Names told for a limit; the others are summed up.
+const MOST_NAMED: usize = 5;
+
+/// Who is responsible for the value of a limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Responsible {
+    /// Key of the limit.
+    pub limit: String,
+    /// Those with the largest shares, largest first.
+    pub named: Vec<Share>,
+    /// How many more there are.
+    pub others: u32,
+    /// What they have together; null where there are none.
+    pub rest: Option<Quantity>,
+    /// What must be known of these figures, or why there are none.
+    pub note: Option<String>,
+}
+
+/// A share of a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// A file, a process or a command line; text of the target.
+    pub name: String,
+    /// How much.
+    pub amount: Quantity,
+}
+
+/// What a recording says about a budget.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Processes of the tree.
+    pub processes: u64,
+    /// Opens refused with `EACCES` or `EPERM`.
+    pub denied_opens: u64,
+    /// Bytes of files inserted into the page cache.
+    pub cold_bytes: u64,
+    /// Why the number of processes may be too small.
+    pub processes_doubt: Option<String>,
+    /// Why the number of denied opens may be too small.
+    pub opens_doubt: Option<String>,
+    /// Why opens could not be recorded at all.
+    pub opens_missing: Option<String>,
+    /// Why the number of bytes may be too small.
+    pub insertions_doubt: Option<String>,
+    /// For every limit.
+    pub responsible: Vec<Responsible>,
+}
+
+/// Reads a recording with a budget in mind.
+pub fn examine(tables: &Tables, limits: &[Limit]) -> Seen {
+    let facts = LaunchFacts::new(tables);
+    let processes = command_lines(&facts);
+    let denied = denied(&facts);
+    let inserted = inserted(&facts);
+    let manifest = &tables.manifest;
+    Seen {
+        processes: processes.values().sum(),
+        denied_opens: denied.values().sum(),
+        cold_bytes: inserted.values().sum(),
+        processes_doubt: lost(manifest, &["forks", "execs"]),
+        opens_doubt: lost(manifest, &["opens"]),
+        opens_missing: opens_missing(manifest),
+        insertions_doubt: lost(manifest, &["page_cache"]),
+        responsible: limits.iter().map(|limit| responsible(&facts, limit, &processes, &denied, &inserted)).collect(),
+    }
+}
+
+fn responsible(
+    facts: &LaunchFacts<'_>,
+    limit: &Limit,
+    processes: &BTreeMap<String, u64>,
+    denied: &BTreeMap<String, u64>,
+    inserted: &BTreeMap<String, u64>,
+) -> Responsible {
+    let count = |sums: &BTreeMap<String, u64>| (sums.clone(), Unit::Count, 1.0);
+    let (sums, unit, factor) = match limit.subject {
+        Subject::Largest(Metric::MinorFaults) => count(&faults(facts, FaultKind::Minor)),
+        Subject::Largest(Metric::MajorFaults) => count(&faults(facts, FaultKind::Major)),
+        Subject::Processes => count(processes),
+        Subject::DeniedOpens => count(denied),
+        Subject::Largest(Metric::BytesRead) | Subject::ColdBytes => (inserted.clone(), Unit::Bytes, 1.0),
+        Subject::Time { metric: Metric::Wall, .. } => (blocked(facts), Unit::Ms, 1e-6),
+        Subject::Time { metric, .. } => (cpu(facts, metric), Unit::Ms, 1e-6),
+        Subject::Largest(_) => (BTreeMap::new(), limit.subject.unit(), 1.0),
+    };
+    let mut all: Vec<(String, u64)> = sums.into_iter().filter(|(_, amount)| *amount > 0).collect();
+    all.sort_by(|(name, amount), (other, more)| more.cmp(amount).then_with(|| name.cmp(other)));
+    let rest = all.split_off(all.len().min(MOST_NAMED));
+    let quantity = |amount: u64| Quantity::exact(amount as f64 * factor, unit);
+    Responsible {
+        limit: limit.name.clone(),
+        note: note(limit.subject, all.is_empty()).map(str::to_owned),
+        named: all.into_iter().map(|(name, amount)| Share { name, amount: quantity(amount) }).collect(),
+        others: u32::try_from(rest.len()).unwrap_or(u32::MAX),
+        rest: (!rest.is_empty()).then(|| quantity(rest.iter().map(|(_, amount)| amount).sum())),
+    }
+}
+
+/// What must be said of the figures of a subject; `none` when there are none.
+fn note(subject: Subject, none: bool) -> Option<&'static str> {
+    match (subject, none) {
+        (Subject::Time { metric: Metric::Wall, .. }, true) => Some("the recording shows no time blocked on files"),
+        (Subject::Time { metric: Metric::Wall, .. }, false) => {
+            Some("time blocked on each file, summed over threads; the recorder's own cost is in it")
+        }
+        (Subject::Time { .. }, true) => Some("the recording has no CPU times"),
+        (Subject::Time { .. }, false) => Some("CPU time of each process, the recorder's cost included"),
+        (Subject::Largest(Metric::PeakRss), _) => Some("a recording does not tell what memory is used for"),
+        (Subject::DeniedOpens, true) => Some("no open was refused in the recorded launch"),
+        (Subject::Largest(Metric::BytesRead) | Subject::ColdBytes, true) => {
+            Some("no file was read from storage in the recorded launch")
+        }
+        (_, true) => Some("the recorded launch shows none"),
+        (_, false) => None,
+    }
+}
+
+/// Faults of a kind by what they fell on.
+fn faults(facts: &LaunchFacts<'_>, kind: FaultKind) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (fault, place) in facts.tables.faults.iter().zip(&facts.places) {
+        if fault.kind != kind || fault.ts > facts.until() {
+            continue;
+        }
+        let name = match place {
+            FaultPlace::File { file, .. } => facts.files.get(*file).path.clone(),
+            FaultPlace::Anonymous => format!("anonymous memory of {}", facts.processes.name(fault.process())),
+            FaultPlace::Unknown => format!("unknown memory of {}", facts.processes.name(fault.process())),
+        };
+        *sums.entry(name).or_default() += 1;
+    }
+    sums
+}
+
+/// Bytes that entered the page cache for the tree, by file; new data of the target are not among them.
+fn inserted(facts: &LaunchFacts<'_>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    let of_tree = facts.insertions_until_ready().iter().filter(|insertion| facts.in_tree(insertion.process));
+    for insertion in of_tree {
+        let info = facts.files.get(insertion.file);
+        // Pages of a device itself hold directories and inodes.
+        let device = insertion.cause == Cause::Metadata && !info.named && info.keys.iter().all(|key| key.ino == 0);
+        let name = if device { format!("metadata of device {}", info.path) } else { info.path.clone() };
+        *sums.entry(name).or_default() += Pages(insertion.pages).bytes().0;
+    }
+    sums
+}
+
+/// Opens that were refused for want of permission, by error, path and program.
+fn denied(facts: &LaunchFacts<'_>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for open in facts.tables.opens.iter().filter(|open| (facts.released..=facts.until()).contains(&open.ts)) {
+        let error = match open.result.checked_neg() {
+            Some(libc::EACCES) => "EACCES",
+            Some(libc::EPERM) => "EPERM",
+            _ => continue,
+        };
+        let name = format!("{} ({error}, {})", open.path, facts.processes.name(open.process()));
+        *sums.entry(name).or_default() += 1;
+    }
+    sums
+}
+
+/// Processes that began until ready, by what they ran.
+fn command_lines(facts: &LaunchFacts<'_>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for process in facts.processes.iter().filter(|process| process.began <= facts.until()) {
+        let line = if process.command_line.is_empty() { &process.name } else { &process.command_line };
+        let name = if process.first_exec.is_some() { line.clone() } else { format!("{line} (fork without exec)") };
+        *sums.entry(name).or_default() += 1;
+    }
+    sums
+}
+
+/// Nanoseconds that threads were blocked, by file.
+fn blocked(facts: &LaunchFacts<'_>) -> BTreeMap<String, u64> {
+    let sums = facts.blocked.per_file(facts.released, facts.until());
+    let name = |file| match file {
+        Some(file) => facts.files.get(file).path.clone(),
+        None => "a file that is not known".to_owned(),
+    };
+    sums.into_iter().map(|(file, time)| (name(file), time.0)).collect()
+}
+
+/// Nanoseconds of CPU time, by command line.
+fn cpu(facts: &LaunchFacts<'_>, metric: Metric) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for exit in &facts.tables.exits {
+        let time = match metric {
+            Metric::User => exit.utime,
+            Metric::System => exit.stime,
+            _ => exit.utime + exit.stime,
+        };
+        let process = facts.processes.get(exit.process());
+        let line = process.map(|process| process.command_line.clone()).filter(|line| !line.is_empty());
+        *sums.entry(line.unwrap_or_else(|| facts.processes.name(exit.process()))).or_default() += time.0;
+    }
+    sums
+}
+
+/// Loss of rows of tables, in words.
+fn lost(manifest: &Manifest, tables: &[&str]) -> Option<String> {
+    let counted = |kind: &str| manifest.losses.0.get(kind).copied().unwrap_or(0);
+    let of_tables = tables.iter().map(|table| counted(table) + counted(&format!("damaged.{table}"))).sum::<u64>();
+    let lost = of_tables + counted("over_memory_limit");
+    (lost > 0).then(|| format!("{lost} rows of the recording were lost: there may have been more"))
+}
+
+/// Why opens are not in a recording.
+fn opens_missing(manifest: &Manifest) -> Option<String> {
+    let probe = manifest.probes.iter().find(|probe| probe.name == "open");
+    let refused = probe.is_some_and(|probe| probe.state == ProbeState::Unavailable);
+    let about_opens =
+        |what: &str| what == "open" || what == "system-call tracepoints" || what.contains("sys_exit_open");
+    let gap = manifest.unavailable.iter().find(|gap| about_opens(&gap.what));
+    match gap {
+        Some(gap) => Some(format!("{}: {}; {}", gap.what, gap.reason, gap.remedy)),
+        None => refused.then(|| "opens were not recorded".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::budget;
+    use super::*;
+
+    const LAUNCH: &str = r#"
+== manifest
+{"launch": {"released": 5, "ready": 1000000, "ready_when": "exit", "outcome": "ready"}}
+== files
+dev ino path  size
+1   5   /a    99999
+1   6   /b    99999
+== forks
+ts parent_pid parent_start pid start tid thread
+6  7          1            8   6     8   false
+7  7          1            9   7     9   false
+8  7          1            10  8     10  false
+== execs
+ts pid start filename command_line
+5  7   1     /bin/sh  "sh -c x"
+9  8   6     /bin/ls  "ls -l"
+9  9   7     /bin/ls  "ls -l"
+== mappings
+ts pid start op  address length dev ino offset
+6  7   1     map 65536   65536  1   5   0
+"#;
+
+    fn seen(limits: &str, rows: &str) -> Seen {
+        let tables = Tables::from_text(&format!("{LAUNCH}{rows}")).unwrap();
+        examine(&tables, &budget::parse(&format!("[limits]\n{limits}")).unwrap().limits)
+    }
+
+    fn told(responsible: &Responsible) -> Vec<(&str, f64)> {
+        responsible.named.iter().map(|share| (share.name.as_str(), share.amount.value)).collect()
+    }
+
+    #[test]
+    fn faults_belong_to_files_or_to_the_memory_of_a_process() {
+        let rows = "
+== faults
+ts      duration pid start tid address kind
+10      1        7   1     7   65536   minor
+11      1        7   1     7   69632   minor
+12      1        7   1     7   900000  minor
+13      1        7   1     7   65536   major
+2000000 1        7   1     7   65536   minor
+";
+        let seen = seen("minor_faults = 1\nmajor_faults = 0", rows);
+        assert_eq!(told(&seen.responsible[0]), [("/a", 2.0), ("anonymous memory of sh", 1.0)]);
+        assert_eq!(told(&seen.responsible[1]), [("/a", 1.0)]);
+    }
+
+    #[test]
+    fn refused_opens_are_told_with_path_error_and_program_and_others_are_not() {
+        let rows = "
+== opens
+ts pid start tid path result
+10 8   6     8   /secret -13
+11 7   1     7   /secret -13
+12 7   1     7   /kept   -1
+13 7   1     7   /absent -2
+14 7   1     7   /there  3
+2000000 7 1  7   /later  -13
+";
+        let seen = seen("denied_opens = 0", rows);
+        assert_eq!((seen.denied_opens, &seen.opens_doubt), (3, &None));
+        let names: Vec<&str> = seen.responsible[0].named.iter().map(|share| share.name.as_str()).collect();
+        assert_eq!(names, ["/kept (EPERM, sh)", "/secret (EACCES, ls)", "/secret (EACCES, sh)"]);
+    }
+
+    #[test]
+    fn bytes_are_those_of_files_that_the_tree_brought_into_memory_until_ready() {
+        let rows = "
+== page_cache
+ts pid start tid op  dev ino page pages asker
+10 7   1     7   add 1   5   0    4     fault
+11 8   6     8   add 1   6   0    1     read
+12 99  2     99  add 1   6   1    9     read
+13 7   1     7   add 1   6   5    2     write
+14 7   1     7   delete 1 5  0    4     other
+2000000 7 1  7   add 1   5   9    1     fault
+";
+        let seen = seen("cold_bytes = \"1MB\"\nbytes_read = \"1MB\"", rows);
+        assert_eq!(seen.cold_bytes, 5 * 4096);
+        assert_eq!(told(&seen.responsible[0]), [("/a", 16384.0), ("/b", 4096.0)]);
+        assert_eq!(told(&seen.responsible[1]), told(&seen.responsible[0]));
+    }
+
+    #[test]
+    fn children_are_told_by_what_they_ran() {
+        let seen = seen("processes = 1", "");
+        assert_eq!(seen.processes, 4);
+        assert_eq!(
+            told(&seen.responsible[0]),
+            [("ls -l", 2.0), ("sh -c x", 1.0), ("sh -c x (fork without exec)", 1.0)]
+        );
+    }
+
+    #[test]
+    fn wall_time_is_told_by_blocked_files_and_cpu_time_by_processes() {
+        let rows = "
+== faults
+ts   duration pid start tid address kind
+100  500000   7   1     7   65536   major
+== exits
+ts     pid start tid last utime   stime
+900000 7   1     7   true 2000000 1000000
+";
+        let seen = seen("wall = \"1ms\"\ncpu_p95 = \"1ms\"\nuser = \"1ms\"\npeak_rss = \"1B\"", rows);
+        assert_eq!(told(&seen.responsible[0]), [("/a", 0.5)]);
+        assert_eq!(told(&seen.responsible[1]), [("sh -c x", 3.0)]);
+        assert_eq!(told(&seen.responsible[2]), [("sh -c x", 2.0)]);
+        assert!(seen.responsible[3].named.is_empty() && seen.responsible[3].note.is_some());
+        let nothing = self::seen("wall = \"1ms\"", "");
+        assert!(nothing.responsible[0].note.as_ref().unwrap().contains("no time blocked"));
+    }
+
+    #[test]
+    fn many_names_are_summed_up_after_the_first_few() {
+        let row = |number: u32| format!("1{number} 7 1 7 /file-{number} -13\n");
+        let rows: String = (0..8).map(row).collect();
+        let seen = seen("denied_opens = 0", &format!("== opens\nts pid start tid path result\n{rows}"));
+        let responsible = &seen.responsible[0];
+        assert_eq!((responsible.named.len(), responsible.others), (5, 3));
+        assert_eq!(responsible.rest.unwrap().value, 3.0);
+    }
+
+    #[test]
+    fn what_a_recording_lacks_is_said() {
+        let manifest = r#"
+== manifest
+{"losses": {"opens": 2, "faults": 1}, "unavailable": [{"what": "open", "reason": "refused", "remedy": "another kernel"}]}
+"#;
+        let tables = Tables::from_text(manifest).unwrap();
+        let seen = examine(&tables, &[]);
+        assert!(seen.opens_doubt.unwrap().starts_with("2 rows"));
+        assert_eq!(seen.opens_missing.unwrap(), "open: refused; another kernel");
+        assert_eq!(seen.insertions_doubt, None);
+    }
+}
