@@ -240,6 +240,7 @@ mod tests {
         RawCapture {
             bytes,
             survivors: Vec::new(),
+            waiting: Vec::new(),
             mounts: Vec::new(),
             devices: Vec::new(),
             lab_dev: None,
