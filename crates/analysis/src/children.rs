@@ -4,12 +4,13 @@
 //! for: it is the first moment at which it could take an order. Children that ended before, or that only ever wait in a
 //! read, have none. Owns that model; leaves quantiles and printing to others.
 
+use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::HashMap;
 
 /// How a child became what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Origin {
     /// It is a copy of its parent (a zygote, say) that never called exec.
     Forked,
@@ -18,7 +19,7 @@ pub enum Origin {
 }
 
 /// The launch of one child.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildLaunch {
     /// The child.
     pub process: ProcessKey,

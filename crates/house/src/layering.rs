@@ -17,7 +17,7 @@ pub struct Rule {
 }
 
 const EVERYTHING: &[&str] =
-    &["tables", "recording", "capture", "analysis", "fix", "experiment", "launch", "lab", "verify", "report"];
+    &["tables", "recording", "capture", "analysis", "fix", "experiment", "launch", "lab", "verify", "browse", "report"];
 
 /// The order of the workspace.
 pub const ALLOWED: &[Rule] = &[
@@ -46,6 +46,7 @@ pub const ALLOWED: &[Rule] = &[
         may_use: &["tables", "recording", "analysis", "fix", "experiment", "launch", "lab"],
         why: "runs and judges arms; the recorder's cost stays out of what is judged",
     },
+    Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
         name: "report",
         may_use: &["tables", "recording", "analysis", "fix", "experiment", "verify"],

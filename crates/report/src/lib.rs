@@ -9,6 +9,7 @@ mod diagnosis;
 pub mod exports;
 pub mod html;
 pub mod perfetto;
+mod scenario;
 pub mod schema;
 pub mod terminal;
 
@@ -16,4 +17,8 @@ pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
     Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
+};
+pub use scenario::{
+    OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioChildren, ScenarioComparison, ScenarioMeasure,
+    ScenarioRound,
 };

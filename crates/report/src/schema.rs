@@ -1,7 +1,7 @@
 //! The JSON schemas that are published in `docs/schemas`, made from the types that are printed.
 
-use crate::Benchmark;
 use crate::diagnosis::{Analysis, Diagnosis, ReportData};
+use crate::{Benchmark, Scenario};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use slowpath_recording::Manifest;
 
@@ -21,6 +21,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("analyze.json", schema_of::<Analysis>()),
         ("diagnose.json", schema_of::<Diagnosis>()),
         ("launch.json", schema_of::<Benchmark>()),
+        ("launch-scenario.json", schema_of::<Scenario>()),
         ("manifest.json", schema_of::<Manifest>()),
         ("report.json", schema_of::<ReportData>()),
     ]

@@ -7,12 +7,14 @@ mod escape;
 pub(crate) mod figures;
 mod item;
 mod line;
+mod scenario;
 mod sections;
 mod style;
 mod tried;
 
 pub use benchmark::benchmark;
 pub use escape::escape_terminal;
+pub use scenario::scenario;
 pub use style::Style;
 
 use crate::diagnosis::{Analysis, Diagnosis};

@@ -6,15 +6,18 @@
 
 mod column;
 mod declare;
+mod milestone;
 mod quantity;
 mod rows;
 mod units;
+mod vocabulary;
 
 pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};
+pub use milestone::{Milestone, Visit};
 pub use quantity::{Losses, Quantity, Unavailable, Unit};
 pub use rows::{
-    Asker, BlockIo, Exec, Exit, Fault, FaultKind, File, FirstWait, Fork, Mapping, MappingOp, Open, PageCache,
-    PageCacheOp, Read, Readahead, Section, SectionKind, all_tables,
+    BlockIo, Exec, Exit, Fault, File, FirstWait, Fork, Mapping, Open, PageCache, Read, Readahead, Section, all_tables,
 };
 pub use units::{Bytes, FileKey, Nanos, PAGE_SIZE, Pages, ProcessKey};
+pub use vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, SectionKind};

@@ -40,6 +40,8 @@ pub enum LaunchCommand {
     Ladder(LadderArguments),
     /// How far can a comparison be trusted here and now? Compares a command with itself, again and again.
     Selftest(SelftestArguments),
+    /// How fast do pages come in a running browser? Visits a list of pages in each arm, round after round.
+    Scenario(ScenarioArguments),
 }
 
 /// `slowpath launch ladder`.
@@ -69,6 +71,56 @@ pub struct SelftestArguments {
     #[arg(last = true, required = true, value_name = "CMD")]
     pub target: Vec<OsString>,
 }
+
+/// `slowpath launch scenario`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP_OF_SCENARIO)]
+pub struct ScenarioArguments {
+    /// The pages: a directory whose sub-directories hold an index.html (or whose files are *.html), or a file with a URL
+    /// or a path a line, with a name and a blank before it where one is wanted.
+    #[arg(value_name = "PAGES")]
+    pub pages: PathBuf,
+    /// The browser, quoted as in a shell; of the Chromium family.
+    #[arg(long, value_name = "CMD", value_parser = words)]
+    pub browser: Words,
+    /// Another browser, or the same in another way, compared with the first.
+    #[arg(long, value_name = "CMD", value_parser = words)]
+    pub vs: Vec<Words>,
+    /// The same with a name.
+    #[arg(long, value_name = "NAME=CMD", value_parser = named_command)]
+    pub arm: Vec<(String, Words)>,
+    /// Rounds; in each, every browser visits every page once.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// The smallest difference that matters, in percent of the first browser.
+    #[arg(long, value_name = "P", value_parser = percent, default_value = "2%")]
+    pub detect: f64,
+    /// Time at most, such as 30s, 10m or 1h; the round that runs is finished.
+    #[arg(long, value_name = "T", value_parser = duration, default_value = "30m")]
+    pub max_time: Duration,
+    /// Give up a start or a page after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = super::positive)]
+    pub timeout: Option<f64>,
+    /// Who the browsers run as: a name or a uid (default: the user who called sudo, else the caller).
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Set a variable in the browsers' environment; `{tmp}` is a fresh directory, which holds the profile too.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// Seed of all orders.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object with all visits.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+const AFTER_HELP_OF_SCENARIO: &str = "Every round starts each browser with a fresh profile and a DevTools port, visits all \
+pages in one tab, and ends it. Local pages are served on loopback, each from an address of its own. As root it also \
+records the browsers' child processes: from fork until the main thread first waits for events.";
 
 /// How launches are made, compared and shown.
 #[derive(Debug, Args)]
@@ -125,12 +177,13 @@ pub struct BenchmarkOptions {
 }
 
 impl BenchmarkArguments {
-    /// The options of the form that was asked for.
-    pub fn options(&self) -> &BenchmarkOptions {
+    /// Whether JSON is asked for.
+    pub fn json(&self) -> bool {
         match &self.command {
-            None => &self.options,
-            Some(LaunchCommand::Ladder(arguments)) => &arguments.options,
-            Some(LaunchCommand::Selftest(arguments)) => &arguments.options,
+            None => self.options.json,
+            Some(LaunchCommand::Ladder(arguments)) => arguments.options.json,
+            Some(LaunchCommand::Selftest(arguments)) => arguments.options.json,
+            Some(LaunchCommand::Scenario(arguments)) => arguments.json,
         }
     }
 }

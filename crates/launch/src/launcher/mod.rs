@@ -3,6 +3,7 @@
 
 mod observer;
 mod output;
+mod post;
 mod ready;
 mod stdio;
 mod target;

@@ -6,24 +6,22 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
-use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::Signal;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::unistd::{Pid, getpgrp, pipe2};
+use nix::unistd::{Pid, pipe2};
 
 use super::output::Stream;
+use super::post::{Post, next_order, process, take_post};
 use super::ready::Watch;
 use super::stdio::{dev_null, plumb};
 use super::target::{self, Ends, FailedExec, Image, Report};
-use super::{Order, Work, tree};
-use crate::sys::ChildStack;
+use super::{Work, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
     ATTEMPT_INTERVAL, EndPolicy, Exit, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage, StdioPolicy, StopReason,
@@ -39,21 +37,6 @@ const DETACHED: &str = "detached";
 /// Whether the observer said on its link that it stays behind for a target left running.
 pub(super) fn has_detached(link: &OwnedFd) -> bool {
     matches!(wire::receive::<String>(link), Ok(Some((message, _))) if message == DETACHED)
-}
-
-/// What lasts from one launch to the next.
-struct Post<'a> {
-    main: &'a OwnedFd,
-    link: &'a OwnedFd,
-    signals: SignalFd,
-    /// Signals that this process ignores.
-    ignored: Vec<i32>,
-    /// When the target called `execve`, told by itself; 0 before.
-    released_at: &'static AtomicU64,
-    /// The process group of main, which a target joins.
-    group: Pid,
-    /// For targets that nobody holds before their exec.
-    stack: RefCell<ChildStack>,
 }
 
 struct Observer<'a> {
@@ -108,60 +91,6 @@ pub(super) fn run(main: &OwnedFd, link: &OwnedFd, mut work: Work) -> i32 {
             None => return 0,
         }
     }
-}
-
-/// Waits for main's next order; `None` when there will be none.
-fn next_order(post: &Post<'_>, work: &Work) -> Option<Order> {
-    loop {
-        let mut waits = [post.main, post.link].map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
-        let _ = poll(&mut waits, PollTimeout::NONE);
-        // The guardian never speaks: what stirs on its link is its end.
-        if waits[1].any() == Some(true) {
-            return None;
-        }
-        match wire::receive::<ToLauncher>(post.main) {
-            // An order that cannot be read ends the launcher, which main sees.
-            Ok(Some((ToLauncher::Again { bytes }, _))) => return Order::read(&work.orders, bytes).ok(),
-            // Meant for the launch that has just ended.
-            Ok(Some((ToLauncher::Release | ToLauncher::Stop, _))) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Ok(None) | Err(_) => return None,
-        }
-    }
-}
-
-/// A failed step as `(stage, error)`.
-fn process(what: &str) -> impl FnOnce(io::Error) -> (SetupStage, io::Error) {
-    let stage = SetupStage::Process { what: what.into() };
-    move |error| (stage, error)
-}
-
-/// What is done once. `Ok(None)`: the guardian is gone already.
-fn take_post<'a>(
-    main: &'a OwnedFd,
-    link: &'a OwnedFd,
-    spec: &LaunchSpec,
-) -> Result<Option<Post<'a>>, (SetupStage, io::Error)> {
-    if spec.pid_namespace {
-        sys::die_with_parent().map_err(process("parent"))?;
-        let mut guardian = [PollFd::new(link.as_fd(), PollFlags::POLLIN)];
-        if !matches!(poll(&mut guardian, PollTimeout::ZERO), Ok(0)) {
-            return Ok(None);
-        }
-        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        let none: Option<&str> = None;
-        mount(Some("proc"), "/proc", Some("proc"), flags, none).map_err(|error| (SetupStage::Proc, error.into()))?;
-    } else {
-        sys::become_subreaper().map_err(process("subreaper"))?;
-    }
-    let mut mask = SigSet::empty();
-    mask.add(Signal::SIGCHLD);
-    mask.thread_block().map_err(|error| process("signals")(error.into()))?;
-    let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
-        .map_err(|error| process("signals")(error.into()))?;
-    let released_at = sys::shared_number().map_err(process("shared memory"))?;
-    let (ignored, group, stack) = (sys::ignored_signals(), getpgrp(), RefCell::new(ChildStack::new()));
-    Ok(Some(Post { main, link, signals, ignored, released_at, group, stack }))
 }
 
 /// Prepares the observation and forks the target.

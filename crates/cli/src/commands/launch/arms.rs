@@ -1,8 +1,11 @@
 //! The arms of a benchmark, from the command line: the command after `--` first, then `--vs`, then `--arm`.
 
-use crate::arguments::{BenchmarkArguments, InvocationArguments, LadderArguments, SelftestArguments};
+use crate::arguments::{
+    BenchmarkArguments, InvocationArguments, LadderArguments, ScenarioArguments, SelftestArguments, Words,
+};
 use crate::failure::{Failure, Kind};
 use crate::target::Target;
+use slowpath_launch::ReadyWhen;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -36,6 +39,20 @@ pub fn of_ladder(arguments: &LadderArguments) -> Result<Vec<LaunchArm>, Failure>
     let added = arguments.add.iter();
     commands.extend(added.map(|(name, words)| (Some(name.clone()), base().chain(words.0.iter().cloned()).collect())));
     named(commands, &arguments.options.invocation)
+}
+
+/// The browsers of a scenario, each with the words `added`.
+pub fn of_scenario(arguments: &ScenarioArguments, added: &[OsString]) -> Result<Vec<LaunchArm>, Failure> {
+    let plain = std::iter::once(&arguments.browser).chain(&arguments.vs).map(|words| (None, words));
+    let all = plain.chain(arguments.arm.iter().map(|(name, words)| (Some(name.clone()), words)));
+    let with = |words: &Words| words.0.iter().chain(added).cloned().collect();
+    let invocation = InvocationArguments {
+        user: arguments.user.clone(),
+        ready: ReadyWhen::Exit,
+        timeout: arguments.timeout,
+        env: arguments.env.clone(),
+    };
+    named(all.map(|(name, words)| (name, with(words))).collect(), &invocation)
 }
 
 /// The same command twice.

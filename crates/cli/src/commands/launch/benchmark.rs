@@ -15,6 +15,7 @@ use slowpath_verify::{
     Arm, ArmResult, Comparison, ComparisonError, Measured, Metric, Moment, Role, Sample, Witnesses, compare_until,
     measures,
 };
+use std::ffi::OsString;
 
 /// Runs it, cold as `cold` says or warm.
 pub fn run(
@@ -61,16 +62,24 @@ pub fn compared(
         },
         enough,
     )
-    .map_err(|error| match error {
-        ComparisonError::Stopped => Failure::new(Kind::Interrupted, "interrupted"),
-        ComparisonError::Launch { source, .. } => source,
-        error @ ComparisonError::NeverReady { .. } => Failure::from_error(Kind::Target, &error)
-            .hint("`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take"),
+    .map_err(|error| {
+        let hint = "`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take";
+        comparison_failure(error, hint)
     })
 }
 
+/// The failure of a comparison that was given up; `hint` is for an arm that never got ready.
+pub fn comparison_failure(error: ComparisonError<Failure>, hint: &str) -> Failure {
+    match error {
+        ComparisonError::Stopped => Failure::new(Kind::Interrupted, "interrupted"),
+        ComparisonError::Launch { source, .. } => source,
+        error @ ComparisonError::NeverReady { .. } => Failure::from_error(Kind::Target, &error).hint(hint),
+    }
+}
+
 impl LaunchArm {
-    fn described(&self) -> Arm {
+    /// As `verify` knows it.
+    pub fn described(&self) -> Arm {
         Arm { name: self.name.clone(), title: self.target.words().join(" "), role: Role::Fix }
     }
 }
@@ -100,6 +109,11 @@ fn padding(seed: u64, block: usize) -> usize {
     ((z ^ (z >> 31)) % PAD_BYTES) as usize
 }
 
+/// The variable with the padding of a block.
+pub fn pad(seed: u64, block: usize) -> (OsString, OsString) {
+    (PAD.into(), "x".repeat(padding(seed, block)).into())
+}
+
 impl Launches<'_> {
     /// One launch of each arm that does not count; one that fails ends the benchmark before it began.
     fn warm_up(&mut self, progress: &Progress) -> Result<(), Failure> {
@@ -121,7 +135,7 @@ impl Launches<'_> {
     fn one(&mut self, arm: usize, block: usize) -> Result<Sample, Failure> {
         let target = &self.arms[arm].target;
         let (mut spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        spec.env.push((PAD.into(), "x".repeat(padding(self.seed, block)).into()));
+        spec.env.push(pad(self.seed, block));
         // A command that has ended has no memory to look at.
         spec.memory = target.ready != ReadyWhen::Exit;
         // Between two warm launches nothing is done: the look after one is that before the next.

@@ -7,6 +7,7 @@ pub mod conditions;
 mod doubts;
 mod ladder;
 mod quantiles;
+mod scenario;
 mod selftest;
 mod stopping;
 mod summary;
@@ -32,6 +33,7 @@ pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Some(LaunchCommand::Ladder(arguments)) => ladder::run(arguments),
         Some(LaunchCommand::Selftest(arguments)) => selftest::run(arguments),
+        Some(LaunchCommand::Scenario(arguments)) => scenario::run(arguments),
         None => {
             let options = &arguments.options;
             let arms = begin(arms::of(arguments)?);

@@ -1,0 +1,178 @@
+//! A tab of a running browser of the Chromium family, through DevTools.
+
+use crate::devtools::{Address, CallError, DevTools};
+use crate::visit::visit;
+use serde_json::{Value, json};
+use slowpath_tables::Visit;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Why a page could not be visited.
+#[derive(Debug, thiserror::Error)]
+pub enum VisitError {
+    /// The file in which the browser tells its address does not hold one.
+    #[error("the browser told no address for DevTools")]
+    NoAddress,
+    /// The conversation failed.
+    #[error("{what}: {problem}")]
+    Conversation {
+        /// What was tried.
+        what: &'static str,
+        /// What happened.
+        problem: String,
+    },
+    /// The browser is silent.
+    #[error("the browser did not answer to {0} in time")]
+    NoAnswer(&'static str),
+    /// The page did not get there.
+    #[error("the page could not be loaded: {0}")]
+    NotLoaded(String),
+    /// The page was not loaded in time.
+    #[error("the page was not loaded after {} s", .0.as_secs())]
+    TooSlow(Duration),
+}
+
+/// A tab of a running browser.
+pub struct Visitor {
+    devtools: DevTools,
+    /// Of the tab.
+    session: String,
+}
+
+/// How often an answer is asked for again while a page replaces another.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What the page tells of its own navigation, after it was loaded and had the time of a few frames to paint; nothing while
+/// another page is still there.
+const ASK: &str = "new Promise(done => {
+  if (location.href !== URL_OF_PAGE) { done(''); return; }
+  const told = () => {
+    const navigation = performance.getEntriesByType('navigation')[0];
+    const paint = Object.fromEntries(performance.getEntriesByType('paint').map(entry => [entry.name, entry.startTime]));
+    done(JSON.stringify({...navigation.toJSON(), paint}));
+  };
+  const loaded = () => setTimeout(told, 50);
+  if (document.readyState === 'complete') loaded(); else addEventListener('load', loaded);
+})";
+
+impl Visitor {
+    /// Whether the browser has written where DevTools can be reached: the whole file, which ends with the path.
+    pub fn is_expected_at(active_port: &Path) -> bool {
+        address(active_port).is_some()
+    }
+
+    /// Connects to the browser that wrote the file `DevToolsActivePort` into its profile, and opens a tab.
+    ///
+    /// # Errors
+    /// There is no browser there, or it does not answer within `limit`.
+    pub fn connect(active_port: &Path, limit: Duration) -> Result<Self, VisitError> {
+        let address = address(active_port).ok_or(VisitError::NoAddress)?;
+        let deadline = Instant::now() + limit;
+        let mut devtools = DevTools::connect(&address, limit)?;
+        let tab = devtools.call(None, "Target.createTarget", json!({ "url": "about:blank" }), deadline);
+        let target = text(&tab.map_err(told("Target.createTarget"))?, "targetId", "Target.createTarget")?;
+        // Flat: messages of the tab come with the name of its session, beside those of the browser.
+        let params = json!({ "targetId": target, "flatten": true });
+        let session = devtools.call(None, "Target.attachToTarget", params, deadline);
+        let session = text(&session.map_err(told("Target.attachToTarget"))?, "sessionId", "Target.attachToTarget")?;
+        Ok(Self { devtools, session })
+    }
+
+    /// Visits a page and waits until it is loaded.
+    ///
+    /// # Errors
+    /// It cannot be loaded, or not within `limit`.
+    pub fn visit(&mut self, url: &str, limit: Duration) -> Result<Visit, VisitError> {
+        let deadline = Instant::now() + limit;
+        let slow = |error| match error {
+            CallError::Broken(VisitError::NoAnswer(_)) => VisitError::TooSlow(limit),
+            error => told("Page.navigate")(error),
+        };
+        let session = Some(self.session.as_str());
+        let answer = self.devtools.call(session, "Page.navigate", json!({ "url": url }), deadline).map_err(slow)?;
+        if let Some(problem) = answer.get("errorText").and_then(Value::as_str).filter(|text| !text.is_empty()) {
+            return Err(VisitError::NotLoaded(problem.to_owned()));
+        }
+        let ask = ASK.replace("URL_OF_PAGE", &Value::from(url).to_string());
+        let params = json!({ "expression": ask, "awaitPromise": true, "returnByValue": true });
+        loop {
+            let answer = self.devtools.call(session, "Runtime.evaluate", params.clone(), deadline);
+            let answer = match answer {
+                Ok(answer) => answer,
+                // That is how a page that goes away answers.
+                Err(CallError::Refused(_)) => Value::Null,
+                Err(error) => return Err(slow(error)),
+            };
+            let value = answer.pointer("/result/value").and_then(Value::as_str);
+            if let Some(visit) = value.and_then(visit) {
+                return Ok(visit);
+            }
+            if Instant::now() >= deadline {
+                return Err(VisitError::TooSlow(limit));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn told(what: &'static str) -> impl Fn(CallError) -> VisitError {
+    move |error| match error {
+        CallError::Refused(problem) => VisitError::Conversation { what, problem },
+        CallError::Broken(error) => error,
+    }
+}
+
+/// A text of an answer.
+fn text(answer: &Value, name: &str, what: &'static str) -> Result<String, VisitError> {
+    let problem = || format!("the answer has no {name}");
+    let text = answer.get(name).and_then(Value::as_str).map(str::to_owned);
+    text.ok_or_else(|| VisitError::Conversation { what, problem: problem() })
+}
+
+/// The longest file that is taken for the browser's: a port and a path with an identifier.
+const LONGEST_FILE: u64 = 512;
+
+/// Address of the browser's socket. The file is the browser's own, a port and a path, one a line; where it stands other
+/// programs of the browser's user can write, so neither a link is followed nor a pipe waited for.
+fn address(active_port: &Path) -> Option<Address> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(active_port).ok()?;
+    let mut text = String::new();
+    file.take(LONGEST_FILE).read_to_string(&mut text).ok()?;
+    let (port, path) = text.split_once('\n')?;
+    let port: u16 = port.trim().parse().ok()?;
+    let path = path.trim();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_".contains(&byte);
+    let is_address = path.starts_with("/devtools/browser/") && path.bytes().all(is_plain);
+    is_address.then(|| Address { port, path: path.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_address_of_a_browser_is_taken() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let told = |text: &str| {
+            std::fs::write(file.path(), text).unwrap();
+            address(file.path())
+        };
+        let good = Address { port: 4321, path: "/devtools/browser/1-a_b".to_owned() };
+        assert_eq!(told("4321\n/devtools/browser/1-a_b"), Some(good));
+        for bad in [
+            "",
+            "4321",
+            "4321\n",
+            "x\n/devtools/browser/1",
+            "70000\n/devtools/browser/1",
+            "1\n@evil/devtools/browser/1",
+        ] {
+            assert_eq!(told(bad), None, "{bad}");
+        }
+        assert!(!Visitor::is_expected_at(Path::new("/nonexistent")));
+    }
+}

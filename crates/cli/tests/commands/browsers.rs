@@ -1,0 +1,188 @@
+//! Real browsers: visits of `slowpath launch scenario`, and the extensions and pages that the acceptance runs are made with.
+
+use crate::running::*;
+use crate::traces::processes_with;
+use serde_json::Value;
+use slowpath_browse::{Page, PageServer, Source};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const CHROMIUM: &str = "/usr/lib/chromium/chromium";
+const BROWSER: &str = "/usr/lib/chromium/chromium --headless --disable-gpu --no-first-run --no-sandbox \
+                       --disable-background-networking --disable-component-update";
+
+/// Runs a generator of `cases/`.
+fn made(case: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases").join(case).join("make");
+    let status = Command::new(make).arg(directory.path()).stdout(Stdio::null()).status().unwrap();
+    assert!(status.success());
+    directory
+}
+
+/// Runs it, and fails if a process of it is left.
+#[track_caller]
+fn scenario(arguments: &[&str]) -> Done {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mark = format!("slowpath-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let marked = format!("MARK={mark}");
+    let common = ["launch", "scenario", "--quiet", "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}", "--env", &marked];
+    let done = run(slowpath(common.iter().chain(arguments)));
+    assert_eq!(processes_with(&mark), Vec::<u32>::new());
+    done
+}
+
+/// Two pages of which one takes long to parse, in a directory of their own.
+fn two_pages() -> tempfile::TempDir {
+    let site = tempfile::tempdir_in("/var/tmp").unwrap();
+    for (name, work) in [("quick", 0), ("slow", 3000)] {
+        std::fs::create_dir(site.path().join(name)).unwrap();
+        let script =
+            format!("<script>const end = performance.now() + {work}; while (performance.now() < end) {{}}</script>");
+        std::fs::write(site.path().join(name).join("index.html"), format!("<p>text</p>{script}")).unwrap();
+    }
+    site
+}
+
+#[test]
+fn every_round_visits_every_page_and_tells_what_the_page_was_made_to_take() {
+    let site = two_pages();
+    let without = format!("without={BROWSER} --no-zygote");
+    let done =
+        scenario(&["--json", "--rounds", "2", "--browser", BROWSER, "--arm", &without, site.path().to_str().unwrap()]);
+    done.succeeds();
+    let said = done.json();
+    assert_eq!(said["pages"], serde_json::json!(["quick", "slow"]));
+    assert_eq!(
+        said["losses"].as_object().map(|losses| losses.values().filter_map(Value::as_u64).sum::<u64>()),
+        Some(0)
+    );
+    for arm in said["arms"].as_array().unwrap() {
+        let rounds = arm["rounds"].as_array().unwrap();
+        assert_eq!(rounds.len(), 2);
+        for round in rounds {
+            let visits = round["visits"].as_array().unwrap();
+            assert_eq!(visits.len(), 2, "{round}");
+            for visit in visits {
+                let at = |name: &str| visit["milestones"][name].as_f64().unwrap();
+                assert!(at("request") <= at("first_byte") && at("first_byte") <= at("interactive"), "{visit}");
+                assert!(at("interactive") <= at("load"), "{visit}");
+                // The script runs while the page is parsed.
+                let parsing = at("interactive") - at("first_byte");
+                assert_eq!(visit["page"].as_u64() == Some(1), parsing >= 2900.0, "{visit}");
+            }
+        }
+        let children = arm["children"].to_string();
+        assert!(children.contains("renderer"), "{children}");
+    }
+    // With the zygote renderers are copies of it; without, each executes the program anew.
+    let origins = |arm: usize| -> Vec<bool> {
+        let kinds = said["arms"][arm]["children"].as_array().unwrap();
+        kinds.iter().filter(|kind| kind["kind"] == "renderer").map(|kind| kind["executed"].as_bool().unwrap()).collect()
+    };
+    assert_eq!((origins(0), origins(1)), (vec![false], vec![true]));
+}
+
+#[test]
+fn a_page_that_is_missing_a_browser_that_is_none_and_a_profile_of_ones_own_are_told() {
+    let site = two_pages();
+    let pages = site.path().to_str().unwrap();
+    scenario(&["--browser", BROWSER, "/nonexistent"]).fails_with(2, &["cannot be read", "PAGES"]);
+    scenario(&["--browser", "/nonexistent/browser", pages]).fails_with(4, &["/nonexistent/browser"]);
+    scenario(&["--browser", "/bin/true", pages]).fails_with(4, &["failed in its first round", "the browser ended"]);
+    scenario(&["--browser", "sleep 600", "--timeout", "1", pages]).fails_with(4, &["the browser ended"]);
+    scenario(&["--browser", "/usr/bin/python3 -c 'import time; time.sleep(600)'", "--timeout", "1", pages])
+        .fails_with(4, &["told no address for DevTools within 1 s"]);
+    scenario(&["--browser", "firefox-esr --headless", pages]).fails_with(3, &["unavailable", "DevTools"]);
+    scenario(&["--browser", &format!("{BROWSER} --user-data-dir=/x"), pages]).fails_with(2, &["--user-data-dir=/x"]);
+    scenario(&["--browser", "", pages]).fails_with(2, &["empty"]);
+    // A page that does not answer.
+    let list = site.path().join("list");
+    std::fs::write(&list, "gone http://127.77.200.1:5999/\n").unwrap();
+    scenario(&["--browser", BROWSER, list.to_str().unwrap()]).fails_with(4, &["page gone", "ERR_CONNECTION_REFUSED"]);
+}
+
+/// What Chromium makes of a page with an extension: the document after it was loaded.
+fn dumped(extension: &Path, profile: &Path, url: &str) -> String {
+    let done = Command::new(CHROMIUM)
+        .args([
+            "--headless",
+            "--disable-gpu",
+            "--no-sandbox",
+            "--no-first-run",
+            "--virtual-time-budget=2000",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--load-extension={}", extension.display()))
+        .arg(url)
+        .env("TMPDIR", profile)
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+#[test]
+fn the_extensions_of_the_ladder_do_what_they_say() {
+    let extensions = made("extensions");
+    let site = tempfile::tempdir_in("/var/tmp").unwrap();
+    let page = "<p>x</p><script src=slowpath-blocked.js></script><script>const style = getComputedStyle(document.documentElement);
+        document.title = 'style' + style.getPropertyValue('--slowpath-style').trim()</script>";
+    std::fs::write(site.path().join("index.html"), page).unwrap();
+    std::fs::write(site.path().join("slowpath-blocked.js"), "document.documentElement.dataset.loaded = 1").unwrap();
+    let source = Source::Served { directory: site.path().to_owned(), file: "index.html".to_owned() };
+    let pages = [Page { name: "page".to_owned(), source }];
+    let server = PageServer::start(&pages).unwrap();
+    let url = &server.urls()[0];
+    let of = |name: &str| {
+        let profile = tempfile::tempdir_in("/var/tmp").unwrap();
+        (dumped(&extensions.path().join(name), profile.path(), url), profile)
+    };
+    assert!(of("content-script").0.contains("data-slowpath-content="));
+    let many = of("many-files").0;
+    assert!(many.contains("data-slowpath-part0=") && many.contains("data-slowpath-part149="));
+    assert!(of("style-sheet").0.contains("<title>style1"));
+    let listed = of("rule-list").0;
+    assert!(listed.contains("<title>style<") && !listed.contains("data-loaded"), "{listed}");
+    assert!(stored_by(&extensions.path().join("background-worker")), "nothing was stored");
+}
+
+/// Whether an extension that nobody waits for stores something in the first seconds of a browser.
+fn stored_by(extension: &Path) -> bool {
+    let profile = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut browser = Command::new(CHROMIUM)
+        .args(["--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "about:blank"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("--load-extension={}", extension.display()))
+        .env("TMPDIR", profile.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let store = profile.path().join("Default/Local Extension Settings");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_stored = loop {
+        let found = holds(&store, b"slowpath");
+        if found || Instant::now() > deadline {
+            break found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    // Its children end with it.
+    browser.kill().unwrap();
+    browser.wait().unwrap();
+    is_stored
+}
+
+/// Whether a file below `directory` holds these bytes.
+fn holds(directory: &Path, bytes: &[u8]) -> bool {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.iter().any(|path| {
+        let found = |content: Vec<u8>| content.windows(bytes.len()).any(|window| window == bytes);
+        if path.is_dir() { holds(path, bytes) } else { std::fs::read(path).is_ok_and(found) }
+    })
+}

@@ -1,0 +1,87 @@
+//! What an observer has from its first launch to its last: its channels, the place of its signals, the group of its targets;
+//! and its waiting for orders between two launches.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+
+use nix::mount::{MsFlags, mount};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{Pid, getpgrp};
+
+use super::{Order, Work};
+use crate::sys::ChildStack;
+use crate::wire::{self, ToLauncher};
+use crate::{LaunchSpec, SetupStage, sys};
+
+/// What lasts from one launch to the next.
+pub(super) struct Post<'a> {
+    pub main: &'a OwnedFd,
+    pub link: &'a OwnedFd,
+    pub signals: SignalFd,
+    /// Signals that this process ignores.
+    pub ignored: Vec<i32>,
+    /// When the target called `execve`, told by itself; 0 before.
+    pub released_at: &'static AtomicU64,
+    /// The process group of main, which a target joins.
+    pub group: Pid,
+    /// For targets that nobody holds before their exec.
+    pub stack: RefCell<ChildStack>,
+}
+
+/// A failed step as `(stage, error)`.
+pub(super) fn process(what: &str) -> impl FnOnce(io::Error) -> (SetupStage, io::Error) {
+    let stage = SetupStage::Process { what: what.into() };
+    move |error| (stage, error)
+}
+
+/// What is done once. `Ok(None)`: the guardian is gone already.
+pub(super) fn take_post<'a>(
+    main: &'a OwnedFd,
+    link: &'a OwnedFd,
+    spec: &LaunchSpec,
+) -> Result<Option<Post<'a>>, (SetupStage, io::Error)> {
+    if spec.pid_namespace {
+        sys::die_with_parent().map_err(process("parent"))?;
+        let mut guardian = [PollFd::new(link.as_fd(), PollFlags::POLLIN)];
+        if !matches!(poll(&mut guardian, PollTimeout::ZERO), Ok(0)) {
+            return Ok(None);
+        }
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        let none: Option<&str> = None;
+        mount(Some("proc"), "/proc", Some("proc"), flags, none).map_err(|error| (SetupStage::Proc, error.into()))?;
+    } else {
+        sys::become_subreaper().map_err(process("subreaper"))?;
+    }
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGCHLD);
+    mask.thread_block().map_err(|error| process("signals")(error.into()))?;
+    let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+        .map_err(|error| process("signals")(error.into()))?;
+    let released_at = sys::shared_number().map_err(process("shared memory"))?;
+    let (ignored, group, stack) = (sys::ignored_signals(), getpgrp(), RefCell::new(ChildStack::new()));
+    Ok(Some(Post { main, link, signals, ignored, released_at, group, stack }))
+}
+
+/// Waits for main's next order; `None` when there will be none.
+pub(super) fn next_order(post: &Post<'_>, work: &Work) -> Option<Order> {
+    loop {
+        let mut waits = [post.main, post.link].map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
+        let _ = poll(&mut waits, PollTimeout::NONE);
+        // The guardian never speaks: what stirs on its link is its end.
+        if waits[1].any() == Some(true) {
+            return None;
+        }
+        match wire::receive::<ToLauncher>(post.main) {
+            // An order that cannot be read ends the launcher, which main sees.
+            Ok(Some((ToLauncher::Again { bytes }, _))) => return Order::read(&work.orders, bytes).ok(),
+            // Meant for the launch that has just ended.
+            Ok(Some((ToLauncher::Release | ToLauncher::Stop, _))) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
