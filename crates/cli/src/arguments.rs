@@ -6,7 +6,8 @@ mod launch;
 
 pub use check::CheckArguments;
 pub use launch::{
-    BenchmarkArguments, BenchmarkOptions, Coldness, Export, LadderArguments, LaunchCommand, SelftestArguments,
+    BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
+    SelftestArguments,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -32,7 +33,7 @@ impl Arguments {
         match &self.command {
             Command::Doctor(arguments) => arguments.json,
             Command::Diagnose(arguments) => arguments.json,
-            Command::Launch(arguments) => arguments.options().json,
+            Command::Launch(arguments) => arguments.json(),
             Command::Check(arguments) => arguments.json,
             Command::Record(arguments) => arguments.json,
             Command::Analyze(arguments) => arguments.json,

@@ -5,6 +5,7 @@
 //! choosing between the forms to the command line.
 
 mod benchmark;
+mod children;
 mod diagnosis;
 pub mod exports;
 pub mod html;
@@ -13,6 +14,10 @@ pub mod schema;
 pub mod terminal;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
+pub use children::{
+    CHILDREN_SCHEMA, ChildBucket, ChildKind, ChildLaunches, ChildOrigin, ChildSpread, ChildTimes,
+    of_runs as children_of_runs,
+};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
     Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,

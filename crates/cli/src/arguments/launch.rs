@@ -40,6 +40,9 @@ pub enum LaunchCommand {
     Ladder(LadderArguments),
     /// How far can a comparison be trusted here and now? Compares a command with itself, again and again.
     Selftest(SelftestArguments),
+    /// How long do the child processes of recorded launches take until they are ready? By kind, the first against the later
+    /// ones, new processes against copies of a running one.
+    Children(ChildrenArguments),
 }
 
 /// `slowpath launch ladder`.
@@ -68,6 +71,17 @@ pub struct SelftestArguments {
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub target: Vec<OsString>,
+}
+
+/// `slowpath launch children`.
+#[derive(Debug, Args)]
+pub struct ChildrenArguments {
+    /// Recordings made with `slowpath record --first-waits`, each of one run of the same program.
+    #[arg(required = true, value_name = "DIR")]
+    pub recordings: Vec<PathBuf>,
+    /// Print one JSON object with all launches.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How launches are made, compared and shown.
@@ -125,12 +139,13 @@ pub struct BenchmarkOptions {
 }
 
 impl BenchmarkArguments {
-    /// The options of the form that was asked for.
-    pub fn options(&self) -> &BenchmarkOptions {
+    /// Whether one JSON object was asked for.
+    pub fn json(&self) -> bool {
         match &self.command {
-            None => &self.options,
-            Some(LaunchCommand::Ladder(arguments)) => &arguments.options,
-            Some(LaunchCommand::Selftest(arguments)) => &arguments.options,
+            None => self.options.json,
+            Some(LaunchCommand::Ladder(arguments)) => arguments.options.json,
+            Some(LaunchCommand::Selftest(arguments)) => arguments.options.json,
+            Some(LaunchCommand::Children(arguments)) => arguments.json,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! left on the machine afterwards. Most need root; they skip with a reason otherwise.
 
 mod check;
+mod children;
 mod forks;
 mod hostile_names;
 mod interruptions;
