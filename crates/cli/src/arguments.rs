@@ -6,8 +6,8 @@ mod launch;
 
 pub use check::CheckArguments;
 pub use launch::{
-    BenchmarkArguments, BenchmarkOptions, Coldness, Export, LadderArguments, LaunchCommand, ScenarioArguments,
-    SelftestArguments, Words,
+    BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
+    ScenarioArguments, SelftestArguments, Words,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -4,12 +4,13 @@ use slowpath_house::{reference, root};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 9] = [
+const PRINTED_BY_COMMANDS: [&str; 10] = [
     "doctor",
     "record",
     "lab-run",
     "launch-ladder",
     "launch-selftest",
+    "launch-children",
     "check",
     "lab-list",
     "preload-check",

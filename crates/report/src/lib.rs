@@ -5,6 +5,7 @@
 //! choosing between the forms to the command line.
 
 mod benchmark;
+mod children;
 mod diagnosis;
 pub mod exports;
 pub mod html;
@@ -14,11 +15,14 @@ pub mod schema;
 pub mod terminal;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
+pub use children::{
+    CHILDREN_SCHEMA, ChildBucket, ChildKind, ChildLaunches, ChildOrigin, ChildSpread, ChildTimes,
+    of_runs as children_of_runs,
+};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
     Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };
 pub use scenario::{
-    OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioChildren, ScenarioComparison, ScenarioMeasure,
-    ScenarioRound,
+    OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };

@@ -3,7 +3,7 @@
 //! A round is the unit of every interval: visits of one browser share its state and are not independent. So each round gives
 //! one number of each measure (the 95 % quantile of its visits, say), and those are what is compared by pairs.
 
-use crate::Outcome;
+use crate::{ChildLaunches, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::{Losses, Milestone, Quantity, Unavailable, Unit};
@@ -67,8 +67,8 @@ pub struct ScenarioArm {
     pub medians: BTreeMap<String, Quantity>,
     /// Of each page, the median over the rounds of its milestones, ms since the navigation began.
     pub pages: Vec<BTreeMap<Milestone, Quantity>>,
-    /// Launches of child processes by kind, of all rounds; null where they could not be recorded.
-    pub children: Option<Vec<ScenarioChildren>>,
+    /// Launches of child processes by kind, a run a round; null where they could not be recorded.
+    pub children: Option<ChildLaunches>,
     /// Rounds that failed.
     pub failed: u32,
     /// Why, with counts.
@@ -97,19 +97,6 @@ pub struct OneVisit {
     pub milestones: BTreeMap<Milestone, f64>,
     /// Child processes that were forked during the visit; null where they could not be recorded.
     pub children: Option<u32>,
-}
-
-/// Launches of the children of one kind, of all rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ScenarioChildren {
-    /// The kind.
-    pub kind: String,
-    /// Whether they executed a program; otherwise they are copies of a process that was there (a zygote).
-    pub executed: bool,
-    /// From fork to ready, ms, of each round.
-    pub times: Vec<Vec<f64>>,
-    /// Children that were not seen to get ready.
-    pub never_ready: u32,
 }
 
 /// A further arm against the first.

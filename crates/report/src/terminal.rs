@@ -3,6 +3,7 @@
 //! Owns the choice and the order of what a screen shows. Everything left out stands in the JSON and the HTML page.
 
 mod benchmark;
+mod children;
 mod escape;
 pub(crate) mod figures;
 mod item;
@@ -13,6 +14,7 @@ mod style;
 mod tried;
 
 pub use benchmark::benchmark;
+pub use children::children;
 pub use escape::escape_terminal;
 pub use scenario::scenario;
 pub use style::Style;

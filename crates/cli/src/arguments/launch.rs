@@ -42,6 +42,9 @@ pub enum LaunchCommand {
     Selftest(SelftestArguments),
     /// How fast do pages come in a running browser? Visits a list of pages in each arm, round after round.
     Scenario(ScenarioArguments),
+    /// How long do the child processes of recorded launches take until they are ready? By kind, the first against the later
+    /// ones, new processes against copies of a running one.
+    Children(ChildrenArguments),
 }
 
 /// `slowpath launch ladder`.
@@ -122,6 +125,17 @@ const AFTER_HELP_OF_SCENARIO: &str = "Every round starts each browser with a fre
 pages in one tab, and ends it. Local pages are served on loopback, each from an address of its own. As root it also \
 records the browsers' child processes: from fork until the main thread first waits for events.";
 
+/// `slowpath launch children`.
+#[derive(Debug, Args)]
+pub struct ChildrenArguments {
+    /// Recordings made with `slowpath record --first-waits`, each of one run of the same program.
+    #[arg(required = true, value_name = "DIR")]
+    pub recordings: Vec<PathBuf>,
+    /// Print one JSON object with all launches.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// How launches are made, compared and shown.
 #[derive(Debug, Args)]
 pub struct BenchmarkOptions {
@@ -184,6 +198,7 @@ impl BenchmarkArguments {
             Some(LaunchCommand::Ladder(arguments)) => arguments.options.json,
             Some(LaunchCommand::Selftest(arguments)) => arguments.options.json,
             Some(LaunchCommand::Scenario(arguments)) => arguments.json,
+            Some(LaunchCommand::Children(arguments)) => arguments.json,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::launch::{Ladder, Selftest};
 use super::{doctor, lab, record};
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
+use slowpath_report::ChildLaunches;
 use slowpath_report::schema::schema_of;
 use std::path::Path;
 
@@ -17,6 +18,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("lab-run.json", schema_of::<lab::Launched>()),
         ("launch-ladder.json", schema_of::<Ladder>()),
         ("launch-selftest.json", schema_of::<Selftest>()),
+        ("launch-children.json", schema_of::<ChildLaunches>()),
         ("check.json", schema_of::<Check>()),
         ("lab-list.json", schema_of::<lab::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),

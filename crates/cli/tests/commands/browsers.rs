@@ -78,11 +78,11 @@ fn every_round_visits_every_page_and_tells_what_the_page_was_made_to_take() {
         assert!(children.contains("renderer"), "{children}");
     }
     // With the zygote renderers are copies of it; without, each executes the program anew.
-    let origins = |arm: usize| -> Vec<bool> {
-        let kinds = said["arms"][arm]["children"].as_array().unwrap();
-        kinds.iter().filter(|kind| kind["kind"] == "renderer").map(|kind| kind["executed"].as_bool().unwrap()).collect()
+    let origins = |arm: usize| -> Vec<&str> {
+        let kinds = said["arms"][arm]["children"]["kinds"].as_array().unwrap();
+        kinds.iter().filter(|kind| kind["kind"] == "renderer").map(|kind| kind["origin"].as_str().unwrap()).collect()
     };
-    assert_eq!((origins(0), origins(1)), (vec![false], vec![true]));
+    assert_eq!((origins(0), origins(1)), (vec!["forked"], vec!["executed"]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod browsers;
 mod check;
+mod children;
 mod forks;
 mod hostile_names;
 mod interruptions;

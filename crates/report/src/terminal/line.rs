@@ -29,7 +29,7 @@ impl Paint {
 /// Columns that a character may take. Scripts with wide characters take two; to know which would need a table, so all
 /// that is neither ASCII nor drawn by us counts as wide: a line can end early, but never wraps.
 fn columns(c: char) -> usize {
-    if c.is_ascii() || "─│├┤●•…−–·×µ".contains(c) { 1 } else { 2 }
+    if c.is_ascii() || "─│├┤●•…−–·×µ▁▂▃▄▅▆▇█".contains(c) { 1 } else { 2 }
 }
 
 /// Columns of a text.

@@ -1,5 +1,6 @@
 //! A scenario on a screen: every measure of the arms side by side, the children, and the slowest pages as a waterfall.
 
+use super::escape::escape;
 use super::figures;
 use super::item::Item;
 use super::line::{Line, Paint, left, right};
@@ -9,8 +10,8 @@ use crate::{Outcome, Scenario, ScenarioArm, ScenarioComparison};
 use slowpath_tables::{Milestone, Quantity};
 use std::collections::BTreeMap;
 
-const NAME: usize = 28;
-const VALUE: usize = 11;
+const NAME: usize = 26;
+const VALUE: usize = 10;
 
 /// The summary, with a newline after every line. Nothing is left out: who waited for minutes has a table to read.
 pub fn scenario(scenario: &Scenario, style: &Style) -> String {
@@ -20,7 +21,7 @@ pub fn scenario(scenario: &Scenario, style: &Style) -> String {
         parts.extend(scenario.arms.iter().map(|arm| alone(scenario, arm, style)));
     }
     parts.extend(scenario.arms.iter().skip(1).map(|arm| beside(scenario, arm, style)));
-    parts.push(children(scenario, style));
+    parts.extend(scenario.arms.iter().map(|arm| children(arm, style)));
     parts.push(pages(scenario, style));
     parts.push(sections::doubts(&scenario.losses, &scenario.unavailable, &scenario.notes, style));
     super::screen(parts, style)
@@ -54,10 +55,18 @@ fn median(arm: &ScenarioArm, name: &str, style: &Style) -> String {
 fn alone(scenario: &Scenario, arm: &ScenarioArm, style: &Style) -> Section {
     let items = scenario.measures.iter().filter_map(|measure| {
         let value = arm.medians.get(&measure.name)?;
-        let text = format!("{}{}", left(&measure.name, NAME, style), figures::with_interval(value, style));
+        let text = format!(
+            "{}{}",
+            left(&escape(&measure.name, style.unicode), NAME, style),
+            figures::with_interval(value, style)
+        );
         Some(Line::of(Paint::Plain, &text, style).into())
     });
-    let head = vec![Line::of(Paint::Quiet, &format!("{}median of rounds", left(&arm.name, NAME, style)), style)];
+    let head = vec![Line::of(
+        Paint::Quiet,
+        &format!("{}median of rounds", left(&escape(&arm.name, style.unicode), NAME, style)),
+        style,
+    )];
     Section { head, items: items.collect(), what: "measures", spaced: true, dropped: 0 }
 }
 
@@ -66,15 +75,15 @@ fn beside(scenario: &Scenario, arm: &ScenarioArm, style: &Style) -> Section {
     let Some(first) = scenario.arms.first() else { return Section::default() };
     let cells = [
         left("median of rounds", NAME, style),
-        right(&first.name, VALUE, style),
+        right(&escape(&first.name, style.unicode), VALUE, style),
         "  ".to_owned(),
-        right(&arm.name, VALUE, style),
+        right(&escape(&arm.name, style.unicode), VALUE, style),
         "  ratio".to_owned(),
     ];
     let compared = scenario.comparisons.iter().filter(|one| one.arm == arm.name);
     let items = compared.filter(|one| one.difference.is_some()).map(|one| {
         let text = [
-            left(&one.measure, NAME, style),
+            left(&escape(&one.measure, style.unicode), NAME, style),
             median(first, &one.measure, style),
             "  ".to_owned(),
             median(arm, &one.measure, style),
@@ -111,25 +120,12 @@ fn ratio(one: &ScenarioComparison) -> String {
     format!("{numbers} {word}")
 }
 
-/// How many children of which kind there were, and how they began.
-fn children(scenario: &Scenario, style: &Style) -> Section {
-    let items = scenario.arms.iter().flat_map(|arm| {
-        arm.children.iter().flatten().map(move |kind| {
-            let number: usize = kind.times.iter().map(Vec::len).sum();
-            let all: Vec<f64> = kind.times.iter().flatten().copied().collect();
-            let (from, to) =
-                (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max));
-            let how = if kind.executed { "executed" } else { "forked" };
-            let range = if number > 0 { format!(", ready after {from:.1} to {to:.1} ms") } else { String::new() };
-            let never = match kind.never_ready {
-                0 => String::new(),
-                never => format!(", {never} not seen to get ready"),
-            };
-            let text = format!("{}: {number} x {} ({how}){range}{never}", arm.name, kind.kind);
-            Item::from(Line::of(Paint::Quiet, &text, style))
-        })
-    });
-    Section { items: items.collect(), what: "kinds of children", spaced: true, ..Section::default() }
+/// The launches of an arm's children.
+fn children(arm: &ScenarioArm, style: &Style) -> Section {
+    let Some(children) = &arm.children else { return Section::default() };
+    let mut section = super::children::kinds(children, style);
+    section.head.insert(0, Line::of(Paint::Quiet, &format!("Children of {}", arm.name), style));
+    section
 }
 
 /// The phases of a visit, each with the milestone that ends it.
@@ -164,7 +160,11 @@ fn pages(scenario: &Scenario, style: &Style) -> Section {
         let mut lines = scenario.arms.iter().enumerate().map(|(number, arm)| {
             let name = if number == 0 { scenario.pages[page].as_str() } else { "" };
             let total = load(arm, page).map_or("-".to_owned(), |ms| format!("{ms:.0} ms"));
-            let cells = [left(name, PAGE, style), left(&arm.name, width, style), right(&total, 8, style)];
+            let cells = [
+                left(&escape(name, style.unicode), PAGE, style),
+                left(&escape(&arm.name, style.unicode), width, style),
+                right(&total, 8, style),
+            ];
             let none = BTreeMap::new();
             let drawn = waterfall(arm.pages.get(page).unwrap_or(&none), most, columns);
             Line::of(Paint::Plain, &cells.concat(), style).with(Paint::Quiet, &format!("  {drawn}"), style)
@@ -175,8 +175,9 @@ fn pages(scenario: &Scenario, style: &Style) -> Section {
         items.push(item);
     }
     let legend: Vec<String> = PHASES.iter().zip(MARKS).map(|((_, word), mark)| format!("{mark} {word}")).collect();
-    let legend = format!("until: {}; {PAINTED} painted", legend.join(", "));
-    let head = ["Pages by median load, slowest first", &legend].map(|text| Line::of(Paint::Quiet, text, style));
+    let legend = format!("{}; {PAINTED} painted", legend.join(", "));
+    let head = ["Pages by median load, slowest first; phases end with:", &legend]
+        .map(|text| Line::of(Paint::Quiet, text, style));
     Section { head: head.into(), items, what: "pages", spaced: true, dropped: 0 }
 }
 
@@ -204,8 +205,9 @@ fn waterfall(milestones: &BTreeMap<Milestone, Quantity>, most: f64, columns: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SCENARIO_SCHEMA, ScenarioChildren, ScenarioMeasure};
-    use slowpath_tables::{Losses, Unit};
+    use crate::{SCENARIO_SCHEMA, ScenarioMeasure, children_of_runs};
+    use slowpath_analysis::children::{ChildLaunch, Origin};
+    use slowpath_tables::{Losses, Nanos, ProcessKey, Unit};
 
     fn milestones(all: &[(Milestone, f64)]) -> BTreeMap<Milestone, Quantity> {
         all.iter().map(|(milestone, ms)| (*milestone, Quantity::exact(*ms, Unit::Ms))).collect()
@@ -219,14 +221,19 @@ mod tests {
             rounds: Vec::new(),
             medians: [("load p50".to_owned(), Quantity::exact(load, Unit::Ms))].into(),
             pages: vec![quick, milestones(&[(Milestone::Request, 2.0), (Milestone::Load, load)])],
-            children: Some(vec![ScenarioChildren {
-                kind: "renderer".to_owned(),
-                executed: false,
-                times: vec![vec![20.0, 31.5], vec![]],
-                never_ready: 1,
-            }]),
+            children: Some(children_of_runs(&[vec![renderer(Some(20)), renderer(Some(32)), renderer(None)]])),
             failed: 0,
             reasons: Vec::new(),
+        }
+    }
+
+    fn renderer(ready: Option<u64>) -> ChildLaunch {
+        ChildLaunch {
+            process: ProcessKey { pid: 1, start: Nanos(1) },
+            kind: "renderer".to_owned(),
+            origin: Origin::Forked,
+            forked: Nanos(0),
+            ready: ready.map(|ms| Nanos(ms * 1_000_000)),
         }
     }
 
@@ -263,13 +270,13 @@ mod tests {
     fn measures_stand_beside_each_other_and_the_slowest_page_comes_first() {
         let text = scenario(&sample(), &Style::PLAIN);
         assert!(text.contains("100 ms") && text.contains("1.200 (1.100 to 1.300) more"), "{text}");
-        assert!(text.contains("with: 2 x renderer (forked), ready after 20.0 to 31.5 ms, 1 not seen"), "{text}");
+        assert!(text.contains("Children of with\n") && text.contains("renderer           reused first"), "{text}");
         assert!(text.find("slow").unwrap() < text.find("quick").unwrap(), "{text}");
         assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.len() <= 80), "{text}");
         let mut alone = sample();
         alone.arms.truncate(1);
         alone.comparisons.clear();
-        assert!(scenario(&alone, &Style::PLAIN).contains("load p50                    100 ms"));
+        assert!(scenario(&alone, &Style::PLAIN).contains("load p50                  100 ms"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod arms;
 pub mod benchmark;
+mod children;
 pub mod conditions;
 mod doubts;
 mod ladder;
@@ -34,6 +35,7 @@ pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
         Some(LaunchCommand::Ladder(arguments)) => ladder::run(arguments),
         Some(LaunchCommand::Selftest(arguments)) => selftest::run(arguments),
         Some(LaunchCommand::Scenario(arguments)) => scenario::run(arguments),
+        Some(LaunchCommand::Children(arguments)) => children::run(arguments),
         None => {
             let options = &arguments.options;
             let arms = begin(arms::of(arguments)?);

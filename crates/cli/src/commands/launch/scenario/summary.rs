@@ -6,11 +6,12 @@ use super::round::Round;
 use crate::arguments::ScenarioArguments;
 use crate::commands::launch::arms::LaunchArm;
 use crate::failure::{Failure, Kind, failed};
-use slowpath_analysis::children::{Origin, by_kind};
+use slowpath_analysis::children::ChildLaunch;
 use slowpath_browse::Page;
 use slowpath_experiment::{Level, Samples, effect, median, multiple, outcome};
 use slowpath_report::{
-    OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioChildren, ScenarioComparison, ScenarioRound, quantity,
+    ChildLaunches, OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioRound,
+    children_of_runs, quantity,
 };
 use slowpath_tables::{Losses, Milestone, Quantity, Unavailable, Unit};
 use std::collections::BTreeMap;
@@ -131,24 +132,9 @@ fn of_page(rounds: &[&Round], page: usize) -> BTreeMap<Milestone, Quantity> {
 }
 
 /// Children of all rounds, by kind and origin.
-fn children(rounds: &[&Round]) -> Option<Vec<ScenarioChildren>> {
-    let mut kinds: Vec<ScenarioChildren> = Vec::new();
-    for (number, round) in rounds.iter().enumerate() {
-        for one in by_kind(round.children.as_ref()?) {
-            let executed = one.origin == Origin::Executed;
-            let at = kinds.iter().position(|kind| kind.kind == one.kind && kind.executed == executed);
-            let at = at.unwrap_or_else(|| {
-                let times = vec![Vec::new(); number];
-                kinds.push(ScenarioChildren { kind: one.kind.clone(), executed, times, never_ready: 0 });
-                kinds.len() - 1
-            });
-            kinds[at].never_ready += count(one.never_ready);
-            kinds[at].times.push(one.times.iter().map(|time| time.0 as f64 / 1e6).collect());
-        }
-        // A round without any of a kind has an empty list.
-        kinds.iter_mut().for_each(|kind| kind.times.resize(number + 1, Vec::new()));
-    }
-    Some(kinds)
+fn children(rounds: &[&Round]) -> Option<ChildLaunches> {
+    let runs: Option<Vec<Vec<ChildLaunch>>> = rounds.iter().map(|round| round.children.clone()).collect();
+    runs.filter(|runs| !runs.is_empty()).map(|runs| children_of_runs(&runs))
 }
 
 fn comparisons(
