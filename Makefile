@@ -40,7 +40,7 @@ test: ## everything CI runs; STEPS="format clippy" for some of it
 
 .PHONY: accept
 accept: ## the long acceptance runs, results to docs/measurements (needs root)
-	@scripts/install-packages.sh browsers
+	@scripts/install-packages.sh browsers peers
 	@$(MAKE) --no-print-directory build
 	@scripts/measure.sh accept
 

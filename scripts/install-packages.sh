@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing; does nothing, and asks for no privilege, where all are there.
 #
-#   scripts/install-packages.sh [GROUP...]      groups: build (default), test, browsers
+#   scripts/install-packages.sh [GROUP...]      groups: build (default), test, browsers, peers
 set -euo pipefail
 
 build="clang llvm libclang-dev pkg-config make gcc libc6-dev libelf-dev zlib1g-dev e2fsprogs ca-certificates"
 test="chromium python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 browsers="chromium firefox-esr"
+# Other tools that acceptance runs are compared with.
+peers="hyperfine"
 
 wanted=""
 for group in "${@:-build}"; do
@@ -14,7 +16,8 @@ for group in "${@:-build}"; do
         build) wanted="$wanted $build" ;;
         test) wanted="$wanted $build $test" ;;
         browsers) wanted="$wanted $build $browsers" ;;
-        *) echo "install-packages: unknown group $group (build, test, browsers)" >&2; exit 2 ;;
+        peers) wanted="$wanted $build $peers" ;;
+        *) echo "install-packages: unknown group $group (build, test, browsers, peers)" >&2; exit 2 ;;
     esac
 done
 # Another source of Node.js than Debian's package is as good.
