@@ -14,12 +14,10 @@ static __always_inline bool waits_for_events(int call)
 	case 7: /* poll */
 	case 23: /* select */
 	case 34: /* pause */
-	case 35: /* nanosleep */
 	case 43: /* accept */
 	case 128: /* rt_sigtimedwait */
 	case 130: /* rt_sigsuspend */
 	case 202: /* futex */
-	case 230: /* clock_nanosleep */
 	case 232: /* epoll_wait */
 	case 270: /* pselect6 */
 	case 271: /* ppoll */
@@ -30,8 +28,6 @@ static __always_inline bool waits_for_events(int call)
 	case 72: /* pselect6 */
 	case 73: /* ppoll */
 	case 98: /* futex */
-	case 101: /* nanosleep */
-	case 115: /* clock_nanosleep */
 	case 133: /* rt_sigsuspend */
 	case 137: /* rt_sigtimedwait */
 	case 202: /* accept */
