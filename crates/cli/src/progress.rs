@@ -21,6 +21,10 @@ impl Progress {
 
     /// Says what is being done now.
     pub fn step(&self, text: impl Into<String>) {
+        // Even the preparation takes some us, between launches.
+        if self.bar.is_hidden() {
+            return;
+        }
         self.bar.set_style(ProgressStyle::default_spinner());
         self.bar.set_message(text.into());
         self.bar.tick();

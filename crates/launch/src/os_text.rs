@@ -1,10 +1,28 @@
 //! Serde for operating-system strings: a JSON string where the bytes are UTF-8, `{"bytes": [...]}` where not.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Between main and launcher, which speak a binary format, the bytes as they are.
+struct Borrowed<'a>(&'a OsStr);
+
+impl Serialize for Borrowed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return serializer.serialize_bytes(self.0.as_bytes());
+        }
+        match self.0.to_str() {
+            Some(plain) => serializer.serialize_str(plain),
+            None => Text::Raw { bytes: self.0.as_bytes().to_vec() }.serialize(serializer),
+        }
+    }
+}
+
+/// The text form.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Text {
@@ -12,21 +30,36 @@ enum Text {
     Raw { bytes: Vec<u8> },
 }
 
-impl From<&OsStr> for Text {
-    fn from(text: &OsStr) -> Self {
-        match text.to_str() {
-            Some(plain) => Text::Plain(plain.to_owned()),
-            None => Text::Raw { bytes: text.as_bytes().to_vec() },
+struct Owned(OsString);
+
+impl<'de> Deserialize<'de> for Owned {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return deserializer.deserialize_byte_buf(Raw);
         }
+        Ok(Self(match Text::deserialize(deserializer)? {
+            Text::Plain(plain) => plain.into(),
+            Text::Raw { bytes } => OsString::from_vec(bytes),
+        }))
     }
 }
 
-impl From<Text> for OsString {
-    fn from(text: Text) -> Self {
-        match text {
-            Text::Plain(plain) => plain.into(),
-            Text::Raw { bytes } => OsString::from_vec(bytes),
-        }
+/// Takes bytes.
+struct Raw;
+
+impl Visitor<'_> for Raw {
+    type Value = Owned;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the bytes of a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Owned, E> {
+        Ok(Owned(OsString::from_vec(bytes.to_vec())))
+    }
+
+    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Owned, E> {
+        Ok(Owned(OsString::from_vec(bytes)))
     }
 }
 
@@ -35,11 +68,11 @@ pub(crate) mod list {
     use super::*;
 
     pub(crate) fn serialize<S: Serializer>(words: &[OsString], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(words.iter().map(|word| Text::from(word.as_os_str())))
+        serializer.collect_seq(words.iter().map(|word| Borrowed(word)))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<OsString>, D::Error> {
-        Ok(Vec::<Text>::deserialize(deserializer)?.into_iter().map(OsString::from).collect())
+        Ok(Vec::<Owned>::deserialize(deserializer)?.into_iter().map(|word| word.0).collect())
     }
 }
 
@@ -48,14 +81,14 @@ pub(crate) mod pairs {
     use super::*;
 
     pub(crate) fn serialize<S: Serializer>(pairs: &[(OsString, OsString)], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(pairs.iter().map(|(a, b)| (Text::from(a.as_os_str()), Text::from(b.as_os_str()))))
+        serializer.collect_seq(pairs.iter().map(|(a, b)| (Borrowed(a), Borrowed(b))))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<(OsString, OsString)>, D::Error> {
-        let pairs = Vec::<(Text, Text)>::deserialize(deserializer)?;
-        Ok(pairs.into_iter().map(|(a, b)| (a.into(), b.into())).collect())
+        let pairs = Vec::<(Owned, Owned)>::deserialize(deserializer)?;
+        Ok(pairs.into_iter().map(|(a, b)| (a.0, b.0)).collect())
     }
 }
 
@@ -66,10 +99,29 @@ pub(crate) mod path {
     use super::*;
 
     pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        Text::from(path.as_os_str()).serialize(serializer)
+        Borrowed(path.as_os_str()).serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-        Ok(OsString::from(Text::deserialize(deserializer)?).into())
+        Ok(Owned::deserialize(deserializer)?.0.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_pass_through_text_and_through_the_wire() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Words(#[serde(with = "list")] Vec<OsString>, #[serde(with = "pairs")] Vec<(OsString, OsString)>);
+        let odd = OsString::from_vec(vec![b'a', 0xff, b'"']);
+        let words = Words(vec!["plain".into(), odd.clone(), "".into()], vec![("N".into(), odd)]);
+        let text = serde_json::to_string(&words).unwrap();
+        assert!(text.starts_with("[[\"plain\",{\"bytes\":[97,255,34]},\"\"]"), "{text}");
+        assert_eq!(serde_json::from_str::<Words>(&text).unwrap(), words);
+        let bytes = crate::wire::encoded(&words).unwrap();
+        assert_eq!(crate::wire::decoded::<Words>(&bytes).unwrap(), words);
+        assert!(crate::wire::decoded::<Words>(&bytes[..bytes.len() - 1]).is_err());
     }
 }

@@ -109,7 +109,7 @@ type NewOrder<'a> = Order<&'a LaunchSpec>;
 
 /// Puts an order into the memory file, in place of the last: of any size, and nowhere on a disk. Returns its length.
 fn write_order(file: &File, order: &NewOrder<'_>) -> io::Result<usize> {
-    let bytes = serde_json::to_vec(order)?;
+    let bytes = wire::encoded(order)?;
     file.write_all_at(&bytes, 0)?;
     Ok(bytes.len())
 }

@@ -1,4 +1,4 @@
-//! The messages between main and launcher: JSON, one in a packet of a `SOCK_SEQPACKET` socket pair. The kernel tells
+//! The messages between main and launcher: MessagePack, one in a packet of a `SOCK_SEQPACKET` socket pair. The kernel tells
 //! main who sent each, by the sender's pid in main's own pid namespace.
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -106,9 +106,20 @@ pub(crate) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((main, launcher))
 }
 
+/// A message, or anything else that goes between main and launcher, as bytes: what takes long here is time between two
+/// launches. Without the names of fields, because both ends are the same program.
+pub(crate) fn encoded(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    rmp_serde::to_vec(message).map_err(io::Error::other)
+}
+
+/// The other way round.
+pub(crate) fn decoded<M: DeserializeOwned>(bytes: &[u8]) -> io::Result<M> {
+    rmp_serde::from_slice(bytes).map_err(io::Error::other)
+}
+
 /// Sends one message, without a signal when the other end is gone.
 pub(crate) fn send(socket: impl AsFd, message: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_vec(message)?;
+    let text = encoded(message)?;
     loop {
         let parts = [IoSlice::new(&text)];
         match sendmsg::<()>(socket.as_fd().as_raw_fd(), &parts, &[], MsgFlags::MSG_NOSIGNAL, None) {
@@ -155,7 +166,7 @@ pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
     if length == 0 {
         return Ok(None);
     }
-    Ok(Some((serde_json::from_slice(&buffer[..length])?, sender)))
+    Ok(Some((decoded(&buffer[..length])?, sender)))
 }
 
 #[cfg(test)]

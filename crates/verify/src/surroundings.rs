@@ -54,15 +54,18 @@ impl Witnesses {
 
     /// The counters now.
     pub fn look(&self) -> Moment {
-        let first = |file: &Option<File>| {
-            let mut buffer = [0; 4096];
-            let length = file.as_ref().map_or(0, |file| file.read_at(&mut buffer, 0).unwrap_or(0));
-            // What is looked for stands in the first lines.
-            String::from_utf8_lossy(&buffer[..length]).into_owned()
-        };
-        let (busy, stolen) = processor_times(&first(&self.stat)).unzip();
-        Moment { busy, stolen, pressures: [0, 1, 2].map(|index| some_total(&first(&self.pressures[index]))) }
+        let mut buffer = [0; 4096];
+        let (busy, stolen) = first_line(&self.stat, &mut buffer).and_then(processor_times).unzip();
+        let pressures = self.pressures.each_ref().map(|file| first_line(file, &mut buffer).and_then(some_total));
+        Moment { busy, stolen, pressures }
     }
+}
+
+/// The first line of a file of `/proc`: what is looked for stands there.
+fn first_line<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
+    let length = file.as_ref()?.read_at(buffer, 0).ok()?;
+    let line = buffer[..length].split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line).ok()
 }
 
 impl Moment {
@@ -82,18 +85,20 @@ impl Moment {
 
 /// Busy and stolen time of all processors in ms, from the first line of `/proc/stat` (proc(5)): user, nice, system, idle,
 /// iowait, irq, softirq, steal; guest time is part of user time.
-fn processor_times(stat: &str) -> Option<(f64, f64)> {
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Vec<f64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
-    let &[user, nice, system, _, _, irq, softirq, steal, ..] = ticks.as_slice() else { return None };
-    Some(((user + nice + system + irq + softirq) * TICK_MS, steal * TICK_MS))
+fn processor_times(line: &str) -> Option<(f64, f64)> {
+    let mut fields = line.strip_prefix("cpu ")?.split_ascii_whitespace().map(|field| field.parse::<u64>().ok());
+    let mut ticks = [0; 8];
+    for tick in &mut ticks {
+        *tick = fields.next()??;
+    }
+    let [user, nice, system, _, _, irq, softirq, steal] = ticks;
+    Some(((user + nice + system + irq + softirq) as f64 * TICK_MS, steal as f64 * TICK_MS))
 }
 
 /// The total of the line `some` of a pressure file, in ms (Documentation/accounting/psi.rst counts in us).
-fn some_total(text: &str) -> Option<f64> {
-    let line = text.lines().find(|line| line.starts_with("some "))?;
-    let total: f64 = line.rsplit_once("total=")?.1.trim().parse().ok()?;
-    Some(total / 1e3)
+fn some_total(line: &str) -> Option<f64> {
+    let (_, total) = line.strip_prefix("some ")?.rsplit_once("total=")?;
+    Some(total.trim().parse::<u64>().ok()? as f64 / 1e3)
 }
 
 /// Something that a launch must exceed the usual by before it is named as a reason, ms: below the resolution of a tick
@@ -130,15 +135,14 @@ mod tests {
 
     #[test]
     fn the_first_line_of_stat_gives_busy_and_stolen_time() {
-        let stat = "cpu  100 5 50 9999 7 1 2 30 4 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        assert_eq!(processor_times(stat), Some((1580.0, 300.0)));
-        assert_eq!(processor_times("cpu  1 2 3\n"), None);
+        assert_eq!(processor_times("cpu  100 5 50 9999 7 1 2 30 4 0"), Some((1580.0, 300.0)));
+        assert_eq!((processor_times("cpu  1 2 3"), processor_times("cpu0 1 1 1 1 1 1 1 1")), (None, None));
     }
 
     #[test]
     fn the_total_of_some_is_read_in_milliseconds() {
-        let text = "some avg10=0.00 avg60=0.10 avg300=0.00 total=123456\nfull avg10=0.00 total=9\n";
-        assert_eq!(some_total(text), Some(123.456));
+        assert_eq!(some_total("some avg10=0.00 avg60=0.10 avg300=0.00 total=123456"), Some(123.456));
+        assert_eq!(some_total("full avg10=0.00 avg60=0.00 avg300=0.00 total=9"), None);
         assert_eq!(some_total(""), None);
     }
 

@@ -50,7 +50,7 @@ impl Order {
     fn read(file: &File, length: usize) -> io::Result<Order> {
         let mut bytes = vec![0; length];
         file.read_exact_at(&mut bytes, 0)?;
-        Ok(serde_json::from_slice(&bytes)?)
+        wire::decoded(&bytes)
     }
 }
 

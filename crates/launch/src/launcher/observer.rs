@@ -19,7 +19,7 @@ use nix::unistd::{Pid, pipe2};
 use super::output::Stream;
 use super::post::{Post, next_order, process, take_post};
 use super::ready::Watch;
-use super::stdio::{dev_null, plumb};
+use super::stdio::{OutputPipe, dev_null, plumb};
 use super::target::{self, Ends, FailedExec, Image, Report};
 use super::{Work, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
@@ -47,7 +47,7 @@ struct Observer<'a> {
     watch: Watch,
     streams: Vec<Stream>,
     /// The target's ends of its output, held so that it does not hang up: nobody waits for that.
-    _held: [Option<OwnedFd>; 2],
+    held: [Option<OwnedFd>; 2],
     /// Of a forked target.
     exec_failure: Option<File>,
     /// Of one that shared this memory.
@@ -116,7 +116,8 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
     let (release_end, release) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
     let (failure, failure_end) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
     let failure_end = failure_end.map_or_else(|| Report::Shared(RefCell::new(None)), Report::Pipe);
-    let (streams, [stdin, stdout, stderr]) = plumb(spec).map_err(|error| (SetupStage::Stdio, error))?;
+    let (streams, [stdin, stdout, stderr]) =
+        plumb(spec, &post.null, post.pipes.take()).map_err(|error| (SetupStage::Stdio, error))?;
     let released_at = post.released_at;
     let ignored = post.ignored.clone();
     let mut ends = Ends { stdin, stdout, stderr, release: release_end, ignored, released_at, failure: failure_end };
@@ -158,7 +159,7 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         attempts,
         watch,
         streams,
-        _held: held,
+        held,
         exec_failure: failure.map(File::from),
         failed_exec,
         release,
@@ -404,7 +405,20 @@ impl Observer<'_> {
         if !kills && self.streams.iter().any(Stream::is_open) {
             self.pump();
         }
+        if is_clean {
+            self.keep_pipes();
+        }
         is_clean
+    }
+
+    /// Leaves the output pipes to the next launch, where both ends are here.
+    fn keep_pipes(&mut self) {
+        let mut ends = self.held.iter_mut().map(Option::take);
+        let sources = std::mem::take(&mut self.streams).into_iter().map(Stream::into_source);
+        let mut pipes = sources.map(|source| OutputPipe::after(source?, ends.next()??, self.spec));
+        if let (Some(Some(stdout)), Some(Some(stderr))) = (pipes.next(), pipes.next()) {
+            *self.post.pipes.borrow_mut() = Some([stdout, stderr]);
+        }
     }
 
     /// Stays behind for the output of a target left running, holding nothing else.

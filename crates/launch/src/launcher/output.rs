@@ -19,8 +19,10 @@ const LINE_LIMIT: usize = 64 << 10;
 const BACKLOG_LIMIT: usize = 64 << 10;
 /// A pipe with room takes this much without blocking (`PIPE_BUF`, pipe(7)).
 const WRITE_UNIT: usize = 4096;
+/// What is read at once: it is cleared before, and mostly nothing is there.
+const READ_UNIT: usize = 4 << 10;
 /// Twice a full pipe: more would let a target that never stops writing keep the observer from everything else.
-const READS_A_LOOK: usize = 8;
+const READS_A_LOOK: usize = (128 << 10) / READ_UNIT;
 
 /// One stream.
 pub(super) struct Stream {
@@ -59,6 +61,11 @@ impl Stream {
         }
     }
 
+    /// Where it was read from, unless that has ended.
+    pub(super) fn into_source(self) -> Option<File> {
+        self.source
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.source.is_some()
     }
@@ -77,7 +84,7 @@ impl Stream {
 
     /// Reads what is there and forwards what is taken. True when a line matched now or before.
     pub(super) fn look(&mut self) -> bool {
-        let mut buffer = [0; 16 << 10];
+        let mut buffer = [0; READ_UNIT];
         for _ in 0..READS_A_LOOK {
             let (Some(source), true) = (&mut self.source, self.backlog.len() < BACKLOG_LIMIT) else { break };
             match source.read(&mut buffer) {

@@ -12,6 +12,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgrp};
 
+use super::stdio::{OutputPipe, dev_null};
 use super::{Order, Work};
 use crate::sys::ChildStack;
 use crate::wire::{self, ToLauncher};
@@ -28,6 +29,10 @@ pub(super) struct Post<'a> {
     pub released_at: &'static AtomicU64,
     /// The process group of main, which a target joins.
     pub group: Pid,
+    /// `/dev/null`, for the input of targets.
+    pub null: OwnedFd,
+    /// The output pipes of the last launch, where nobody is left that could hold them.
+    pub pipes: RefCell<Option<[OutputPipe; 2]>>,
     /// For targets that nobody holds before their exec.
     pub stack: RefCell<ChildStack>,
 }
@@ -62,8 +67,9 @@ pub(super) fn take_post<'a>(
     let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
         .map_err(|error| process("signals")(error.into()))?;
     let released_at = sys::shared_number().map_err(process("shared memory"))?;
+    let null = dev_null().map_err(|error| (SetupStage::Stdio, error))?;
     let (ignored, group, stack) = (sys::ignored_signals(), getpgrp(), RefCell::new(ChildStack::new()));
-    Ok(Some(Post { main, link, signals, ignored, released_at, group, stack }))
+    Ok(Some(Post { main, link, signals, ignored, released_at, group, stack, null, pipes: RefCell::new(None) }))
 }
 
 /// Waits for main's next order; `None` when there will be none.

@@ -83,7 +83,12 @@ impl Image {
         let program = words.first().cloned().unwrap_or_default();
         let candidates = candidates(&program, path)?;
         let argv = words.into_iter().map(|word| Ok(CString::new(word.into_vec())?)).collect::<io::Result<_>>()?;
-        let entry = |(name, value): &(OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+        let entry = |(name, value): &(OsString, OsString)| {
+            // With room for the zero at the end.
+            let mut entry = Vec::with_capacity(name.len() + value.len() + 2);
+            [name.as_bytes(), b"=", value.as_bytes()].iter().for_each(|part| entry.extend_from_slice(part));
+            entry
+        };
         let envp = env.into_iter().map(|pair| Ok(CString::new(entry(pair))?)).collect::<io::Result<_>>()?;
         Ok(Image { program, candidates, argv, envp })
     }
@@ -149,7 +154,7 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
     let report = explain(&image.program, &errors);
     match &ends.failure {
         // Shorter than what a pipe takes at once.
-        Report::Pipe(pipe) => drop(nix::unistd::write(pipe, &serde_json::to_vec(&report).unwrap_or_default())),
+        Report::Pipe(pipe) => drop(nix::unistd::write(pipe, &wire::encoded(&report).unwrap_or_default())),
         Report::Shared(place) => drop(place.replace(Some(report))),
     }
     sys::exit_now(127);
@@ -198,12 +203,26 @@ fn prepare(work: &Work, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
 
 fn become_user(spec: &LaunchSpec) -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(spec.identity.uid), Gid::from_raw(spec.identity.gid));
+    if is_user(uid, gid, &spec.identity.groups) {
+        return Ok(());
+    }
     if nix::unistd::geteuid().is_root() {
         let groups: Vec<Gid> = spec.identity.groups.iter().copied().map(Gid::from_raw).collect();
         setgroups(&groups)?;
     }
     setresgid(gid, gid, gid)?;
     Ok(setresuid(uid, uid, uid)?)
+}
+
+/// Whether this process has exactly that identity: each change of credentials makes new ones, also to the same.
+fn is_user(uid: Uid, gid: Gid, groups: &[u32]) -> bool {
+    let is_all = |ids: [u32; 3], id: u32| ids == [id; 3];
+    let user = nix::unistd::getresuid().map(|ids| [ids.real, ids.effective, ids.saved].map(Uid::as_raw));
+    let group = nix::unistd::getresgid().map(|ids| [ids.real, ids.effective, ids.saved].map(Gid::as_raw));
+    let own = nix::unistd::getgroups();
+    user.is_ok_and(|ids| is_all(ids, uid.as_raw()))
+        && group.is_ok_and(|ids| is_all(ids, gid.as_raw()))
+        && own.is_ok_and(|own| own.iter().map(|group| group.as_raw()).eq(groups.iter().copied()))
 }
 
 /// The most telling of the failures: the first file that is there, or else "not found".
@@ -239,7 +258,7 @@ fn classify(file: &Path, error: &io::Error) -> (ExecFailure, bool) {
 
 /// Reads the report of a failed exec.
 pub(super) fn failure_report(bytes: &[u8]) -> Option<FailedExec> {
-    serde_json::from_slice(bytes).ok()
+    wire::decoded(bytes).ok()
 }
 
 #[cfg(test)]

@@ -48,6 +48,29 @@ fn launches_of_one_launcher_have_one_observer_and_each_its_own_conditions() {
 }
 
 #[test]
+fn what_a_target_did_to_its_output_is_not_there_for_the_next() {
+    let mut launcher = launcher();
+    let of = |launcher: &mut ProcessLauncher, code: &str| {
+        let program = format!(
+            "import fcntl, os, sys\n{code}\nprint(fcntl.fcntl(1, fcntl.F_GETFL) & os.O_NONBLOCK, fcntl.fcntl(1, 1032))"
+        );
+        let told = launcher.launch(&spec(&["/usr/bin/python3", "-c", &program]).0, &mut NoHooks).unwrap();
+        told.stdout_tail.unwrap()
+    };
+    let new = of(&mut launcher, "");
+    assert!(new.starts_with("0 "), "{new}");
+    // Full to the brim, non-blocking; then larger than a pipe is.
+    of(
+        &mut launcher,
+        "os.set_blocking(1, False)\nwhile True:\n  try: os.write(1, b'x' * 4096)\n  except BlockingIOError: break",
+    );
+    assert_eq!(of(&mut launcher, ""), new);
+    of(&mut launcher, "fcntl.fcntl(1, 1031, 1 << 20)");
+    assert_eq!(of(&mut launcher, ""), new);
+    assert_eq!(of(&mut launcher, ""), new);
+}
+
+#[test]
 fn a_launch_that_fails_or_is_stopped_does_not_spoil_the_next() {
     let mut launcher = launcher();
     let (good, _) = shell("echo $PPID");
