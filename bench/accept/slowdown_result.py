@@ -86,8 +86,10 @@ def limits(cases: list[Case], detectable: float) -> Iterator[Limit]:
         if case.share == 0:
             most = most_false_alarms(seen.of)
             yield Limit(f"{case.title}: {seen.count} of {seen.of} flagged, {most} at most", seen.count <= most)
-        elif not case.loaded:
-            power = min(CERTAIN, announced_power(case.ratio - 1, detectable))
+        else:
+            # What each comparison announces holds for the noise of its own launches; what the selftest announced, for that of
+            # the moment before, which is shown beside it.
+            power = min(CERTAIN, case.own_power() or CERTAIN)
             words = f"{case.title}: {seen.count} of {seen.of} found, upper end {percent(seen.high)}; announced {percent(power)}"
             yield Limit(words, seen.high >= power)
 
