@@ -13,9 +13,11 @@ shared_directory() {
     chmod 755 "$directory"
 }
 
-# Runs a command, and shows both.
+# Runs a command, and shows both; quotes stand where a word needs them.
 shown() {
-    printf '```console\n$ %s\n' "$(printf '%q ' "$@" | sed "s#\\\\##g; s#$slowpath#slowpath#; s# --quiet##")"
+    local words="${*@Q}"
+    words=$(sed -E "s/'([A-Za-z0-9_.,:=\/+-]+)'/\1/g" <<<"$words")
+    printf '```console\n$ %s\n' "${words//"$slowpath"/slowpath}"
     "$@"
     printf '```\n\n'
 }

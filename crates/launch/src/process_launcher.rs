@@ -170,7 +170,7 @@ impl Launcher for ProcessLauncher {
         if let Some(channel) = &running.channel {
             heard.converse(channel, hooks, stays)?;
         }
-        if stays && heard.ended.as_ref().is_some_and(Ended::leaves_nothing) {
+        if stays && heard.has_ended_cleanly() {
             self.kept = Some(running);
             return heard.conclude(spec, None);
         }
@@ -192,14 +192,17 @@ impl Heard {
             let _ = poll(&mut waits, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
             loop {
                 match wire::receive::<FromLauncher>(channel) {
-                    Ok(Some((message, sender))) => self.take(message, sender, channel, hooks),
+                    Ok(Some((message, sender))) => {
+                        self.take(message, sender, channel, hooks);
+                        // Nothing comes after it.
+                        if stays && self.has_ended_cleanly() {
+                            return Ok(());
+                        }
+                    }
                     Ok(None) => return Ok(()),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(source) => return Err(LaunchError::Channel { context: "receive".into(), source }),
                 }
-            }
-            if stays && self.ended.as_ref().is_some_and(Ended::leaves_nothing) {
-                return Ok(());
             }
             if Instant::now() >= next_tick {
                 hooks.on_tick();
@@ -209,6 +212,11 @@ impl Heard {
                 self.stop(channel);
             }
         }
+    }
+
+    /// Whether the launch is over and the launcher can make another.
+    fn has_ended_cleanly(&self) -> bool {
+        self.ended.as_ref().is_some_and(Ended::leaves_nothing)
     }
 
     fn take(&mut self, message: FromLauncher, sender: i32, channel: &OwnedFd, hooks: &mut dyn Hooks) {

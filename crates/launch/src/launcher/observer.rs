@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::unistd::{Pid, pipe2};
+use nix::unistd::{getpgrp, pipe2};
 
 use super::output::Stream;
 use super::post::{Post, next_order, process, take_post};
@@ -120,14 +120,12 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         plumb(spec, &post.null, post.pipes.take()).map_err(|error| (SetupStage::Stdio, error))?;
     let released_at = post.released_at;
     let ignored = post.ignored.clone();
-    let mut ends = Ends { stdin, stdout, stderr, release: release_end, ignored, released_at, failure: failure_end };
+    // A group outside of the pid namespace has no number here; there is but one launch then, and the target is born in it.
+    let group = Some(post.group).filter(|group| group.as_raw() > 0);
+    let mut ends =
+        Ends { stdin, stdout, stderr, group, release: release_end, ignored, released_at, failure: failure_end };
     let own = std::process::id() as i32;
     released_at.store(0, Ordering::Relaxed);
-    // For the second launch on: the target is to join main's group, as the first did. A group outside of the pid
-    // namespace has no number here; there is but one launch then.
-    if post.group.as_raw() > 0 {
-        let _ = nix::unistd::setpgid(Pid::from_raw(0), post.group);
-    }
     let target = if follows {
         // SAFETY: the observer has one thread.
         match unsafe { sys::fork() }.map_err(process("target"))? {
@@ -151,7 +149,9 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         Report::Pipe(_) => None,
     };
     drop(ends);
-    super::leave_group();
+    if getpgrp() == post.group {
+        super::leave_group();
+    }
     let mut observer = Observer {
         post,
         spec,

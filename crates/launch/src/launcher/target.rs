@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
 use nix::unistd::{
-    Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setgroups, setresgid, setresuid, setsid,
+    Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setgroups, setpgid, setresgid, setresuid, setsid,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,8 @@ pub(super) struct Ends {
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
+    /// The process group to join: main's, which the observer has left.
+    pub(super) group: Option<Pid>,
     /// One byte on it is the release; its end without a byte, the order to disappear. `None`: main does not follow the
     /// launch, and there is nothing to wait for.
     pub(super) release: Option<OwnedFd>,
@@ -179,6 +181,9 @@ fn prepare(work: &Work, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
         // "0" is the writing process, whatever its pid is called in which namespace.
         let joined = (&mut &*file).write_all(b"0");
         joined.map_err(at(SetupStage::Cgroup { path: path.clone() }))?;
+    }
+    if let Some(group) = ends.group {
+        let _ = setpgid(Pid::from_raw(0), group);
     }
     if spec.session {
         setsid().map_err(|error| (SetupStage::Session, error.into()))?;
