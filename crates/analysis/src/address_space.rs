@@ -231,6 +231,7 @@ mod tests {
     fn exec(ts: u64) -> Exec {
         Exec {
             ts: Nanos(ts),
+            present: false,
             pid: P.pid,
             start: P.start,
             parent_pid: 1,

@@ -167,6 +167,7 @@ mod tests {
     fn exec(ts: u64, pid: u32, line: &str) -> Exec {
         Exec {
             ts: Nanos(ts),
+            present: false,
             pid,
             start: Nanos(u64::from(pid)),
             parent_pid: 1,

@@ -52,6 +52,7 @@ fn large() -> Tables {
         if process == 0 {
             tables.execs.push(Exec {
                 ts: Nanos(0),
+                present: false,
                 pid,
                 start,
                 parent_pid: 1,

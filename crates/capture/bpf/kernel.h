@@ -126,6 +126,9 @@ struct task_struct {
 	int pid;
 	int tgid;
 	int exit_code;
+	int exit_state;
+	unsigned int flags;
+	char comm[16];
 	u64 start_time;
 	unsigned long min_flt;
 	unsigned long maj_flt;
@@ -138,6 +141,9 @@ struct task_struct {
 	struct signal_struct *signal;
 	const struct cred *cred;
 	struct task_io_accounting ioac;
+};
+struct bpf_iter__task {
+	struct task_struct *task;
 };
 struct linux_binprm {
 	struct file *file;

@@ -77,6 +77,8 @@ pub struct Decoded {
 pub(crate) struct Context {
     /// Starts of the processes that had a pid, in the order in which they were told.
     starts: HashMap<u32, Vec<Nanos>>,
+    /// Minor and major faults so far of the further threads of processes that ran already.
+    present: HashMap<ProcessKey, (u64, u64)>,
 }
 
 impl Context {
@@ -86,6 +88,19 @@ impl Context {
         let starts = self.starts.get(&pid).map(Vec::as_slice).unwrap_or_default();
         let start = starts.iter().rev().find(|start| **start <= ts).or(starts.first());
         ProcessKey { pid, start: start.copied().unwrap_or_default() }
+    }
+
+    /// Takes the counters of a further thread of a process that ran already.
+    pub(crate) fn count_present(&mut self, thread: &events::exec_event) {
+        let process = ProcessKey { pid: thread.header.pid, start: Nanos(thread.start) };
+        let (minor, major) = self.present.entry(process).or_default();
+        *minor += thread.min_flt;
+        *major += thread.maj_flt;
+    }
+
+    /// Minor and major faults of the further threads of the process when it began to be followed.
+    pub(crate) fn present(&self, exec: &Exec) -> (u64, u64) {
+        self.present.get(&exec.process()).copied().unwrap_or_default()
     }
 
     pub(crate) fn learn(&mut self, pid: u32, start: Nanos) {
@@ -130,6 +145,10 @@ pub fn decode(raw: &RawCapture) -> Decoded {
             }
         }
     });
+    for exec in out.execs.iter_mut().filter(|exec| exec.present) {
+        let (minor, major) = context.present(exec);
+        (exec.min_flt, exec.maj_flt) = (exec.min_flt + minor, exec.maj_flt + major);
+    }
     // Each processor's batches come on their own.
     out.faults.sort_by_key(|fault| fault.ts);
     out.exits.extend(raw.survivors.iter().cloned());

@@ -73,6 +73,9 @@ struct exec_event {
 	char command_line[COMMAND_LINE_BYTES];
 };
 
+/* In the header: a thread of a process that ran already when it began to be followed. */
+#define FLAG_PRESENT 1
+
 struct first_wait_event {
 	struct event_header header;
 	unsigned long long start;

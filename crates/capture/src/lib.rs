@@ -31,4 +31,4 @@ mod readahead;
 
 pub use decode::{Decoded, METADATA, RawCapture, decode};
 pub use mounts::{Mount, parse_mountinfo};
-pub use recorder::{CaptureError, LabDevice, Options, Recorder};
+pub use recorder::{CaptureError, LabDevice, Options, Recorder, Running};

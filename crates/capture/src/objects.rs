@@ -1,7 +1,7 @@
 //! The compiled probes and how they become one program: every object declares the shared maps (tree, ring, lost,
 //! named), and all later objects are given the first one's.
 
-use crate::recorder::{CaptureError, Options};
+use crate::recorder::{CaptureError, Options, monotonic_now};
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
 use std::os::fd::AsFd;
 
@@ -23,7 +23,7 @@ pub(crate) struct Probe {
 }
 
 /// All probes; the first owns the shared maps.
-pub(crate) fn all() -> [Probe; 9] {
+pub(crate) fn all() -> [Probe; 10] {
     [
         object!("process"),
         object!("fault"),
@@ -34,6 +34,7 @@ pub(crate) fn all() -> [Probe; 9] {
         object!("open"),
         object!("read"),
         object!("first_wait"),
+        object!("present"),
     ]
 }
 
@@ -105,6 +106,13 @@ pub(crate) fn load(
                 // The one read-only variable of the object: `watched_dev`.
                 if let Some(value) = map.initial_value_mut() {
                     value[..8].copy_from_slice(&watched_dev.to_ne_bytes());
+                }
+            }
+            None if name.ends_with(".rodata") && probe.name == "present" => {
+                // The one read-only variable: the recorder, and when it begins to mark.
+                if let Some(value) = map.initial_value_mut() {
+                    value[..8].copy_from_slice(&u64::from(std::process::id()).to_ne_bytes());
+                    value[8..16].copy_from_slice(&monotonic_now().0.to_ne_bytes());
                 }
             }
             None => {}

@@ -39,11 +39,29 @@ pub struct Options {
     pub first_waits: bool,
     /// Processes only, and their first waits where those are asked for: no faults, files, reads.
     pub processes_only: bool,
+    /// Whether processes that run already can be followed, see [`Recorder::attach_running`].
+    pub running: bool,
+}
+
+/// Processes that run already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Running {
+    /// These, and all that they start later.
+    Processes(Vec<u32>),
+    /// All but the recorder.
+    System,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ring_bytes: 32 << 20, lab: None, fault_entry: true, first_waits: false, processes_only: false }
+        Self {
+            ring_bytes: 32 << 20,
+            lab: None,
+            fault_entry: true,
+            first_waits: false,
+            processes_only: false,
+            running: false,
+        }
     }
 }
 
@@ -128,10 +146,11 @@ impl Recorder {
         let wanted = |probe: &objects::Probe| match probe.name {
             "process" => true,
             "first_wait" => options.first_waits,
+            "present" => options.running,
             _ => !options.processes_only,
         };
         for probe in objects::all().into_iter().filter(wanted) {
-            let essential = matches!(probe.name, "process" | "fault" | "page_cache");
+            let essential = matches!(probe.name, "process" | "fault" | "page_cache" | "present");
             let attempt = objects::load(&probe, shared.as_ref(), &btf, &options)
                 .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut links).map(|gaps| (one, gaps)));
             let (one, gaps) = match attempt {
@@ -190,6 +209,62 @@ impl Recorder {
             .tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
+        self.attach_faults()?;
+        self.mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
+            .map(|text| parse_mountinfo(&text))
+            .unwrap_or_default();
+        Ok(())
+    }
+
+    /// Follows processes that run already, with all their threads, and whatever they start from now on. Tells of each what it
+    /// executes and maps.
+    ///
+    /// # Errors
+    /// The kernel refuses the walk over its tasks, or page-fault events.
+    pub fn attach_running(&mut self, which: &Running) -> Result<(), CaptureError> {
+        // First, so that no fault of a marked task is missed.
+        self.attach_faults()?;
+        let missing = || CaptureError::Program { probe: "present", problem: "not loaded".to_owned() };
+        let object = &self.loaded.iter().find(|one| one.name == "present").ok_or_else(missing)?.object;
+        let attach = |source| CaptureError::Attach { probe: "present", event: "iter/task".to_owned(), source };
+        let wanted = object.maps().find(|map| map.name() == "wanted").ok_or_else(missing)?;
+        let all = [0];
+        let (pids, meant): (&[u32], Vec<u32>) = match which {
+            Running::Processes(pids) => (pids, pids.clone()),
+            Running::System => (&all, processes()),
+        };
+        for pid in pids {
+            wanted.update(&pid.to_ne_bytes(), &[1], MapFlags::ANY).map_err(|error| attach(io_error(error)))?;
+        }
+        let program = object.progs_mut().find(|program| program.name() == "tell_present").ok_or_else(missing)?;
+        let link = program.attach().map_err(|error| attach(io_error(error)))?;
+        // A child that was made behind the first walk's back is found by the second.
+        for _ in 0..2 {
+            let mut walk = libbpf_rs::Iter::new(&link).map_err(|error| attach(io_error(error)))?;
+            io::copy(&mut walk, &mut io::sink()).map_err(attach)?;
+        }
+        let left_out: Vec<u32> = meant.into_iter().filter(|pid| self.is_left_out(*pid)).collect();
+        self.unavailable.extend(left_out.into_iter().map(|pid| Unavailable {
+            what: format!("process {pid}"),
+            reason: "the kernel's walk over its tasks leaves it out".to_owned(),
+            remedy: "record it from its start: slowpath record -- COMMAND".to_owned(),
+        }));
+        self.mounts =
+            std::fs::read_to_string("/proc/self/mountinfo").map(|text| parse_mountinfo(&text)).unwrap_or_default();
+        Ok(())
+    }
+
+    /// Whether a process lives and is not followed.
+    fn is_left_out(&self, pid: u32) -> bool {
+        let Some(pidfd) = i32::try_from(pid).ok().and_then(|pid| pidfd(pid).ok()) else { return false };
+        let state = self.shared.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
+        pid != std::process::id() && matches!(state, Ok(None))
+    }
+
+    /// Attaches the programs at the events of a page fault, on every processor.
+    fn attach_faults(&mut self) -> Result<(), CaptureError> {
+        let attach =
+            |event: &str, source: io::Error| CaptureError::Attach { probe: "fault", event: event.to_owned(), source };
         let entry = self.loaded.iter().any(|one| one.name == "fault" && one.missing.is_empty());
         let processors = if self.options.processes_only { 0 } else { crate::machine::processors() };
         for cpu in 0..processors {
@@ -205,9 +280,6 @@ impl Recorder {
                 }
             }
         }
-        self.mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
-            .map(|text| parse_mountinfo(&text))
-            .unwrap_or_default();
         Ok(())
     }
 
@@ -305,6 +377,12 @@ impl Recorder {
     }
 }
 
+/// All processes that `/proc` shows.
+fn processes() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// A descriptor of a process.
 fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes two integers.
@@ -328,7 +406,7 @@ fn attach_whole(one: &Loaded, tracefs: Option<&Tracefs>, links: &mut Vec<Link>) 
     let mut gaps = Vec::new();
     for program in one.object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        if one.missing.contains(&section) || section == "perf_event" {
+        if one.missing.contains(&section) || section == "perf_event" || section == "iter.s/task" {
             continue;
         }
         let attach = |source| CaptureError::Attach { probe: one.name, event: section.clone(), source };

@@ -11,6 +11,7 @@ pub use launch::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use regex::Regex;
 use slowpath_launch::ReadyWhen;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ pub enum Command {
     Launch(Box<BenchmarkArguments>),
     /// Launch a command and fail when it exceeds a budget of times, faults, bytes, processes or denied opens.
     Check(Box<CheckArguments>),
-    /// Record a command and its process tree from its first instruction.
+    /// Record a command and its process tree from its first instruction, or processes that run.
     Record(RecordArguments),
     /// Explain a recording.
     Analyze(AnalyzeArguments),
@@ -220,10 +221,26 @@ pub struct RecordArguments {
     /// No progress.
     #[arg(long)]
     pub quiet: bool,
-    /// Target.
+    /// Instead of launching a command: a process that runs, with its threads and the children it makes from now on. Several
+    /// with --pid again.
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = NOT_RUNNING)]
+    pub pid: Vec<u32>,
+    /// The same for all processes whose name or command line this expression matches.
+    #[arg(long = "match", value_name = "REGEX", conflicts_with_all = NOT_RUNNING)]
+    pub matching: Option<Regex>,
+    /// The same for everything on this machine but slowpath itself.
+    #[arg(long, conflicts_with_all = NOT_RUNNING, conflicts_with_all = ["pid", "matching"])]
+    pub system: bool,
+    /// How the command is launched.
     #[command(flatten)]
-    pub target: TargetArguments,
+    pub invocation: InvocationArguments,
+    /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
+    #[arg(last = true, required_unless_present_any = ["pid", "matching", "system"], value_name = "CMD")]
+    pub command: Vec<OsString>,
 }
+
+/// What belongs to a launch.
+const NOT_RUNNING: [&str; 5] = ["command", "user", "ready", "timeout", "env"];
 
 /// `slowpath analyze`.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use crate::target::{Target, launch_failure};
 use crate::unprivileged::as_user;
 use slowpath_capture::machine::{self, Need};
 use slowpath_capture::{Options, RawCapture, Recorder, decode, examine};
-use slowpath_launch::{BoxError, Hooks, LaunchOutcome, LaunchSpec, Launcher};
+use slowpath_launch::{BoxError, Hooks, Identity, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_recording::{Clock, Host, Launch, Manifest, SCHEMA_VERSION, Writer};
 use slowpath_tables::{Nanos, PAGE_SIZE, Unavailable};
 use std::path::Path;
@@ -103,20 +103,42 @@ pub fn launch(
     Ok((outcome, raw, stop))
 }
 
-/// Decodes and writes the recording as the target's user, into `directory`, which is made.
+/// Whose recording it is, and of what.
+pub struct Subject<'a> {
+    /// Who it is for.
+    pub identity: &'a Identity,
+    /// The command, or what was recorded instead, in words.
+    pub command: Vec<String>,
+    /// The launch, if it was one.
+    pub launch: Option<Launch>,
+}
+
+impl<'a> Subject<'a> {
+    /// A launch of a target.
+    pub fn launched(target: &'a Target, outcome: &LaunchOutcome) -> Self {
+        let launch = Launch {
+            released: Nanos(outcome.released_at),
+            ready: outcome.ready_at.map(Nanos),
+            ready_when: target.ready.to_string(),
+            outcome: stop_words(outcome),
+        };
+        Self { identity: &target.identity, command: target.words(), launch: Some(launch) }
+    }
+}
+
+/// Decodes and writes the recording as the user whose it is, into `directory`, which is made.
 pub fn write(
-    target: &Target,
+    subject: Subject,
     directory: &Path,
-    outcome: &LaunchOutcome,
     raw: &RawCapture,
     stop: Option<&str>,
     counters: &[(&str, u64)],
 ) -> Result<Manifest, Failure> {
-    output_directory::prepare(directory, &target.identity)?;
-    as_user(&target.identity, || {
+    output_directory::prepare(directory, subject.identity)?;
+    as_user(subject.identity, || {
         let mut decoded = decode(raw);
         let sections = examine::examine(&mut decoded.files);
-        let mut manifest = manifest(target, outcome, raw, stop);
+        let mut manifest = manifest(&subject, raw, stop);
         manifest.losses = decoded.losses.clone();
         manifest.counters.insert("unreadable_bytes".to_owned(), decoded.unreadable_bytes as u64);
         manifest.counters.extend(counters.iter().map(|(name, value)| ((*name).to_owned(), *value)));
@@ -143,21 +165,16 @@ pub fn write(
     })
 }
 
-fn manifest(target: &Target, outcome: &LaunchOutcome, raw: &RawCapture, stop: Option<&str>) -> Manifest {
+fn manifest(subject: &Subject, raw: &RawCapture, stop: Option<&str>) -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
         created: crate::commands::now_rfc3339(),
         host: host(),
         clock: clock(),
-        command: target.words(),
-        uid: target.identity.uid,
+        command: subject.command.clone(),
+        uid: subject.identity.uid,
         cwd: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
-        launch: Some(Launch {
-            released: Nanos(outcome.released_at),
-            ready: outcome.ready_at.map(Nanos),
-            ready_when: target.ready.to_string(),
-            outcome: stop_words(outcome),
-        }),
+        launch: subject.launch.clone(),
         started: raw.started,
         ended: None,
         stop_reason: Some(stop.unwrap_or("the launch ended").to_owned()),

@@ -32,6 +32,9 @@ table! {
     Exec = "execs" {
         /// When.
         ts: Nanos,
+        /// True for a process that ran its program already when it began to be followed: `ts` is that moment, and the
+        /// counters are those of all its threads.
+        present: bool,
         /// Pid.
         pid: u32,
         /// Start of the process.

@@ -2,8 +2,8 @@
 
 use crate::decode::{Context, for_each_record};
 use crate::events::{
-    EVENT_EXEC, EVENT_EXIT, EVENT_FORK, FLAG_LAST_THREAD, event_header, exec_event, exit_event, fork_event, record,
-    text,
+    EVENT_EXEC, EVENT_EXIT, EVENT_FORK, FLAG_LAST_THREAD, FLAG_PRESENT, event_header, exec_event, exit_event,
+    fork_event, record, text,
 };
 use slowpath_tables::{Bytes, Exec, Exit, Fork, Nanos};
 use std::collections::BTreeMap;
@@ -22,6 +22,11 @@ pub(crate) fn fork(bytes: &[u8], context: &mut Context) -> Option<Fork> {
     })
 }
 
+/// Whether the record is of a thread that ran already when its process began to be followed.
+fn is_present(header: &event_header) -> bool {
+    u32::from(header.flags) & FLAG_PRESENT != 0
+}
+
 /// A command line of a record, of which so many bytes are filled.
 pub(crate) fn joined(arguments: &[std::os::raw::c_char], length: u32) -> String {
     let length = (length as usize).min(arguments.len());
@@ -38,8 +43,14 @@ pub(crate) fn joined_bytes(bytes: &[u8]) -> String {
 pub(crate) fn exec(bytes: &[u8], context: &mut Context) -> Option<Exec> {
     let event: exec_event = record(bytes)?;
     context.learn(event.header.pid, Nanos(event.start));
+    let present = is_present(&event.header);
+    if present && event.header.tid != event.header.pid {
+        context.count_present(&event);
+        return None;
+    }
     Some(Exec {
         ts: Nanos(event.header.ts),
+        present,
         pid: event.header.pid,
         start: Nanos(event.start),
         parent_pid: event.parent_pid,
@@ -88,8 +99,10 @@ pub(crate) fn survivors(bytes: &[u8], now: Nanos) -> Vec<Exit> {
         EVENT_EXEC => {
             if let Some(event) = record::<exec_event>(bytes) {
                 // An exec leaves one thread, with the id of the process.
-                alive.retain(|_, (pid, _)| *pid != event.header.pid);
-                alive.insert(event.header.pid, (event.header.pid, Nanos(event.start)));
+                if !is_present(&event.header) {
+                    alive.retain(|_, (pid, _)| *pid != event.header.pid);
+                }
+                alive.insert(event.header.tid, (event.header.pid, Nanos(event.start)));
             }
         }
         EVENT_EXIT => {
@@ -151,6 +164,30 @@ mod tests {
         };
         let row = exit(&bytes_of(&event)).unwrap();
         assert_eq!((row.status, row.signal), (None, Some(9)));
+    }
+
+    #[test]
+    fn threads_of_a_process_that_ran_already_are_counted_and_no_rows() {
+        let me = std::process::id();
+        let thread = |tid: u32, min_flt: u64| {
+            let header = event_header {
+                kind: EVENT_EXEC as u16,
+                flags: FLAG_PRESENT as u16,
+                pid: me,
+                tid,
+                ..Default::default()
+            };
+            bytes_of(&exec_event { header, start: 5, min_flt, ..Default::default() })
+        };
+        let mut context = Context::default();
+        assert_eq!(exec(&thread(me + 1, 30), &mut context), None);
+        let row = exec(&thread(me, 4), &mut context).unwrap();
+        assert!(row.present && row.min_flt == 4);
+        assert_eq!(context.present(&row), (30, 0));
+        // One that is left is found by its own id, and does not end the others.
+        let mut bytes = thread(me, 4);
+        bytes.extend(thread(4_194_303, 1));
+        assert_eq!(survivors(&bytes, Nanos(9)).len(), 1);
     }
 
     #[test]

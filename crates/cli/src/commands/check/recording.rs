@@ -9,7 +9,7 @@ use crate::failure::{Failure, Kind};
 use crate::fresh_directory::FreshDirectory;
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::recorded_launch::{self, RecorderHooks};
+use crate::recorded_launch::{self, RecorderHooks, Subject};
 use crate::target::{Target, launcher, not_ready};
 use crate::unprivileged::as_user;
 use slowpath_capture::Options;
@@ -84,7 +84,7 @@ fn recorded(target: &Target, conditions: &mut Conditions, limits: &[Limit]) -> R
         }
         let place = FreshDirectory::new(&target.identity).map_err(|error| machine(&error.to_string()))?;
         let directory = place.path().join("recording");
-        recorded_launch::write(target, &directory, &launched.outcome, &raw, None, &[])?;
+        recorded_launch::write(Subject::launched(target, &launched.outcome), &directory, &raw, None, &[])?;
         return as_user(&target.identity, || Ok(examine(&analyze::open(&directory)?, limits)));
     }
     Err(machine("no launch was cold while it was recorded"))

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::lab_session;
 use crate::progress::Progress;
-use crate::recorded_launch::{self, RecorderHooks};
+use crate::recorded_launch::{self, RecorderHooks, Subject};
 use crate::target::{Target, launcher, not_ready};
 use crate::unprivileged::as_user;
 use slowpath_capture::{LabDevice, Options, RawCapture, decode};
@@ -110,7 +110,8 @@ fn record_all(
     recorded.push((COLD.to_owned(), cold));
     for (name, launch) in &recorded {
         let counters = [(LAB_DEVICE_BYTES, launch.device_bytes.0)];
-        recorded_launch::write(target, &directory.join(name), &launch.outcome, &launch.raw, None, &counters)?;
+        let subject = Subject::launched(target, &launch.outcome);
+        recorded_launch::write(subject, &directory.join(name), &launch.raw, None, &counters)?;
     }
     let needed = needed.into_iter().min().unwrap_or_default();
     Ok(Attempt::Done(Trained { recordings: TRAININGS, needed, past_lab: past.share, discarded }))

@@ -1,9 +1,12 @@
-//! `slowpath record`: a command and its tree, from the first instruction to ready, exit, `--duration` or ctrl-C.
+//! `slowpath record`: a command and its tree, from the first instruction to ready, exit, `--duration` or ctrl-C; or processes that
+//! run already.
+
+mod running;
 
 use crate::arguments::RecordArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::recorded_launch::{self, RecorderHooks};
+use crate::recorded_launch::{self, RecorderHooks, Subject};
 use crate::standard_output::OutputToError;
 use crate::target::{Target, launcher, not_ready};
 use crate::{interrupt, output_directory};
@@ -13,6 +16,7 @@ use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
 use slowpath_report::terminal::escape_terminal;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -30,7 +34,10 @@ pub struct Recorded {
 /// Runs the command.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     recorded_launch::require("record", false)?;
-    let target = Target::new(&arguments.target, None)?;
+    if arguments.system || arguments.matching.is_some() || !arguments.pid.is_empty() {
+        return running::run(arguments);
+    }
+    let target = Target::of(&arguments.invocation, arguments.command.clone(), None)?;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
     }
@@ -49,8 +56,19 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         recorded_launch::launch(&mut launcher(), &spec, hooks)?
     };
     progress.step("writing the recording");
-    let manifest = recorded_launch::write(&target, &directory, &outcome, &raw, stop, &[])?;
+    let manifest = recorded_launch::write(Subject::launched(&target, &outcome), &directory, &raw, stop, &[])?;
     progress.done();
+    tell(arguments, &directory, manifest);
+    // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
+    // standard error tell of the failure.
+    Ok(match not_ready(&outcome).filter(|_| stop.is_none()) {
+        Some(failure) => failure.hint("what was recorded until then is kept").report(false),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+/// Says what was recorded.
+fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest) {
     if arguments.json {
         let recording = directory.to_string_lossy().into_owned();
         super::print_json(&Recorded { schema: "slowpath-record/1", recording, manifest });
@@ -66,10 +84,4 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
             manifest.losses.total(),
         );
     }
-    // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
-    // standard error tell of the failure.
-    Ok(match not_ready(&outcome).filter(|_| stop.is_none()) {
-        Some(failure) => failure.hint("what was recorded until then is kept").report(false),
-        None => ExitCode::SUCCESS,
-    })
 }

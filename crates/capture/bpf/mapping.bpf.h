@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Telling mappings: one, or all that a task has. */
+#ifndef SLOWPATH_MAPPING_BPF_H
+#define SLOWPATH_MAPPING_BPF_H
+
+#include "tree.bpf.h"
+
+struct bpf_iter_task_vma {
+	u64 __opaque[1];
+} __attribute__((aligned(8)));
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, u64 addr) __ksym __weak;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+
+static __always_inline void tell(struct task_struct *task, u32 op, u64 address, u64 length, u32 prot, u64 offset,
+				 struct file *file)
+{
+	struct file_id id = {};
+	if (file) {
+		name_file(task, file);
+		id = id_of(FIELD(file, file, f_inode));
+	}
+	struct mapping_event *event = reserve(EVENT_MAPPING, sizeof(*event), task);
+	if (!event)
+		return;
+	event->header.ts = bpf_ktime_get_ns();
+	event->address = address;
+	event->length = length;
+	event->dev = id.dev;
+	event->ino = id.ino;
+	event->offset = offset;
+	event->prot = prot;
+	event->op = op;
+	submit(event);
+}
+
+/* The whole address space of a task. */
+static __always_inline void tell_layout(struct task_struct *task)
+{
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	bpf_iter_task_vma_new(&it, task, 0);
+	while ((vma = bpf_iter_task_vma_next(&it))) {
+		/* VM_READ, VM_WRITE, VM_EXEC are PROT_READ, PROT_WRITE, PROT_EXEC (include/linux/mm.h). */
+		tell(task, MAPPING_EXEC, vma->vm_start, vma->vm_end - vma->vm_start, vma->vm_flags & 7,
+		     vma->vm_pgoff << 12, vma->vm_file);
+	}
+	bpf_iter_task_vma_destroy(&it);
+}
+
+#endif

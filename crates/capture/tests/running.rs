@@ -1,0 +1,131 @@
+//! Following processes that run already, against the running kernel. Needs root; skips with a reason otherwise.
+
+use slowpath_capture::{Decoded, Options, Recorder, Running, decode};
+use slowpath_tables::MappingOp;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+fn root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        println!("skipped: recording needs root");
+    }
+    root
+}
+
+/// Two threads that each touch so many fresh pages when a line comes, and a child that does too.
+const PAGES: usize = 5000;
+const PROGRAM: &str = "
+import mmap, os, sys, threading
+def touch(pages):
+    m = mmap.mmap(-1, pages << 12, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    m.madvise(mmap.MADV_NOHUGEPAGE)
+    for i in range(0, pages << 12, 4096): m[i] = 1
+gate = threading.Barrier(2)
+def other():
+    gate.wait()
+    touch(PAGES)
+thread = threading.Thread(target=other)
+thread.start()
+touch(3000)
+print('ready', flush=True)
+sys.stdin.readline()
+gate.wait()
+thread.join()
+touch(PAGES)
+if os.fork() == 0:
+    touch(PAGES)
+    os._exit(0)
+os.wait()
+print('done', flush=True)
+sys.stdin.readline()
+";
+
+/// The program, once it has said that it is ready.
+fn started() -> (Child, impl FnMut(&str) -> String) {
+    let program = PROGRAM.replace("PAGES", &PAGES.to_string());
+    let mut child = Command::new("/usr/bin/python3")
+        .args(["-c", &program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let mut talk = move |line: &str| {
+        input.write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        output.read_line(&mut answer).unwrap();
+        answer
+    };
+    assert_eq!(talk(""), "ready\n");
+    (child, talk)
+}
+
+fn followed(which: impl FnOnce(u32) -> Running) -> (Decoded, u32) {
+    let (mut child, mut talk) = started();
+    let mut recorder = Recorder::load(Options { running: true, ..Options::default() }).unwrap();
+    recorder.attach_running(&which(child.id())).unwrap();
+    assert_eq!(talk("go\n"), "done\n");
+    for _ in 0..3 {
+        recorder.drain().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let raw = recorder.finish().unwrap();
+    assert_eq!(raw.losses.total(), 0, "{:?}", raw.losses);
+    // This very machine's kernel leaves its init out of every walk, as far as it was seen.
+    assert!(raw.unavailable.iter().all(|one| one.what == "process 1"), "{:?}", raw.unavailable);
+    let pid = child.id();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    (decode(&raw), pid)
+}
+
+/// Faults of a process in the recording, and by the kernel's own counters from the moment it was followed.
+fn faults(out: &Decoded, pid: u32) -> (u64, u64) {
+    let exec = out.execs.iter().find(|exec| exec.pid == pid).unwrap();
+    let counted: u64 = out.exits.iter().filter(|exit| exit.pid == pid).map(|exit| exit.min_flt + exit.maj_flt).sum();
+    let recorded = out.faults.iter().filter(|fault| fault.pid == pid).count() as u64;
+    (recorded, counted - exec.min_flt - exec.maj_flt)
+}
+
+#[test]
+fn a_running_process_is_followed_with_its_threads_and_later_children() {
+    if !root() {
+        return;
+    }
+    let (out, pid) = followed(|pid| Running::Processes(vec![pid]));
+    let exec = out.execs.iter().find(|exec| exec.pid == pid).unwrap();
+    assert!(exec.present && exec.command_line.starts_with("/usr/bin/python3 -c "), "{exec:?}");
+    let program = out.files.iter().find(|file| (file.dev, file.ino) == (exec.dev, exec.ino)).unwrap();
+    assert!(program.path.contains("/bin/python3"), "{program:?}");
+    // What was touched before is the base of the counters, not part of the recording.
+    assert!(exec.min_flt > 3000, "{exec:?}");
+    let (recorded, counted) = faults(&out, pid);
+    assert!(recorded >= 2 * PAGES as u64, "{recorded}");
+    assert!(recorded.abs_diff(counted) <= counted / 200, "{recorded} recorded, {counted} by the kernel's counters");
+    let libc = out.files.iter().find(|file| file.path.ends_with("/libc.so.6")).expect("its libraries are named");
+    let mapped = |row: &&slowpath_tables::Mapping| row.pid == pid && row.op == MappingOp::Exec;
+    assert!(out.mappings.iter().filter(mapped).any(|row| row.ino == Some(libc.ino)));
+    let child = out.forks.iter().find(|fork| fork.parent_pid == pid && !fork.thread).expect("the later child");
+    let of_child = out.faults.iter().filter(|fault| fault.pid == child.pid).count();
+    assert!(of_child >= PAGES, "{of_child}");
+    assert!(out.faults.iter().all(|fault| fault.pid == pid || fault.pid == child.pid));
+}
+
+#[test]
+fn the_whole_system_is_everybody_but_the_recorder() {
+    if !root() {
+        return;
+    }
+    let (out, pid) = followed(|_| Running::System);
+    let (recorded, counted) = faults(&out, pid);
+    assert!(recorded.abs_diff(counted) <= counted / 200, "{recorded} recorded, {counted} by the kernel's counters");
+    let present = |pid: u32| out.execs.iter().any(|exec| exec.present && exec.pid == pid);
+    assert!(present(std::os::unix::process::parent_id()));
+    assert!(!present(std::process::id()));
+    assert!(!out.faults.iter().any(|fault| fault.pid == std::process::id()));
+    // Threads of the kernel have a name and no program.
+    let kernel = out.execs.iter().find(|exec| exec.filename == "kthreadd").expect("the kernel's own");
+    assert_eq!((kernel.ino, kernel.command_line.as_str()), (0, ""));
+}

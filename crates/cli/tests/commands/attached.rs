@@ -1,0 +1,147 @@
+//! `slowpath record` of processes that run already.
+
+use crate::running::*;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+/// Touches a thousand fresh pages for each line that it is given, and says so; the mark is in its command line only.
+const PROGRAM: &str = "
+import mmap, sys
+print('ready', flush=True)
+for line in sys.stdin:
+    m = mmap.mmap(-1, 1000 << 12, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    m.madvise(mmap.MADV_NOHUGEPAGE)
+    for i in range(0, 1000 << 12, 4096): m[i] = 1
+    print('done', flush=True)
+";
+
+struct Toucher {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Toucher {
+    fn start(mark: &str) -> Self {
+        let mut child = Command::new("/usr/bin/python3")
+            .args(["-c", PROGRAM, mark])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        Self { child, lines }
+    }
+
+    fn touch(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+        assert_eq!(self.lines.next().unwrap().unwrap(), "done");
+    }
+}
+
+impl Drop for Toucher {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Records while `during` happens, until the process has it behind it.
+fn recorded(arguments: &[&str], toucher: &mut Toucher) -> (Done, tempfile::TempDir) {
+    let place = place();
+    let out = place.path().join("out");
+    let mut command = slowpath(["record", "--json", "--quiet", "--duration", "4", "-o", out.to_str().unwrap()]);
+    let running = start(command.args(arguments));
+    // Again and again: some lines come after the recorder has marked the process, whenever that is.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while std::time::Instant::now() < until {
+        toucher.touch();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    (running.wait(), place)
+}
+
+#[track_caller]
+fn check(done: &Done, pid: u32) {
+    done.succeeds();
+    let said = done.json();
+    let manifest = &said["manifest"];
+    assert!(manifest["launch"].is_null(), "{manifest:#}");
+    assert_eq!(manifest["stop_reason"], "the duration was over");
+    assert_eq!(manifest["losses"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>(), 0);
+    let tables = tables(std::path::Path::new(said["recording"].as_str().unwrap()));
+    let exec = tables.execs.iter().find(|exec| exec.pid == pid).unwrap();
+    assert!(exec.present && exec.command_line.starts_with("/usr/bin/python3 -c"), "{exec:?}");
+    let faults = tables.faults.iter().filter(|fault| fault.pid == pid).count();
+    assert!(faults >= 10_000, "{faults}");
+    let counted: u64 = tables.exits.iter().filter(|exit| exit.pid == pid).map(|exit| exit.min_flt + exit.maj_flt).sum();
+    let counted = (counted - exec.min_flt - exec.maj_flt) as f64;
+    assert!((faults as f64 - counted).abs() <= counted / 200.0, "{faults} recorded, {counted} by the kernel");
+}
+
+#[test]
+fn a_process_is_recorded_by_pid_and_lives_on() {
+    if !root() {
+        return;
+    }
+    let mut toucher = Toucher::start("x");
+    let pid = toucher.child.id();
+    let (done, place) = recorded(&["--pid", &pid.to_string()], &mut toucher);
+    check(&done, pid);
+    toucher.touch();
+    let analyzed = run(slowpath(["analyze", place.path().join("out").to_str().unwrap()]));
+    analyzed.succeeds();
+    assert!(analyzed.stdout.contains("holds no launch that got ready"), "{}", analyzed.stdout);
+}
+
+#[test]
+fn processes_are_found_by_what_their_command_line_says_and_in_the_whole_system() {
+    if !root() {
+        return;
+    }
+    let mark = format!("mark-{}-of-attached", std::process::id());
+    let mut toucher = Toucher::start(&mark);
+    let pid = toucher.child.id();
+    let (done, _place) = recorded(&["--match", &format!("python3.*{mark}$")], &mut toucher);
+    check(&done, pid);
+    assert!(done.json()["manifest"]["command"][0].as_str().unwrap().contains(&format!("python3 ({pid})")));
+    let (done, _place) = recorded(&["--system"], &mut toucher);
+    check(&done, pid);
+}
+
+#[test]
+fn a_recording_ends_with_its_process() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let toucher = Toucher::start("y");
+    let out = place.path().join("out");
+    let command =
+        ["record", "--json", "--quiet", "-o", out.to_str().unwrap(), "--pid", &toucher.child.id().to_string()];
+    let running = start(&mut slowpath(command));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    drop(toucher);
+    let done = running.wait();
+    done.succeeds();
+    assert_eq!(done.json()["manifest"]["stop_reason"], "the processes had ended");
+}
+
+#[test]
+fn what_cannot_be_followed_is_told() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let out = place.path().join("out");
+    let record = |arguments: &[&str]| run(slowpath(["record", "-o", out.to_str().unwrap()]).args(arguments));
+    record(&["--pid", "4194304"]).fails_with(2, &["no process 4194304"]);
+    record(&["--match", "no-such-process-anywhere-[0-9]x"]).fails_with(2, &["no process matches"]);
+    record(&["--match", "("]).fails_with(2, &["--match"]);
+    record(&["--pid", "1", "--", "/bin/true"]).fails_with(2, &["cannot be used with"]);
+    record(&["--system", "--pid", "1"]).fails_with(2, &["cannot be used with"]);
+    record(&["--system", "--user", "nobody"]).fails_with(2, &["cannot be used with"]);
+    record(&[]).fails_with(2, &["required"]);
+    assert!(!out.exists());
+}
