@@ -107,6 +107,7 @@ fn large() -> Tables {
             ip: 0,
             kind: if row % 3 == 0 { FaultKind::Major } else { FaultKind::Minor },
             kernel: false,
+            stack: None,
         });
         if read {
             tables.reads.push(Read {

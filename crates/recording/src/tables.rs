@@ -2,8 +2,11 @@
 
 use crate::manifest::Manifest;
 use crate::read::{Damage, ReadError, Recording};
+use crate::write::Writer;
+use crate::write_error::WriteError;
 use slowpath_tables::{
-    BlockIo, Exec, Exit, Fault, File, FirstWait, Fork, Mapping, Open, PageCache, Read, Readahead, Section, Table,
+    BlockIo, CpuSample, Exec, Exit, Fault, File, FirstWait, Fork, Frame, Mapping, MemoryCall, OffCpu, Open, PageCache,
+    Read, Readahead, Section, Stack, Symbol, Table,
 };
 
 /// Calls a macro with every field of [`Tables`] and its row type.
@@ -15,6 +18,9 @@ macro_rules! each_table {
             faults: slowpath_tables::Fault, mappings: slowpath_tables::Mapping,
             page_cache: slowpath_tables::PageCache, readaheads: slowpath_tables::Readahead,
             block_io: slowpath_tables::BlockIo, opens: slowpath_tables::Open, reads: slowpath_tables::Read,
+            cpu_samples: slowpath_tables::CpuSample, off_cpu: slowpath_tables::OffCpu,
+            memory_calls: slowpath_tables::MemoryCall, stacks: slowpath_tables::Stack,
+            frames: slowpath_tables::Frame, symbols: slowpath_tables::Symbol,
             files: slowpath_tables::File, sections: slowpath_tables::Section
         }
     };
@@ -46,6 +52,18 @@ pub struct Tables {
     pub opens: Vec<Open>,
     /// Read-like system calls.
     pub reads: Vec<Read>,
+    /// Samples of running threads.
+    pub cpu_samples: Vec<CpuSample>,
+    /// Intervals in which threads did not run.
+    pub off_cpu: Vec<OffCpu>,
+    /// System calls that change address spaces.
+    pub memory_calls: Vec<MemoryCall>,
+    /// Frames of call stacks and their callers.
+    pub stacks: Vec<Stack>,
+    /// Places in code.
+    pub frames: Vec<Frame>,
+    /// What they are called.
+    pub symbols: Vec<Symbol>,
     /// Files that other tables name.
     pub files: Vec<File>,
     /// Sections of ELF files.
@@ -76,7 +94,24 @@ macro_rules! read_whole_all {
     }};
 }
 
+macro_rules! write_all {
+    ([$tables:ident, $writer:ident] $($field:ident: $row:ty),*) => {{
+        let mut first = Ok(());
+        $(first = first.and($writer.push::<$row>($tables.$field));)*
+        first
+    }};
+}
+
 impl Tables {
+    /// Hands all rows to a writer; the manifest is the writer's own affair.
+    ///
+    /// # Errors
+    /// As [`Writer::push`]; all tables are tried, the first error is returned.
+    pub fn write(self, writer: &mut Writer) -> Result<(), WriteError> {
+        let tables = self;
+        each_table!(write_all!(tables, writer))
+    }
+
     pub(crate) fn read(recording: &Recording) -> Result<Self, ReadError> {
         let mut tables = each_table!(read_all!(recording));
         tables.sort();
@@ -91,7 +126,7 @@ impl Tables {
     }
 
     /// Sorts every table by time, keeping the recorded order of rows of the same moment; files and sections by
-    /// device, inode and offset.
+    /// device, inode and offset; stacks, frames and symbols by their numbers.
     pub fn sort(&mut self) {
         self.forks.sort_by_key(|row| row.ts);
         self.execs.sort_by_key(|row| row.ts);
@@ -104,6 +139,12 @@ impl Tables {
         self.block_io.sort_by_key(|row| row.ts);
         self.opens.sort_by_key(|row| row.ts);
         self.reads.sort_by_key(|row| row.ts);
+        self.cpu_samples.sort_by_key(|row| row.ts);
+        self.off_cpu.sort_by_key(|row| row.ts);
+        self.memory_calls.sort_by_key(|row| row.ts);
+        self.stacks.sort_by_key(|row| row.id);
+        self.frames.sort_by_key(|row| row.id);
+        self.symbols.sort_by_key(|row| (row.frame, row.level));
         self.files.sort_by_key(|row| (row.dev, row.ino));
         self.sections.sort_by_key(|row| (row.dev, row.ino, row.offset));
     }

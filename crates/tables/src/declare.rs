@@ -1,7 +1,7 @@
 //! The macros that declare a table or a set of words once and derive row type, schema, conversion and documentation.
 
-use crate::column::ColumnError;
-use arrow_array::RecordBatch;
+use crate::column::{Column, ColumnError};
+use arrow_array::{ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::SchemaRef;
 
 /// Documentation of one column, as declared.
@@ -38,7 +38,8 @@ pub trait Table: Sized + Clone + std::fmt::Debug {
     fn doc() -> TableDoc;
     /// Rows as one batch of columns.
     fn to_batch(rows: &[Self]) -> RecordBatch;
-    /// Rows of a batch that may come from a foreign or older file: unknown columns are ignored.
+    /// Rows of a batch that may come from a foreign or older file: unknown columns are ignored, and a column that may hold
+    /// nulls and is missing holds nulls.
     ///
     /// # Errors
     /// A declared column is missing, has another type, or holds a value outside its set.
@@ -48,6 +49,23 @@ pub trait Table: Sized + Clone + std::fmt::Debug {
 /// Joins the lines of a doc comment.
 pub(crate) fn joined(lines: &[&str]) -> String {
     lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The declared column of a batch, with its type checked.
+pub(crate) fn column<K: Column>(
+    batch: &RecordBatch,
+    table: &'static str,
+    name: &'static str,
+) -> Result<ArrayRef, ColumnError> {
+    let Some(column) = batch.column_by_name(name) else {
+        let nulls = || new_null_array(&K::TYPE, batch.num_rows());
+        return if K::NULLABLE { Ok(nulls()) } else { Err(ColumnError::Missing { table, column: name }) };
+    };
+    if *column.data_type() != K::TYPE {
+        let found = column.data_type().clone();
+        return Err(ColumnError::Type { table, column: name, expected: K::TYPE, found });
+    }
+    Ok(column.clone())
 }
 
 macro_rules! table {
@@ -101,18 +119,7 @@ macro_rules! table {
 
             fn from_batch(batch: &arrow_array::RecordBatch) -> Result<Vec<Self>, $crate::column::ColumnError> {
                 $(
-                    let $column = batch.column_by_name(stringify!($column)).ok_or(
-                        $crate::column::ColumnError::Missing { table: $name, column: stringify!($column) },
-                    )?;
-                    let expected = <$kind as $crate::column::Column>::TYPE;
-                    if *$column.data_type() != expected {
-                        return Err($crate::column::ColumnError::Type {
-                            table: $name,
-                            column: stringify!($column),
-                            expected,
-                            found: $column.data_type().clone(),
-                        });
-                    }
+                    let $column = $crate::declare::column::<$kind>(batch, $name, stringify!($column))?;
                 )*
                 (0..batch.num_rows())
                     .map(|row| {

@@ -4,6 +4,7 @@
 //! ([`FileKey`]). In a lab `dev` is the lab's own device and `files.path` the path on the host.
 
 use crate::declare::{Table, TableDoc, table};
+use crate::profile::{CpuSample, Frame, MemoryCall, OffCpu, Stack, Symbol};
 use crate::units::{Bytes, FileKey, Nanos, Pages, ProcessKey};
 use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, SectionKind};
 
@@ -132,6 +133,8 @@ table! {
         kind: FaultKind,
         /// True when the kernel faulted on behalf of the thread (a system call touching a user buffer).
         kernel: bool,
+        /// Innermost frame of its call stack, where stacks of faults were asked for: `stacks.id`.
+        stack: Option<u32>,
     }
 }
 
@@ -337,7 +340,9 @@ macro_rules! process_rows {
         }
     )* };
 }
-process_rows!(Fork, Exec, Exit, FirstWait, Fault, Mapping, PageCache, Readahead, Open, Read);
+process_rows!(
+    Fork, Exec, Exit, FirstWait, Fault, Mapping, PageCache, Readahead, Open, Read, CpuSample, OffCpu, MemoryCall
+);
 
 macro_rules! file_rows {
     ($($row:ty),*) => { $(
@@ -365,6 +370,12 @@ pub fn all_tables() -> Vec<TableDoc> {
         BlockIo::doc(),
         Open::doc(),
         Read::doc(),
+        CpuSample::doc(),
+        OffCpu::doc(),
+        MemoryCall::doc(),
+        Stack::doc(),
+        Frame::doc(),
+        Symbol::doc(),
         File::doc(),
         Section::doc(),
     ]

@@ -71,3 +71,65 @@ words! {
         Other = "other",
     }
 }
+
+words! {
+    /// What kind of code a frame of a call stack is.
+    FrameKind {
+        /// Code of a mapped file.
+        File = "file",
+        /// Code of the vdso, which the kernel maps into every process.
+        Vdso = "vdso",
+        /// Code in memory that belongs to no file: generated at run time.
+        Generated = "generated",
+        /// Code of the kernel.
+        Kernel = "kernel",
+        /// No code: the stack could not be followed further out.
+        Truncated = "truncated",
+    }
+}
+
+words! {
+    /// Why a thread did not run. An interval has one reason.
+    OffCpuReason {
+        /// Waited for storage in a page fault.
+        FaultIo = "fault_io",
+        /// Waited for storage in a system call.
+        OtherIo = "other_io",
+        /// Waited for another thread on a futex.
+        Futex = "futex",
+        /// Waited for a pipe or a socket.
+        PipeOrSocket = "pipe_or_socket",
+        /// Waited for one of several events (poll, select, epoll, io_uring).
+        Poll = "poll",
+        /// Slept until a time.
+        Timer = "timer",
+        /// Waited for a child process.
+        Child = "child",
+        /// Waited for a lock inside the kernel, or for anything else there.
+        Kernel = "kernel",
+        /// Could run; another task had the processor.
+        Runnable = "runnable",
+        /// Could run; its control group had used up its quota.
+        Throttled = "throttled",
+        /// Was stopped by a signal or a tracer.
+        Stopped = "stopped",
+        /// Was running, as far as this system knows; the processor was taken away by the hypervisor.
+        Stolen = "stolen",
+    }
+}
+
+words! {
+    /// A system call that changes an address space.
+    MemoryCallKind {
+        /// `mmap`.
+        Mmap = "mmap",
+        /// `munmap`.
+        Munmap = "munmap",
+        /// `mremap`.
+        Mremap = "mremap",
+        /// `brk`.
+        Brk = "brk",
+        /// `madvise`.
+        Madvise = "madvise",
+    }
+}

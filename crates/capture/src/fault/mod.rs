@@ -25,5 +25,6 @@ fn row(fault: &fault_record, context: &Context) -> Fault {
         ip: fault.ip,
         kind: if fault.flags & FLAG_MAJOR != 0 { FaultKind::Major } else { FaultKind::Minor },
         kernel: fault.flags & FLAG_KERNEL != 0,
+        stack: None,
     }
 }

@@ -24,10 +24,13 @@ ts pid start parent_pid uid gid filename command_line dev ino min_flt maj_flt
 ts pid start tid last status signal min_flt maj_flt utime stime read_bytes running
 90 8 11 8 true 0 - 100 7 1_000 2_000 28672 false
 91 8 11 9 false - 9 1 0 1 2 0 true
+== first_waits
+ts pid start waited syscall command_line
+19 8 11 5000 232 "/usr/bin/app --fast"
 == faults
-ts duration pid start tid address ip kind kernel
-20 -    8 11 8 0x7f0000001000 0x400000 minor false
-21 1500 8 11 8 0x7f0000002000 0x400010 major true
+ts duration pid start tid address ip kind kernel stack
+20 -    8 11 8 0x7f0000001000 0x400000 minor false -
+21 1500 8 11 8 0x7f0000002000 0x400010 major true 1
 == mappings
 ts pid start op address length prot dev ino offset
 13 8 11 map 0x7f0000000000 65536 5 265289728 42 0
@@ -50,6 +53,28 @@ ts pid start tid path flags result dev ino
 == reads
 ts duration pid start tid dev ino offset result syscall
 17 300 8 11 8 265289728 43 0 4096 0
+== cpu_samples
+ts pid start tid cpu kernel stack
+30 8 11 8 1 true 1
+== off_cpu
+ts duration pid start tid reason runnable waker_pid waker_tid syscall stack
+31 700 8 11 8 futex 20 9 9 202 1
+== memory_calls
+ts duration pid start tid call address length old_length shrinks argument result stack
+32 900 8 11 8 mremap 0x7f0000000000 8192 4096 false 1 0 -
+== stacks
+id parent frame
+0  -      0
+1  0      1
+== frames
+id kind dev ino offset pid start address truncation
+0  truncated - - - - - - "the memory of the stack could not be read"
+1  file 265289728 42 4660 - - - -
+== symbols
+frame level function source_file source_line reason
+0 0 - - - truncated
+1 0 "operator<<(char)" /src/a.cc 7 -
+1 1 main - - -
 == files
 dev ino path directory size mtime build_id host_dev host_ino
 265289728 42 /usr/bin/app false 65536 1700000000000000000 ab12 - -
@@ -65,19 +90,7 @@ pub fn every_table() -> Tables {
 
 /// Pushes all rows of `tables`.
 pub fn push_all(writer: &mut Writer, tables: &Tables) {
-    let tables = tables.clone();
-    writer.push(tables.forks).unwrap();
-    writer.push(tables.execs).unwrap();
-    writer.push(tables.exits).unwrap();
-    writer.push(tables.faults).unwrap();
-    writer.push(tables.mappings).unwrap();
-    writer.push(tables.page_cache).unwrap();
-    writer.push(tables.readaheads).unwrap();
-    writer.push(tables.block_io).unwrap();
-    writer.push(tables.opens).unwrap();
-    writer.push(tables.reads).unwrap();
-    writer.push(tables.files).unwrap();
-    writer.push(tables.sections).unwrap();
+    tables.clone().write(writer).unwrap();
 }
 
 /// `count` rows of the page cache that look like a launch: a few files, mostly forward, some jumps.

@@ -63,6 +63,7 @@ fn fault(ts: u64, duration: Option<u64>, kind: FaultKind) -> Fault {
         ip: 0x2000,
         kind,
         kernel: false,
+        stack: None,
     }
 }
 

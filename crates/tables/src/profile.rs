@@ -1,0 +1,143 @@
+//! Tables about time and memory: call stacks and their names, CPU samples, intervals off the CPU, calls that change memory.
+//!
+//! A call stack is a path through a tree: a row of `stacks` is one frame called from its parent, so what stacks have in
+//! common is stored once. `frames` says where the code of a frame is, `symbols` how it is called.
+
+use crate::declare::table;
+use crate::units::{Bytes, Nanos};
+use crate::vocabulary::{FrameKind, MemoryCallKind, OffCpuReason};
+
+table! {
+    /// A frame of call stacks: this code, called from its parent. The outermost frame has no parent; where a stack could not
+    /// be followed to its root, the outermost frame is one of kind `truncated`.
+    Stack = "stacks" {
+        /// Number of the row, from 0; other tables name a stack by its innermost frame. A parent's is smaller.
+        id: u32,
+        /// The caller; null for the outermost.
+        parent: Option<u32>,
+        /// The code: `frames.id`.
+        frame: u32,
+    }
+}
+
+table! {
+    /// A place in code that occurs in call stacks. For callers it is the instruction before the one they return to.
+    Frame = "frames" {
+        /// Number of the row, from 0.
+        id: u32,
+        /// What kind of code.
+        kind: FrameKind,
+        /// Device of the mapped file; null for code that is in none.
+        dev: Option<u64>,
+        /// Inode of the mapped file.
+        ino: Option<u64>,
+        /// Offset in the mapped file, or in the kernel's vdso image.
+        offset: Option<Bytes>,
+        /// Pid of the process, for code that is in no file.
+        pid: Option<u32>,
+        /// Start of that process.
+        start: Option<Nanos>,
+        /// Address in that process, or in the kernel.
+        address: Option<u64>,
+        /// Why the stack ends here, for kind `truncated`.
+        truncation: Option<String>,
+    }
+}
+
+table! {
+    /// What a frame is called. Functions that the compiler inlined are rows of their own, the innermost first.
+    Symbol = "symbols" {
+        /// `frames.id`.
+        frame: u32,
+        /// 0 for the innermost function, 1 for the one that it was inlined into, and so on.
+        level: u32,
+        /// Name of the function, demangled; null where it could not be found.
+        function: Option<String>,
+        /// Source file.
+        source_file: Option<String>,
+        /// Line in it.
+        source_line: Option<u32>,
+        /// Why there is no name.
+        reason: Option<String>,
+    }
+}
+
+table! {
+    /// A sample of a thread that was running.
+    CpuSample = "cpu_samples" {
+        /// When.
+        ts: Nanos,
+        /// Pid.
+        pid: u32,
+        /// Start of the process.
+        start: Nanos,
+        /// Thread id.
+        tid: u32,
+        /// Processor.
+        cpu: u32,
+        /// True when it ran in the kernel.
+        kernel: bool,
+        /// Innermost frame of its call stack, kernel and user: `stacks.id`.
+        stack: Option<u32>,
+    }
+}
+
+table! {
+    /// An interval in which a thread did not run.
+    OffCpu = "off_cpu" {
+        /// When it stopped running.
+        ts: Nanos,
+        /// Until it ran again; for an interval beyond the recording, until its end.
+        duration: Nanos,
+        /// Pid.
+        pid: u32,
+        /// Start of the process.
+        start: Nanos,
+        /// Thread id.
+        tid: u32,
+        /// Why it did not run.
+        reason: OffCpuReason,
+        /// The last part of the interval, in which it could have run and waited for a processor.
+        runnable: Nanos,
+        /// Pid of the task that woke it; null where it was not woken, or by an interrupt in an idle processor.
+        waker_pid: Option<u32>,
+        /// Thread id of that task.
+        waker_tid: Option<u32>,
+        /// System call it was in; -1 for none.
+        syscall: i32,
+        /// Innermost frame of its call stack: `stacks.id`.
+        stack: Option<u32>,
+    }
+}
+
+table! {
+    /// A system call that changes an address space.
+    MemoryCall = "memory_calls" {
+        /// When it began.
+        ts: Nanos,
+        /// How long it took.
+        duration: Nanos,
+        /// Pid.
+        pid: u32,
+        /// Start of the process.
+        start: Nanos,
+        /// Thread id.
+        tid: u32,
+        /// Which.
+        call: MemoryCallKind,
+        /// Address: of the result for mmap and mremap, as given for munmap and madvise, the new end of the heap for brk.
+        address: u64,
+        /// Length: as given; for brk by how much the heap grew or shrank.
+        length: Bytes,
+        /// Length before, for mremap.
+        old_length: Option<Bytes>,
+        /// True for a brk that shrank the heap.
+        shrinks: bool,
+        /// Advice of madvise, flags of mmap and mremap; else 0.
+        argument: u32,
+        /// 0, or the negated errno.
+        result: i32,
+        /// Innermost frame of its call stack: `stacks.id`.
+        stack: Option<u32>,
+    }
+}
