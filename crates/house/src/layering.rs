@@ -16,13 +16,30 @@ pub struct Rule {
     pub why: &'static str,
 }
 
-const EVERYTHING: &[&str] =
-    &["tables", "recording", "capture", "analysis", "fix", "experiment", "launch", "lab", "verify", "browse", "report"];
+const EVERYTHING: &[&str] = &[
+    "tables",
+    "recording",
+    "capture",
+    "analysis",
+    "fix",
+    "experiment",
+    "launch",
+    "lab",
+    "verify",
+    "browse",
+    "report",
+    "symbols",
+];
 
 /// The order of the workspace.
 pub const ALLOWED: &[Rule] = &[
     Rule { name: "tables", may_use: &[], why: "the vocabulary of all others" },
     Rule { name: "recording", may_use: &["tables"], why: "files hold rows; it knows not who fills or reads them" },
+    Rule {
+        name: "symbols",
+        may_use: &["tables"],
+        why: "it knows machine code and ELF files; who recorded the frames, and where they go, is not its affair",
+    },
     Rule {
         name: "capture",
         may_use: &["tables", "recording"],
