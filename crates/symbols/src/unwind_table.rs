@@ -3,6 +3,61 @@
 //! A table covers the executable part of one ELF file, by file offset. Per page of 4 KiB there is a range of rows, sorted; the
 //! row that holds for an instruction is the last one whose `at` is not greater than its offset in the page. Every page begins
 //! with a row at 0, so a search never leaves its page.
+//!
+//! Owns: the form of the table, making it from the bytes of a file ([`UnwindTable::of_elf`]) or from the running kernel's vdso
+//! ([`vdso`]), and the search ([`UnwindTable::lookup`]). Leaves opening files and telling which mapping belongs to which to the
+//! caller, walking to [`crate::walk`] and to the recorder's program in the kernel. The files are foreign: any bytes give a table
+//! or an error, in bounded memory and time.
+
+mod builder;
+mod elf;
+mod expand;
+mod program;
+mod rule;
+mod trampoline;
+mod vdso;
+
+pub(crate) use elf::{FrameSource, Image};
+pub use vdso::vdso;
+
+/// Bytes of a page of the table: the smallest page of x86-64, whatever the machine maps files with.
+pub const PAGE: u64 = 4096;
+
+/// More rows than this are refused: 128 MiB, five times what the largest program known here (Chromium) needs.
+pub const MAX_ROWS: usize = 16 << 20;
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+pub enum UnwindTableError {
+    /// The headers cannot be read.
+    #[error("not a readable ELF file: {0}")]
+    NotElf(#[source] object::Error),
+    /// A file for another machine.
+    #[error("ELF file of {bits} bits for machine {machine}; tables are made for 64 bits and machine 62 (x86-64)")]
+    Architecture {
+        /// `e_machine` of the file.
+        machine: u16,
+        /// Bits of its class.
+        bits: u8,
+    },
+    /// Nothing in the file is mapped executable.
+    #[error("no executable segment")]
+    NoExecutableSegment,
+    /// Neither `.eh_frame` nor `.debug_frame`.
+    #[error("no unwinding information (.eh_frame, .debug_frame)")]
+    NoUnwindInformation,
+    /// Not one frame description could be read.
+    #[error("unwinding information cannot be read: {0}")]
+    BadUnwindInformation(#[source] gimli::Error),
+    /// The file claims more than any real program has.
+    #[error("more than {limit} {what}")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many are accepted.
+        limit: u64,
+    },
+}
 
 /// How the canonical frame address (CFA) is found; the return address stands 8 bytes below it (System V ABI, x86-64).
 #[repr(u8)]
@@ -66,4 +121,40 @@ pub struct UnwindTable {
     pub pages: Vec<u32>,
     /// All rows.
     pub rows: Vec<Row>,
+}
+
+impl UnwindTable {
+    /// Makes the table of an ELF file for x86-64. `bytes` may be a mapping of the file; apart from the headers and the frame
+    /// descriptions, only gaps between functions are looked at.
+    ///
+    /// Code that no description covers gets [`CfaRule::Unknown`]; where descriptions overlap, the one that begins last holds, as
+    /// in the search of `.eh_frame_hdr`. What cannot be read behind the first good description is left out.
+    ///
+    /// # Errors
+    ///
+    /// All of [`UnwindTableError`].
+    pub fn of_elf(bytes: &[u8]) -> Result<Self, UnwindTableError> {
+        expand::table(&Image::parse(bytes)?)
+    }
+
+    /// The row that holds at a file offset; [`Row::UNKNOWN`] outside of the table.
+    ///
+    /// This is the reference of the search that the program in the kernel does.
+    pub fn lookup(&self, offset: u64) -> Row {
+        self.find(offset).unwrap_or(Row::UNKNOWN)
+    }
+
+    fn find(&self, offset: u64) -> Option<Row> {
+        let page = usize::try_from((offset / PAGE).checked_sub(u64::from(self.first_page))?).ok()?;
+        let first = usize::try_from(*self.pages.get(page)?).ok()?;
+        let end = usize::try_from(*self.pages.get(page.checked_add(1)?)?).ok()?;
+        let rows = self.rows.get(first..end)?;
+        let later = rows.partition_point(|row| u64::from(row.at) <= offset % PAGE);
+        rows.get(later.checked_sub(1)?).copied()
+    }
+
+    /// Bytes that the table takes in memory.
+    pub fn size(&self) -> u64 {
+        (size_of_val(self.rows.as_slice()) + size_of_val(self.pages.as_slice())) as u64
+    }
 }

@@ -1,0 +1,251 @@
+//! The program of one frame description: what its instructions make of the rules for the frame, the return address and rbp.
+//!
+//! The other registers are left alone: no caller is found with them, but for the few instructions of a function that realigns
+//! its stack in which the frame hangs on r10, which rows cannot express.
+
+use super::{CfaRule, FramePointerRule, Row};
+use gimli::{
+    CallFrameInstruction, CommonInformationEntry, EndianSlice, LittleEndian, Operation, Register, UnwindExpression,
+    UnwindSection, X86_64,
+};
+
+/// Little-endian bytes of the file.
+pub(super) type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Deeper nesting of `DW_CFA_remember_state` is taken for an error; compilers nest once.
+const REMEMBERED: usize = 16;
+
+/// The threshold that [`CfaRule::LinkageTable`] has built in.
+const USUAL_THRESHOLD: u8 = 11;
+
+/// Rules at one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rules {
+    cfa: Cfa,
+    return_address: ReturnAddress,
+    frame_pointer: FramePointer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cfa {
+    Register(Register, i64),
+    /// Stack pointer + 8, and 8 more from this offset in 16 bytes on.
+    LinkageTable(u8),
+    AtFramePointer(i64),
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReturnAddress {
+    AtCfa(i64),
+    Undefined,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FramePointer {
+    Same,
+    AtCfa(i64),
+    AtFramePointer(i64),
+    Unknown,
+}
+
+/// What a row, or more than one, is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// One row.
+    Row(Row),
+    /// Stack pointer + 8, and 8 more from this offset in each 16 bytes on: rows of their own for every entry, because the
+    /// threshold is not the one of [`CfaRule::LinkageTable`] (linkers use others where entries begin with `endbr64` or `bnd`).
+    Alternating(u8),
+}
+
+/// Rules before a CIE's first instruction.
+pub(super) const NOTHING: Rules =
+    Rules { cfa: Cfa::Other, return_address: ReturnAddress::Other, frame_pointer: FramePointer::Same };
+
+impl Rules {
+    /// The rule in the form of the table.
+    pub fn rule(&self) -> Rule {
+        if self.return_address == ReturnAddress::Undefined {
+            return Rule::Row(Row::OUTERMOST);
+        }
+        if self.return_address != ReturnAddress::AtCfa(-8) {
+            return Rule::Row(Row::UNSUPPORTED);
+        }
+        let (pointer, pointer_offset) = match self.frame_pointer {
+            FramePointer::Same => (FramePointerRule::Same, 0),
+            FramePointer::AtCfa(offset) => (FramePointerRule::AtCfa, offset),
+            FramePointer::AtFramePointer(offset) => (FramePointerRule::AtFramePointer, offset),
+            FramePointer::Unknown => (FramePointerRule::Unknown, 0),
+        };
+        Rule::Row(match self.cfa {
+            Cfa::Register(X86_64::RSP, offset) => Row::new(CfaRule::StackPointer, offset, pointer, pointer_offset),
+            Cfa::Register(X86_64::RBP, offset) => Row::new(CfaRule::FramePointer, offset, pointer, pointer_offset),
+            Cfa::AtFramePointer(offset) => Row::new(CfaRule::AtFramePointer, offset, pointer, pointer_offset),
+            Cfa::LinkageTable(USUAL_THRESHOLD) => Row::new(CfaRule::LinkageTable, 0, pointer, pointer_offset),
+            // Entries of the linkage table touch no register; one that claims so is none.
+            Cfa::LinkageTable(threshold) if self.frame_pointer == FramePointer::Same => {
+                return Rule::Alternating(threshold);
+            }
+            Cfa::LinkageTable(_) | Cfa::Register(..) | Cfa::Other => Row::UNSUPPORTED,
+        })
+    }
+}
+
+/// The rules while a program runs.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// What holds now.
+    pub rules: Rules,
+    /// What the CIE left; `DW_CFA_restore` goes back to it.
+    initial: Option<Rules>,
+    remembered: Vec<Rules>,
+}
+
+impl Machine {
+    /// Before the instructions of a CIE (`initial` none) or of an FDE.
+    pub fn new(initial: Option<Rules>) -> Self {
+        Self { rules: initial.unwrap_or(NOTHING), initial, remembered: Vec::new() }
+    }
+
+    /// Runs an instruction that does not move the location. None: it makes no sense here.
+    pub fn apply<'a, S: UnwindSection<Bytes<'a>>>(
+        &mut self,
+        instruction: &CallFrameInstruction<usize>,
+        cie: &CommonInformationEntry<Bytes<'a>>,
+        section: &S,
+    ) -> Option<()> {
+        use CallFrameInstruction as I;
+        let scaled = |factored: i64| factored.checked_mul(cie.data_alignment_factor());
+        let unsigned = |factored: u64| scaled(i64::try_from(factored).ok()?);
+        match *instruction {
+            I::DefCfa { register, offset } => self.rules.cfa = Cfa::Register(register, i64::try_from(offset).ok()?),
+            I::DefCfaSf { register, factored_offset } => {
+                self.rules.cfa = Cfa::Register(register, scaled(factored_offset)?);
+            }
+            I::DefCfaRegister { register } => match &mut self.rules.cfa {
+                Cfa::Register(held, _) => *held = register,
+                _ => return None,
+            },
+            I::DefCfaOffset { offset } => *self.cfa_offset()? = i64::try_from(offset).ok()?,
+            I::DefCfaOffsetSf { factored_offset } => *self.cfa_offset()? = scaled(factored_offset)?,
+            I::DefCfaExpression { expression } => self.rules.cfa = cfa_expression(section, cie, &expression)?,
+            I::Undefined { register } => self.set(register, ReturnAddress::Undefined, FramePointer::Unknown),
+            I::SameValue { register } => self.set(register, ReturnAddress::Other, FramePointer::Same),
+            I::Offset { register, factored_offset } => {
+                let offset = unsigned(factored_offset)?;
+                self.set(register, ReturnAddress::AtCfa(offset), FramePointer::AtCfa(offset));
+            }
+            I::OffsetExtendedSf { register, factored_offset } => {
+                let offset = scaled(factored_offset)?;
+                self.set(register, ReturnAddress::AtCfa(offset), FramePointer::AtCfa(offset));
+            }
+            I::ValOffset { register, .. } | I::ValOffsetSf { register, .. } => {
+                self.set(register, ReturnAddress::Other, FramePointer::Unknown);
+            }
+            I::Register { dest_register, src_register } => {
+                let same = dest_register == src_register;
+                let pointer = if same { FramePointer::Same } else { FramePointer::Unknown };
+                self.set(dest_register, ReturnAddress::Other, pointer);
+            }
+            I::Expression { register, expression } => {
+                let pointer = match shape(section, cie, &expression)? {
+                    Shape::FramePointer(offset) => FramePointer::AtFramePointer(offset),
+                    _ => FramePointer::Unknown,
+                };
+                self.set(register, ReturnAddress::Other, pointer);
+            }
+            I::ValExpression { register, expression } => {
+                let pointer = match shape(section, cie, &expression)? {
+                    Shape::AtFramePointer(offset) => FramePointer::AtFramePointer(offset),
+                    _ => FramePointer::Unknown,
+                };
+                self.set(register, ReturnAddress::Other, pointer);
+            }
+            I::Restore { register } => {
+                let initial = self.initial?;
+                self.set(register, initial.return_address, initial.frame_pointer);
+            }
+            I::RememberState if self.remembered.len() < REMEMBERED => self.remembered.push(self.rules),
+            I::RememberState => return None,
+            I::RestoreState => self.rules = self.remembered.pop()?,
+            I::ArgsSize { .. } | I::NegateRaState | I::Nop => {}
+            // Moving is the caller's; what gimli will know one day is not known here.
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn cfa_offset(&mut self) -> Option<&mut i64> {
+        match &mut self.rules.cfa {
+            Cfa::Register(_, offset) => Some(offset),
+            _ => None,
+        }
+    }
+
+    fn set(&mut self, register: Register, return_address: ReturnAddress, frame_pointer: FramePointer) {
+        match register {
+            X86_64::RA => self.rules.return_address = return_address,
+            X86_64::RBP => self.rules.frame_pointer = frame_pointer,
+            _ => {}
+        }
+    }
+}
+
+/// What an expression computes.
+enum Shape {
+    /// rbp + offset.
+    FramePointer(i64),
+    /// What stands in memory at rbp + offset.
+    AtFramePointer(i64),
+    Other,
+}
+
+/// None where the expression cannot be read.
+fn shape<'a, S: UnwindSection<Bytes<'a>>>(
+    section: &S,
+    cie: &CommonInformationEntry<Bytes<'a>>,
+    expression: &UnwindExpression<usize>,
+) -> Option<Shape> {
+    let mut operations = expression.get(section).ok()?.operations(cie.encoding());
+    let mut next = || operations.next().ok();
+    let (first, second, third) = (next()?, next()?, next()?);
+    Some(match (first, second, third) {
+        (Some(Operation::RegisterOffset { register: X86_64::RBP, offset, .. }), None, None) => {
+            Shape::FramePointer(offset)
+        }
+        (
+            Some(Operation::RegisterOffset { register: X86_64::RBP, offset, .. }),
+            Some(Operation::Deref { size: 8, space: false, .. }),
+            None,
+        ) => Shape::AtFramePointer(offset),
+        _ => Shape::Other,
+    })
+}
+
+fn cfa_expression<'a, S: UnwindSection<Bytes<'a>>>(
+    section: &S,
+    cie: &CommonInformationEntry<Bytes<'a>>,
+    expression: &UnwindExpression<usize>,
+) -> Option<Cfa> {
+    if let Some(threshold) = linkage_threshold(expression.get(section).ok()?.0.slice()) {
+        return Some(Cfa::LinkageTable(threshold));
+    }
+    Some(match shape(section, cie, expression)? {
+        Shape::AtFramePointer(offset) => Cfa::AtFramePointer(offset),
+        // Written as an expression what the plain rule says.
+        Shape::FramePointer(offset) => Cfa::Register(X86_64::RBP, offset),
+        Shape::Other => Cfa::Other,
+    })
+}
+
+/// The expression that GNU ld, gold and others emit for the lazy linkage table, by its operations (DWARF 5, 7.7.1):
+/// `breg7 8; breg16 0; lit15; and; litN; ge; lit3; shl; plus`, that is rsp + 8 + ((rip & 15) >= N) * 8. Returns N.
+fn linkage_threshold(expression: &[u8]) -> Option<u8> {
+    const LIT0: u8 = 0x30;
+    match *expression {
+        [0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, literal @ LIT0..=0x3f, 0x2a, 0x33, 0x24, 0x22] => Some(literal - LIT0),
+        _ => None,
+    }
+}
