@@ -5,6 +5,7 @@
 //! stacks in the kernel to `capture`, which processes are recorded to `cli`, and what stacks mean to `analysis`. Everything here
 //! parses foreign files, so it runs without privilege.
 
+pub mod audit;
 pub mod symbolize;
 pub mod unwind_table;
 pub mod walk;
