@@ -71,8 +71,7 @@ fn rows_of_instructions_written_by_hand() {
     let of = |instructions: &[u8]| UnwindTable::of_elf(&wrapped(&described(instructions))).unwrap();
 
     // advance 1; CFA + 16; rbp at CFA - 16; advance 3; CFA by rbp; remember; advance 16; CFA rsp + 8; advance 1; restore.
-    let table =
-        of(&[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x50, 0x0c, 7, 8, 0xc6, 0x41, 0x0b]);
+    let table = of(&[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x50, 0x0c, 7, 8, 0xc6, 0x41, 0x0b]);
     sound(&table);
     let unknown = (C::Unknown, 0, F::Same, 0);
     assert_eq!(at(&table, 4095), unknown);
@@ -123,7 +122,8 @@ fn a_trampoline_that_nothing_describes_is_found_between_functions() {
     file[6001..6010].copy_from_slice(&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]);
     let table = UnwindTable::of_elf(&file).unwrap();
     sound(&table);
-    let found: Vec<_> = (0..file.len() as u64).filter(|at| table.lookup(*at).cfa_rule() == CfaRule::SignalFrame).collect();
+    let found: Vec<_> =
+        (0..file.len() as u64).filter(|at| table.lookup(*at).cfa_rule() == CfaRule::SignalFrame).collect();
     assert_eq!(found, (6000..6010).collect::<Vec<_>>());
 }
 

@@ -40,12 +40,7 @@ impl Sections {
         self.follow(address, registers, read).unwrap_or(Next::Uncovered)
     }
 
-    fn follow(
-        &self,
-        address: u64,
-        registers: Registers,
-        read: &mut dyn FnMut(u64) -> Option<u64>,
-    ) -> Option<Next> {
+    fn follow(&self, address: u64, registers: Registers, read: &mut dyn FnMut(u64) -> Option<u64>) -> Option<Next> {
         let stated = address.checked_sub(self.bias)?;
         let mut bases = BaseAddresses::default().set_eh_frame(self.frames.1);
         let mut section = EhFrame::new(&self.frames.0, LittleEndian);
@@ -69,13 +64,16 @@ impl Sections {
             matches!(rule, Some(RegisterRule::Expression(_) | RegisterRule::ValExpression(_)))
         };
         let interrupted = description.is_signal_trampoline();
-        let plain_cfa = matches!(row.cfa(), CfaRule::RegisterAndOffset { .. });
+        // On any other register framehop would fall back to the frame pointer, and not say so.
+        let plain_cfa = matches!(row.cfa(), CfaRule::RegisterAndOffset { register: X86_64::RSP | X86_64::RBP, .. });
         if plain_cfa && !interrupted && !evaluated(&pointer) && !evaluated(&return_address) {
             return Some(Next::Plain);
         }
         let mut machine = Machine { section, encoding: description.cie().encoding(), registers, read };
         let cfa = match row.cfa() {
-            CfaRule::RegisterAndOffset { register, offset } => machine.register(*register)?.wrapping_add_signed(*offset),
+            CfaRule::RegisterAndOffset { register, offset } => {
+                machine.register(*register)?.wrapping_add_signed(*offset)
+            }
             CfaRule::Expression(expression) => machine.evaluate(expression, None)?,
         };
         let ip = machine.restore(return_address?, cfa, registers.ip)?;
