@@ -92,6 +92,8 @@ fn difference(row: Row, line: &Line) -> Option<String> {
     let pointer = match (row.frame_pointer_rule(), line.pointer.as_deref()) {
         // readelf writes "u" for a register that was not told of yet, and for one that is undefined.
         (FramePointerRule::Same, None | Some("u" | "s")) => true,
+        // What GCC leaves standing behind the end of a realigned frame.
+        (FramePointerRule::Same, Some("exp" | "vexp")) => line.cfa == "rsp+8",
         (FramePointerRule::AtCfa, Some(text)) => number(text, "c") == Some(pointer_offset),
         (FramePointerRule::AtFramePointer, Some(text)) => text == "exp" || text == "vexp",
         (FramePointerRule::Unknown, Some(text)) => !text.starts_with('c') && text != "s",

@@ -128,7 +128,7 @@ fn a_trampoline_that_nothing_describes_is_found_between_functions() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_frames_give_a_sound_table_or_an_error(frames in prop::collection::vec(any::<u8>(), 0..400)) {
@@ -159,7 +159,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_damaged_library_gives_a_sound_table_or_an_error(

@@ -59,10 +59,18 @@ impl Sections {
         if return_address == Some(RegisterRule::Undefined) {
             return Some(Next::Outermost);
         }
-        let pointer = row.register(X86_64::RBP);
+        // At the `ret` of a function that realigned its stack, GCC's description still calls rbp the function's own.
+        let returning = *row.cfa() == CfaRule::RegisterAndOffset { register: X86_64::RSP, offset: 8 };
         let evaluated = |rule: &Option<RegisterRule<usize>>| {
             matches!(rule, Some(RegisterRule::Expression(_) | RegisterRule::ValExpression(_)))
         };
+        let pointer = row.register(X86_64::RBP);
+        if returning && evaluated(&pointer) {
+            return Some(Next::Evaluated(
+                Registers { ip: read(registers.sp)?, sp: registers.sp.wrapping_add(8), bp: registers.bp },
+                false,
+            ));
+        }
         let interrupted = description.is_signal_trampoline();
         // On any other register framehop would fall back to the frame pointer, and not say so.
         let plain_cfa = matches!(row.cfa(), CfaRule::RegisterAndOffset { register: X86_64::RSP | X86_64::RBP, .. });

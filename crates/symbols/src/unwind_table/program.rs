@@ -76,6 +76,9 @@ impl Rules {
         let (pointer, pointer_offset) = match self.frame_pointer {
             FramePointer::Same => (FramePointerRule::Same, 0),
             FramePointer::AtCfa(offset) => (FramePointerRule::AtCfa, offset),
+            // Nothing but the return address is left of the frame, so rbp is the caller's again. GCC forgets to say so at the
+            // end of functions that realign the stack, and the rule would read through the caller's rbp.
+            FramePointer::AtFramePointer(_) if self.cfa == Cfa::Register(X86_64::RSP, 8) => (FramePointerRule::Same, 0),
             FramePointer::AtFramePointer(offset) => (FramePointerRule::AtFramePointer, offset),
             FramePointer::Unknown => (FramePointerRule::Unknown, 0),
         };
