@@ -29,11 +29,12 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
-enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_INNER_MAP = 1 << 12 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
@@ -111,7 +112,15 @@ struct cred {
 	kuid_t euid;
 	kgid_t egid;
 };
+#if defined(__TARGET_ARCH_x86)
+typedef struct {
+	void *vdso;
+} mm_context_t;
+#endif
 struct mm_struct {
+#if defined(__TARGET_ARCH_x86)
+	mm_context_t context;
+#endif
 	unsigned long arg_start;
 	unsigned long arg_end;
 	struct file *exe_file;

@@ -3,10 +3,11 @@
 use crate::events::{self, event_header, record};
 use crate::mounts::{Mount, host_path};
 use crate::names::Names;
+use crate::stack::Stacks;
 use slowpath_recording::{Device, Probe};
 use slowpath_tables::{
-    BlockIo, Exec, Exit, Fault, File, FileKey, FirstWait, Fork, Losses, Mapping, Nanos, Open, PageCache, ProcessKey,
-    Read, Readahead, Unavailable,
+    BlockIo, CpuSample, Exec, Exit, Fault, File, FileKey, FirstWait, Fork, Frame, Losses, Mapping, Nanos, Open,
+    PageCache, ProcessKey, Read, Readahead, Stack, Unavailable,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -64,6 +65,12 @@ pub struct Decoded {
     pub reads: Vec<Read>,
     /// Rows of `first_waits`.
     pub first_waits: Vec<FirstWait>,
+    /// Rows of `cpu_samples`.
+    pub cpu_samples: Vec<CpuSample>,
+    /// Rows of `stacks`.
+    pub stacks: Vec<Stack>,
+    /// Rows of `frames`.
+    pub frames: Vec<Frame>,
     /// Rows of `files`, by name only.
     pub files: Vec<File>,
     /// Losses, with those that only show now.
@@ -115,7 +122,7 @@ impl Context {
 pub(crate) fn for_each_record(bytes: &[u8], mut each: impl FnMut(u32, &[u8])) -> usize {
     let mut rest = bytes;
     while let Some(header) = record::<event_header>(rest) {
-        let Some(size) = events::size_of_kind(header.kind).filter(|size| *size <= rest.len()) else { break };
+        let Some(size) = events::size_of_record(rest) else { break };
         each(u32::from(header.kind), &rest[..size]);
         rest = &rest[size..];
     }
@@ -127,17 +134,21 @@ pub fn decode(raw: &RawCapture) -> Decoded {
     let mut out = Decoded { losses: raw.losses.clone(), ..Decoded::default() };
     let mut names = Names::default();
     let mut context = Context::default();
+    let mut stacks = Stacks::default();
     out.unreadable_bytes = for_each_record(&raw.bytes, |kind, bytes| match kind {
         events::EVENT_FORK => out.forks.extend(crate::process::fork(bytes, &mut context)),
         events::EVENT_EXEC => out.execs.extend(crate::process::exec(bytes, &mut context)),
         events::EVENT_EXIT => out.exits.extend(crate::process::exit(bytes)),
-        events::EVENT_FAULT => out.faults.extend(crate::fault::decode(bytes, &context)),
+        events::EVENT_FAULT => out.faults.extend(crate::fault::decode(bytes, &context, &stacks)),
         events::EVENT_MAPPING => out.mappings.extend(crate::mapping::decode(bytes, &context)),
+        events::EVENT_MODULE => stacks.learn_module(bytes),
         events::EVENT_PAGE_CACHE => out.page_cache.extend(crate::page_cache::decode(bytes, &context)),
         events::EVENT_READAHEAD => out.readaheads.extend(crate::readahead::decode(bytes, &context)),
         events::EVENT_BLOCK => out.block_io.extend(crate::block::decode(bytes)),
         events::EVENT_OPEN => out.opens.extend(crate::open::decode(bytes, &context)),
         events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, &context)),
+        events::EVENT_STACK => stacks.learn(bytes, &context),
+        events::EVENT_CPU_SAMPLE => out.cpu_samples.extend(crate::cpu_sample::decode(bytes, &context, &mut stacks)),
         events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, &mut context)),
         _ => {
             if let Some(event) = record(bytes) {
@@ -149,6 +160,7 @@ pub fn decode(raw: &RawCapture) -> Decoded {
         let (minor, major) = context.present(exec);
         (exec.min_flt, exec.maj_flt) = (exec.min_flt + minor, exec.maj_flt + major);
     }
+    (out.stacks, out.frames) = (stacks.stacks, stacks.frames);
     // Each processor's batches come on their own.
     out.faults.sort_by_key(|fault| fault.ts);
     out.exits.extend(raw.survivors.iter().cloned());
@@ -216,6 +228,9 @@ fn join_overlays(out: &mut Decoded, paths: &HashMap<FileKey, String>, raw: &RawC
     for mapping in &mut out.mappings {
         optional(&mut mapping.dev, &mut mapping.ino);
     }
+    for frame in &mut out.frames {
+        optional(&mut frame.dev, &mut frame.ino);
+    }
     for open in &mut out.opens {
         optional(&mut open.dev, &mut open.ino);
     }
@@ -230,6 +245,7 @@ fn files(out: &Decoded, paths: &HashMap<FileKey, String>, names: &Names) -> Vec<
     named.extend(out.reads.iter().map(Read::file));
     let pair = |dev: Option<u64>, ino: Option<u64>| dev.zip(ino).map(|(dev, ino)| FileKey { dev, ino });
     named.extend(out.mappings.iter().filter_map(|row| pair(row.dev, row.ino)));
+    named.extend(out.frames.iter().filter_map(|row| pair(row.dev, row.ino)));
     named.extend(out.opens.iter().filter_map(|row| pair(row.dev, row.ino)));
     named
         .into_iter()

@@ -19,7 +19,10 @@ enum event_kind {
 	EVENT_READ = 9,
 	EVENT_NAME = 10,
 	EVENT_FIRST_WAIT = 11,
-	EVENT_KINDS = 12,
+	EVENT_STACK = 12,
+	EVENT_CPU_SAMPLE = 13,
+	EVENT_MODULE = 14,
+	EVENT_KINDS = 15,
 };
 
 struct event_header {
@@ -112,7 +115,7 @@ struct fault_record {
 	unsigned int pid;
 	unsigned int tid;
 	unsigned int flags;
-	unsigned int reserved;
+	unsigned int stack;
 };
 
 /* Faults are by far the most frequent events: a processor collects them and puts this many into the ring at once. The
@@ -208,6 +211,91 @@ struct name_event {
 	unsigned int is_root;
 	unsigned int reserved;
 	char name[FILENAME_BYTES];
+};
+
+/* Call stacks. A frame is the number of a file in the upper 16 bits and an offset in it; an address of the process, where the
+ * number is 0; or an address of the kernel, whose upper bits are set. */
+#define STACK_FRAMES 127
+
+/* Files that can be told apart in stacks; number 0 is none, 1 the vdso. */
+#define MODULES 16384
+#define MODULE_VDSO 1
+#define FIRST_MODULE 2
+
+/* A file that a process maps executable. */
+struct module_event {
+	struct event_header header;
+	unsigned long long address;
+	unsigned long long length;
+	unsigned long long dev;
+	unsigned long long ino;
+	unsigned int module;
+	unsigned int reserved;
+};
+
+/* How a walk ended. */
+enum stack_end {
+	STACK_WHOLE = 0,
+	STACK_NO_TABLE = 1,
+	STACK_BAD_RULE = 2,
+	STACK_UNREADABLE = 3,
+	STACK_TOO_DEEP = 4,
+	STACK_CHANGED = 5,
+	STACK_KERNEL = 6,
+};
+
+struct stack_event {
+	struct event_header header;
+	unsigned int number;
+	unsigned int depth;
+	unsigned int end;
+	unsigned int reserved;
+	unsigned long long frames[STACK_FRAMES];
+};
+
+/* What the recorder tells the programs that walk. Not a record. */
+struct walk_settings {
+	/* Whether stacks are walked at all. */
+	unsigned int walks;
+	/* Tables that were loaded: with each, stacks that ended for want of one are walked anew. */
+	unsigned int tables;
+};
+
+/* What the programs that walk count. Not a record. */
+struct walk_counts {
+	unsigned int modules;
+	unsigned int stacks;
+	/* Changes of executable mappings: what was walked before is walked anew. */
+	unsigned long long changes;
+};
+
+/* Cells of a table: first page and number of pages in one, in the next the cell of the first row; the first row of each page (two
+ * in a cell, and one more at the end); the rows. Rules as in crate symbols, module unwind_table. */
+#define TABLE_PAGES 0
+#define TABLE_ROWS 1
+#define TABLE_HEAD 2
+
+enum cfa_rule {
+	CFA_UNKNOWN = 0,
+	CFA_STACK_POINTER = 1,
+	CFA_FRAME_POINTER = 2,
+	CFA_OUTERMOST = 3,
+	CFA_LINKAGE_TABLE = 4,
+	CFA_SIGNAL_FRAME = 5,
+	CFA_AT_FRAME_POINTER = 6,
+};
+enum frame_pointer_rule {
+	FRAME_POINTER_AT_CFA = 1,
+	FRAME_POINTER_AT_FRAME_POINTER = 2,
+	FRAME_POINTER_UNKNOWN = 3,
+};
+
+struct cpu_sample_event {
+	struct event_header header;
+	unsigned int cpu;
+	unsigned int user_stack;
+	unsigned int kernel_stack;
+	unsigned int reserved;
 };
 
 #endif

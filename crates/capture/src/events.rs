@@ -35,6 +35,10 @@ records!(
     read_event,
     name_event,
     first_wait_event,
+    module_event,
+    stack_event,
+    cpu_sample_event,
+    walk_counts,
     task_state
 );
 
@@ -47,16 +51,22 @@ pub fn record<T: Record>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
+/// The bytes of a record.
+pub fn view<T: Record>(record: &T) -> &[u8] {
+    // SAFETY: a `Record` has no padding that is not declared, and the slice lives as long as the borrow.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast::<u8>(), size_of::<T>()) }
+}
+
 /// The bytes of a record, for tests that write what the kernel would.
 #[cfg(test)]
 pub fn bytes_of<T: Record>(record: &T) -> Vec<u8> {
-    // SAFETY: a `Record` has no padding that is not declared, and the slice lives as long as the borrow.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast::<u8>(), size_of::<T>()) }.to_vec()
+    view(record).to_vec()
 }
 
-/// Size of the record of this kind; `None` for a kind that does not exist.
-pub fn size_of_kind(kind: u16) -> Option<usize> {
-    Some(match u32::from(kind) {
+/// Size of the record at the beginning of `bytes`; `None` for a kind that does not exist and for one that is cut off.
+pub fn size_of_record(bytes: &[u8]) -> Option<usize> {
+    let header = record::<event_header>(bytes)?;
+    let size = match u32::from(header.kind) {
         EVENT_FORK => size_of::<fork_event>(),
         EVENT_EXEC => size_of::<exec_event>(),
         EVENT_EXIT => size_of::<exit_event>(),
@@ -69,8 +79,20 @@ pub fn size_of_kind(kind: u16) -> Option<usize> {
         EVENT_READ => size_of::<read_event>(),
         EVENT_NAME => size_of::<name_event>(),
         EVENT_FIRST_WAIT => size_of::<first_wait_event>(),
+        EVENT_CPU_SAMPLE => size_of::<cpu_sample_event>(),
+        EVENT_MODULE => size_of::<module_event>(),
+        EVENT_STACK => size_of_stack(bytes)?,
         _ => return None,
-    })
+    };
+    (size <= bytes.len()).then_some(size)
+}
+
+/// A stack record ends behind its last frame. Its number and then its depth follow the header.
+fn size_of_stack(bytes: &[u8]) -> Option<usize> {
+    let at = size_of::<event_header>() + size_of::<u32>();
+    let depth = u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
+    let frames = (depth <= STACK_FRAMES).then_some(depth as usize * size_of::<u64>())?;
+    Some(std::mem::offset_of!(stack_event, frames) + frames)
 }
 
 /// Events that a record stands for: several for a batch of faults.
@@ -97,6 +119,9 @@ pub fn kind_name(kind: u32) -> &'static str {
         EVENT_OPEN => "opens",
         EVENT_READ => "reads",
         EVENT_FIRST_WAIT => "first_waits",
+        EVENT_STACK => "stacks",
+        EVENT_MODULE => "modules",
+        EVENT_CPU_SAMPLE => "cpu_samples",
         _ => "file_names",
     }
 }

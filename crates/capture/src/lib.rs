@@ -20,6 +20,7 @@ mod ring;
 mod tracefs;
 
 mod block;
+mod cpu_sample;
 mod fault;
 mod first_wait;
 mod mapping;
@@ -28,7 +29,9 @@ mod page_cache;
 mod process;
 mod read;
 mod readahead;
+mod stack;
 
 pub use decode::{Decoded, METADATA, RawCapture, decode};
 pub use mounts::{Mount, parse_mountinfo};
 pub use recorder::{CaptureError, LabDevice, Options, Recorder, Running};
+pub use stack::{NewModule, TableParts, VDSO};

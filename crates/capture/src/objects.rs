@@ -1,8 +1,9 @@
-//! The compiled probes and how they become one program: every object declares the shared maps (tree, ring, lost,
-//! named), and all later objects are given the first one's.
+//! The compiled probes and how they become one program: what a map is in one object that declares it, it is in all.
 
 use crate::recorder::{CaptureError, Options, monotonic_now};
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::os::fd::AsFd;
 
 /// Bytes aligned as ELF wants them.
@@ -10,8 +11,11 @@ use std::os::fd::AsFd;
 struct Aligned<T: ?Sized>(T);
 
 macro_rules! object {
-    ($name:literal) => {{
-        static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")));
+    ($name:literal) => {
+        object!($name, $name)
+    };
+    ($name:literal, $file:literal) => {{
+        static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $file, ".bpf.o")));
         Probe { name: $name, object: &OBJECT.0 }
     }};
 }
@@ -22,11 +26,11 @@ pub(crate) struct Probe {
     pub(crate) object: &'static [u8],
 }
 
-/// All probes; the first owns the shared maps.
-pub(crate) fn all() -> [Probe; 10] {
+/// All probes, the first being the one that the others hang on.
+pub(crate) fn all(options: &Options) -> [Probe; 12] {
     [
         object!("process"),
-        object!("fault"),
+        if options.fault_stacks { object!("fault", "fault_stacks") } else { object!("fault") },
         object!("mapping"),
         object!("page_cache"),
         object!("readahead"),
@@ -35,37 +39,40 @@ pub(crate) fn all() -> [Probe; 10] {
         object!("read"),
         object!("first_wait"),
         object!("present"),
+        object!("code_area"),
+        object!("cpu_sample"),
     ]
 }
 
-/// Maps that all probes share.
-pub(crate) struct SharedMaps {
-    pub(crate) tree: MapHandle,
-    pub(crate) ring: MapHandle,
-    pub(crate) lost: MapHandle,
-    pub(crate) named: MapHandle,
-}
+/// Maps that are one in all probes that declare them: the first probe that does makes them.
+const SHARED: [&str; 9] =
+    ["tree", "ring", "lost", "named", "spaces", "walk_settings", "walk_counts", "stack_numbers", "unwind_tables"];
+
+/// The shared maps that were made so far.
+#[derive(Default)]
+pub(crate) struct SharedMaps(HashMap<&'static str, MapHandle>);
 
 impl SharedMaps {
-    fn of(object: &Object) -> Result<Self, CaptureError> {
-        let handle = |name: &'static str| -> Result<MapHandle, CaptureError> {
-            let map = object
-                .maps()
-                .find(|map| map.name() == name)
-                .ok_or(CaptureError::Program { probe: "process", problem: format!("map {name} is missing") })?;
-            MapHandle::try_from(&map).map_err(|source| CaptureError::Load { probe: "process", source })
-        };
-        Ok(Self { tree: handle("tree")?, ring: handle("ring")?, lost: handle("lost")?, named: handle("named")? })
+    /// Takes those that `object` was the first to declare.
+    fn take(&mut self, probe: &'static str, object: &Object) -> Result<(), CaptureError> {
+        for map in object.maps() {
+            let Some(name) = SHARED.into_iter().find(|name| map.name() == *name) else { continue };
+            if let Entry::Vacant(place) = self.0.entry(name) {
+                place.insert(MapHandle::try_from(&map).map_err(|source| CaptureError::Load { probe, source })?);
+            }
+        }
+        Ok(())
     }
 
-    fn by_name(&self, name: &str) -> Option<&MapHandle> {
-        match name {
-            "tree" => Some(&self.tree),
-            "ring" => Some(&self.ring),
-            "lost" => Some(&self.lost),
-            "named" => Some(&self.named),
-            _ => None,
-        }
+    /// A handle of one's own to a map that the loaded probes declare.
+    pub(crate) fn copy(&self, name: &'static str) -> Result<MapHandle, CaptureError> {
+        MapHandle::try_from(self.get(name)?).map_err(|source| CaptureError::Load { probe: "process", source })
+    }
+
+    /// A map that the loaded probes declare.
+    pub(crate) fn get(&self, name: &'static str) -> Result<&MapHandle, CaptureError> {
+        let problem = || CaptureError::Program { probe: "process", problem: format!("map {name} is missing") };
+        self.0.get(name).ok_or_else(problem)
     }
 }
 
@@ -87,10 +94,10 @@ pub(crate) struct Loaded {
     pub(crate) missing: Vec<String>,
 }
 
-/// Loads `probe`; `shared` is `None` for the first, which then gets the ring.
+/// Loads `probe` with the shared maps that there are, and adds those that it makes.
 pub(crate) fn load(
     probe: &Probe,
-    shared: Option<&SharedMaps>,
+    shared: &mut SharedMaps,
     btf: &Btf<'_>,
     options: &Options,
 ) -> Result<Loaded, CaptureError> {
@@ -99,7 +106,7 @@ pub(crate) fn load(
     let mut open = ObjectBuilder::default().open_memory(probe.object).map_err(error)?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        match shared.and_then(|shared| shared.by_name(&name)) {
+        match shared.0.get(name.as_str()) {
             Some(first) => map.reuse_fd(first.as_fd()).map_err(error)?,
             None if name == "ring" => map.set_max_entries(options.ring_bytes).map_err(error)?,
             None if name.ends_with(".rodata") && probe.name == "page_cache" => {
@@ -127,10 +134,7 @@ pub(crate) fn load(
             program.set_autoload(false);
         }
     }
-    Ok(Loaded { name: probe.name, object: open.load().map_err(error)?, missing })
-}
-
-/// The shared maps of the first object.
-pub(crate) fn shared_maps(first: &Loaded) -> Result<SharedMaps, CaptureError> {
-    SharedMaps::of(&first.object)
+    let object = open.load().map_err(error)?;
+    shared.take(probe.name, &object)?;
+    Ok(Loaded { name: probe.name, object, missing })
 }

@@ -63,6 +63,19 @@ pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<Owne
     open(&attributes, -1, cpu)
 }
 
+/// The kernel's timer event of a processor, `hertz` times a second (`PERF_COUNT_SW_CPU_CLOCK`, whose period is in ns).
+pub(crate) fn clock_of_processor(hertz: u32, cpu: i32) -> io::Result<OwnedFd> {
+    let attributes = Attributes {
+        kind: PERF_TYPE_SOFTWARE,
+        size: 64,
+        config: 0,
+        sample_period: 1_000_000_000 / u64::from(hertz.max(1)),
+        flags: EXCLUDE_HYPERVISOR,
+        ..Attributes::default()
+    };
+    open(&attributes, -1, cpu)
+}
+
 /// The event behind a classic tracepoint; a BPF program on it runs wherever the tracepoint is hit.
 pub(crate) fn tracepoint(id: u64) -> io::Result<OwnedFd> {
     let attributes =

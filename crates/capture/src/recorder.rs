@@ -6,8 +6,9 @@ use crate::mounts::{Mount, parse_mountinfo};
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::perf::{self, FaultEvent};
 use crate::ring::Ring;
+use crate::stack::Tables;
 use crate::tracefs::Tracefs;
-use libbpf_rs::{Btf, Link, MapCore, MapFlags, ProgramMut};
+use libbpf_rs::{Btf, Link, MapCore, MapFlags, MapHandle, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
 use slowpath_tables::{Exit, FirstWait, Losses, Nanos, Unavailable};
 use std::io;
@@ -39,8 +40,19 @@ pub struct Options {
     pub first_waits: bool,
     /// Processes only, and their first waits where those are asked for: no faults, files, reads.
     pub processes_only: bool,
+    /// Whether faults are recorded with their call stacks.
+    pub fault_stacks: bool,
+    /// Samples of running threads a second, on each processor.
+    pub cpu_hertz: Option<u32>,
     /// Whether processes that run already can be followed, see [`Recorder::attach_running`].
     pub running: bool,
+}
+
+impl Options {
+    /// Whether any event is recorded with its call stack.
+    pub(crate) fn walks_stacks(&self) -> bool {
+        self.fault_stacks || self.cpu_hertz.is_some()
+    }
 }
 
 /// Processes that run already.
@@ -60,6 +72,8 @@ impl Default for Options {
             fault_entry: true,
             first_waits: false,
             processes_only: false,
+            fault_stacks: false,
+            cpu_hertz: None,
             running: false,
         }
     }
@@ -106,11 +120,14 @@ pub enum CaptureError {
 
 /// A loaded recorder. Everything in the kernel hangs on its descriptors: when the process dies, nothing remains.
 pub struct Recorder {
-    ring: Ring,
-    shared: SharedMaps,
-    loaded: Vec<Loaded>,
-    links: Vec<Link>,
-    options: Options,
+    pub(crate) ring: Ring,
+    tree: MapHandle,
+    lost: MapHandle,
+    /// Where stacks are recorded.
+    pub(crate) tables: Option<Tables>,
+    pub(crate) loaded: Vec<Loaded>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) options: Options,
     mounts: Vec<Mount>,
     probes: Vec<Probe>,
     unavailable: Vec<Unavailable>,
@@ -138,7 +155,7 @@ impl Recorder {
     pub fn load(options: Options) -> Result<Self, CaptureError> {
         let btf = Btf::from_vmlinux().map_err(CaptureError::Btf)?;
         let tracefs = Tracefs::open();
-        let mut shared: Option<SharedMaps> = None;
+        let mut shared = SharedMaps::default();
         let mut loaded = Vec::new();
         let mut links = Vec::new();
         let mut probes = Vec::new();
@@ -147,11 +164,14 @@ impl Recorder {
             "process" => true,
             "first_wait" => options.first_waits,
             "present" => options.running,
+            "cpu_sample" => options.cpu_hertz.is_some(),
+            "code_area" => options.walks_stacks(),
             _ => !options.processes_only,
         };
-        for probe in objects::all().into_iter().filter(wanted) {
-            let essential = matches!(probe.name, "process" | "fault" | "page_cache" | "present");
-            let attempt = objects::load(&probe, shared.as_ref(), &btf, &options)
+        for probe in objects::all(&options).into_iter().filter(wanted) {
+            let essential =
+                matches!(probe.name, "process" | "fault" | "page_cache" | "present" | "code_area" | "cpu_sample");
+            let attempt = objects::load(&probe, &mut shared, &btf, &options)
                 .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut links).map(|gaps| (one, gaps)));
             let (one, gaps) = match attempt {
                 Ok(done) => done,
@@ -167,9 +187,6 @@ impl Recorder {
                 unavailable.push(gap(section, "this kernel has no such event"));
             }
             probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
-            if shared.is_none() {
-                shared = Some(objects::shared_maps(&one)?);
-            }
             loaded.push(one);
         }
         if let Err(error) = tracefs {
@@ -179,10 +196,14 @@ impl Recorder {
                 remedy: "a kernel with CONFIG_FTRACE_SYSCALLS".to_owned(),
             });
         }
-        let shared = shared.ok_or(CaptureError::Program { probe: "process", problem: "not loaded".to_owned() })?;
+        let tables = options
+            .walks_stacks()
+            .then(|| Tables::enable(shared.copy("unwind_tables")?, shared.copy("walk_settings")?));
         Ok(Self {
-            ring: Ring::new(&shared.ring).map_err(CaptureError::Ring)?,
-            shared,
+            ring: Ring::new(shared.get("ring")?).map_err(CaptureError::Ring)?,
+            tables: tables.transpose()?,
+            tree: shared.copy("tree")?,
+            lost: shared.copy("lost")?,
             loaded,
             links,
             options,
@@ -205,11 +226,11 @@ impl Recorder {
         };
         let pidfd = pidfd(pid).map_err(|source| attach("pidfd", source))?;
         let state = [0u8; size_of::<events::task_state>()];
-        self.shared
-            .tree
+        self.tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
         self.attach_faults()?;
+        self.attach_samples()?;
         self.mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
             .map(|text| parse_mountinfo(&text))
             .unwrap_or_default();
@@ -224,25 +245,13 @@ impl Recorder {
     pub fn attach_running(&mut self, which: &Running) -> Result<(), CaptureError> {
         // First, so that no fault of a marked task is missed.
         self.attach_faults()?;
-        let missing = || CaptureError::Program { probe: "present", problem: "not loaded".to_owned() };
-        let object = &self.loaded.iter().find(|one| one.name == "present").ok_or_else(missing)?.object;
-        let attach = |source| CaptureError::Attach { probe: "present", event: "iter/task".to_owned(), source };
-        let wanted = object.maps().find(|map| map.name() == "wanted").ok_or_else(missing)?;
-        let all = [0];
-        let (pids, meant): (&[u32], Vec<u32>) = match which {
-            Running::Processes(pids) => (pids, pids.clone()),
-            Running::System => (&all, processes()),
-        };
-        for pid in pids {
-            wanted.update(&pid.to_ne_bytes(), &[1], MapFlags::ANY).map_err(|error| attach(io_error(error)))?;
-        }
-        let program = object.progs_mut().find(|program| program.name() == "tell_present").ok_or_else(missing)?;
-        let link = program.attach().map_err(|error| attach(io_error(error)))?;
+        self.attach_samples()?;
         // A child that was made behind the first walk's back is found by the second.
-        for _ in 0..2 {
-            let mut walk = libbpf_rs::Iter::new(&link).map_err(|error| attach(io_error(error)))?;
-            io::copy(&mut walk, &mut io::sink()).map_err(attach)?;
-        }
+        self.walk_tasks(which, "present", "tell_present", 2)?;
+        let meant = match which {
+            Running::Processes(pids) => pids.clone(),
+            Running::System => processes(),
+        };
         let left_out: Vec<u32> = meant.into_iter().filter(|pid| self.is_left_out(*pid)).collect();
         self.unavailable.extend(left_out.into_iter().map(|pid| Unavailable {
             what: format!("process {pid}"),
@@ -254,10 +263,38 @@ impl Recorder {
         Ok(())
     }
 
+    /// Runs an iterator over all tasks, for the processes that are meant.
+    pub(crate) fn walk_tasks(
+        &self,
+        which: &Running,
+        probe: &'static str,
+        program: &str,
+        times: u32,
+    ) -> Result<(), CaptureError> {
+        let missing = || CaptureError::Program { probe, problem: "not loaded".to_owned() };
+        let object = &self.loaded.iter().find(|one| one.name == probe).ok_or_else(missing)?.object;
+        let attach = |source| CaptureError::Attach { probe, event: "iter/task".to_owned(), source };
+        let wanted = object.maps().find(|map| map.name() == "wanted").ok_or_else(missing)?;
+        let pids: &[u32] = match which {
+            Running::Processes(pids) => pids,
+            Running::System => &[0],
+        };
+        for pid in pids {
+            wanted.update(&pid.to_ne_bytes(), &[1], MapFlags::ANY).map_err(|error| attach(io_error(error)))?;
+        }
+        let program = object.progs_mut().find(|one| one.name() == program).ok_or_else(missing)?;
+        let link = program.attach().map_err(|error| attach(io_error(error)))?;
+        for _ in 0..times {
+            let mut walk = libbpf_rs::Iter::new(&link).map_err(|error| attach(io_error(error)))?;
+            io::copy(&mut walk, &mut io::sink()).map_err(attach)?;
+        }
+        Ok(())
+    }
+
     /// Whether a process lives and is not followed.
     fn is_left_out(&self, pid: u32) -> bool {
         let Some(pidfd) = i32::try_from(pid).ok().and_then(|pid| pidfd(pid).ok()) else { return false };
-        let state = self.shared.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
+        let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
         pid != std::process::id() && matches!(state, Ok(None))
     }
 
@@ -273,7 +310,7 @@ impl Recorder {
                     continue;
                 }
                 match perf::fault_of_processor(event, cpu) {
-                    Ok(fd) => self.attach_fault(name, fd)?,
+                    Ok(fd) => self.attach_event("fault", name, fd)?,
                     // A processor that is off line.
                     Err(error) if error.raw_os_error() == Some(libc::ENODEV) => break,
                     Err(error) => return Err(attach(name, error)),
@@ -283,15 +320,16 @@ impl Recorder {
         Ok(())
     }
 
-    fn attach_fault(&mut self, name: &str, fd: OwnedFd) -> Result<(), CaptureError> {
+    /// Attaches a program of a probe at a perf event.
+    pub(crate) fn attach_event(&mut self, probe: &'static str, name: &str, fd: OwnedFd) -> Result<(), CaptureError> {
         let program = self
             .loaded
             .iter()
-            .find(|one| one.name == "fault")
+            .find(|one| one.name == probe)
             .and_then(|one| one.object.progs_mut().find(|program| program.name() == name))
-            .ok_or(CaptureError::Program { probe: "fault", problem: format!("program {name} is missing") })?;
+            .ok_or(CaptureError::Program { probe, problem: format!("program {name} is missing") })?;
         let link = attach_perf(&program, fd).map_err(|source| CaptureError::Attach {
-            probe: "fault",
+            probe,
             event: name.to_owned(),
             source,
         })?;
@@ -327,7 +365,7 @@ impl Recorder {
     fn first_wait(&self, survivor: &Exit, now: Nanos) -> Option<FirstWait> {
         let process = i32::try_from(survivor.pid).ok().filter(|pid| survivor.tid == *pid as u32)?;
         let pidfd = pidfd(process).ok()?;
-        let state = self.shared.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
+        let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
         crate::first_wait::of_survivor(survivor, &state, now)
     }
 
@@ -348,7 +386,7 @@ impl Recorder {
         self.take_batches();
         let mut losses = Losses::default();
         for kind in 0..events::EVENT_KINDS {
-            let values = self.shared.lost.lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+            let values = self.lost.lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY).ok().flatten();
             let lost = values
                 .iter()
                 .flatten()

@@ -1,7 +1,9 @@
 //! The ring of events: how it is emptied into memory, and its bounds.
 
+use crate::stack::{NewModule, mapped_module};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Raw records held in memory at most; the recording stops there and says so.
@@ -13,10 +15,18 @@ pub(crate) struct RawBytes {
     pub(crate) bytes: Vec<u8>,
     /// Events that came when the limit was reached.
     pub(crate) refused: u64,
+    /// Files that were mapped executable and were not asked for yet.
+    modules: Vec<NewModule>,
+    known_modules: HashSet<u32>,
 }
 
 impl RawBytes {
     pub(crate) fn push(&mut self, record: &[u8]) {
+        if let Some(module) = mapped_module(record)
+            && self.known_modules.insert(module.module)
+        {
+            self.modules.push(module);
+        }
         if self.bytes.len() + record.len() > RAW_LIMIT_BYTES {
             self.refused += crate::events::events_in(record);
             return;
@@ -55,6 +65,16 @@ impl Ring {
 
     pub(crate) fn refused(&self) -> u64 {
         self.raw.borrow().refused
+    }
+
+    /// Files that were mapped executable since the last call, each once.
+    pub(crate) fn new_modules(&self) -> Vec<NewModule> {
+        std::mem::take(&mut self.raw.borrow_mut().modules)
+    }
+
+    /// A file that need not be asked for.
+    pub(crate) fn knows_module(&self, module: u32) {
+        self.raw.borrow_mut().known_modules.insert(module);
     }
 
     pub(crate) fn take(&self) -> Vec<u8> {

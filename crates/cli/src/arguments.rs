@@ -202,6 +202,15 @@ pub enum ArmSet {
     Variants,
 }
 
+/// Events that can be recorded with their call stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StackEvent {
+    /// Page faults.
+    Fault,
+    /// CPU samples, which always have theirs.
+    Cpu,
+}
+
 /// `slowpath record`.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
@@ -211,6 +220,12 @@ pub struct RecordArguments {
     /// Stop after this many seconds; the target lives on.
     #[arg(long, value_name = "S", value_parser = positive)]
     pub duration: Option<f64>,
+    /// Sample what threads are running, HZ times a second on each processor, with their call stacks.
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub cpu: Option<u32>,
+    /// Record call stacks of these events too.
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    pub stacks: Vec<StackEvent>,
     /// Also record when each process had finished its start (waited for events for the first time), for `slowpath launch
     /// children`. Costs every context switch of the machine some tens of ns.
     #[arg(long)]

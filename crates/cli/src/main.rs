@@ -12,6 +12,7 @@ mod recorded_launch;
 mod standard_output;
 mod target;
 mod unprivileged;
+mod unwind_tables;
 
 use clap::Parser;
 use std::process::ExitCode;

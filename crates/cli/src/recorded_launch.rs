@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::output_directory;
 use crate::target::{Target, launch_failure};
 use crate::unprivileged::as_user;
+use crate::unwind_tables::TableMaker;
 use slowpath_capture::machine::{self, Need};
 use slowpath_capture::{Options, RawCapture, Recorder, decode, examine};
 use slowpath_launch::{BoxError, Hooks, Identity, LaunchOutcome, LaunchSpec, Launcher};
@@ -24,13 +25,23 @@ pub struct RecorderHooks {
     released: Option<Instant>,
     problem: Option<String>,
     stop: Option<&'static str>,
+    tables: Option<TableMaker>,
 }
 
 impl RecorderHooks {
     /// Loads the recorder.
     pub fn load(options: Options, duration: Option<Duration>) -> Result<Self, Failure> {
         let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
-        Ok(Self { recorder, deadline: duration, released: None, problem: None, stop: None })
+        Ok(Self { recorder, deadline: duration, released: None, problem: None, stop: None, tables: None })
+    }
+
+    /// Makes the unwinding tables that stacks need, in a process of `identity`; those that `program` begins with at once.
+    pub fn with_tables(mut self, identity: &Identity, program: &Path) -> Result<Self, Failure> {
+        self.tables = table_maker(&self.recorder, identity)?;
+        if let Some(tables) = &mut self.tables {
+            tables.prepare(&mut self.recorder, program)?;
+        }
+        Ok(self)
     }
 
     fn due(&self) -> Option<&'static str> {
@@ -51,7 +62,9 @@ impl RecorderHooks {
         if let Some(problem) = self.problem {
             return Err(Failure::new(Kind::Machine, problem));
         }
-        Ok((self.recorder.finish().map_err(failed(Kind::Machine))?, self.stop))
+        let mut raw = self.recorder.finish().map_err(failed(Kind::Machine))?;
+        raw.unavailable.extend(self.tables.iter().flat_map(TableMaker::gaps));
+        Ok((raw, self.stop))
     }
 }
 
@@ -68,12 +81,20 @@ impl Hooks for RecorderHooks {
         if let Err(error) = self.recorder.drain() {
             self.problem.get_or_insert_with(|| error.to_string());
         }
+        if let Some(Err(error)) = self.tables.as_mut().map(|tables| tables.tick(&mut self.recorder)) {
+            self.problem.get_or_insert_with(|| error.to_string());
+        }
         self.stop = self.stop.or(self.due());
     }
 
     fn stop_requested(&self) -> bool {
         self.stop.is_some() || self.problem.is_some()
     }
+}
+
+/// What makes unwinding tables for `recorder`, where it records stacks.
+pub fn table_maker(recorder: &Recorder, identity: &Identity) -> Result<Option<TableMaker>, Failure> {
+    recorder.wants_tables().then(|| TableMaker::start(identity)).transpose()
 }
 
 /// What stands in the way of recording on this machine.
@@ -157,6 +178,9 @@ pub fn write(
         pushed = pushed.and_then(|()| writer.push(decoded.opens));
         pushed = pushed.and_then(|()| writer.push(decoded.first_waits));
         pushed = pushed.and_then(|()| writer.push(decoded.reads));
+        pushed = pushed.and_then(|()| writer.push(decoded.cpu_samples));
+        pushed = pushed.and_then(|()| writer.push(decoded.stacks));
+        pushed = pushed.and_then(|()| writer.push(decoded.frames));
         let finished = writer.finish(|manifest| manifest.ended = Some(raw.ended));
         pushed.and(finished).map_err(|error| {
             Failure::from_error(Kind::Machine, &error)

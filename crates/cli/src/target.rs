@@ -9,7 +9,7 @@ use slowpath_launch::{
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Everything that stays the same for all launches of a target.
@@ -106,6 +106,17 @@ impl Target {
         spec.stdio = stdio;
         spec.timeout = self.timeout;
         Ok((spec, fresh))
+    }
+
+    /// The file that the command runs, as its own search path finds it; the bare word where it finds none.
+    pub fn program(&self) -> PathBuf {
+        let word = self.command.first().map(PathBuf::from).unwrap_or_default();
+        if word.as_os_str().as_bytes().contains(&b'/') {
+            return word;
+        }
+        let path = self.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let mut places = path.iter().flat_map(std::env::split_paths).map(|directory| directory.join(&word));
+        places.find(|file| file.is_file()).unwrap_or(word)
     }
 
     /// The command as text, for the manifest.

@@ -6,6 +6,7 @@
 //! parses foreign files, so it runs without privilege.
 
 pub mod audit;
+pub mod startup;
 pub mod symbolize;
 pub mod unwind_table;
 pub mod walk;

@@ -14,7 +14,7 @@ mod elf;
 mod expand;
 mod program;
 mod rule;
-mod trampoline;
+mod undescribed;
 mod vdso;
 
 pub(crate) use elf::{FrameSource, Image};

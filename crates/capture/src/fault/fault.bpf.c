@@ -5,8 +5,14 @@
  *
  * All are of the whole machine and filtered here by the tree. Events of the task, inherited by its children,
  * would cost other processes nothing, but the target itself at each of its context switches and forks (1.2 us a switch,
- * measured on a pipe between two processes), and the kernel ends them silently at the exec of a set-uid program. */
+ * measured on a pipe between two processes), and the kernel ends them silently at the exec of a set-uid program.
+ *
+ * Compiled twice: with stacks, and without what they cost. */
+#ifdef WITH_STACKS
+#include "../../bpf/stack.bpf.h"
+#else
 #include "../../bpf/tree.bpf.h"
+#endif
 
 /* Faults of this processor that are not in the ring yet. A place in the ring for each fault would cost 100 ns more: a lock
  * and memory that is in no cache. The driver takes what is left at the end. Programs on software events do not interrupt
@@ -87,6 +93,11 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 	fault->pid = task->tgid;
 	fault->tid = task->pid;
 	fault->flags = known ? flags : flags | FLAG_NO_START;
+#ifdef WITH_STACKS
+	fault->stack = user_stack(task);
+#else
+	fault->stack = 0;
+#endif
 	batch->header.kind = EVENT_FAULT;
 	batch->count = number + 1;
 	if (number + 1 < FAULT_BATCH)

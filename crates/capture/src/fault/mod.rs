@@ -1,19 +1,20 @@
-//! Probe `fault`: page faults with address, duration and kind.
+//! Probe `fault`: page faults with address, duration and kind, and with their call stacks where those are asked for.
 
 use crate::decode::Context;
 use crate::events::{FLAG_KERNEL, FLAG_MAJOR, FLAG_NO_START, fault_event, fault_record, record};
+use crate::stack::Stacks;
 use slowpath_tables::{Fault, FaultKind, Nanos};
 
 /// The faults of one batch.
-pub(crate) fn decode(bytes: &[u8], context: &Context) -> impl Iterator<Item = Fault> {
+pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> impl Iterator<Item = Fault> {
     let batch: Option<fault_event> = record(bytes);
     batch
         .into_iter()
         .flat_map(|batch| batch.faults.into_iter().take(batch.count as usize))
-        .map(|fault| row(&fault, context))
+        .map(|fault| row(&fault, context, stacks))
 }
 
-fn row(fault: &fault_record, context: &Context) -> Fault {
+fn row(fault: &fault_record, context: &Context, stacks: &Stacks) -> Fault {
     let process = context.process(fault.pid, Nanos(fault.ts));
     Fault {
         ts: Nanos(fault.ts),
@@ -25,6 +26,6 @@ fn row(fault: &fault_record, context: &Context) -> Fault {
         ip: fault.ip,
         kind: if fault.flags & FLAG_MAJOR != 0 { FaultKind::Major } else { FaultKind::Minor },
         kernel: fault.flags & FLAG_KERNEL != 0,
-        stack: None,
+        stack: stacks.user(fault.stack),
     }
 }

@@ -60,6 +60,8 @@ pub(crate) struct Image<'a> {
     loaded: Vec<Segment>,
     /// Executable segments.
     pub executable: Vec<Segment>,
+    /// File offset of the entry point, where there is one.
+    pub entry: Option<u64>,
     /// The frame descriptions.
     pub frames: FrameSource<'a>,
 }
@@ -75,7 +77,8 @@ impl<'a> Image<'a> {
         let header = FileHeader64::<Endianness>::parse(bytes).map_err(UnwindTableError::NotElf)?;
         let endian = header.endian().map_err(UnwindTableError::NotElf)?;
         let segments = header.program_headers(endian, bytes).map_err(UnwindTableError::NotElf)?;
-        let mut image = Self { bytes, loaded: Vec::new(), executable: Vec::new(), frames: FrameSource::None };
+        let mut image =
+            Self { bytes, loaded: Vec::new(), executable: Vec::new(), entry: None, frames: FrameSource::None };
         for segment in segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD) {
             let (offset, length) = (segment.p_offset(endian), bytes.len() as u64);
             if offset >= length {
@@ -91,6 +94,8 @@ impl<'a> Image<'a> {
         if image.executable.is_empty() {
             return Err(UnwindTableError::NoExecutableSegment);
         }
+        let entry = header.e_entry(endian);
+        image.entry = image.offsets_of(entry..entry.saturating_add(1)).map(|offsets| offsets.start);
         image.frames = image.frames_of_sections(header, endian);
         if matches!(image.frames, FrameSource::None) {
             let pointer = segments.iter().find(|segment| segment.p_type(endian) == PT_GNU_EH_FRAME);

@@ -5,7 +5,7 @@
 
 use super::builder::Builder;
 use super::program::{Bytes, Machine, Rule, Rules};
-use super::trampoline::{SCANNED, SHORTEST_GAP, trampolines};
+use super::undescribed::{ENTRY_CODE, SCANNED, SHORTEST_GAP, known_code};
 use super::{CfaRule, FramePointerRule, FrameSource, Image, Row, UnwindTable, UnwindTableError};
 use gimli::{
     BaseAddresses, CallFrameInstruction, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, EhFrameHdr,
@@ -26,8 +26,16 @@ const MAX_INSTRUCTIONS: u64 = 1 << 27;
 struct Covered {
     /// File offsets.
     range: Range<u64>,
-    /// Offset of the description in its section; none: a trampoline that has no description.
-    entry: Option<usize>,
+    /// What tells the rules.
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    /// Offset of a description in its section.
+    Description(usize),
+    /// Known code that has none; which of [`Expansion::known`].
+    Known(usize),
 }
 
 /// The table of a file.
@@ -88,11 +96,13 @@ struct Expansion<'i, 'a, S> {
     image: &'i Image<'a>,
     commons: HashMap<usize, Common<'a>>,
     instructions: u64,
+    /// Rules of known code.
+    known: Vec<Row>,
 }
 
 impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
     fn new(section: S, bases: BaseAddresses, image: &'i Image<'a>) -> Self {
-        Self { section, bases, image, commons: HashMap::new(), instructions: 0 }
+        Self { section, bases, image, commons: HashMap::new(), instructions: 0, known: Vec::new() }
     }
 
     /// Both passes; `listed` are the offsets of the descriptions where something better than their own sequence tells them.
@@ -102,14 +112,14 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
             None => self.covered_in_sequence()?,
         };
         // Of two that begin at the same place, the longer is the one that a search would want.
-        covered.sort_unstable_by_key(|one| (one.range.start, one.range.end, one.entry));
-        let found = self.trampolines(&covered);
+        covered.sort_unstable_by_key(|one| (one.range.start, one.range.end, one.source));
+        let found = self.undescribed(&covered);
         if covered.is_empty() && found.is_empty() {
             return Err(UnwindTableError::NoUnwindInformation);
         }
         if !found.is_empty() {
             covered.extend(found);
-            covered.sort_unstable_by_key(|one| (one.range.start, one.range.end, one.entry));
+            covered.sort_unstable_by_key(|one| (one.range.start, one.range.end, one.source));
         }
         let starts = self.image.executable.iter().map(|segment| segment.offset);
         let ends = self.image.executable.iter().map(|segment| segment.offsets().end);
@@ -121,9 +131,9 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
             if range.is_empty() {
                 continue;
             }
-            match one.entry {
-                Some(entry) => self.expand(entry, range.clone(), &mut builder)?,
-                None => builder.change(range.start, Row::SIGNAL_FRAME)?,
+            match one.source {
+                Source::Description(entry) => self.expand(entry, range.clone(), &mut builder)?,
+                Source::Known(which) => builder.change(range.start, self.known[which])?,
             }
             builder.change(range.end, Row::UNKNOWN)?;
         }
@@ -184,7 +194,7 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
             if covered.len() >= MAX_FRAMES {
                 return Err(TOO_MANY_FRAMES);
             }
-            covered.push(Covered { range, entry: Some(entry.offset()) });
+            covered.push(Covered { range, source: Source::Description(entry.offset()) });
         }
         Ok(())
     }
@@ -274,18 +284,27 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
         }
     }
 
-    /// Trampolines in the gaps between descriptions.
-    fn trampolines(&self, covered: &[Covered]) -> Vec<Covered> {
+    /// Known code in the gaps between descriptions.
+    fn undescribed(&mut self, covered: &[Covered]) -> Vec<Covered> {
         let (mut found, mut left) = (Vec::new(), SCANNED);
+        // Where nothing else is known, neither is the code around the entry point.
+        let mut entry = self.image.entry.filter(|_| !covered.is_empty());
+        let (image, known) = (self.image, &mut self.known);
         let mut look = |gap: Range<u64>| {
+            if let Some(at) = entry.filter(|at| gap.contains(at)) {
+                found.push(Covered { range: at..gap.end.min(at + ENTRY_CODE), source: Source::Known(known.len()) });
+                known.push(Row::OUTERMOST);
+                entry = None;
+            }
             let gap = gap.start..gap.end.min(gap.start.saturating_add(left));
             if gap.end.saturating_sub(gap.start) < SHORTEST_GAP {
                 return;
             }
             left -= gap.end - gap.start;
-            for at in self.image.range(gap.clone()).into_iter().flat_map(trampolines) {
+            for (at, rule) in image.range(gap.clone()).into_iter().flat_map(known_code) {
                 let range = gap.start + at.start as u64..gap.start + at.end as u64;
-                found.push(Covered { range, entry: None });
+                found.push(Covered { range, source: Source::Known(known.len()) });
+                known.push(rule);
             }
         };
         for segment in &self.image.executable {

@@ -3,7 +3,7 @@
 
 mod running;
 
-use crate::arguments::RecordArguments;
+use crate::arguments::{RecordArguments, StackEvent};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks, Subject};
@@ -44,8 +44,8 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
-    let options = Options { first_waits: arguments.first_waits, ..Options::default() };
-    let hooks = RecorderHooks::load(options, arguments.duration.map(Duration::from_secs_f64))?;
+    let duration = arguments.duration.map(Duration::from_secs_f64);
+    let hooks = RecorderHooks::load(options(arguments), duration)?.with_tables(&target.identity, &target.program())?;
     interrupt::watch();
     // The target is the user's: it lives on when recording ends before it does.
     let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };
@@ -65,6 +65,16 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         Some(failure) => failure.hint("what was recorded until then is kept").report(false),
         None => ExitCode::SUCCESS,
     })
+}
+
+/// What the recorder is asked for.
+fn options(arguments: &RecordArguments) -> Options {
+    Options {
+        first_waits: arguments.first_waits,
+        fault_stacks: arguments.stacks.contains(&StackEvent::Fault),
+        cpu_hertz: arguments.cpu,
+        ..Options::default()
+    }
 }
 
 /// Says what was recorded.

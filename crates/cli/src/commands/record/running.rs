@@ -6,6 +6,7 @@ use crate::commands::invoker;
 use crate::failure::{Failure, Kind, failed};
 use crate::progress::Progress;
 use crate::recorded_launch::{self, Subject};
+use crate::unwind_tables::TableMaker;
 use crate::{interrupt, output_directory};
 use regex::Regex;
 use slowpath_capture::{Options, Recorder, Running};
@@ -23,13 +24,22 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let directory = output_directory::prepare(&arguments.output, &identity)?;
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
-    let options = Options { first_waits: arguments.first_waits, running: true, ..Options::default() };
+    let options = Options { running: true, ..super::options(arguments) };
     let mut recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
+    let mut tables = recorded_launch::table_maker(&recorder, &identity)?;
     interrupt::watch();
+    if let Some(tables) = &mut tables {
+        recorder.survey(&which).map_err(failed(Kind::Machine))?;
+        tables.settle(&mut recorder, |done, left| {
+            progress.step(format!("making unwinding tables: {done} of {}", done + left));
+        })?;
+    }
     recorder.attach_running(&which).map_err(failed(Kind::Machine))?;
-    let stop = watch(&mut recorder, &which, arguments.duration.map(Duration::from_secs_f64), &progress)?;
+    let stop =
+        watch(&mut recorder, tables.as_mut(), &which, arguments.duration.map(Duration::from_secs_f64), &progress)?;
     progress.step("writing the recording");
-    let raw = recorder.finish().map_err(failed(Kind::Machine))?;
+    let mut raw = recorder.finish().map_err(failed(Kind::Machine))?;
+    raw.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
     let subject = Subject { identity: &identity, command: vec![words], launch: None };
     let manifest = recorded_launch::write(subject, &directory, &raw, Some(stop), &[])?;
     progress.done();
@@ -106,6 +116,7 @@ fn own_family() -> Vec<u32> {
 /// Empties the ring until something ends the recording; says what.
 fn watch(
     recorder: &mut Recorder,
+    mut tables: Option<&mut TableMaker>,
     which: &Running,
     duration: Option<Duration>,
     progress: &Progress,
@@ -113,6 +124,9 @@ fn watch(
     let began = Instant::now();
     loop {
         recorder.drain().map_err(failed(Kind::Machine))?;
+        if let Some(tables) = &mut tables {
+            tables.tick(recorder)?;
+        }
         if interrupt::requested() {
             return Ok("interrupted");
         }

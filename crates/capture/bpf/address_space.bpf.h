@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Where a process has executable code of files: kept in the kernel so that a stack can be walked at the event. The areas are
+ * sorted by address and stand in the storage of the process's first thread, which lives as long as the process. */
+#ifndef SLOWPATH_ADDRESS_SPACE_BPF_H
+#define SLOWPATH_ADDRESS_SPACE_BPF_H
+
+#include "tree.bpf.h"
+
+/* Executable mappings that a process may have; Chromium has some 120. What is beyond is code without a table. */
+#define AREAS 240
+
+struct area {
+	u64 start;
+	u64 end;
+	u32 file_page;
+	u32 module;
+};
+
+struct space {
+	/* Odd while it is changed. */
+	u32 version;
+	u32 count;
+	struct area areas[AREAS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct space);
+} spaces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct walk_settings);
+} walk_settings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct walk_counts);
+} walk_counts SEC(".maps");
+
+static __always_inline struct walk_settings *settings(void)
+{
+	u32 key = 0;
+	return bpf_map_lookup_elem(&walk_settings, &key);
+}
+
+static __always_inline struct walk_counts *counts(void)
+{
+	u32 key = 0;
+	return bpf_map_lookup_elem(&walk_counts, &key);
+}
+
+#endif

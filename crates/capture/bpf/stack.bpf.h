@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The call stack of the current task, walked with the tables that the recorder made from .eh_frame. Each distinct stack goes
+ * through the ring once and has a number from then on.
+ *
+ * A walk is a function of the registers, the tables and the words of the stack that it reads. So the thread's last walk is kept
+ * with all the words that it read: when they are what they were, the stack is the same, and is not walked again. */
+#ifndef SLOWPATH_STACK_BPF_H
+#define SLOWPATH_STACK_BPF_H
+
+#include "address_space.bpf.h"
+
+/* Words that a walk may read to be kept: a return address and a frame pointer a frame. */
+#define WORDS 256
+/* Words above the stack pointer that are read at once. */
+#define NEAR_WORDS 64
+/* A frame pointer that is farther from the stack pointer is none. */
+#define FARTHEST_FRAME (1 << 20)
+
+struct last_walk {
+	u64 generation;
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	u32 stack;
+	u32 words;
+	u64 addresses[WORDS];
+	u64 values[WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct last_walk);
+} walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1048576);
+	__type(key, u64);
+	__type(value, u32);
+} stack_numbers SEC(".maps");
+
+/* The table of a file is an array of 8-byte cells: see TABLE_* in events.h. */
+struct unwind_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MODULES);
+	__type(key, u32);
+	__array(values, struct unwind_table);
+} unwind_tables SEC(".maps");
+
+/* One of each for a processor: programs on perf events and on tracepoints do not interrupt each other there, and every object
+ * has its own. */
+struct workspace {
+	u64 near[NEAR_WORDS];
+	struct stack_event event;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct workspace);
+} workspaces SEC(".maps");
+
+static __always_inline struct workspace *workspace(void)
+{
+	u32 key = 0;
+	return bpf_map_lookup_elem(&workspaces, &key);
+}
+
+/* The area that holds the address, as its index, or -1. */
+__attribute__((noinline)) int find_area(struct space *space, u64 address)
+{
+	if (!space)
+		return -1;
+	u32 at = 0, count = space->count;
+#pragma clang loop unroll(full)
+	for (u32 step = 128; step; step >>= 1) {
+		u32 next = at + step;
+		if (next < AREAS && next < count && space->areas[next].start <= address)
+			at = next;
+	}
+	if (at >= AREAS || at >= count)
+		return -1;
+	return address >= space->areas[at].start && address < space->areas[at].end ? (int)at : -1;
+}
+
+/* The row that holds at an offset of a module's file; 0 (nothing is known) without a table. */
+__attribute__((noinline)) u64 find_row(u32 module, u64 offset)
+{
+	void *table = bpf_map_lookup_elem(&unwind_tables, &module);
+	if (!table)
+		return 0;
+	u32 key = TABLE_PAGES;
+	u64 *cell = bpf_map_lookup_elem(table, &key);
+	if (!cell)
+		return 0;
+	u32 first = (u32)*cell, pages = *cell >> 32, page = (u32)(offset >> 12) - first;
+	key = TABLE_ROWS;
+	cell = bpf_map_lookup_elem(table, &key);
+	if (!cell || page >= pages)
+		return 0;
+	u32 rows = (u32)*cell;
+	key = TABLE_HEAD + page / 2;
+	cell = bpf_map_lookup_elem(table, &key);
+	if (!cell)
+		return 0;
+	u32 low = page & 1 ? *cell >> 32 : (u32)*cell, high;
+	if (page & 1) {
+		key++;
+		cell = bpf_map_lookup_elem(table, &key);
+		if (!cell)
+			return 0;
+		high = (u32)*cell;
+	} else {
+		high = *cell >> 32;
+	}
+	u32 at = offset & 4095;
+	u64 row = 0;
+	/* A page of 4096 bytes has at most 4096 rows. */
+	for (int i = 0; i < 13; i++) {
+		if (low >= high)
+			break;
+		u32 middle = (low + high) / 2;
+		key = rows + middle;
+		cell = bpf_map_lookup_elem(table, &key);
+		if (!cell)
+			break;
+		u64 candidate = *cell;
+		if ((candidate & 0xffff) <= at) {
+			row = candidate;
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return row;
+}
+
+struct walk {
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	struct space *space;
+	struct last_walk *last;
+	struct stack_event *event;
+	u32 depth;
+	u32 words;
+	u32 end;
+	/* The instruction is a return address: the call stands before it. */
+	u32 is_caller;
+	u32 raw;
+};
+
+/* A word of the task's stack; it is kept for the next walk. */
+static __always_inline bool read_word(struct walk *walk, u64 address, u64 *value)
+{
+	if (bpf_probe_read_user(value, sizeof(*value), (void *)address))
+		return false;
+	u32 number = walk->words;
+	if (number < WORDS) {
+		walk->last->addresses[number] = address;
+		walk->last->values[number] = *value;
+	}
+	walk->words = number + 1;
+	return true;
+}
+
+static __always_inline long ends(struct walk *walk, u32 end)
+{
+	walk->end = end;
+	return 1;
+}
+
+/* Through the frame pointer, where no table tells: code that is generated at run time keeps it. */
+static __always_inline long step_by_frame_pointer(struct walk *walk, bool is_known_code)
+{
+	u64 bp = walk->bp, caller, before;
+	if (bp <= walk->sp || bp - walk->sp >= FARTHEST_FRAME || bp & 7)
+		return ends(walk, STACK_NO_TABLE);
+	if (!read_word(walk, bp + 8, &caller) || !read_word(walk, bp, &before))
+		return ends(walk, STACK_NO_TABLE);
+	/* Generated code is in no area; what calls code of a file is in one, or it is not believed. */
+	if (caller < 65536 || caller >> 47 || (find_area(walk->space, caller - 1) < 0 && is_known_code))
+		return ends(walk, STACK_NO_TABLE);
+	walk->ip = caller;
+	walk->sp = bp + 16;
+	walk->bp = before;
+	walk->is_caller = 1;
+	return 0;
+}
+
+static __always_inline long step_over_signal(struct walk *walk)
+{
+#if defined(__TARGET_ARCH_x86)
+	/* struct ucontext at the stack pointer: arch/x86/include/uapi/asm/{ucontext,sigcontext}.h */
+	u64 context = walk->sp;
+	if (!read_word(walk, context + 120, &walk->bp) || !read_word(walk, context + 160, &walk->sp) ||
+	    !read_word(walk, context + 168, &walk->ip))
+		return ends(walk, STACK_UNREADABLE);
+	walk->is_caller = 0;
+	return 0;
+#else
+	return ends(walk, STACK_BAD_RULE);
+#endif
+}
+
+static long step(u32 index, struct walk *walk)
+{
+	u64 address = walk->ip - walk->is_caller, frame = address, row = 0;
+	int at = find_area(walk->space, address);
+	/* The verifier does not know what the compiler knows of the result. */
+	asm volatile("" : "+r"(at));
+	if (at >= 0 && at < AREAS) {
+		struct area *area = &walk->space->areas[at];
+		u64 offset = ((u64)area->file_page << 12) + (address - area->start);
+		u32 module = area->module;
+		frame = (u64)module << 48 | (offset & ((1ULL << 48) - 1));
+		row = find_row(module, offset);
+	} else {
+		walk->raw = 1;
+	}
+	u32 depth = walk->depth;
+	if (depth >= STACK_FRAMES)
+		return ends(walk, STACK_TOO_DEEP);
+	walk->event->frames[depth] = frame;
+	walk->depth = depth + 1;
+
+	u64 cfa, value;
+	long long cfa_offset = (long long)(short)(row >> 32) * 8, bp_offset = (long long)(short)(row >> 48) * 8;
+	switch (row >> 16 & 0xff) {
+	case CFA_STACK_POINTER:
+		cfa = walk->sp + cfa_offset;
+		break;
+	case CFA_FRAME_POINTER:
+		cfa = walk->bp + cfa_offset;
+		break;
+	case CFA_OUTERMOST:
+		return ends(walk, STACK_WHOLE);
+	case CFA_LINKAGE_TABLE:
+		cfa = walk->sp + 8 + ((walk->ip & 15) >= 11 ? 8 : 0);
+		break;
+	case CFA_SIGNAL_FRAME:
+		return step_over_signal(walk);
+	case CFA_AT_FRAME_POINTER:
+		if (!read_word(walk, walk->bp + cfa_offset, &cfa))
+			return ends(walk, STACK_UNREADABLE);
+		break;
+	case CFA_UNKNOWN:
+		return step_by_frame_pointer(walk, at >= 0);
+	default:
+		return ends(walk, STACK_BAD_RULE);
+	}
+	if (cfa <= walk->sp)
+		return ends(walk, STACK_BAD_RULE);
+	if (!read_word(walk, cfa - 8, &value))
+		return ends(walk, STACK_UNREADABLE);
+	switch (row >> 24 & 0xff) {
+	case FRAME_POINTER_AT_CFA:
+		if (!read_word(walk, cfa + bp_offset, &walk->bp))
+			return ends(walk, STACK_UNREADABLE);
+		break;
+	case FRAME_POINTER_AT_FRAME_POINTER:
+		if (!read_word(walk, walk->bp + bp_offset, &walk->bp))
+			return ends(walk, STACK_UNREADABLE);
+		break;
+	case FRAME_POINTER_UNKNOWN:
+		walk->bp = 0;
+		break;
+	}
+	if (!value)
+		return ends(walk, STACK_WHOLE);
+	walk->ip = value;
+	walk->sp = cfa;
+	walk->is_caller = 1;
+	return 0;
+}
+
+/* Whether every word that the last walk read is what it was. */
+static __always_inline bool is_same(struct last_walk *last, struct workspace *work, u64 sp)
+{
+	u32 words = last->words;
+	bool near = !bpf_probe_read_user(work->near, sizeof(work->near), (void *)sp);
+	for (u32 i = 0; i < WORDS; i++) {
+		if (i >= words)
+			return true;
+		u64 address = last->addresses[i], word = (address - sp) / 8, value;
+		if (near && word < NEAR_WORDS && !(address & 7))
+			value = work->near[word];
+		else if (bpf_probe_read_user(&value, sizeof(value), (void *)address))
+			return false;
+		if (value != last->values[i])
+			return false;
+	}
+	return true;
+}
+
+struct summing {
+	struct stack_event *event;
+	u64 sum;
+};
+
+static long adds_frame(u32 index, struct summing *summing)
+{
+	if (index >= STACK_FRAMES)
+		return 1;
+	u64 sum = (summing->sum ^ summing->event->frames[index]) * 0x9e3779b97f4a7c15ULL;
+	summing->sum = sum ^ sum >> 29;
+	return 0;
+}
+
+/* The number of the stack in the workspace, which is told when it is new; 0 with the loss counted when it cannot be. Numbers go
+ * by a sum of 64 bits over the frames: two among a million stacks share one with a probability of 3e-8. */
+static __always_inline u32 number_of(struct walk_counts *count, struct stack_event *event, u32 depth, u64 salt)
+{
+	struct summing summing = {.event = event, .sum = salt};
+	bpf_loop(depth, adds_frame, &summing, 0);
+	u32 *found = bpf_map_lookup_elem(&stack_numbers, &summing.sum);
+	if (found)
+		return *found;
+	u32 fresh = 1 + __sync_fetch_and_add(&count->stacks, 1);
+	event->number = fresh;
+	event->depth = depth;
+	u64 size = sizeof(*event) - sizeof(event->frames) + depth * sizeof(u64);
+	if (size > sizeof(*event) || bpf_ringbuf_output(&ring, event, size, BPF_RB_NO_WAKEUP)) {
+		count_lost(EVENT_STACK, 1);
+		return 0;
+	}
+	bpf_map_update_elem(&stack_numbers, &summing.sum, &fresh, BPF_ANY);
+	return fresh;
+}
+
+static __always_inline void begin_stack(struct stack_event *event, struct task_struct *task)
+{
+	event->header.kind = EVENT_STACK;
+	event->header.flags = 0;
+	event->header.pid = task->tgid;
+	event->header.tid = task->pid;
+	event->header.reserved = 0;
+	event->header.ts = bpf_ktime_get_ns();
+}
+
+/* Number of the current task's user stack; 0 for none. */
+static __always_inline u32 user_stack(struct task_struct *task)
+{
+	struct walk_counts *count = counts();
+	struct walk_settings *known = settings();
+	struct workspace *work = workspace();
+	if (!count || !known || !work || !task->mm)
+		return 0;
+	struct last_walk *last = bpf_task_storage_get(&walks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!last) {
+		count_lost(EVENT_STACK, 1);
+		return 0;
+	}
+	struct pt_regs *regs = user_registers(task);
+#if defined(__TARGET_ARCH_x86)
+	u64 ip = regs->ip, sp = regs->sp, bp = regs->bp;
+#else
+	u64 ip = regs->user_regs.pc, sp = regs->user_regs.sp, bp = regs->user_regs.regs[29];
+#endif
+	u64 generation = count->changes + known->tables;
+	if (last->stack && last->ip == ip && last->sp == sp && last->bp == bp && last->generation == generation &&
+	    is_same(last, work, sp))
+		return last->stack;
+	last->stack = 0;
+	struct space *space = bpf_task_storage_get(&spaces, task->group_leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!space) {
+		count_lost(EVENT_STACK, 1);
+		return 0;
+	}
+	u32 version = space->version;
+	struct walk walk = {.ip = ip, .sp = sp, .bp = bp, .space = space, .last = last, .event = &work->event};
+	begin_stack(&work->event, task);
+	walk.end = STACK_TOO_DEEP;
+	bpf_loop(STACK_FRAMES + 1, step, &walk, 0);
+	u32 depth = walk.depth;
+	if (depth > STACK_FRAMES)
+		return 0;
+	if (version & 1 || version != space->version)
+		walk.end = STACK_CHANGED;
+	work->event.end = walk.end;
+	/* Addresses of generated code mean something in one process only. */
+	u64 salt = walk.end + (walk.raw ? (u64)task->tgid << 8 : 0);
+	u32 number = number_of(count, &work->event, depth, salt);
+	if (walk.words <= WORDS && walk.end != STACK_CHANGED) {
+		last->generation = generation;
+		last->ip = ip;
+		last->sp = sp;
+		last->bp = bp;
+		last->words = walk.words;
+		last->stack = number;
+	}
+	return number;
+}
+
+/* Number of the kernel's stack below a perf event; 0 for none. */
+static __always_inline u32 kernel_stack(void *context, struct task_struct *task)
+{
+	struct walk_counts *count = counts();
+	struct workspace *work = workspace();
+	if (!count || !work)
+		return 0;
+	begin_stack(&work->event, task);
+	work->event.end = STACK_KERNEL;
+	long bytes = bpf_get_stack(context, work->event.frames, sizeof(work->event.frames), 0);
+	if (bytes <= 0)
+		return 0;
+	u32 depth = bytes / 8;
+	return depth > STACK_FRAMES ? 0 : number_of(count, &work->event, depth, STACK_KERNEL);
+}
+
+#endif

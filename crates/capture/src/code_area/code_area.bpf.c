@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Keeps the areas of executable code of followed processes, and tells which files have some, so that tables are made of them.
+ * Only loaded where stacks are recorded. */
+#include "../../bpf/address_space.bpf.h"
+
+#define PROT_EXEC 4
+#define MAP_ANONYMOUS 0x20
+
+struct bpf_iter_task_vma {
+	u64 __opaque[1];
+} __attribute__((aligned(8)));
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, u64 addr) __ksym __weak;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+
+/* Processes that run already and are to be followed; 0 stands for all. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u8_flag);
+} wanted SEC(".maps");
+
+/* Files with executable mappings, numbered. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MODULES);
+	__type(key, struct file_id);
+	__type(value, u32);
+} modules SEC(".maps");
+
+/* Functions that are not static are verified once, and not at each place that calls them. */
+
+/* The number of a file; 0 when files are too many. */
+__attribute__((noinline)) u32 module_of(struct file_id *id)
+{
+	if (!id)
+		return 0;
+	struct file_id key = *id;
+	u32 *number = bpf_map_lookup_elem(&modules, &key);
+	if (number)
+		return *number;
+	struct walk_counts *count = counts();
+	if (!count)
+		return 0;
+	u32 fresh = FIRST_MODULE + __sync_fetch_and_add(&count->modules, 1);
+	if (fresh >= MODULES || bpf_map_update_elem(&modules, &key, &fresh, BPF_NOEXIST))
+		return 0;
+	return fresh;
+}
+
+struct change {
+	struct space *space;
+	u64 start;
+	u64 end;
+	struct area fresh;
+	struct area rest;
+	u32 kept;
+	u32 found;
+};
+
+static long finds_overlap(u32 index, struct change *change)
+{
+	if (index >= AREAS)
+		return 1;
+	struct area *area = &change->space->areas[index];
+	change->found |= area->start < change->end && area->end > change->start;
+	return 0;
+}
+
+/* Moves what is left of an area to the front; a hole in the middle leaves a second part. */
+static long cuts(u32 index, struct change *change)
+{
+	if (index >= AREAS || change->kept >= AREAS)
+		return 1;
+	struct area area = change->space->areas[index];
+	if (area.start >= change->start && area.end <= change->end)
+		return 0;
+	if (area.start < change->end && area.end > change->end) {
+		struct area rest = area;
+		rest.file_page += (change->end - area.start) >> 12;
+		rest.start = change->end;
+		if (area.start < change->start)
+			change->rest = rest;
+		else
+			area = rest;
+	}
+	if (area.start < change->start && area.end > change->start)
+		area.end = change->start;
+	change->space->areas[change->kept] = area;
+	change->kept++;
+	return 0;
+}
+
+/* Makes room from the end; stops where the new area belongs. */
+static long makes_room(u32 index, struct change *change)
+{
+	u32 at = change->kept;
+	if (!at || at >= AREAS)
+		return 1;
+	struct area before = change->space->areas[at - 1];
+	if (before.start <= change->fresh.start)
+		return 1;
+	change->space->areas[at] = before;
+	change->kept = at - 1;
+	return 0;
+}
+
+static __always_inline void insert(struct change *change, struct area *area)
+{
+	struct space *space = change->space;
+	u32 count = space->count;
+	if (count >= AREAS - 1)
+		return;
+	change->fresh = *area;
+	change->kept = count;
+	bpf_loop(AREAS, makes_room, change, 0);
+	if (change->kept < AREAS)
+		space->areas[change->kept] = *area;
+	space->count = count + 1;
+}
+
+/* The address range [start, end) of the process now holds this module, or nothing that has one (0). */
+__attribute__((noinline)) int map_area(struct space *space, u64 start, u64 end, u32 file_page, u32 module)
+{
+	struct walk_counts *count = counts();
+	if (!count || !space)
+		return 0;
+	struct change change = {.space = space, .start = start, .end = end};
+	bpf_loop(space->count, finds_overlap, &change, 0);
+	if (!module && !change.found)
+		return 0;
+	__sync_fetch_and_add(&space->version, 1);
+	if (change.found) {
+		bpf_loop(space->count, cuts, &change, 0);
+		space->count = change.kept;
+		if (change.rest.module)
+			insert(&change, &change.rest);
+	}
+	if (module) {
+		struct area area = {.start = start, .end = end, .file_page = file_page, .module = module};
+		insert(&change, &area);
+	}
+	__sync_fetch_and_add(&space->version, 1);
+	__sync_fetch_and_add(&count->changes, 1);
+	return 0;
+}
+
+static __always_inline struct space *space_of(struct task_struct *leader, u64 flags)
+{
+	return bpf_task_storage_get(&spaces, leader, 0, flags);
+}
+
+/* A child process begins with what its parent has. */
+static __always_inline void copy_areas(struct task_struct *parent, struct task_struct *child)
+{
+	struct space *from = bpf_task_storage_get(&spaces, parent, 0, 0);
+	if (from)
+		bpf_task_storage_get(&spaces, child, from, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+
+/* A file is mapped executable. */
+static __always_inline void add_file(struct task_struct *task, struct space *space, u64 start, u64 end, u64 offset,
+				     struct file *file)
+{
+	struct file_id id = id_of(FIELD(file, file, f_inode));
+	u32 module = module_of(&id);
+	if (!module)
+		return;
+	map_area(space, start, end, offset >> 12, module);
+	struct module_event *event = reserve(EVENT_MODULE, sizeof(*event), task);
+	if (!event)
+		return;
+	event->header.ts = bpf_ktime_get_ns();
+	event->address = start;
+	event->length = end - start;
+	event->dev = id.dev;
+	event->ino = id.ino;
+	event->module = module;
+	event->reserved = 0;
+	submit(event);
+}
+
+/* The page that the kernel maps into every process for calls that need no system call. */
+static __always_inline u64 vdso_of(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return (u64)BPF_CORE_READ(task, mm, context.vdso);
+#else
+	return 0;
+#endif
+}
+
+/* All that a process has. */
+static __always_inline void add_all(struct task_struct *task, struct task_struct *leader)
+{
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	u64 vdso = vdso_of(task);
+	struct space *space = space_of(leader, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!space)
+		return;
+	space->count = 0;
+	bpf_iter_task_vma_new(&it, task, 0);
+	while ((vma = bpf_iter_task_vma_next(&it))) {
+		u64 start = vma->vm_start, end = vma->vm_end;
+		if (!(vma->vm_flags & PROT_EXEC))
+			continue;
+		struct file *file = vma->vm_file;
+		if (file)
+			add_file(task, space, start, end, vma->vm_pgoff << 12, file);
+		else if (start == vdso)
+			map_area(space, start, end, 0, MODULE_VDSO);
+	}
+	bpf_iter_task_vma_destroy(&it);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(areas_of_fork, struct task_struct *parent, struct task_struct *child)
+{
+	if (state_of(parent) && child->pid == child->tgid)
+		copy_areas(parent->group_leader, child);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(areas_of_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
+{
+	if (state_of(task))
+		add_all(task, task->group_leader);
+	return 0;
+}
+
+/* The arguments are still in the registers when the call returns; the first is restored by the macro on arm64. */
+SEC("tracepoint/syscalls/sys_exit_mmap")
+int areas_of_mmap(struct syscall_exit *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!state_of(task) || (unsigned long)context->ret > -4096UL)
+		return 0;
+	struct pt_regs *regs = user_registers(task);
+	u64 start = context->ret, end = start + ((PT_REGS_PARM2_SYSCALL(regs) + 4095) & ~4095ULL);
+	int descriptor = (int)PT_REGS_PARM5_SYSCALL(regs);
+	struct file *file = 0;
+	if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC && !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS) && descriptor >= 0)
+		file = file_of_descriptor(task, descriptor);
+	struct space *space = space_of(task->group_leader, file ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!space)
+		return 0;
+	if (file)
+		add_file(task, space, start, end, PT_REGS_PARM6_SYSCALL(regs), file);
+	else
+		map_area(space, start, end, 0, 0);
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_exit_munmap")
+int areas_of_munmap(struct syscall_exit *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!state_of(task) || context->ret)
+		return 0;
+	struct pt_regs *regs = user_registers(task);
+	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + ((PT_REGS_PARM2_SYSCALL(regs) + 4095) & ~4095ULL);
+	struct space *space = space_of(task->group_leader, 0);
+	if (space)
+		map_area(space, start, end, 0, 0);
+	return 0;
+}
+
+/* Processes that run already, before they are followed. */
+SEC("iter.s/task")
+int areas_of_present(struct bpf_iter__task *context)
+{
+	struct task_struct *task = context->task;
+	if (!task || task->exit_state || task->pid != task->tgid)
+		return 0;
+	u32 process = task->tgid, all = 0;
+	if (bpf_map_lookup_elem(&wanted, &process) || bpf_map_lookup_elem(&wanted, &all))
+		add_all(task, task);
+	return 0;
+}

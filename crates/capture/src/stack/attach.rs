@@ -1,0 +1,84 @@
+//! What the recorder does for stacks: learning which files need tables, loading those, and sampling.
+
+use super::loader::problem;
+use super::{NewModule, TableParts};
+use crate::events::{FIRST_MODULE, MODULES, record, view, walk_counts};
+use crate::perf;
+use crate::recorder::{CaptureError, Recorder, Running};
+use libbpf_rs::{MapCore, MapFlags};
+use slowpath_tables::FileKey;
+
+impl Recorder {
+    /// Whether stacks are recorded, so that tables are wanted.
+    pub fn wants_tables(&self) -> bool {
+        self.tables.is_some()
+    }
+
+    /// Files that followed processes mapped executable since the last call, each once in a recording.
+    pub fn new_modules(&self) -> Vec<NewModule> {
+        self.ring.new_modules()
+    }
+
+    /// The number of a file that no process mapped yet, so that its table can be loaded before one does. To be called before
+    /// anything is attached.
+    ///
+    /// # Errors
+    /// There are too many files, or the kernel refuses.
+    pub fn register_module(&mut self, file: FileKey) -> Result<u32, CaptureError> {
+        let object = self.loaded.iter().find(|one| one.name == "code_area").map(|one| &one.object);
+        let missing = || problem("the probe code_area is not loaded");
+        let map =
+            |name: &str| object.and_then(|object| object.maps().find(|map| map.name() == name)).ok_or_else(missing);
+        let (modules, counts) = (map("modules")?, map("walk_counts")?);
+        let key: Vec<u8> = [file.dev, file.ino].iter().flat_map(|part| part.to_ne_bytes()).collect();
+        if let Some(known) = modules.lookup(&key, MapFlags::ANY).map_err(problem)? {
+            return known.as_slice().try_into().map(u32::from_ne_bytes).map_err(problem);
+        }
+        let first = 0u32.to_ne_bytes();
+        let bytes = counts.lookup(&first, MapFlags::ANY).map_err(problem)?.unwrap_or_default();
+        let mut count: walk_counts = record(&bytes).ok_or_else(missing)?;
+        let number = FIRST_MODULE + count.modules;
+        if number >= MODULES {
+            return Err(problem("too many files"));
+        }
+        count.modules += 1;
+        counts.update(&first, view(&count), MapFlags::ANY).map_err(problem)?;
+        modules.update(&key, &number.to_ne_bytes(), MapFlags::ANY).map_err(problem)?;
+        self.ring.knows_module(number);
+        Ok(number)
+    }
+
+    /// Gives the kernel the table of a file.
+    ///
+    /// # Errors
+    /// The table contradicts itself, or the kernel has no memory for it.
+    pub fn load_table(&mut self, module: u32, parts: &TableParts) -> Result<(), CaptureError> {
+        self.tables.as_mut().map_or(Ok(()), |tables| tables.load(module, parts))
+    }
+
+    /// Finds out which files processes that run already map executable, before they are followed: their tables can be loaded
+    /// before the first stack is walked.
+    ///
+    /// # Errors
+    /// The kernel refuses the walk over its tasks.
+    pub fn survey(&mut self, which: &Running) -> Result<(), CaptureError> {
+        self.walk_tasks(which, "code_area", "areas_of_present", 1)?;
+        self.drain()
+    }
+
+    /// Attaches the program at the timer event of every processor.
+    pub(crate) fn attach_samples(&mut self) -> Result<(), CaptureError> {
+        let Some(hertz) = self.options.cpu_hertz else { return Ok(()) };
+        for cpu in 0..crate::machine::processors() {
+            match perf::clock_of_processor(hertz, cpu) {
+                Ok(fd) => self.attach_event("cpu_sample", "cpu_sample", fd)?,
+                // A processor that is off line.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(source) => {
+                    return Err(CaptureError::Attach { probe: "cpu_sample", event: "cpu-clock".to_owned(), source });
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Files that stacks need tables of, and the tables' way into the kernel.
+
+use crate::events::{
+    EVENT_MODULE, MODULE_VDSO, TABLE_HEAD, TABLE_PAGES, TABLE_ROWS, event_header, module_event, record,
+};
+use crate::recorder::CaptureError;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Number of the kernel's vdso among modules.
+pub const VDSO: u32 = MODULE_VDSO;
+
+/// Cells of a table at most: 16 million rows, 128 MiB. Chromium has a tenth of it.
+const CELLS: usize = 16 << 20;
+
+/// A file that a followed process maps executable, met for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewModule {
+    /// Its number in frames.
+    pub module: u32,
+    /// A process that maps it; it may have ended since.
+    pub pid: u32,
+    /// First address of that mapping.
+    pub address: u64,
+    /// End of that mapping.
+    pub end: u64,
+    /// Device.
+    pub dev: u64,
+    /// Inode.
+    pub ino: u64,
+}
+
+/// The module that a record tells of, if it is such a record.
+pub(crate) fn mapped_module(bytes: &[u8]) -> Option<NewModule> {
+    record::<event_header>(bytes).filter(|header| u32::from(header.kind) == EVENT_MODULE)?;
+    let event = record::<module_event>(bytes)?;
+    Some(NewModule {
+        module: event.module,
+        pid: event.header.pid,
+        address: event.address,
+        end: event.address.saturating_add(event.length),
+        dev: event.dev,
+        ino: event.ino,
+    })
+}
+
+/// A table as it comes from `symbols`: see there for the meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct TableParts<'a> {
+    /// File offset of the first page divided by 4096.
+    pub first_page: u32,
+    /// The first row of each page, and the number of all rows.
+    pub pages: &'a [u32],
+    /// Rows, in their 8 bytes.
+    pub rows: &'a [u64],
+}
+
+/// Cells that are given to the kernel in one call.
+const BATCH: usize = 1 << 16;
+
+/// The maps that hold tables, and what the programs are told of them.
+pub(crate) struct Tables {
+    pub(crate) tables: MapHandle,
+    pub(crate) settings: MapHandle,
+    loaded: u32,
+}
+
+impl Tables {
+    /// Tells the programs that stacks are wanted.
+    pub(crate) fn enable(tables: MapHandle, settings: MapHandle) -> Result<Self, CaptureError> {
+        let enabled = Self { tables, settings, loaded: 0 };
+        enabled.tell()?;
+        Ok(enabled)
+    }
+
+    /// Puts a table into the kernel; stacks that ended for want of it are walked anew.
+    pub(crate) fn load(&mut self, module: u32, parts: &TableParts) -> Result<(), CaptureError> {
+        let cells = cells(parts).ok_or_else(|| problem("a table is not what it says"))?;
+        let size = u32::try_from(cells.len()).map_err(problem)?;
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            map_flags: libbpf_sys::BPF_F_INNER_MAP,
+            ..Default::default()
+        };
+        let map = MapHandle::create(MapType::Array, Some("unwind_rows"), 4, 8, size, &options).map_err(problem)?;
+        for (number, part) in cells.chunks(BATCH).enumerate() {
+            let first = number * BATCH;
+            let keys: Vec<u8> = (first..first + part.len()).flat_map(|key| (key as u32).to_ne_bytes()).collect();
+            let values: Vec<u8> = part.iter().flat_map(|cell| cell.to_ne_bytes()).collect();
+            map.update_batch(&keys, &values, part.len() as u32, MapFlags::ANY, MapFlags::ANY).map_err(problem)?;
+        }
+        let descriptor = map.as_fd().as_raw_fd().to_ne_bytes();
+        self.tables.update(&module.to_ne_bytes(), &descriptor, MapFlags::ANY).map_err(problem)?;
+        self.loaded += 1;
+        self.tell()
+    }
+
+    fn tell(&self) -> Result<(), CaptureError> {
+        let told: Vec<u8> = [1u32, self.loaded].iter().flat_map(|field| field.to_ne_bytes()).collect();
+        self.settings.update(&0u32.to_ne_bytes(), &told, MapFlags::ANY).map_err(problem)
+    }
+}
+
+pub(super) fn problem(problem: impl std::fmt::Display) -> CaptureError {
+    CaptureError::Program { probe: "stacks", problem: problem.to_string() }
+}
+
+/// The table as the cells of its map, or `None` for one that contradicts itself or is too large.
+fn cells(parts: &TableParts) -> Option<Vec<u64>> {
+    let pages = parts.pages.len().checked_sub(1)?;
+    let rows_at = TABLE_HEAD as usize + parts.pages.len().div_ceil(2);
+    let whole = parts.pages.is_sorted() && *parts.pages.last()? as usize == parts.rows.len();
+    if !whole || rows_at + parts.rows.len() > CELLS {
+        return None;
+    }
+    let mut cells = vec![0; rows_at];
+    cells[TABLE_PAGES as usize] = u64::from(parts.first_page) | (pages as u64) << 32;
+    cells[TABLE_ROWS as usize] = rows_at as u64;
+    for (cell, pair) in cells[TABLE_HEAD as usize..].iter_mut().zip(parts.pages.chunks(2)) {
+        *cell = u64::from(pair[0]) | pair.get(1).map_or(0, |second| u64::from(*second) << 32);
+    }
+    cells.extend_from_slice(parts.rows);
+    Some(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_hold_head_pages_and_rows() {
+        let parts = TableParts { first_page: 5, pages: &[0, 1, 3], rows: &[10, 20, 30] };
+        assert_eq!(cells(&parts).unwrap(), [5 | 2 << 32, 4, 1 << 32, 3, 10, 20, 30]);
+    }
+
+    #[test]
+    fn a_table_that_contradicts_itself_is_refused() {
+        assert_eq!(cells(&TableParts { first_page: 0, pages: &[], rows: &[] }), None);
+        assert_eq!(cells(&TableParts { first_page: 0, pages: &[0, 2], rows: &[1] }), None);
+        assert_eq!(cells(&TableParts { first_page: 0, pages: &[2, 0, 1], rows: &[1] }), None);
+    }
+}

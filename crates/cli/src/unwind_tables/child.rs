@@ -1,0 +1,88 @@
+//! The child: without privilege, it parses the files that it is sent, or that it opens itself.
+
+use super::wire::{Answer, DONE, Request, receive, send};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::socket::MsgFlags;
+use slowpath_symbols::startup;
+use slowpath_symbols::unwind_table::{Row, UnwindTable, vdso};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Files larger than this are not read: no program's code is.
+const LARGEST_FILE: u64 = 4 << 30;
+
+/// Answers until the recorder ends.
+pub fn serve(socket: &OwnedFd) {
+    while let Some((request, file)) = receive(socket, MsgFlags::empty()) {
+        let sent = match request {
+            Request::Module(module) => {
+                let table = file.as_ref().map_or_else(vdso, parse);
+                tell(socket, Answer { module, ..Answer::default() }, table.as_ref())
+            }
+            Request::Program(program) => tell_program(socket, &program),
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+fn tell_program(socket: &OwnedFd, program: &Path) -> nix::Result<()> {
+    for path in startup::files_of(program) {
+        let Ok(file) = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path) else {
+            continue;
+        };
+        let Ok(metadata) = file.metadata() else { continue };
+        let dev = metadata.dev();
+        // The kernel's own form of a device number, as in all records.
+        let dev = u64::from(libc::major(dev)) << 20 | u64::from(libc::minor(dev));
+        if let Some(table) = parse(&file) {
+            tell(socket, Answer { file: Some((dev, metadata.ino())), ..Answer::default() }, Some(&table))?;
+        }
+    }
+    tell(socket, Answer { module: DONE, ..Answer::default() }, None)
+}
+
+fn tell(socket: &OwnedFd, answer: Answer, table: Option<&UnwindTable>) -> nix::Result<()> {
+    match table.and_then(|table| Some((table, in_memory(table).ok()?))) {
+        Some((table, file)) => {
+            let (pages, rows) = (table.pages.len() as u32, table.rows.len() as u32);
+            let answer = Answer { first_page: table.first_page, pages, rows, ..answer };
+            send(socket, &answer, Some(&file), MsgFlags::empty())
+        }
+        None => send(socket, &answer, None, MsgFlags::empty()),
+    }
+}
+
+fn parse(file: &File) -> Option<UnwindTable> {
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    if metadata.len() > LARGEST_FILE {
+        return None;
+    }
+    // SAFETY: the mapping is private and read only. A file that shrinks meanwhile ends this child with SIGBUS, which the recorder
+    // survives: that is what the child is for.
+    let mapped = unsafe { memmap2::Mmap::map(file) }.ok()?;
+    UnwindTable::of_elf(&mapped).ok()
+}
+
+/// A table as a file in memory that can be passed on: pages, then rows.
+fn in_memory(table: &UnwindTable) -> std::io::Result<File> {
+    let mut file = File::from(memfd_create(c"unwind-table", MFdFlags::MFD_CLOEXEC)?);
+    let mut bytes: Vec<u8> = table.pages.iter().flat_map(|page| page.to_ne_bytes()).collect();
+    bytes.extend(table.rows.iter().flat_map(|row| bits(row).to_ne_bytes()));
+    file.write_all(&bytes)?;
+    Ok(file)
+}
+
+/// A row in its 8 bytes, as the programs in the kernel read it.
+fn bits(row: &Row) -> u64 {
+    let offset = |value: i16| u64::from(value.cast_unsigned());
+    u64::from(row.at)
+        | u64::from(row.cfa) << 16
+        | u64::from(row.frame_pointer) << 24
+        | offset(row.cfa_offset) << 32
+        | offset(row.frame_pointer_offset) << 48
+}

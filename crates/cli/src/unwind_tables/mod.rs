@@ -1,0 +1,196 @@
+//! Makes the unwinding tables of the files that recorded processes execute, while they are recorded: the recorder opens a file,
+//! a child process without privilege parses it, and the recorder gives what comes back to the kernel.
+
+mod child;
+mod wire;
+
+use crate::failure::{Failure, Kind, failed};
+use crate::unprivileged::Worker;
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
+use slowpath_capture::{NewModule, Recorder, TableParts, VDSO};
+use slowpath_launch::Identity;
+use slowpath_tables::Unavailable;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wire::{Answer, DONE, Request, receive, send};
+
+/// Rows of a table at most, as a bound on what the child may make the recorder read.
+const MOST_ROWS: u32 = 16 << 20;
+
+/// How long tables are waited for before anything is recorded.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The child that parses, and what it was asked for.
+pub struct TableMaker {
+    socket: OwnedFd,
+    child: Worker<()>,
+    /// What the child cannot take yet.
+    waiting: VecDeque<(Request, Option<File>)>,
+    asked: BTreeSet<u32>,
+    /// How many files have no table, by reason.
+    gaps: BTreeMap<String, u32>,
+    loaded: usize,
+}
+
+impl TableMaker {
+    /// Starts the child.
+    ///
+    /// # Errors
+    /// No process could be started.
+    pub fn start(identity: &Identity) -> Result<Self, Failure> {
+        let (socket, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+            .map_err(failed(Kind::Machine))?;
+        let kept = socket.as_raw_fd();
+        let child = Worker::start(identity, move || {
+            // The child's copy of the recorder's end: with it open, the child would never see the end.
+            let _ = nix::unistd::close(kept);
+            child::serve(&other);
+            Ok(())
+        })?;
+        let waiting = VecDeque::from([(Request::Module(VDSO), None)]);
+        Ok(Self { socket, child, waiting, asked: BTreeSet::new(), gaps: BTreeMap::new(), loaded: 0 })
+    }
+
+    /// Makes the tables of what a program maps when it starts, before it is recorded.
+    ///
+    /// # Errors
+    /// The kernel refuses a table.
+    pub fn prepare(&mut self, recorder: &mut Recorder, program: &Path) -> Result<(), Failure> {
+        self.waiting.push_back((Request::Program(program.to_owned()), None));
+        self.settle(recorder, |_, _| {})
+    }
+
+    /// Asks for the tables of files that were met, and loads those that are made. Never waits.
+    ///
+    /// # Errors
+    /// The kernel refuses a table.
+    pub fn tick(&mut self, recorder: &mut Recorder) -> Result<(), Failure> {
+        for module in recorder.new_modules() {
+            match open(&module) {
+                Some(file) => self.waiting.push_back((Request::Module(module.module), Some(file))),
+                None => self.gap("its process ended before the file could be opened"),
+            }
+        }
+        self.ask();
+        while let Some((answer, table)) = receive::<Answer>(&self.socket, MsgFlags::MSG_DONTWAIT) {
+            self.asked.remove(&answer.module);
+            match table.map(|file| content(&answer, file)) {
+                Some(Ok((pages, rows))) => {
+                    let module = match answer.key() {
+                        Some(file) => recorder.register_module(file).map_err(failed(Kind::Machine))?,
+                        None => answer.module,
+                    };
+                    let parts = TableParts { first_page: answer.first_page, pages: &pages, rows: &rows };
+                    recorder.load_table(module, &parts).map_err(failed(Kind::Machine))?;
+                    self.loaded += 1;
+                }
+                Some(Err(error)) => self.gap(&format!("its table could not be read: {error}")),
+                None if answer.module == DONE => {}
+                None => self.gap("it has no unwinding information that could be read"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was asked for is loaded; calls `tell` with what is done and what is left.
+    ///
+    /// # Errors
+    /// The kernel refuses a table.
+    pub fn settle(&mut self, recorder: &mut Recorder, mut tell: impl FnMut(usize, usize)) -> Result<(), Failure> {
+        let since = Instant::now();
+        self.tick(recorder)?;
+        while !(self.asked.is_empty() && self.waiting.is_empty())
+            && since.elapsed() < PATIENCE
+            && !crate::interrupt::requested()
+        {
+            tell(self.loaded, self.asked.len() + self.waiting.len());
+            std::thread::sleep(Duration::from_millis(1));
+            if self.child.poll().is_some() {
+                return Err(Failure::new(Kind::Machine, "the process that makes unwinding tables ended"));
+            }
+            self.tick(recorder)?;
+        }
+        Ok(())
+    }
+
+    /// What has no table.
+    pub fn gaps(&self) -> impl Iterator<Item = Unavailable> {
+        self.gaps.iter().map(|(reason, files)| Unavailable {
+            what: format!("unwinding tables of {files} files"),
+            reason: reason.clone(),
+            remedy: "stacks go through their code by frame pointers, or end there".to_owned(),
+        })
+    }
+
+    fn gap(&mut self, reason: &str) {
+        *self.gaps.entry(reason.to_owned()).or_default() += 1;
+    }
+
+    /// Sends what waits, as far as the child's queue takes it.
+    fn ask(&mut self) {
+        while let Some((request, file)) = self.waiting.front() {
+            let number = if let Request::Module(module) = request { *module } else { DONE };
+            match send(&self.socket, request, file.as_ref(), MsgFlags::MSG_DONTWAIT) {
+                Ok(()) => {
+                    self.asked.insert(number);
+                }
+                Err(Errno::EAGAIN) => return,
+                Err(error) => self.gap(&format!("it could not be asked for: {error}")),
+            }
+            self.waiting.pop_front();
+        }
+    }
+}
+
+/// Pages and rows of an answer. The child is not trusted: sizes are bounded, and what is missing is an error.
+fn content(answer: &Answer, mut file: File) -> std::io::Result<(Vec<u32>, Vec<u64>)> {
+    if answer.rows > MOST_ROWS || answer.pages > MOST_ROWS {
+        return Err(std::io::Error::other("it is too large"));
+    }
+    file.rewind()?;
+    let mut pages = vec![0; answer.pages as usize * 4];
+    file.read_exact(&mut pages)?;
+    let mut rows = vec![0; answer.rows as usize * 8];
+    file.read_exact(&mut rows)?;
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    Ok((pages.chunks_exact(4).map(|bytes| number(bytes) as u32).collect(), rows.chunks_exact(8).map(number).collect()))
+}
+
+/// Opens the very file that is mapped, whatever its name is by now: through the mapping itself.
+fn open(module: &NewModule) -> Option<File> {
+    let of_range = |range: &str| {
+        let path = format!("/proc/{}/map_files/{range}", module.pid);
+        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path).ok()
+    };
+    of_range(&format!("{:x}-{:x}", module.address, module.end)).or_else(|| {
+        // The kernel may have merged or split the mapping since.
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", module.pid)).ok()?;
+        maps.lines().filter_map(|line| line.split_whitespace().next()).find_map(|range| {
+            let (start, end) = range.split_once('-')?;
+            let within = |text: &str| u64::from_str_radix(text, 16).ok();
+            (within(start)? <= module.address && module.address < within(end)?).then(|| of_range(range))?
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn an_answer_that_is_shorter_than_it_says_is_refused() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[0; 12]).unwrap();
+        let answer = |pages, rows| Answer { module: 2, pages, rows, ..Answer::default() };
+        assert!(content(&answer(1, 1), file.try_clone().unwrap()).is_ok());
+        assert!(content(&answer(1, 2), file.try_clone().unwrap()).is_err());
+        assert!(content(&answer(1, u32::MAX), file).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! Code that nothing describes and that is known all the same: what a signal handler returns to, the start-up functions, the
+//! entry point.
+//!
+//! glibc describes its `__restore_rt`; musl and the Go runtime do not, but use the same two instructions, because debuggers
+//! look for them.
+
+use super::{CfaRule, FramePointerRule, Row};
+use std::ops::Range;
+
+/// `mov $15, %rax; syscall`: `rt_sigreturn` (number 15 in the kernel's `syscall_64.tbl`).
+const RETURN_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// What is looked through in one file: reading it may bring pages of code into memory that nobody uses.
+pub(super) const SCANNED: u64 = 16 << 20;
+
+/// What the C start-up files put into `.init` and `.fini` (glibc's `crti` and `crtn`): room for a word, at most one call, and back.
+const MAKE_ROOM: [u8; 4] = [0x48, 0x83, 0xec, 0x08];
+const GIVE_BACK_AND_RETURN: [u8; 5] = [0x48, 0x83, 0xc4, 0x08, 0xc3];
+/// `mov __gmon_start__, %rax` without its address, and after that: `test %rax, %rax; je .+2; call *%rax`.
+const LOAD_HOOK: [u8; 3] = [0x48, 0x8b, 0x05];
+const CALL_HOOK: [u8; 7] = [0x48, 0x85, 0xc0, 0x74, 0x02, 0xff, 0xd0];
+
+/// Code in a gap between descriptions that is known by its bytes: where in `code` it stands, and its rule.
+pub(super) fn known_code(code: &[u8]) -> Vec<(Range<usize>, Row)> {
+    let mut found = Vec::new();
+    for at in 0..code.len() {
+        let here = &code[at..];
+        if here.starts_with(&RETURN_FROM_SIGNAL) {
+            // With the byte before: a caller is looked up there, and the first instruction here is a return address that no call
+            // left.
+            found.push((at.saturating_sub(1)..at + RETURN_FROM_SIGNAL.len(), Row::SIGNAL_FRAME));
+        } else if let Some(back) = hook(here) {
+            let pushed = |bytes| Row::new(CfaRule::StackPointer, bytes, FramePointerRule::Same, 0);
+            let (room, back) = (at + MAKE_ROOM.len(), at + back);
+            found.extend([(at..room, pushed(8)), (room..back, pushed(16)), (back..back + 1, pushed(8))]);
+        }
+    }
+    found
+}
+
+/// Where the return stands in a function of `.init` or `.fini` that `code` begins with.
+fn hook(code: &[u8]) -> Option<usize> {
+    let rest = code.strip_prefix(&MAKE_ROOM)?;
+    let called =
+        rest.strip_prefix(&LOAD_HOOK).and_then(|rest| rest.get(4..)).and_then(|rest| rest.strip_prefix(&CALL_HOOK));
+    let rest = called.unwrap_or(rest).strip_prefix(&GIVE_BACK_AND_RETURN)?;
+    Some(code.len() - rest.len() - 1)
+}
+
+/// Bytes behind the entry point that still belong to the code that nobody called: the dynamic loader's own entry is the longest
+/// known, 61 bytes.
+pub(super) const ENTRY_CODE: u64 = 64;
+
+/// The shortest gap worth a look: compilers fill up to 15 bytes between functions.
+pub(super) const SHORTEST_GAP: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trampoline_is_found_with_the_byte_before_it() {
+        let mut code = vec![0xc3, 0x90];
+        code.extend(RETURN_FROM_SIGNAL);
+        code.extend([0x0f, 0x05, 0x48]);
+        assert_eq!(known_code(&code), [(1..11, Row::SIGNAL_FRAME)]);
+        // Another system call.
+        code[5] = 0x0e;
+        assert_eq!(known_code(&code), []);
+    }
+
+    #[test]
+    fn the_start_up_functions_have_a_word_between_make_room_and_return() {
+        let init = [&MAKE_ROOM[..], &LOAD_HOOK, &[1, 2, 3, 4], &CALL_HOOK, &GIVE_BACK_AND_RETURN].concat();
+        let row = |bytes| Row::new(CfaRule::StackPointer, bytes, FramePointerRule::Same, 0);
+        assert_eq!(known_code(&init), [(0..4, row(8)), (4..22, row(16)), (22..23, row(8))]);
+        let fini = [&MAKE_ROOM[..], &GIVE_BACK_AND_RETURN].concat();
+        assert_eq!(known_code(&fini), [(0..4, row(8)), (4..8, row(16)), (8..9, row(8))]);
+    }
+}
