@@ -180,16 +180,48 @@ static __always_inline long ends(struct walk *walk, u32 end)
 	return 1;
 }
 
-/* Through the frame pointer, where no table tells: code that is generated at run time keeps it. */
+static __always_inline bool is_code(struct walk *walk, u64 address)
+{
+	return address >= 65536 && !(address >> 47) && find_area(walk->space, address - 1) >= 0;
+}
+
+/* The innermost function is about to make its frame, or has just given it back: the frame pointer is the caller's, whose return
+ * address stands where the stack pointer says. Told by the instructions. */
+static __always_inline bool steps_over_border(struct walk *walk)
+{
+#if defined(__TARGET_ARCH_x86)
+	/* push %rbp; mov %rsp, %rbp in its two encodings; ret */
+	unsigned char code[5], *at = code + 1;
+	if (walk->is_caller || bpf_probe_read_user(code, sizeof(code), (void *)(walk->ip - 1)))
+		return false;
+	bool copies = at[0] == 0x48 && ((at[1] == 0x89 && at[2] == 0xe5) || (at[1] == 0x8b && at[2] == 0xec));
+	u64 pushed = code[0] == 0x55 && copies ? 8 : 0, caller;
+	if (!pushed && at[0] != 0xc3 && !(at[0] == 0x55 && at[1] == 0x48))
+		return false;
+	if (!read_word(walk, walk->sp + pushed, &caller) || !is_code(walk, caller))
+		return false;
+	walk->ip = caller;
+	walk->sp += pushed + 8;
+	walk->is_caller = 1;
+	return true;
+#else
+	return false;
+#endif
+}
+
+/* Through the frame pointer, where no table tells: large programs are compiled without tables and with it, and code that is
+ * generated at run time keeps it. */
 static __always_inline long step_by_frame_pointer(struct walk *walk, bool is_known_code)
 {
 	u64 bp = walk->bp, caller, before;
+	if (steps_over_border(walk))
+		return 0;
 	if (bp <= walk->sp || bp - walk->sp >= FARTHEST_FRAME || bp & 7)
 		return ends(walk, STACK_NO_TABLE);
 	if (!read_word(walk, bp + 8, &caller) || !read_word(walk, bp, &before))
 		return ends(walk, STACK_NO_TABLE);
 	/* Generated code is in no area; what calls code of a file is in one, or it is not believed. */
-	if (caller < 65536 || caller >> 47 || (find_area(walk->space, caller - 1) < 0 && is_known_code))
+	if (caller < 65536 || caller >> 47 || (is_known_code && !is_code(walk, caller)))
 		return ends(walk, STACK_NO_TABLE);
 	walk->ip = caller;
 	walk->sp = bp + 16;
@@ -207,7 +239,7 @@ static __always_inline long step_over_signal(struct walk *walk)
 	    !read_word(walk, context + 168, &walk->ip))
 		return ends(walk, STACK_UNREADABLE);
 	walk->is_caller = 0;
-	return 0;
+	return walk->ip ? 0 : ends(walk, STACK_WHOLE);
 #else
 	return ends(walk, STACK_BAD_RULE);
 #endif
@@ -263,6 +295,8 @@ static long step(u32 index, struct walk *walk)
 		return ends(walk, STACK_BAD_RULE);
 	if (!read_word(walk, cfa - 8, &value))
 		return ends(walk, STACK_UNREADABLE);
+	if (!value)
+		return ends(walk, STACK_WHOLE);
 	switch (row >> 24 & 0xff) {
 	case FRAME_POINTER_AT_CFA:
 		if (!read_word(walk, cfa + bp_offset, &walk->bp))
@@ -276,8 +310,6 @@ static long step(u32 index, struct walk *walk)
 		walk->bp = 0;
 		break;
 	}
-	if (!value)
-		return ends(walk, STACK_WHOLE);
 	walk->ip = value;
 	walk->sp = cfa;
 	walk->is_caller = 1;

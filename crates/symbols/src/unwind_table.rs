@@ -23,7 +23,7 @@ pub use vdso::vdso;
 /// Bytes of a page of the table: the smallest page of x86-64, whatever the machine maps files with.
 pub const PAGE: u64 = 4096;
 
-/// More rows than this are refused: 128 MiB, five times what the largest program known here (Chromium) needs.
+/// More rows than this are refused: 128 MiB, six times what the largest library known here (Firefox's libxul) needs.
 pub const MAX_ROWS: usize = 16 << 20;
 
 /// Why there is no table.

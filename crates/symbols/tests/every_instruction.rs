@@ -103,7 +103,7 @@ struct Counts {
 
 /// Steps from the first breakpoint to the second; `every` how many instructions the oracle is asked.
 fn follow(program: &Path, every: usize) -> Option<Counts> {
-    let Some(mut tracee) = Tracee::start(program) else {
+    let Some(mut tracee) = Tracee::start(program, &[]) else {
         println!("skipped: no ptrace here");
         return None;
     };
@@ -204,4 +204,48 @@ fn at_every_instruction_the_walk_gives_the_callers_that_are_there() {
         compilers += 1;
     }
     assert!(compilers > 0 || Command::new("cc").output().is_err());
+}
+
+/// Deep recursion, sorting with a key, text and dictionaries, from where it stops itself.
+const SCRIPT: &str = "
+import os, re, signal
+f = lambda n: n and len(str(f(n - 1))) + n
+os.kill(os.getpid(), signal.SIGTRAP)
+while True:
+    sorted(range(9), key=lambda n: f(n))
+    {str(n): re.sub('[a-c]+', lambda m: str(f(9)), 'xabcx') for n in range(5)}
+";
+
+#[test]
+fn an_interpreter_looked_at_here_and_there_agrees_with_the_oracle() {
+    let program = Path::new("/usr/bin/python3");
+    let tracee = program.exists().then(|| Tracee::start(program, &["-c", SCRIPT])).flatten();
+    let Some(mut tracee) = tracee else {
+        println!("skipped: no python3, or no ptrace");
+        return;
+    };
+    assert_eq!(tracee.go_on(), Stop::Signal(libc::SIGTRAP));
+    let modules = Modules::of(&tracee);
+    let mappings: Vec<Mapping> = modules.mappings.iter().map(|(mapping, _)| mapping.clone()).collect();
+    let mut oracle = Oracle::new(&mappings);
+    let (stack_end, mut counts) = (tracee.stack_end(), Counts::default());
+    while counts.audited < 300 {
+        // A prime, so that no loop of the interpreter is always met at the same place.
+        for _ in 0..211 {
+            assert_eq!(tracee.step(0), Stop::Signal(libc::SIGTRAP));
+        }
+        let registers = tracee.registers();
+        let walked = modules.walk(&tracee, registers);
+        let second = oracle.unwind(registers, &tracee.copy(registers.sp, stack_end));
+        counts.audited += 1;
+        counts.deepest = counts.deepest.max(walked.frames.len());
+        match compare(&walked.frames, walked.end, &second) {
+            Agreement::Same => counts.same += 1,
+            Agreement::Truncated => counts.truncated += 1,
+            Agreement::Unknown => counts.unknown += 1,
+            Agreement::Wrong => panic!("{walked:x?}, {second:x?}"),
+        }
+    }
+    println!("{counts:?}");
+    assert!(counts.same * 10 > counts.audited * 9 && counts.deepest > 15, "{counts:?}");
 }

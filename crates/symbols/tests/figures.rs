@@ -25,7 +25,7 @@ fn rows_bytes_and_time_of_the_files_named() {
             Ok(table) => {
                 let count = |rule| table.rows.iter().filter(|row| row.cfa_rule() == rule).count();
                 println!(
-                    "{path}: file {} rows {} pages {} bytes {} unknown {} unsupported {} realigned {} us {:?}",
+                    "{path}: file {} rows {} pages {} bytes {} unknown {} unsupported {} realigned {} signal {} us {:?}",
                     bytes.len(),
                     table.rows.len(),
                     table.pages.len() - 1,
@@ -33,6 +33,7 @@ fn rows_bytes_and_time_of_the_files_named() {
                     count(CfaRule::Unknown),
                     count(CfaRule::Unsupported),
                     count(CfaRule::AtFramePointer),
+                    count(CfaRule::SignalFrame),
                     times.iter().min()
                 );
             }

@@ -14,7 +14,7 @@ use gimli::{
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Frame descriptions in one file; Chromium has 700 000.
+/// Frame descriptions in one file; Firefox's libxul has some 300 000.
 const MAX_FRAMES: usize = 8 << 20;
 /// Common parts of frame descriptions in one file: one a compiled file at most, and linkers merge them.
 const MAX_CIES: usize = 1 << 18;
@@ -229,6 +229,10 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
         let mut instructions = entry.instructions(&self.section, &self.bases);
         while let Some(instruction) = instructions.next().ok()? {
             self.instructions += 1;
+            if self.instructions > MAX_INSTRUCTIONS {
+                // The first description to be run tells it.
+                return None;
+            }
             machine.apply(&instruction, entry, &self.section)?;
         }
         Some(machine.rules)

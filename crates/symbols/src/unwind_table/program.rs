@@ -46,7 +46,8 @@ enum ReturnAddress {
 enum FramePointer {
     Same,
     AtCfa(i64),
-    AtItself(i64),
+    /// In memory at the frame pointer plus offset.
+    InFrame(i64),
     Unknown,
 }
 
@@ -78,8 +79,8 @@ impl Rules {
             FramePointer::AtCfa(offset) => (FramePointerRule::AtCfa, offset),
             // Nothing but the return address is left of the frame, so rbp is the caller's again. GCC forgets to say so at the
             // end of functions that realign the stack, and the rule would read through the caller's rbp.
-            FramePointer::AtItself(_) if self.cfa == Cfa::Register(X86_64::RSP, 8) => (FramePointerRule::Same, 0),
-            FramePointer::AtItself(offset) => (FramePointerRule::AtFramePointer, offset),
+            FramePointer::InFrame(_) if self.cfa == Cfa::Register(X86_64::RSP, 8) => (FramePointerRule::Same, 0),
+            FramePointer::InFrame(offset) => (FramePointerRule::AtFramePointer, offset),
             FramePointer::Unknown => (FramePointerRule::Unknown, 0),
         };
         Rule::Row(match self.cfa {
@@ -154,14 +155,14 @@ impl Machine {
             }
             I::Expression { register, expression } => {
                 let pointer = match shape(section, cie, &expression)? {
-                    Shape::FramePointer(offset) => FramePointer::AtItself(offset),
+                    Shape::FramePointer(offset) => FramePointer::InFrame(offset),
                     _ => FramePointer::Unknown,
                 };
                 self.set(register, ReturnAddress::Other, pointer);
             }
             I::ValExpression { register, expression } => {
                 let pointer = match shape(section, cie, &expression)? {
-                    Shape::AtFramePointer(offset) => FramePointer::AtItself(offset),
+                    Shape::AtFramePointer(offset) => FramePointer::InFrame(offset),
                     _ => FramePointer::Unknown,
                 };
                 self.set(register, ReturnAddress::Other, pointer);

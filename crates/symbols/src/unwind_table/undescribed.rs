@@ -10,8 +10,9 @@ use std::ops::Range;
 /// `mov $15, %rax; syscall`: `rt_sigreturn` (number 15 in the kernel's `syscall_64.tbl`).
 const RETURN_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// What is looked through in one file: reading it may bring pages of code into memory that nobody uses.
-pub(super) const SCANNED: u64 = 16 << 20;
+/// Bytes that are looked through in one file: reading them may bring pages of code into memory that nobody uses, and some large
+/// programs (Chromium) have no descriptions at all. musl is smaller, and the Go runtime stands at the start of its programs.
+pub(super) const SCANNED: u64 = 1 << 20;
 
 /// What the C start-up files put into `.init` and `.fini` (glibc's `crti` and `crtn`): room for a word, at most one call, and back.
 const MAKE_ROOM: [u8; 4] = [0x48, 0x83, 0xec, 0x08];

@@ -25,8 +25,9 @@ pub struct Tracee {
 
 impl Tracee {
     /// Starts a program, stopped before its first instruction; none where ptrace is refused.
-    pub fn start(program: &Path) -> Option<Self> {
+    pub fn start(program: &Path, arguments: &[&str]) -> Option<Self> {
         let mut command = Command::new(program);
+        command.args(arguments);
         // What glibc binds lazily must not be decided by this test's environment.
         command.env_remove("LD_BIND_NOW");
         let trace_me = || {
