@@ -123,9 +123,10 @@ impl<'a> Lookup<'a> {
 fn named(address: u64, found: &Symbolized<'_>, image: &Image) -> Names {
     match found {
         Symbolized::Sym(symbol) => {
-            // A symbol without a size is held to reach up to the next one; not beyond its section, or the first stubs of a
-            // linkage table would all be called `_init`.
-            let reaches = symbol.size.is_some() || image.same_section(symbol.addr, address);
+            // An entry of a symbol table without a size is held to reach up to the next one; not beyond its section, or the
+            // first stubs of a linkage table would all be called `_init`. A function that debug information has in several
+            // pieces comes without a size too, and with address 0.
+            let reaches = symbol.size.is_some() || symbol.addr == 0 || image.same_section(symbol.addr, address);
             if symbol.name.is_empty() || !reaches { Err(Reason::NotCovered) } else { Ok(functions(symbol)) }
         }
         Symbolized::Unknown(blazesym::symbolize::Reason::IgnoredError) => Err(Reason::Damaged),

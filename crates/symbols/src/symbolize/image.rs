@@ -1,7 +1,7 @@
 //! What an ELF file says about itself: where its code is mapped, which sources of names it has, which debug file it asks for.
 
 use object::read::ReadCache;
-use object::{Object, ObjectSection, ObjectSegment};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::fs::File;
 
 /// Uncompressed size that compressed sections may claim together. The parser allocates what they claim, so a lie of a file of
@@ -93,6 +93,7 @@ impl Image {
             let executable = segment.permissions().executable();
             image.segments.push(Segment { file: Range { from, size }, address: segment.address(), executable });
         }
+        image.exports = elf.dynamic_symbols().any(|symbol| symbol.is_definition());
         let mut uncompressed = 0u64;
         let mut too_large = false;
         for section in elf.sections().take(MAX_HEADERS) {
@@ -109,7 +110,6 @@ impl Image {
                     image.has_symbols |= stored;
                     too_large |= content.compressed_size > MAX_DEBUGDATA;
                 }
-                b".dynsym" => image.exports |= stored,
                 b".gnu_debuglink" | b".gnu_debugaltlink" | b".debug_sup" => image.names_others = true,
                 _ => {}
             }
