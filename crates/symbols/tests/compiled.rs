@@ -261,12 +261,20 @@ fn a_pipe_in_the_place_of_a_debug_file_keeps_nobody_waiting() {
     std::fs::remove_file(&made.debug).unwrap();
     let id = made.directory.path().join(".build-id/01");
     std::fs::create_dir_all(&id).unwrap();
-    let package = made.directory.path().join("linked.dwp");
+    // The parser itself would look for these two: the package of DWARF beside the file, and the link of a file with DWARF.
+    let whole = made.directory.path().join("a.c.out");
+    let both = made.directory.path().join("both");
+    std::fs::write(&made.debug, "").unwrap();
+    objcopy(&whole, &both, &[&format!("--add-gnu-debuglink={}", made.debug.display())]).unwrap();
+    std::fs::remove_file(&made.debug).unwrap();
+    let package = made.directory.path().join("a.c.out.dwp");
     for pipe in [&made.debug, &id.join("23456789abcdef.debug"), &package] {
         nix::unistd::mkfifo(pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     }
     let options = Options { debug_dirs: vec![made.directory.path().to_owned()], ..Options::default() };
     assert_eq!(reason_of(&linked, made.offset, &options), Err(STRIPPED.to_owned()));
+    assert_eq!(reason_of(&whole, made.offset, &options), found());
+    assert_eq!(reason_of(&both, made.offset, &options), Ok(("local".to_owned(), None)));
 }
 
 #[test]
