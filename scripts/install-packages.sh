@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build="clang llvm libclang-dev pkg-config make gcc libc6-dev libelf-dev zlib1g-dev e2fsprogs ca-certificates"
-test="chromium python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+test="chromium binutils g++ libc6-dbg xz-utils python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 browsers="chromium firefox-esr"
 # Other tools that acceptance runs are compared with.
 peers="hyperfine"

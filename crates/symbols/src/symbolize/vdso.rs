@@ -1,0 +1,43 @@
+//! The image of the vdso: the kernel maps the same one into every process, this one too.
+
+use super::elf::Lookup;
+use super::image::Image;
+use super::{Names, Reason, opened, refuse};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::IoSliceMut;
+
+/// Larger than any vdso (two pages on x86-64).
+const MAX_SIZE: usize = 1 << 20;
+
+/// Names offsets in the vdso.
+pub(super) fn name(this_boot: bool, lookup: &mut Lookup<'_>, places: &mut BTreeMap<u64, Names>) {
+    if !this_boot {
+        return refuse(places, Reason::OtherBoot);
+    }
+    let Some(file) = image() else { return refuse(places, Reason::NoVdso) };
+    match Image::of(&file) {
+        Ok(image) => lookup.image(&file, &image, None, places),
+        Err(_) => refuse(places, Reason::NoVdso),
+    }
+}
+
+/// Its image, out of this process's memory: no file holds it, and the kernel copies it without our touching a raw pointer.
+fn image() -> Option<File> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let (base, len) = maps.lines().find_map(range)?;
+    let mut bytes = vec![0u8; len];
+    let remote = [RemoteIoVec { base, len }];
+    let read = process_vm_readv(nix::unistd::getpid(), &mut [IoSliceMut::new(&mut bytes)], &remote).ok()?;
+    (read == len).then_some(())?;
+    opened::in_memory(&bytes).ok()
+}
+
+/// Address and length of the mapping, where the line is that of the vdso.
+fn range(line: &str) -> Option<(usize, usize)> {
+    let (from, to) = line.strip_suffix("[vdso]")?.split_whitespace().next()?.split_once('-')?;
+    let from = usize::from_str_radix(from, 16).ok()?;
+    let len = usize::from_str_radix(to, 16).ok()?.checked_sub(from)?;
+    (len > 0 && len <= MAX_SIZE).then_some((from, len))
+}
