@@ -47,8 +47,7 @@ pub fn record<T: Record>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-/// The bytes of a record, for tests that write what the kernel would.
-#[cfg(test)]
+/// The bytes of a record, for what is told in the kernel's place.
 pub fn bytes_of<T: Record>(record: &T) -> Vec<u8> {
     // SAFETY: a `Record` has no padding that is not declared, and the slice lives as long as the borrow.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast::<u8>(), size_of::<T>()) }.to_vec()

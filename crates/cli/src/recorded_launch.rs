@@ -7,7 +7,7 @@ use crate::output_directory;
 use crate::target::{Target, launch_failure};
 use crate::unprivileged::as_user;
 use slowpath_capture::machine::{self, Need};
-use slowpath_capture::{Options, RawCapture, Recorder, decode, examine};
+use slowpath_capture::{Facts, Options, RawCapture, Recorder, decode, examine};
 use slowpath_launch::{BoxError, Hooks, Identity, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_recording::{Clock, Host, Launch, Manifest, SCHEMA_VERSION, Writer};
 use slowpath_tables::{Nanos, PAGE_SIZE, Unavailable};
@@ -136,28 +136,15 @@ pub fn write(
 ) -> Result<Manifest, Failure> {
     output_directory::prepare(directory, subject.identity)?;
     as_user(subject.identity, || {
-        let mut decoded = decode(raw);
-        let sections = examine::examine(&mut decoded.files);
-        let mut manifest = manifest(&subject, raw, stop);
-        manifest.losses = decoded.losses.clone();
-        manifest.counters.insert("unreadable_bytes".to_owned(), decoded.unreadable_bytes as u64);
+        let mut tables = decode(raw);
+        tables.sections = examine::examine(&mut tables.files);
+        let mut manifest = manifest(&subject, &raw.facts, stop);
+        manifest.counters = std::mem::take(&mut tables.manifest.counters);
         manifest.counters.extend(counters.iter().map(|(name, value)| ((*name).to_owned(), *value)));
         let failed = failed::<slowpath_recording::WriteError>;
         let mut writer = Writer::create(directory, manifest).map_err(failed(Kind::Usage))?;
-        let mut pushed = writer.push(decoded.forks);
-        pushed = pushed.and_then(|()| writer.push(decoded.execs));
-        pushed = pushed.and_then(|()| writer.push(decoded.exits));
-        pushed = pushed.and_then(|()| writer.push(decoded.files));
-        pushed = pushed.and_then(|()| writer.push(sections));
-        pushed = pushed.and_then(|()| writer.push(decoded.page_cache));
-        pushed = pushed.and_then(|()| writer.push(decoded.faults));
-        pushed = pushed.and_then(|()| writer.push(decoded.mappings));
-        pushed = pushed.and_then(|()| writer.push(decoded.readaheads));
-        pushed = pushed.and_then(|()| writer.push(decoded.block_io));
-        pushed = pushed.and_then(|()| writer.push(decoded.opens));
-        pushed = pushed.and_then(|()| writer.push(decoded.first_waits));
-        pushed = pushed.and_then(|()| writer.push(decoded.reads));
-        let finished = writer.finish(|manifest| manifest.ended = Some(raw.ended));
+        let pushed = tables.write(&mut writer);
+        let finished = writer.finish(|manifest| manifest.ended = Some(raw.facts.ended));
         pushed.and(finished).map_err(|error| {
             Failure::from_error(Kind::Machine, &error)
                 .hint("what was written before is whole; `slowpath analyze` reads it")
@@ -165,7 +152,7 @@ pub fn write(
     })
 }
 
-fn manifest(subject: &Subject, raw: &RawCapture, stop: Option<&str>) -> Manifest {
+fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
         created: crate::commands::now_rfc3339(),
@@ -175,13 +162,13 @@ fn manifest(subject: &Subject, raw: &RawCapture, stop: Option<&str>) -> Manifest
         uid: subject.identity.uid,
         cwd: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
         launch: subject.launch.clone(),
-        started: raw.started,
+        started: facts.started,
         ended: None,
         stop_reason: Some(stop.unwrap_or("the launch ended").to_owned()),
-        devices: raw.devices.clone(),
-        probes: raw.probes.clone(),
-        losses: raw.losses.clone(),
-        unavailable: raw.unavailable.clone(),
+        devices: facts.devices.clone(),
+        probes: facts.probes.clone(),
+        losses: facts.losses.clone(),
+        unavailable: facts.unavailable.clone(),
         counters: std::collections::BTreeMap::new(),
         segments: Vec::new(),
     }

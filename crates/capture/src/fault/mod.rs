@@ -1,6 +1,6 @@
 //! Probe `fault`: page faults with address, duration and kind.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{FLAG_KERNEL, FLAG_MAJOR, FLAG_NO_START, fault_event, fault_record, record};
 use slowpath_tables::{Fault, FaultKind, Nanos};
 

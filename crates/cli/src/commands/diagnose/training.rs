@@ -152,7 +152,7 @@ fn demanded(target: &Target, raw: &RawCapture, ready: Option<u64>) -> Result<Byt
         let pages = decode(raw)
             .page_cache
             .iter()
-            .filter(|row| row.op == PageCacheOp::Add && Some(row.dev) == raw.lab_dev)
+            .filter(|row| row.op == PageCacheOp::Add && Some(row.dev) == raw.facts.lab_dev)
             .filter(|row| ready.is_none_or(|ready| row.ts.0 <= ready))
             .map(|row| row.pages)
             .sum::<slowpath_tables::Pages>();

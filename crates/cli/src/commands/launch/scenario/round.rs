@@ -133,14 +133,8 @@ fn ended_early(outcome: &LaunchOutcome) -> String {
 /// What was recorded, decoded without privilege.
 fn decoded(identity: &Identity, raw: &RawCapture) -> Result<(Vec<ChildLaunch>, Losses), Failure> {
     as_user(identity, || {
-        let decoded = decode(raw);
-        let tables = slowpath_recording::Tables {
-            forks: decoded.forks,
-            execs: decoded.execs,
-            first_waits: decoded.first_waits,
-            ..Default::default()
-        };
-        Ok((child_launches(&tables), decoded.losses))
+        let tables = decode(raw);
+        Ok((child_launches(&tables), tables.manifest.losses))
     })
 }
 
