@@ -41,6 +41,8 @@ pub struct Options {
     pub processes_only: bool,
     /// Whether processes that run already can be followed, see [`Recorder::attach_running`].
     pub running: bool,
+    /// A process of the recorder's own, which writes what is recorded: when everything is followed, it is not.
+    pub writer: Option<u32>,
 }
 
 /// Processes that run already.
@@ -48,7 +50,7 @@ pub struct Options {
 pub enum Running {
     /// These, and all that they start later.
     Processes(Vec<u32>),
-    /// All but the recorder.
+    /// All but the recorder and its writer.
     System,
 }
 
@@ -61,6 +63,7 @@ impl Default for Options {
             first_waits: false,
             processes_only: false,
             running: false,
+            writer: None,
         }
     }
 }
@@ -258,7 +261,8 @@ impl Recorder {
     fn is_left_out(&self, pid: u32) -> bool {
         let Some(pidfd) = i32::try_from(pid).ok().and_then(|pid| pidfd(pid).ok()) else { return false };
         let state = self.shared.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
-        pid != std::process::id() && matches!(state, Ok(None))
+        let is_own = pid == std::process::id() || Some(pid) == self.options.writer;
+        !is_own && matches!(state, Ok(None))
     }
 
     /// Attaches the programs at the events of a page fault, on every processor.

@@ -9,7 +9,9 @@ mod lab_session;
 mod output_directory;
 mod progress;
 mod recorded_launch;
+mod recording_writer;
 mod standard_output;
+mod streamed_recording;
 mod target;
 mod unprivileged;
 

@@ -8,11 +8,12 @@ use crate::target::{Target, launch_failure};
 use crate::unprivileged::as_user;
 use slowpath_capture::machine::{self, Need};
 use slowpath_capture::{Facts, Options, RawCapture, Recorder, decode, examine};
+use slowpath_lab::Owner;
 use slowpath_launch::{BoxError, Hooks, Identity, LaunchOutcome, LaunchSpec, Launcher};
-use slowpath_recording::{Clock, Host, Launch, Manifest, SCHEMA_VERSION, Writer};
+use slowpath_recording::{Clock, Host, Launch, Manifest, RecorderProcess, SCHEMA_VERSION, Writer};
 use slowpath_tables::{Nanos, PAGE_SIZE, Unavailable};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What `slowpath_lab::availability` calls a gap without which there is no lab.
 pub const LAB: &str = "lab";
@@ -20,30 +21,22 @@ pub const LAB: &str = "lab";
 /// The recorder as hooks of a launch.
 pub struct RecorderHooks {
     recorder: Recorder,
-    deadline: Option<Duration>,
-    released: Option<Instant>,
     problem: Option<String>,
     stop: Option<&'static str>,
 }
 
 impl RecorderHooks {
     /// Loads the recorder.
-    pub fn load(options: Options, duration: Option<Duration>) -> Result<Self, Failure> {
+    pub fn load(options: Options) -> Result<Self, Failure> {
         let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
-        Ok(Self { recorder, deadline: duration, released: None, problem: None, stop: None })
+        Ok(Self { recorder, problem: None, stop: None })
     }
 
     fn due(&self) -> Option<&'static str> {
         if interrupt::requested() {
             return Some("interrupted");
         }
-        if self.recorder.is_full() {
-            return Some("the memory for raw records was full");
-        }
-        match (self.deadline, self.released) {
-            (Some(limit), Some(since)) if since.elapsed() >= limit => Some("the duration was over"),
-            _ => None,
-        }
+        self.recorder.is_full().then_some("the memory for raw records was full")
     }
 
     /// Ends the recording.
@@ -58,10 +51,6 @@ impl RecorderHooks {
 impl Hooks for RecorderHooks {
     fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
         Ok(self.recorder.attach_tree(pid)?)
-    }
-
-    fn on_released(&mut self, _: u64) {
-        self.released = Some(Instant::now());
     }
 
     fn on_tick(&mut self) {
@@ -116,13 +105,22 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// A launch of a target.
     pub fn launched(target: &'a Target, outcome: &LaunchOutcome) -> Self {
-        let launch = Launch {
-            released: Nanos(outcome.released_at),
-            ready: outcome.ready_at.map(Nanos),
-            ready_when: target.ready.to_string(),
-            outcome: stop_words(outcome),
-        };
-        Self { identity: &target.identity, command: target.words(), launch: Some(launch) }
+        Self { launch: Some(launch_of(target, outcome)), ..Self::of(target) }
+    }
+
+    /// A target that is not launched yet.
+    pub fn of(target: &'a Target) -> Self {
+        Self { identity: &target.identity, command: target.words(), launch: None }
+    }
+}
+
+/// A launch for the manifest.
+pub fn launch_of(target: &Target, outcome: &LaunchOutcome) -> Launch {
+    Launch {
+        released: Nanos(outcome.released_at),
+        ready: outcome.ready_at.map(Nanos),
+        ready_when: target.ready.to_string(),
+        outcome: stop_words(outcome),
     }
 }
 
@@ -152,12 +150,15 @@ pub fn write(
     })
 }
 
-fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifest {
+/// The manifest of a recording without its end.
+pub fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
         created: crate::commands::now_rfc3339(),
         host: host(),
         clock: clock(),
+        clock_at_end: None,
+        recorder: Owner::this_process().ok().map(|owner| RecorderProcess { pid: owner.pid, start: owner.start }),
         command: subject.command.clone(),
         uid: subject.identity.uid,
         cwd: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -197,7 +198,8 @@ pub fn host() -> Host {
     }
 }
 
-fn clock() -> Clock {
+/// This moment on both clocks.
+pub fn clock() -> Clock {
     let read = |clock| nix::time::clock_gettime(clock).map(Duration::from).unwrap_or_default();
     let monotonic = read(nix::time::ClockId::CLOCK_MONOTONIC);
     let realtime = read(nix::time::ClockId::CLOCK_REALTIME);

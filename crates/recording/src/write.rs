@@ -7,7 +7,7 @@ use crate::{MANIFEST_FILE, RESERVE_FILE, segment};
 use slowpath_tables::{Bytes, Table};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rows that are buffered per table before a segment is written: some 10 MB of memory, 1 MB of file.
 pub const SEGMENT_ROWS: usize = 100_000;
@@ -43,6 +43,7 @@ impl<T: Table + Send + 'static> Pending for Vec<T> {
 /// Writes one recording. Dropped without [`Writer::finish`] it leaves what a killed recorder leaves: the segments
 /// written so far and a manifest without an end.
 pub struct Writer {
+    path: PathBuf,
     directory: Directory,
     folders: BTreeMap<&'static str, Directory>,
     pending: BTreeMap<&'static str, Box<dyn Pending>>,
@@ -74,6 +75,7 @@ impl Writer {
             return Err(WriteError::NotEmpty { path: path.to_owned(), recording });
         }
         let mut writer = Self {
+            path: path.to_owned(),
             directory,
             folders: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -200,6 +202,11 @@ impl Writer {
         }
         self.directory.remove(RESERVE_FILE).map_err(system)?;
         self.directory.remove(MANIFEST_FILE).map_err(system)
+    }
+
+    /// The directory, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The manifest as it stands.

@@ -3,15 +3,18 @@
 use super::tell;
 use crate::arguments::RecordArguments;
 use crate::commands::invoker;
-use crate::failure::{Failure, Kind, failed};
+use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
-use crate::recorded_launch::{self, Subject};
+use crate::recorded_launch::Subject;
+use crate::recording_writer::WriterProcess;
+use crate::streamed_recording::StreamedRecording;
 use crate::{interrupt, output_directory};
 use regex::Regex;
-use slowpath_capture::{Options, Recorder, Running};
+use slowpath_capture::{Options, Running};
+use slowpath_tables::Bytes;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often the ring is emptied.
 const TICK: Duration = Duration::from_millis(20);
@@ -21,22 +24,24 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let identity = invoker()?;
     let (which, words) = which(arguments)?;
     let directory = output_directory::prepare(&arguments.output, &identity)?;
+    // Before anything is loaded into the kernel, which it would hold.
+    let writer = WriterProcess::start(&identity, &directory, Bytes(arguments.max_size))?;
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
     let options = Options { first_waits: arguments.first_waits, running: true, ..Options::default() };
-    let mut recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
-    interrupt::watch();
-    recorder.attach_running(&which).map_err(failed(Kind::Machine))?;
-    let stop = watch(&mut recorder, &which, arguments.duration.map(Duration::from_secs_f64), &progress)?;
-    progress.step("writing the recording");
-    let raw = recorder.finish().map_err(failed(Kind::Machine))?;
     let subject = Subject { identity: &identity, command: vec![words], launch: None };
-    let manifest = recorded_launch::write(subject, &directory, &raw, Some(stop), &[])?;
+    let duration = arguments.duration.map(Duration::from_secs_f64);
+    let mut recording = StreamedRecording::load(options, writer, subject, duration)?;
+    interrupt::watch();
+    recording.begin_running(&which)?;
+    let stop = watch(&mut recording, &which, &progress)?;
+    progress.step("writing the recording");
+    let manifest = recording.finish(Some(&stop))?;
     progress.done();
     for one in manifest.unavailable.iter().filter(|one| one.what.starts_with("process ")) {
         eprintln!("slowpath: warning: {} is not recorded: {}", one.what, one.reason);
     }
-    tell(arguments, &directory, manifest);
+    tell(arguments, &directory, manifest, Some(&stop));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,31 +108,19 @@ fn own_family() -> Vec<u32> {
     std::iter::successors(Some(std::process::id()), parent).take(64).collect()
 }
 
-/// Empties the ring until something ends the recording; says what.
-fn watch(
-    recorder: &mut Recorder,
-    which: &Running,
-    duration: Option<Duration>,
-    progress: &Progress,
-) -> Result<&'static str, Failure> {
-    let began = Instant::now();
+/// Moves records on until something ends the recording; says what.
+fn watch(recording: &mut StreamedRecording, which: &Running, progress: &Progress) -> Result<String, Failure> {
     loop {
-        recorder.drain().map_err(failed(Kind::Machine))?;
-        if interrupt::requested() {
-            return Ok("interrupted");
-        }
-        if recorder.is_full() {
-            return Ok("the memory for raw records was full");
-        }
-        if duration.is_some_and(|limit| began.elapsed() >= limit) {
-            return Ok("the duration was over");
+        recording.tick()?;
+        if let Some(stop) = recording.stop() {
+            return Ok(stop);
         }
         if let Running::Processes(pids) = which
             && !pids.iter().any(|pid| is_there(*pid))
         {
-            return Ok("the processes had ended");
+            return Ok("the processes had ended".to_owned());
         }
-        progress.step(format!("recording for {} s; ctrl-C ends and keeps it", began.elapsed().as_secs()));
+        progress.step(format!("recording for {} s; ctrl-C ends and keeps it", recording.elapsed().as_secs()));
         std::thread::sleep(TICK);
     }
 }
