@@ -36,10 +36,11 @@ struct file_id {
 	u64 ino;
 };
 
+/* Files whose name was told. Of more files than it holds, those that were not used for longest are told again: a recording
+ * may last for days, and a name too many does no harm. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 262144);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 131072);
 	__type(key, struct file_id);
 	__type(value, u8_flag);
 } named SEC(".maps");

@@ -1,24 +1,23 @@
-//! From raw records to rows: one pass in the order of the ring, pure, and safe on any bytes.
+//! From raw records to rows, in pieces: one pass in the order of the ring, pure, and safe on any bytes.
+//!
+//! However the records are cut into pieces, the rows are the same, up to their order and to rows of `files` that are told
+//! again when more is known; readers sort, and take the last. Only rows of overlays (a lab's) are joined with what was
+//! told up to their piece: what is recorded in a lab is decoded whole.
 
+use crate::context::Context;
 use crate::events::{self, event_header, record};
-use crate::mounts::{Mount, host_path};
+use crate::file_rows::{Files, Overlays, Place};
+use crate::mounts::Mount;
 use crate::names::Names;
 use crate::stack::Stacks;
-use slowpath_recording::{Device, Probe};
-use slowpath_tables::{
-    BlockIo, CpuSample, Exec, Exit, Fault, File, FileKey, FirstWait, Fork, Frame, Losses, Mapping, Nanos, Open,
-    PageCache, ProcessKey, Read, Readahead, Stack, Unavailable,
-};
-use std::collections::{BTreeSet, HashMap};
+use serde::{Deserialize, Serialize};
+use slowpath_recording::{Device, Probe, Tables};
+use slowpath_tables::{File, FileKey, Losses, Nanos, Unavailable};
+use std::collections::BTreeSet;
 
-/// What the recorder hands over: bytes, and what is needed to understand them elsewhere.
-pub struct RawCapture {
-    /// Records, one after another.
-    pub bytes: Vec<u8>,
-    /// Tasks of the tree that still ran at the end, with their counters.
-    pub survivors: Vec<Exit>,
-    /// First waits of processes that still were in them at the end.
-    pub waiting: Vec<FirstWait>,
+/// What the recorder knows besides its records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
     /// The target's mounts.
     pub mounts: Vec<Mount>,
     /// The devices behind them.
@@ -37,86 +36,17 @@ pub struct RawCapture {
     pub ended: Nanos,
 }
 
-/// Path of the pages of a block device itself: its file system's metadata (directories, inodes, extents).
-pub const METADATA: &str = "[file system metadata]";
-
-/// Rows of all tables, in the order of the ring, not yet examined files (sizes, build-ids, sections) left out.
-#[derive(Debug, Default)]
-pub struct Decoded {
-    /// Rows of `forks`.
-    pub forks: Vec<Fork>,
-    /// Rows of `execs`.
-    pub execs: Vec<Exec>,
-    /// Rows of `exits`.
-    pub exits: Vec<Exit>,
-    /// Rows of `faults`.
-    pub faults: Vec<Fault>,
-    /// Rows of `mappings`.
-    pub mappings: Vec<Mapping>,
-    /// Rows of `page_cache`.
-    pub page_cache: Vec<PageCache>,
-    /// Rows of `readaheads`.
-    pub readaheads: Vec<Readahead>,
-    /// Rows of `block_io`.
-    pub block_io: Vec<BlockIo>,
-    /// Rows of `opens`.
-    pub opens: Vec<Open>,
-    /// Rows of `reads`.
-    pub reads: Vec<Read>,
-    /// Rows of `first_waits`.
-    pub first_waits: Vec<FirstWait>,
-    /// Rows of `cpu_samples`.
-    pub cpu_samples: Vec<CpuSample>,
-    /// Rows of `stacks`.
-    pub stacks: Vec<Stack>,
-    /// Rows of `frames`.
-    pub frames: Vec<Frame>,
-    /// Rows of `files`, by name only.
-    pub files: Vec<File>,
-    /// Losses, with those that only show now.
-    pub losses: Losses,
-    /// Bytes that were no record; more than 0 is a defect of the recorder.
-    pub unreadable_bytes: usize,
-}
-
-/// What a decoder may know besides its record.
+/// What the recorder hands over at the end: bytes, and what is needed to understand them elsewhere.
 #[derive(Default)]
-pub(crate) struct Context {
-    /// Starts of the processes that had a pid, in the order in which they were told.
-    starts: HashMap<u32, Vec<Nanos>>,
-    /// Minor and major faults so far of the further threads of processes that ran already.
-    present: HashMap<ProcessKey, (u64, u64)>,
+pub struct RawCapture {
+    /// Records, one after another, without those that were taken before.
+    pub bytes: Vec<u8>,
+    /// The rest.
+    pub facts: Facts,
 }
 
-impl Context {
-    /// The process that had this pid at `ts`; start 0 for one outside the tree. The time decides, not the place in the
-    /// ring: a batch of faults comes later than they happened, perhaps after its process ended and its pid was given anew.
-    pub(crate) fn process(&self, pid: u32, ts: Nanos) -> ProcessKey {
-        let starts = self.starts.get(&pid).map(Vec::as_slice).unwrap_or_default();
-        let start = starts.iter().rev().find(|start| **start <= ts).or(starts.first());
-        ProcessKey { pid, start: start.copied().unwrap_or_default() }
-    }
-
-    /// Takes the counters of a further thread of a process that ran already.
-    pub(crate) fn count_present(&mut self, thread: &events::exec_event) {
-        let process = ProcessKey { pid: thread.header.pid, start: Nanos(thread.start) };
-        let (minor, major) = self.present.entry(process).or_default();
-        *minor += thread.min_flt;
-        *major += thread.maj_flt;
-    }
-
-    /// Minor and major faults of the further threads of the process when it began to be followed.
-    pub(crate) fn present(&self, exec: &Exec) -> (u64, u64) {
-        self.present.get(&exec.process()).copied().unwrap_or_default()
-    }
-
-    pub(crate) fn learn(&mut self, pid: u32, start: Nanos) {
-        let starts = self.starts.entry(pid).or_default();
-        if starts.last() != Some(&start) {
-            starts.push(start);
-        }
-    }
-}
+/// Counter of a manifest: bytes that were no record; more than 0 is a defect of the recorder.
+pub const UNREADABLE_BYTES: &str = "unreadable_bytes";
 
 /// Splits the bytes into records; calls `each` with the kind and the record. Returns the bytes left over.
 pub(crate) fn for_each_record(bytes: &[u8], mut each: impl FnMut(u32, &[u8])) -> usize {
@@ -129,141 +59,108 @@ pub(crate) fn for_each_record(bytes: &[u8], mut each: impl FnMut(u32, &[u8])) ->
     rest.len()
 }
 
-/// Decodes everything that was captured.
-pub fn decode(raw: &RawCapture) -> Decoded {
-    let mut out = Decoded { losses: raw.losses.clone(), ..Decoded::default() };
-    let mut names = Names::default();
-    let mut context = Context::default();
-    let mut stacks = Stacks::default();
-    out.unreadable_bytes = for_each_record(&raw.bytes, |kind, bytes| match kind {
-        events::EVENT_FORK => out.forks.extend(crate::process::fork(bytes, &mut context)),
-        events::EVENT_EXEC => out.execs.extend(crate::process::exec(bytes, &mut context)),
-        events::EVENT_EXIT => out.exits.extend(crate::process::exit(bytes)),
-        events::EVENT_FAULT => out.faults.extend(crate::fault::decode(bytes, &context, &stacks)),
-        events::EVENT_MAPPING => out.mappings.extend(crate::mapping::decode(bytes, &context)),
-        events::EVENT_MODULE => stacks.learn_module(bytes),
-        events::EVENT_PAGE_CACHE => out.page_cache.extend(crate::page_cache::decode(bytes, &context)),
-        events::EVENT_READAHEAD => out.readaheads.extend(crate::readahead::decode(bytes, &context)),
-        events::EVENT_BLOCK => out.block_io.extend(crate::block::decode(bytes)),
-        events::EVENT_OPEN => out.opens.extend(crate::open::decode(bytes, &context)),
-        events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, &context)),
-        events::EVENT_STACK => stacks.learn(bytes, &context),
-        events::EVENT_CPU_SAMPLE => out.cpu_samples.extend(crate::cpu_sample::decode(bytes, &context, &mut stacks)),
-        events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, &mut context)),
-        _ => {
-            if let Some(event) = record(bytes) {
-                names.learn(&event);
+/// Events by kind in records that are given up.
+pub fn count_events(bytes: &[u8]) -> Losses {
+    let mut losses = Losses::default();
+    for_each_record(bytes, |kind, bytes| losses.add(events::kind_name(kind), events::events_in(bytes)));
+    losses
+}
+
+/// Decodes records as they come.
+#[derive(Default)]
+pub struct Decoder {
+    place: Place,
+    context: Context,
+    names: Names,
+    stacks: Stacks,
+    overlays: Overlays,
+    files: Files,
+    /// Names that were told since the last rows of files.
+    fresh: BTreeSet<FileKey>,
+    unreadable_bytes: u64,
+}
+
+impl Decoder {
+    /// For processes that see these mounts, in a lab on this device.
+    pub fn new(mounts: Vec<Mount>, lab_dev: Option<u64>) -> Self {
+        let overlays = Overlays::of(&mounts);
+        Self { place: Place { mounts, lab_dev }, overlays, ..Self::default() }
+    }
+
+    /// Rows of the next records, which must be whole ones; those of files come from [`Decoder::files`].
+    pub fn feed(&mut self, bytes: &[u8]) -> Tables {
+        let mut out = Tables::default();
+        let Self { context, names, stacks, .. } = self;
+        let unreadable = for_each_record(bytes, |kind, bytes| {
+            match kind {
+                events::EVENT_FORK => out.forks.extend(crate::process::fork(bytes, context)),
+                events::EVENT_EXEC => out.execs.extend(crate::process::exec(bytes, context)),
+                events::EVENT_EXIT => out.exits.extend(crate::process::exit(bytes, context)),
+                events::EVENT_FAULT => out.faults.extend(crate::fault::decode(bytes, context, stacks)),
+                events::EVENT_MAPPING => out.mappings.extend(crate::mapping::decode(bytes, context)),
+                events::EVENT_MODULE => stacks.learn_module(bytes),
+                events::EVENT_STACK => stacks.learn(bytes, context),
+                events::EVENT_CPU_SAMPLE => {
+                    out.cpu_samples.extend(crate::cpu_sample::decode(bytes, context, stacks));
+                }
+                events::EVENT_PAGE_CACHE => out.page_cache.extend(crate::page_cache::decode(bytes, context)),
+                events::EVENT_READAHEAD => out.readaheads.extend(crate::readahead::decode(bytes, context)),
+                events::EVENT_BLOCK => out.block_io.extend(crate::block::decode(bytes)),
+                events::EVENT_OPEN => out.opens.extend(crate::open::decode(bytes, context)),
+                events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, context)),
+                events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, context)),
+                _ => {
+                    if let Some(event) = record(bytes) {
+                        names.learn(&event);
+                    }
+                }
             }
-        }
-    });
-    for exec in out.execs.iter_mut().filter(|exec| exec.present) {
-        let (minor, major) = context.present(exec);
-        (exec.min_flt, exec.maj_flt) = (exec.min_flt + minor, exec.maj_flt + major);
+            if let Some(header) = record::<event_header>(bytes) {
+                out.execs.extend(context.release(Nanos(header.ts)));
+            }
+        });
+        self.unreadable_bytes += unreadable as u64;
+        (out.stacks, out.frames) = self.stacks.take();
+        // Each processor's batches come on their own.
+        out.faults.sort_by_key(|fault| fault.ts);
+        self.settle(&mut out);
+        out
     }
-    (out.stacks, out.frames) = (stacks.stacks, stacks.frames);
-    // Each processor's batches come on their own.
-    out.faults.sort_by_key(|fault| fault.ts);
-    out.exits.extend(raw.survivors.iter().cloned());
-    out.first_waits.extend(raw.waiting.iter().cloned());
-    let paths = paths_of(&names, raw);
-    join_overlays(&mut out, &paths, raw);
-    out.files = files(&out, &paths, &names);
+
+    /// Joins rows with the files that they mean, and remembers those.
+    fn settle(&mut self, rows: &mut Tables) {
+        let fresh = self.names.take_fresh();
+        self.overlays.join(rows, &self.names, &fresh, &self.place);
+        self.fresh.extend(fresh);
+        self.files.want(rows);
+    }
+
+    /// Rows of the files that rows named since this was asked last, and of those of which more is known now. By name only:
+    /// files are not examined here.
+    pub fn files(&mut self) -> Vec<File> {
+        self.files.rows(&self.names, &std::mem::take(&mut self.fresh), &self.place, false)
+    }
+
+    /// What was kept for later records, and the last rows of files. The manifest holds the counters of decoding.
+    pub fn finish(mut self) -> Tables {
+        let mut out = Tables { execs: self.context.release_all(), ..Tables::default() };
+        self.settle(&mut out);
+        out.files = self.files.rows(&self.names, &self.fresh, &self.place, true);
+        out.manifest.counters.insert(UNREADABLE_BYTES.to_owned(), self.unreadable_bytes);
+        out
+    }
+}
+
+/// Decodes everything that was captured, at once. The manifest of the result holds losses and counters only.
+pub fn decode(raw: &RawCapture) -> Tables {
+    let mut decoder = Decoder::new(raw.facts.mounts.clone(), raw.facts.lab_dev);
+    let mut out = decoder.feed(&raw.bytes);
+    let mut last = decoder.finish();
+    out.execs.append(&mut last.execs);
+    out.files = last.files;
+    out.manifest = last.manifest;
+    out.manifest.losses = raw.facts.losses.clone();
     out
-}
-
-/// Canonical host path of every file that has one.
-fn paths_of(names: &Names, raw: &RawCapture) -> HashMap<FileKey, String> {
-    names
-        .files()
-        .filter_map(|file| {
-            let inside = names.path(file)?;
-            // The lab's image mirrors the host's paths.
-            let path = if raw.lab_dev == Some(file.dev) { inside } else { host_path(&raw.mounts, file.dev, &inside)? };
-            Some((file, path))
-        })
-        .collect()
-}
-
-/// In a lab a program opens a file through an overlay, which has inodes of its own, while its pages belong to the
-/// file below. Rows are moved to the file below: the one in the lab where it holds it, else the host's.
-fn join_overlays(out: &mut Decoded, paths: &HashMap<FileKey, String>, raw: &RawCapture) {
-    let overlays: BTreeSet<u64> =
-        raw.mounts.iter().filter(|mount| mount.fs == "overlay").map(|mount| mount.dev).collect();
-    if overlays.is_empty() {
-        return;
-    }
-    let mut below: HashMap<&str, FileKey> = HashMap::new();
-    for (file, path) in paths {
-        if overlays.contains(&file.dev) {
-            continue;
-        }
-        let slot = below.entry(path.as_str()).or_insert(*file);
-        if raw.lab_dev == Some(file.dev) {
-            *slot = *file;
-        }
-    }
-    let moved = |file: FileKey| -> Option<FileKey> {
-        if !overlays.contains(&file.dev) {
-            return None;
-        }
-        below.get(paths.get(&file)?.as_str()).copied()
-    };
-    for exec in &mut out.execs {
-        if let Some(to) = moved(exec.file()) {
-            (exec.dev, exec.ino) = (to.dev, to.ino);
-        }
-    }
-    for read in &mut out.reads {
-        if let Some(to) = moved(read.file()) {
-            (read.dev, read.ino) = (to.dev, to.ino);
-        }
-    }
-    let optional = |dev: &mut Option<u64>, ino: &mut Option<u64>| {
-        if let (Some(d), Some(i)) = (*dev, *ino)
-            && let Some(to) = moved(FileKey { dev: d, ino: i })
-        {
-            (*dev, *ino) = (Some(to.dev), Some(to.ino));
-        }
-    };
-    for mapping in &mut out.mappings {
-        optional(&mut mapping.dev, &mut mapping.ino);
-    }
-    for frame in &mut out.frames {
-        optional(&mut frame.dev, &mut frame.ino);
-    }
-    for open in &mut out.opens {
-        optional(&mut open.dev, &mut open.ino);
-    }
-}
-
-/// A row for every file that another table names. A file without a path is called by its last name in brackets.
-fn files(out: &Decoded, paths: &HashMap<FileKey, String>, names: &Names) -> Vec<File> {
-    let mut named: BTreeSet<FileKey> = BTreeSet::new();
-    named.extend(out.execs.iter().map(Exec::file));
-    named.extend(out.page_cache.iter().map(PageCache::file));
-    named.extend(out.readaheads.iter().map(Readahead::file));
-    named.extend(out.reads.iter().map(Read::file));
-    let pair = |dev: Option<u64>, ino: Option<u64>| dev.zip(ino).map(|(dev, ino)| FileKey { dev, ino });
-    named.extend(out.mappings.iter().filter_map(|row| pair(row.dev, row.ino)));
-    named.extend(out.frames.iter().filter_map(|row| pair(row.dev, row.ino)));
-    named.extend(out.opens.iter().filter_map(|row| pair(row.dev, row.ino)));
-    named
-        .into_iter()
-        .map(|file| File {
-            dev: file.dev,
-            ino: file.ino,
-            path: paths.get(&file).cloned().unwrap_or_else(|| match file.ino {
-                0 => METADATA.to_owned(),
-                _ => format!("[{}]", names.last_name(file).unwrap_or("unnamed")),
-            }),
-            directory: names.is_directory(file),
-            size: None,
-            mtime: None,
-            build_id: None,
-            host_dev: None,
-            host_ino: None,
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -272,19 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn capture(bytes: Vec<u8>) -> RawCapture {
-        RawCapture {
-            bytes,
-            survivors: Vec::new(),
-            waiting: Vec::new(),
-            mounts: Vec::new(),
-            devices: Vec::new(),
-            lab_dev: None,
-            losses: Losses::default(),
-            unavailable: Vec::new(),
-            probes: Vec::new(),
-            started: Nanos(0),
-            ended: Nanos(1),
-        }
+        RawCapture { bytes, ..RawCapture::default() }
     }
 
     fn batch(faults: &[(u32, u64, u32)]) -> events::fault_event {
@@ -357,11 +242,11 @@ mod tests {
     #[test]
     fn a_file_opened_through_the_overlay_is_the_file_in_the_lab() {
         let mut raw = capture(Vec::new());
-        raw.lab_dev = Some(700);
-        raw.mounts = crate::parse_mountinfo(
+        raw.facts.lab_dev = Some(700);
+        raw.facts.mounts = crate::parse_mountinfo(
             "22 1 0:9 / /usr ro - overlay ov ro\n23 1 0:700 / /run/x ro - ext4 /dev/loop0 ro\n24 1 0:1 / / rw - ext4 d rw\n",
         );
-        raw.mounts[1].dev = 700;
+        raw.facts.mounts[1].dev = 700;
         for (dev, root, file) in [(9, 2, 3), (700, 20, 30)] {
             raw.bytes.extend(name(dev, file, root, 0, "f"));
             raw.bytes.extend(name(dev, root, root, 1, "/"));
@@ -385,7 +270,111 @@ mod tests {
         assert_eq!(out.files[0].path, "/usr/f");
     }
 
+    #[test]
+    fn a_file_whose_name_is_learnt_later_is_told_again_and_only_then() {
+        let mounts = crate::parse_mountinfo("24 1 0:1 / / rw - ext4 d rw\n");
+        let mut decoder = Decoder::new(mounts, None);
+        let read = |ino: u64| {
+            let header = event_header { kind: events::EVENT_READ as u16, ..Default::default() };
+            events::bytes_of(&events::read_event { header, dev: 1, ino, ..Default::default() })
+        };
+        let paths = |decoder: &mut Decoder| decoder.files().into_iter().map(|file| file.path).collect::<Vec<_>>();
+        assert_eq!(decoder.feed(&[read(3), name(1, 3, 2, 0, "f")].concat()).reads.len(), 1);
+        assert_eq!(paths(&mut decoder), ["[f]"]);
+        decoder.feed(&[read(3), name(1, 2, 2, 1, "/")].concat());
+        assert_eq!(paths(&mut decoder), ["/f"]);
+        decoder.feed(&read(3));
+        assert_eq!(paths(&mut decoder), [] as [&str; 0]);
+        // The other of its hard links.
+        decoder.feed(&name(1, 3, 2, 0, "g"));
+        assert_eq!(paths(&mut decoder), ["/g"]);
+        assert!(decoder.finish().files.is_empty());
+    }
+
+    #[test]
+    fn what_is_given_up_is_counted_by_kind_and_event() {
+        let mut bytes = events::bytes_of(&batch(&[(7, 1, 0), (7, 2, 0)]));
+        bytes.extend(events::bytes_of(&fork(7, 1)));
+        bytes.extend(name(1, 2, 3, 0, "f"));
+        let losses = count_events(&bytes).0;
+        assert_eq!((losses["faults"], losses["forks"], losses["file_names"], losses.len()), (2, 1, 1, 3));
+    }
+
+    /// A record of any kind, of few processes and files, so that pids and inodes come again.
+    fn any_record() -> impl Strategy<Value = Vec<u8>> {
+        // Names and what asks for them come most often.
+        let kind = prop_oneof![
+            0..events::EVENT_KINDS as u16,
+            Just(events::EVENT_NAME as u16),
+            Just(events::EVENT_READ as u16)
+        ];
+        let numbers = (kind, 0u16..4, 0u32..4, 0u64..6, 0u64..4, any::<u8>());
+        numbers.prop_map(|(kind, flags, pid, ts, ino, byte)| {
+            let header = event_header { kind, flags, pid, tid: pid, ts: ts * 2_000_000_000, reserved: 0 };
+            let mut bytes = events::bytes_of(&header);
+            bytes.resize(4096, 0);
+            let size = events::size_of_record(&bytes).unwrap();
+            bytes.truncate(size);
+            match u32::from(kind) {
+                events::EVENT_FORK => bytes = events::bytes_of(&fork(pid, ts)),
+                events::EVENT_FAULT => bytes = events::bytes_of(&batch(&[(pid, ts, 0), (byte.into(), ts + 1, 0)])),
+                events::EVENT_STACK => {
+                    let frame = [2 << 48 | u64::from(byte % 3), u64::from(byte % 2)];
+                    let mut stack = events::stack_event { number: ino as u32, depth: 2, ..Default::default() };
+                    stack.frames[..2].copy_from_slice(&frame);
+                    bytes = events::bytes_of(&stack)[..size + 16].to_vec();
+                }
+                events::EVENT_NAME => bytes = name(1, ino, ino / 2, u32::from(ino == 0), &byte.to_string()),
+                events::EVENT_READ | events::EVENT_PAGE_CACHE | events::EVENT_OPEN => {
+                    let file = event_header::default();
+                    let record = events::read_event { header: file, duration: 1, dev: 1, ino, ..Default::default() };
+                    let filled = events::bytes_of(&record);
+                    let length = filled.len().min(size);
+                    bytes[..length].copy_from_slice(&filled[..length]);
+                }
+                _ => bytes[size_of::<event_header>()..].fill(byte % 3),
+            }
+            bytes[..size_of::<event_header>()].copy_from_slice(&events::bytes_of(&header));
+            bytes
+        })
+    }
+
+    /// As a reader has them: in one order, of each file the last row.
+    fn settled(mut tables: Tables) -> String {
+        tables.settle();
+        tables.manifest = Default::default();
+        let text = tables.to_text();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        lines.join("\n")
+    }
+
     proptest! {
+        #[test]
+        fn pieces_give_the_rows_of_the_whole(
+            records in proptest::collection::vec(any_record(), 0..60),
+            cuts in proptest::collection::btree_set(0usize..60, 0..8),
+            asks in proptest::collection::btree_set(0usize..60, 0..8),
+        ) {
+            let mut raw = capture(records.concat());
+            raw.facts.mounts = crate::parse_mountinfo("24 1 0:1 / / rw - ext4 d rw\n");
+            let whole = decode(&raw);
+            let mut decoder = Decoder::new(raw.facts.mounts.clone(), None);
+            let (mut pieces, mut piece) = (Tables::default(), Vec::new());
+            for (number, record) in records.iter().enumerate() {
+                piece.extend_from_slice(record);
+                if cuts.contains(&number) {
+                    pieces.append(decoder.feed(&std::mem::take(&mut piece)));
+                }
+                if asks.contains(&number) {
+                    pieces.files.extend(decoder.files());
+                }
+            }
+            pieces.append(decoder.feed(&piece));
+            pieces.append(decoder.finish());
+            prop_assert_eq!(settled(pieces), settled(whole));
+        }
+
         #[test]
         fn any_bytes_decode_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..4096)) {
             decode(&capture(bytes));

@@ -7,9 +7,11 @@
 //! A probe's folder holds `<probe>.bpf.c` (what the kernel runs) and `decode.rs` (bytes to rows, pure). The records
 //! are declared once, in `events.h`, for both sides.
 
+mod context;
 mod decode;
 mod events;
 pub mod examine;
+mod file_rows;
 pub mod machine;
 mod mounts;
 mod names;
@@ -31,7 +33,8 @@ mod read;
 mod readahead;
 mod stack;
 
-pub use decode::{Decoded, METADATA, RawCapture, decode};
+pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode};
+pub use file_rows::METADATA;
 pub use mounts::{Mount, parse_mountinfo};
 pub use recorder::{CaptureError, LabDevice, Options, Recorder, Running};
 pub use stack::{NewModule, TableParts, VDSO};

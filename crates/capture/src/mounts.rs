@@ -1,7 +1,9 @@
 //! The target's mounts: from the path inside a file system to the path on the host.
 
+use serde::{Deserialize, Serialize};
+
 /// One line of `/proc/PID/mountinfo`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// Device (`major << 20 | minor`).
     pub dev: u64,

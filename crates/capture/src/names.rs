@@ -2,7 +2,7 @@
 
 use crate::events::{name_event, text};
 use slowpath_tables::FileKey;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 #[derive(Clone, Debug)]
 struct Entry {
@@ -16,13 +16,16 @@ struct Entry {
 #[derive(Default)]
 pub(crate) struct Names {
     entries: HashMap<FileKey, Entry>,
+    fresh: BTreeSet<FileKey>,
 }
 
 impl Names {
     pub(crate) fn learn(&mut self, event: &name_event) {
         let entry =
             Entry { parent: event.parent_ino, name: text(&event.name), is_root: event.is_root != 0, mode: event.mode };
-        self.entries.insert(FileKey { dev: event.dev, ino: event.ino }, entry);
+        let file = FileKey { dev: event.dev, ino: event.ino };
+        self.entries.insert(file, entry);
+        self.fresh.insert(file);
     }
 
     /// Path from the root of the file system, or `None` when the chain is broken or the file has no name there
@@ -51,7 +54,8 @@ impl Names {
         self.entries.get(&file).is_some_and(|entry| entry.mode & 0o170_000 == 0o040_000)
     }
 
-    pub(crate) fn files(&self) -> impl Iterator<Item = FileKey> {
-        self.entries.keys().copied()
+    /// Files and directories that were told since this was asked last.
+    pub(crate) fn take_fresh(&mut self) -> BTreeSet<FileKey> {
+        std::mem::take(&mut self.fresh)
     }
 }

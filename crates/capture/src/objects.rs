@@ -116,10 +116,11 @@ pub(crate) fn load(
                 }
             }
             None if name.ends_with(".rodata") && probe.name == "present" => {
-                // The one read-only variable: the recorder, and when it begins to mark.
+                // The one read-only variable: the recorder, when it begins to mark, and its writer.
                 if let Some(value) = map.initial_value_mut() {
                     value[..8].copy_from_slice(&u64::from(std::process::id()).to_ne_bytes());
                     value[8..16].copy_from_slice(&monotonic_now().0.to_ne_bytes());
+                    value[16..24].copy_from_slice(&u64::from(options.writer.unwrap_or(0)).to_ne_bytes());
                 }
             }
             None => {}

@@ -1,6 +1,6 @@
 //! Loads the probes, attaches them to one process tree, empties the ring, and hands over what was seen.
 
-use crate::decode::RawCapture;
+use crate::decode::{Facts, RawCapture};
 use crate::events;
 use crate::mounts::{Mount, parse_mountinfo};
 use crate::objects::{self, Loaded, SharedMaps};
@@ -10,7 +10,7 @@ use crate::stack::Tables;
 use crate::tracefs::Tracefs;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, MapHandle, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
-use slowpath_tables::{Exit, FirstWait, Losses, Nanos, Unavailable};
+use slowpath_tables::{Losses, Nanos, Unavailable};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
@@ -46,6 +46,8 @@ pub struct Options {
     pub cpu_hertz: Option<u32>,
     /// Whether processes that run already can be followed, see [`Recorder::attach_running`].
     pub running: bool,
+    /// A process of the recorder's own, which writes what is recorded: when everything is followed, it is not.
+    pub writer: Option<u32>,
 }
 
 impl Options {
@@ -60,7 +62,7 @@ impl Options {
 pub enum Running {
     /// These, and all that they start later.
     Processes(Vec<u32>),
-    /// All but the recorder.
+    /// All but the recorder and its writer.
     System,
 }
 
@@ -75,6 +77,7 @@ impl Default for Options {
             fault_stacks: false,
             cpu_hertz: None,
             running: false,
+            writer: None,
         }
     }
 }
@@ -295,7 +298,8 @@ impl Recorder {
     fn is_left_out(&self, pid: u32) -> bool {
         let Some(pidfd) = i32::try_from(pid).ok().and_then(|pid| pidfd(pid).ok()) else { return false };
         let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
-        pid != std::process::id() && matches!(state, Ok(None))
+        let is_own = pid == std::process::id() || Some(pid) == self.options.writer;
+        !is_own && matches!(state, Ok(None))
     }
 
     /// Attaches the programs at the events of a page fault, on every processor.
@@ -362,16 +366,50 @@ impl Recorder {
     }
 
     /// The first wait of a task that is left, where it is still in it.
-    fn first_wait(&self, survivor: &Exit, now: Nanos) -> Option<FirstWait> {
-        let process = i32::try_from(survivor.pid).ok().filter(|pid| survivor.tid == *pid as u32)?;
-        let pidfd = pidfd(process).ok()?;
+    fn first_wait(&self, survivor: &events::exit_event, now: Nanos) -> Option<events::first_wait_event> {
+        let (pid, tid) = (survivor.header.pid, survivor.header.tid);
+        let pidfd = pidfd(i32::try_from(pid).ok().filter(|_| pid == tid)?).ok()?;
         let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
         crate::first_wait::of_survivor(survivor, &state, now)
     }
 
     /// True when the memory for raw records is full: the recording must stop.
     pub fn is_full(&self) -> bool {
-        self.ring.refused() > 0
+        self.ring.refused().total() > 0
+    }
+
+    /// The records that were moved into memory and not taken before: whole ones, for [`crate::Decoder::feed`].
+    pub fn take(&mut self) -> Vec<u8> {
+        self.ring.take()
+    }
+
+    /// Events that were lost so far, by kind.
+    pub fn losses(&self) -> Losses {
+        let mut losses = self.ring.refused();
+        for kind in 0..events::EVENT_KINDS {
+            let values = self.lost.lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+            let lost = values
+                .iter()
+                .flatten()
+                .map(|bytes| bytes.as_slice().try_into().map(u64::from_ne_bytes).unwrap_or(0))
+                .sum();
+            losses.add(events::kind_name(kind), lost);
+        }
+        losses
+    }
+
+    /// What is known now besides the records.
+    pub fn facts(&self) -> Facts {
+        Facts {
+            mounts: self.mounts.clone(),
+            devices: devices_of(&self.mounts, self.options.lab.as_ref()),
+            lab_dev: self.options.lab.as_ref().map(|lab| lab.dev),
+            losses: self.losses(),
+            unavailable: self.unavailable.clone(),
+            probes: self.probes.clone(),
+            started: self.started,
+            ended: monotonic_now(),
+        }
     }
 
     /// Ends the recording and hands over what was seen. Tasks of the tree that still run are counted from `/proc`.
@@ -384,34 +422,13 @@ impl Recorder {
         self.links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
-        let mut losses = Losses::default();
-        for kind in 0..events::EVENT_KINDS {
-            let values = self.lost.lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-            let lost = values
-                .iter()
-                .flatten()
-                .map(|bytes| bytes.as_slice().try_into().map(u64::from_ne_bytes).unwrap_or(0))
-                .sum();
-            losses.add(events::kind_name(kind), lost);
+        for survivor in self.ring.survivors(ended) {
+            self.ring.add(&events::bytes_of(&survivor));
+            if let Some(wait) = self.first_wait(&survivor, ended) {
+                self.ring.add(&events::bytes_of(&wait));
+            }
         }
-        losses.add("over_memory_limit", self.ring.refused());
-        let bytes = self.ring.take();
-        let survivors = crate::process::survivors(&bytes, ended);
-        let waiting = survivors.iter().filter_map(|one| self.first_wait(one, ended)).collect();
-        let devices = devices_of(&self.mounts, self.options.lab.as_ref());
-        Ok(RawCapture {
-            bytes,
-            survivors,
-            waiting,
-            mounts: self.mounts,
-            devices,
-            lab_dev: self.options.lab.map(|lab| lab.dev),
-            losses,
-            unavailable: self.unavailable,
-            probes: self.probes,
-            started: self.started,
-            ended,
-        })
+        Ok(RawCapture { bytes: self.ring.take(), facts: Facts { ended, ..self.facts() } })
     }
 }
 

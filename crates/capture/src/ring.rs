@@ -1,20 +1,24 @@
 //! The ring of events: how it is emptied into memory, and its bounds.
 
+use crate::events::{self, event_header, exit_event};
+use crate::process::Tasks;
 use crate::stack::{NewModule, mapped_module};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+use slowpath_tables::{Losses, Nanos};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Raw records held in memory at most; the recording stops there and says so.
+/// Raw records held in memory at most, unless they are taken meanwhile; the recording stops there and says so.
 pub(crate) const RAW_LIMIT_BYTES: usize = 1 << 30;
 
 /// What was read from the ring, record after record; each record's size follows from its kind.
 #[derive(Default)]
 pub(crate) struct RawBytes {
-    pub(crate) bytes: Vec<u8>,
-    /// Events that came when the limit was reached.
-    pub(crate) refused: u64,
+    bytes: Vec<u8>,
+    /// Events by kind that came when the limit was reached.
+    refused: Losses,
+    tasks: Tasks,
     /// Files that were mapped executable and were not asked for yet.
     modules: Vec<NewModule>,
     known_modules: HashSet<u32>,
@@ -22,13 +26,15 @@ pub(crate) struct RawBytes {
 
 impl RawBytes {
     pub(crate) fn push(&mut self, record: &[u8]) {
+        self.tasks.note(record);
         if let Some(module) = mapped_module(record)
             && self.known_modules.insert(module.module)
         {
             self.modules.push(module);
         }
         if self.bytes.len() + record.len() > RAW_LIMIT_BYTES {
-            self.refused += crate::events::events_in(record);
+            let kind = events::record::<event_header>(record).map_or(events::EVENT_KINDS, |header| header.kind.into());
+            self.refused.add(&format!("over_memory_limit.{}", events::kind_name(kind)), events::events_in(record));
             return;
         }
         self.bytes.extend_from_slice(record);
@@ -63,8 +69,8 @@ impl Ring {
         self.raw.borrow_mut().push(record);
     }
 
-    pub(crate) fn refused(&self) -> u64 {
-        self.raw.borrow().refused
+    pub(crate) fn refused(&self) -> Losses {
+        self.raw.borrow().refused.clone()
     }
 
     /// Files that were mapped executable since the last call, each once.
@@ -77,7 +83,13 @@ impl Ring {
         self.raw.borrow_mut().known_modules.insert(module);
     }
 
+    /// What was moved into memory and not taken yet.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.raw.borrow_mut().bytes)
+    }
+
+    /// The tasks that were seen to begin and not to end.
+    pub(crate) fn survivors(&self, now: Nanos) -> Vec<exit_event> {
+        self.raw.borrow().tasks.survivors(now)
     }
 }

@@ -1,7 +1,8 @@
 //! The recorder against the running kernel: real processes, and the kernel's own counters as the witness.
 //! Needs root; skips with a reason otherwise.
 
-use slowpath_capture::{Decoded, Options, Recorder, decode};
+use slowpath_capture::{Options, Recorder, UNREADABLE_BYTES, decode};
+use slowpath_recording::Tables;
 use slowpath_tables::{Asker, FaultKind, MappingOp};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -32,11 +33,11 @@ fn held(command: &[&str]) -> (nix::unistd::Pid, OwnedFd) {
     }
 }
 
-fn recorded(command: &[&str]) -> (Decoded, nix::unistd::Pid) {
+fn recorded(command: &[&str]) -> (Tables, nix::unistd::Pid) {
     recorded_with(Options::default(), command)
 }
 
-fn recorded_with(options: Options, command: &[&str]) -> (Decoded, nix::unistd::Pid) {
+fn recorded_with(options: Options, command: &[&str]) -> (Tables, nix::unistd::Pid) {
     let mut recorder = Recorder::load(options).unwrap();
     let (child, release) = held(command);
     recorder.attach_tree(child.as_raw()).unwrap();
@@ -50,8 +51,8 @@ fn recorded_with(options: Options, command: &[&str]) -> (Decoded, nix::unistd::P
         std::thread::sleep(Duration::from_millis(5));
     }
     let raw = recorder.finish().unwrap();
-    assert_eq!(raw.losses.total(), 0, "{:?}", raw.losses);
-    assert!(raw.unavailable.is_empty(), "{:?}", raw.unavailable);
+    assert_eq!(raw.facts.losses.total(), 0, "{:?}", raw.facts.losses);
+    assert!(raw.facts.unavailable.is_empty(), "{:?}", raw.facts.unavailable);
     let _ = release.as_raw_fd();
     (decode(&raw), child)
 }
@@ -71,7 +72,7 @@ fn recorded_faults_agree_with_the_kernels_counters_to_a_thousandth() {
     for fault_entry in [true, false] {
         let options = Options { fault_entry, ..Options::default() };
         let (out, _) = recorded_with(options, &["/usr/bin/python3", "-c", FAULT_HEAVY]);
-        assert_eq!(out.unreadable_bytes, 0);
+        assert_eq!(out.manifest.counters[UNREADABLE_BYTES], 0);
         let exec = &out.execs[0];
         let counted: u64 =
             out.exits.iter().map(|exit| exit.min_flt + exit.maj_flt).sum::<u64>() - exec.min_flt - exec.maj_flt;

@@ -1,6 +1,7 @@
 //! Following processes that run already, against the running kernel. Needs root; skips with a reason otherwise.
 
-use slowpath_capture::{Decoded, Options, Recorder, Running, decode};
+use slowpath_capture::{Options, Recorder, Running, decode};
+use slowpath_recording::Tables;
 use slowpath_tables::MappingOp;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -62,7 +63,7 @@ fn started() -> (Child, impl FnMut(&str) -> String) {
     (child, talk)
 }
 
-fn followed(which: impl FnOnce(u32) -> Running) -> (Decoded, u32) {
+fn followed(which: impl FnOnce(u32) -> Running) -> (Tables, u32) {
     let (mut child, mut talk) = started();
     let mut recorder = Recorder::load(Options { running: true, ..Options::default() }).unwrap();
     recorder.attach_running(&which(child.id())).unwrap();
@@ -72,9 +73,9 @@ fn followed(which: impl FnOnce(u32) -> Running) -> (Decoded, u32) {
         std::thread::sleep(Duration::from_millis(5));
     }
     let raw = recorder.finish().unwrap();
-    assert_eq!(raw.losses.total(), 0, "{:?}", raw.losses);
+    assert_eq!(raw.facts.losses.total(), 0, "{:?}", raw.facts.losses);
     // This very machine's kernel leaves its init out of every walk, as far as it was seen.
-    assert!(raw.unavailable.iter().all(|one| one.what == "process 1"), "{:?}", raw.unavailable);
+    assert!(raw.facts.unavailable.iter().all(|one| one.what == "process 1"), "{:?}", raw.facts.unavailable);
     let pid = child.id();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -82,7 +83,7 @@ fn followed(which: impl FnOnce(u32) -> Running) -> (Decoded, u32) {
 }
 
 /// Faults of a process in the recording, and by the kernel's own counters from the moment it was followed.
-fn faults(out: &Decoded, pid: u32) -> (u64, u64) {
+fn faults(out: &Tables, pid: u32) -> (u64, u64) {
     let exec = out.execs.iter().find(|exec| exec.pid == pid).unwrap();
     let counted: u64 = out.exits.iter().filter(|exit| exit.pid == pid).map(|exit| exit.min_flt + exit.maj_flt).sum();
     let recorded = out.faults.iter().filter(|fault| fault.pid == pid).count() as u64;

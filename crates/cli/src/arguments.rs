@@ -226,6 +226,9 @@ pub struct RecordArguments {
     /// Record call stacks of these events too.
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub stacks: Vec<StackEvent>,
+    /// Stop when the recording takes this much of the disk (K, M, G); what was recorded until then is kept.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "4G")]
+    pub max_size: u64,
     /// Also record when each process had finished its start (waited for events for the first time), for `slowpath launch
     /// children`. Costs every context switch of the machine some tens of ns.
     #[arg(long)]

@@ -6,14 +6,14 @@ use crate::interrupt;
 use crate::output_directory;
 use crate::target::{Target, launch_failure};
 use crate::unprivileged::as_user;
-use crate::unwind_tables::TableMaker;
 use slowpath_capture::machine::{self, Need};
-use slowpath_capture::{Options, RawCapture, Recorder, decode, examine};
+use slowpath_capture::{Facts, Options, RawCapture, Recorder, decode, examine};
+use slowpath_lab::Owner;
 use slowpath_launch::{BoxError, Hooks, Identity, LaunchOutcome, LaunchSpec, Launcher};
-use slowpath_recording::{Clock, Host, Launch, Manifest, SCHEMA_VERSION, Writer};
+use slowpath_recording::{Clock, Host, Launch, Manifest, RecorderProcess, SCHEMA_VERSION, Writer};
 use slowpath_tables::{Nanos, PAGE_SIZE, Unavailable};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What `slowpath_lab::availability` calls a gap without which there is no lab.
 pub const LAB: &str = "lab";
@@ -21,40 +21,22 @@ pub const LAB: &str = "lab";
 /// The recorder as hooks of a launch.
 pub struct RecorderHooks {
     recorder: Recorder,
-    deadline: Option<Duration>,
-    released: Option<Instant>,
     problem: Option<String>,
     stop: Option<&'static str>,
-    tables: Option<TableMaker>,
 }
 
 impl RecorderHooks {
     /// Loads the recorder.
-    pub fn load(options: Options, duration: Option<Duration>) -> Result<Self, Failure> {
+    pub fn load(options: Options) -> Result<Self, Failure> {
         let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
-        Ok(Self { recorder, deadline: duration, released: None, problem: None, stop: None, tables: None })
-    }
-
-    /// Makes the unwinding tables that stacks need, in a process of `identity`; those that `program` begins with at once.
-    pub fn with_tables(mut self, identity: &Identity, program: &Path) -> Result<Self, Failure> {
-        self.tables = table_maker(&self.recorder, identity)?;
-        if let Some(tables) = &mut self.tables {
-            tables.prepare(&mut self.recorder, program)?;
-        }
-        Ok(self)
+        Ok(Self { recorder, problem: None, stop: None })
     }
 
     fn due(&self) -> Option<&'static str> {
         if interrupt::requested() {
             return Some("interrupted");
         }
-        if self.recorder.is_full() {
-            return Some("the memory for raw records was full");
-        }
-        match (self.deadline, self.released) {
-            (Some(limit), Some(since)) if since.elapsed() >= limit => Some("the duration was over"),
-            _ => None,
-        }
+        self.recorder.is_full().then_some("the memory for raw records was full")
     }
 
     /// Ends the recording.
@@ -62,8 +44,7 @@ impl RecorderHooks {
         if let Some(problem) = self.problem {
             return Err(Failure::new(Kind::Machine, problem));
         }
-        let mut raw = self.recorder.finish().map_err(failed(Kind::Machine))?;
-        raw.unavailable.extend(self.tables.iter().flat_map(TableMaker::gaps));
+        let raw = self.recorder.finish().map_err(failed(Kind::Machine))?;
         Ok((raw, self.stop))
     }
 }
@@ -73,15 +54,8 @@ impl Hooks for RecorderHooks {
         Ok(self.recorder.attach_tree(pid)?)
     }
 
-    fn on_released(&mut self, _: u64) {
-        self.released = Some(Instant::now());
-    }
-
     fn on_tick(&mut self) {
         if let Err(error) = self.recorder.drain() {
-            self.problem.get_or_insert_with(|| error.to_string());
-        }
-        if let Some(Err(error)) = self.tables.as_mut().map(|tables| tables.tick(&mut self.recorder)) {
             self.problem.get_or_insert_with(|| error.to_string());
         }
         self.stop = self.stop.or(self.due());
@@ -90,11 +64,6 @@ impl Hooks for RecorderHooks {
     fn stop_requested(&self) -> bool {
         self.stop.is_some() || self.problem.is_some()
     }
-}
-
-/// What makes unwinding tables for `recorder`, where it records stacks.
-pub fn table_maker(recorder: &Recorder, identity: &Identity) -> Result<Option<TableMaker>, Failure> {
-    recorder.wants_tables().then(|| TableMaker::start(identity)).transpose()
 }
 
 /// What stands in the way of recording on this machine.
@@ -137,13 +106,22 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// A launch of a target.
     pub fn launched(target: &'a Target, outcome: &LaunchOutcome) -> Self {
-        let launch = Launch {
-            released: Nanos(outcome.released_at),
-            ready: outcome.ready_at.map(Nanos),
-            ready_when: target.ready.to_string(),
-            outcome: stop_words(outcome),
-        };
-        Self { identity: &target.identity, command: target.words(), launch: Some(launch) }
+        Self { launch: Some(launch_of(target, outcome)), ..Self::of(target) }
+    }
+
+    /// A target that is not launched yet.
+    pub fn of(target: &'a Target) -> Self {
+        Self { identity: &target.identity, command: target.words(), launch: None }
+    }
+}
+
+/// A launch for the manifest.
+pub fn launch_of(target: &Target, outcome: &LaunchOutcome) -> Launch {
+    Launch {
+        released: Nanos(outcome.released_at),
+        ready: outcome.ready_at.map(Nanos),
+        ready_when: target.ready.to_string(),
+        outcome: stop_words(outcome),
     }
 }
 
@@ -157,31 +135,15 @@ pub fn write(
 ) -> Result<Manifest, Failure> {
     output_directory::prepare(directory, subject.identity)?;
     as_user(subject.identity, || {
-        let mut decoded = decode(raw);
-        let sections = examine::examine(&mut decoded.files);
-        let mut manifest = manifest(&subject, raw, stop);
-        manifest.losses = decoded.losses.clone();
-        manifest.counters.insert("unreadable_bytes".to_owned(), decoded.unreadable_bytes as u64);
+        let mut tables = decode(raw);
+        tables.sections = examine::examine(&mut tables.files);
+        let mut manifest = manifest(&subject, &raw.facts, stop);
+        manifest.counters = std::mem::take(&mut tables.manifest.counters);
         manifest.counters.extend(counters.iter().map(|(name, value)| ((*name).to_owned(), *value)));
         let failed = failed::<slowpath_recording::WriteError>;
         let mut writer = Writer::create(directory, manifest).map_err(failed(Kind::Usage))?;
-        let mut pushed = writer.push(decoded.forks);
-        pushed = pushed.and_then(|()| writer.push(decoded.execs));
-        pushed = pushed.and_then(|()| writer.push(decoded.exits));
-        pushed = pushed.and_then(|()| writer.push(decoded.files));
-        pushed = pushed.and_then(|()| writer.push(sections));
-        pushed = pushed.and_then(|()| writer.push(decoded.page_cache));
-        pushed = pushed.and_then(|()| writer.push(decoded.faults));
-        pushed = pushed.and_then(|()| writer.push(decoded.mappings));
-        pushed = pushed.and_then(|()| writer.push(decoded.readaheads));
-        pushed = pushed.and_then(|()| writer.push(decoded.block_io));
-        pushed = pushed.and_then(|()| writer.push(decoded.opens));
-        pushed = pushed.and_then(|()| writer.push(decoded.first_waits));
-        pushed = pushed.and_then(|()| writer.push(decoded.reads));
-        pushed = pushed.and_then(|()| writer.push(decoded.cpu_samples));
-        pushed = pushed.and_then(|()| writer.push(decoded.stacks));
-        pushed = pushed.and_then(|()| writer.push(decoded.frames));
-        let finished = writer.finish(|manifest| manifest.ended = Some(raw.ended));
+        let pushed = tables.write(&mut writer);
+        let finished = writer.finish(|manifest| manifest.ended = Some(raw.facts.ended));
         pushed.and(finished).map_err(|error| {
             Failure::from_error(Kind::Machine, &error)
                 .hint("what was written before is whole; `slowpath analyze` reads it")
@@ -189,23 +151,26 @@ pub fn write(
     })
 }
 
-fn manifest(subject: &Subject, raw: &RawCapture, stop: Option<&str>) -> Manifest {
+/// The manifest of a recording without its end.
+pub fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
         created: crate::commands::now_rfc3339(),
         host: host(),
         clock: clock(),
+        clock_at_end: None,
+        recorder: Owner::this_process().ok().map(|owner| RecorderProcess { pid: owner.pid, start: owner.start }),
         command: subject.command.clone(),
         uid: subject.identity.uid,
         cwd: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
         launch: subject.launch.clone(),
-        started: raw.started,
+        started: facts.started,
         ended: None,
         stop_reason: Some(stop.unwrap_or("the launch ended").to_owned()),
-        devices: raw.devices.clone(),
-        probes: raw.probes.clone(),
-        losses: raw.losses.clone(),
-        unavailable: raw.unavailable.clone(),
+        devices: facts.devices.clone(),
+        probes: facts.probes.clone(),
+        losses: facts.losses.clone(),
+        unavailable: facts.unavailable.clone(),
         counters: std::collections::BTreeMap::new(),
         segments: Vec::new(),
     }
@@ -234,7 +199,8 @@ pub fn host() -> Host {
     }
 }
 
-fn clock() -> Clock {
+/// This moment on both clocks.
+pub fn clock() -> Clock {
     let read = |clock| nix::time::clock_gettime(clock).map(Duration::from).unwrap_or_default();
     let monotonic = read(nix::time::ClockId::CLOCK_MONOTONIC);
     let realtime = read(nix::time::ClockId::CLOCK_REALTIME);

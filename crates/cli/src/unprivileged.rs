@@ -112,16 +112,25 @@ fn broken(user: &str, context: &str, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Kind::Machine, format!("work as user {user} failed: {context}: {error}"))
 }
 
-/// Gives up every privilege for good, and ends with `parent`.
-fn enter(identity: &Identity, parent: Pid) -> nix::Result<()> {
-    if !is_own(identity) {
-        let groups: Vec<Gid> = identity.groups.iter().map(|group| Gid::from_raw(*group)).collect();
-        setgroups(&groups)?;
-        let gid = Gid::from_raw(identity.gid);
-        setresgid(gid, gid, gid)?;
-        let uid = Uid::from_raw(identity.uid);
-        setresuid(uid, uid, uid)?;
+/// Takes on the identity, and gives up every privilege for good.
+///
+/// # Errors
+/// The system refuses.
+pub fn take_on(identity: &Identity) -> nix::Result<()> {
+    if is_own(identity) {
+        return Ok(());
     }
+    let groups: Vec<Gid> = identity.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+    setgroups(&groups)?;
+    let gid = Gid::from_raw(identity.gid);
+    setresgid(gid, gid, gid)?;
+    let uid = Uid::from_raw(identity.uid);
+    setresuid(uid, uid, uid)
+}
+
+/// The same, and ends with `parent`.
+fn enter(identity: &Identity, parent: Pid) -> nix::Result<()> {
+    take_on(identity)?;
     // A change of identity forgets it, so it comes after.
     set_pdeathsig(Signal::SIGKILL)?;
     if getppid() == parent { Ok(()) } else { Err(nix::errno::Errno::ESRCH) }

@@ -113,6 +113,17 @@ impl Directory {
         held
     }
 
+    /// Has a file made by [`Directory::reserve`] take up `bytes`; on failure it stays as it was.
+    pub(crate) fn reserve_more(&self, name: &str, bytes: u64) -> io::Result<()> {
+        let fd = openat(&self.fd, name, OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
+        Ok(posix_fallocate(&fd, 0, i64::try_from(bytes).map_err(io::Error::other)?)?)
+    }
+
+    /// Removes an empty directory in this one.
+    pub(crate) fn remove_directory(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.fd, name, UnlinkatFlags::RemoveDir)?)
+    }
+
     /// Removes a file.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir)?)

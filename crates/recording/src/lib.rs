@@ -24,7 +24,9 @@ mod text_cell;
 mod write;
 mod write_error;
 
-pub use manifest::{Clock, Device, Host, Launch, Manifest, Probe, ProbeState, SCHEMA_VERSION, Segment};
+pub use manifest::{
+    Clock, Device, Host, Launch, Manifest, Probe, ProbeState, Progress, RecorderProcess, SCHEMA_VERSION, Segment,
+};
 pub use read::{Damage, OpenError, ReadError, Recording, Why};
 pub use tables::Tables;
 pub use text::TextError;

@@ -21,8 +21,14 @@ pub struct Manifest {
     pub created: String,
     /// The machine.
     pub host: Host,
-    /// Relation of the recording's clock to the time of day.
+    /// Relation of the recording's clock to the time of day when recording began.
     pub clock: Clock,
+    /// The same when it ended; null where it did not end in order. Where the two differ, see [`Manifest::clock_step`].
+    #[serde(default)]
+    pub clock_at_end: Option<Clock>,
+    /// The process that records; what it is when it lives and recording has not ended is [`Manifest::progress`].
+    #[serde(default)]
+    pub recorder: Option<RecorderProcess>,
     /// Command line of the recorded program; empty when running processes were recorded.
     pub command: Vec<String>,
     /// User id the program ran under.
@@ -73,6 +79,26 @@ pub struct Clock {
     pub monotonic: Nanos,
     /// `CLOCK_REALTIME`, ns since 1970.
     pub realtime: i64,
+}
+
+/// A process by pid and start time: pids are used again, the pair is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecorderProcess {
+    /// Pid.
+    pub pid: u32,
+    /// Start in clock ticks since boot (field 22 of `/proc/PID/stat`).
+    pub start: u64,
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It ended in order.
+    Ended,
+    /// Its recorder lives: there will be more.
+    InProgress,
+    /// Its recorder was killed: this is all.
+    Killed,
 }
 
 /// The recorded launch.
@@ -145,6 +171,8 @@ impl Default for Manifest {
             created: String::new(),
             host: Host::default(),
             clock: Clock::default(),
+            clock_at_end: None,
+            recorder: None,
             command: Vec::new(),
             uid: 0,
             cwd: String::new(),
@@ -194,8 +222,57 @@ impl Manifest {
         self.segments.iter().filter(|segment| segment.table == table).fold(0, |sum, s| sum.saturating_add(s.rows))
     }
 
+    /// How far the recording is; `is_alive` says whether a process lives.
+    pub fn progress(&self, is_alive: impl FnOnce(RecorderProcess) -> bool) -> Progress {
+        match self.recorder {
+            _ if self.ended.is_some() => Progress::Ended,
+            Some(recorder) if is_alive(recorder) => Progress::InProgress,
+            _ => Progress::Killed,
+        }
+    }
+
+    /// By how many ns the time of day went ahead of the recording's clock between the two moments of which both are known;
+    /// `None` where it did by no more than a clock that is being disciplined does: 500 ppm (adjtimex(2)), and 10 ms for the
+    /// reading. A sleep of the machine shows too: the recording's clock stands still in it.
+    pub fn clock_step(&self) -> Option<i64> {
+        let end = self.clock_at_end?;
+        let passed = i128::from(end.monotonic.0) - i128::from(self.clock.monotonic.0);
+        let step = i128::from(end.realtime) - i128::from(self.clock.realtime) - passed;
+        (step.abs() > passed.abs() / 2_000 + 10_000_000).then(|| i64::try_from(step).unwrap_or(i64::MAX))
+    }
+
     /// True when recording ended in order; false while it goes on and when the recorder was killed.
     pub fn complete(&self) -> bool {
         self.ended.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_clock_is_told_from_a_disciplined_one() {
+        let second = 1_000_000_000;
+        let at = |monotonic: u64, realtime: i64| Clock { monotonic: Nanos(monotonic), realtime };
+        let step = |realtime: i64| {
+            let clock_at_end = Some(at(1000 * second as u64, realtime));
+            Manifest { clock: at(0, 7), clock_at_end, ..Manifest::default() }.clock_step()
+        };
+        assert_eq!(step(1000 * second + 7), None);
+        assert_eq!(step(1000 * second + 7 + second / 2), None);
+        assert_eq!(step(4600 * second + 7), Some(3600 * second));
+        assert_eq!(step(999 * second + 7), Some(-second));
+        assert_eq!(Manifest::default().clock_step(), None);
+    }
+
+    #[test]
+    fn a_recording_without_an_end_is_in_progress_while_its_recorder_lives() {
+        let mut manifest = Manifest { recorder: Some(RecorderProcess { pid: 7, start: 9 }), ..Manifest::default() };
+        assert_eq!(manifest.progress(|process| process.start == 9), Progress::InProgress);
+        assert_eq!(manifest.progress(|_| false), Progress::Killed);
+        assert_eq!(Manifest::default().progress(|_| true), Progress::Killed);
+        manifest.ended = Some(Nanos(1));
+        assert_eq!(manifest.progress(|_| true), Progress::Ended);
     }
 }

@@ -102,7 +102,17 @@ macro_rules! write_all {
     }};
 }
 
+macro_rules! append_all {
+    ([$tables:ident, $more:ident] $($field:ident: $row:ty),*) => { $($tables.$field.append(&mut $more.$field);)* };
+}
+
 impl Tables {
+    /// Adds the rows of `more`; its manifest is left out.
+    pub fn append(&mut self, more: Self) {
+        let (tables, mut more) = (self, more);
+        each_table!(append_all!(tables, more));
+    }
+
     /// Hands all rows to a writer; the manifest is the writer's own affair.
     ///
     /// # Errors
@@ -114,19 +124,29 @@ impl Tables {
 
     pub(crate) fn read(recording: &Recording) -> Result<Self, ReadError> {
         let mut tables = each_table!(read_all!(recording));
-        tables.sort();
+        tables.settle();
         Ok(tables)
     }
 
     pub(crate) fn read_whole(recording: &Recording) -> (Self, Vec<Damage>) {
         let mut damages = Vec::new();
         let mut tables = each_table!(read_whole_all!(recording, damages));
-        tables.sort();
+        tables.settle();
         (tables, damages)
     }
 
+    /// Sorts every table, and leaves of each file the row that was written last: a recorder that learns more about a file
+    /// writes it again, and its sections too.
+    pub fn settle(&mut self) {
+        self.sort();
+        self.files.reverse();
+        self.files.dedup_by_key(|row| (row.dev, row.ino));
+        self.files.reverse();
+        self.sections.dedup();
+    }
+
     /// Sorts every table by time, keeping the recorded order of rows of the same moment; files and sections by
-    /// device, inode and offset; stacks, frames and symbols by their numbers.
+    /// device, inode, offset and name; stacks, frames and symbols by their numbers.
     pub fn sort(&mut self) {
         self.forks.sort_by_key(|row| row.ts);
         self.execs.sort_by_key(|row| row.ts);
@@ -146,6 +166,6 @@ impl Tables {
         self.frames.sort_by_key(|row| row.id);
         self.symbols.sort_by_key(|row| (row.frame, row.level));
         self.files.sort_by_key(|row| (row.dev, row.ino));
-        self.sections.sort_by_key(|row| (row.dev, row.ino, row.offset));
+        self.sections.sort_by(|a, b| (a.dev, a.ino, a.offset, &a.name).cmp(&(b.dev, b.ino, b.offset, &b.name)));
     }
 }

@@ -7,7 +7,7 @@ use crate::{MANIFEST_FILE, RESERVE_FILE, segment};
 use slowpath_tables::{Bytes, Table};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rows that are buffered per table before a segment is written: some 10 MB of memory, 1 MB of file.
 pub const SEGMENT_ROWS: usize = 100_000;
@@ -15,8 +15,13 @@ pub const SEGMENT_ROWS: usize = 100_000;
 /// Share of the limit that is kept for what is written when recording ends (files, sections, manifest).
 const CLOSING_SHARE: u64 = 8;
 
-/// Space held for the manifest, so that a full disk can still be told: enough for some 1,000 segments.
+/// Space held at first for the manifest, so that a full disk can still be told: enough for some 400 segments. It grows with
+/// the manifest.
 const RESERVE: Bytes = Bytes(128 * 1024);
+
+/// Segments that the manifest on disk may lack between two calls of [`Writer::flush`], as a share of those it lists: writing
+/// it anew for each would take more of the disk than the segments.
+const UNLISTED_SHARE: usize = 100;
 
 /// Rows of one table that wait for their segment, without their type.
 trait Pending: Any + Send {
@@ -38,6 +43,7 @@ impl<T: Table + Send + 'static> Pending for Vec<T> {
 /// Writes one recording. Dropped without [`Writer::finish`] it leaves what a killed recorder leaves: the segments
 /// written so far and a manifest without an end.
 pub struct Writer {
+    path: PathBuf,
     directory: Directory,
     folders: BTreeMap<&'static str, Directory>,
     pending: BTreeMap<&'static str, Box<dyn Pending>>,
@@ -47,6 +53,8 @@ pub struct Writer {
     limit: Option<Bytes>,
     limit_announced: bool,
     written: Bytes,
+    reserved: Bytes,
+    listed_segments: usize,
 }
 
 impl Writer {
@@ -67,6 +75,7 @@ impl Writer {
             return Err(WriteError::NotEmpty { path: path.to_owned(), recording });
         }
         let mut writer = Self {
+            path: path.to_owned(),
             directory,
             folders: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -76,6 +85,8 @@ impl Writer {
             limit: None,
             limit_announced: false,
             written: Bytes(0),
+            reserved: RESERVE,
+            listed_segments: 0,
         };
         writer.directory.reserve(RESERVE_FILE, RESERVE.0).map_err(|source| WriteError::system(".", source))?;
         writer.write_manifest()?;
@@ -108,23 +119,35 @@ impl Writer {
     /// stands, and [`Writer::finish`] writes it in space that is held for that.
     pub fn push<T: Table + Send + 'static>(&mut self, rows: impl IntoIterator<Item = T>) -> Result<(), WriteError> {
         let mut first = Ok(());
-        for row in rows {
+        let mut rows = rows.into_iter().peekable();
+        while rows.peek().is_some() {
             let pending = self.pending.entry(T::NAME).or_insert_with(|| Box::new(Vec::<T>::new()));
             // The entry was made for this very table name, and a name belongs to one type.
-            let Some(buffer) = (pending.as_mut() as &mut dyn Any).downcast_mut::<Vec<T>>() else { continue };
-            buffer.push(row);
+            let Some(buffer) = (pending.as_mut() as &mut dyn Any).downcast_mut::<Vec<T>>() else { break };
+            buffer.extend(rows.by_ref().take(self.segment_rows.saturating_sub(buffer.len())));
             if buffer.len() >= self.segment_rows {
                 first = first.and(self.flush_table(T::NAME));
+                if self.manifest.segments.len() - self.listed_segments > self.listed_segments / UNLISTED_SHARE {
+                    first = first.and(self.write_manifest());
+                }
             }
         }
         first
     }
 
-    /// Writes a segment for every table that has rows waiting.
+    /// Writes a segment for every table that has rows waiting, and the manifest that lists them.
     ///
     /// # Errors
     /// As [`Writer::push`]; all tables are tried, the first error is returned.
     pub fn flush(&mut self) -> Result<(), WriteError> {
+        let mut first = self.flush_tables();
+        if self.listed_segments < self.manifest.segments.len() {
+            first = first.and(self.write_manifest());
+        }
+        first
+    }
+
+    fn flush_tables(&mut self) -> Result<(), WriteError> {
         let names: Vec<_> = self.pending.keys().copied().collect();
         let mut first = Ok(());
         for name in names {
@@ -147,7 +170,7 @@ impl Writer {
     /// # Errors
     /// The first error met; the manifest is written in any case, if that is possible.
     pub fn finish(mut self, edit: impl FnOnce(&mut Manifest)) -> Result<Manifest, WriteError> {
-        let flushed = match self.flush() {
+        let flushed = match self.flush_tables() {
             // The caller asked for the end; that the closing rows pass the mark is no news to it.
             Err(WriteError::LimitReached { .. }) if !self.rows_were_refused() => Ok(()),
             other => other,
@@ -156,8 +179,34 @@ impl Writer {
         // The held space goes back now and not at the first full disk: a recorder that went on would use it up. What
         // fails here shows up as a manifest that cannot be written.
         let _ = self.directory.remove(RESERVE_FILE);
+        self.reserved = Bytes(0);
         self.write_manifest()?;
         flushed.map(|()| self.manifest)
+    }
+
+    /// Takes everything back, so that the directory is as empty as it was: there was nothing to record.
+    ///
+    /// # Errors
+    /// Something of it cannot be removed.
+    pub fn discard(self) -> Result<(), WriteError> {
+        let system = |source| WriteError::system(".", source);
+        for segment in &self.manifest.segments {
+            if let Some((folder, file)) = segment.file.split_once('/')
+                && let Some(folder) = self.folders.get(folder)
+            {
+                folder.remove(file).map_err(system)?;
+            }
+        }
+        for folder in self.folders.keys() {
+            self.directory.remove_directory(folder).map_err(system)?;
+        }
+        self.directory.remove(RESERVE_FILE).map_err(system)?;
+        self.directory.remove(MANIFEST_FILE).map_err(system)
+    }
+
+    /// The directory, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The manifest as it stands.
@@ -191,7 +240,6 @@ impl Writer {
                 *self.written_segments.entry(table).or_default() += 1;
                 self.written += bytes;
                 self.manifest.segments.push(Segment { table: table.to_owned(), file, rows, bytes });
-                self.write_manifest()?;
                 self.announce_limit()
             }
             Err(error) => {
@@ -234,8 +282,17 @@ impl Writer {
     }
 
     fn write_manifest(&mut self) -> Result<(), WriteError> {
-        self.directory
-            .write_whole(MANIFEST_FILE, self.manifest.to_json().as_bytes())
-            .map_err(|source| WriteError::system(MANIFEST_FILE, source))
+        let json = self.manifest.to_json();
+        let system = |source| WriteError::system(MANIFEST_FILE, source);
+        // Twice: the next one is longer. Once the space was given back, no more is held.
+        let wanted = Bytes(json.len() as u64 * 2);
+        if self.reserved.0 > 0 && wanted > self.reserved {
+            let wanted = Bytes(wanted.0 * 2);
+            self.directory.reserve_more(RESERVE_FILE, wanted.0).map_err(system)?;
+            self.reserved = wanted;
+        }
+        self.directory.write_whole(MANIFEST_FILE, json.as_bytes()).map_err(system)?;
+        self.listed_segments = self.manifest.segments.len();
+        Ok(())
     }
 }

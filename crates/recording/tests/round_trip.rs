@@ -144,3 +144,58 @@ fn the_size_limit_is_announced_while_rows_still_fit_and_is_never_exceeded() {
     assert_eq!(manifest.schema_version, SCHEMA_VERSION);
     assert_eq!(Recording::open(&path).unwrap().read::<PageCache>().unwrap().len() as u64, manifest.rows("page_cache"));
 }
+
+#[test]
+fn a_recording_that_was_taken_back_leaves_an_empty_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    let mut writer = Writer::create(&path, Manifest::default()).unwrap();
+    writer.push(samples::page_cache(0, 10)).unwrap();
+    writer.flush().unwrap();
+    assert_eq!(Recording::open(&path).unwrap().manifest().rows("page_cache"), 10);
+    writer.discard().unwrap();
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
+}
+
+#[test]
+fn of_a_file_that_was_written_again_the_last_row_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    let mut writer = Writer::create(&path, Manifest::default()).unwrap();
+    let file = |ino: u64, path: &str| slowpath_tables::File {
+        dev: 1,
+        ino,
+        path: path.to_owned(),
+        directory: false,
+        size: None,
+        mtime: None,
+        build_id: None,
+        host_dev: None,
+        host_ino: None,
+    };
+    for rows in [[file(3, "[f]"), file(2, "/b")], [file(3, "/f"), file(1, "/a")]] {
+        writer.push(rows).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.finish(|_| ()).unwrap();
+    let files = Recording::open(&path).unwrap().tables().unwrap().files;
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["/a", "/b", "/f"]);
+}
+
+#[test]
+fn the_manifest_lists_nearly_all_segments_before_they_are_flushed_and_all_after() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    let mut writer = Writer::create(&path, Manifest::default()).unwrap().with_segment_rows(1);
+    writer.push(samples::page_cache(0, 1000)).unwrap();
+    let listed = Recording::open(&path).unwrap().manifest().segments.len();
+    assert!((990..=1000).contains(&listed), "{listed}");
+    writer.push(samples::page_cache(1000, 1)).unwrap();
+    writer.flush().unwrap();
+    assert_eq!(Recording::open(&path).unwrap().manifest().segments.len(), 1001);
+    // What is held grew with it.
+    let held = std::fs::metadata(path.join(".reserve")).unwrap().len();
+    let manifest = std::fs::metadata(path.join("manifest.json")).unwrap().len();
+    assert!(held >= 2 * manifest && manifest > 64 * 1024, "{held} for {manifest}");
+}

@@ -1,6 +1,6 @@
 //! Probe `cpu_sample`: which code threads were running, at regular times.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{FLAG_KERNEL, cpu_sample_event, record};
 use crate::stack::Stacks;
 use slowpath_tables::{CpuSample, Nanos};

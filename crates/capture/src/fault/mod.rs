@@ -1,6 +1,6 @@
 //! Probe `fault`: page faults with address, duration and kind, and with their call stacks where those are asked for.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{FLAG_KERNEL, FLAG_MAJOR, FLAG_NO_START, fault_event, fault_record, record};
 use crate::stack::Stacks;
 use slowpath_tables::{Fault, FaultKind, Nanos};

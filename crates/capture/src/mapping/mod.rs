@@ -1,6 +1,6 @@
 //! Probe `mapping`: what exec laid out, what mmap added and munmap took away.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{MAPPING_EXEC, MAPPING_MAP, mapping_event, record};
 use slowpath_tables::{Bytes, Mapping, MappingOp, Nanos};
 

@@ -1,6 +1,6 @@
 //! Probe `open`: attempts to open a file, with their result.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{open_event, record, text};
 use slowpath_tables::{Nanos, Open};
 

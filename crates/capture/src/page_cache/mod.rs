@@ -1,6 +1,6 @@
 //! Probe `page_cache`: pages that enter or leave the page cache, and what the task was doing.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{FLAG_DELETE, page_cache_event, record};
 use slowpath_tables::{Asker, Nanos, PageCache, PageCacheOp, Pages};
 

@@ -11,10 +11,12 @@ struct {
 	__type(value, u8_flag);
 } wanted SEC(".maps");
 
-/* The recorder itself, and since when it marks: a child that a marked process made meanwhile is followed too. */
+/* The recorder itself, and since when it marks: a child that a marked process made meanwhile is followed too. The process that
+ * writes what is recorded, which would record its own work for ever; 0 for none. */
 const volatile struct {
 	u64 recorder;
 	u64 began;
+	u64 writer;
 } self = {};
 
 /* Set by the kernel for its own threads (include/linux/sched.h). */
@@ -23,7 +25,7 @@ const volatile struct {
 static __always_inline bool is_wanted(struct task_struct *task)
 {
 	u32 process = task->tgid, all = 0;
-	if (process == self.recorder)
+	if (process == self.recorder || process == self.writer)
 		return false;
 	if (bpf_map_lookup_elem(&wanted, &process) || bpf_map_lookup_elem(&wanted, &all))
 		return true;

@@ -1,12 +1,14 @@
 //! Probe `process`: forks, program images and ends.
 
-use crate::decode::{Context, for_each_record};
+mod tasks;
+
+pub(crate) use tasks::Tasks;
+
+use crate::context::Context;
 use crate::events::{
-    EVENT_EXEC, EVENT_EXIT, EVENT_FORK, FLAG_LAST_THREAD, FLAG_PRESENT, event_header, exec_event, exit_event,
-    fork_event, record, text,
+    FLAG_LAST_THREAD, FLAG_PRESENT, FLAG_STILL_RUNNING, event_header, exec_event, exit_event, fork_event, record, text,
 };
-use slowpath_tables::{Bytes, Exec, Exit, Fork, Nanos};
-use std::collections::BTreeMap;
+use slowpath_tables::{Bytes, Exec, Exit, Fork, Nanos, ProcessKey};
 
 pub(crate) fn fork(bytes: &[u8], context: &mut Context) -> Option<Fork> {
     let event: fork_event = record(bytes)?;
@@ -40,6 +42,7 @@ pub(crate) fn joined_bytes(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).replace('\0', " ")
 }
 
+/// The row of an exec. That of a process that ran already is kept in the context until its threads are counted.
 pub(crate) fn exec(bytes: &[u8], context: &mut Context) -> Option<Exec> {
     let event: exec_event = record(bytes)?;
     context.learn(event.header.pid, Nanos(event.start));
@@ -48,7 +51,7 @@ pub(crate) fn exec(bytes: &[u8], context: &mut Context) -> Option<Exec> {
         context.count_present(&event);
         return None;
     }
-    Some(Exec {
+    let exec = Exec {
         ts: Nanos(event.header.ts),
         present,
         pid: event.header.pid,
@@ -62,12 +65,20 @@ pub(crate) fn exec(bytes: &[u8], context: &mut Context) -> Option<Exec> {
         ino: event.ino,
         min_flt: event.min_flt,
         maj_flt: event.maj_flt,
-    })
+    };
+    if present {
+        context.hold(exec);
+        return None;
+    }
+    Some(exec)
 }
 
-pub(crate) fn exit(bytes: &[u8]) -> Option<Exit> {
+pub(crate) fn exit(bytes: &[u8], context: &mut Context) -> Option<Exit> {
     let event: exit_event = record(bytes)?;
     let last = u32::from(event.header.flags) & FLAG_LAST_THREAD != 0;
+    if last {
+        context.end(ProcessKey { pid: event.header.pid, start: Nanos(event.start) });
+    }
     // wait(2) encoding: the low seven bits are the signal, the next byte the status.
     let signal = event.exit_code & 0x7f;
     Some(Exit {
@@ -83,68 +94,14 @@ pub(crate) fn exit(bytes: &[u8]) -> Option<Exit> {
         utime: Nanos(event.utime),
         stime: Nanos(event.stime),
         read_bytes: Bytes(event.read_bytes),
-        running: false,
-    })
-}
-
-/// Tasks that were seen to begin and not to end, with their counters from `/proc` at this moment.
-pub(crate) fn survivors(bytes: &[u8], now: Nanos) -> Vec<Exit> {
-    let mut alive: BTreeMap<u32, (u32, Nanos)> = BTreeMap::new();
-    for_each_record(bytes, |kind, bytes| match kind {
-        EVENT_FORK => {
-            if let Some(event) = record::<fork_event>(bytes) {
-                alive.insert(event.child_tid, (event.child_pid, Nanos(event.start)));
-            }
-        }
-        EVENT_EXEC => {
-            if let Some(event) = record::<exec_event>(bytes) {
-                // An exec leaves one thread, with the id of the process.
-                if !is_present(&event.header) {
-                    alive.retain(|_, (pid, _)| *pid != event.header.pid);
-                }
-                alive.insert(event.header.tid, (event.header.pid, Nanos(event.start)));
-            }
-        }
-        EVENT_EXIT => {
-            if let Some(event) = record::<event_header>(bytes) {
-                alive.remove(&event.tid);
-            }
-        }
-        _ => {}
-    });
-    alive.into_iter().filter_map(|(tid, (pid, start))| running(pid, tid, start, now)).collect()
-}
-
-/// Counters of a running task (proc_pid_stat(5), fields 10, 12, 14 and 15; ticks are 10 ms on Linux's user ABI).
-fn running(pid: u32, tid: u32, start: Nanos, now: Nanos) -> Option<Exit> {
-    const TICK_NS: u64 = 10_000_000;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    let fields: Vec<u64> =
-        stat.rsplit_once(')')?.1.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
-    let read_bytes = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/io"))
-        .ok()
-        .and_then(|text| text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.trim().parse().ok()));
-    Some(Exit {
-        ts: now,
-        pid,
-        start,
-        tid,
-        last: false,
-        status: None,
-        signal: None,
-        min_flt: *fields.get(7)?,
-        maj_flt: *fields.get(9)?,
-        utime: Nanos(fields.get(11)? * TICK_NS),
-        stime: Nanos(fields.get(12)? * TICK_NS),
-        read_bytes: Bytes(read_bytes.unwrap_or(0)),
-        running: true,
+        running: u32::from(event.header.flags) & FLAG_STILL_RUNNING != 0,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::bytes_of;
+    use crate::events::{EVENT_EXEC, bytes_of};
 
     #[test]
     fn arguments_are_joined_and_the_final_nul_is_dropped() {
@@ -162,7 +119,7 @@ mod tests {
             exit_code: 9,
             ..Default::default()
         };
-        let row = exit(&bytes_of(&event)).unwrap();
+        let row = exit(&bytes_of(&event), &mut Context::default()).unwrap();
         assert_eq!((row.status, row.signal), (None, Some(9)));
     }
 
@@ -181,26 +138,10 @@ mod tests {
         };
         let mut context = Context::default();
         assert_eq!(exec(&thread(me + 1, 30), &mut context), None);
-        let row = exec(&thread(me, 4), &mut context).unwrap();
-        assert!(row.present && row.min_flt == 4);
-        assert_eq!(context.present(&row), (30, 0));
-        // One that is left is found by its own id, and does not end the others.
-        let mut bytes = thread(me, 4);
-        bytes.extend(thread(4_194_303, 1));
-        assert_eq!(survivors(&bytes, Nanos(9)).len(), 1);
-    }
-
-    #[test]
-    fn only_the_tasks_that_did_not_end_survive() {
-        let me = std::process::id();
-        let fork = |tid: u32| {
-            let header = event_header { kind: EVENT_FORK as u16, ..Default::default() };
-            bytes_of(&fork_event { header, child_pid: me, child_tid: tid, start: 5, ..Default::default() })
-        };
-        let mut bytes = fork(me);
-        bytes.extend(fork(4_194_303));
-        let found = survivors(&bytes, Nanos(9));
-        assert_eq!(found.len(), 1);
-        assert!(found[0].running && found[0].min_flt > 0 && found[0].tid == me);
+        assert_eq!(exec(&thread(me, 4), &mut context), None);
+        assert!(context.release(Nanos(5)).is_empty(), "the walk may go on");
+        let rows = context.release(Nanos(5_000_000_001));
+        assert!(rows.len() == 1 && rows[0].present && rows[0].min_flt == 34, "{rows:?}");
+        assert!(context.release_all().is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Probe `read`: read-like system calls on regular files.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{read_event, record};
 use slowpath_tables::{Bytes, Nanos, Read};
 

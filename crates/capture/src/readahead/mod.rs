@@ -1,6 +1,6 @@
 //! Probe `readahead`: what the kernel decided to read ahead.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{READAHEAD_ASYNC, READAHEAD_ORDER, READAHEAD_SYNC, readahead_event, record};
 use slowpath_tables::{Nanos, Pages, Readahead};
 

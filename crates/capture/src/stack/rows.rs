@@ -1,6 +1,6 @@
 //! What stacks share is stored once: frames by where their code is, stacks as paths in a tree of them.
 
-use crate::decode::Context;
+use crate::context::Context;
 use crate::events::{
     MODULE_VDSO, STACK_BAD_RULE, STACK_CHANGED, STACK_FRAMES, STACK_NO_TABLE, STACK_TOO_DEEP, STACK_UNREADABLE,
     module_event, record, stack_event,
@@ -48,13 +48,16 @@ pub(crate) struct Stacks {
     /// Frames of a kernel stack, the innermost first.
     kernel: HashMap<u32, Vec<u64>>,
     joined: HashMap<(u32, u32), Option<u32>>,
-    /// Rows of `stacks`.
-    pub(crate) stacks: Vec<Stack>,
-    /// Rows of `frames`.
-    pub(crate) frames: Vec<Frame>,
+    stacks: Vec<Stack>,
+    frames: Vec<Frame>,
 }
 
 impl Stacks {
+    /// Rows of `stacks` and `frames` that are new since the last call.
+    pub(crate) fn take(&mut self) -> (Vec<Stack>, Vec<Frame>) {
+        (std::mem::take(&mut self.stacks), std::mem::take(&mut self.frames))
+    }
+
     /// Learns which file a number stands for.
     pub(crate) fn learn_module(&mut self, bytes: &[u8]) {
         if let Some(event) = record::<module_event>(bytes) {

@@ -4,24 +4,48 @@ use crate::arguments::AnalyzeArguments;
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::as_user;
 use slowpath_analysis::findings;
-use slowpath_recording::{Recording, Tables};
+use slowpath_lab::Owner;
+use slowpath_recording::{Manifest, Progress, RecorderProcess, Recording, Tables};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ANALYZE_SCHEMA, Analysis};
-use slowpath_tables::{Quantity, Unit};
+use slowpath_tables::{Quantity, Unavailable, Unit};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Opens a recording with what is whole in it; damage is said on standard error.
+/// Opens a recording with what is whole in it; damage, and that there is no end, is said on
+/// standard error.
 pub fn open(directory: &Path) -> Result<Tables, Failure> {
     let recording = Recording::open(directory).map_err(failed(Kind::Usage)).map_err(|failure| {
         failure.hint("a recording is a directory made by `slowpath record` or inside that of `slowpath diagnose`")
     })?;
-    let (tables, damages) = recording.tables_whole();
+    let (mut tables, damages) = recording.tables_whole();
     for damage in &damages {
         eprintln!("slowpath: warning: {}; the rest was read", terminal::escape_terminal(&damage.to_string()));
     }
+    if let Some(gap) = unfinished(&tables.manifest) {
+        eprintln!("slowpath: warning: {}", gap.reason);
+        tables.manifest.unavailable.push(gap);
+    }
     Ok(tables)
+}
+
+/// What a recording without an end lacks.
+fn unfinished(manifest: &Manifest) -> Option<Unavailable> {
+    let is_alive = |recorder: RecorderProcess| Owner { pid: recorder.pid, start: recorder.start }.is_alive();
+    let (reason, remedy) = match manifest.progress(is_alive) {
+        Progress::Ended => return None,
+        Progress::InProgress => (
+            "the recording is in progress: what was written until now was read",
+            "read it again when it has ended; segments are written every few seconds",
+        ),
+        Progress::Killed => (
+            "the recording has no end, its recorder was killed: what was written until then was read",
+            "stop a recording with ctrl-C, SIGTERM or --duration",
+        ),
+    };
+    let what = "the end of the recording".to_owned();
+    Some(Unavailable { what, reason: reason.to_owned(), remedy: remedy.to_owned() })
 }
 
 /// What a recording shows, as printed.

@@ -16,13 +16,14 @@ for line in sys.stdin:
     print('done', flush=True)
 ";
 
-struct Toucher {
-    child: Child,
+/// A process that touches pages when it is told to.
+pub struct Toucher {
+    pub child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
 impl Toucher {
-    fn start(mark: &str) -> Self {
+    pub fn start(mark: &str) -> Self {
         let mut child = Command::new("/usr/bin/python3")
             .args(["-c", PROGRAM, mark])
             .stdin(Stdio::piped())
@@ -34,7 +35,7 @@ impl Toucher {
         Self { child, lines }
     }
 
-    fn touch(&mut self) {
+    pub fn touch(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
         assert_eq!(self.lines.next().unwrap().unwrap(), "done");
     }
@@ -52,10 +53,9 @@ fn recorded(arguments: &[&str], toucher: &mut Toucher) -> (Done, tempfile::TempD
     let place = place();
     let out = place.path().join("out");
     let mut command = slowpath(["record", "--json", "--quiet", "--duration", "4", "-o", out.to_str().unwrap()]);
-    let running = start(command.args(arguments));
+    let mut running = start(command.args(arguments));
     // Again and again: some lines come after the recorder has marked the process, whenever that is.
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
-    while std::time::Instant::now() < until {
+    while running.child.try_wait().unwrap().is_none() {
         toucher.touch();
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

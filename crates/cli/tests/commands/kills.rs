@@ -6,7 +6,7 @@
 use crate::running::*;
 use crate::traces::{assert_no_kernel_object_left, owned_by, processes_with};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// xorshift64* (Vigna 2016): moments that differ, and the same ones in every run.
 struct Moments(u64);
@@ -95,15 +95,18 @@ fn a_killed_lab_run_leaves_no_process_and_no_kernel_object_and_its_directories_a
 }
 
 #[test]
-fn a_recording_whose_recorder_was_killed_while_the_target_ran_can_be_made_anew_in_the_same_place() {
+fn a_recording_whose_recorder_was_killed_is_read_as_such_and_not_overwritten() {
     if !root() {
         return;
     }
     let place = place();
     let out = place.path().join("out");
-    let mut running = start(slowpath(["record", "-o"]).arg(&out).args(["--", "/bin/sleep", "1"]));
-    std::thread::sleep(Duration::from_millis(700));
+    let mut running = start(slowpath(["record", "-o"]).arg(&out).args(["--", "/bin/sleep", "30"]));
+    assert!(soon(|| out.join("manifest.json").exists()));
     running.signal(libc::SIGKILL);
     running.wait();
-    record(&out, &[], &["/bin/true"]).succeeds();
+    let analyzed = run(slowpath(["analyze"]).arg(&out));
+    analyzed.succeeds();
+    assert!(analyzed.stderr.contains("its recorder was killed"), "{analyzed:?}");
+    record(&out, &[], &["/bin/true"]).fails_with(2, &["is not empty"]);
 }

@@ -11,6 +11,7 @@ mod interruptions;
 mod json;
 mod kills;
 mod launch;
+mod long_recordings;
 mod machines;
 mod outputs;
 mod preload;

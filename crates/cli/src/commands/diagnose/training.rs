@@ -131,7 +131,7 @@ fn recorded_cold(target: &Target, lab: &Lab, discarded: &mut usize) -> Result<Re
             return Err(Failure::new(Kind::Interrupted, "interrupted"));
         }
         let lab_device = Some(LabDevice { dev: lab.device().dev() });
-        let mut hooks = RecorderHooks::load(Options { lab: lab_device, ..Options::default() }, None)?;
+        let mut hooks = RecorderHooks::load(Options { lab: lab_device, ..Options::default() })?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
         let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(lab_session::lab_failure)?;
         let (raw, _) = hooks.finish()?;
@@ -152,7 +152,7 @@ fn demanded(target: &Target, raw: &RawCapture, ready: Option<u64>) -> Result<Byt
         let pages = decode(raw)
             .page_cache
             .iter()
-            .filter(|row| row.op == PageCacheOp::Add && Some(row.dev) == raw.lab_dev)
+            .filter(|row| row.op == PageCacheOp::Add && Some(row.dev) == raw.facts.lab_dev)
             .filter(|row| ready.is_none_or(|ready| row.ts.0 <= ready))
             .map(|row| row.pages)
             .sum::<slowpath_tables::Pages>();

@@ -6,8 +6,10 @@ mod running;
 use crate::arguments::{RecordArguments, StackEvent};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::recorded_launch::{self, RecorderHooks, Subject};
+use crate::recorded_launch::{self, Subject};
+use crate::recording_writer::WriterProcess;
 use crate::standard_output::OutputToError;
+use crate::streamed_recording::{self, StreamedRecording};
 use crate::target::{Target, launcher, not_ready};
 use crate::{interrupt, output_directory};
 use schemars::JsonSchema;
@@ -16,6 +18,7 @@ use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
 use slowpath_report::terminal::escape_terminal;
+use slowpath_tables::Bytes;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -42,23 +45,24 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         eprintln!("slowpath: warning: {warning}");
     }
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
+    // Before anything is loaded into the kernel, which it would hold.
+    let writer = WriterProcess::start(&target.identity, &directory, Bytes(arguments.max_size))?;
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
     let duration = arguments.duration.map(Duration::from_secs_f64);
-    let hooks = RecorderHooks::load(options(arguments), duration)?.with_tables(&target.identity, &target.program())?;
+    let recording = StreamedRecording::load(options(arguments), writer, Subject::of(&target), duration)?;
+    let recording = recording.prepared(&target.program())?;
     interrupt::watch();
     // The target is the user's: it lives on when recording ends before it does.
     let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };
     let (spec, _fresh) = target.spec(end, StdioPolicy::Inherit)?;
     progress.done();
-    let (outcome, raw, stop) = {
+    let (outcome, manifest, stop) = {
         let _elsewhere = arguments.json.then(OutputToError::divert).transpose()?;
-        recorded_launch::launch(&mut launcher(), &spec, hooks)?
+        let launched = |outcome: &_| recorded_launch::launch_of(&target, outcome);
+        streamed_recording::launch(&mut launcher(), &spec, recording, launched)?
     };
-    progress.step("writing the recording");
-    let manifest = recorded_launch::write(Subject::launched(&target, &outcome), &directory, &raw, stop, &[])?;
-    progress.done();
-    tell(arguments, &directory, manifest);
+    tell(arguments, &directory, manifest, stop.as_deref());
     // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
     // standard error tell of the failure.
     Ok(match not_ready(&outcome).filter(|_| stop.is_none()) {
@@ -77,8 +81,11 @@ fn options(arguments: &RecordArguments) -> Options {
     }
 }
 
-/// Says what was recorded.
-fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest) {
+/// Says what was recorded, and `stop`, why no more.
+fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop: Option<&str>) {
+    if let Some(limit) = stop.filter(|stop| stop.contains("--max-size")) {
+        eprintln!("slowpath: warning: recording stopped: {limit}");
+    }
     if arguments.json {
         let recording = directory.to_string_lossy().into_owned();
         super::print_json(&Recorded { schema: "slowpath-record/1", recording, manifest });

@@ -3,16 +3,18 @@
 use super::tell;
 use crate::arguments::RecordArguments;
 use crate::commands::invoker;
-use crate::failure::{Failure, Kind, failed};
+use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
-use crate::recorded_launch::{self, Subject};
-use crate::unwind_tables::TableMaker;
+use crate::recorded_launch::Subject;
+use crate::recording_writer::WriterProcess;
+use crate::streamed_recording::StreamedRecording;
 use crate::{interrupt, output_directory};
 use regex::Regex;
-use slowpath_capture::{Options, Recorder, Running};
+use slowpath_capture::{Options, Running};
+use slowpath_tables::Bytes;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often the ring is emptied.
 const TICK: Duration = Duration::from_millis(20);
@@ -22,31 +24,24 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let identity = invoker()?;
     let (which, words) = which(arguments)?;
     let directory = output_directory::prepare(&arguments.output, &identity)?;
+    // Before anything is loaded into the kernel, which it would hold.
+    let writer = WriterProcess::start(&identity, &directory, Bytes(arguments.max_size))?;
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
     let options = Options { running: true, ..super::options(arguments) };
-    let mut recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
-    let mut tables = recorded_launch::table_maker(&recorder, &identity)?;
-    interrupt::watch();
-    if let Some(tables) = &mut tables {
-        recorder.survey(&which).map_err(failed(Kind::Machine))?;
-        tables.settle(&mut recorder, |done, left| {
-            progress.step(format!("making unwinding tables: {done} of {}", done + left));
-        })?;
-    }
-    recorder.attach_running(&which).map_err(failed(Kind::Machine))?;
-    let stop =
-        watch(&mut recorder, tables.as_mut(), &which, arguments.duration.map(Duration::from_secs_f64), &progress)?;
-    progress.step("writing the recording");
-    let mut raw = recorder.finish().map_err(failed(Kind::Machine))?;
-    raw.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
     let subject = Subject { identity: &identity, command: vec![words], launch: None };
-    let manifest = recorded_launch::write(subject, &directory, &raw, Some(stop), &[])?;
+    let duration = arguments.duration.map(Duration::from_secs_f64);
+    let mut recording = StreamedRecording::load(options, writer, subject, duration)?;
+    interrupt::watch();
+    recording.begin_running(&which, &progress)?;
+    let stop = watch(&mut recording, &which, &progress)?;
+    progress.step("writing the recording");
+    let manifest = recording.finish(Some(&stop))?;
     progress.done();
     for one in manifest.unavailable.iter().filter(|one| one.what.starts_with("process ")) {
         eprintln!("slowpath: warning: {} is not recorded: {}", one.what, one.reason);
     }
-    tell(arguments, &directory, manifest);
+    tell(arguments, &directory, manifest, Some(&stop));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -113,35 +108,19 @@ fn own_family() -> Vec<u32> {
     std::iter::successors(Some(std::process::id()), parent).take(64).collect()
 }
 
-/// Empties the ring until something ends the recording; says what.
-fn watch(
-    recorder: &mut Recorder,
-    mut tables: Option<&mut TableMaker>,
-    which: &Running,
-    duration: Option<Duration>,
-    progress: &Progress,
-) -> Result<&'static str, Failure> {
-    let began = Instant::now();
+/// Moves records on until something ends the recording; says what.
+fn watch(recording: &mut StreamedRecording, which: &Running, progress: &Progress) -> Result<String, Failure> {
     loop {
-        recorder.drain().map_err(failed(Kind::Machine))?;
-        if let Some(tables) = &mut tables {
-            tables.tick(recorder)?;
-        }
-        if interrupt::requested() {
-            return Ok("interrupted");
-        }
-        if recorder.is_full() {
-            return Ok("the memory for raw records was full");
-        }
-        if duration.is_some_and(|limit| began.elapsed() >= limit) {
-            return Ok("the duration was over");
+        recording.tick()?;
+        if let Some(stop) = recording.stop() {
+            return Ok(stop);
         }
         if let Running::Processes(pids) = which
             && !pids.iter().any(|pid| is_there(*pid))
         {
-            return Ok("the processes had ended");
+            return Ok("the processes had ended".to_owned());
         }
-        progress.step(format!("recording for {} s; ctrl-C ends and keeps it", began.elapsed().as_secs()));
+        progress.step(format!("recording for {} s; ctrl-C ends and keeps it", recording.elapsed().as_secs()));
         std::thread::sleep(TICK);
     }
 }

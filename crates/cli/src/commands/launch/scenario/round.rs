@@ -88,7 +88,7 @@ pub fn round(
     spec.env.push(pad);
     let fresh = fresh.ok_or_else(|| Failure::new(Kind::Machine, "a browser without a profile"))?;
     let options = Options { first_waits: true, processes_only: true, ..Options::default() };
-    let recorder = plan.record.then(|| RecorderHooks::load(options, None)).transpose()?;
+    let recorder = plan.record.then(|| RecorderHooks::load(options)).transpose()?;
     let profile = fresh.path().join(super::PROFILE);
     let mut browsing = Browsing { recorder, identity: &arm.target.identity, plan, profile, worker: None, told: None };
     let outcome = launcher.launch(&spec, &mut browsing).map_err(|error| launch_failure(&error));
@@ -133,14 +133,8 @@ fn ended_early(outcome: &LaunchOutcome) -> String {
 /// What was recorded, decoded without privilege.
 fn decoded(identity: &Identity, raw: &RawCapture) -> Result<(Vec<ChildLaunch>, Losses), Failure> {
     as_user(identity, || {
-        let decoded = decode(raw);
-        let tables = slowpath_recording::Tables {
-            forks: decoded.forks,
-            execs: decoded.execs,
-            first_waits: decoded.first_waits,
-            ..Default::default()
-        };
-        Ok((child_launches(&tables), decoded.losses))
+        let tables = decode(raw);
+        Ok((child_launches(&tables), tables.manifest.losses))
     })
 }
 

@@ -1,0 +1,152 @@
+//! What recorder and writer say to each other: a kind, a length, and as many bytes; records as they are, the rest as JSON.
+
+use crate::failure::Failure;
+use serde::{Deserialize, Serialize};
+use slowpath_capture::Mount;
+use slowpath_recording::Manifest;
+use slowpath_tables::{Losses, Unavailable};
+use std::io::{self, Read};
+
+/// Kind of a frame from the recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Begin`].
+    Begin = 1,
+    /// Whole records of the ring.
+    Records = 2,
+    /// [`SoFar`].
+    SoFar = 3,
+    /// The last manifest; its segments are the writer's affair.
+    End = 4,
+    /// Nothing was recorded: everything that was made is removed.
+    Discard = 5,
+}
+
+impl Kind {
+    fn of(number: u8) -> Option<Self> {
+        [Self::Begin, Self::Records, Self::SoFar, Self::End, Self::Discard]
+            .into_iter()
+            .find(|kind| *kind as u8 == number)
+    }
+}
+
+/// What the writer must know before the first record.
+#[derive(Serialize, Deserialize)]
+pub struct Begin {
+    /// The manifest, with neither end nor segments.
+    pub manifest: Manifest,
+    /// Mounts of what is recorded.
+    pub mounts: Vec<Mount>,
+    /// Device of the lab.
+    pub lab_dev: Option<u64>,
+}
+
+/// What holds until the end, if it should come without a word.
+#[derive(Serialize, Deserialize)]
+pub struct SoFar {
+    /// Events that were lost.
+    pub losses: Losses,
+    /// What could not be recorded.
+    pub unavailable: Vec<Unavailable>,
+}
+
+/// What the writer says.
+#[derive(Serialize, Deserialize)]
+pub enum Answer {
+    /// The directory is there.
+    Ready,
+    /// Recording is to stop, for this reason.
+    Stop(String),
+    /// How it ended.
+    Done(Box<Result<Manifest, Failure>>),
+}
+
+/// Bytes of a frame before its content.
+pub const HEADER: usize = 5;
+
+/// The beginning of a frame; `None` for a content that is too long.
+pub fn header(kind: u8, length: usize) -> Option<[u8; HEADER]> {
+    let length = u32::try_from(length).ok()?.to_le_bytes();
+    Some([kind, length[0], length[1], length[2], length[3]])
+}
+
+/// A frame with JSON. What is told holds strings, integers and maps with string keys: nothing in it can fail to serialize.
+pub fn json(kind: u8, value: &impl Serialize) -> Vec<u8> {
+    let content = serde_json::to_vec(value).unwrap_or_default();
+    let mut frame = header(kind, content.len()).unwrap_or_default().to_vec();
+    frame.extend(content);
+    frame
+}
+
+/// The next frame; `None` where there are no more.
+///
+/// # Errors
+/// The other side ended within a frame, or says what is none.
+pub fn read(from: &mut impl Read) -> io::Result<Option<(Kind, Vec<u8>)>> {
+    let mut header = [0; HEADER];
+    if from.read(&mut header[..1])? == 0 {
+        return Ok(None);
+    }
+    from.read_exact(&mut header[1..])?;
+    let kind = Kind::of(header[0]).ok_or_else(|| io::Error::other("a frame of unknown kind"))?;
+    let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]);
+    let mut content = vec![0; length as usize];
+    from.read_exact(&mut content)?;
+    Ok(Some((kind, content)))
+}
+
+/// Answers in bytes that come in any pieces.
+#[derive(Default)]
+pub struct Answers {
+    bytes: Vec<u8>,
+}
+
+/// Kind of a frame with an [`Answer`].
+pub const ANSWER: u8 = 16;
+
+impl Answers {
+    /// Takes more bytes.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next answer that is whole.
+    pub fn next(&mut self) -> Option<Answer> {
+        let header: [u8; HEADER] = self.bytes.get(..HEADER)?.try_into().ok()?;
+        let end = HEADER + u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        let answer = serde_json::from_slice(self.bytes.get(HEADER..end)?);
+        self.bytes.drain(..end);
+        answer.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_read_as_they_were_written_and_a_cut_one_is_an_error() {
+        let mut bytes = header(Kind::Records as u8, 3).unwrap().to_vec();
+        bytes.extend([7, 8, 9]);
+        bytes.extend(json(Kind::Discard as u8, &()));
+        let mut from = bytes.as_slice();
+        assert_eq!(read(&mut from).unwrap(), Some((Kind::Records, vec![7, 8, 9])));
+        assert_eq!(read(&mut from).unwrap(), Some((Kind::Discard, b"null".to_vec())));
+        assert_eq!(read(&mut from).unwrap(), None);
+        assert!(read(&mut &bytes[..6]).is_err());
+        assert!(read(&mut &[99u8, 0, 0, 0, 0][..]).is_err());
+    }
+
+    #[test]
+    fn answers_come_in_any_pieces() {
+        let mut bytes = json(ANSWER, &Answer::Ready);
+        bytes.extend(json(ANSWER, &Answer::Stop("full".to_owned())));
+        let mut answers = Answers::default();
+        let mut said = Vec::new();
+        for byte in bytes {
+            answers.extend(&[byte]);
+            said.extend(answers.next());
+        }
+        assert!(matches!(said.as_slice(), [Answer::Ready, Answer::Stop(why)] if why == "full"));
+    }
+}

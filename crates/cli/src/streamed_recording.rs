@@ -1,0 +1,236 @@
+//! A recording that is written while it is made: the recorder, and the process that writes what it sees. Its length is bounded
+//! by `--max-size` and the disk, not by memory.
+
+use crate::failure::{Failure, Kind, failed};
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::recorded_launch::{Subject, clock, manifest};
+use crate::recording_writer::WriterProcess;
+use crate::recording_writer::frames::{Begin, SoFar};
+use crate::target::launch_failure;
+use crate::unwind_tables::TableMaker;
+use slowpath_capture::{Facts, Options, Recorder, Running};
+use slowpath_launch::{BoxError, Hooks, LaunchOutcome, LaunchSpec, Launcher};
+use slowpath_recording::Manifest;
+use slowpath_tables::Unavailable;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long the records of a launch stay in memory: decoding and writing would compete with a cold start.
+const LAUNCH: Duration = Duration::from_secs(10);
+
+/// How often it is told what is lost, in case that the end comes without a word.
+const TELLING: Duration = Duration::from_secs(5);
+
+/// A recorder whose records are written as they come.
+pub struct StreamedRecording<'a> {
+    recorder: Recorder,
+    writer: WriterProcess,
+    /// Where stacks are recorded.
+    tables: Option<TableMaker>,
+    subject: Subject<'a>,
+    begun: Option<Manifest>,
+    told: Instant,
+    deadline: Option<Duration>,
+    since: Option<Instant>,
+}
+
+impl<'a> StreamedRecording<'a> {
+    /// Loads the recorder beside a writer that was started before.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn load(
+        options: Options,
+        writer: WriterProcess,
+        subject: Subject<'a>,
+        duration: Option<Duration>,
+    ) -> Result<Self, Failure> {
+        let options = Options { writer: Some(writer.pid()), ..options };
+        let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
+        let tables = recorder.wants_tables().then(|| TableMaker::start(subject.identity)).transpose()?;
+        Ok(Self {
+            recorder,
+            writer,
+            tables,
+            subject,
+            begun: None,
+            told: Instant::now(),
+            deadline: duration,
+            since: None,
+        })
+    }
+
+    /// Makes the unwinding tables that `program` needs from its start, where stacks are recorded.
+    ///
+    /// # Errors
+    /// The kernel refuses a table.
+    pub fn prepared(mut self, program: &Path) -> Result<Self, Failure> {
+        if let Some(tables) = &mut self.tables {
+            tables.prepare(&mut self.recorder, program)?;
+        }
+        Ok(self)
+    }
+
+    /// Begins to record processes that run already, after the unwinding tables that they need are made.
+    ///
+    /// # Errors
+    /// The kernel refuses, or the recording cannot be written.
+    pub fn begin_running(&mut self, which: &Running, progress: &Progress) -> Result<(), Failure> {
+        if let Some(tables) = &mut self.tables {
+            self.recorder.survey(which).map_err(failed(Kind::Machine))?;
+            tables.settle(&mut self.recorder, |done, left| {
+                progress.step(format!("making unwinding tables: {done} of {}", done + left));
+            })?;
+        }
+        self.recorder.attach_running(which).map_err(failed(Kind::Machine))?;
+        self.since = Some(Instant::now());
+        self.begin(Duration::ZERO)
+    }
+
+    fn begin(&mut self, hold: Duration) -> Result<(), Failure> {
+        let facts = self.recorder.facts();
+        let manifest = Manifest { stop_reason: None, ..manifest(&self.subject, &facts, None) };
+        let begin = Begin { manifest, mounts: facts.mounts, lab_dev: facts.lab_dev };
+        self.writer.begin(&begin, hold)?;
+        self.begun = Some(begin.manifest);
+        Ok(())
+    }
+
+    /// To be called about every 20 ms: moves records on.
+    ///
+    /// # Errors
+    /// The ring cannot be read, or the writer is gone.
+    pub fn tick(&mut self) -> Result<(), Failure> {
+        self.recorder.drain().map_err(failed(Kind::Machine))?;
+        if let Some(tables) = &mut self.tables {
+            tables.tick(&mut self.recorder)?;
+        }
+        // A launch ticks before it has a target.
+        if self.begun.is_none() {
+            return Ok(());
+        }
+        self.writer.take(self.recorder.take());
+        if self.told.elapsed() >= TELLING {
+            self.told = Instant::now();
+            let Facts { losses, unavailable, .. } = self.recorder.facts();
+            self.writer.tell(SoFar { losses, unavailable });
+        }
+        self.writer.pump()
+    }
+
+    /// Why recording is to stop now, if it is.
+    pub fn stop(&self) -> Option<String> {
+        if interrupt::requested() {
+            return Some("interrupted".to_owned());
+        }
+        match (self.deadline, self.since) {
+            _ if self.writer.stop().is_some() => self.writer.stop().map(str::to_owned),
+            (Some(limit), Some(since)) if since.elapsed() >= limit => Some("the duration was over".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// How long it has recorded.
+    pub fn elapsed(&self) -> Duration {
+        self.since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// The ring cannot be read, or something could not be written; what was written before is whole.
+    pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
+        let Self { recorder, mut writer, tables, subject, begun, .. } = self;
+        let raw = recorder.finish().map_err(failed(Kind::Machine))?;
+        writer.take(raw.bytes);
+        let begun = begun.unwrap_or_default();
+        let (created, clock_at_begin) = (begun.created, begun.clock);
+        let mut manifest = Manifest {
+            created,
+            clock: clock_at_begin,
+            clock_at_end: Some(clock()),
+            ended: Some(raw.facts.ended),
+            ..manifest(&subject, &raw.facts, stop)
+        };
+        manifest.unavailable.extend(clock_gap(&manifest));
+        manifest.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
+        writer.finish(manifest)
+    }
+}
+
+/// What a change of the time of day makes unavailable.
+fn clock_gap(manifest: &Manifest) -> Option<Unavailable> {
+    let step = manifest.clock_step()? as f64 / 1e9;
+    Some(Unavailable {
+        what: "one relation to the time of day".to_owned(),
+        reason: format!("the clock was set, or the machine slept, during the recording: {step:+.3} s"),
+        remedy: "times in the tables are not concerned; the manifest has both relations, at the begin and at the end"
+            .to_owned(),
+    })
+}
+
+/// A recorded launch that is written while it goes on.
+struct StreamedHooks<'a, 'b> {
+    recording: &'b mut StreamedRecording<'a>,
+    problem: Option<Failure>,
+    stop: Option<String>,
+}
+
+impl Hooks for StreamedHooks<'_, '_> {
+    fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
+        self.recording.recorder.attach_tree(pid)?;
+        Ok(self.recording.begin(LAUNCH)?)
+    }
+
+    fn on_released(&mut self, _: u64) {
+        self.recording.since = Some(Instant::now());
+    }
+
+    fn on_tick(&mut self) {
+        if let Err(failure) = self.recording.tick() {
+            self.problem.get_or_insert(failure);
+        }
+        if self.stop.is_none() {
+            self.stop = self.recording.stop();
+        }
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.stop.is_some() || self.problem.is_some()
+    }
+}
+
+/// Launches `spec` and writes its recording meanwhile. `launched` tells the launch for the manifest. Returns why recording
+/// stopped, where it was not the end of the launch.
+///
+/// # Errors
+/// The launch could not be made: nothing is left then. Or the recording could not be written, and what is whole is kept.
+pub fn launch(
+    launcher: &mut dyn Launcher,
+    spec: &LaunchSpec,
+    mut recording: StreamedRecording,
+    launched: impl FnOnce(&LaunchOutcome) -> slowpath_recording::Launch,
+) -> Result<(LaunchOutcome, Manifest, Option<String>), Failure> {
+    let mut hooks = StreamedHooks { recording: &mut recording, problem: None, stop: None };
+    let outcome = launcher.launch(spec, &mut hooks);
+    let StreamedHooks { problem, stop, .. } = hooks;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            if recording.begun.is_some() {
+                recording.writer.discard()?;
+            }
+            return Err(launch_failure(&error));
+        }
+    };
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    // Ctrl-C at a terminal reaches the target too, which may die of it before the next tick.
+    let is_interrupted = outcome.require_ready().is_err() && interrupt::requested();
+    let stop = stop.or_else(|| is_interrupted.then(|| "interrupted".to_owned()));
+    recording.subject.launch = Some(launched(&outcome));
+    let manifest = recording.finish(stop.as_deref())?;
+    Ok((outcome, manifest, stop))
+}
