@@ -1,7 +1,8 @@
 //! The compiled probes and how they become one program: every object declares the shared maps (tree, ring, lost,
 //! named), and all later objects are given the first one's.
 
-use crate::recorder::{CaptureError, Options, monotonic_now};
+use crate::capture_error::CaptureError;
+use crate::recorder::{Options, monotonic_now};
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
 use std::os::fd::AsFd;
 

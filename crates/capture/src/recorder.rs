@@ -1,15 +1,18 @@
 //! Loads the probes, attaches them to one process tree, empties the ring, and hands over what was seen.
 
+use crate::capture_error::CaptureError;
 use crate::decode::{Facts, RawCapture};
 use crate::events;
 use crate::mounts::{Mount, parse_mountinfo};
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::perf::{self, FaultEvent};
+use crate::processors;
 use crate::ring::Ring;
 use crate::tracefs::Tracefs;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
 use slowpath_tables::{Losses, Nanos, Unavailable};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
@@ -68,51 +71,15 @@ impl Default for Options {
     }
 }
 
-/// Why recording failed.
-#[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
-    /// The kernel's type information cannot be read.
-    #[error("the kernel's BTF could not be read")]
-    Btf(#[source] libbpf_rs::Error),
-    /// A probe was refused.
-    #[error("probe {probe} could not be loaded")]
-    Load {
-        /// Which.
-        probe: &'static str,
-        /// The kernel's answer.
-        #[source]
-        source: libbpf_rs::Error,
-    },
-    /// A compiled probe is not what the recorder expects.
-    #[error("probe {probe}: {problem}")]
-    Program {
-        /// Which.
-        probe: &'static str,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A probe could not be attached.
-    #[error("probe {probe} could not be attached to {event}")]
-    Attach {
-        /// Which.
-        probe: &'static str,
-        /// To what.
-        event: String,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
-    },
-    /// The ring could not be read.
-    #[error("the ring of events could not be read")]
-    Ring(#[source] libbpf_rs::Error),
-}
-
 /// A loaded recorder. Everything in the kernel hangs on its descriptors: when the process dies, nothing remains.
 pub struct Recorder {
     ring: Ring,
     shared: SharedMaps,
     loaded: Vec<Loaded>,
     links: Vec<Link>,
+    /// Events of page faults, by processor.
+    fault_links: BTreeMap<u32, Vec<Link>>,
+    processors_checked: Nanos,
     options: Options,
     mounts: Vec<Mount>,
     probes: Vec<Probe>,
@@ -188,6 +155,8 @@ impl Recorder {
             shared,
             loaded,
             links,
+            fault_links: BTreeMap::new(),
+            processors_checked: monotonic_now(),
             options,
             mounts: Vec::new(),
             probes,
@@ -267,49 +236,79 @@ impl Recorder {
 
     /// Attaches the programs at the events of a page fault, on every processor.
     fn attach_faults(&mut self) -> Result<(), CaptureError> {
+        if self.options.processes_only {
+            return Ok(());
+        }
+        let all = processors::on_line().unwrap_or_else(|| (0..crate::machine::processors().unsigned_abs()).collect());
+        all.into_iter().try_for_each(|cpu| self.attach_faults_of(cpu))
+    }
+
+    fn attach_faults_of(&mut self, cpu: u32) -> Result<(), CaptureError> {
         let attach =
             |event: &str, source: io::Error| CaptureError::Attach { probe: "fault", event: event.to_owned(), source };
         let entry = self.loaded.iter().any(|one| one.name == "fault" && one.missing.is_empty());
-        let processors = if self.options.processes_only { 0 } else { crate::machine::processors() };
-        for cpu in 0..processors {
-            for (name, event) in FAULT_PROGRAMS {
-                if entry && event == FaultEvent::Begin {
-                    continue;
-                }
-                match perf::fault_of_processor(event, cpu) {
-                    Ok(fd) => self.attach_fault(name, fd)?,
-                    // A processor that is off line.
-                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => break,
-                    Err(error) => return Err(attach(name, error)),
-                }
+        let mut links = Vec::new();
+        for (name, event) in FAULT_PROGRAMS {
+            if entry && event == FaultEvent::Begin {
+                continue;
+            }
+            match perf::fault_of_processor(event, cpu as i32) {
+                Ok(fd) => links.push(self.attach_fault(name, fd)?),
+                // A processor that is off line.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(()),
+                Err(error) => return Err(attach(name, error)),
             }
         }
+        self.fault_links.insert(cpu, links);
         Ok(())
     }
 
-    fn attach_fault(&mut self, name: &str, fd: OwnedFd) -> Result<(), CaptureError> {
+    fn attach_fault(&self, name: &str, fd: OwnedFd) -> Result<Link, CaptureError> {
         let program = self
             .loaded
             .iter()
             .find(|one| one.name == "fault")
             .and_then(|one| one.object.progs_mut().find(|program| program.name() == name))
             .ok_or(CaptureError::Program { probe: "fault", problem: format!("program {name} is missing") })?;
-        let link = attach_perf(&program, fd).map_err(|source| CaptureError::Attach {
+        attach_perf(&program, fd).map_err(|source| CaptureError::Attach {
             probe: "fault",
             event: name.to_owned(),
             source,
-        })?;
-        self.links.push(link);
+        })
+    }
+
+    /// Looks once a second whether processors came or went. The events of one that goes off line end with it; one that comes
+    /// gets its own, and what it did before is told as missing.
+    fn follow_processors(&mut self) -> Result<(), CaptureError> {
+        let now = monotonic_now();
+        let since = now.0.saturating_sub(self.processors_checked.0);
+        if since < 1_000_000_000 || self.fault_links.is_empty() {
+            return Ok(());
+        }
+        self.processors_checked = now;
+        let Some(on_line) = processors::on_line() else { return Ok(()) };
+        let (went, came) = processors::changes(&self.fault_links.keys().copied().collect(), &on_line);
+        for cpu in went {
+            self.fault_links.remove(&cpu);
+        }
+        for cpu in came {
+            self.attach_faults_of(cpu)?;
+            self.unavailable.push(Unavailable {
+                what: format!("first page faults on processor {cpu}"),
+                reason: format!("it came on line while recording went on: up to {} ms of it", since / 1_000_000),
+                remedy: "record again with all processors on line".to_owned(),
+            });
+        }
         Ok(())
     }
 
     /// Moves what the kernel has put into the ring into memory; call it about every 20 ms.
     ///
     /// # Errors
-    /// The ring cannot be read.
+    /// The ring cannot be read, or the kernel refuses the events of a processor that came on line.
     pub fn drain(&mut self) -> Result<(), CaptureError> {
         self.ring.drain().map_err(CaptureError::Ring)?;
-        Ok(())
+        self.follow_processors()
     }
 
     /// Moves the faults that processors still hold into memory; no program runs any more.
@@ -382,6 +381,7 @@ impl Recorder {
         self.drain()?;
         let ended = monotonic_now();
         self.links.clear();
+        self.fault_links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
         for survivor in self.ring.survivors(ended) {
