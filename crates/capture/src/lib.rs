@@ -7,6 +7,7 @@
 //! A probe's folder holds `<probe>.bpf.c` (what the kernel runs) and `decode.rs` (bytes to rows, pure). The records
 //! are declared once, in `events.h`, for both sides.
 
+mod capture_error;
 mod context;
 mod decode;
 mod events;
@@ -17,6 +18,8 @@ mod mounts;
 mod names;
 mod objects;
 mod perf;
+mod processor_events;
+mod processors;
 mod recorder;
 mod ring;
 mod tracefs;
@@ -33,8 +36,9 @@ mod read;
 mod readahead;
 mod stack;
 
+pub use capture_error::CaptureError;
 pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode};
 pub use file_rows::METADATA;
 pub use mounts::{Mount, parse_mountinfo};
-pub use recorder::{CaptureError, LabDevice, Options, Recorder, Running};
+pub use recorder::{LabDevice, Options, Recorder, Running};
 pub use stack::{NewModule, TableParts, VDSO};

@@ -1,22 +1,20 @@
 //! Loads the probes, attaches them to one process tree, empties the ring, and hands over what was seen.
 
+use crate::capture_error::CaptureError;
 use crate::decode::{Facts, RawCapture};
 use crate::events;
 use crate::mounts::{Mount, parse_mountinfo};
 use crate::objects::{self, Loaded, SharedMaps};
-use crate::perf::{self, FaultEvent};
+use crate::perf;
 use crate::ring::Ring;
 use crate::stack::Tables;
 use crate::tracefs::Tracefs;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, MapHandle, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
 use slowpath_tables::{Losses, Nanos, Unavailable};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
-
-/// The programs of probe `fault` and their events.
-const FAULT_PROGRAMS: [(&str, FaultEvent); 3] =
-    [("fault_begin", FaultEvent::Begin), ("fault_minor", FaultEvent::Minor), ("fault_major", FaultEvent::Major)];
 
 /// The device of a lab: its pages are recorded whoever asks for them, and its paths are the host's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,45 +80,6 @@ impl Default for Options {
     }
 }
 
-/// Why recording failed.
-#[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
-    /// The kernel's type information cannot be read.
-    #[error("the kernel's BTF could not be read")]
-    Btf(#[source] libbpf_rs::Error),
-    /// A probe was refused.
-    #[error("probe {probe} could not be loaded")]
-    Load {
-        /// Which.
-        probe: &'static str,
-        /// The kernel's answer.
-        #[source]
-        source: libbpf_rs::Error,
-    },
-    /// A compiled probe is not what the recorder expects.
-    #[error("probe {probe}: {problem}")]
-    Program {
-        /// Which.
-        probe: &'static str,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A probe could not be attached.
-    #[error("probe {probe} could not be attached to {event}")]
-    Attach {
-        /// Which.
-        probe: &'static str,
-        /// To what.
-        event: String,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
-    },
-    /// The ring could not be read.
-    #[error("the ring of events could not be read")]
-    Ring(#[source] libbpf_rs::Error),
-}
-
 /// A loaded recorder. Everything in the kernel hangs on its descriptors: when the process dies, nothing remains.
 pub struct Recorder {
     pub(crate) ring: Ring,
@@ -130,10 +89,13 @@ pub struct Recorder {
     pub(crate) tables: Option<Tables>,
     pub(crate) loaded: Vec<Loaded>,
     pub(crate) links: Vec<Link>,
+    /// Events of a processor, by its number.
+    pub(crate) processor_links: BTreeMap<u32, Vec<Link>>,
+    pub(crate) processors_checked: Nanos,
     pub(crate) options: Options,
     mounts: Vec<Mount>,
     probes: Vec<Probe>,
-    unavailable: Vec<Unavailable>,
+    pub(crate) unavailable: Vec<Unavailable>,
     started: Nanos,
 }
 
@@ -209,6 +171,8 @@ impl Recorder {
             lost: shared.copy("lost")?,
             loaded,
             links,
+            processor_links: BTreeMap::new(),
+            processors_checked: monotonic_now(),
             options,
             mounts: Vec::new(),
             probes,
@@ -232,8 +196,7 @@ impl Recorder {
         self.tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
-        self.attach_faults()?;
-        self.attach_samples()?;
+        self.attach_processors()?;
         self.mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
             .map(|text| parse_mountinfo(&text))
             .unwrap_or_default();
@@ -247,8 +210,7 @@ impl Recorder {
     /// The kernel refuses the walk over its tasks, or page-fault events.
     pub fn attach_running(&mut self, which: &Running) -> Result<(), CaptureError> {
         // First, so that no fault of a marked task is missed.
-        self.attach_faults()?;
-        self.attach_samples()?;
+        self.attach_processors()?;
         // A child that was made behind the first walk's back is found by the second.
         self.walk_tasks(which, "present", "tell_present", 2)?;
         let meant = match which {
@@ -302,52 +264,13 @@ impl Recorder {
         !is_own && matches!(state, Ok(None))
     }
 
-    /// Attaches the programs at the events of a page fault, on every processor.
-    fn attach_faults(&mut self) -> Result<(), CaptureError> {
-        let attach =
-            |event: &str, source: io::Error| CaptureError::Attach { probe: "fault", event: event.to_owned(), source };
-        let entry = self.loaded.iter().any(|one| one.name == "fault" && one.missing.is_empty());
-        let processors = if self.options.processes_only { 0 } else { crate::machine::processors() };
-        for cpu in 0..processors {
-            for (name, event) in FAULT_PROGRAMS {
-                if entry && event == FaultEvent::Begin {
-                    continue;
-                }
-                match perf::fault_of_processor(event, cpu) {
-                    Ok(fd) => self.attach_event("fault", name, fd)?,
-                    // A processor that is off line.
-                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => break,
-                    Err(error) => return Err(attach(name, error)),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Attaches a program of a probe at a perf event.
-    pub(crate) fn attach_event(&mut self, probe: &'static str, name: &str, fd: OwnedFd) -> Result<(), CaptureError> {
-        let program = self
-            .loaded
-            .iter()
-            .find(|one| one.name == probe)
-            .and_then(|one| one.object.progs_mut().find(|program| program.name() == name))
-            .ok_or(CaptureError::Program { probe, problem: format!("program {name} is missing") })?;
-        let link = attach_perf(&program, fd).map_err(|source| CaptureError::Attach {
-            probe,
-            event: name.to_owned(),
-            source,
-        })?;
-        self.links.push(link);
-        Ok(())
-    }
-
     /// Moves what the kernel has put into the ring into memory; call it about every 20 ms.
     ///
     /// # Errors
-    /// The ring cannot be read.
+    /// The ring cannot be read, or the kernel refuses the events of a processor that came on line.
     pub fn drain(&mut self) -> Result<(), CaptureError> {
         self.ring.drain().map_err(CaptureError::Ring)?;
-        Ok(())
+        self.follow_processors()
     }
 
     /// Moves the faults that processors still hold into memory; no program runs any more.
@@ -420,6 +343,7 @@ impl Recorder {
         self.drain()?;
         let ended = monotonic_now();
         self.links.clear();
+        self.processor_links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
         for survivor in self.ring.survivors(ended) {
@@ -450,7 +374,7 @@ fn pidfd(pid: i32) -> io::Result<OwnedFd> {
 }
 
 /// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf).
-fn attach_perf(program: &ProgramMut<'_>, fd: OwnedFd) -> io::Result<Link> {
+pub(crate) fn attach_perf(program: &ProgramMut<'_>, fd: OwnedFd) -> io::Result<Link> {
     let link = program.attach_perf_event(fd.as_raw_fd()).map_err(io_error)?;
     let _ = fd.into_raw_fd();
     Ok(link)

@@ -8,7 +8,7 @@ const BEGINNING: &str = "\
 A recording is a directory. `manifest.json` says what was recorded, on which machine, with which losses, and lists the
 segments that are whole; its schema is [manifest.json](../schemas/manifest.json). The rows of a table stand in
 `<table>/<number>.parquet`, in as many segments as were written. A segment that the manifest does not list was not
-finished: readers leave it alone.
+finished: readers leave it alone. While a recording goes on, `ended` is null and segments are added every few seconds.
 
 Any columnar tool reads the tables as they are:
 
@@ -26,7 +26,7 @@ polars.read_parquet(\"DIR/faults/*.parquet\")
   `clock` maps them to the time of day.
 - **A process** is `pid` and `start`, because pids are used again; `tid` is the thread.
 - **A file** is `dev` and `ino`; `dev` is `major << 20 | minor`. `files` has its path. In a lab, `dev` is the lab's own
-  device and `files.path` the path on the host.
+  device and `files.path` the path on the host. Of several rows of one file the last counts: more was learnt since.
 - **Pages** have 4096 bytes; a page of a file is an index from its beginning.
 - Readers ignore columns they do not know. A change of meaning or type, and a column less, raises the version.
 ";

@@ -2,9 +2,9 @@
 
 use super::loader::problem;
 use super::{NewModule, TableParts};
+use crate::capture_error::CaptureError;
 use crate::events::{FIRST_MODULE, MODULES, record, view, walk_counts};
-use crate::perf;
-use crate::recorder::{CaptureError, Recorder, Running};
+use crate::recorder::{Recorder, Running};
 use libbpf_rs::{MapCore, MapFlags};
 use slowpath_tables::FileKey;
 
@@ -64,21 +64,5 @@ impl Recorder {
     pub fn survey(&mut self, which: &Running) -> Result<(), CaptureError> {
         self.walk_tasks(which, "code_area", "areas_of_present", 1)?;
         self.drain()
-    }
-
-    /// Attaches the program at the timer event of every processor.
-    pub(crate) fn attach_samples(&mut self) -> Result<(), CaptureError> {
-        let Some(hertz) = self.options.cpu_hertz else { return Ok(()) };
-        for cpu in 0..crate::machine::processors() {
-            match perf::clock_of_processor(hertz, cpu) {
-                Ok(fd) => self.attach_event("cpu_sample", "cpu_sample", fd)?,
-                // A processor that is off line.
-                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
-                Err(source) => {
-                    return Err(CaptureError::Attach { probe: "cpu_sample", event: "cpu-clock".to_owned(), source });
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! Files that stacks need tables of, and the tables' way into the kernel.
 
+use crate::capture_error::CaptureError;
 use crate::events::{
     EVENT_MODULE, MODULE_VDSO, TABLE_HEAD, TABLE_PAGES, TABLE_ROWS, event_header, module_event, record,
 };
-use crate::recorder::CaptureError;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -1,0 +1,85 @@
+//! Events that belong to a processor: page faults and the timer of samples. They end with their processor, and begin with one that
+//! comes on line.
+
+use crate::capture_error::CaptureError;
+use crate::perf::{self, FaultEvent};
+use crate::processors;
+use crate::recorder::{Recorder, attach_perf, monotonic_now};
+use libbpf_rs::Link;
+use slowpath_tables::Unavailable;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// The programs of probe `fault` and their events.
+const FAULT_PROGRAMS: [(&str, FaultEvent); 3] =
+    [("fault_begin", FaultEvent::Begin), ("fault_minor", FaultEvent::Minor), ("fault_major", FaultEvent::Major)];
+
+/// How often it is looked whether processors came or went.
+const CHECK_NS: u64 = 1_000_000_000;
+
+impl Recorder {
+    /// Attaches the programs at the events of every processor.
+    pub(crate) fn attach_processors(&mut self) -> Result<(), CaptureError> {
+        if self.options.processes_only {
+            return Ok(());
+        }
+        let all = processors::on_line().unwrap_or_else(|| (0..crate::machine::processors().unsigned_abs()).collect());
+        all.into_iter().try_for_each(|cpu| self.attach_processor(cpu))
+    }
+
+    fn attach_processor(&mut self, cpu: u32) -> Result<(), CaptureError> {
+        let entry = self.loaded.iter().any(|one| one.name == "fault" && one.missing.is_empty());
+        let mut links = Vec::new();
+        let begins = FAULT_PROGRAMS.into_iter().filter(|(_, event)| !(entry && *event == FaultEvent::Begin));
+        let faults = begins.map(|(program, event)| ("fault", program, perf::fault_of_processor(event, cpu as i32)));
+        let hertz = self.options.cpu_hertz;
+        let samples = hertz.map(|hertz| ("cpu_sample", "cpu_sample", perf::clock_of_processor(hertz, cpu as i32)));
+        for (probe, program, event) in faults.chain(samples) {
+            match event {
+                Ok(fd) => links.push(self.attach_event(probe, program, fd)?),
+                // A processor that is off line.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(()),
+                Err(source) => return Err(CaptureError::Attach { probe, event: program.to_owned(), source }),
+            }
+        }
+        self.processor_links.insert(cpu, links);
+        Ok(())
+    }
+
+    /// Attaches a program of a probe at a perf event.
+    fn attach_event(&self, probe: &'static str, name: &str, fd: OwnedFd) -> Result<Link, CaptureError> {
+        let program = self
+            .loaded
+            .iter()
+            .find(|one| one.name == probe)
+            .and_then(|one| one.object.progs_mut().find(|program| program.name() == name))
+            .ok_or(CaptureError::Program { probe, problem: format!("program {name} is missing") })?;
+        let refused = |source: io::Error| CaptureError::Attach { probe, event: name.to_owned(), source };
+        attach_perf(&program, fd).map_err(refused)
+    }
+
+    /// Looks once a second whether processors came or went. The events of one that goes off line end with it; one that comes
+    /// gets its own, and what it did before is told as missing.
+    pub(crate) fn follow_processors(&mut self) -> Result<(), CaptureError> {
+        let now = monotonic_now();
+        let since = now.0.saturating_sub(self.processors_checked.0);
+        if since < CHECK_NS || self.processor_links.is_empty() {
+            return Ok(());
+        }
+        self.processors_checked = now;
+        let Some(on_line) = processors::on_line() else { return Ok(()) };
+        let (went, came) = processors::changes(&self.processor_links.keys().copied().collect(), &on_line);
+        for cpu in went {
+            self.processor_links.remove(&cpu);
+        }
+        for cpu in came {
+            self.attach_processor(cpu)?;
+            self.unavailable.push(Unavailable {
+                what: format!("first page faults on processor {cpu}"),
+                reason: format!("it came on line while recording went on: up to {} ms of it", since / 1_000_000),
+                remedy: "record again with all processors on line".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
