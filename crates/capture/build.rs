@@ -5,8 +5,20 @@ use std::error::Error;
 use std::path::PathBuf;
 
 /// One folder a probe; `<probe>/<probe>.bpf.c`.
-const PROBES: [&str; 10] =
-    ["process", "fault", "mapping", "page_cache", "readahead", "block", "open", "read", "first_wait", "present"];
+const PROBES: [&str; 12] = [
+    "process",
+    "fault",
+    "mapping",
+    "page_cache",
+    "readahead",
+    "block",
+    "open",
+    "read",
+    "first_wait",
+    "off_cpu",
+    "memory",
+    "present",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -15,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "aarch64" => "arm64",
         other => return Err(format!("no probes for the architecture {other}").into()),
     };
-    for header in ["bpf/kernel.h", "bpf/tree.bpf.h", "bpf/mapping.bpf.h", "src/events.h"] {
+    for header in ["bpf/kernel.h", "bpf/tree.bpf.h", "bpf/mapping.bpf.h", "src/off_cpu/reason.bpf.h", "src/events.h"] {
         println!("cargo:rerun-if-changed={header}");
     }
     for probe in PROBES {

@@ -5,8 +5,8 @@ use crate::mounts::{Mount, host_path};
 use crate::names::Names;
 use slowpath_recording::{Device, Probe};
 use slowpath_tables::{
-    BlockIo, Exec, Exit, Fault, File, FileKey, FirstWait, Fork, Losses, Mapping, Nanos, Open, PageCache, ProcessKey,
-    Read, Readahead, Unavailable,
+    BlockIo, Exec, Exit, Fault, File, FileKey, FirstWait, Fork, Losses, Mapping, MemoryCall, Nanos, OffCpu, Open,
+    PageCache, ProcessKey, Read, Readahead, Unavailable,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -64,6 +64,10 @@ pub struct Decoded {
     pub reads: Vec<Read>,
     /// Rows of `first_waits`.
     pub first_waits: Vec<FirstWait>,
+    /// Rows of `off_cpu`.
+    pub off_cpu: Vec<OffCpu>,
+    /// Rows of `memory_calls`.
+    pub memory_calls: Vec<MemoryCall>,
     /// Rows of `files`, by name only.
     pub files: Vec<File>,
     /// Losses, with those that only show now.
@@ -139,6 +143,8 @@ pub fn decode(raw: &RawCapture) -> Decoded {
         events::EVENT_OPEN => out.opens.extend(crate::open::decode(bytes, &context)),
         events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, &context)),
         events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, &mut context)),
+        events::EVENT_OFF_CPU => out.off_cpu.extend(crate::off_cpu::decode(bytes, &context, raw.ended)),
+        events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, &context)),
         _ => {
             if let Some(event) = record(bytes) {
                 names.learn(&event);
@@ -151,6 +157,9 @@ pub fn decode(raw: &RawCapture) -> Decoded {
     }
     // Each processor's batches come on their own.
     out.faults.sort_by_key(|fault| fault.ts);
+    // These are told when they are over.
+    out.off_cpu.sort_by_key(|interval| interval.ts);
+    out.memory_calls.sort_by_key(|call| call.ts);
     out.exits.extend(raw.survivors.iter().cloned());
     out.first_waits.extend(raw.waiting.iter().cloned());
     let paths = paths_of(&names, raw);

@@ -35,6 +35,8 @@ records!(
     read_event,
     name_event,
     first_wait_event,
+    off_cpu_event,
+    memory_call_event,
     task_state
 );
 
@@ -69,6 +71,8 @@ pub fn size_of_kind(kind: u16) -> Option<usize> {
         EVENT_READ => size_of::<read_event>(),
         EVENT_NAME => size_of::<name_event>(),
         EVENT_FIRST_WAIT => size_of::<first_wait_event>(),
+        EVENT_OFF_CPU => size_of::<off_cpu_event>(),
+        EVENT_MEMORY_CALL => size_of::<memory_call_event>(),
         _ => return None,
     })
 }
@@ -97,6 +101,8 @@ pub fn kind_name(kind: u32) -> &'static str {
         EVENT_OPEN => "opens",
         EVENT_READ => "reads",
         EVENT_FIRST_WAIT => "first_waits",
+        EVENT_OFF_CPU => "off_cpu",
+        EVENT_MEMORY_CALL => "memory_calls",
         _ => "file_names",
     }
 }

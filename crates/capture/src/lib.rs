@@ -18,11 +18,14 @@ mod perf;
 mod recorder;
 mod ring;
 mod tracefs;
+mod walk;
 
 mod block;
 mod fault;
 mod first_wait;
 mod mapping;
+mod memory;
+mod off_cpu;
 mod open;
 mod page_cache;
 mod process;

@@ -23,7 +23,7 @@ pub(crate) struct Probe {
 }
 
 /// All probes; the first owns the shared maps.
-pub(crate) fn all() -> [Probe; 10] {
+pub(crate) fn all() -> [Probe; 12] {
     [
         object!("process"),
         object!("fault"),
@@ -34,6 +34,8 @@ pub(crate) fn all() -> [Probe; 10] {
         object!("open"),
         object!("read"),
         object!("first_wait"),
+        object!("off_cpu"),
+        object!("memory"),
         object!("present"),
     ]
 }
@@ -113,6 +115,11 @@ pub(crate) fn load(
                 if let Some(value) = map.initial_value_mut() {
                     value[..8].copy_from_slice(&u64::from(std::process::id()).to_ne_bytes());
                     value[8..16].copy_from_slice(&monotonic_now().0.to_ne_bytes());
+                }
+            }
+            None if name.ends_with(".rodata") && probe.name == "off_cpu" => {
+                if let Some(value) = map.initial_value_mut() {
+                    crate::off_cpu::processor::Layout::of(btf).write(value);
                 }
             }
             None => {}

@@ -7,6 +7,7 @@ use crate::objects::{self, Loaded, SharedMaps};
 use crate::perf::{self, FaultEvent};
 use crate::ring::Ring;
 use crate::tracefs::Tracefs;
+use crate::walk;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
 use slowpath_tables::{Exit, FirstWait, Losses, Nanos, Unavailable};
@@ -37,6 +38,11 @@ pub struct Options {
     /// Whether it is recorded when each process waited for events for the first time, which costs every context switch of
     /// the machine some tens of ns.
     pub first_waits: bool,
+    /// Whether it is recorded when threads do not run and why, which costs every context switch and wake-up of the machine
+    /// some tens of ns.
+    pub waits: bool,
+    /// Whether system calls that change address spaces are recorded with their duration.
+    pub memory_calls: bool,
     /// Processes only, and their first waits where those are asked for: no faults, files, reads.
     pub processes_only: bool,
     /// Whether processes that run already can be followed, see [`Recorder::attach_running`].
@@ -59,6 +65,8 @@ impl Default for Options {
             lab: None,
             fault_entry: true,
             first_waits: false,
+            waits: false,
+            memory_calls: false,
             processes_only: false,
             running: false,
         }
@@ -147,6 +155,8 @@ impl Recorder {
             "process" => true,
             "first_wait" => options.first_waits,
             "present" => options.running,
+            "off_cpu" => options.waits && !options.processes_only,
+            "memory" => options.memory_calls && !options.processes_only,
             _ => !options.processes_only,
         };
         for probe in objects::all().into_iter().filter(wanted) {
@@ -178,6 +188,9 @@ impl Recorder {
                 reason: format!("tracefs could not be opened: {error}"),
                 remedy: "a kernel with CONFIG_FTRACE_SYSCALLS".to_owned(),
             });
+        }
+        if options.waits {
+            unavailable.extend(crate::off_cpu::Stealing::here(&btf).gap());
         }
         let shared = shared.ok_or(CaptureError::Program { probe: "process", problem: "not loaded".to_owned() })?;
         Ok(Self {
@@ -225,9 +238,9 @@ impl Recorder {
         // First, so that no fault of a marked task is missed.
         self.attach_faults()?;
         let missing = || CaptureError::Program { probe: "present", problem: "not loaded".to_owned() };
-        let object = &self.loaded.iter().find(|one| one.name == "present").ok_or_else(missing)?.object;
-        let attach = |source| CaptureError::Attach { probe: "present", event: "iter/task".to_owned(), source };
-        let wanted = object.maps().find(|map| map.name() == "wanted").ok_or_else(missing)?;
+        let present = self.loaded("present").ok_or_else(missing)?;
+        let attach = |source| CaptureError::Attach { probe: "present", event: "map wanted".to_owned(), source };
+        let wanted = present.object.maps().find(|map| map.name() == "wanted").ok_or_else(missing)?;
         let all = [0];
         let (pids, meant): (&[u32], Vec<u32>) = match which {
             Running::Processes(pids) => (pids, pids.clone()),
@@ -236,12 +249,10 @@ impl Recorder {
         for pid in pids {
             wanted.update(&pid.to_ne_bytes(), &[1], MapFlags::ANY).map_err(|error| attach(io_error(error)))?;
         }
-        let program = object.progs_mut().find(|program| program.name() == "tell_present").ok_or_else(missing)?;
-        let link = program.attach().map_err(|error| attach(io_error(error)))?;
         // A child that was made behind the first walk's back is found by the second.
-        for _ in 0..2 {
-            let mut walk = libbpf_rs::Iter::new(&link).map_err(|error| attach(io_error(error)))?;
-            io::copy(&mut walk, &mut io::sink()).map_err(attach)?;
+        walk::over_tasks(present, "tell_present", 2)?;
+        if let Some(waits) = self.loaded("off_cpu") {
+            walk::over_tasks(waits, "begin_waits", 1)?;
         }
         let left_out: Vec<u32> = meant.into_iter().filter(|pid| self.is_left_out(*pid)).collect();
         self.unavailable.extend(left_out.into_iter().map(|pid| Unavailable {
@@ -252,6 +263,10 @@ impl Recorder {
         self.mounts =
             std::fs::read_to_string("/proc/self/mountinfo").map(|text| parse_mountinfo(&text)).unwrap_or_default();
         Ok(())
+    }
+
+    fn loaded(&self, probe: &str) -> Option<&Loaded> {
+        self.loaded.iter().find(|one| one.name == probe)
     }
 
     /// Whether a process lives and is not followed.
@@ -345,6 +360,10 @@ impl Recorder {
         let ended = monotonic_now();
         self.links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
+        if let Some(waits) = self.loaded("off_cpu") {
+            walk::over_tasks(waits, "end_waits", 1)?;
+            self.ring.drain().map_err(CaptureError::Ring)?;
+        }
         self.take_batches();
         let mut losses = Losses::default();
         for kind in 0..events::EVENT_KINDS {
@@ -406,7 +425,7 @@ fn attach_whole(one: &Loaded, tracefs: Option<&Tracefs>, links: &mut Vec<Link>) 
     let mut gaps = Vec::new();
     for program in one.object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        if one.missing.contains(&section) || section == "perf_event" || section == "iter.s/task" {
+        if one.missing.contains(&section) || section == "perf_event" || walk::is_walk(&section) {
             continue;
         }
         let attach = |source| CaptureError::Attach { probe: one.name, event: section.clone(), source };

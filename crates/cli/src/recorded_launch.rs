@@ -157,6 +157,8 @@ pub fn write(
         pushed = pushed.and_then(|()| writer.push(decoded.opens));
         pushed = pushed.and_then(|()| writer.push(decoded.first_waits));
         pushed = pushed.and_then(|()| writer.push(decoded.reads));
+        pushed = pushed.and_then(|()| writer.push(decoded.off_cpu));
+        pushed = pushed.and_then(|()| writer.push(decoded.memory_calls));
         let finished = writer.finish(|manifest| manifest.ended = Some(raw.ended));
         pushed.and(finished).map_err(|error| {
             Failure::from_error(Kind::Machine, &error)

@@ -44,8 +44,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
-    let options = Options { first_waits: arguments.first_waits, ..Options::default() };
-    let hooks = RecorderHooks::load(options, arguments.duration.map(Duration::from_secs_f64))?;
+    let hooks = RecorderHooks::load(options(arguments), arguments.duration.map(Duration::from_secs_f64))?;
     interrupt::watch();
     // The target is the user's: it lives on when recording ends before it does.
     let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };
@@ -65,6 +64,16 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         Some(failure) => failure.hint("what was recorded until then is kept").report(false),
         None => ExitCode::SUCCESS,
     })
+}
+
+/// What is to be recorded.
+fn options(arguments: &RecordArguments) -> Options {
+    Options {
+        first_waits: arguments.first_waits,
+        waits: arguments.waits,
+        memory_calls: arguments.memory_calls,
+        ..Options::default()
+    }
 }
 
 /// Says what was recorded.

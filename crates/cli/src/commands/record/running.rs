@@ -23,7 +23,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let directory = output_directory::prepare(&arguments.output, &identity)?;
     let progress = Progress::new(arguments.quiet);
     progress.step("loading the recorder");
-    let options = Options { first_waits: arguments.first_waits, running: true, ..Options::default() };
+    let options = Options { running: true, ..super::options(arguments) };
     let mut recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
     interrupt::watch();
     recorder.attach_running(&which).map_err(failed(Kind::Machine))?;

@@ -1,0 +1,66 @@
+//! Targets that are recorded from their first instruction, and what they say of themselves.
+
+use slowpath_capture::{Decoded, Options, Recorder, decode};
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+pub fn root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        println!("skipped: recording needs root");
+    }
+    root
+}
+
+/// A forked child that executes `command` when the pipe's writing end says so.
+pub fn held(command: &[&str]) -> (nix::unistd::Pid, OwnedFd) {
+    let arguments: Vec<CString> = command.iter().map(|text| CString::new(*text).unwrap()).collect();
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    // SAFETY: the child only calls async-signal-safe functions: read, execv, _exit.
+    match unsafe { nix::unistd::fork() }.unwrap() {
+        nix::unistd::ForkResult::Parent { child } => (child, writer),
+        nix::unistd::ForkResult::Child => {
+            let mut byte = [0u8; 1];
+            let _ = nix::unistd::read(&reader, &mut byte);
+            let _ = nix::unistd::execv(&arguments[0], &arguments);
+            // SAFETY: ends the child without running the test's destructors.
+            unsafe { libc::_exit(127) }
+        }
+    }
+}
+
+/// Records a command to its end; `meanwhile` is called again and again with its pid.
+pub fn recorded(options: Options, command: &[&str], mut meanwhile: impl FnMut(nix::unistd::Pid)) -> Decoded {
+    let mut recorder = Recorder::load(options).unwrap();
+    let (child, release) = held(command);
+    recorder.attach_tree(child.as_raw()).unwrap();
+    meanwhile(child);
+    nix::unistd::write(&release, b"x").unwrap();
+    loop {
+        recorder.drain().unwrap();
+        let flags = Some(nix::sys::wait::WaitPidFlag::WNOHANG);
+        let status = nix::sys::wait::waitpid(child, flags).unwrap();
+        if status != nix::sys::wait::WaitStatus::StillAlive {
+            assert_eq!(status, nix::sys::wait::WaitStatus::Exited(child, 0));
+            break;
+        }
+        meanwhile(child);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let raw = recorder.finish().unwrap();
+    assert_eq!(raw.losses.total(), 0, "{:?}", raw.losses);
+    assert!(!raw.unavailable.iter().any(|one| one.what.starts_with("probe ")), "{:?}", raw.unavailable);
+    let decoded = decode(&raw);
+    assert_eq!(decoded.unreadable_bytes, 0);
+    decoded
+}
+
+/// Lines `name number` of a file that a target wrote.
+pub fn facts(path: &Path) -> HashMap<String, u64> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let pair = |line: &str| line.split_once(' ').map(|(name, number)| (name.to_owned(), number.parse().unwrap()));
+    text.lines().filter_map(pair).collect()
+}
