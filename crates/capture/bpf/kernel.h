@@ -147,6 +147,7 @@ struct task_struct {
 	unsigned int __state;
 	int on_cpu;
 	int prio;
+	int pagefault_disabled;
 	bool throttled;
 	unsigned int in_iowait : 1;
 	unsigned int frozen : 1;

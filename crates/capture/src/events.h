@@ -47,6 +47,8 @@ struct task_state {
 	unsigned long long waited;
 	int wait_call;
 	unsigned int wait_is_told;
+	/* 1 when the fault since fault_ts was taken in kernel mode. */
+	unsigned long long fault_in_kernel;
 	/* End of the heap when a brk that is not over began. */
 	unsigned long long heap_end;
 };

@@ -12,7 +12,7 @@ struct off_state {
 	/* When it was last woken after it ran; 0 for not at all. May be a moment before `since`: the waker need not wait for the
 	 * task to have left its processor. */
 	u64 woken;
-	/* Since when it runs, and the clock of stolen time of its processor then. */
+	/* Since when it runs or last ran, 0 before it was seen to run; and the clock of stolen time of its processor then. */
 	u64 runs_since;
 	u64 stolen;
 	u32 waker_pid;
@@ -173,6 +173,10 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		u64 now = bpf_ktime_get_ns();
 		if (state->since)
 			tell(next, state, now, 0);
+		else if (state->runs_since)
+			/* The kernel has not told when it stopped. It was seen to skip an event while another tracer attaches
+			 * to the same tracepoint. */
+			count_lost(EVENT_OFF_CPU, 1);
 		state->since = state->woken = 0;
 		state->runs_since = now;
 		state->stolen = stolen_here(next);
@@ -180,6 +184,9 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	state = off_of(prev);
 	if (state) {
 		u64 now = bpf_ktime_get_ns();
+		/* Nor when it ran again. */
+		if (state->since && state->runs_since)
+			count_lost(EVENT_OFF_CPU, 1);
 		tell_stolen(prev, state, now);
 		stops(prev, state, preempted ? 0 : prev_state, now);
 	}
@@ -230,6 +237,8 @@ int BPF_PROG(on_first_exec, struct task_struct *task, int old_pid, struct linux_
 		return 0;
 	}
 	state->waited_for = OFF_KERNEL;
+	state->runs_since = bpf_ktime_get_ns();
+	state->stolen = stolen_here(task);
 	return 0;
 }
 

@@ -187,8 +187,9 @@ static __always_inline u32 reason_of(struct task_struct *task, u32 state, int ca
 			return OFF_OTHER_IO;
 		if (call == -1)
 			return OFF_FAULT_IO;
+		/* In a system call: a fault of the kernel's, unless it was never told to end (one that became a signal). */
 		struct task_state *followed = state_of(task);
-		return followed && followed->fault_ts ? OFF_FAULT_IO : OFF_OTHER_IO;
+		return followed && followed->fault_ts && followed->fault_in_kernel ? OFF_FAULT_IO : OFF_OTHER_IO;
 	}
 	if (!(state & TASK_INTERRUPTIBLE))
 		return OFF_KERNEL;

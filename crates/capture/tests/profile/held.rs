@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 pub fn root() -> bool {
@@ -32,8 +33,30 @@ pub fn held(command: &[&str]) -> (nix::unistd::Pid, OwnedFd) {
     }
 }
 
+/// Recorders that come and go disturb each other, see [`undisturbed`].
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Keeps other tests of this program from recording.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A recording in which no switch was lost. The kernel skips one now and then while another tracer of switches is attached or
+/// detached, by whoever else tests on this machine; the recorder counts them, and the attempt is repeated.
+pub fn undisturbed<T>(attempt: impl Fn() -> (Decoded, T)) -> (Decoded, T) {
+    for _ in 0..8 {
+        let (out, other) = attempt();
+        if out.losses.total() == 0 {
+            return (out, other);
+        }
+        println!("disturbed: {:?}", out.losses);
+    }
+    panic!("every recording was disturbed");
+}
+
 /// Records a command to its end; `meanwhile` is called again and again with its pid.
 pub fn recorded(options: Options, command: &[&str], mut meanwhile: impl FnMut(nix::unistd::Pid)) -> Decoded {
+    let _alone = alone();
     let mut recorder = Recorder::load(options).unwrap();
     let (child, release) = held(command);
     recorder.attach_tree(child.as_raw()).unwrap();
@@ -51,7 +74,7 @@ pub fn recorded(options: Options, command: &[&str], mut meanwhile: impl FnMut(ni
         std::thread::sleep(Duration::from_millis(5));
     }
     let raw = recorder.finish().unwrap();
-    assert_eq!(raw.losses.total(), 0, "{:?}", raw.losses);
+    assert_eq!(raw.losses.total(), raw.losses.0["off_cpu"], "{:?}", raw.losses);
     assert!(!raw.unavailable.iter().any(|one| one.what.starts_with("probe ")), "{:?}", raw.unavailable);
     let decoded = decode(&raw);
     assert_eq!(decoded.unreadable_bytes, 0);

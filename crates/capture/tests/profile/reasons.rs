@@ -1,6 +1,6 @@
 //! Programs with known waits: the reason of each, its place in time, and who ended it.
 
-use crate::held::{facts, recorded, root};
+use crate::held::{alone, facts, recorded, root, undisturbed};
 use slowpath_capture::{Decoded, Options, Recorder, Running, decode};
 use slowpath_tables::{OffCpu, OffCpuReason};
 use std::collections::HashMap;
@@ -83,12 +83,17 @@ struct Staged {
 
 impl Staged {
     fn record() -> Self {
+        let (out, facts) = undisturbed(Self::attempt);
+        Self { out, facts }
+    }
+
+    fn attempt() -> (Decoded, HashMap<String, u64>) {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let said = directory.path().join("facts");
         let (direct, mapped) = (cold_file(directory.path(), "direct"), cold_file(directory.path(), "mapped"));
         let command = ["/usr/bin/python3", "-c", STAGES, said.to_str().unwrap(), &direct, &mapped];
         let out = recorded(waits(), &command, |_| ());
-        Self { out, facts: facts(&said) }
+        (out, facts(&said))
     }
 
     /// Intervals of a stage's thread with this reason that are no shorter.
@@ -199,6 +204,7 @@ sys.stdin.readline()
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
     std::thread::sleep(Duration::from_millis(50));
+    let _alone = alone();
     let mut recorder = Recorder::load(Options { running: true, ..waits() }).unwrap();
     recorder.attach_running(&Running::Processes(vec![child.id()])).unwrap();
     let mut input = child.stdin.take().unwrap();

@@ -1,7 +1,7 @@
 //! Sums of intervals against the kernel's own accounts: run time and time on the run queue of a thread (schedstat), and the
 //! throttling of a control group (cpu.stat).
 
-use crate::held::{facts, recorded, root};
+use crate::held::{facts, recorded, root, undisturbed};
 use slowpath_capture::{Decoded, Options};
 use slowpath_tables::OffCpuReason;
 use std::collections::HashMap;
@@ -74,7 +74,7 @@ fn threads_that_share_a_processor_are_runnable_as_long_as_the_kernel_says() {
     if !root() {
         return;
     }
-    let (out, said) = hogs(2, "0.6", |_| ());
+    let (out, said) = undisturbed(|| hogs(2, "0.6", |_| ()));
     for hog in &said {
         let sums = sums(&out, hog);
         println!("{:?}", sums.of);
@@ -123,17 +123,20 @@ fn a_thread_whose_group_used_up_its_quota_is_throttled_as_long_as_the_kernel_say
     if !root() {
         return;
     }
-    let Some(quota) = Quota::make() else {
+    let Some(_) = Quota::make() else {
         println!("skipped: no control group with a quota can be made here");
         return;
     };
-    let mut inside = false;
-    let (out, said) = hogs(1, "0.3", |pid| {
-        if !std::mem::replace(&mut inside, true) {
-            std::fs::write(quota.0.join("cgroup.procs"), pid.to_string()).unwrap();
-        }
+    let (out, (said, (periods, time))) = undisturbed(|| {
+        let quota = Quota::make().unwrap();
+        let mut inside = false;
+        let (out, said) = hogs(1, "0.3", |pid| {
+            if !std::mem::replace(&mut inside, true) {
+                std::fs::write(quota.0.join("cgroup.procs"), pid.to_string()).unwrap();
+            }
+        });
+        (out, (said, quota.account()))
     });
-    let (periods, time) = quota.account();
     let throttled: Vec<_> = out.off_cpu.iter().filter(|row| row.reason == OffCpuReason::Throttled).collect();
     println!("{} intervals in {periods} periods", throttled.len());
     assert!(periods >= 10 && throttled.len().abs_diff(periods as usize) <= periods as usize / 5);
@@ -142,10 +145,6 @@ fn a_thread_whose_group_used_up_its_quota_is_throttled_as_long_as_the_kernel_say
     println!("throttled: {told} ns told, {time} ns by the kernel");
     assert!(told * 100 >= time * 99 && told * 100 <= time * 125, "{told} told, {time} by the kernel");
     let sums = sums(&out, &said[0]);
-    println!(
-        "{:?}, runnable {}, waited {}, ran {}, off {}, life {}",
-        sums.of, sums.runnable, said[0]["waited"], said[0]["ran"], sums.off, sums.life
-    );
     near("throttled or on the run queue", sums.runnable, said[0]["waited"], said[0]["waited"], 2);
     near("life", said[0]["ran"] + sums.off, sums.life, sums.life, 1);
 }
