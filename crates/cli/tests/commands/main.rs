@@ -20,3 +20,4 @@ mod targets;
 mod traces;
 mod truth;
 mod users;
+mod waits;
