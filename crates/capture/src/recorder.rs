@@ -38,8 +38,8 @@ pub struct Options {
     /// Whether it is recorded when each process waited for events for the first time, which costs every context switch of
     /// the machine some tens of ns.
     pub first_waits: bool,
-    /// Whether it is recorded when threads do not run and why, which costs every context switch and wake-up of the machine
-    /// some tens of ns.
+    /// Whether it is recorded when threads do not run and why, which costs every context switch of the machine, with its
+    /// wake-up, up to about 0.2 us.
     pub waits: bool,
     /// Whether system calls that change address spaces are recorded with their duration.
     pub memory_calls: bool,
