@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// One folder a probe; `<probe>/<probe>.bpf.c`.
-const PROBES: [&str; 12] = [
+const PROBES: [&str; 14] = [
     "process",
     "fault",
     "mapping",
@@ -15,6 +15,8 @@ const PROBES: [&str; 12] = [
     "open",
     "read",
     "first_wait",
+    "off_cpu",
+    "memory",
     "present",
     "code_area",
     "cpu_sample",
@@ -41,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/address_space.bpf.h",
         "bpf/mapping.bpf.h",
         "bpf/stack.bpf.h",
+        "src/off_cpu/reason.bpf.h",
         "src/events.h",
     ] {
         println!("cargo:rerun-if-changed={header}");

@@ -124,6 +124,7 @@ struct mm_struct {
 #endif
 	unsigned long arg_start;
 	unsigned long arg_end;
+	unsigned long brk;
 	struct file *exe_file;
 };
 struct task_io_accounting {
@@ -132,9 +133,36 @@ struct task_io_accounting {
 struct signal_struct {
 	int group_exit_code;
 };
+struct bpf_local_storage;
+struct rq {
+	u64 prev_steal_time_rq;
+};
+struct cfs_rq {
+	struct rq *rq;
+	int throttle_count;
+};
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+struct preempt_of_thread {
+	u32 count;
+};
+struct thread_info {
+	struct preempt_of_thread preempt;
+};
 struct task_struct {
+	struct thread_info thread_info;
 	int pid;
 	int tgid;
+	unsigned int __state;
+	int on_cpu;
+	int prio;
+	int pagefault_disabled;
+	bool throttled;
+	unsigned int in_iowait : 1;
+	unsigned int frozen : 1;
+	struct sched_entity se;
+	struct bpf_local_storage *bpf_storage;
 	int exit_code;
 	int exit_state;
 	unsigned int flags;
@@ -221,6 +249,9 @@ struct syscall_exit {
 
 #define S_IFMT 0170000
 #define S_IFREG 0100000
+#define S_IFIFO 0010000
+#define S_IFCHR 0020000
+#define S_IFSOCK 0140000
 #define S_IFBLK 0060000
 
 #endif

@@ -64,9 +64,16 @@ static __always_inline struct file_id id_of(struct inode *inode)
 	};
 }
 
+/* Whether anything at all is stored for this task. A load instead of a call, for the tasks that are not followed: all that an
+ * event costs them. */
+static __always_inline bool has_storage(struct task_struct *task)
+{
+	return !bpf_core_field_exists(task->bpf_storage) || task->bpf_storage;
+}
+
 static __always_inline struct task_state *state_of(struct task_struct *task)
 {
-	return bpf_task_storage_get(&tree, task, 0, 0);
+	return has_storage(task) ? bpf_task_storage_get(&tree, task, 0, 0) : 0;
 }
 
 static __always_inline void count_lost(u32 kind, u64 events)

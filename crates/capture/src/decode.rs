@@ -109,6 +109,8 @@ impl Decoder {
                 events::EVENT_OPEN => out.opens.extend(crate::open::decode(bytes, context)),
                 events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, context)),
                 events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, context)),
+                events::EVENT_OFF_CPU => out.off_cpu.extend(crate::off_cpu::decode(bytes, context)),
+                events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, context)),
                 _ => {
                     if let Some(event) = record(bytes) {
                         names.learn(&event);
@@ -123,6 +125,9 @@ impl Decoder {
         (out.stacks, out.frames) = self.stacks.take();
         // Each processor's batches come on their own.
         out.faults.sort_by_key(|fault| fault.ts);
+        // What lasts is told at its end.
+        out.off_cpu.sort_by_key(|interval| interval.ts);
+        out.memory_calls.sort_by_key(|call| call.ts);
         self.settle(&mut out);
         out
     }

@@ -22,7 +22,9 @@ enum event_kind {
 	EVENT_STACK = 12,
 	EVENT_CPU_SAMPLE = 13,
 	EVENT_MODULE = 14,
-	EVENT_KINDS = 15,
+	EVENT_OFF_CPU = 15,
+	EVENT_MEMORY_CALL = 16,
+	EVENT_KINDS = 17,
 };
 
 struct event_header {
@@ -48,6 +50,10 @@ struct task_state {
 	unsigned long long waited;
 	int wait_call;
 	unsigned int wait_is_told;
+	/* 1 when the fault since fault_ts was taken in kernel mode. */
+	unsigned long long fault_in_kernel;
+	/* End of the heap when a brk that is not over began. */
+	unsigned long long heap_end;
 };
 
 struct fork_event {
@@ -199,6 +205,56 @@ struct read_event {
 	long long result;
 	int syscall;
 	unsigned int reserved;
+};
+
+/* In the order of the words in the reference. */
+enum off_cpu_reason {
+	OFF_FAULT_IO = 0,
+	OFF_OTHER_IO = 1,
+	OFF_FUTEX = 2,
+	OFF_PIPE_OR_SOCKET = 3,
+	OFF_POLL = 4,
+	OFF_TIMER = 5,
+	OFF_CHILD = 6,
+	OFF_KERNEL = 7,
+	OFF_RUNNABLE = 8,
+	OFF_THROTTLED = 9,
+	OFF_STOPPED = 10,
+	OFF_STOLEN = 11,
+};
+
+/* In the header: not over when recording ended. */
+#define FLAG_OPEN 1
+
+struct off_cpu_event {
+	struct event_header header;
+	unsigned long long duration;
+	unsigned long long runnable;
+	/* 0 for none. */
+	unsigned int waker_pid;
+	unsigned int waker_tid;
+	int syscall;
+	unsigned int reason;
+};
+
+enum memory_call {
+	CALL_MMAP = 0,
+	CALL_MUNMAP = 1,
+	CALL_MREMAP = 2,
+	CALL_BRK = 3,
+	CALL_MADVISE = 4,
+};
+
+struct memory_call_event {
+	struct event_header header;
+	unsigned long long duration;
+	unsigned long long address;
+	unsigned long long length;
+	/* Length before for mremap, end of the heap before for brk. */
+	unsigned long long before;
+	long long result;
+	unsigned int argument;
+	unsigned int call;
 };
 
 struct name_event {

@@ -23,12 +23,15 @@ mod processors;
 mod recorder;
 mod ring;
 mod tracefs;
+mod walk;
 
 mod block;
 mod cpu_sample;
 mod fault;
 mod first_wait;
 mod mapping;
+mod memory;
+mod off_cpu;
 mod open;
 mod page_cache;
 mod process;

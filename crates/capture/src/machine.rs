@@ -63,6 +63,9 @@ const OPTIONAL: [&str; 6] = [
     "page_cache_sync_ra",
 ];
 
+/// What tells when threads do not run.
+const WAITS: [&str; 2] = ["sched_switch", "sched_waking"];
+
 /// Capabilities that loading BPF, opening events and preparing a lab need (include/uapi/linux/capability.h):
 /// `CAP_SYS_ADMIN` (21) covers `CAP_BPF` and `CAP_PERFMON`.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -87,6 +90,7 @@ pub fn facts() -> Facts {
         NECESSARY
             .iter()
             .chain(&OPTIONAL)
+            .chain(&WAITS)
             .filter(|name| {
                 btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
             })
@@ -160,11 +164,17 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         gap("readahead decisions and block I/O", why(&OPTIONAL), "a newer kernel; the rest works without"),
     );
     check(
-        "opens, reads and mappings",
+        "waits",
+        &[Need::Optional],
+        WAITS.iter().all(|name| has(name)),
+        gap("waits", why(&WAITS), "a kernel of 5.18 or later; the rest works without"),
+    );
+    check(
+        "opens, reads, mappings and memory calls",
         &[Need::Optional],
         facts.tracefs.is_ok(),
         gap(
-            "opens, reads and mappings",
+            "opens, reads, mappings and memory calls",
             facts.tracefs.clone().err().unwrap_or_default(),
             "privilege, and a kernel with CONFIG_FTRACE_SYSCALLS=y that is not locked down",
         ),
@@ -185,7 +195,7 @@ mod tests {
         Facts {
             privileged: true,
             btf: true,
-            tracepoints: Some(NECESSARY.iter().chain(&OPTIONAL).map(|name| (*name).to_owned()).collect()),
+            tracepoints: Some(NECESSARY.iter().chain(&OPTIONAL).chain(&WAITS).map(|name| (*name).to_owned()).collect()),
             tracefs: Ok(()),
             page_size: 4096,
             kernel: "6.1.0".to_owned(),
@@ -208,7 +218,9 @@ mod tests {
     fn an_older_kernel_without_readahead_events_still_records() {
         let facts = Facts { tracepoints: Some(NECESSARY.iter().map(|name| (*name).to_owned()).collect()), ..good() };
         assert!(gaps(&checks(&facts), Need::Record).is_empty());
-        assert_eq!(gaps(&checks(&facts), Need::Optional).len(), 1);
+        let gaps = gaps(&checks(&facts), Need::Optional);
+        assert_eq!(gaps.len(), 2);
+        assert!(gaps[1].reason.ends_with("no sched_switch, sched_waking"), "{}", gaps[1].reason);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Probe {
 }
 
 /// All probes, the first being the one that the others hang on.
-pub(crate) fn all(options: &Options) -> [Probe; 12] {
+pub(crate) fn all(options: &Options) -> [Probe; 14] {
     [
         object!("process"),
         if options.fault_stacks { object!("fault", "fault_stacks") } else { object!("fault") },
@@ -39,6 +39,8 @@ pub(crate) fn all(options: &Options) -> [Probe; 12] {
         object!("open"),
         object!("read"),
         object!("first_wait"),
+        object!("off_cpu"),
+        object!("memory"),
         object!("present"),
         object!("code_area"),
         object!("cpu_sample"),
@@ -122,6 +124,11 @@ pub(crate) fn load(
                     value[..8].copy_from_slice(&u64::from(std::process::id()).to_ne_bytes());
                     value[8..16].copy_from_slice(&monotonic_now().0.to_ne_bytes());
                     value[16..24].copy_from_slice(&u64::from(options.writer.unwrap_or(0)).to_ne_bytes());
+                }
+            }
+            None if name.ends_with(".rodata") && probe.name == "off_cpu" => {
+                if let Some(value) = map.initial_value_mut() {
+                    crate::off_cpu::processor::Layout::of(btf).write(value);
                 }
             }
             None => {}

@@ -9,6 +9,7 @@ use crate::perf;
 use crate::ring::Ring;
 use crate::stack::Tables;
 use crate::tracefs::Tracefs;
+use crate::walk;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, MapHandle, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
 use slowpath_tables::{Losses, Nanos, Unavailable};
@@ -36,6 +37,11 @@ pub struct Options {
     /// Whether it is recorded when each process waited for events for the first time, which costs every context switch of
     /// the machine some tens of ns.
     pub first_waits: bool,
+    /// Whether it is recorded when threads do not run and why, which costs every context switch of the machine, with its
+    /// wake-up, up to about 0.2 us.
+    pub waits: bool,
+    /// Whether system calls that change address spaces are recorded with their duration.
+    pub memory_calls: bool,
     /// Processes only, and their first waits where those are asked for: no faults, files, reads.
     pub processes_only: bool,
     /// Whether faults are recorded with their call stacks.
@@ -71,6 +77,8 @@ impl Default for Options {
             lab: None,
             fault_entry: true,
             first_waits: false,
+            waits: false,
+            memory_calls: false,
             processes_only: false,
             fault_stacks: false,
             cpu_hertz: None,
@@ -131,6 +139,8 @@ impl Recorder {
             "present" => options.running,
             "cpu_sample" => options.cpu_hertz.is_some(),
             "code_area" => options.walks_stacks(),
+            "off_cpu" => options.waits && !options.processes_only,
+            "memory" => options.memory_calls && !options.processes_only,
             _ => !options.processes_only,
         };
         for probe in objects::all(&options).into_iter().filter(wanted) {
@@ -160,6 +170,9 @@ impl Recorder {
                 reason: format!("tracefs could not be opened: {error}"),
                 remedy: "a kernel with CONFIG_FTRACE_SYSCALLS".to_owned(),
             });
+        }
+        if options.waits {
+            unavailable.extend(crate::off_cpu::Stealing::here(&btf).gap());
         }
         let tables = options
             .walks_stacks()
@@ -213,6 +226,9 @@ impl Recorder {
         self.attach_processors()?;
         // A child that was made behind the first walk's back is found by the second.
         self.walk_tasks(which, "present", "tell_present", 2)?;
+        if let Some(waits) = self.loaded("off_cpu") {
+            walk::over_tasks(waits, "begin_waits", 1)?;
+        }
         let meant = match which {
             Running::Processes(pids) => pids.clone(),
             Running::System => processes(),
@@ -234,12 +250,12 @@ impl Recorder {
         which: &Running,
         probe: &'static str,
         program: &str,
-        times: u32,
+        times: usize,
     ) -> Result<(), CaptureError> {
         let missing = || CaptureError::Program { probe, problem: "not loaded".to_owned() };
-        let object = &self.loaded.iter().find(|one| one.name == probe).ok_or_else(missing)?.object;
-        let attach = |source| CaptureError::Attach { probe, event: "iter/task".to_owned(), source };
-        let wanted = object.maps().find(|map| map.name() == "wanted").ok_or_else(missing)?;
+        let one = self.loaded(probe).ok_or_else(missing)?;
+        let attach = |source| CaptureError::Attach { probe, event: "map wanted".to_owned(), source };
+        let wanted = one.object.maps().find(|map| map.name() == "wanted").ok_or_else(missing)?;
         let pids: &[u32] = match which {
             Running::Processes(pids) => pids,
             Running::System => &[0],
@@ -247,13 +263,11 @@ impl Recorder {
         for pid in pids {
             wanted.update(&pid.to_ne_bytes(), &[1], MapFlags::ANY).map_err(|error| attach(io_error(error)))?;
         }
-        let program = object.progs_mut().find(|one| one.name() == program).ok_or_else(missing)?;
-        let link = program.attach().map_err(|error| attach(io_error(error)))?;
-        for _ in 0..times {
-            let mut walk = libbpf_rs::Iter::new(&link).map_err(|error| attach(io_error(error)))?;
-            io::copy(&mut walk, &mut io::sink()).map_err(attach)?;
-        }
-        Ok(())
+        walk::over_tasks(one, program, times)
+    }
+
+    pub(crate) fn loaded(&self, probe: &str) -> Option<&Loaded> {
+        self.loaded.iter().find(|one| one.name == probe)
     }
 
     /// Whether a process lives and is not followed.
@@ -341,9 +355,12 @@ impl Recorder {
     /// The ring cannot be read.
     pub fn finish(mut self) -> Result<RawCapture, CaptureError> {
         self.drain()?;
-        let ended = monotonic_now();
         self.links.clear();
         self.processor_links.clear();
+        if let Some(waits) = self.loaded("off_cpu") {
+            walk::over_tasks(waits, "end_waits", 1)?;
+        }
+        let ended = monotonic_now();
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
         for survivor in self.ring.survivors(ended) {
@@ -385,7 +402,7 @@ fn attach_whole(one: &Loaded, tracefs: Option<&Tracefs>, links: &mut Vec<Link>) 
     let mut gaps = Vec::new();
     for program in one.object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        if one.missing.contains(&section) || section == "perf_event" || section == "iter.s/task" {
+        if one.missing.contains(&section) || section == "perf_event" || walk::is_walk(&section) {
             continue;
         }
         let attach = |source| CaptureError::Attach { probe: one.name, event: section.clone(), source };

@@ -83,11 +83,13 @@ table! {
 }
 
 table! {
-    /// An interval in which a thread did not run.
+    /// An interval in which a thread did not run. Intervals of a thread do not overlap; between them it ran.
     OffCpu = "off_cpu" {
-        /// When it stopped running.
+        /// When it stopped running, or was made; for an interval that began before the recording, when that began. For `stolen`
+        /// a place in the stay on the processor whose end is known, not the moment itself.
         ts: Nanos,
-        /// Until it ran again; for an interval beyond the recording, until its end.
+        /// Until it ran again; for an interval beyond the recording, until its end. For `stolen` the sum over one stay on a
+        /// processor, by the hypervisor's own account; less than 20 us are not told, nor a stay that outlasts the recording.
         duration: Nanos,
         /// Pid.
         pid: u32,
@@ -97,9 +99,10 @@ table! {
         tid: u32,
         /// Why it did not run.
         reason: OffCpuReason,
-        /// The last part of the interval, in which it could have run and waited for a processor.
+        /// The last part of the interval, from its wake-up on, in which it could have run and waited for a processor; the whole of
+        /// it for `runnable` and `throttled`.
         runnable: Nanos,
-        /// Pid of the task that woke it; null where it was not woken, or by an interrupt in an idle processor.
+        /// Pid of the task that woke it, recorded or not; null where no task did: an interrupt (a timer, a device), or nobody yet.
         waker_pid: Option<u32>,
         /// Thread id of that task.
         waker_tid: Option<u32>,
@@ -125,7 +128,8 @@ table! {
         tid: u32,
         /// Which.
         call: MemoryCallKind,
-        /// Address: of the result for mmap and mremap, as given for munmap and madvise, the new end of the heap for brk.
+        /// Address: of the result for mmap and mremap, as given for munmap, madvise and what failed, the new end of the heap for
+        /// brk.
         address: u64,
         /// Length: as given; for brk by how much the heap grew or shrank.
         length: Bytes,
@@ -135,7 +139,7 @@ table! {
         shrinks: bool,
         /// Advice of madvise, flags of mmap and mremap; else 0.
         argument: u32,
-        /// 0, or the negated errno.
+        /// 0, or the negated errno; for a brk that was refused that of ENOMEM, as from the C library.
         result: i32,
         /// Innermost frame of its call stack: `stacks.id`.
         stack: Option<u32>,

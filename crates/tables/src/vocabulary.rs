@@ -95,23 +95,24 @@ words! {
         FaultIo = "fault_io",
         /// Waited for storage in a system call.
         OtherIo = "other_io",
-        /// Waited for another thread on a futex.
+        /// Waited on a futex, for another thread.
         Futex = "futex",
-        /// Waited for a pipe or a socket.
+        /// Waited in a read or write for a pipe or a socket, or for another file that delivers when somebody else acts: a
+        /// terminal, an event descriptor.
         PipeOrSocket = "pipe_or_socket",
-        /// Waited for one of several events (poll, select, epoll, io_uring).
+        /// Waited for one of several events (poll, select, epoll, io_uring) or for a signal, with a time-out or without.
         Poll = "poll",
         /// Slept until a time.
         Timer = "timer",
-        /// Waited for a child process.
+        /// Waited for a child process: for its end, or after a vfork for its exec.
         Child = "child",
         /// Waited for a lock inside the kernel, or for anything else there.
         Kernel = "kernel",
         /// Could run; another task had the processor.
         Runnable = "runnable",
-        /// Could run; its control group had used up its quota.
+        /// Could run; its control group had used up its quota when it stopped running.
         Throttled = "throttled",
-        /// Was stopped by a signal or a tracer.
+        /// Was stopped by a signal, a tracer or a freezer.
         Stopped = "stopped",
         /// Was running, as far as this system knows; the processor was taken away by the hypervisor.
         Stolen = "stolen",

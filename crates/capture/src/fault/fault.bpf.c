@@ -24,26 +24,35 @@ struct {
 	__type(value, struct fault_event);
 } batches SEC(".maps");
 
-static __always_inline int begin(u64 address)
+static __always_inline int begin(u64 address, bool in_kernel)
 {
 	struct task_state *state = state_of(bpf_get_current_task_btf());
 	if (!state)
 		return 0;
 	state->fault_ts = bpf_ktime_get_ns();
 	state->fault_address = address;
+	state->fault_in_kernel = in_kernel;
 	return 0;
 }
 
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(begin_user, unsigned long address)
 {
-	return begin(address);
+	return begin(address, false);
 }
 
+/* Code that must not wait has page faults disabled: the access fails, and no end is told. */
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(begin_kernel, unsigned long address)
 {
-	return begin(address);
+	return bpf_get_current_task_btf()->pagefault_disabled ? 0 : begin(address, true);
+}
+
+/* Whether the fault was taken in kernel mode: kernel code stands in the upper half of the address space on every
+ * architecture that is supported, user code never does. One event serves both modes. */
+static __always_inline u32 mode(u64 ip)
+{
+	return (long long)ip < 0 ? FLAG_KERNEL : 0;
 }
 
 /* In place of the two, where they do not exist. */
@@ -54,14 +63,11 @@ int fault_begin(struct bpf_perf_event_data *context)
 	/* A fault that is retried (lock dropped for I/O) begins again at the same address: keep the first beginning. */
 	if (state && state->fault_ts && state->fault_address == context->addr)
 		return 0;
-	return begin(context->addr);
-}
-
-/* Whether the fault was taken in kernel mode: kernel code stands in the upper half of the address space on every
- * architecture that is supported, user code never does. One event serves both modes. */
-static __always_inline u32 mode(u64 ip)
-{
-	return (long long)ip < 0 ? FLAG_KERNEL : 0;
+#if defined(__TARGET_ARCH_x86)
+	return begin(context->addr, mode(context->regs.ip));
+#else
+	return begin(context->addr, mode(context->regs.pc));
+#endif
 }
 
 static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)

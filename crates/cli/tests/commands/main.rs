@@ -21,3 +21,4 @@ mod targets;
 mod traces;
 mod truth;
 mod users;
+mod waits;

@@ -75,6 +75,8 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
 fn options(arguments: &RecordArguments) -> Options {
     Options {
         first_waits: arguments.first_waits,
+        waits: arguments.waits,
+        memory_calls: arguments.memory_calls,
         fault_stacks: arguments.stacks.contains(&StackEvent::Fault),
         cpu_hertz: arguments.cpu,
         ..Options::default()

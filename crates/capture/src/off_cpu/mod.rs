@@ -1,0 +1,152 @@
+//! Probe `off_cpu`: intervals in which threads did not run, why, and who woke them.
+
+pub(crate) mod processor;
+
+use crate::context::Context;
+use crate::events::{
+    OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE, OFF_STOLEN,
+    OFF_STOPPED, OFF_THROTTLED, OFF_TIMER, off_cpu_event, record,
+};
+use libbpf_rs::Btf;
+use libbpf_rs::btf::types::Struct;
+use slowpath_tables::{Nanos, OffCpu, OffCpuReason, Unavailable};
+
+fn reason(code: u32) -> OffCpuReason {
+    match code {
+        OFF_FAULT_IO => OffCpuReason::FaultIo,
+        OFF_OTHER_IO => OffCpuReason::OtherIo,
+        OFF_FUTEX => OffCpuReason::Futex,
+        OFF_PIPE_OR_SOCKET => OffCpuReason::PipeOrSocket,
+        OFF_POLL => OffCpuReason::Poll,
+        OFF_TIMER => OffCpuReason::Timer,
+        OFF_CHILD => OffCpuReason::Child,
+        OFF_RUNNABLE => OffCpuReason::Runnable,
+        OFF_THROTTLED => OffCpuReason::Throttled,
+        OFF_STOPPED => OffCpuReason::Stopped,
+        OFF_STOLEN => OffCpuReason::Stolen,
+        _ => OffCpuReason::Kernel,
+    }
+}
+
+/// One interval.
+pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<OffCpu> {
+    let event: off_cpu_event = record(bytes)?;
+    let begin = event.header.ts;
+    let process = context.process(event.header.pid, Nanos(begin));
+    let waker = (event.waker_tid != 0).then_some((event.waker_pid, event.waker_tid));
+    Some(OffCpu {
+        ts: Nanos(begin),
+        duration: Nanos(event.duration),
+        pid: process.pid,
+        start: process.start,
+        tid: event.header.tid,
+        reason: reason(event.reason),
+        runnable: Nanos(event.runnable),
+        waker_pid: waker.map(|(pid, _)| pid),
+        waker_tid: waker.map(|(_, tid)| tid),
+        syscall: event.syscall,
+        stack: None,
+    })
+}
+
+/// What a machine lets one know about time that its hypervisor took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stealing {
+    /// Whether a hypervisor runs this machine, as far as it shows.
+    pub(crate) is_guest: bool,
+    /// Whether the kernel keeps stolen time apart on its run queues.
+    pub(crate) is_kept: bool,
+    /// Stolen ticks since boot.
+    pub(crate) ticks: u64,
+}
+
+impl Stealing {
+    /// Looks at this machine.
+    pub(crate) fn here(btf: &Btf<'_>) -> Self {
+        let queue = btf.type_by_name::<Struct<'_>>("rq");
+        let kept =
+            |queue: Struct<'_>| queue.iter().any(|one| one.name.is_some_and(|name| name == "prev_steal_time_rq"));
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        Self {
+            is_guest: read("/proc/cpuinfo")
+                .lines()
+                .any(|line| line.starts_with("flags") && line.contains(" hypervisor")),
+            is_kept: queue.is_some_and(kept),
+            ticks: stolen_ticks(&read("/proc/stat")),
+        }
+    }
+
+    /// Why stolen time cannot be told, if it cannot.
+    pub(crate) fn gap(self) -> Option<Unavailable> {
+        let (reason, remedy) = match self {
+            Self { is_guest: false, .. } => return None,
+            Self { is_kept: false, .. } => {
+                ("this kernel does not keep stolen time", "a kernel with CONFIG_PARAVIRT_TIME_ACCOUNTING=y")
+            }
+            Self { ticks: 0, .. } => (
+                "the hypervisor has told of no stolen time since boot",
+                "ask the provider whether it tells stolen time",
+            ),
+            _ => return None,
+        };
+        Some(Unavailable {
+            what: "time stolen by the hypervisor".to_owned(),
+            reason: reason.to_owned(),
+            remedy: remedy.to_owned(),
+        })
+    }
+}
+
+/// Stolen time of all processors in ticks: the eighth number of the first line (proc_stat(5)).
+fn stolen_ticks(stat: &str) -> u64 {
+    let numbers = stat.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1);
+    numbers.clone().nth(7).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{OFF_KERNEL, bytes_of, event_header};
+
+    fn event(duration: u64, runnable: u64, reason: u32, waker: u32) -> Vec<u8> {
+        bytes_of(&off_cpu_event {
+            header: event_header { ts: 100, pid: 7, tid: 8, ..Default::default() },
+            duration,
+            runnable,
+            reason,
+            waker_pid: waker,
+            waker_tid: waker,
+            syscall: 202,
+        })
+    }
+
+    fn row(bytes: &[u8]) -> OffCpu {
+        decode(bytes, &Context::default()).unwrap()
+    }
+
+    #[test]
+    fn an_interval_that_nobody_ended_has_no_waker() {
+        let woken = row(&event(2000, 1150, OFF_FUTEX, 9));
+        assert_eq!((woken.duration, woken.runnable, woken.waker_tid), (Nanos(2000), Nanos(1150), Some(9)));
+        assert_eq!(row(&event(900, 5, OFF_FUTEX, 0)).waker_pid, None);
+    }
+
+    #[test]
+    fn every_code_has_its_word_and_unknown_ones_are_of_the_kernel() {
+        let words: std::collections::BTreeSet<_> =
+            (0..=OFF_STOLEN).map(|code| format!("{:?}", row(&event(1, 0, code, 0)).reason)).collect();
+        assert_eq!(words.len(), 12);
+        assert_eq!(row(&event(1, 0, 77, 0)).reason, row(&event(1, 0, OFF_KERNEL, 0)).reason);
+    }
+
+    #[test]
+    fn stolen_time_is_missed_only_in_a_guest() {
+        let guest =
+            Stealing { is_guest: true, is_kept: true, ticks: stolen_ticks("cpu  1 2 3 4 5 6 7 80 9 0\ncpu0 1\n") };
+        assert_eq!(guest.ticks, 80);
+        assert_eq!(guest.gap(), None);
+        assert_eq!(Stealing { is_guest: false, is_kept: false, ticks: 0 }.gap(), None);
+        assert!(Stealing { ticks: stolen_ticks(""), ..guest }.gap().unwrap().reason.contains("no stolen time"));
+        assert!(Stealing { is_kept: false, ..guest }.gap().unwrap().remedy.contains("PARAVIRT_TIME"));
+    }
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Intervals in which followed tasks do not run, told when they are over. What a task that is not followed pays at each switch
+ * and wake-up is the call of these programs and a load.
+ *
+ * A task has a record of its own here from its exec, its creation or the walk on; it is never made in the scheduler's hooks,
+ * which hold the lock of a run queue and must not allocate. */
+#include "reason.bpf.h"
+
+struct off_state {
+	/* Since when it does not run; 0 while it runs. */
+	u64 since;
+	/* When it was last woken after it ran; 0 for not at all. May be a moment before `since`: the waker need not wait for the
+	 * task to have left its processor. */
+	u64 woken;
+	/* Since when it runs or last ran, 0 before it was seen to run; and the clock of stolen time of its processor then. */
+	u64 runs_since;
+	u64 stolen;
+	u32 waker_pid;
+	u32 waker_tid;
+	int syscall;
+	u32 reason;
+	/* The last reason that was a wait, for one that goes on. */
+	u32 waited_for;
+	u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct off_state);
+} waits SEC(".maps");
+
+/* Less stolen time in one stay on a processor is not told: hypervisors interrupt often and shortly. */
+#define SHORTEST_STOLEN_NS 20000ULL
+
+/* Where a processor's count of nested interrupts stands, as a distance from its run queue: both are in the same section of its
+ * own variables. The driver reads it from BTF, because kernels without CONFIG_KALLSYMS_ALL tell no addresses of variables. */
+const volatile struct {
+	long long preempt_count_from_queue;
+	/* 0: not known; 1: a variable (x86); 2: a field of the variable pcpu_hot (x86 from 6.2 to 6.14). */
+	u64 preempt_count_is;
+} processor = {};
+#if defined(__TARGET_ARCH_x86)
+struct pcpu_hot {
+	int preempt_count;
+} __attribute__((preserve_access_index));
+#endif
+
+static __always_inline struct off_state *off_of(struct task_struct *task)
+{
+	return has_storage(task) ? bpf_task_storage_get(&waits, task, 0, 0) : 0;
+}
+
+/* The run queue of the processor that a task runs on. */
+static __always_inline struct rq *queue_of(struct task_struct *task)
+{
+	struct cfs_rq *fair = task->se.cfs_rq;
+	return bpf_core_field_exists(fair->rq) ? fair->rq : 0;
+}
+
+/* Time that the hypervisor took so far from the processor that a task runs on, as of the scheduler's last look at the clock. */
+static __always_inline u64 stolen_here(struct task_struct *task)
+{
+	struct rq *queue = queue_of(task);
+	if (!queue || !bpf_core_field_exists(queue->prev_steal_time_rq))
+		return 0;
+	return queue->prev_steal_time_rq;
+}
+
+/* Nested interrupts and the like of the processor that the task runs on; 0 where they are not known. */
+static __always_inline u32 preempt_count(struct task_struct *current)
+{
+#if defined(__TARGET_ARCH_x86)
+	u32 count = 0;
+	char *at = (char *)queue_of(current);
+	if (!at || !processor.preempt_count_is)
+		return 0;
+	at += processor.preempt_count_from_queue;
+	if (processor.preempt_count_is == 2)
+		at += bpf_core_field_offset(struct pcpu_hot, preempt_count);
+	bpf_probe_read_kernel(&count, sizeof(count), at);
+	return count;
+#else
+	return current->thread_info.preempt.count;
+#endif
+}
+
+/* include/linux/preempt.h */
+#define NMI_OR_HARDIRQ_MASK 0x00ff0000
+#define SERVING_SOFTIRQ 0x00000100
+
+/* Whether the current task is the one that wakes. In an interrupt it is not, whoever was interrupted. What a task sends to a
+ * socket of this machine is delivered by a softirq in its own context. */
+static __always_inline bool wakes(struct task_struct *current)
+{
+	if (!current->pid)
+		return false;
+	u32 count = preempt_count(current);
+	if (count & NMI_OR_HARDIRQ_MASK)
+		return false;
+	if (!(count & SERVING_SOFTIRQ))
+		return true;
+	enum wait_class class = class_of(call_of(current));
+	return class == WAITS_STREAM || class == WAITS_SOCKET;
+}
+
+/* The interval as far as it goes until `now`. */
+static __always_inline void tell(struct task_struct *task, struct off_state *state, u64 now, u32 flags)
+{
+	struct off_cpu_event *event = reserve(EVENT_OFF_CPU, sizeof(*event), task);
+	if (!event)
+		return;
+	u32 reason = state->reason;
+	u64 since = state->since, woken = state->woken;
+	bool waited = reason != OFF_RUNNABLE && reason != OFF_THROTTLED;
+	/* Back without a wake-up: a signal that was pending had kept it from waiting. */
+	if (waited && !woken && !(flags & FLAG_OPEN)) {
+		reason = OFF_RUNNABLE;
+		waited = false;
+	}
+	event->header.flags = flags;
+	event->header.ts = since;
+	event->duration = now - since;
+	event->reason = reason;
+	event->syscall = state->syscall;
+	event->waker_pid = event->waker_tid = 0;
+	if (!waited) {
+		event->runnable = now - since;
+	} else if (woken) {
+		event->runnable = now - (woken > since ? woken : since);
+		event->waker_pid = state->waker_pid;
+		event->waker_tid = state->waker_tid;
+	} else {
+		event->runnable = 0;
+	}
+	submit(event);
+}
+
+static __always_inline void tell_stolen(struct task_struct *task, struct off_state *state, u64 now)
+{
+	u64 stolen = stolen_here(task) - state->stolen, ran = now - state->runs_since;
+	if (!state->runs_since || stolen < SHORTEST_STOLEN_NS || (long long)stolen < 0)
+		return;
+	if (stolen > ran)
+		stolen = ran;
+	struct off_cpu_event *event = reserve(EVENT_OFF_CPU, sizeof(*event), task);
+	if (!event)
+		return;
+	event->header.ts = now - stolen;
+	event->duration = stolen;
+	event->runnable = 0;
+	event->reason = OFF_STOLEN;
+	event->syscall = -1;
+	event->waker_pid = event->waker_tid = 0;
+	submit(event);
+}
+
+static __always_inline void stops(struct task_struct *task, struct off_state *state, u32 task_state, u64 now)
+{
+	state->syscall = call_of(task);
+	state->reason = reason_of(task, task_state, state->syscall, state->waited_for);
+	if (task_state && state->reason != OFF_STOPPED)
+		state->waited_for = state->reason;
+	state->since = now;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	struct off_state *state = off_of(next);
+	if (state) {
+		u64 now = bpf_ktime_get_ns();
+		if (state->since)
+			tell(next, state, now, 0);
+		else if (state->runs_since)
+			/* The kernel has not told when it stopped. It was seen to skip an event while another tracer attaches
+			 * to the same tracepoint. */
+			count_lost(EVENT_OFF_CPU, 1);
+		state->since = state->woken = 0;
+		state->runs_since = now;
+		state->stolen = stolen_here(next);
+	}
+	state = off_of(prev);
+	if (state) {
+		u64 now = bpf_ktime_get_ns();
+		/* Nor when it ran again. */
+		if (state->since && state->runs_since)
+			count_lost(EVENT_OFF_CPU, 1);
+		tell_stolen(prev, state, now);
+		stops(prev, state, preempted ? 0 : prev_state, now);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct off_state *state = off_of(task);
+	if (!state)
+		return 0;
+	struct task_struct *current = bpf_get_current_task_btf();
+	bool by_task = wakes(current);
+	state->waker_pid = by_task ? current->tgid : 0;
+	state->waker_tid = by_task ? current->pid : 0;
+	state->woken = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* A new task waits for a processor. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_new, struct task_struct *parent, struct task_struct *child)
+{
+	if (!off_of(parent))
+		return 0;
+	struct off_state *state = bpf_task_storage_get(&waits, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		count_lost(EVENT_OFF_CPU, 1);
+		return 0;
+	}
+	state->syscall = -1;
+	state->reason = OFF_RUNNABLE;
+	state->waited_for = OFF_KERNEL;
+	state->since = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* What the launcher does in the target's process before its first exec is not the target's. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_first_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
+{
+	if (!state_of(task) || off_of(task))
+		return 0;
+	struct off_state *state = bpf_task_storage_get(&waits, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		count_lost(EVENT_OFF_CPU, 1);
+		return 0;
+	}
+	state->waited_for = OFF_KERNEL;
+	state->runs_since = bpf_ktime_get_ns();
+	state->stolen = stolen_here(task);
+	return 0;
+}
+
+/* Tasks that ran already when they began to be followed: what they wait for at that moment. */
+SEC("iter/task")
+int begin_waits(struct bpf_iter__task *context)
+{
+	struct task_struct *task = context->task;
+	if (!task || task->exit_state || !state_of(task) || off_of(task))
+		return 0;
+	struct off_state *state = bpf_task_storage_get(&waits, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		count_lost(EVENT_OFF_CPU, 1);
+		return 0;
+	}
+	state->waited_for = OFF_KERNEL;
+	u32 task_state = task->__state;
+	/* One that is woken or dispatched at this moment begins with its next interval. */
+	if (!task->on_cpu && !state->runs_since && !state->woken)
+		stops(task, state, task_state, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* What is not over when recording ends; the other programs are gone. */
+SEC("iter/task")
+int end_waits(struct bpf_iter__task *context)
+{
+	struct task_struct *task = context->task;
+	if (!task || task->exit_state)
+		return 0;
+	struct off_state *state = off_of(task);
+	if (!state || !state->since)
+		return 0;
+	/* It was woken before it had stopped, went on, and waits still. */
+	if (task->__state && state->woken < state->since)
+		state->woken = 0;
+	tell(task, state, bpf_ktime_get_ns(), FLAG_OPEN);
+	state->since = 0;
+	return 0;
+}
