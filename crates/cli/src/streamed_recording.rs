@@ -141,9 +141,8 @@ impl<'a> StreamedRecording<'a> {
     /// # Errors
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
-        let Self { recorder, mut writer, tables, subject, begun, .. } = self;
+        let Self { recorder, writer, tables, subject, begun, .. } = self;
         let raw = recorder.finish().map_err(failed(Kind::Machine))?;
-        writer.take(raw.bytes);
         let begun = begun.unwrap_or_default();
         let (created, clock_at_begin) = (begun.created, begun.clock);
         let mut manifest = Manifest {
@@ -155,7 +154,7 @@ impl<'a> StreamedRecording<'a> {
         };
         manifest.unavailable.extend(clock_gap(&manifest));
         manifest.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
-        writer.finish(manifest)
+        writer.finish(raw.bytes, manifest)
     }
 }
 

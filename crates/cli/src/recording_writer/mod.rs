@@ -151,15 +151,27 @@ impl WriterProcess {
         if records.is_empty() {
             return;
         }
-        let header = header(Frame::Records as u8, records.len()).filter(|_| self.has_room(records.len()));
-        let Some(header) = header else {
-            for (kind, events) in count_events(&records).0 {
-                self.given_up.add(&format!("writer_behind.{kind}"), events);
+        if self.has_room(records.len()) {
+            self.enqueue_records(records);
+        } else {
+            self.give_up(&records);
+        }
+    }
+
+    fn enqueue_records(&mut self, records: Vec<u8>) {
+        match header(Frame::Records as u8, records.len()) {
+            Some(header) => {
+                self.enqueue(header.to_vec());
+                self.enqueue(records);
             }
-            return;
-        };
-        self.enqueue(header.to_vec());
-        self.enqueue(records);
+            None => self.give_up(&records),
+        }
+    }
+
+    fn give_up(&mut self, records: &[u8]) {
+        for (kind, events) in count_events(records).0 {
+            self.given_up.add(&format!("writer_behind.{kind}"), events);
+        }
     }
 
     fn has_room(&self, bytes: usize) -> bool {
@@ -246,11 +258,13 @@ impl WriterProcess {
         self.stop.as_deref()
     }
 
-    /// Hands over the rest and the last manifest, and waits until the recording is written.
+    /// Hands over the rest, the last records and the last manifest, and waits until the recording is written. The last records
+    /// tell of all that still runs, and are taken however much waits.
     ///
     /// # Errors
     /// Something could not be written, or the writer is gone.
-    pub fn finish(mut self, mut manifest: Manifest) -> Result<Manifest, Failure> {
+    pub fn finish(mut self, records: Vec<u8>, mut manifest: Manifest) -> Result<Manifest, Failure> {
+        self.enqueue_records(records);
         manifest.losses.merge(&self.given_up);
         self.enqueue(json(Frame::End as u8, &manifest));
         self.close()
