@@ -10,6 +10,7 @@ mod packets;
 mod read_back;
 mod tracks;
 
+use crate::gaps;
 use packets::{Detail, Event, Packets};
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FileKey, PageCacheOp, ProcessKey};
@@ -44,7 +45,7 @@ pub fn export(tables: &Tables) -> Export {
     };
     let mut packets = Packets::default();
     let mut tracks = Tracks::new(tables);
-    let mut notes = loss_notes(tables);
+    let mut notes = gaps::losses(&tables.manifest);
     for (thread, events) in thread_events(tables, &mut notes) {
         let track = tracks.thread(&mut packets, thread);
         packets.events(track, events);
@@ -67,11 +68,6 @@ fn is_sorted(tables: &Tables) -> bool {
         && tables.execs.is_sorted_by_key(|row| row.ts)
         && tables.block_io.is_sorted_by_key(|row| row.ts)
         && tables.page_cache.is_sorted_by_key(|row| row.ts)
-}
-
-fn loss_notes(tables: &Tables) -> Vec<String> {
-    let lost = tables.manifest.losses.0.iter().filter(|(_, lost)| **lost > 0);
-    lost.map(|(kind, lost)| format!("{lost} events were lost: {kind}.")).collect()
 }
 
 fn thread_events<'a>(tables: &'a Tables, notes: &mut Vec<String>) -> BTreeMap<ThreadKey, Vec<Event<'a>>> {
