@@ -1,7 +1,7 @@
 //! Showing what was found: terminal, JSON, one self-contained HTML page, and exports for other tools.
 //!
 //! Owns the types that `--json` prints and their published schemas, the summary for a terminal, filling the page that
-//! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV. Leaves finding causes to `analysis`, judging arms to `experiment`, and
+//! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and
 //! choosing between the forms to the command line.
 
 mod benchmark;
@@ -9,6 +9,7 @@ mod children;
 pub mod collapsed;
 mod diagnosis;
 pub mod exports;
+pub mod firefox;
 mod gaps;
 pub mod html;
 pub mod perfetto;

@@ -30,6 +30,8 @@ pub struct ExportArguments {
 pub enum Format {
     /// A trace for ui.perfetto.dev: everything that happened, on tracks.
     Perfetto,
+    /// A profile for profiler.firefox.com: CPU samples with their stacks, waits, faults and memory calls.
+    Firefox,
     /// Call stacks with a number each, for flamegraph.pl, inferno and speedscope.
     Collapsed,
     /// One table for spreadsheets, R and pandas.

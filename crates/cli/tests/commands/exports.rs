@@ -97,6 +97,20 @@ fn what_was_not_recorded_is_refused_with_what_would_record_it_and_leaves_no_file
 }
 
 #[test]
+fn a_profile_for_firefox_is_json_that_holds_every_sample() {
+    let place = tempfile::tempdir().unwrap();
+    let recording = recording(place.path(), SAMPLES);
+    let file = place.path().join("profile.json");
+    let done = export(&recording, &["--to", "firefox", "-o", file.to_str().unwrap()]);
+    done.succeeds();
+    assert!(done.stderr.contains("profile.json in https://profiler.firefox.com"), "{}", done.stderr);
+    let profile: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    assert_eq!(profile["meta"]["product"], "/usr/bin/app");
+    assert_eq!(profile["threads"][0]["samples"]["length"], 3);
+    assert_eq!(export(&recording, &["--to", "firefox"]).stdout.matches("\"threads\":").count(), 1);
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure_and_a_full_disk_is_one_that_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let rows: String = (0..40_000).map(|ts| format!("{ts} 8 1 a-long-name-that-fills-the-pipe-{ts}\n")).collect();

@@ -13,7 +13,7 @@ use slowpath_recording::Tables;
 use slowpath_report::collapsed::Weight;
 use slowpath_report::table_csv::TableError;
 use slowpath_report::terminal::escape_terminal;
-use slowpath_report::{collapsed, perfetto, table_csv};
+use slowpath_report::{collapsed, firefox, perfetto, table_csv};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -66,6 +66,19 @@ fn export(arguments: &ExportArguments, tables: &Tables) -> Result<Written, Failu
             let output = Output::for_programs(arguments)?;
             let next = format!("open {} in https://ui.perfetto.dev", output.name());
             output.write(|out| out.write_all(&export.trace))?;
+            Ok(Written { notes: export.notes, next })
+        }
+        Format::Firefox => {
+            let mut export = firefox::export(tables);
+            let output = Output::for_programs(arguments)?;
+            let next = format!(
+                "open {} in https://profiler.firefox.com (it stays in the browser unless you upload it)",
+                output.name()
+            );
+            output.write(|out| export.write(out))?;
+            if tables.cpu_samples.is_empty() {
+                export.notes.push(format!("this recording holds no CPU samples: {CPU_REMEDY}."));
+            }
             Ok(Written { notes: export.notes, next })
         }
         Format::Collapsed => {
