@@ -81,24 +81,29 @@ impl Categories {
 
 /// From moments of the recording to those of the profile, which begin with the first thing that is shown.
 #[derive(Clone, Copy)]
-struct Origin(u64);
+struct Origin {
+    first: u64,
+    last: u64,
+}
 
 impl Origin {
     fn of(tables: &Tables) -> Self {
-        let first = [
-            tables.cpu_samples.iter().map(|row| row.ts.0).min(),
-            tables.off_cpu.iter().map(|row| row.ts.0).min(),
-            tables.faults.iter().map(|row| row.ts.0).min(),
-            tables.memory_calls.iter().map(|row| row.ts.0).min(),
-            tables.forks.iter().map(|row| row.ts.0).min(),
-            tables.execs.iter().map(|row| row.ts.0).min(),
-            Some(tables.manifest.started.0).filter(|started| *started > 0),
-        ];
-        Self(first.into_iter().flatten().min().unwrap_or(0))
+        let manifest = &tables.manifest;
+        let moments = (tables.cpu_samples.iter().map(|row| row.ts))
+            .chain(tables.off_cpu.iter().map(|row| row.ts))
+            .chain(tables.faults.iter().map(|row| row.ts))
+            .chain(tables.memory_calls.iter().map(|row| row.ts))
+            .chain(tables.forks.iter().map(|row| row.ts))
+            .chain(tables.execs.iter().map(|row| row.ts))
+            .chain(tables.exits.iter().map(|row| row.ts))
+            .chain([manifest.started].into_iter().filter(|started| started.0 > 0))
+            .chain(manifest.ended);
+        let (first, last) = moments.fold((u64::MAX, 0), |(first, last), ts| (first.min(ts.0), last.max(ts.0)));
+        Self { first: first.min(last), last }
     }
 
     fn at(self, moment: Nanos) -> Timestamp {
-        Timestamp::from_nanos_since_reference(moment.0.saturating_sub(self.0))
+        Timestamp::from_nanos_since_reference(moment.0.saturating_sub(self.first))
     }
 
     fn span(self, from: Nanos, duration: Nanos) -> MarkerTiming {
@@ -108,7 +113,7 @@ impl Origin {
     /// The time of day.
     fn reference(self, tables: &Tables) -> ReferenceTimestamp {
         let clock = tables.manifest.clock;
-        let since = self.0 as f64 - clock.monotonic.0 as f64;
+        let since = self.first as f64 - clock.monotonic.0 as f64;
         let realtime = if clock.realtime > 0 { clock.realtime as f64 + since } else { 0.0 };
         ReferenceTimestamp::from_millis_since_unix_epoch((realtime / 1e6).max(0.0))
     }
@@ -250,9 +255,14 @@ impl Rows<'_, '_> {
     }
 }
 
-/// The launch and the notes, on the main thread of the recorded program.
+/// The launch and the notes, on a track of the recording itself. The profiler shows what lies between the first and the last
+/// sample of threads that have any, and the markers of threads that have none: so this one makes it show everything.
 fn launch_and_notes(tables: &Tables, origin: Origin, notes: &[String], threads: &mut Threads, profile: &mut Profile) {
-    let main: ThreadHandle = threads.main(profile);
+    let track: ThreadHandle = threads.recording(profile);
+    let whole = MarkerTiming::Interval(origin.at(Nanos(origin.first)), origin.at(Nanos(origin.last)));
+    let outcome = tables.manifest.stop_reason.as_deref().unwrap_or("recorded by slowpath");
+    let marker = Note::of("Recording", outcome, profile);
+    profile.add_marker(track, whole.clone(), marker);
     if let Some(launch) = &tables.manifest.launch {
         let timing = match launch.ready {
             Some(ready) => MarkerTiming::Interval(origin.at(launch.released), origin.at(ready)),
@@ -260,11 +270,11 @@ fn launch_and_notes(tables: &Tables, origin: Origin, notes: &[String], threads: 
         };
         let text = format!("ready when: {}; {}", launch.ready_when, launch.outcome);
         let marker = Note::of("Launch", &text, profile);
-        profile.add_marker(main, timing, marker);
+        profile.add_marker(track, timing, marker);
     }
     for note in notes {
         let marker = Note::of("Recording lacks", note, profile);
-        profile.add_marker(main, MarkerTiming::Instant(origin.at(tables.manifest.started)), marker);
+        profile.add_marker(track, whole.clone(), marker);
     }
 }
 

@@ -18,7 +18,6 @@ pub(super) struct Threads<'t> {
     threads: HashMap<ThreadKey, ThreadHandle>,
     began: HashMap<ThreadKey, Nanos>,
     ended: HashMap<ThreadKey, Nanos>,
-    main: Option<ProcessKey>,
 }
 
 impl<'t> Threads<'t> {
@@ -32,7 +31,6 @@ impl<'t> Threads<'t> {
             threads: HashMap::new(),
             began: tables.forks.iter().map(|row| ((row.process(), row.tid), row.ts)).collect(),
             ended: exits.map(|row| ((row.process(), row.tid), row.ts)).collect(),
-            main: known.main(),
         };
         for process in known.iter() {
             let handle = profile.add_process(&process.name, process.key.pid, origin.at(process.began));
@@ -65,9 +63,12 @@ impl<'t> Threads<'t> {
         thread
     }
 
-    /// The main thread of the recorded program; a profile needs one thread, also for a recording without processes.
-    pub(super) fn main(&mut self, profile: &mut Profile) -> ThreadHandle {
-        let key = self.main.or_else(|| self.processes.keys().min().copied()).unwrap_or_default();
-        self.get(profile, (key, key.pid))
+    /// A track for the recording itself, which is no process: its pid is the idle task's.
+    pub(super) fn recording(&self, profile: &mut Profile) -> ThreadHandle {
+        let start = self.origin.at(Nanos(0));
+        let process = profile.add_process("Recording", 0, start);
+        let thread = profile.add_thread(process, 0, start, true);
+        profile.set_thread_show_markers_in_timeline(thread, true);
+        thread
     }
 }
