@@ -13,6 +13,7 @@ mod threads;
 
 use crate::collapsed::growth;
 use crate::gaps;
+use crate::longest::longest;
 use cpu_time::CpuTime;
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval, ThreadHandle, Timestamp,
@@ -22,7 +23,6 @@ use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 use slowpath_tables::{CpuSample, FaultKind, Nanos};
 use stacks::StackTables;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use threads::{ThreadKey, Threads};
@@ -185,24 +185,6 @@ fn interval(tables: &Tables, by_thread: &HashMap<ThreadKey, Vec<&CpuSample>>) ->
     (!distances.is_empty()).then(|| *distances.select_nth_unstable(middle).1)
 }
 
-/// The rows to show, by their length, where there are more than `limit`; the sentence says what is missing.
-fn longest<T>(rows: Vec<(u64, T)>, limit: usize, what: &str, notes: &mut Vec<String>) -> Vec<T> {
-    if rows.len() <= limit {
-        return rows.into_iter().map(|(_, row)| row).collect();
-    }
-    let mut order: Vec<(u64, Reverse<usize>)> =
-        rows.iter().enumerate().map(|(index, (length, _))| (*length, Reverse(index))).collect();
-    let cut = order.len() - limit;
-    let shortest = *order.select_nth_unstable(cut).1;
-    notes.push(format!(
-        "{cut} of {} {what} are left out: those of up to {} ns (limit {limit}).",
-        rows.len(),
-        shortest.0
-    ));
-    let kept = rows.into_iter().enumerate().filter(|(index, (length, _))| (*length, Reverse(*index)) >= shortest);
-    kept.map(|(_, (_, row))| row).collect()
-}
-
 /// What adds the markers of tables.
 struct Rows<'t, 'x> {
     tables: &'t Tables,
@@ -281,16 +263,6 @@ fn launch_and_notes(tables: &Tables, origin: Origin, notes: &[String], threads: 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn of_too_many_rows_the_longest_are_kept_in_their_order_and_that_is_said() {
-        let mut notes = Vec::new();
-        let rows = vec![(5, 'a'), (9, 'b'), (5, 'c'), (1, 'd'), (7, 'e')];
-        assert_eq!(longest(rows.clone(), 3, "rows", &mut notes), ['a', 'b', 'e'], "of equal ones the first");
-        assert_eq!(notes, ["2 of 5 rows are left out: those of up to 5 ns (limit 3)."]);
-        assert_eq!(longest(rows, 5, "rows", &mut notes).len(), 5);
-        assert_eq!(notes.len(), 1);
-    }
 
     #[test]
     fn the_interval_is_the_rate_that_was_asked_for_or_the_usual_distance() {

@@ -12,6 +12,7 @@ pub mod exports;
 pub mod firefox;
 mod gaps;
 pub mod html;
+mod longest;
 pub mod perfetto;
 mod scenario;
 pub mod schema;
