@@ -1,6 +1,6 @@
 //! From the tables of a recording to findings. Pure: no clock, no file, no process.
 //!
-//! Owns what rows mean: address spaces ([`address_space`]), processes ([`processes`]), why pages were read
+//! Owns what rows mean: address spaces ([`address_space`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
 //! ([`insertions`]), when threads waited for them ([`blocked`]), which were needed ([`demand`], [`merge`]), whether
 //! recording was complete ([`completeness`]), what a preload plan would gain ([`predict`]), and the findings
 //! ([`findings`]) with the report's I/O map ([`io_map`]). Leaves recording to `capture`, plans on disk and trials to
@@ -10,6 +10,7 @@
 
 pub mod address_space;
 pub mod blocked;
+pub mod call_stacks;
 pub mod children;
 pub mod completeness;
 pub mod demand;

@@ -2,9 +2,11 @@
 //! form, `--user` the identity, everywhere.
 
 mod check;
+mod export;
 mod launch;
 
 pub use check::CheckArguments;
+pub use export::{ExportArguments, Format, What};
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
     ScenarioArguments, SelftestArguments, Words,
@@ -288,26 +290,6 @@ pub struct ReportArguments {
     /// Where to write the page.
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub output: PathBuf,
-}
-
-/// `slowpath export`.
-#[derive(Debug, Args)]
-pub struct ExportArguments {
-    /// A recording.
-    pub recording: PathBuf,
-    /// The format.
-    #[arg(long, value_enum)]
-    pub to: Format,
-    /// Where to write it.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-}
-
-/// Formats of other tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A trace for ui.perfetto.dev.
-    Perfetto,
 }
 
 /// `slowpath preload`.

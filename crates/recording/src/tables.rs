@@ -4,10 +4,12 @@ use crate::manifest::Manifest;
 use crate::read::{Damage, ReadError, Recording};
 use crate::write::Writer;
 use crate::write_error::WriteError;
+use arrow_array::RecordBatch;
 use slowpath_tables::{
     BlockIo, CpuSample, Exec, Exit, Fault, File, FirstWait, Fork, Frame, Mapping, MemoryCall, OffCpu, Open, PageCache,
     Read, Readahead, Section, Stack, Symbol, Table,
 };
+use std::ops::Range;
 
 /// Calls a macro with every field of [`Tables`] and its row type.
 macro_rules! each_table {
@@ -94,6 +96,24 @@ macro_rules! read_whole_all {
     }};
 }
 
+macro_rules! batch_of {
+    ([$tables:ident, $name:ident, $rows:ident] $($field:ident: $row:ty),*) => {
+        match $name {
+            $(<$row>::NAME => Some(batch::<$row>(&$tables.$field, $rows)),)*
+            _ => None,
+        }
+    };
+}
+
+macro_rules! row_counts {
+    ([$tables:ident] $($field:ident: $row:ty),*) => { vec![$((<$row>::NAME, $tables.$field.len())),*] };
+}
+
+fn batch<T: Table>(all: &[T], rows: Range<usize>) -> RecordBatch {
+    let end = rows.end.min(all.len());
+    T::to_batch(&all[rows.start.min(end)..end])
+}
+
 macro_rules! write_all {
     ([$tables:ident, $writer:ident] $($field:ident: $row:ty),*) => {{
         let mut first = Ok(());
@@ -120,6 +140,18 @@ impl Tables {
     pub fn write(self, writer: &mut Writer) -> Result<(), WriteError> {
         let tables = self;
         each_table!(write_all!(tables, writer))
+    }
+
+    /// Rows of the table `name` as columns; fewer where it ends before. Null for a table that is not declared.
+    pub fn batch(&self, name: &str, rows: Range<usize>) -> Option<RecordBatch> {
+        let tables = self;
+        each_table!(batch_of!(tables, name, rows))
+    }
+
+    /// Name of every table and its number of rows.
+    pub fn row_counts(&self) -> Vec<(&'static str, usize)> {
+        let tables = self;
+        each_table!(row_counts!(tables))
     }
 
     pub(crate) fn read(recording: &Recording) -> Result<Self, ReadError> {

@@ -1,17 +1,22 @@
 //! Showing what was found: terminal, JSON, one self-contained HTML page, and exports for other tools.
 //!
 //! Owns the types that `--json` prints and their published schemas, the summary for a terminal, filling the page that
-//! `report-ui` builds, and the Perfetto trace. Leaves finding causes to `analysis`, judging arms to `experiment`, and
+//! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and
 //! choosing between the forms to the command line.
 
 mod benchmark;
 mod children;
+pub mod collapsed;
 mod diagnosis;
 pub mod exports;
+pub mod firefox;
+mod gaps;
 pub mod html;
+mod longest;
 pub mod perfetto;
 mod scenario;
 pub mod schema;
+pub mod table_csv;
 pub mod terminal;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};

@@ -1,24 +1,35 @@
 //! A recording as a trace for the Perfetto UI (ui.perfetto.dev) and its trace processor.
 //!
-//! Owns which rows become which events. Processes and threads carry faults, reads and readahead; each block device
-//! has its requests; counters show pages entering the page cache; one track holds the launch. All times are
+//! Owns which rows become which events. Processes and threads carry faults, reads, readahead and memory calls; CPU samples are
+//! samples of threads with their call stacks. When a thread was off the CPU is a track of slices below it, named by the reason:
+//! for the thread states that Perfetto computes itself one would have to say what ran instead, which is not recorded. Each block
+//! device has its requests; counters show pages entering the page cache; one track holds the launch. All times are
 //! `CLOCK_MONOTONIC`, as in the recording, with a snapshot that maps them to the time of day.
 
 mod messages;
 mod packets;
 #[cfg(test)]
 mod read_back;
+mod stacks;
 mod tracks;
 
+use crate::gaps;
+use crate::longest::longest;
+use messages::{CpuMode, PerfSample};
 use packets::{Detail, Event, Packets};
+use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FileKey, PageCacheOp, ProcessKey};
+use stacks::Stacks;
 use std::collections::{BTreeMap, HashMap};
 use tracks::{ThreadKey, Tracks};
 
 /// Minor faults are left out, all of them, when a recording has more: half a million slices of a microsecond each make
 /// the trace slow to open and show nothing that a count does not.
 pub const MINOR_FAULT_LIMIT: usize = 200_000;
+
+/// Intervals off the CPU; of more the longest are kept.
+pub const WAIT_LIMIT: usize = 500_000;
 
 /// Shortest distance between two values of a counter, in ns: below a pixel in any view of a launch.
 const COUNTER_STEP: u64 = 100_000;
@@ -44,11 +55,16 @@ pub fn export(tables: &Tables) -> Export {
     };
     let mut packets = Packets::default();
     let mut tracks = Tracks::new(tables);
-    let mut notes = loss_notes(tables);
-    for (thread, events) in thread_events(tables, &mut notes) {
+    let mut notes = gaps::losses(&tables.manifest);
+    let call_stacks = CallStacks::new(tables);
+    let mut stacks = Stacks::new(&call_stacks);
+    for (thread, events) in thread_events(tables, &mut stacks, &mut notes) {
         let track = tracks.thread(&mut packets, thread);
         packets.events(track, events);
     }
+    waits(tables, &mut tracks, &mut stacks, &mut packets, &mut notes);
+    samples(tables, &mut tracks, &mut stacks, &mut packets);
+    stacks.intern(&mut packets);
     block_io(tables, &tracks, &mut packets);
     page_counters(tables, &mut tracks, &mut packets);
     if packets.shortened() > 0 {
@@ -58,7 +74,8 @@ pub fn export(tables: &Tables) -> Export {
         ));
     }
     launch(tables, &notes, &mut packets);
-    Export { trace: packets.into_trace(tables.manifest.clock), notes }
+    let rate = tables.manifest.counters.get("cpu_sample_hz").copied();
+    Export { trace: packets.into_trace(tables.manifest.clock, rate), notes }
 }
 
 /// Nesting, lanes and counters rely on the order of time.
@@ -69,12 +86,11 @@ fn is_sorted(tables: &Tables) -> bool {
         && tables.page_cache.is_sorted_by_key(|row| row.ts)
 }
 
-fn loss_notes(tables: &Tables) -> Vec<String> {
-    let lost = tables.manifest.losses.0.iter().filter(|(_, lost)| **lost > 0);
-    lost.map(|(kind, lost)| format!("{lost} events were lost: {kind}.")).collect()
-}
-
-fn thread_events<'a>(tables: &'a Tables, notes: &mut Vec<String>) -> BTreeMap<ThreadKey, Vec<Event<'a>>> {
+fn thread_events<'a>(
+    tables: &'a Tables,
+    stacks: &mut Stacks,
+    notes: &mut Vec<String>,
+) -> BTreeMap<ThreadKey, Vec<Event<'a>>> {
     let paths: HashMap<FileKey, &str> = tables.files.iter().map(|file| (file.file(), file.path.as_str())).collect();
     let file_details = |file: FileKey| {
         paths.get(&file).map(|path| ("file", Detail::Text(path))).unwrap_or(("inode", Detail::Uint(file.ino)))
@@ -101,6 +117,7 @@ fn thread_events<'a>(tables: &'a Tables, notes: &mut Vec<String>) -> BTreeMap<Th
                 ("instruction", Detail::Address(fault.ip)),
                 ("for_the_kernel", Detail::Bool(fault.kernel)),
             ],
+            stack: stacks.number(fault.stack),
         });
     }
     for read in &tables.reads {
@@ -114,6 +131,7 @@ fn thread_events<'a>(tables: &'a Tables, notes: &mut Vec<String>) -> BTreeMap<Th
                 ("offset", Detail::Uint(read.offset.0)),
                 ("result", Detail::Int(read.result)),
             ],
+            stack: None,
         });
     }
     for readahead in &tables.readaheads {
@@ -128,6 +146,7 @@ fn thread_events<'a>(tables: &'a Tables, notes: &mut Vec<String>) -> BTreeMap<Th
                 ("pages", Detail::Uint(readahead.pages.0)),
                 ("kind", Detail::Text(&readahead.kind)),
             ],
+            stack: None,
         });
     }
     for exec in &tables.execs {
@@ -138,9 +157,67 @@ fn thread_events<'a>(tables: &'a Tables, notes: &mut Vec<String>) -> BTreeMap<Th
             category: "process",
             name: "exec",
             details: vec![("program", Detail::Text(&exec.filename)), ("command", Detail::Text(&exec.command_line))],
+            stack: None,
+        });
+    }
+    for call in &tables.memory_calls {
+        threads.entry((call.process(), call.tid)).or_default().push(Event {
+            start: call.ts.0,
+            end: Some((call.ts + call.duration).0),
+            category: "memory",
+            name: call.call.as_str(),
+            details: vec![
+                ("address", Detail::Address(call.address)),
+                ("length", Detail::Uint(call.length.0)),
+                ("shrinks", Detail::Bool(call.shrinks)),
+                ("flags_or_advice", Detail::Uint(call.argument.into())),
+                ("result", Detail::Int(call.result.into())),
+            ],
+            stack: stacks.number(call.stack),
         });
     }
     threads
+}
+
+/// When threads were off the CPU, each on a track below the thread's own.
+fn waits(tables: &Tables, tracks: &mut Tracks, stacks: &mut Stacks, packets: &mut Packets, notes: &mut Vec<String>) {
+    let rows = tables.off_cpu.iter().map(|row| (row.duration.0, row)).collect();
+    let mut threads: BTreeMap<ThreadKey, Vec<Event>> = BTreeMap::new();
+    for row in longest(rows, WAIT_LIMIT, "intervals off the CPU", notes) {
+        let mut details =
+            vec![("runnable_ns", Detail::Uint(row.runnable.0)), ("syscall", Detail::Int(row.syscall.into()))];
+        details.extend(row.waker_pid.map(|pid| ("waker_pid", Detail::Uint(pid.into()))));
+        details.extend(row.waker_tid.map(|tid| ("waker_tid", Detail::Uint(tid.into()))));
+        threads.entry((row.process(), row.tid)).or_default().push(Event {
+            start: row.ts.0,
+            end: Some((row.ts + row.duration).0),
+            category: "off_cpu",
+            name: row.reason.as_str(),
+            details,
+            stack: stacks.number(row.stack),
+        });
+    }
+    for (thread, events) in threads {
+        let thread = tracks.thread(packets, thread);
+        let track = tracks::named(packets, "off CPU", Some(thread));
+        packets.events(track, events);
+    }
+}
+
+fn samples(tables: &Tables, tracks: &mut Tracks, stacks: &mut Stacks, packets: &mut Packets) {
+    for row in &tables.cpu_samples {
+        // A sample names its thread by number; the track gives that its name.
+        tracks.thread(packets, (row.process(), row.tid));
+        let mode = if row.kernel { CpuMode::Kernel } else { CpuMode::User };
+        let sample = PerfSample {
+            cpu: Some(row.cpu),
+            pid: Some(row.pid),
+            tid: Some(row.tid),
+            callstack_iid: stacks.number(row.stack),
+            cpu_mode: Some(mode.into()),
+        };
+        packets.sample(row.ts.0, sample);
+    }
 }
 
 fn block_io(tables: &Tables, tracks: &Tracks, packets: &mut Packets) {
@@ -163,6 +240,7 @@ fn block_io(tables: &Tables, tracks: &Tracks, packets: &mut Packets) {
                     ("pid", Detail::Uint(request.pid.into())),
                     ("in_tree", Detail::Bool(request.in_tree)),
                 ],
+                stack: None,
             });
             packets.events(track, events.collect());
         }
@@ -194,7 +272,7 @@ fn page_counters(tables: &Tables, tracks: &mut Tracks, packets: &mut Packets) {
 
 fn launch(tables: &Tables, notes: &[String], packets: &mut Packets) {
     let manifest = &tables.manifest;
-    let moment = |start, name, details| Event { start, end: None, category: "launch", name, details };
+    let moment = |start, name, details| Event { start, end: None, category: "launch", name, details, stack: None };
     let mut events = Vec::new();
     if let Some(launch) = &manifest.launch {
         events.push(moment(launch.released.0, "exec released", Vec::new()));

@@ -16,6 +16,7 @@ mod tried;
 pub use benchmark::benchmark;
 pub use children::children;
 pub use escape::escape_terminal;
+pub(crate) use escape::is_dangerous;
 pub use scenario::scenario;
 pub use style::Style;
 

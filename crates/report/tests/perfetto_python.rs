@@ -2,6 +2,8 @@
 //!
 //! Needs a Python with the packages `perfetto` and `protobuf`: name it in `SLOWPATH_TEST_PYTHON`.
 
+mod profiled;
+
 use serde_json::{Value, json};
 use slowpath_recording::Tables;
 use slowpath_report::perfetto;
@@ -89,20 +91,67 @@ fn expected(tables: &Tables) -> Value {
     })
 }
 
-#[test]
-fn perfettos_own_definitions_read_the_trace_and_count_what_the_recording_holds() {
+/// Runs a script on the trace of a recording; skips without the definitions.
+fn read_back(script: &str, tables: &Tables, expected: &Value) {
     let Some(python) = std::env::var_os("SLOWPATH_TEST_PYTHON") else {
         println!("skipped: SLOWPATH_TEST_PYTHON names no Python with the package perfetto");
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let tables = recording();
     let (trace, counts) = (dir.path().join("trace.pftrace"), dir.path().join("expected.json"));
-    std::fs::write(&trace, perfetto::export(&tables).trace).unwrap();
-    std::fs::write(&counts, expected(&tables).to_string()).unwrap();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/perfetto_readback.py");
-    let output = Command::new(python).arg(script).arg(&trace).arg(&counts).output().unwrap();
+    std::fs::write(&trace, perfetto::export(tables).trace).unwrap();
+    std::fs::write(&counts, expected.to_string()).unwrap();
+    let script = format!("{}/tests/{script}", env!("CARGO_MANIFEST_DIR"));
+    // Imported scripts leave no compiled copies beside the sources.
+    let output = Command::new(python).arg("-B").arg(script).arg(&trace).arg(&counts).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
     println!("{told}");
+}
+
+#[test]
+fn perfettos_own_definitions_read_the_trace_and_count_what_the_recording_holds() {
+    let tables = recording();
+    read_back("perfetto_readback.py", &tables, &expected(&tables));
+}
+
+#[test]
+fn perfettos_own_definitions_read_samples_waits_and_the_frames_of_call_stacks() {
+    let build_id = "0123456789abcdef0123456789abcdef01234567";
+    let app = |name: &str, offset: u64, source: &str| json!([name, "/usr/bin/app", offset, build_id, source]);
+    let library = json!(["bibliothèque.so+0x2300", "/usr/lib/bibliothèque.so", 0x2300, null, null]);
+    let usual = [
+        app("main", 0x1100, "/src/main.cc"),
+        app("work(int)", 0x1200, "/src/a.cc"),
+        app("inlined", 0x1200, "/src/a.h"),
+        library,
+    ];
+    let kernel = json!(["do_syscall_64", "[kernel]", 0xffff_ffff_8100_0010_u64, null, null]);
+    let generated = json!([
+        ["[truncated: no unwinding table]", "[truncated]", 0, null, null],
+        ["[generated 0x7e0000001234]", "[generated]", 0x7e00_0000_1234_u64, null, null]
+    ]);
+    let unknown = json!([["[unknown]", "[unknown]", 0, null, null]]);
+    let with_kernel: Vec<Value> = usual.iter().cloned().chain([kernel]).collect();
+    let expected = json!({
+        "samples": [
+            [2_000_000, 70, 70, 0, "MODE_USER", usual],
+            [3_000_000, 70, 70, 0, "MODE_USER", usual],
+            [3_500_000, 70, 72, 1, "MODE_USER", generated],
+            [4_000_000, 70, 70, 1, "MODE_KERNEL", with_kernel],
+            [4_500_000, 70, 72, 1, "MODE_USER", unknown],
+            [5_500_000, 70, 72, 1, "MODE_USER", null],
+            [6_000_000, 71, 71, 0, "MODE_USER", usual[..3]],
+        ],
+        "slices": [
+            [70, "", 2_100_000, "major fault", "bibliothèque.so+0x2300"],
+            [70, "", 2_600_000, "mmap", "bibliothèque.so+0x2300"],
+            [70, "", 2_700_000, "minor fault", null],
+            [70, "", 2_800_000, "munmap", null],
+            [70, "off CPU", 3_200_000, "futex", "bibliothèque.so+0x2300"],
+            [72, "", 3_600_000, "minor fault", "[generated 0x7e0000001234]"],
+            [72, "off CPU", 4_600_000, "timer", null],
+        ],
+    });
+    read_back("perfetto_samples.py", &profiled::recording(), &expected);
 }

@@ -124,4 +124,5 @@ def main():
     print(f"{len(trace.packet)} packets, {len(tracks)} tracks, counts agree: {dict(found)}")
 
 
-main()
+if __name__ == "__main__":
+    main()

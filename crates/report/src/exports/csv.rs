@@ -26,7 +26,8 @@ pub fn table(benchmark: &Benchmark) -> String {
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
-fn harmless(name: &str) -> String {
+/// Text that no spreadsheet takes for a formula.
+pub(crate) fn harmless(name: &str) -> String {
     if name.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{name}") } else { name.to_owned() }
 }
 

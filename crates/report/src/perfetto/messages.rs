@@ -24,6 +24,8 @@ pub struct TracePacket {
     pub trace_packet_defaults: Option<TracePacketDefaults>,
     #[prost(message, optional, boxed, tag = "60")]
     pub track_descriptor: Option<Box<TrackDescriptor>>,
+    #[prost(message, optional, tag = "66")]
+    pub perf_sample: Option<PerfSample>,
     #[prost(bool, optional, tag = "87")]
     pub first_packet_on_sequence: Option<bool>,
 }
@@ -67,6 +69,8 @@ pub struct Clock {
 /// `TracePacketDefaults`.
 #[derive(Clone, PartialEq, Message)]
 pub struct TracePacketDefaults {
+    #[prost(message, optional, tag = "12")]
+    pub perf_sample_defaults: Option<PerfSampleDefaults>,
     #[prost(uint32, optional, tag = "58")]
     pub timestamp_clock_id: Option<u32>,
 }
@@ -134,6 +138,8 @@ pub struct TrackEvent {
     pub track_uuid: Option<u64>,
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
+    #[prost(uint64, optional, tag = "56")]
+    pub callstack_iid: Option<u64>,
 }
 
 /// `TrackEvent.Type`.
@@ -190,6 +196,20 @@ pub struct InternedData {
     pub event_names: Vec<Named>,
     #[prost(message, repeated, tag = "3")]
     pub debug_annotation_names: Vec<Named>,
+    #[prost(message, repeated, tag = "5")]
+    pub function_names: Vec<Named>,
+    #[prost(message, repeated, tag = "6")]
+    pub frames: Vec<Frame>,
+    #[prost(message, repeated, tag = "7")]
+    pub callstacks: Vec<Callstack>,
+    #[prost(message, repeated, tag = "16")]
+    pub build_ids: Vec<InternedBytes>,
+    #[prost(message, repeated, tag = "17")]
+    pub mapping_paths: Vec<Named>,
+    #[prost(message, repeated, tag = "18")]
+    pub source_paths: Vec<Named>,
+    #[prost(message, repeated, tag = "19")]
+    pub mappings: Vec<Mapping>,
     #[prost(message, repeated, tag = "29")]
     pub debug_annotation_string_values: Vec<Named>,
 }
@@ -200,5 +220,94 @@ pub struct Named {
     #[prost(uint64, optional, tag = "1")]
     pub iid: Option<u64>,
     #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+}
+
+/// `InternedString` of what is no text.
+#[derive(Clone, PartialEq, Message)]
+pub struct InternedBytes {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// `Mapping`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Mapping {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    pub build_id: Option<u64>,
+    #[prost(uint64, repeated, packed = "false", tag = "7")]
+    pub path_string_ids: Vec<u64>,
+}
+
+/// `Frame`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Frame {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    pub function_name_id: Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub mapping_id: Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub rel_pc: Option<u64>,
+    #[prost(uint64, optional, tag = "5")]
+    pub source_path_iid: Option<u64>,
+    #[prost(uint32, optional, tag = "6")]
+    pub line_number: Option<u32>,
+}
+
+/// `Callstack`: the outermost frame first.
+#[derive(Clone, PartialEq, Message)]
+pub struct Callstack {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
+    #[prost(uint64, repeated, packed = "false", tag = "2")]
+    pub frame_ids: Vec<u64>,
+}
+
+/// `PerfSample`.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct PerfSample {
+    #[prost(uint32, optional, tag = "1")]
+    pub cpu: Option<u32>,
+    #[prost(uint32, optional, tag = "2")]
+    pub pid: Option<u32>,
+    #[prost(uint32, optional, tag = "3")]
+    pub tid: Option<u32>,
+    #[prost(uint64, optional, tag = "4")]
+    pub callstack_iid: Option<u64>,
+    #[prost(enumeration = "CpuMode", optional, tag = "5")]
+    pub cpu_mode: Option<i32>,
+}
+
+/// `Profiling.CpuMode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
+#[repr(i32)]
+pub enum CpuMode {
+    /// `MODE_UNKNOWN`.
+    Unknown = 0,
+    /// `MODE_KERNEL`.
+    Kernel = 1,
+    /// `MODE_USER`.
+    User = 2,
+}
+
+/// `PerfSampleDefaults`.
+#[derive(Clone, PartialEq, Message)]
+pub struct PerfSampleDefaults {
+    #[prost(message, optional, tag = "1")]
+    pub timebase: Option<Timebase>,
+}
+
+/// `PerfEvents.Timebase`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Timebase {
+    #[prost(uint64, optional, tag = "2")]
+    pub frequency: Option<u64>,
+    #[prost(string, optional, tag = "10")]
     pub name: Option<String>,
 }

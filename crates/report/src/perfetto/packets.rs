@@ -2,8 +2,8 @@
 
 use super::messages::{CLOCK_MONOTONIC, CLOCK_REALTIME};
 use super::messages::{
-    Clock, ClockSnapshot, DebugAnnotation, EventType, InternedData, NEEDS_STATE, Named, STATE_CLEARED, TracePacket,
-    TracePacketDefaults, TrackDescriptor, TrackEvent, Value,
+    Clock, ClockSnapshot, DebugAnnotation, EventType, InternedData, NEEDS_STATE, Named, PerfSample, PerfSampleDefaults,
+    STATE_CLEARED, Timebase, TracePacket, TracePacketDefaults, TrackDescriptor, TrackEvent, Value,
 };
 use prost::Message;
 use prost::encoding::encode_varint;
@@ -19,12 +19,12 @@ const PACKET_TAG: u8 = 0x0a;
 
 /// Names by number, from 1.
 #[derive(Default)]
-struct Interned {
+pub(super) struct Interned {
     numbers: HashMap<String, u64>,
 }
 
 impl Interned {
-    fn number(&mut self, name: &str) -> u64 {
+    pub(super) fn number(&mut self, name: &str) -> u64 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
@@ -33,7 +33,7 @@ impl Interned {
         number
     }
 
-    fn list(self) -> Vec<Named> {
+    pub(super) fn list(self) -> Vec<Named> {
         let mut list: Vec<_> =
             self.numbers.into_iter().map(|(name, iid)| Named { iid: Some(iid), name: Some(name) }).collect();
         list.sort_by_key(|named| named.iid);
@@ -58,6 +58,8 @@ pub(super) struct Event<'a> {
     pub category: &'static str,
     pub name: &'static str,
     pub details: Vec<(&'static str, Detail<'a>)>,
+    /// Number of the interned call stack.
+    pub stack: Option<u64>,
 }
 
 /// Collects packets.
@@ -126,6 +128,18 @@ impl Packets {
         );
     }
 
+    /// Adds a sample of a running thread.
+    pub(super) fn sample(&mut self, timestamp: u64, sample: PerfSample) {
+        let packet = TracePacket { timestamp: Some(timestamp), perf_sample: Some(sample), ..sequence_packet() };
+        self.events.push((timestamp, packet.encode_to_vec()));
+    }
+
+    /// Adds names that events use.
+    pub(super) fn interned(&mut self, data: InternedData) {
+        let packet = TracePacket { interned_data: Some(Box::new(data)), ..sequence_packet() };
+        self.descriptors.push(packet.encode_to_vec());
+    }
+
     fn begin(&mut self, track: u64, event: &Event, kind: EventType) {
         let debug_annotations = event
             .details
@@ -148,6 +162,7 @@ impl Packets {
             name_iid: Some(self.names.number(event.name)),
             track_uuid: Some(track),
             counter_value: None,
+            callstack_iid: event.stack,
         };
         self.event(event.start, track_event);
     }
@@ -165,9 +180,9 @@ impl Packets {
         self.events.push((timestamp, packet.encode_to_vec()));
     }
 
-    /// The bytes of the trace: clocks and names, then tracks, then events by time. Events of one moment keep the order
+    /// The bytes of the trace: clocks and names, then tracks and call stacks, then events by time. Events of one moment keep the order
     /// in which they were added, on which nesting relies.
-    pub(super) fn into_trace(mut self, clock: RecordedClock) -> Vec<u8> {
+    pub(super) fn into_trace(mut self, clock: RecordedClock, sample_rate: Option<u64>) -> Vec<u8> {
         let mut trace = Vec::new();
         let first = TracePacket {
             clock_snapshot: Some(ClockSnapshot {
@@ -188,12 +203,18 @@ impl Packets {
             trusted_packet_sequence_id: Some(SEQUENCE),
             sequence_flags: Some(STATE_CLEARED),
             first_packet_on_sequence: Some(true),
-            trace_packet_defaults: Some(TracePacketDefaults { timestamp_clock_id: Some(CLOCK_MONOTONIC) }),
+            trace_packet_defaults: Some(TracePacketDefaults {
+                timestamp_clock_id: Some(CLOCK_MONOTONIC),
+                perf_sample_defaults: Some(PerfSampleDefaults {
+                    timebase: Some(Timebase { frequency: sample_rate, name: Some("CPU samples".to_owned()) }),
+                }),
+            }),
             interned_data: Some(Box::new(InternedData {
                 event_categories: self.categories.list(),
                 event_names: self.names.list(),
                 debug_annotation_names: self.detail_names.list(),
                 debug_annotation_string_values: self.texts.list(),
+                ..InternedData::default()
             })),
             ..TracePacket::default()
         };

@@ -1,6 +1,6 @@
 //! The trace, read back by the messages it was written with.
 
-use super::messages::{EventType, Trace, TracePacket};
+use super::messages::{CpuMode, EventType, Trace, TracePacket};
 use super::{MINOR_FAULT_LIMIT, export};
 use proptest::prelude::*;
 use prost::Message;
@@ -136,6 +136,51 @@ fn the_launch_track_has_release_ready_and_losses() {
         clocks.iter().map(|clock| (clock.clock_id(), clock.timestamp())).collect::<Vec<_>>(),
         [(3, 5), (1, 1000)]
     );
+}
+
+#[test]
+fn a_sample_has_its_stack_from_the_outermost_function_and_only_used_stacks_are_told() {
+    let tables = Tables::from_text(
+        "== cpu_samples\nts pid start tid cpu kernel stack\n5 7 1 8 3 true 1\n6 7 1 8 3 false -\n\
+         == stacks\nid parent frame\n0 - 0\n1 0 1\n2 0 1\n== frames\nid kind address\n0 generated 16\n1 kernel 32\n\
+         == symbols\nframe level function\n1 0 inner\n1 1 outer\n",
+    )
+    .unwrap();
+    let packets = packets(&tables);
+    let data: Vec<_> = packets.iter().filter_map(|packet| packet.interned_data.as_ref()).collect();
+    let name =
+        |iid: u64| data.iter().flat_map(|data| &data.function_names).find(|named| named.iid() == iid).unwrap().name();
+    let frame = |iid: &u64| data.iter().flat_map(|data| &data.frames).find(|frame| frame.iid() == *iid).unwrap();
+    let stacks: Vec<_> = data.iter().flat_map(|data| &data.callstacks).collect();
+    let names: Vec<_> = stacks[0].frame_ids.iter().map(|iid| name(frame(iid).function_name_id())).collect();
+    assert_eq!((stacks.len(), names), (1, vec!["[generated 0x10]", "outer", "inner"]));
+    let samples: Vec<_> = packets.iter().filter_map(|packet| Some((packet.timestamp(), packet.perf_sample?))).collect();
+    let told: Vec<_> = samples.iter().map(|(ts, s)| (*ts, s.tid(), s.cpu(), s.cpu_mode(), s.callstack_iid)).collect();
+    assert_eq!(told, [(5, 8, 3, CpuMode::Kernel, stacks[0].iid), (6, 8, 3, CpuMode::User, None)]);
+    let threads = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref()?.thread.as_ref());
+    assert_eq!(threads.map(|thread| thread.tid()).collect::<Vec<_>>(), [8], "a thread with samples only has a track");
+}
+
+#[test]
+fn waits_are_on_a_track_below_the_thread_and_do_not_shorten_its_slices() {
+    let tables = Tables::from_text(
+        "== off_cpu\nts duration pid start tid reason waker_pid waker_tid\n110 60 7 1 7 fault_io - -\n200 5 7 1 7 futex 9 9\n\
+         == faults\nts duration pid start tid kind\n100 50 7 1 7 major\n",
+    )
+    .unwrap();
+    assert_eq!(export(&tables).notes, [] as [String; 0]);
+    let packets = packets(&tables);
+    check_nesting(&packets).unwrap();
+    let tracks: Vec<_> = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref()).collect();
+    let below = tracks.iter().find(|track| track.name() == "off CPU").unwrap();
+    let thread = tracks.iter().find(|track| track.thread.is_some()).unwrap();
+    assert_eq!(below.parent_uuid, thread.uuid);
+    let names: Vec<_> = events(&packets)
+        .into_iter()
+        .filter(|event| event.0 == below.uuid() && event.2 == EventType::SliceBegin)
+        .map(|event| event.3)
+        .collect();
+    assert_eq!(names, ["fault_io", "futex"]);
 }
 
 #[test]

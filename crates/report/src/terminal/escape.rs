@@ -1,7 +1,7 @@
 //! Text of others on a terminal: what could move the cursor, change colours, reorder or hide text is shown as a code.
 
 /// Characters that a terminal obeys or that make a name look like another one.
-fn is_dangerous(c: char) -> bool {
+pub(crate) fn is_dangerous(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' // soft hyphen

@@ -1,0 +1,126 @@
+//! `slowpath export` on small recordings that are written here: every format, where it goes, and what is refused.
+
+use crate::running::*;
+use slowpath_recording::{Recording, Tables, Writer};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SAMPLES: &str = r#"
+== manifest
+{"command": ["/usr/bin/app"], "losses": {"ring_buffer": 3}}
+== execs
+ts pid start filename command_line
+1000 8 900 /usr/bin/app app
+== cpu_samples
+ts pid start tid cpu kernel stack
+2000000 8 900 8 0 false 1
+3000000 8 900 8 0 false 1
+4000000 8 900 8 1 true -
+== memory_calls
+ts duration pid start tid call address length result stack
+2100000 500 8 900 8 mmap 0x7f0000000000 8192 0 1
+== stacks
+id parent frame
+0 - 0
+1 0 1
+== frames
+id kind dev ino offset
+0 file 7340032 42 0x10
+1 file 7340032 42 0x20
+== symbols
+frame level function
+0 0 main
+1 0 "work(int)\u{1b}[31m;"
+== files
+dev ino path
+7340032 42 /usr/bin/app
+"#;
+
+/// Writes a recording for everybody to read: the command reads it as the user who called sudo.
+fn recording(place: &Path, text: &str) -> PathBuf {
+    let (path, tables) = (place.join("recording"), Tables::from_text(&text.replace("\\u{1b}", "\\u001b")).unwrap());
+    let mut writer = Writer::create(&path, tables.manifest.clone()).unwrap();
+    tables.write(&mut writer).unwrap();
+    writer.finish(|_| ()).unwrap();
+    assert!(Recording::open(&path).is_ok());
+    path
+}
+
+fn export(recording: &Path, arguments: &[&str]) -> Done {
+    run(slowpath(["export"]).arg(recording).args(arguments))
+}
+
+#[test]
+fn folded_stacks_go_to_standard_output_and_losses_to_standard_error() {
+    let place = tempfile::tempdir().unwrap();
+    let recording = recording(place.path(), SAMPLES);
+    let done = export(&recording, &["--to", "collapsed"]);
+    done.succeeds();
+    assert_eq!(done.stdout, "app;[no stack] 1\napp;main;work(int)\\u{1b}[31m\\u{3b} 2\n");
+    assert!(done.stderr.contains("note: 3 events were lost: ring_buffer."), "{}", done.stderr);
+    let done = export(&recording, &["--to", "collapsed", "--what", "allocations"]);
+    assert_eq!(done.stdout, "app;main;work(int)\\u{1b}[31m\\u{3b} 8192\n");
+}
+
+#[test]
+fn a_table_is_a_file_of_rows_with_the_names_of_its_stacks() {
+    let place = tempfile::tempdir().unwrap();
+    let recording = recording(place.path(), SAMPLES);
+    let file = place.path().join("samples.csv");
+    let done = export(&recording, &["--to", "csv", "--table", "cpu_samples", "-o", file.to_str().unwrap()]);
+    done.succeeds();
+    assert_eq!(done.stdout, "");
+    assert!(done.stderr.contains("3 rows of table cpu_samples"), "{}", done.stderr);
+    let text = fs::read_to_string(file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "ts,pid,start,tid,cpu,kernel,stack");
+    assert_eq!(lines[1], "2000000,8,900,8,0,false,main;work(int)\\u{1b}[31m\\u{3b}");
+    assert_eq!(lines[3], "4000000,8,900,8,1,true,");
+}
+
+#[test]
+fn what_was_not_recorded_is_refused_with_what_would_record_it_and_leaves_no_file() {
+    let place = tempfile::tempdir().unwrap();
+    let recording = recording(place.path(), "== execs\nts pid start\n1 8 1\n");
+    let file = place.path().join("out");
+    let to = |arguments: &[&str]| export(&recording, &[arguments, &["-o", file.to_str().unwrap()]].concat());
+    let collapsed = ["--to", "collapsed", "--what"];
+    to(&[&collapsed[..], &["cpu"]].concat()).fails_with(2, &["holds no CPU samples", "hint: record with --cpu 1000"]);
+    to(&[&collapsed[..], &["off-cpu"]].concat()).fails_with(2, &["holds no intervals off the CPU", "hint:"]);
+    to(&["--to", "collapsed"]).fails_with(2, &["holds no samples, waits, faults or memory calls", "--cpu 1000"]);
+    to(&["--to", "csv"]).fails_with(2, &["needs the name of a table", "execs (1 rows), exits (0 rows)"]);
+    to(&["--to", "csv", "--table", "exec"]).fails_with(2, &["there is no table \"exec\"", "--table with one of:"]);
+    to(&["--to", "csv", "--what", "cpu"]).fails_with(2, &["--what is for --to collapsed only"]);
+    to(&["--to", "perfetto", "--table", "execs"]).fails_with(2, &["--table is for --to csv only"]);
+    to(&["--to", "svg"]).fails_with(2, &["possible values:"]);
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_profile_for_firefox_is_json_that_holds_every_sample() {
+    let place = tempfile::tempdir().unwrap();
+    let recording = recording(place.path(), SAMPLES);
+    let file = place.path().join("profile.json");
+    let done = export(&recording, &["--to", "firefox", "-o", file.to_str().unwrap()]);
+    done.succeeds();
+    assert!(done.stderr.contains("profile.json in https://profiler.firefox.com"), "{}", done.stderr);
+    let profile: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    assert_eq!(profile["meta"]["product"], "/usr/bin/app");
+    let lengths: Vec<_> = profile["threads"].as_array().unwrap().iter().map(|t| &t["samples"]["length"]).collect();
+    assert_eq!(lengths, [0, 3], "the recording itself, and the thread");
+    assert_eq!(export(&recording, &["--to", "firefox"]).stdout.matches("\"threads\":").count(), 1);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure_and_a_full_disk_is_one_that_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let rows: String = (0..40_000).map(|ts| format!("{ts} 8 1 a-long-name-that-fills-the-pipe-{ts}\n")).collect();
+    let recording = recording(place.path(), &format!("== opens\nts pid start path\n{rows}"));
+    let script = "set -o pipefail; \"$1\" export \"$2\" --to csv --table opens | head -n 1";
+    let done = run(std::process::Command::new("bash").args(["-c", script, "bash", SLOWPATH]).arg(&recording));
+    done.succeeds();
+    assert!(done.stdout.starts_with("ts,pid,start,") && done.stderr.is_empty(), "{done:?}");
+    let full = export(&recording, &["--to", "csv", "--table", "opens", "-o", "/dev/full"]);
+    full.fails_with(2, &["/dev/full cannot be written: No space left on device"]);
+    assert!(Path::new("/dev/full").exists());
+}

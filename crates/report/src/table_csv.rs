@@ -1,0 +1,229 @@
+//! A table of a recording as comma-separated values (RFC 4180), for spreadsheets, R, pandas and shell tools.
+//!
+//! Owns the text of cells. A null is an empty field. The column `stack` of a table holds the names of the frames, outermost
+//! first, with semicolons between them and escaped as [`crate::collapsed`] does. Text that a spreadsheet would take for a
+//! formula is quoted by a leading `'`.
+
+use crate::collapsed::escape;
+use crate::exports::csv::harmless;
+use crate::terminal::escape_terminal;
+use arrow_array::{
+    Array, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array, cast::AsArray,
+};
+use arrow_schema::DataType;
+use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_recording::Tables;
+use std::io::{self, Write};
+
+/// Rows that are columns at the same time: memory for the cells of these, not of all.
+const BATCH: usize = 65_536;
+
+/// Name of the column that numbers a call stack.
+const STACK: &str = "stack";
+
+/// Why a table could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// There is no such table.
+    #[error("there is no table {0:?}")]
+    NoTable(String),
+    /// A column has a type that no declared one has.
+    #[error("column {0} has no form as text")]
+    Column(String),
+    /// What it was written to failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Writes the table `name` with a header and returns its number of rows. For a terminal (`is_shown`), what one obeys is
+/// shown as a code in all text.
+///
+/// # Errors
+/// There is no such table, or `out` failed.
+pub fn write(tables: &Tables, name: &str, is_shown: bool, out: &mut impl Write) -> Result<u64, TableError> {
+    let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 16).from_writer(out);
+    let io = |error: csv::Error| match error.into_kind() {
+        csv::ErrorKind::Io(error) => TableError::Io(error),
+        other => TableError::Io(io::Error::other(format!("{other:?}"))),
+    };
+    let mut folded = None;
+    let mut from = 0;
+    let mut text = Vec::new();
+    loop {
+        let batch = tables.batch(name, from..from + BATCH).ok_or_else(|| TableError::NoTable(name.to_owned()))?;
+        if from == 0 {
+            writer.write_record(batch.schema().fields().iter().map(|field| field.name())).map_err(io)?;
+        }
+        let cells = cells(&batch, tables, &mut folded)?;
+        for row in 0..batch.num_rows() {
+            for cell in &cells {
+                text.clear();
+                cell.write(row, folded.as_ref(), is_shown, &mut text)?;
+                writer.write_field(&text).map_err(io)?;
+            }
+            writer.write_record(None::<&[u8]>).map_err(io)?;
+        }
+        from += batch.num_rows();
+        if batch.num_rows() < BATCH {
+            writer.flush()?;
+            return Ok(from as u64);
+        }
+    }
+}
+
+/// A column whose type is known.
+enum Cells<'a> {
+    U64(&'a UInt64Array),
+    U32(&'a UInt32Array),
+    I64(&'a Int64Array),
+    I32(&'a Int32Array),
+    Bool(&'a BooleanArray),
+    Text(&'a StringArray),
+    Stack(&'a UInt32Array),
+}
+
+fn cells<'a, 't>(
+    batch: &'a RecordBatch,
+    tables: &'t Tables,
+    folded: &mut Option<Folded<'t>>,
+) -> Result<Vec<Cells<'a>>, TableError> {
+    let schema = batch.schema();
+    let cell = |(field, column): (&arrow_schema::FieldRef, &'a arrow_array::ArrayRef)| {
+        Ok(match column.data_type() {
+            DataType::UInt64 => Cells::U64(column.as_primitive()),
+            DataType::UInt32 if field.name() == STACK => {
+                folded.get_or_insert_with(|| Folded::new(tables));
+                Cells::Stack(column.as_primitive())
+            }
+            DataType::UInt32 => Cells::U32(column.as_primitive()),
+            DataType::Int64 => Cells::I64(column.as_primitive()),
+            DataType::Int32 => Cells::I32(column.as_primitive()),
+            DataType::Boolean => Cells::Bool(column.as_boolean()),
+            DataType::Utf8 => Cells::Text(column.as_string()),
+            _ => return Err(TableError::Column(field.name().clone())),
+        })
+    };
+    schema.fields().iter().zip(batch.columns()).map(cell).collect()
+}
+
+impl Cells<'_> {
+    fn write(&self, row: usize, folded: Option<&Folded>, is_shown: bool, out: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::U64(array) if array.is_valid(row) => write!(out, "{}", array.value(row)),
+            Self::U32(array) if array.is_valid(row) => write!(out, "{}", array.value(row)),
+            Self::I64(array) if array.is_valid(row) => write!(out, "{}", array.value(row)),
+            Self::I32(array) if array.is_valid(row) => write!(out, "{}", array.value(row)),
+            Self::Bool(array) if array.is_valid(row) => write!(out, "{}", array.value(row)),
+            Self::Text(array) if array.is_valid(row) && is_shown => {
+                out.write_all(escape_terminal(&harmless(array.value(row))).as_bytes())
+            }
+            Self::Text(array) if array.is_valid(row) => out.write_all(harmless(array.value(row)).as_bytes()),
+            Self::Stack(array) if array.is_valid(row) => {
+                if let Some(folded) = folded {
+                    folded.write(array.value(row), out);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Call stacks with the text of each frame.
+struct Folded<'a> {
+    stacks: CallStacks<'a>,
+    frames: Vec<String>,
+}
+
+impl<'a> Folded<'a> {
+    fn new(tables: &'a Tables) -> Self {
+        let stacks = CallStacks::new(tables);
+        let frames = stacks.frames().iter();
+        let frames = frames
+            .map(|frame| {
+                frame.functions.iter().rev().map(|function| escape(&function.name)).collect::<Vec<_>>().join(";")
+            })
+            .collect();
+        Self { stacks, frames }
+    }
+
+    fn write(&self, stack: u32, out: &mut Vec<u8>) {
+        let Some(path) = self.stacks.path(Some(stack)) else { return };
+        let from = out.len();
+        for frame in self.stacks.outermost_first(path) {
+            if out.len() > from {
+                out.push(b';');
+            }
+            out.extend_from_slice(self.frames[frame as usize].as_bytes());
+        }
+        // A mangled name or an operator can come first.
+        if out.get(from).is_some_and(|first| matches!(first, b'=' | b'+' | b'-' | b'@')) {
+            out.insert(from, b'\'');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn csv_of(tables: &Tables, name: &str) -> String {
+        let mut out = Vec::new();
+        write(tables, name, false, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_stack_is_its_names_and_a_null_is_empty() {
+        let tables = Tables::from_text(
+            "== faults\nts duration pid start tid address ip kind kernel stack\n\
+             20 -    8 11 8 0x7f0000001000 0x400000 minor false -\n21 1500 8 11 8 1 2 major true 1\n22 1 8 11 8 1 2 major true 9\n\
+             == stacks\nid parent frame\n0 - 0\n1 0 1\n\
+             == frames\nid kind address\n0 kernel 1\n1 kernel 2\n\
+             == symbols\nframe level function\n0 0 \"a, \\\"b\\\"\"\n1 0 c;d\n1 1 around\n",
+        )
+        .unwrap();
+        assert_eq!(
+            csv_of(&tables, "faults"),
+            "ts,duration,pid,start,tid,address,ip,kind,kernel,stack\n\
+             20,,8,11,8,139637976731648,4194304,minor,false,\n\
+             21,1500,8,11,8,1,2,major,true,\"a, \"\"b\"\";around;c\\u{3b}d\"\n\
+             22,1,8,11,8,1,2,major,true,[unknown]\n"
+        );
+    }
+
+    #[test]
+    fn text_is_no_formula_and_numbers_stay_numbers() {
+        let tables = Tables::from_text(
+            "== opens\nts pid start tid path flags result dev ino\n15 8 11 8 \"=1+1\\n\" 0 -2 - -\n\
+             == stacks\nid frame\n0 0\n== frames\nid kind\n0 kernel\n== symbols\nframe function\n0 -cmd\n\
+             == cpu_samples\nts stack\n1 0\n",
+        )
+        .unwrap();
+        assert_eq!(csv_of(&tables, "opens").lines().nth(1), Some("15,8,11,8,\"'=1+1"));
+        assert!(csv_of(&tables, "opens").ends_with("\",0,-2,,\n"));
+        let mut shown = Vec::new();
+        write(&tables, "opens", true, &mut shown).unwrap();
+        assert!(String::from_utf8(shown).unwrap().ends_with("\n15,8,11,8,'=1+1\\u{a},0,-2,,\n"));
+        assert!(csv_of(&tables, "cpu_samples").ends_with(",'-cmd\n"));
+    }
+
+    #[test]
+    fn every_table_has_a_form_and_others_are_named() {
+        let tables = Tables::default();
+        for (name, rows) in tables.row_counts() {
+            assert_eq!((csv_of(&tables, name).lines().count(), rows), (1, 0), "{name}");
+        }
+        let error = write(&tables, "nothing", false, &mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "there is no table \"nothing\"");
+    }
+
+    #[test]
+    fn rows_beyond_a_batch_follow() {
+        let sample = Tables::from_text("== cpu_samples\nts pid start\n1 7 1\n").unwrap().cpu_samples.remove(0);
+        for count in [BATCH - 1, BATCH, BATCH + 1] {
+            let tables = Tables { cpu_samples: vec![sample.clone(); count], ..Tables::default() };
+            assert_eq!(csv_of(&tables, "cpu_samples").lines().count(), count + 1);
+        }
+    }
+}
