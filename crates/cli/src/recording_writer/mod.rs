@@ -4,11 +4,13 @@
 //! It outlives its recorder by the time that it takes to write what it has; it ignores the signals that end a recorder.
 
 pub mod frames;
+mod names;
 mod process;
 
 use crate::failure::{Failure, Kind};
 use crate::unprivileged::take_on;
 use frames::{ANSWER, Answer, Answers, Begin, HEADER, Kind as Frame, SoFar, header, json};
+use names::Names;
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::wait::waitpid;
@@ -59,6 +61,8 @@ impl WriterProcess {
             // Without privilege the system's own limit holds.
             let _ = setsockopt(&ours, sockopt::SndBuf, &SOCKET_BYTES);
         }
+        // The kernel decides at the opening who may read addresses in it.
+        let kernel = std::fs::File::open("/proc/kallsyms").ok();
         // SAFETY: this process has one thread (no library used here starts any), so the child may do anything.
         match unsafe { fork() }.map_err(|error| broken(&error))? {
             ForkResult::Child => {
@@ -68,7 +72,7 @@ impl WriterProcess {
                     let _ = unsafe { signal(end, SigHandler::SigIgn) };
                 }
                 let worked = catch_unwind(AssertUnwindSafe(|| match take_on(identity) {
-                    Ok(()) => process::work(theirs, directory, limit),
+                    Ok(()) => process::work(theirs, directory, limit, Names::new(kernel)),
                     Err(error) => {
                         let answer = Answer::Done(Box::new(Err(broken(&error))));
                         let _ = (&theirs).write_all(&json(ANSWER, &answer));

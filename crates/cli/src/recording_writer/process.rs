@@ -2,6 +2,7 @@
 //! the recording, a segment of each table every few seconds. It ends with its recorder, which need not say so.
 
 use super::frames::{ANSWER, Answer, Begin, Kind, SoFar, json, read};
+use super::names::Names;
 use crate::failure::{Failure, Kind as FailureKind};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use slowpath_capture::{Decoder, examine};
@@ -26,8 +27,8 @@ fn interval(recorded: Duration) -> Duration {
 }
 
 /// Works until the recorder has ended, and tells it.
-pub fn work(mut socket: UnixStream, directory: &Path, limit: Bytes) {
-    let result = match serve(&mut socket, directory, limit) {
+pub fn work(mut socket: UnixStream, directory: &Path, limit: Bytes, names: Names) {
+    let result = match serve(&mut socket, directory, limit, names) {
         Ok(Some(result)) => result,
         Ok(None) => return,
         Err(error) => Err(Failure::new(FailureKind::Machine, format!("recorder and writer lost each other: {error}"))),
@@ -36,10 +37,15 @@ pub fn work(mut socket: UnixStream, directory: &Path, limit: Bytes) {
 }
 
 /// `None` when there is nobody to tell.
-fn serve(socket: &mut UnixStream, directory: &Path, limit: Bytes) -> io::Result<Option<Result<Manifest, Failure>>> {
+fn serve(
+    socket: &mut UnixStream,
+    directory: &Path,
+    limit: Bytes,
+    names: Names,
+) -> io::Result<Option<Result<Manifest, Failure>>> {
     let Some((Kind::Begin, begin)) = read(socket)? else { return Ok(None) };
     let begin: Begin = serde_json::from_slice(&begin)?;
-    let mut recording = match InProgress::begin(directory, begin, limit) {
+    let mut recording = match InProgress::begin(directory, begin, limit, names) {
         Ok(recording) => recording,
         Err(error) => return Ok(Some(Err(Failure::from_error(FailureKind::Usage, &error)))),
     };
@@ -95,6 +101,7 @@ fn not_written(mut losses: Losses) -> Losses {
 struct InProgress {
     decoder: Decoder,
     writer: Writer,
+    names: Names,
     began: Instant,
     /// When the next segments are.
     due: Instant,
@@ -106,13 +113,14 @@ struct InProgress {
 }
 
 impl InProgress {
-    fn begin(directory: &Path, begin: Begin, limit: Bytes) -> Result<Self, WriteError> {
+    fn begin(directory: &Path, begin: Begin, limit: Bytes, names: Names) -> Result<Self, WriteError> {
         let began = Instant::now();
         Ok(Self {
             decoder: Decoder::new(begin.mounts, begin.lab_dev),
             writer: Writer::create(directory, begin.manifest)?.with_limit(limit).with_segment_rows(ROWS),
             began,
             due: began + interval(Duration::ZERO),
+            names,
             stop: None,
             failure: None,
             is_stopping: false,
@@ -136,6 +144,7 @@ impl InProgress {
     }
 
     fn push(&mut self, rows: Tables) {
+        self.names.note(&rows);
         let written = rows.write(&mut self.writer);
         self.note(written);
     }
@@ -187,6 +196,11 @@ impl InProgress {
         let mut last = decoder.finish();
         let counters = std::mem::take(&mut last.manifest.counters);
         self.push_files(last);
+        // First what was recorded: looking up names parses files that may be anything.
+        let written = self.writer.flush();
+        self.note(written);
+        let names = std::mem::replace(&mut self.names, Names::new(None));
+        self.push(Tables { symbols: names.symbols(), ..Tables::default() });
         let directory = self.writer.path().to_owned();
         let failure = self.failure.take();
         let finished = self.writer.finish(|manifest| {
