@@ -23,7 +23,7 @@ const PROBES: [&str; 14] = [
 ];
 
 /// Probes that exist a second time, as `<probe>_stacks`: with the call stack of each event.
-const WITH_STACKS: [&str; 1] = ["fault"];
+const WITH_STACKS: [&str; 3] = ["fault", "off_cpu", "memory"];
 
 /// Probes that give out numbers: they need an addition that returns what was there before, which version 3 of the instruction set
 /// has (kernel 5.12). Not for all: the verifier follows the loops of others only in the code that clang makes for version 1.

@@ -7,7 +7,7 @@
 #include "tree.bpf.h"
 
 /* Executable mappings that a process may have; Chromium has some 120. What is beyond is code without a table. */
-#define AREAS 240
+#define AREAS 256
 
 struct area {
 	u64 start;

@@ -9,6 +9,8 @@
 
 #include "address_space.bpf.h"
 
+/* Distinct stacks of a recording; what is beyond has none and is counted as lost. */
+#define STACKS 524288
 /* Words that a walk may read to be kept: a return address and a frame pointer a frame. */
 #define WORDS 256
 /* Words above the stack pointer that are read at once. */
@@ -37,7 +39,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1048576);
+	__uint(max_entries, 2 * STACKS);
 	__type(key, u64);
 	__type(value, u32);
 } stack_numbers SEC(".maps");
@@ -82,13 +84,16 @@ __attribute__((noinline)) int find_area(struct space *space, u64 address)
 	if (!space)
 		return -1;
 	u32 at = 0, count = space->count;
+	/* Without branches, which the verifier would follow in all combinations: all bits are set where the step is taken. */
 #pragma clang loop unroll(full)
-	for (u32 step = 128; step; step >>= 1) {
-		u32 next = at + step;
-		if (next < AREAS && next < count && space->areas[next].start <= address)
-			at = next;
+	for (u32 step = AREAS / 2; step; step >>= 1) {
+		u32 next = (at + step) & (AREAS - 1);
+		u32 is_there = (int)(next - count) >> 31;
+		u32 is_above = (long long)(address - space->areas[next].start) >> 63;
+		at += step & is_there & ~is_above;
 	}
-	if (at >= AREAS || at >= count)
+	at &= AREAS - 1;
+	if (at >= count)
 		return -1;
 	return address >= space->areas[at].start && address < space->areas[at].end ? (int)at : -1;
 }
@@ -123,8 +128,7 @@ __attribute__((noinline)) u64 find_row(u32 module, u64 offset)
 	} else {
 		high = *cell >> 32;
 	}
-	u32 at = offset & 4095;
-	u64 row = 0;
+	u64 at = offset & 4095, row = 0;
 	/* A page of 4096 bytes has at most 4096 rows. */
 	for (int i = 0; i < 13; i++) {
 		if (low >= high)
@@ -135,12 +139,11 @@ __attribute__((noinline)) u64 find_row(u32 module, u64 offset)
 		if (!cell)
 			break;
 		u64 candidate = *cell;
-		if ((candidate & 0xffff) <= at) {
-			row = candidate;
-			low = middle + 1;
-		} else {
-			high = middle;
-		}
+		/* All bits are set where the row holds or a later one does; no branches, as above. */
+		u64 holds = (long long)((candidate & 0xffff) - at - 1) >> 63;
+		row = (row & ~holds) | (candidate & holds);
+		low = (low & ~(u32)holds) | ((middle + 1) & (u32)holds);
+		high = (high & (u32)holds) | (middle & ~(u32)holds);
 	}
 	return row;
 }
@@ -316,23 +319,34 @@ static long step(u32 index, struct walk *walk)
 	return 0;
 }
 
+struct comparison {
+	struct last_walk *last;
+	struct workspace *work;
+	u64 sp;
+	bool near;
+	bool differs;
+};
+
+static long compares_word(u32 index, struct comparison *comparison)
+{
+	if (index >= WORDS)
+		return 1;
+	u64 address = comparison->last->addresses[index], word = (address - comparison->sp) / 8, value;
+	if (comparison->near && word < NEAR_WORDS && !(address & 7))
+		value = comparison->work->near[word];
+	else if (bpf_probe_read_user(&value, sizeof(value), (void *)address))
+		value = ~comparison->last->values[index];
+	comparison->differs = value != comparison->last->values[index];
+	return comparison->differs;
+}
+
 /* Whether every word that the last walk read is what it was. */
 static __always_inline bool is_same(struct last_walk *last, struct workspace *work, u64 sp)
 {
-	u32 words = last->words;
-	bool near = !bpf_probe_read_user(work->near, sizeof(work->near), (void *)sp);
-	for (u32 i = 0; i < WORDS; i++) {
-		if (i >= words)
-			return true;
-		u64 address = last->addresses[i], word = (address - sp) / 8, value;
-		if (near && word < NEAR_WORDS && !(address & 7))
-			value = work->near[word];
-		else if (bpf_probe_read_user(&value, sizeof(value), (void *)address))
-			return false;
-		if (value != last->values[i])
-			return false;
-	}
-	return true;
+	struct comparison comparison = {.last = last, .work = work, .sp = sp};
+	comparison.near = !bpf_probe_read_user(work->near, sizeof(work->near), (void *)sp);
+	bpf_loop(last->words, compares_word, &comparison, 0);
+	return !comparison.differs;
 }
 
 struct summing {
@@ -358,6 +372,10 @@ static __always_inline u32 number_of(struct walk_counts *count, struct stack_eve
 	u32 *found = bpf_map_lookup_elem(&stack_numbers, &summing.sum);
 	if (found)
 		return *found;
+	if (count->stacks >= STACKS) {
+		count_lost(EVENT_STACK, 1);
+		return 0;
+	}
 	u32 fresh = 1 + __sync_fetch_and_add(&count->stacks, 1);
 	event->number = fresh;
 	event->depth = depth;
@@ -376,19 +394,27 @@ static __always_inline void begin_stack(struct stack_event *event, struct task_s
 	event->header.flags = 0;
 	event->header.pid = task->tgid;
 	event->header.tid = task->pid;
-	event->header.reserved = 0;
+	event->header.stack = 0;
 	event->header.ts = bpf_ktime_get_ns();
 }
 
-/* Number of the current task's user stack; 0 for none. */
-static __always_inline u32 user_stack(struct task_struct *task)
+/* Makes what a task's walks need, where walks themselves must not allocate. */
+static __always_inline void prepare_walks(struct task_struct *task)
 {
+	bpf_task_storage_get(&walks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* Number of the current task's user stack; 0 for none. `flags` say whether memory may be allocated for it. Not static: so it is
+ * verified once, and not in every program that calls it. */
+__attribute__((noinline)) u32 user_stack(u64 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct walk_counts *count = counts();
 	struct walk_settings *known = settings();
 	struct workspace *work = workspace();
 	if (!count || !known || !work || !task->mm)
 		return 0;
-	struct last_walk *last = bpf_task_storage_get(&walks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct last_walk *last = bpf_task_storage_get(&walks, task, 0, flags);
 	if (!last) {
 		count_lost(EVENT_STACK, 1);
 		return 0;
@@ -404,7 +430,7 @@ static __always_inline u32 user_stack(struct task_struct *task)
 	    is_same(last, work, sp))
 		return last->stack;
 	last->stack = 0;
-	struct space *space = bpf_task_storage_get(&spaces, task->group_leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct space *space = bpf_task_storage_get(&spaces, task->group_leader, 0, flags);
 	if (!space) {
 		count_lost(EVENT_STACK, 1);
 		return 0;

@@ -95,7 +95,7 @@ static __always_inline void *reserve(u32 kind, u64 size, struct task_struct *tas
 	header->flags = 0;
 	header->pid = task->tgid;
 	header->tid = task->pid;
-	header->reserved = 0;
+	header->stack = 0;
 	return header;
 }
 

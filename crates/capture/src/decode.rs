@@ -109,8 +109,8 @@ impl Decoder {
                 events::EVENT_OPEN => out.opens.extend(crate::open::decode(bytes, context)),
                 events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, context)),
                 events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, context)),
-                events::EVENT_OFF_CPU => out.off_cpu.extend(crate::off_cpu::decode(bytes, context)),
-                events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, context)),
+                events::EVENT_OFF_CPU => out.off_cpu.extend(crate::off_cpu::decode(bytes, context, stacks)),
+                events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, context, stacks)),
                 _ => {
                     if let Some(event) = record(bytes) {
                         names.learn(&event);
@@ -315,7 +315,7 @@ mod tests {
         ];
         let numbers = (kind, 0u16..4, 0u32..4, 0u64..6, 0u64..4, any::<u8>());
         numbers.prop_map(|(kind, flags, pid, ts, ino, byte)| {
-            let header = event_header { kind, flags, pid, tid: pid, ts: ts * 2_000_000_000, reserved: 0 };
+            let header = event_header { kind, flags, pid, tid: pid, ts: ts * 2_000_000_000, stack: 0 };
             let mut bytes = events::bytes_of(&header);
             bytes.resize(4096, 0);
             let size = events::size_of_record(&bytes).unwrap();

@@ -32,7 +32,8 @@ struct event_header {
 	unsigned short flags;
 	unsigned int pid;
 	unsigned int tid;
-	unsigned int reserved;
+	/* Number of the call stack, where it is recorded; else 0. */
+	unsigned int stack;
 	unsigned long long ts;
 };
 
@@ -349,9 +350,8 @@ enum frame_pointer_rule {
 struct cpu_sample_event {
 	struct event_header header;
 	unsigned int cpu;
-	unsigned int user_stack;
+	/* The part in the kernel; the user's stands in the header. */
 	unsigned int kernel_stack;
-	unsigned int reserved;
 };
 
 #endif

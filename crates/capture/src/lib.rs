@@ -43,5 +43,5 @@ pub use capture_error::CaptureError;
 pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode};
 pub use file_rows::METADATA;
 pub use mounts::{Mount, parse_mountinfo};
-pub use recorder::{LabDevice, Options, Recorder, Running};
+pub use recorder::{LabDevice, Options, Recorder, Running, StackEvents};
 pub use stack::{NewModule, TableParts, VDSO};

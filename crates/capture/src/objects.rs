@@ -29,9 +29,10 @@ pub(crate) struct Probe {
 
 /// All probes, the first being the one that the others hang on.
 pub(crate) fn all(options: &Options) -> [Probe; 14] {
+    let stacks = options.stacks;
     [
         object!("process"),
-        if options.fault_stacks { object!("fault", "fault_stacks") } else { object!("fault") },
+        if stacks.faults { object!("fault", "fault_stacks") } else { object!("fault") },
         object!("mapping"),
         object!("page_cache"),
         object!("readahead"),
@@ -39,8 +40,8 @@ pub(crate) fn all(options: &Options) -> [Probe; 14] {
         object!("open"),
         object!("read"),
         object!("first_wait"),
-        object!("off_cpu"),
-        object!("memory"),
+        if stacks.waits { object!("off_cpu", "off_cpu_stacks") } else { object!("off_cpu") },
+        if stacks.memory_calls { object!("memory", "memory_stacks") } else { object!("memory") },
         object!("present"),
         object!("code_area"),
         object!("cpu_sample"),

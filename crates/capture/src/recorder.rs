@@ -44,8 +44,8 @@ pub struct Options {
     pub memory_calls: bool,
     /// Processes only, and their first waits where those are asked for: no faults, files, reads.
     pub processes_only: bool,
-    /// Whether faults are recorded with their call stacks.
-    pub fault_stacks: bool,
+    /// Which events are recorded with their call stacks.
+    pub stacks: StackEvents,
     /// Samples of running threads a second, on each processor.
     pub cpu_hertz: Option<u32>,
     /// Whether processes that run already can be followed, see [`Recorder::attach_running`].
@@ -54,10 +54,21 @@ pub struct Options {
     pub writer: Option<u32>,
 }
 
+/// Events that have call stacks where those are asked for; CPU samples always have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackEvents {
+    /// Page faults.
+    pub faults: bool,
+    /// Intervals in which threads do not run.
+    pub waits: bool,
+    /// System calls that change address spaces.
+    pub memory_calls: bool,
+}
+
 impl Options {
     /// Whether any event is recorded with its call stack.
     pub(crate) fn walks_stacks(&self) -> bool {
-        self.fault_stacks || self.cpu_hertz.is_some()
+        self.stacks != StackEvents::default() || self.cpu_hertz.is_some()
     }
 }
 
@@ -80,7 +91,7 @@ impl Default for Options {
             waits: false,
             memory_calls: false,
             processes_only: false,
-            fault_stacks: false,
+            stacks: StackEvents::default(),
             cpu_hertz: None,
             running: false,
             writer: None,

@@ -209,8 +209,12 @@ pub enum ArmSet {
 pub enum StackEvent {
     /// Page faults.
     Fault,
-    /// CPU samples, which always have theirs.
+    /// System calls that change address spaces; records them, as --memory-calls.
+    Alloc,
+    /// CPU samples; takes them, 1000 times a second without --cpu.
     Cpu,
+    /// Intervals in which threads do not run; records them, as --waits.
+    Wait,
 }
 
 /// `slowpath record`.
@@ -225,7 +229,7 @@ pub struct RecordArguments {
     /// Sample what threads are running, HZ times a second on each processor, with their call stacks.
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub cpu: Option<u32>,
-    /// Record call stacks of these events too.
+    /// Record call stacks of these events.
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub stacks: Vec<StackEvent>,
     /// Stop when the recording takes this much of the disk (K, M, G); what was recorded until then is kept.

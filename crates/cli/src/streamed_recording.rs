@@ -22,6 +22,9 @@ const LAUNCH: Duration = Duration::from_secs(10);
 /// How often it is told what is lost, in case that the end comes without a word.
 const TELLING: Duration = Duration::from_secs(5);
 
+/// Counter of a manifest: samples a second on each processor, as asked for.
+const CPU_SAMPLE_HZ: &str = "cpu_sample_hz";
+
 /// A recorder whose records are written as they come.
 pub struct StreamedRecording<'a> {
     recorder: Recorder,
@@ -142,6 +145,7 @@ impl<'a> StreamedRecording<'a> {
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
         let Self { recorder, writer, tables, subject, begun, .. } = self;
+        let hertz = recorder.cpu_hertz();
         let raw = recorder.finish().map_err(failed(Kind::Machine))?;
         let begun = begun.unwrap_or_default();
         let (created, clock_at_begin) = (begun.created, begun.clock);
@@ -152,6 +156,7 @@ impl<'a> StreamedRecording<'a> {
             ended: Some(raw.facts.ended),
             ..manifest(&subject, &raw.facts, stop)
         };
+        manifest.counters.extend(hertz.map(|hertz| (CPU_SAMPLE_HZ.to_owned(), u64::from(hertz))));
         manifest.unavailable.extend(clock_gap(&manifest));
         manifest.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
         writer.finish(raw.bytes, manifest)

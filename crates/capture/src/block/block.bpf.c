@@ -52,7 +52,7 @@ int BPF_PROG(on_complete, struct request *request, unsigned int error, unsigned 
 				      ((request->cmd_flags & REQ_OP_MASK) == 0 ? FLAG_IS_READ : 0);
 		event->header.pid = issued->pid;
 		event->header.tid = issued->tid;
-		event->header.reserved = 0;
+		event->header.stack = 0;
 		event->header.ts = issued->ts;
 		event->latency = bpf_ktime_get_ns() - issued->ts;
 		event->dev = BPF_CORE_READ(request, part, bd_dev);

@@ -16,16 +16,15 @@ int cpu_sample(struct bpf_perf_event_data *context)
 #endif
 	/* Kernel code stands in the upper half of the address space on every architecture that is supported. */
 	bool in_kernel = (long long)ip < 0;
-	u32 user = user_stack(task), kernel = in_kernel ? kernel_stack(context, task) : 0;
+	u32 user = user_stack(BPF_LOCAL_STORAGE_GET_F_CREATE), kernel = in_kernel ? kernel_stack(context, task) : 0;
 	struct cpu_sample_event *event = reserve(EVENT_CPU_SAMPLE, sizeof(*event), task);
 	if (!event)
 		return 0;
 	event->header.ts = bpf_ktime_get_ns();
 	event->header.flags = in_kernel ? FLAG_KERNEL : 0;
 	event->cpu = bpf_get_smp_processor_id();
-	event->user_stack = user;
+	event->header.stack = user;
 	event->kernel_stack = kernel;
-	event->reserved = 0;
 	submit(event);
 	return 0;
 }

@@ -15,6 +15,6 @@ pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &mut Stacks) -> Op
         tid: event.header.tid,
         cpu: event.cpu,
         kernel: u32::from(event.header.flags) & FLAG_KERNEL != 0,
-        stack: stacks.joined(event.user_stack, event.kernel_stack),
+        stack: stacks.joined(event.header.stack, event.kernel_stack),
     })
 }

@@ -100,7 +100,7 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 	fault->tid = task->pid;
 	fault->flags = known ? flags : flags | FLAG_NO_START;
 #ifdef WITH_STACKS
-	fault->stack = user_stack(task);
+	fault->stack = user_stack(BPF_LOCAL_STORAGE_GET_F_CREATE);
 #else
 	fault->stack = 0;
 #endif

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* System calls that change an address space, with their duration. The arguments are still in the registers when a call returns;
- * only the time, and for brk the end of the heap, are taken before. */
+ * only the time, and for brk the end of the heap, are taken before. Compiled twice: with stacks,
+ * and without what they cost. */
+#ifdef WITH_STACKS
+#include "../../bpf/stack.bpf.h"
+#else
 #include "../../bpf/tree.bpf.h"
+#endif
 
 static __always_inline struct task_state *begin(void)
 {
@@ -22,10 +27,16 @@ static __always_inline int end(struct syscall_exit *context, u32 call)
 	state->syscall_ts = 0;
 	if (!state->running)
 		return 0;
+	u32 stack = 0;
+#ifdef WITH_STACKS
+	/* Before the record, which refers to it. */
+	stack = user_stack(BPF_LOCAL_STORAGE_GET_F_CREATE);
+#endif
 	struct memory_call_event *event = reserve(EVENT_MEMORY_CALL, sizeof(*event), task);
 	if (!event)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
+	event->header.stack = stack;
 	event->header.ts = began;
 	event->duration = now - began;
 	event->address = PT_REGS_PARM1_SYSCALL(regs);

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::events::{CALL_BRK, CALL_MADVISE, CALL_MMAP, CALL_MREMAP, CALL_MUNMAP, memory_call_event, record};
+use crate::stack::Stacks;
 use slowpath_tables::{Bytes, MemoryCall, MemoryCallKind, Nanos};
 
 /// ENOMEM (errno(3)).
@@ -12,7 +13,7 @@ fn error_in(result: i64) -> i32 {
     if (-4095..0).contains(&result) { result as i32 } else { 0 }
 }
 
-pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<MemoryCall> {
+pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> Option<MemoryCall> {
     let event: memory_call_event = record(bytes)?;
     let call = match event.call {
         CALL_MMAP => MemoryCallKind::Mmap,
@@ -36,7 +37,7 @@ pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<MemoryCall> {
         shrinks: false,
         argument: event.argument,
         result: error_in(event.result),
-        stack: None,
+        stack: stacks.user(event.header.stack),
     };
     match call {
         MemoryCallKind::Mmap | MemoryCallKind::Mremap if row.result == 0 => row.address = event.result as u64,
@@ -60,7 +61,7 @@ mod tests {
 
     fn row(call: u32, address: u64, length: u64, before: u64, result: i64) -> MemoryCall {
         let event = memory_call_event { call, address, length, before, result, ..Default::default() };
-        decode(&bytes_of(&event), &Context::default()).unwrap()
+        decode(&bytes_of(&event), &Context::default(), &Stacks::default()).unwrap()
     }
 
     #[test]
@@ -87,6 +88,6 @@ mod tests {
     #[test]
     fn an_unknown_call_is_none() {
         let event = memory_call_event { call: 9, ..Default::default() };
-        assert_eq!(decode(&bytes_of(&event), &Context::default()), None);
+        assert_eq!(decode(&bytes_of(&event), &Context::default(), &Stacks::default()), None);
     }
 }

@@ -7,6 +7,7 @@ use crate::events::{
     OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE, OFF_STOLEN,
     OFF_STOPPED, OFF_THROTTLED, OFF_TIMER, off_cpu_event, record,
 };
+use crate::stack::Stacks;
 use libbpf_rs::Btf;
 use libbpf_rs::btf::types::Struct;
 use slowpath_tables::{Nanos, OffCpu, OffCpuReason, Unavailable};
@@ -29,7 +30,7 @@ fn reason(code: u32) -> OffCpuReason {
 }
 
 /// One interval.
-pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<OffCpu> {
+pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> Option<OffCpu> {
     let event: off_cpu_event = record(bytes)?;
     let begin = event.header.ts;
     let process = context.process(event.header.pid, Nanos(begin));
@@ -45,7 +46,7 @@ pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<OffCpu> {
         waker_pid: waker.map(|(pid, _)| pid),
         waker_tid: waker.map(|(_, tid)| tid),
         syscall: event.syscall,
-        stack: None,
+        stack: stacks.user(event.header.stack),
     })
 }
 
@@ -121,7 +122,7 @@ mod tests {
     }
 
     fn row(bytes: &[u8]) -> OffCpu {
-        decode(bytes, &Context::default()).unwrap()
+        decode(bytes, &Context::default(), &Stacks::default()).unwrap()
     }
 
     #[test]

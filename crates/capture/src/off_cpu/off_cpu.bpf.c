@@ -3,7 +3,7 @@
  * and wake-up is the call of these programs and a load.
  *
  * A task has a record of its own here from its exec, its creation or the walk on; it is never made in the scheduler's hooks,
- * which hold the lock of a run queue and must not allocate. */
+ * which hold the lock of a run queue and must not allocate. Compiled twice: with stacks, and without what they cost. */
 #include "reason.bpf.h"
 
 struct off_state {
@@ -21,7 +21,8 @@ struct off_state {
 	u32 reason;
 	/* The last reason that was a wait, for one that goes on. */
 	u32 waited_for;
-	u32 reserved;
+	/* Its call stack when it stopped. */
+	u32 stack;
 };
 
 struct {
@@ -120,6 +121,7 @@ static __always_inline void tell(struct task_struct *task, struct off_state *sta
 		waited = false;
 	}
 	event->header.flags = flags;
+	event->header.stack = state->stack;
 	event->header.ts = since;
 	event->duration = now - since;
 	event->reason = reason;
@@ -165,6 +167,26 @@ static __always_inline void stops(struct task_struct *task, struct off_state *st
 	state->since = now;
 }
 
+/* In the scheduler's hook the task that stops is still the current one, and its memory is there. */
+static __always_inline void stops_here(struct task_struct *task, struct off_state *state, u32 task_state, u64 now)
+{
+	stops(task, state, task_state, now);
+#ifdef WITH_STACKS
+	state->stack = user_stack(0);
+#endif
+}
+
+static __always_inline struct off_state *follow(struct task_struct *task)
+{
+#ifdef WITH_STACKS
+	prepare_walks(task);
+#endif
+	struct off_state *state = bpf_task_storage_get(&waits, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state)
+		count_lost(EVENT_OFF_CPU, 1);
+	return state;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
@@ -188,7 +210,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		if (state->since && state->runs_since)
 			count_lost(EVENT_OFF_CPU, 1);
 		tell_stolen(prev, state, now);
-		stops(prev, state, preempted ? 0 : prev_state, now);
+		stops_here(prev, state, preempted ? 0 : prev_state, now);
 	}
 	return 0;
 }
@@ -213,11 +235,9 @@ int BPF_PROG(on_new, struct task_struct *parent, struct task_struct *child)
 {
 	if (!off_of(parent))
 		return 0;
-	struct off_state *state = bpf_task_storage_get(&waits, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!state) {
-		count_lost(EVENT_OFF_CPU, 1);
+	struct off_state *state = follow(child);
+	if (!state)
 		return 0;
-	}
 	state->syscall = -1;
 	state->reason = OFF_RUNNABLE;
 	state->waited_for = OFF_KERNEL;
@@ -231,11 +251,9 @@ int BPF_PROG(on_first_exec, struct task_struct *task, int old_pid, struct linux_
 {
 	if (!state_of(task) || off_of(task))
 		return 0;
-	struct off_state *state = bpf_task_storage_get(&waits, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!state) {
-		count_lost(EVENT_OFF_CPU, 1);
+	struct off_state *state = follow(task);
+	if (!state)
 		return 0;
-	}
 	state->waited_for = OFF_KERNEL;
 	state->runs_since = bpf_ktime_get_ns();
 	state->stolen = stolen_here(task);
@@ -249,11 +267,9 @@ int begin_waits(struct bpf_iter__task *context)
 	struct task_struct *task = context->task;
 	if (!task || task->exit_state || !state_of(task) || off_of(task))
 		return 0;
-	struct off_state *state = bpf_task_storage_get(&waits, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!state) {
-		count_lost(EVENT_OFF_CPU, 1);
+	struct off_state *state = follow(task);
+	if (!state)
 		return 0;
-	}
 	state->waited_for = OFF_KERNEL;
 	u32 task_state = task->__state;
 	/* One that is woken or dispatched at this moment begins with its next interval. */

@@ -3,7 +3,11 @@
 #ifndef SLOWPATH_REASON_BPF_H
 #define SLOWPATH_REASON_BPF_H
 
+#ifdef WITH_STACKS
+#include "../../bpf/stack.bpf.h"
+#else
 #include "../../bpf/tree.bpf.h"
+#endif
 
 /* include/linux/sched.h */
 #define TASK_INTERRUPTIBLE 0x1

@@ -14,6 +14,11 @@ impl Recorder {
         self.tables.is_some()
     }
 
+    /// Samples a second, where they are taken.
+    pub fn cpu_hertz(&self) -> Option<u32> {
+        self.options.cpu_hertz
+    }
+
     /// Files that followed processes mapped executable since the last call, each once in a recording.
     pub fn new_modules(&self) -> Vec<NewModule> {
         self.ring.new_modules()

@@ -122,14 +122,18 @@ fn weight(asked: Option<What>, tables: &Tables) -> Result<Weight, Failure> {
     };
     let (weight, what, remedy) = match asked {
         What::Cpu => (Weight::Cpu, "CPU samples", CPU_REMEDY),
-        What::OffCpu => (Weight::OffCpu, "intervals off the CPU", "record with --off-cpu"),
+        What::OffCpu => (Weight::OffCpu, "intervals off the CPU", "record with --waits, or --stacks wait"),
         What::Faults => (Weight::Faults, "page faults", "`slowpath doctor` says what stops the recording of faults"),
         What::FaultTime => (
             Weight::FaultTime,
             "page faults with a duration",
             "`slowpath doctor` says what stops the recording of faults",
         ),
-        What::Allocations => (Weight::Allocations, "calls that let an address space grow", "record with --memory"),
+        What::Allocations => (
+            Weight::Allocations,
+            "calls that let an address space grow",
+            "record with --memory-calls, or --stacks alloc",
+        ),
     };
     if weight.has_rows(tables) { Ok(weight) } else { nothing(what, remedy) }
 }

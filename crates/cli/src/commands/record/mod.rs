@@ -14,7 +14,7 @@ use crate::target::{Target, launcher, not_ready};
 use crate::{interrupt, output_directory};
 use schemars::JsonSchema;
 use serde::Serialize;
-use slowpath_capture::Options;
+use slowpath_capture::{Options, StackEvents};
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
 use slowpath_report::terminal::escape_terminal;
@@ -71,14 +71,23 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     })
 }
 
+/// Samples a second where none were asked for by number.
+const HERTZ: u32 = 1000;
+
 /// What the recorder is asked for.
 fn options(arguments: &RecordArguments) -> Options {
+    let wants = |event| arguments.stacks.contains(&event);
+    let stacks = StackEvents {
+        faults: wants(StackEvent::Fault),
+        waits: wants(StackEvent::Wait),
+        memory_calls: wants(StackEvent::Alloc),
+    };
     Options {
         first_waits: arguments.first_waits,
-        waits: arguments.waits,
-        memory_calls: arguments.memory_calls,
-        fault_stacks: arguments.stacks.contains(&StackEvent::Fault),
-        cpu_hertz: arguments.cpu,
+        waits: arguments.waits || stacks.waits,
+        memory_calls: arguments.memory_calls || stacks.memory_calls,
+        stacks,
+        cpu_hertz: arguments.cpu.or(wants(StackEvent::Cpu).then_some(HERTZ)),
         ..Options::default()
     }
 }
