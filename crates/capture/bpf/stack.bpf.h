@@ -64,6 +64,13 @@ struct {
 struct workspace {
 	u64 near[NEAR_WORDS];
 	struct stack_event event;
+	/* State of a walk. It stands here and not on the stack, where the verifier would follow each value that it can have. */
+	u32 words;
+	/* The instruction is a return address: the call stands before it. */
+	u32 is_caller;
+	/* Some frame is in generated code. */
+	u32 raw;
+	u32 reserved;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -154,13 +161,7 @@ struct walk {
 	u64 bp;
 	struct space *space;
 	struct last_walk *last;
-	struct stack_event *event;
-	u32 depth;
-	u32 words;
-	u32 end;
-	/* The instruction is a return address: the call stands before it. */
-	u32 is_caller;
-	u32 raw;
+	struct workspace *work;
 };
 
 /* A word of the task's stack; it is kept for the next walk. */
@@ -168,18 +169,18 @@ static __always_inline bool read_word(struct walk *walk, u64 address, u64 *value
 {
 	if (bpf_probe_read_user(value, sizeof(*value), (void *)address))
 		return false;
-	u32 number = walk->words;
+	u32 number = walk->work->words;
 	if (number < WORDS) {
 		walk->last->addresses[number] = address;
 		walk->last->values[number] = *value;
 	}
-	walk->words = number + 1;
+	walk->work->words = number + 1;
 	return true;
 }
 
 static __always_inline long ends(struct walk *walk, u32 end)
 {
-	walk->end = end;
+	walk->work->event.end = end;
 	return 1;
 }
 
@@ -195,7 +196,7 @@ static __always_inline bool steps_over_border(struct walk *walk)
 #if defined(__TARGET_ARCH_x86)
 	/* push %rbp; mov %rsp, %rbp in its two encodings; ret */
 	unsigned char code[5], *at = code + 1;
-	if (walk->is_caller || bpf_probe_read_user(code, sizeof(code), (void *)(walk->ip - 1)))
+	if (walk->work->is_caller || bpf_probe_read_user(code, sizeof(code), (void *)(walk->ip - 1)))
 		return false;
 	bool copies = at[0] == 0x48 && ((at[1] == 0x89 && at[2] == 0xe5) || (at[1] == 0x8b && at[2] == 0xec));
 	u64 pushed = code[0] == 0x55 && copies ? 8 : 0, caller;
@@ -205,7 +206,7 @@ static __always_inline bool steps_over_border(struct walk *walk)
 		return false;
 	walk->ip = caller;
 	walk->sp += pushed + 8;
-	walk->is_caller = 1;
+	walk->work->is_caller = 1;
 	return true;
 #else
 	return false;
@@ -229,7 +230,7 @@ static __always_inline long step_by_frame_pointer(struct walk *walk, bool is_kno
 	walk->ip = caller;
 	walk->sp = bp + 16;
 	walk->bp = before;
-	walk->is_caller = 1;
+	walk->work->is_caller = 1;
 	return 0;
 }
 
@@ -241,7 +242,7 @@ static __always_inline long step_over_signal(struct walk *walk)
 	if (!read_word(walk, context + 120, &walk->bp) || !read_word(walk, context + 160, &walk->sp) ||
 	    !read_word(walk, context + 168, &walk->ip))
 		return ends(walk, STACK_UNREADABLE);
-	walk->is_caller = 0;
+	walk->work->is_caller = 0;
 	return walk->ip ? 0 : ends(walk, STACK_WHOLE);
 #else
 	return ends(walk, STACK_BAD_RULE);
@@ -250,7 +251,7 @@ static __always_inline long step_over_signal(struct walk *walk)
 
 static long step(u32 index, struct walk *walk)
 {
-	u64 address = walk->ip - walk->is_caller, frame = address, row = 0;
+	u64 address = walk->ip - walk->work->is_caller, frame = address, row = 0;
 	int at = find_area(walk->space, address);
 	/* The verifier does not know what the compiler knows of the result. */
 	asm volatile("" : "+r"(at));
@@ -261,13 +262,13 @@ static long step(u32 index, struct walk *walk)
 		frame = (u64)module << 48 | (offset & ((1ULL << 48) - 1));
 		row = find_row(module, offset);
 	} else {
-		walk->raw = 1;
+		walk->work->raw = 1;
 	}
-	u32 depth = walk->depth;
+	u32 depth = walk->work->event.depth;
 	if (depth >= STACK_FRAMES)
 		return ends(walk, STACK_TOO_DEEP);
-	walk->event->frames[depth] = frame;
-	walk->depth = depth + 1;
+	walk->work->event.frames[depth] = frame;
+	walk->work->event.depth = depth + 1;
 
 	u64 cfa, value;
 	long long cfa_offset = (long long)(short)(row >> 32) * 8, bp_offset = (long long)(short)(row >> 48) * 8;
@@ -315,7 +316,7 @@ static long step(u32 index, struct walk *walk)
 	}
 	walk->ip = value;
 	walk->sp = cfa;
-	walk->is_caller = 1;
+	walk->work->is_caller = 1;
 	return 0;
 }
 
@@ -436,25 +437,25 @@ __attribute__((noinline)) u32 user_stack(u64 flags)
 		return 0;
 	}
 	u32 version = space->version;
-	struct walk walk = {.ip = ip, .sp = sp, .bp = bp, .space = space, .last = last, .event = &work->event};
+	struct walk walk = {.ip = ip, .sp = sp, .bp = bp, .space = space, .last = last, .work = work};
 	begin_stack(&work->event, task);
-	walk.end = STACK_TOO_DEEP;
+	work->event.end = STACK_TOO_DEEP;
+	work->event.depth = work->words = work->is_caller = work->raw = 0;
 	bpf_loop(STACK_FRAMES + 1, step, &walk, 0);
-	u32 depth = walk.depth;
+	u32 depth = work->event.depth;
 	if (depth > STACK_FRAMES)
 		return 0;
 	if (version & 1 || version != space->version)
-		walk.end = STACK_CHANGED;
-	work->event.end = walk.end;
+		work->event.end = STACK_CHANGED;
 	/* Addresses of generated code mean something in one process only. */
-	u64 salt = walk.end + (walk.raw ? (u64)task->tgid << 8 : 0);
+	u64 salt = work->event.end + (work->raw ? (u64)task->tgid << 8 : 0);
 	u32 number = number_of(count, &work->event, depth, salt);
-	if (walk.words <= WORDS && walk.end != STACK_CHANGED) {
+	if (work->words <= WORDS && work->event.end != STACK_CHANGED) {
 		last->generation = generation;
 		last->ip = ip;
 		last->sp = sp;
 		last->bp = bp;
-		last->words = walk.words;
+		last->words = work->words;
 		last->stack = number;
 	}
 	return number;
