@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Where a process has executable code of files: kept in the kernel so that a stack can be walked at the event. The areas are
+/* Where a process has executable code: kept in the kernel so that a stack can be walked at the event. The areas are
  * sorted by address and stand in the storage of the process's first thread, which lives as long as the process. */
 #ifndef SLOWPATH_ADDRESS_SPACE_BPF_H
 #define SLOWPATH_ADDRESS_SPACE_BPF_H
 
 #include "tree.bpf.h"
 
-/* Executable mappings that a process may have; Chromium has some 120. What is beyond is code without a table. */
+/* Executable mappings that a process may have; Chromium has some 120. A power of two. What is beyond is not known as
+ * code: walks end there. */
 #define AREAS 256
 
 struct area {
@@ -22,6 +23,26 @@ struct space {
 	u32 count;
 	struct area areas[AREAS];
 };
+
+/* The area that holds the address, as its index, or -1. */
+__attribute__((noinline)) int find_area(struct space *space, u64 address)
+{
+	if (!space)
+		return -1;
+	u32 at = 0, count = space->count;
+	/* Without branches, which the verifier would follow in all combinations: all bits are set where the step is taken. */
+#pragma clang loop unroll(full)
+	for (u32 step = AREAS / 2; step; step >>= 1) {
+		u32 next = (at + step) & (AREAS - 1);
+		u32 is_there = (int)(next - count) >> 31;
+		u32 is_above = (long long)(address - space->areas[next].start) >> 63;
+		at += step & is_there & ~is_above;
+	}
+	at &= AREAS - 1;
+	if (at >= count)
+		return -1;
+	return address >= space->areas[at].start && address < space->areas[at].end ? (int)at : -1;
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

@@ -85,26 +85,6 @@ static __always_inline struct workspace *workspace(void)
 	return bpf_map_lookup_elem(&workspaces, &key);
 }
 
-/* The area that holds the address, as its index, or -1. */
-__attribute__((noinline)) int find_area(struct space *space, u64 address)
-{
-	if (!space)
-		return -1;
-	u32 at = 0, count = space->count;
-	/* Without branches, which the verifier would follow in all combinations: all bits are set where the step is taken. */
-#pragma clang loop unroll(full)
-	for (u32 step = AREAS / 2; step; step >>= 1) {
-		u32 next = (at + step) & (AREAS - 1);
-		u32 is_there = (int)(next - count) >> 31;
-		u32 is_above = (long long)(address - space->areas[next].start) >> 63;
-		at += step & is_there & ~is_above;
-	}
-	at &= AREAS - 1;
-	if (at >= count)
-		return -1;
-	return address >= space->areas[at].start && address < space->areas[at].end ? (int)at : -1;
-}
-
 /* The row that holds at an offset of a module's file; 0 (nothing is known) without a table. */
 __attribute__((noinline)) u64 find_row(u32 module, u64 offset)
 {
@@ -215,17 +195,16 @@ static __always_inline bool steps_over_border(struct walk *walk)
 
 /* Through the frame pointer, where no table tells: large programs are compiled without tables and with it, and code that is
  * generated at run time keeps it. */
-static __always_inline long step_by_frame_pointer(struct walk *walk, bool is_known_code)
+static __always_inline long step_by_frame_pointer(struct walk *walk)
 {
 	u64 bp = walk->bp, caller, before;
 	if (steps_over_border(walk))
 		return 0;
-	if (bp <= walk->sp || bp - walk->sp >= FARTHEST_FRAME || bp & 7)
+	if (bp < walk->sp || bp - walk->sp >= FARTHEST_FRAME || bp & 7)
 		return ends(walk, STACK_NO_TABLE);
 	if (!read_word(walk, bp + 8, &caller) || !read_word(walk, bp, &before))
 		return ends(walk, STACK_NO_TABLE);
-	/* Generated code is in no area; what calls code of a file is in one, or it is not believed. */
-	if (caller < 65536 || caller >> 47 || (is_known_code && !is_code(walk, caller)))
+	if (!is_code(walk, caller))
 		return ends(walk, STACK_NO_TABLE);
 	walk->ip = caller;
 	walk->sp = bp + 16;
@@ -255,7 +234,7 @@ static long step(u32 index, struct walk *walk)
 	int at = find_area(walk->space, address);
 	/* The verifier does not know what the compiler knows of the result. */
 	asm volatile("" : "+r"(at));
-	if (at >= 0 && at < AREAS) {
+	if (at >= 0 && at < AREAS && walk->space->areas[at].module != MODULE_GENERATED) {
 		struct area *area = &walk->space->areas[at];
 		u64 offset = ((u64)area->file_page << 12) + (address - area->start);
 		u32 module = area->module;
@@ -291,7 +270,7 @@ static long step(u32 index, struct walk *walk)
 			return ends(walk, STACK_UNREADABLE);
 		break;
 	case CFA_UNKNOWN:
-		return step_by_frame_pointer(walk, at >= 0);
+		return step_by_frame_pointer(walk);
 	default:
 		return ends(walk, STACK_BAD_RULE);
 	}

@@ -277,6 +277,8 @@ struct name_event {
 /* Files that can be told apart in stacks; number 0 is none, 1 the vdso. */
 #define MODULES 16384
 #define MODULE_VDSO 1
+/* Executable memory of no file: it has no table, and its frames are addresses. */
+#define MODULE_GENERATED 0xfffe
 #define FIRST_MODULE 2
 
 /* A file that a process maps executable. */

@@ -146,7 +146,7 @@ fn frame_pointer_step<'t>(
     code: &mut impl FnMut(u64) -> Code<'t>,
     read: &mut impl FnMut(u64) -> Option<u64>,
 ) -> Result<(Registers, bool), WalkEnd> {
-    if bp <= sp || bp - sp >= FRAME_POINTER_REACH || !bp.is_multiple_of(8) {
+    if bp < sp || bp - sp >= FRAME_POINTER_REACH || !bp.is_multiple_of(8) {
         return Err(WalkEnd::NoTable);
     }
     let ip = read(bp.wrapping_add(8)).ok_or(WalkEnd::NoTable)?;

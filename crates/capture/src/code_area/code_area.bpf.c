@@ -140,7 +140,13 @@ __attribute__((noinline)) int map_area(struct space *space, u64 start, u64 end, 
 	}
 	if (module) {
 		struct area area = {.start = start, .end = end, .file_page = file_page, .module = module};
-		insert(&change, &area);
+		/* Generated code grows page by page. */
+		int before = find_area(space, start - 1);
+		struct area *grows = &space->areas[before & (AREAS - 1)];
+		if (before >= 0 && module == MODULE_GENERATED && grows->module == module && grows->end == start)
+			grows->end = end;
+		else
+			insert(&change, &area);
 	}
 	__sync_fetch_and_add(&space->version, 1);
 	__sync_fetch_and_add(&count->changes, 1);
@@ -211,8 +217,8 @@ static __always_inline void add_all(struct task_struct *task, struct task_struct
 		struct file *file = vma->vm_file;
 		if (file)
 			add_file(task, space, start, end, vma->vm_pgoff << 12, file);
-		else if (start == vdso)
-			map_area(space, start, end, 0, MODULE_VDSO);
+		else
+			map_area(space, start, end, 0, start == vdso ? MODULE_VDSO : MODULE_GENERATED);
 	}
 	bpf_iter_task_vma_destroy(&it);
 }
@@ -246,13 +252,14 @@ int areas_of_mmap(struct syscall_exit *context)
 	struct file *file = 0;
 	if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC && !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS) && descriptor >= 0)
 		file = file_of_descriptor(task, descriptor);
-	struct space *space = space_of(task->group_leader, file ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	bool is_code = PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC;
+	struct space *space = space_of(task->group_leader, is_code ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!space)
 		return 0;
 	if (file)
 		add_file(task, space, start, end, PT_REGS_PARM6_SYSCALL(regs), file);
 	else
-		map_area(space, start, end, 0, 0);
+		map_area(space, start, end, 0, is_code ? MODULE_GENERATED : 0);
 	return 0;
 }
 
@@ -267,6 +274,22 @@ int areas_of_munmap(struct syscall_exit *context)
 	struct space *space = space_of(task->group_leader, 0);
 	if (space)
 		map_area(space, start, end, 0, 0);
+	return 0;
+}
+
+/* Memory that becomes executable is generated code, unless it is of a file already. It stays known when it is made writable again
+ * for a while. */
+SEC("tracepoint/syscalls/sys_exit_mprotect")
+int areas_of_mprotect(struct syscall_exit *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = user_registers(task);
+	if (!state_of(task) || context->ret || !(PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC))
+		return 0;
+	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + ((PT_REGS_PARM2_SYSCALL(regs) + 4095) & ~4095ULL);
+	struct space *space = space_of(task->group_leader, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (space && find_area(space, start) < 0)
+		map_area(space, start, end, 0, MODULE_GENERATED);
 	return 0;
 }
 
