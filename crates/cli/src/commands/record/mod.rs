@@ -101,13 +101,21 @@ fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop:
         let recording = directory.to_string_lossy().into_owned();
         super::print_json(&Recorded { schema: "slowpath-record/1", recording, manifest });
     } else if !arguments.quiet {
-        let rows = |table: &str| manifest.rows(table);
+        let kinds = [
+            ("faults", "faults", true),
+            ("page_cache", "page-cache insertions", true),
+            ("opens", "opens", true),
+            ("cpu_samples", "CPU samples", false),
+            ("off_cpu", "waits", false),
+            ("memory_calls", "memory calls", false),
+        ];
+        let counted = kinds.into_iter().map(|(table, words, always)| (manifest.rows(table), words, always));
+        let told = counted.filter(|(rows, _, always)| *always || *rows > 0);
+        let told: Vec<String> = told.map(|(rows, words, _)| format!("{rows} {words}")).collect();
         eprintln!(
-            "slowpath: recorded {} faults, {} page-cache insertions, {} opens of {} processes in {}; {} events lost",
-            rows("faults"),
-            rows("page_cache"),
-            rows("opens"),
-            rows("execs"),
+            "slowpath: recorded {} of {} processes in {}; {} events lost",
+            told.join(", "),
+            manifest.rows("execs"),
             escape_terminal(&directory.to_string_lossy()),
             manifest.losses.total(),
         );
