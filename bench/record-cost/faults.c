@@ -12,7 +12,7 @@
  * own memory, so that each page is a fault; huge pages are declined. Linked statically, so that HIGH is close to LOW.
  *
  * With DEPTH, the loop is called through so many functions, each with a frame of its own: call stacks as real programs have
- * them. With SECONDS, it repeats until that much time has passed. */
+ * them. With SECONDS, it repeats until it has used that much CPU time. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,17 +31,9 @@ static long long cpu_ns(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-static long long wall_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 static int touch(size_t bytes, int repetitions, double seconds)
 {
-	long long deadline = wall_ns() + (long long)(seconds * 1e9);
-	for (int i = 0; seconds > 0 ? wall_ns() < deadline : i < repetitions; i++) {
+	for (int i = 0; seconds > 0 ? cpu_ns() < seconds * 1e9 : i < repetitions; i++) {
 		char *memory = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == MAP_FAILED || madvise(memory, bytes, MADV_NOHUGEPAGE)) {
 			perror("faults");

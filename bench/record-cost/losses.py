@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limits import Check
-from processes import descendants
+from processes import cpu_ns, descendants, stat_of
 from recorders import DEFAULT, END_SECONDS, RunFailed, Slowpath
 
 VARIANTS = (DEFAULT, "stacks")
 MEGABYTES = 100
-STOP_AFTER = 1.0
-STOPPED_SECONDS = 2.0
+STOP_AFTER = 0.5
+"""Seconds of CPU time that the faulting process has used when the recorder is stopped."""
+STOPPED_SECONDS = 3.0
+"""Seconds of CPU time for which that process goes on alone: on a busy machine, real time would say nothing."""
+STEP_SECONDS = 0.02
 
 
 @dataclass
@@ -29,7 +32,7 @@ class LossRun:
     recorder: str
     title: str
     stopped: float
-    """Seconds for which the recorder was stopped."""
+    """Seconds of the faulting process's CPU time for which the recorder was stopped."""
     per_second: float = 0.0
     """Faults a second of CPU time while memory was touched."""
     counted: int = 0
@@ -81,20 +84,37 @@ def run_losses(programs: Path, scratch: Path, recorder: Slowpath, seconds: float
 
 def stop_for_a_while(pid: int, binary: Path) -> None:
     """Stops a recorder's own processes, not its target's, and continues them."""
-    time.sleep(STOP_AFTER)
+    deadline = time.monotonic() + END_SECONDS / 2
+    if not wait_for_cpu(pid, STOP_AFTER, deadline):
+        return
     own = [one for one in descendants(pid) if executable(one) == binary]
     try:
         for one in own:
-            os.kill(one, signal.SIGSTOP)
-        time.sleep(STOPPED_SECONDS)
-    except ProcessLookupError:
-        pass
+            signal_to(one, signal.SIGSTOP)
+        wait_for_cpu(pid, STOP_AFTER + STOPPED_SECONDS, deadline)
     finally:
         for one in own:
-            try:
-                os.kill(one, signal.SIGCONT)
-            except ProcessLookupError:
-                continue
+            signal_to(one, signal.SIGCONT)
+
+
+def wait_for_cpu(pid: int, seconds: float, deadline: float) -> bool:
+    """Waits until a process faults.c below a recorder has used so much CPU time; false when it never does."""
+    while time.monotonic() < deadline:
+        ours = [one for one in descendants(pid) if (stat := stat_of(one)) and stat[0] == "faults"]
+        if any(cpu_ns(one) >= seconds * 1e9 for one in ours):
+            return True
+        if stat_of(pid) is None:
+            return False
+        time.sleep(STEP_SECONDS)
+    return False
+
+
+def signal_to(pid: int, number: signal.Signals) -> None:
+    """Sends a signal to a process, which may have ended."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
 
 
 def executable(pid: int) -> Path | None:

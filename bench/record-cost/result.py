@@ -170,7 +170,7 @@ def machine(options: Namespace, chosen: list[Recorder]) -> dict[str, str]:
         "versions": ", ".join(first_line(words) for words in (["perf", "--version"], ["bpftrace", "--version"], ["chromium", "--version"])),
         "recorders write to": f"{options.scratch} ({storage(options.scratch)})",
         "profiles of Chromium": f"{options.profiles} ({storage(options.profiles)})",
-        "rounds": f"{2 if options.quick else options.rounds}, seed {options.seed}",
+        "rounds": f"at most {2 if options.quick else options.rounds}, seed {options.seed}",
         "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
 
