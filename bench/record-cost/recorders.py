@@ -1,23 +1,23 @@
-"""The recorders that are compared: how each one is started around a command, and what it says that it lost.
+"""What a recorder is here, and slowpath's: how one is started around a command, and what it says that it lost.
 
 A recorder writes into a directory of its own. The command is started by the recorder itself where it can do so; a
-recorder of the whole machine (bpftrace) is started first, and the command when its events are attached.
+recorder of the whole machine (bpftrace) is started first, and the command when its events are attached. The recorders that
+slowpath is compared with are in other_tools.py.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
 import subprocess
-import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-ATTACH_SECONDS = 30.0
 END_SECONDS = 120.0
-BPFTRACE_PROGRAM = "software:page-faults:1 { @[ustack] = count(); }"
+DEFAULT = "default"
+"""The variant without options."""
 
 
 class RunFailed(Exception):
@@ -32,6 +32,8 @@ class Seen:
     """Page faults, where it records them one by one for this command alone."""
     lost: int
     """Events that it says it lost, of all kinds."""
+    samples: int | None = None
+    """CPU samples, where it takes them."""
 
 
 class Running:
@@ -70,6 +72,12 @@ class Recorder:
 
     name = "none"
     title = "none (base)"
+    variant: str | None = None
+    """Which of slowpath's ways to record this is, for the limits (limits.py); none for what is only compared."""
+    needs: str | None = None
+    """The program that it needs."""
+    every = 1
+    """It takes part in each round whose number this divides: more than 1 for what takes long."""
 
     def command(self, directory: Path, target: list[str]) -> list[str]:
         """The command line that runs `target`."""
@@ -83,6 +91,10 @@ class Recorder:
         """What was recorded, read after the end."""
         return None
 
+    def collapsed(self, directory: Path) -> list[str] | None:
+        """The recorded faults as collapsed stacks, where they have any that can be read quickly."""
+        return None
+
     def start(self, directory: Path, target: list[str]) -> Running:
         """Starts `target` under this recorder."""
         beside = self.beside(directory)
@@ -94,97 +106,54 @@ class Recorder:
 
 
 class Slowpath(Recorder):
-    """`slowpath record`: every probe that it has, faults with their duration."""
+    """`slowpath record`: every probe that it has, faults with their duration, and what its options add."""
 
-    def __init__(self, binary: Path, name: str = "slowpath") -> None:
+    def __init__(self, binary: Path, name: str, variant: str, options: list[str]) -> None:
         self.binary = binary
-        self.name = name
-        self.title = f"{name} record"
+        self.needs = str(binary)
+        self.name = name if variant == DEFAULT else f"{name}-{variant}"
+        self.variant = variant
+        self.options = options
+        self.title = " ".join([name, "record", *options])
 
     def command(self, directory: Path, target: list[str]) -> list[str]:
-        return [str(self.binary), "record", "--quiet", "-o", str(directory / "recording"), "--", *target]
+        return [str(self.binary), "record", "--quiet", *self.options, "-o", str(directory / "recording"), "--", *target]
 
     def seen(self, directory: Path) -> Seen | None:
-        manifest = json.loads((directory / "recording" / "manifest.json").read_text(encoding="utf-8"))
-        rows = sum(segment["rows"] for segment in manifest["segments"] if segment["table"] == "faults")
-        return Seen(rows, sum(manifest["losses"].values()))
+        manifest = self.manifest(directory)
+        rows: Counter[str] = Counter()
+        for segment in manifest["segments"]:
+            rows[segment["table"]] += segment["rows"]
+        return Seen(rows["faults"], sum(manifest["losses"].values()), rows["cpu_samples"])
 
+    def manifest(self, directory: Path) -> dict[str, Any]:
+        """The manifest of the recording."""
+        manifest: dict[str, Any] = json.loads((directory / "recording" / "manifest.json").read_text(encoding="utf-8"))
+        return manifest
 
-class PerfRecord(Recorder):
-    """`perf record` of every page fault, with or without frame-pointer stacks; its default buffers."""
-
-    def __init__(self, stacks: bool) -> None:
-        self.stacks = ["-g"] if stacks else []
-        self.name = "perf-record-g" if stacks else "perf-record"
-        self.title = f"perf record -e page-faults -c1{' -g' if stacks else ''}"
-
-    def command(self, directory: Path, target: list[str]) -> list[str]:
-        data = str(directory / "perf.data")
-        return ["perf", "record", "-q", "--no-buildid-cache", "-e", "page-faults", "-c1", *self.stacks, "-o", data, "--", *target]
-
-    def seen(self, directory: Path) -> Seen | None:
+    def collapsed(self, directory: Path) -> list[str] | None:
+        if "--stacks" not in self.options:
+            return None
         done = subprocess.run(
-            ["perf", "report", "--stats", "-i", str(directory / "perf.data")],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            [*self.export(directory), "--to", "collapsed", "--what", "faults"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=END_SECONDS,
         )
-        counts = {kind: int(number) for kind, number in re.findall(r"(\w+) events:\s+(\d+)", done.stdout.split("page-faults stats")[0])}
-        # perf says how many records of loss there are, each for one event or more: a lower bound.
-        lost = sum(int(number) for number in re.findall(r"lost (\d+)", done.stderr))
-        return Seen(counts.get("SAMPLE", 0), max(lost, counts.get("LOST_SAMPLES", 0), counts.get("LOST", 0)))
+        if done.returncode:
+            raise RunFailed(f"{self.name}: the recording cannot be exported: {done.stderr}")
+        return done.stdout.splitlines()
+
+    def export(self, directory: Path) -> list[str]:
+        """The beginning of a command that exports the recording."""
+        return [str(self.binary), "export", str(directory / "recording"), "--quiet"]
 
 
-class PerfTrace(Recorder):
-    """`perf trace -F all`: a line of text for each fault and each system call."""
-
-    name = "perf-trace"
-    title = "perf trace -F all"
-
-    def command(self, directory: Path, target: list[str]) -> list[str]:
-        return ["perf", "trace", "-F", "all", "-o", str(directory / "trace"), "--", *target]
-
-    def seen(self, directory: Path) -> Seen | None:
-        text = (directory / "trace").read_text(encoding="utf-8", errors="replace")
-        lost = sum(int(number) for number in re.findall(r"LOST (\d+) events", text))
-        return Seen(len(re.findall(r" (?:min|maj)fault \[", text)), lost)
-
-
-class Bpftrace(Recorder):
-    """`bpftrace`, counting page faults by user stack; it sees the whole machine, so its count is nobody's."""
-
-    name = "bpftrace"
-    title = "bpftrace, count by ustack"
-
-    def beside(self, directory: Path) -> subprocess.Popen[str] | None:
-        environment = {**os.environ, "BPFTRACE_NO_USER_SYMBOLS": "1", "BPFTRACE_MAP_KEYS_MAX": "131072"}
-        with open(directory / "bpftrace-messages", "w", encoding="utf-8") as messages:
-            process = subprocess.Popen(
-                ["bpftrace", "-o", str(directory / "counts"), "-e", BPFTRACE_PROGRAM],
-                stdin=subprocess.DEVNULL, stdout=messages, stderr=messages, text=True, env=environment,
-            )
-        # An event of its buffer and one of the program for each processor.
-        wanted = 2 * (os.cpu_count() or 1)
-        deadline = time.monotonic() + ATTACH_SECONDS
-        while perf_events_of(process.pid) < wanted:
-            if process.poll() is not None or time.monotonic() > deadline:
-                end(process, signal.SIGINT)
-                raise RunFailed("bpftrace was not ready: " + (directory / "bpftrace-messages").read_text(encoding="utf-8"))
-            time.sleep(0.02)
-        return process
-
-    def seen(self, directory: Path) -> Seen | None:
-        text = (directory / "bpftrace-messages").read_text(encoding="utf-8", errors="replace")
-        return Seen(None, sum(int(number) for number in re.findall(r"[Ll]ost (\d+) events", text)))
-
-
-def perf_events_of(pid: int) -> int:
-    """Perf events that a process holds open."""
-    count = 0
-    try:
-        for descriptor in os.listdir(f"/proc/{pid}/fd"):
-            try:
-                count += os.readlink(f"/proc/{pid}/fd/{descriptor}") == "anon_inode:[perf_event]"
-            except FileNotFoundError:
-                continue
-    except FileNotFoundError:
-        return 0
-    return count
+def slowpaths(binary: Path, name: str) -> list[Slowpath]:
+    """The ways in which slowpath is measured; each workload takes those that concern it."""
+    variants = {
+        DEFAULT: [],
+        "stacks": ["--stacks", "fault"],
+        "cpu": ["--cpu", "1000"],
+        "stacks-cpu": ["--stacks", "fault", "--cpu", "1000"],
+        "waits-memory": ["--waits", "--memory-calls"],
+    }
+    return [Slowpath(binary, name, variant, options) for variant, options in variants.items()]

@@ -1,4 +1,5 @@
-"""The two workloads: many anonymous faults, and the launch of a browser to its page's first script."""
+"""Workloads that are recorded: many anonymous faults, and the launch of a browser to its page's first script. What is not
+recorded itself, or sampled, is in load.py."""
 
 from __future__ import annotations
 
@@ -8,11 +9,13 @@ import signal
 import statistics
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from observer import CpuAccount, Observer
-from recorders import Recorder, RunFailed, Seen
+from recorders import DEFAULT, Recorder, RunFailed, Seen
+from stacks import whole_share
 
 HERE = Path(__file__).resolve().parent
 CHROMIUM = "/usr/lib/chromium/chromium"
@@ -38,11 +41,37 @@ class Sample:
     """Faults of the command by the kernel's own counters: at least, at most (see faults.c)."""
     cpu: float | None = None
     """ms of CPU of the launched tree until then, without the recorder's own processes."""
+    whole: float | None = None
+    """Share of the recorded faults whose stacks are whole."""
+    further: dict[str, float] = field(default_factory=dict)
+    """What else was measured, by name with unit; its medians are printed."""
+
+
+@dataclass
+class Part:
+    """One of the results that a workload has."""
+
+    name: str
+    title: str
+    unit: str
+
+
+class Workload(Protocol):
+    """What is run under the recorders."""
+
+    parts: list[Part]
+    """Its results, each with a sample from every run."""
+
+    def takes(self, recorder: Recorder) -> bool:
+        """Whether this recorder's cost is measured here."""
+
+    def run(self, recorder: Recorder) -> dict[str, Sample]:
+        """One run: a sample for each part, by its name."""
 
 
 def compile_programs(directory: Path) -> None:
-    """Compiles the two C programs into `directory`."""
-    for name, options in (("faults", ["-static"]), ("start", [])):
+    """Compiles the C programs into `directory`."""
+    for name, options in (("faults", ["-static"]), ("start", []), ("spin", []), ("cpu_events", []), ("neighbour", [])):
         source = str(HERE / f"{name}.c")
         subprocess.run(["cc", "-O2", "-Wall", *options, "-o", str(directory / name), source], check=True)
 
@@ -50,16 +79,22 @@ def compile_programs(directory: Path) -> None:
 class Faults:
     """ns of CPU per anonymous fault of 4 KiB; the first repetition of each run warms up and does not count."""
 
-    name = "faults"
-    title = "One anonymous page fault"
-    unit = "ns"
+    RECORDERS = ("none", "perf-record", "perf-record-g", "perf-record-dwarf", "perf-trace", "bpftrace")
+    DEEP = ("none", "perf-record-g", "perf-record-dwarf", "bpftrace")
 
-    def __init__(self, programs: Path, scratch: Path, megabytes: int, repetitions: int) -> None:
-        self.target = [str(programs / "faults"), str(megabytes), str(repetitions)]
+    def __init__(self, programs: Path, scratch: Path, megabytes: int, repetitions: int, depth: int = 0) -> None:
+        self.target = [str(programs / "faults"), str(megabytes), str(repetitions), str(depth)]
         self.scratch = scratch
+        self.depth = depth
+        title = "One anonymous page fault" + (f", {depth} calls deep" if depth else "")
+        self.parts = [Part("faults-deep" if depth else "faults", title, "ns")]
 
-    def run(self, recorder: Recorder) -> Sample:
-        """Runs it once."""
+    def takes(self, recorder: Recorder) -> bool:
+        if self.depth:
+            return recorder.name in self.DEEP or recorder.variant == "stacks"
+        return recorder.name in self.RECORDERS or recorder.variant in (DEFAULT, "stacks")
+
+    def run(self, recorder: Recorder) -> dict[str, Sample]:
         with tempfile.TemporaryDirectory(dir=self.scratch) as name:
             directory = Path(name)
             running = recorder.start(directory, self.target)
@@ -67,23 +102,31 @@ class Faults:
             touched = [int(line[1]) / int(line[2]) for line in lines if line[:1] == ["touch"]]
             counted = [(int(line[1]), int(line[2])) for line in lines if line[:1] == ["counted"]]
             if running.process.returncode or len(touched) < 2 or len(counted) != 1:
-                raise RunFailed(f"{recorder.name}: {(directory / 'messages').read_text(encoding='utf-8')}")
-            return Sample(statistics.median(touched[1:]), min(touched[1:]), recorder.seen(directory), counted[0])
+                raise RunFailed((directory / "messages").read_text(encoding="utf-8"))
+            seen = recorder.seen(directory)
+            if seen and seen.faults is not None and seen.lost:
+                # A recorder that knows only that it lost something, not how much: what the kernel counted besides.
+                seen.lost = max(seen.lost, counted[0][0] - seen.faults)
+            collapsed = recorder.collapsed(directory)
+            whole = None if collapsed is None else whole_share(collapsed, self.depth) or 0.0
+            return {self.parts[0].name: Sample(statistics.median(touched[1:]), min(touched[1:]), seen, counted[0], whole=whole)}
 
 
 class ChromiumLaunch:
     """ms from the exec of Chromium (in start.c) to the first script of a page, with a new profile and a warm cache."""
 
-    name = "chromium"
-    title = "Launch of Chromium to its page's first script"
-    unit = "ms"
+    parts = [Part("chromium", "Launch of Chromium to its page's first script", "ms")]
+    RECORDERS = ("none", "perf-record", "perf-record-g", "perf-trace", "bpftrace")
 
     def __init__(self, programs: Path, scratch: Path, profiles: Path) -> None:
         self.programs = programs
         self.scratch = scratch
         self.profiles = profiles
 
-    def run(self, recorder: Recorder) -> Sample:
+    def takes(self, recorder: Recorder) -> bool:
+        return recorder.name in self.RECORDERS or recorder.variant == DEFAULT
+
+    def run(self, recorder: Recorder) -> dict[str, Sample]:
         """Launches it once and ends it."""
         account = CpuAccount()
         observer = Observer(account.used_ms)
@@ -105,9 +148,9 @@ class ChromiumLaunch:
                 finally:
                     kill_all_of(home)
                 if not observer.called.is_set():
-                    raise RunFailed(f"{recorder.name}: Chromium (pid {pid}) ran no script within {LAUNCH_SECONDS:.0f} s")
+                    raise RunFailed(f"Chromium (pid {pid}) ran no script within {LAUNCH_SECONDS:.0f} s")
                 took = (observer.called_ns - started) / 1e6
-                return Sample(took, took, recorder.seen(directory), cpu=observer.at_call)
+                return {"chromium": Sample(took, took, recorder.seen(directory), cpu=observer.at_call)}
         finally:
             observer.close()
             account.close()
