@@ -2,6 +2,7 @@
 
 use crate::running::*;
 use slowpath_recording::{Recording, Tables, Writer};
+use slowpath_tables::Nanos;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ fn recording(place: &Path, text: &str) -> PathBuf {
     let (path, tables) = (place.join("recording"), Tables::from_text(&text.replace("\\u{1b}", "\\u001b")).unwrap());
     let mut writer = Writer::create(&path, tables.manifest.clone()).unwrap();
     tables.write(&mut writer).unwrap();
-    writer.finish(|_| ()).unwrap();
+    writer.finish(|manifest| manifest.ended = Some(Nanos(1_000_000_000))).unwrap();
     assert!(Recording::open(&path).is_ok());
     path
 }
