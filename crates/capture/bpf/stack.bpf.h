@@ -8,6 +8,7 @@
 #define SLOWPATH_STACK_BPF_H
 
 #include "address_space.bpf.h"
+#include "stack_copy.bpf.h"
 
 /* Words that a walk may read to be kept: a return address and a frame pointer a frame. */
 #define WORDS 256
@@ -380,25 +381,18 @@ static __always_inline void begin_stack(struct stack_event *event, struct task_s
 	event->header.ts = bpf_ktime_get_ns();
 }
 
-/* Number of the current task's user stack; 0 for none. */
-static __always_inline u32 user_stack(struct task_struct *task)
+/* Number of the stack with these registers; 0 for none. */
+static __always_inline u32 walked(struct task_struct *task, struct walk_settings *known, u64 ip, u64 sp, u64 bp)
 {
 	struct walk_counts *count = counts();
-	struct walk_settings *known = settings();
 	struct workspace *work = workspace();
-	if (!count || !known || !work || !task->mm)
+	if (!count || !work)
 		return 0;
 	struct last_walk *last = bpf_task_storage_get(&walks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!last) {
 		count_lost(EVENT_STACK, 1);
 		return 0;
 	}
-	struct pt_regs *regs = user_registers(task);
-#if defined(__TARGET_ARCH_x86)
-	u64 ip = regs->ip, sp = regs->sp, bp = regs->bp;
-#else
-	u64 ip = regs->user_regs.pc, sp = regs->user_regs.sp, bp = regs->user_regs.regs[29];
-#endif
 	u64 generation = count->changes + known->tables;
 	if (last->stack && last->ip == ip && last->sp == sp && last->bp == bp && last->generation == generation &&
 	    is_same(last, work, sp))
@@ -431,6 +425,25 @@ static __always_inline u32 user_stack(struct task_struct *task)
 		last->words = walk.words;
 		last->stack = number;
 	}
+	return number;
+}
+
+/* Number of the current task's user stack; 0 for none. */
+static __always_inline u32 user_stack(struct task_struct *task)
+{
+	struct walk_settings *known = settings();
+	if (!known || !task->mm)
+		return 0;
+	struct pt_regs *regs = user_registers(task);
+#if defined(__TARGET_ARCH_x86)
+	u64 ip = regs->ip, sp = regs->sp, bp = regs->bp;
+#else
+	u64 ip = regs->user_regs.pc, sp = regs->user_regs.sp, bp = regs->user_regs.regs[29];
+#endif
+	u32 number = walked(task, known, ip, sp, bp);
+	/* However the number was found: what was not walked anew could be wrong as well. */
+	if (known->copy_every && number)
+		copy_stack(task, known, number, ip, sp, bp);
 	return number;
 }
 
