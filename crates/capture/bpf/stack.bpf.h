@@ -94,12 +94,12 @@ __attribute__((noinline)) int find_area(struct space *space, u64 address)
 	return address >= space->areas[at].start && address < space->areas[at].end ? (int)at : -1;
 }
 
-/* The row that holds at an offset of a module's file; 0 (nothing is known) without a table. */
+/* The row that holds at an offset of a module's file; 0 where the table has none. */
 __attribute__((noinline)) u64 find_row(u32 module, u64 offset)
 {
 	void *table = bpf_map_lookup_elem(&unwind_tables, &module);
 	if (!table)
-		return 0;
+		return CFA_NO_TABLE << 16;
 	u32 key = TABLE_PAGES;
 	u64 *cell = bpf_map_lookup_elem(table, &key);
 	if (!cell)
@@ -287,6 +287,9 @@ static long step(u32 index, struct walk *walk)
 		if (!read_word(walk, walk->bp + cfa_offset, &cfa))
 			return ends(walk, STACK_UNREADABLE);
 		break;
+	case CFA_NO_TABLE:
+		/* Most code that has a table uses the frame pointer for other things: by it, callers would be left out. */
+		return ends(walk, STACK_NO_TABLE);
 	case CFA_UNKNOWN:
 		return step_by_frame_pointer(walk, at >= 0);
 	default:

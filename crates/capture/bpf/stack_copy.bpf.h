@@ -61,6 +61,9 @@ static __always_inline bool is_due(struct copy *copy, struct walk_settings *know
 	}
 	if (copy->copies >= known->copies_a_second)
 		return false;
+	/* A copy takes the room of hundreds of other records: none is made while the reader is behind. */
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 8)
+		return false;
 	copy->copies++;
 	return true;
 }

@@ -356,6 +356,8 @@ enum cfa_rule {
 	CFA_LINKAGE_TABLE = 4,
 	CFA_SIGNAL_FRAME = 5,
 	CFA_AT_FRAME_POINTER = 6,
+	/* In no table: the file has none, or none yet. */
+	CFA_NO_TABLE = 7,
 };
 enum frame_pointer_rule {
 	FRAME_POINTER_AT_CFA = 1,
