@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/address_space.bpf.h",
         "bpf/mapping.bpf.h",
         "bpf/stack.bpf.h",
+        "bpf/stack_copy.bpf.h",
         "src/off_cpu/reason.bpf.h",
         "src/events.h",
     ] {

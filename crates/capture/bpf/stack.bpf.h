@@ -8,6 +8,7 @@
 #define SLOWPATH_STACK_BPF_H
 
 #include "address_space.bpf.h"
+#include "stack_copy.bpf.h"
 
 /* Distinct stacks of a recording; what is beyond has none and is counted as lost. */
 #define STACKS 524288
@@ -85,12 +86,12 @@ static __always_inline struct workspace *workspace(void)
 	return bpf_map_lookup_elem(&workspaces, &key);
 }
 
-/* The row that holds at an offset of a module's file; 0 (nothing is known) without a table. */
+/* The row that holds at an offset of a module's file; 0 where the table has none. */
 __attribute__((noinline)) u64 find_row(u32 module, u64 offset)
 {
 	void *table = bpf_map_lookup_elem(&unwind_tables, &module);
 	if (!table)
-		return 0;
+		return CFA_NO_TABLE << 16;
 	u32 key = TABLE_PAGES;
 	u64 *cell = bpf_map_lookup_elem(table, &key);
 	if (!cell)
@@ -269,6 +270,9 @@ static long step(u32 index, struct walk *walk)
 		if (!read_word(walk, walk->bp + cfa_offset, &cfa))
 			return ends(walk, STACK_UNREADABLE);
 		break;
+	case CFA_NO_TABLE:
+		/* Most code that has a table uses the frame pointer for other things: by it, callers would be left out. */
+		return ends(walk, STACK_NO_TABLE);
 	case CFA_UNKNOWN:
 		return step_by_frame_pointer(walk);
 	default:
@@ -384,27 +388,18 @@ static __always_inline void prepare_walks(struct task_struct *task)
 	bpf_task_storage_get(&walks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Number of the current task's user stack; 0 for none. `flags` say whether memory may be allocated for it. Not static: so it is
- * verified once, and not in every program that calls it. */
-__attribute__((noinline)) u32 user_stack(u64 flags)
+/* Number of the stack with these registers; 0 for none. */
+static __always_inline u32 walked(struct task_struct *task, struct walk_settings *known, u64 ip, u64 sp, u64 bp, u64 flags)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct walk_counts *count = counts();
-	struct walk_settings *known = settings();
 	struct workspace *work = workspace();
-	if (!count || !known || !work || !task->mm)
+	if (!count || !work)
 		return 0;
 	struct last_walk *last = bpf_task_storage_get(&walks, task, 0, flags);
 	if (!last) {
 		count_lost(EVENT_STACK, 1);
 		return 0;
 	}
-	struct pt_regs *regs = user_registers(task);
-#if defined(__TARGET_ARCH_x86)
-	u64 ip = regs->ip, sp = regs->sp, bp = regs->bp;
-#else
-	u64 ip = regs->user_regs.pc, sp = regs->user_regs.sp, bp = regs->user_regs.regs[29];
-#endif
 	u64 generation = count->changes + known->tables;
 	if (last->stack && last->ip == ip && last->sp == sp && last->bp == bp && last->generation == generation &&
 	    is_same(last, work, sp))
@@ -437,6 +432,27 @@ __attribute__((noinline)) u32 user_stack(u64 flags)
 		last->words = work->words;
 		last->stack = number;
 	}
+	return number;
+}
+
+/* Number of the current task's user stack; 0 for none. `flags` say whether memory may be allocated for it. Not static: so it is
+ * verified once, and not in every program that calls it. */
+__attribute__((noinline)) u32 user_stack(u64 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct walk_settings *known = settings();
+	if (!known || !task->mm)
+		return 0;
+	struct pt_regs *regs = user_registers(task);
+#if defined(__TARGET_ARCH_x86)
+	u64 ip = regs->ip, sp = regs->sp, bp = regs->bp;
+#else
+	u64 ip = regs->user_regs.pc, sp = regs->user_regs.sp, bp = regs->user_regs.regs[29];
+#endif
+	u32 number = walked(task, known, ip, sp, bp, flags);
+	/* However the number was found: what was not walked anew could be wrong as well. */
+	if (known->copy_every && number)
+		copy_stack(task, known, number, ip, sp, bp);
 	return number;
 }
 

@@ -9,7 +9,7 @@ use crate::events::{self, event_header, record};
 use crate::file_rows::{Files, Overlays, Place};
 use crate::mounts::Mount;
 use crate::names::Names;
-use crate::stack::Stacks;
+use crate::stack::{CopyReader, StackAudit, Stacks};
 use serde::{Deserialize, Serialize};
 use slowpath_recording::{Device, Probe, Tables};
 use slowpath_tables::{File, FileKey, Losses, Nanos, Unavailable};
@@ -78,6 +78,8 @@ pub struct Decoder {
     /// Names that were told since the last rows of files.
     fresh: BTreeSet<FileKey>,
     unreadable_bytes: u64,
+    /// Where stacks are audited.
+    copies: Option<CopyReader>,
 }
 
 impl Decoder {
@@ -87,12 +89,30 @@ impl Decoder {
         Self { place: Place { mounts, lab_dev }, overlays, ..Self::default() }
     }
 
+    /// Keeps what is needed to check copied stacks, see [`Decoder::stack_audit`].
+    #[must_use]
+    pub fn auditing(mut self) -> Self {
+        self.copies = Some(CopyReader::default());
+        self
+    }
+
+    /// The copies of stacks that came since this was asked last, and what became of all stacks; `None` unless asked for by
+    /// [`Decoder::auditing`].
+    pub fn stack_audit(&mut self) -> Option<StackAudit> {
+        self.copies.as_mut().map(CopyReader::take)
+    }
+
     /// Rows of the next records, which must be whole ones; those of files come from [`Decoder::files`].
     pub fn feed(&mut self, bytes: &[u8]) -> Tables {
         let mut out = Tables::default();
-        let Self { context, names, stacks, .. } = self;
+        let Self { context, names, stacks, copies, place, .. } = self;
         let unreadable = for_each_record(bytes, |kind, bytes| {
+            if let Some(copies) = copies {
+                copies.learn(kind, bytes, |file| place.path(names, file));
+            }
             match kind {
+                // For an audit only.
+                events::EVENT_STACK_COPY => {}
                 events::EVENT_FORK => out.forks.extend(crate::process::fork(bytes, context)),
                 events::EVENT_EXEC => out.execs.extend(crate::process::exec(bytes, context)),
                 events::EVENT_EXIT => out.exits.extend(crate::process::exit(bytes, context)),
@@ -337,6 +357,8 @@ mod tests {
                     let length = filled.len().min(size);
                     bytes[..length].copy_from_slice(&filled[..length]);
                 }
+                // Zeros say that no memory follows.
+                events::EVENT_STACK_COPY => {}
                 _ => bytes[size_of::<event_header>()..].fill(byte % 3),
             }
             bytes[..size_of::<event_header>()].copy_from_slice(&events::bytes_of(&header));

@@ -24,7 +24,8 @@ enum event_kind {
 	EVENT_MODULE = 14,
 	EVENT_OFF_CPU = 15,
 	EVENT_MEMORY_CALL = 16,
-	EVENT_KINDS = 17,
+	EVENT_STACK_COPY = 17,
+	EVENT_KINDS = 18,
 };
 
 struct event_header {
@@ -312,12 +313,28 @@ struct stack_event {
 	unsigned long long frames[STACK_FRAMES];
 };
 
+/* Registers of a thread whose stack was told by number, and behind them so many bytes of its memory from the stack pointer upward:
+ * to be unwound once more by other means. */
+#define COPY_BYTES 32768
+
+struct stack_copy_event {
+	struct event_header header;
+	unsigned long long ip;
+	unsigned long long sp;
+	unsigned long long bp;
+	unsigned int stack;
+	unsigned int bytes;
+};
+
 /* What the recorder tells the programs that walk. Not a record. */
 struct walk_settings {
 	/* Whether stacks are walked at all. */
 	unsigned int walks;
 	/* Tables that were loaded: with each, stacks that ended for want of one are walked anew. */
 	unsigned int tables;
+	/* Of how many walks of a processor one is copied, 0 for none; and how many it copies in a second at most. */
+	unsigned int copy_every;
+	unsigned int copies_a_second;
 };
 
 /* What the programs that walk count. Not a record. */
@@ -342,6 +359,8 @@ enum cfa_rule {
 	CFA_LINKAGE_TABLE = 4,
 	CFA_SIGNAL_FRAME = 5,
 	CFA_AT_FRAME_POINTER = 6,
+	/* In no table: the file has none, or none yet. */
+	CFA_NO_TABLE = 7,
 };
 enum frame_pointer_rule {
 	FRAME_POINTER_AT_CFA = 1,

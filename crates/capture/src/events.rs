@@ -39,8 +39,10 @@ records!(
     memory_call_event,
     module_event,
     stack_event,
+    stack_copy_event,
     cpu_sample_event,
     walk_counts,
+    walk_settings,
     task_state
 );
 
@@ -85,6 +87,7 @@ pub fn size_of_record(bytes: &[u8]) -> Option<usize> {
         EVENT_CPU_SAMPLE => size_of::<cpu_sample_event>(),
         EVENT_MODULE => size_of::<module_event>(),
         EVENT_STACK => size_of_stack(bytes)?,
+        EVENT_STACK_COPY => size_of_copy(bytes)?,
         _ => return None,
     };
     (size <= bytes.len()).then_some(size)
@@ -96,6 +99,12 @@ fn size_of_stack(bytes: &[u8]) -> Option<usize> {
     let depth = u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
     let frames = (depth <= STACK_FRAMES).then_some(depth as usize * size_of::<u64>())?;
     Some(std::mem::offset_of!(stack_event, frames) + frames)
+}
+
+/// The memory follows its registers.
+fn size_of_copy(bytes: &[u8]) -> Option<usize> {
+    let copied = record::<stack_copy_event>(bytes)?.bytes;
+    (copied <= COPY_BYTES).then_some(size_of::<stack_copy_event>() + copied as usize)
 }
 
 /// Events that a record stands for: several for a batch of faults.
@@ -125,6 +134,7 @@ pub fn kind_name(kind: u32) -> &'static str {
         EVENT_OFF_CPU => "off_cpu",
         EVENT_MEMORY_CALL => "memory_calls",
         EVENT_STACK => "stacks",
+        EVENT_STACK_COPY => "stack_copies",
         EVENT_MODULE => "modules",
         EVENT_CPU_SAMPLE => "cpu_samples",
         _ => "file_names",

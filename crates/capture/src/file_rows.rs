@@ -21,7 +21,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Canonical host path of a file that has one.
-    fn path(&self, names: &Names, file: FileKey) -> Option<String> {
+    pub(crate) fn path(&self, names: &Names, file: FileKey) -> Option<String> {
         let inside = names.path(file)?;
         if self.lab_dev == Some(file.dev) { Some(inside) } else { host_path(&self.mounts, file.dev, &inside) }
     }

@@ -44,4 +44,4 @@ pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, dec
 pub use file_rows::METADATA;
 pub use mounts::{Mount, parse_mountinfo};
 pub use recorder::{LabDevice, Options, Recorder, Running, StackEvents};
-pub use stack::{NewModule, TableParts, VDSO};
+pub use stack::{CodeMapping, CodePlace, NewModule, StackAudit, StackCopy, TableParts, VDSO, WalkFate};

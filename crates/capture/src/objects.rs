@@ -113,6 +113,10 @@ pub(crate) fn load(
         match shared.0.get(name.as_str()) {
             Some(first) => map.reuse_fd(first.as_fd()).map_err(error)?,
             None if name == "ring" => map.set_max_entries(options.ring_bytes).map_err(error)?,
+            None if name == "copies" && options.copy_every > 0 => {
+                let processors = libbpf_rs::num_possible_cpus().map_err(error)?;
+                map.set_max_entries(processors as u32).map_err(error)?;
+            }
             None if name.ends_with(".rodata") && probe.name == "page_cache" => {
                 // The one read-only variable of the object: `watched_dev`.
                 if let Some(value) = map.initial_value_mut() {

@@ -48,6 +48,8 @@ pub struct Options {
     pub stacks: StackEvents,
     /// Samples of running threads a second, on each processor.
     pub cpu_hertz: Option<u32>,
+    /// Of how many walks of a processor one is copied with the stack's memory, to be compared with another unwinder's; 0 for none.
+    pub copy_every: u32,
     /// Whether processes that run already can be followed, see [`Recorder::attach_running`].
     pub running: bool,
     /// A process of the recorder's own, which writes what is recorded: when everything is followed, it is not.
@@ -93,6 +95,7 @@ impl Default for Options {
             processes_only: false,
             stacks: StackEvents::default(),
             cpu_hertz: None,
+            copy_every: 0,
             running: false,
             writer: None,
         }
@@ -187,7 +190,7 @@ impl Recorder {
         }
         let tables = options
             .walks_stacks()
-            .then(|| Tables::enable(shared.copy("unwind_tables")?, shared.copy("walk_settings")?));
+            .then(|| Tables::enable(shared.copy("unwind_tables")?, shared.copy("walk_settings")?, options.copy_every));
         Ok(Self {
             ring: Ring::new(shared.get("ring")?).map_err(CaptureError::Ring)?,
             tables: tables.transpose()?,

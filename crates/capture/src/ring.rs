@@ -83,6 +83,11 @@ impl Ring {
         self.raw.borrow_mut().known_modules.insert(module);
     }
 
+    /// A file that is to be told again when it is mapped again.
+    pub(crate) fn forgets_module(&self, module: u32) {
+        self.raw.borrow_mut().known_modules.remove(&module);
+    }
+
     /// What was moved into memory and not taken yet.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.raw.borrow_mut().bytes)
@@ -91,5 +96,24 @@ impl Ring {
     /// The tasks that were seen to begin and not to end.
     pub(crate) fn survivors(&self, now: Nanos) -> Vec<exit_event> {
         self.raw.borrow().tasks.survivors(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{EVENT_MODULE, bytes_of, module_event};
+
+    #[test]
+    fn a_file_is_asked_for_once_unless_it_is_forgotten() {
+        let header = event_header { kind: EVENT_MODULE as u16, ..Default::default() };
+        let told = bytes_of(&module_event { header, module: 5, ..Default::default() });
+        let mut raw = RawBytes::default();
+        raw.push(&told);
+        raw.push(&told);
+        assert_eq!(raw.modules.len(), 1);
+        raw.known_modules.remove(&5);
+        raw.push(&told);
+        assert_eq!(raw.modules.len(), 2);
     }
 }

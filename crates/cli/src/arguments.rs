@@ -232,6 +232,17 @@ pub struct RecordArguments {
     /// Record call stacks of these events.
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub stacks: Vec<StackEvent>,
+    /// Say which share of the recorded stacks is wrong or cut off: every Nth (64th unless said otherwise) on each processor is copied
+    /// with up to 32 KiB of its memory, and unwound once more by another library from the programs' files. With --stacks or --cpu.
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "64",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub audit_stacks: Option<u32>,
     /// Stop when the recording takes this much of the disk (K, M, G); what was recorded until then is kept.
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "4G")]
     pub max_size: u64,

@@ -36,6 +36,7 @@ pub struct StreamedRecording<'a> {
     told: Instant,
     deadline: Option<Duration>,
     since: Option<Instant>,
+    audits_stacks: bool,
 }
 
 impl<'a> StreamedRecording<'a> {
@@ -50,6 +51,7 @@ impl<'a> StreamedRecording<'a> {
         duration: Option<Duration>,
     ) -> Result<Self, Failure> {
         let options = Options { writer: Some(writer.pid()), ..options };
+        let audits_stacks = options.copy_every > 0;
         let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
         let tables = recorder.wants_tables().then(|| TableMaker::start(subject.identity)).transpose()?;
         Ok(Self {
@@ -61,6 +63,7 @@ impl<'a> StreamedRecording<'a> {
             told: Instant::now(),
             deadline: duration,
             since: None,
+            audits_stacks,
         })
     }
 
@@ -94,7 +97,7 @@ impl<'a> StreamedRecording<'a> {
     fn begin(&mut self, hold: Duration) -> Result<(), Failure> {
         let facts = self.recorder.facts();
         let manifest = Manifest { stop_reason: None, ..manifest(&self.subject, &facts, None) };
-        let begin = Begin { manifest, mounts: facts.mounts, lab_dev: facts.lab_dev };
+        let begin = Begin { manifest, mounts: facts.mounts, lab_dev: facts.lab_dev, audits_stacks: self.audits_stacks };
         self.writer.begin(&begin, hold)?;
         self.begun = Some(begin.manifest);
         Ok(())

@@ -8,14 +8,17 @@
 
 mod evaluation;
 
+pub use crate::symbolize::vdso_image;
+
 use crate::walk::{Registers, WalkEnd};
 use evaluation::{Next, Sections};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, SegmentFlags};
+use std::collections::HashMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Frames after which the oracle stops: more than any walk has.
@@ -37,6 +40,8 @@ pub struct Mapping {
 pub struct OracleStack {
     /// As [`crate::walk::Walk::frames`].
     pub frames: Vec<u64>,
+    /// The addresses by which the frames were looked up: of a caller the byte before its return address.
+    pub lookups: Vec<u64>,
     /// Whether it came to the outermost frame.
     pub complete: bool,
 }
@@ -58,14 +63,20 @@ pub enum Agreement {
 ///
 /// A walk that ended as [`WalkEnd::Outermost`] claims to be whole, so missing frames make it wrong and not truncated.
 pub fn compare(walked: &[u64], walked_end: WalkEnd, oracle: &OracleStack) -> Agreement {
-    let agreed = walked.iter().zip(&oracle.frames).take_while(|(walked, known)| walked == known).count();
-    if agreed < walked.len().min(oracle.frames.len()) {
+    compare_frames(walked, walked_end == WalkEnd::Outermost, &oracle.frames, oracle.complete)
+}
+
+/// [`compare`] for frames in any form that both sides have. `is_whole` is what the walk says of itself, `is_complete` what the
+/// oracle does.
+pub fn compare_frames<T: PartialEq>(walked: &[T], is_whole: bool, known: &[T], is_complete: bool) -> Agreement {
+    let agreed = walked.iter().zip(known).take_while(|(walked, known)| walked == known).count();
+    if agreed < walked.len().min(known.len()) {
         return Agreement::Wrong;
     }
-    match (walked.len() < oracle.frames.len(), walked.len() > oracle.frames.len()) {
-        (true, _) if walked_end == WalkEnd::Outermost => Agreement::Wrong,
+    match (walked.len() < known.len(), walked.len() > known.len()) {
+        (true, _) if is_whole => Agreement::Wrong,
         (true, _) => Agreement::Truncated,
-        _ if !oracle.complete => Agreement::Unknown,
+        _ if !is_complete => Agreement::Unknown,
         (_, true) => Agreement::Wrong,
         _ => Agreement::Same,
     }
@@ -78,12 +89,35 @@ pub struct Oracle {
     files: Vec<(Range<u64>, Sections)>,
 }
 
+/// What oracles need of files, read once of each.
+#[derive(Default)]
+pub struct Files(HashMap<PathBuf, Option<Arc<Image>>>);
+
+impl Files {
+    /// Has the file at `path` looked at, unless it was before. `content` gives its bytes, or none where there are none to be had.
+    pub fn learn(&mut self, path: &Path, content: impl FnOnce() -> Option<Vec<u8>>) {
+        if !self.0.contains_key(path) {
+            let image = content().and_then(|bytes| Image::of(&bytes)).map(Arc::new);
+            self.0.insert(path.to_owned(), image);
+        }
+    }
+}
+
 impl Oracle {
     /// Reads the files of the mappings. Those that cannot be read are left out: stacks that lead through them are incomplete.
     pub fn new(mappings: &[Mapping]) -> Self {
+        let mut files = Files::default();
+        for mapping in mappings {
+            files.learn(&mapping.path, || std::fs::read(&mapping.path).ok());
+        }
+        Self::with(mappings, &files)
+    }
+
+    /// As [`Oracle::new`], with what was learnt of the files; others are left out.
+    pub fn with(mappings: &[Mapping], files: &Files) -> Self {
         let mut oracle = Self { unwinder: UnwinderX86_64::new(), cache: CacheX86_64::new_in(), files: Vec::new() };
         for mapping in mappings {
-            if let Some(sections) = std::fs::read(&mapping.path).ok().and_then(|bytes| sections(&bytes, mapping)) {
+            if let Some(sections) = files.0.get(&mapping.path).and_then(|image| image.as_ref()?.mapped(mapping)) {
                 oracle.add(mapping, sections);
             }
         }
@@ -113,6 +147,7 @@ impl Oracle {
             bytes.map(|bytes| u64::from_le_bytes(*bytes)).ok_or(())
         };
         let mut frames = vec![registers.ip];
+        let mut lookups = vec![registers.ip];
         let mut registers = registers;
         let mut address = FrameAddress::from_instruction_pointer(registers.ip);
         let complete = loop {
@@ -143,38 +178,56 @@ impl Oracle {
             if caller.0 == 0 {
                 break true;
             }
-            frames.push(caller.0);
             if frames.len() >= MAX_FRAMES {
                 break false;
             }
+            frames.push(caller.0);
             address = match FrameAddress::from_return_address(caller.0) {
                 Some(address) if !caller.1 => address,
                 _ => FrameAddress::from_instruction_pointer(caller.0),
             };
+            lookups.push(address.address_for_lookup());
         };
-        OracleStack { frames, complete }
+        OracleStack { frames, lookups, complete }
     }
 }
 
-/// None where the file has no `.eh_frame`, or is not mapped as its headers say.
-fn sections(bytes: &[u8], mapping: &Mapping) -> Option<Sections> {
-    let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
-    let section = |name| {
-        let section = file.section_by_name(name)?;
-        Some((Arc::<[u8]>::from(section.data().ok()?), section.address()))
-    };
-    let executable = |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags.contains(object::elf::PF_X));
-    let page = |address: u64| address & !4095;
-    let segment = file.segments().filter(|segment| executable(segment.flags())).find(|segment| {
-        let (offset, size) = segment.file_range();
-        mapping.offset >= page(offset) && mapping.offset < offset.saturating_add(size)
-    })?;
-    let stated = segment.address().checked_sub(segment.file_range().0)?.checked_add(mapping.offset)?;
-    Some(Sections {
-        frames: section(".eh_frame")?,
-        header: section(".eh_frame_hdr"),
-        bias: mapping.addresses.start.checked_sub(stated)?,
-    })
+/// What is needed of a file.
+struct Image {
+    frames: (Arc<[u8]>, u64),
+    header: Option<(Arc<[u8]>, u64)>,
+    /// Executable segments: offset and size in the file, and stated address.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+impl Image {
+    /// None where the file has no `.eh_frame`.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
+        let section = |name| {
+            let section = file.section_by_name(name)?;
+            Some((Arc::<[u8]>::from(section.data().ok()?), section.address()))
+        };
+        let executable =
+            |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags.contains(object::elf::PF_X));
+        let segments = file.segments().filter(|segment| executable(segment.flags())).map(|segment| {
+            let (offset, size) = segment.file_range();
+            (offset, size, segment.address())
+        });
+        Some(Self { frames: section(".eh_frame")?, header: section(".eh_frame_hdr"), segments: segments.collect() })
+    }
+
+    /// None where the file is not mapped as its headers say.
+    fn mapped(&self, mapping: &Mapping) -> Option<Sections> {
+        let page = |address: u64| address & !4095;
+        let is_of = |(offset, size, _): &&(u64, u64, u64)| {
+            mapping.offset >= page(*offset) && mapping.offset < offset.saturating_add(*size)
+        };
+        let (offset, _, address) = self.segments.iter().find(is_of)?;
+        let stated = address.checked_sub(*offset)?.checked_add(mapping.offset)?;
+        let bias = mapping.addresses.start.checked_sub(stated)?;
+        Some(Sections { frames: self.frames.clone(), header: self.header.clone(), bias })
+    }
 }
 
 #[cfg(test)]
@@ -183,8 +236,8 @@ mod tests {
 
     #[test]
     fn agreement_is_never_invented() {
-        let whole = OracleStack { frames: vec![1, 2, 3], complete: true };
-        let part = OracleStack { frames: vec![1, 2], complete: false };
+        let whole = OracleStack { frames: vec![1, 2, 3], lookups: vec![1, 1, 2], complete: true };
+        let part = OracleStack { frames: vec![1, 2], lookups: vec![1, 1], complete: false };
         let end = WalkEnd::NoTable;
         assert_eq!(compare(&[1, 2, 3], WalkEnd::Outermost, &whole), Agreement::Same);
         assert_eq!(compare(&[1, 2], end, &whole), Agreement::Truncated);

@@ -33,6 +33,7 @@ pub use debuginfod::Debuginfod;
 pub use opened::Located;
 pub use perf_map::PerfMap;
 pub use reason::Reason;
+pub use vdso::vdso_image;
 
 use slowpath_tables::{FileKey, Frame, FrameKind, Nanos, Symbol};
 use std::collections::BTreeMap;

@@ -24,6 +24,11 @@ impl Recorder {
         self.ring.new_modules()
     }
 
+    /// Has a file told by [`Recorder::new_modules`] once more when a process maps it again: it could not be opened.
+    pub fn forget_module(&mut self, module: u32) {
+        self.ring.forgets_module(module);
+    }
+
     /// The number of a file that no process mapped yet, so that its table can be loaded before one does. To be called before
     /// anything is attached.
     ///

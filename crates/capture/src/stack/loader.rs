@@ -2,7 +2,8 @@
 
 use crate::capture_error::CaptureError;
 use crate::events::{
-    EVENT_MODULE, MODULE_VDSO, TABLE_HEAD, TABLE_PAGES, TABLE_ROWS, event_header, module_event, record,
+    EVENT_MODULE, MODULE_VDSO, TABLE_HEAD, TABLE_PAGES, TABLE_ROWS, event_header, module_event, record, view,
+    walk_settings,
 };
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use std::os::fd::{AsFd, AsRawFd};
@@ -55,6 +56,9 @@ pub struct TableParts<'a> {
     pub rows: &'a [u64],
 }
 
+/// Stacks that a processor copies in a second at most: 6.4 MiB.
+const COPIES_A_SECOND: u32 = 200;
+
 /// Cells that are given to the kernel in one call.
 const BATCH: usize = 1 << 16;
 
@@ -62,13 +66,15 @@ const BATCH: usize = 1 << 16;
 pub(crate) struct Tables {
     pub(crate) tables: MapHandle,
     pub(crate) settings: MapHandle,
+    /// Of how many walks one is copied; 0 for none.
+    copy_every: u32,
     loaded: u32,
 }
 
 impl Tables {
-    /// Tells the programs that stacks are wanted.
-    pub(crate) fn enable(tables: MapHandle, settings: MapHandle) -> Result<Self, CaptureError> {
-        let enabled = Self { tables, settings, loaded: 0 };
+    /// Tells the programs that stacks are wanted, and of how many walks one is to be copied (0 for none).
+    pub(crate) fn enable(tables: MapHandle, settings: MapHandle, copy_every: u32) -> Result<Self, CaptureError> {
+        let enabled = Self { tables, settings, copy_every, loaded: 0 };
         enabled.tell()?;
         Ok(enabled)
     }
@@ -96,8 +102,13 @@ impl Tables {
     }
 
     fn tell(&self) -> Result<(), CaptureError> {
-        let told: Vec<u8> = [1u32, self.loaded].iter().flat_map(|field| field.to_ne_bytes()).collect();
-        self.settings.update(&0u32.to_ne_bytes(), &told, MapFlags::ANY).map_err(problem)
+        let told = walk_settings {
+            walks: 1,
+            tables: self.loaded,
+            copy_every: self.copy_every,
+            copies_a_second: COPIES_A_SECOND,
+        };
+        self.settings.update(&0u32.to_ne_bytes(), view(&told), MapFlags::ANY).map_err(problem)
     }
 }
 

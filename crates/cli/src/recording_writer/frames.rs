@@ -39,6 +39,8 @@ pub struct Begin {
     pub mounts: Vec<Mount>,
     /// Device of the lab.
     pub lab_dev: Option<u64>,
+    /// Whether copies of stacks come, which are to be compared with what was recorded.
+    pub audits_stacks: bool,
 }
 
 /// What holds until the end, if it should come without a word.

@@ -6,6 +6,7 @@
 pub mod frames;
 mod names;
 mod process;
+pub mod stack_audit;
 
 use crate::failure::{Failure, Kind};
 use crate::unprivileged::take_on;

@@ -3,6 +3,7 @@
 
 use super::frames::{ANSWER, Answer, Begin, Kind, SoFar, json, read};
 use super::names::Names;
+use super::stack_audit::StackAuditor;
 use crate::failure::{Failure, Kind as FailureKind};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use slowpath_capture::{Decoder, examine};
@@ -102,6 +103,8 @@ struct InProgress {
     decoder: Decoder,
     writer: Writer,
     names: Names,
+    /// Where stacks are audited.
+    auditor: Option<StackAuditor>,
     began: Instant,
     /// When the next segments are.
     due: Instant,
@@ -115,8 +118,10 @@ struct InProgress {
 impl InProgress {
     fn begin(directory: &Path, begin: Begin, limit: Bytes, names: Names) -> Result<Self, WriteError> {
         let began = Instant::now();
+        let decoder = Decoder::new(begin.mounts, begin.lab_dev);
         Ok(Self {
-            decoder: Decoder::new(begin.mounts, begin.lab_dev),
+            decoder: if begin.audits_stacks { decoder.auditing() } else { decoder },
+            auditor: begin.audits_stacks.then(StackAuditor::default),
             writer: Writer::create(directory, begin.manifest)?.with_limit(limit).with_segment_rows(ROWS),
             began,
             due: began + interval(Duration::ZERO),
@@ -141,6 +146,9 @@ impl InProgress {
     fn take(&mut self, records: &[u8]) {
         let rows = self.decoder.feed(records);
         self.push(rows);
+        if let (Some(auditor), Some(audit)) = (&mut self.auditor, self.decoder.stack_audit()) {
+            auditor.take(audit);
+        }
     }
 
     fn push(&mut self, rows: Tables) {
@@ -194,11 +202,12 @@ impl InProgress {
     fn finish(mut self, edit: impl FnOnce(&mut Manifest)) -> Result<Manifest, Failure> {
         let decoder = std::mem::take(&mut self.decoder);
         let mut last = decoder.finish();
-        let counters = std::mem::take(&mut last.manifest.counters);
+        let mut counters = std::mem::take(&mut last.manifest.counters);
         self.push_files(last);
         // First what was recorded: looking up names parses files that may be anything.
         let written = self.writer.flush();
         self.note(written);
+        counters.extend(self.auditor.take().map(StackAuditor::finish).unwrap_or_default());
         let names = std::mem::replace(&mut self.names, Names::new(None));
         self.push(Tables { symbols: names.symbols(), ..Tables::default() });
         let directory = self.writer.path().to_owned();

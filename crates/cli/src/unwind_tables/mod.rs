@@ -33,6 +33,8 @@ pub struct TableMaker {
     /// What the child cannot take yet.
     waiting: VecDeque<(Request, Option<File>)>,
     asked: BTreeSet<u32>,
+    /// Files whose processes ended before they could be opened.
+    unopened: BTreeSet<u32>,
     /// How many files have no table, by reason.
     gaps: BTreeMap<String, u32>,
     loaded: usize,
@@ -54,7 +56,15 @@ impl TableMaker {
             Ok(())
         })?;
         let waiting = VecDeque::from([(Request::Module(VDSO), None)]);
-        Ok(Self { socket, child, waiting, asked: BTreeSet::new(), gaps: BTreeMap::new(), loaded: 0 })
+        Ok(Self {
+            socket,
+            child,
+            waiting,
+            asked: BTreeSet::new(),
+            unopened: BTreeSet::new(),
+            gaps: BTreeMap::new(),
+            loaded: 0,
+        })
     }
 
     /// Makes the tables of what a program maps when it starts, before it is recorded.
@@ -73,8 +83,15 @@ impl TableMaker {
     pub fn tick(&mut self, recorder: &mut Recorder) -> Result<(), Failure> {
         for module in recorder.new_modules() {
             match open(&module) {
-                Some(file) => self.waiting.push_back((Request::Module(module.module), Some(file))),
-                None => self.gap("its process ended before the file could be opened"),
+                Some(file) => {
+                    self.unopened.remove(&module.module);
+                    self.waiting.push_back((Request::Module(module.module), Some(file)));
+                }
+                None => {
+                    // The next process that maps it may live longer.
+                    recorder.forget_module(module.module);
+                    self.unopened.insert(module.module);
+                }
             }
         }
         self.ask();
@@ -92,7 +109,12 @@ impl TableMaker {
                 }
                 Some(Err(error)) => self.gap(&format!("its table could not be read: {error}")),
                 None if answer.module == DONE => {}
-                None => self.gap("it has no unwinding information that could be read"),
+                None => {
+                    // Without any table its code would not even be walked by frame pointers.
+                    let nothing = TableParts { first_page: 0, pages: &[0], rows: &[] };
+                    recorder.load_table(answer.module, &nothing).map_err(failed(Kind::Machine))?;
+                    self.gap("it has no unwinding information that could be read");
+                }
             }
         }
         Ok(())
@@ -121,10 +143,15 @@ impl TableMaker {
 
     /// What has no table.
     pub fn gaps(&self) -> impl Iterator<Item = Unavailable> {
-        self.gaps.iter().map(|(reason, files)| Unavailable {
+        let by_frame_pointers = "stacks go through their code by frame pointers, or end there";
+        let known = self.gaps.iter().map(move |(reason, files)| (*files, reason.as_str(), by_frame_pointers));
+        let unopened = u32::try_from(self.unopened.len()).unwrap_or(u32::MAX);
+        let ended = "its process ended before the file could be opened";
+        let ended = (unopened > 0).then_some((unopened, ended, "stacks end at their code"));
+        known.chain(ended).map(|(files, reason, remedy)| Unavailable {
             what: format!("unwinding tables of {files} files"),
-            reason: reason.clone(),
-            remedy: "stacks go through their code by frame pointers, or end there".to_owned(),
+            reason: reason.to_owned(),
+            remedy: remedy.to_owned(),
         })
     }
 

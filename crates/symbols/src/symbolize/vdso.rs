@@ -25,13 +25,17 @@ pub(super) fn name(this_boot: bool, lookup: &mut Lookup<'_>, places: &mut BTreeM
 
 /// Its image, out of this process's memory: no file holds it, and the kernel copies it without our touching a raw pointer.
 fn image() -> Option<File> {
+    opened::in_memory(&vdso_image()?).ok()
+}
+
+/// The image of the kernel's vdso, which is the same in all processes of a machine.
+pub fn vdso_image() -> Option<Vec<u8>> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let (base, len) = maps.lines().find_map(range)?;
     let mut bytes = vec![0u8; len];
     let remote = [RemoteIoVec { base, len }];
     let read = process_vm_readv(nix::unistd::getpid(), &mut [IoSliceMut::new(&mut bytes)], &remote).ok()?;
-    (read == len).then_some(())?;
-    opened::in_memory(&bytes).ok()
+    (read == len).then_some(bytes)
 }
 
 /// Address and length of the mapping, where the line is that of the vdso.

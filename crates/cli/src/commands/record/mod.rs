@@ -2,9 +2,10 @@
 //! run already.
 
 mod running;
+mod stack_audit;
 
 use crate::arguments::{RecordArguments, StackEvent};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::recorded_launch::{self, Subject};
 use crate::recording_writer::WriterProcess;
@@ -37,6 +38,11 @@ pub struct Recorded {
 /// Runs the command.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     recorded_launch::require("record", false)?;
+    let has_stacks = arguments.cpu.is_some() || arguments.stacks.contains(&StackEvent::Fault);
+    if arguments.audit_stacks.is_some() && !has_stacks {
+        return Err(Failure::new(Kind::Usage, "--audit-stacks without stacks")
+            .hint("stacks are recorded with --cpu HZ and with --stacks fault"));
+    }
     if arguments.system || arguments.matching.is_some() || !arguments.pid.is_empty() {
         return running::run(arguments);
     }
@@ -88,6 +94,7 @@ fn options(arguments: &RecordArguments) -> Options {
         memory_calls: arguments.memory_calls || stacks.memory_calls,
         stacks,
         cpu_hertz: arguments.cpu.or(wants(StackEvent::Cpu).then_some(HERTZ)),
+        copy_every: arguments.audit_stacks.unwrap_or(0),
         ..Options::default()
     }
 }
@@ -96,6 +103,9 @@ fn options(arguments: &RecordArguments) -> Options {
 fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop: Option<&str>) {
     if let Some(limit) = stop.filter(|stop| stop.contains("--max-size")) {
         eprintln!("slowpath: warning: recording stopped: {limit}");
+    }
+    if !arguments.quiet {
+        stack_audit::lines(&manifest.counters).iter().for_each(|line| eprintln!("slowpath: {line}"));
     }
     if arguments.json {
         let recording = directory.to_string_lossy().into_owned();
