@@ -18,6 +18,7 @@ mod outputs;
 mod preload;
 mod readiness;
 mod running;
+mod stack_truth;
 mod targets;
 mod traces;
 mod truth;
