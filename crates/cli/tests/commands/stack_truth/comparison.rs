@@ -35,7 +35,8 @@ pub fn own_name(symbol: &str) -> Option<String> {
         .filter(|(at, _)| !path[..*at].ends_with(|before: char| before.is_ascii_alphanumeric() || before == '_'));
     let rest = &path[last.last()?.0..];
     let end = rest.find(|one: char| !one.is_ascii_alphanumeric() && one != '_').unwrap_or(rest.len());
-    let is_closure = rest[end..].starts_with("::{");
+    // As rustc and gcc write them, and as clang does.
+    let is_closure = rest[end..].starts_with("::{") || rest[end..].starts_with("::$_");
     Some(format!("{}{}", &rest[..end], if is_closure { "{closure}" } else { "" }))
 }
 
@@ -223,6 +224,7 @@ mod tests {
             ("non-virtual thunk to Circle::truth_name(int)", "truth_name"),
             ("long truth_generic<long>(long, std::function<long (long)> const&)", "truth_generic"),
             ("truth_callables(long)::{lambda(long)#1}::operator()(long) const", "truth_callables{closure}"),
+            ("truth_callables(long)::$_0::operator()(long) const", "truth_callables{closure}"),
             ("rust::truth_catches::{{closure}}", "truth_catches{closure}"),
             ("rust::truth_catches::{closure#0}", "truth_catches{closure}"),
             ("<rust::Square as rust::Shape>::truth_area", "truth_area"),

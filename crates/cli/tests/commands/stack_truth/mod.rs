@@ -25,8 +25,8 @@ struct Row {
     missing: usize,
     /// How often each reason, and one stack of it.
     reasons: BTreeMap<String, (usize, String)>,
-    /// The longest time, in ns, from a program's first touch to one whose stack ended early.
-    last_truncated: u64,
+    /// The longest time, in ns, from a process's first touch to one whose stack ended early.
+    truncated_after: u64,
 }
 
 impl Row {
@@ -77,24 +77,22 @@ impl Names<'_> {
 
 struct Programs {
     place: tempfile::TempDir,
-    /// How each is looked at, its name.
-    made: Vec<(String, String)>,
+    names: Vec<String>,
 }
 
-fn programs() -> Programs {
+/// Builds the programs that are looked at in one way.
+fn programs(look: &str) -> Programs {
     let place = place();
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/stacks/make");
-    let done = run(Command::new(make).arg(place.path()));
-    done.succeeds();
-    let pair = |line: &str| line.split_once(' ').map(|(look, name)| (look.to_owned(), name.to_owned())).unwrap();
-    Programs { made: done.stdout.lines().map(pair).collect(), place }
+    // Not `run`, whose patience is for what is under test: on a busy machine compilers take minutes.
+    let done = Command::new(make).arg(place.path()).arg(look).output().unwrap();
+    let printed = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let name = |line: &str| line.split_once(' ').unwrap().1.to_owned();
+    Programs { names: printed.lines().map(name).collect(), place }
 }
 
 impl Programs {
-    fn of<'a>(&'a self, look: &'a str) -> impl Iterator<Item = &'a str> {
-        self.made.iter().filter(move |(one, _)| one == look).map(|(_, name)| name.as_str())
-    }
-
     /// Records a program with `options`; gives its row after `judge` has filled it.
     fn recorded(&self, name: &str, options: &[&str], rest: &[&str], judge: impl FnOnce(&mut Row, Log, &Path)) -> Row {
         let place = place();
@@ -119,7 +117,11 @@ impl Programs {
                 faults.entry((fault.pid, fault.address & !4095)).or_default().push(fault);
             }
             let mut names = Names(CallStacks::new(&tables), HashMap::new());
-            let first = log.touches.iter().map(|touch| touch.ts).min().unwrap_or(0);
+            let mut firsts = HashMap::new();
+            for touch in &log.touches {
+                let first = firsts.entry(touch.pid).or_insert(touch.ts);
+                *first = touch.ts.min(*first);
+            }
             for touch in &log.touches {
                 let fault = faults.get(&(touch.pid, touch.address)).map(Vec::as_slice);
                 let stack = match fault {
@@ -137,11 +139,11 @@ impl Programs {
                 let logged: Vec<&str> = touch.chain.iter().map(String::as_str).collect();
                 let verdict = compare(&logged, recorded);
                 if matches!(verdict, Verdict::Truncated(_)) {
-                    row.last_truncated = row.last_truncated.max(touch.ts - first);
+                    row.truncated_after = row.truncated_after.max(touch.ts - firsts[&touch.pid]);
                 }
                 row.add(verdict, || format!("logged {}, recorded {}", touch.chain.join(";"), recorded.shown));
             }
-            assert!(row.stacks > 100, "{name}: {} stacks", row.stacks);
+            assert!(row.stacks > 30, "{name}: {} stacks", row.stacks);
         })
     }
 
@@ -214,28 +216,44 @@ fn assert_bar(all: &Row) {
 }
 
 #[test]
-fn recorded_stacks_are_those_that_programs_keep_by_hand() {
+fn stacks_of_faults_are_those_that_programs_keep_by_hand() {
     if !root() {
         return;
     }
-    let programs = programs();
-    println!("Stacks of page faults, of code that is there when the program starts:\n");
-    let faults: Vec<Row> = programs.of("faults").map(|name| programs.faults(name, &[])).collect();
-    let faults = total(&faults);
+    let programs = programs("faults");
+    println!("Stacks of page faults, in code that is there when the program starts:\n");
+    assert_bar(&total(&programs.names.iter().map(|name| programs.faults(name, &[])).collect::<Vec<_>>()));
+}
+
+/// What is opened or executed while a program runs has no table in its first milliseconds, so how many stacks end early depends on
+/// how much of its life that is: it is told, and what is asserted is that none is wrong.
+#[test]
+fn stacks_through_code_that_has_no_table_yet_end_early_and_are_not_wrong() {
+    if !root() {
+        return;
+    }
+    let programs = programs("late");
     println!("Stacks of page faults, also in code that is opened or executed while the program runs:\n");
-    let late: Vec<Row> = programs
-        .of("late")
-        .flat_map(|name| [&[][..], &["50"]].map(|rest| (name, rest)))
-        .filter(|(name, rest)| rest.is_empty() || name.starts_with("opens"))
-        .map(|(name, rest)| programs.faults(name, rest))
-        .collect();
-    let last = late.iter().map(|row| row.last_truncated).max().unwrap_or(0);
-    let late = total(&late);
-    println!("The last one that ends early was {:.1} ms after its program's first.\n", last as f64 / 1e6);
+    let mut rows: Vec<Row> = programs.names.iter().map(|name| programs.faults(name, &[])).collect();
+    let lasting = programs.names.iter().filter(|name| name.starts_with("opens"));
+    rows.extend(lasting.map(|name| programs.faults(name, &["50"])));
+    let all = total(&rows);
+    for row in &rows {
+        let first = row.truncated_after / 1_000_000;
+        println!(
+            "{}: the last stack that ended early came {first} ms after the first touch of its process.\n",
+            row.name
+        );
+    }
+    assert_eq!((all.wrong, all.missing), (0, 0));
+}
+
+#[test]
+fn samples_have_stacks_that_their_programs_can_have() {
+    if !root() {
+        return;
+    }
+    let programs = programs("samples");
     println!("Samples in user mode, 1000 a second:\n");
-    let samples: Vec<Row> = programs.of("samples").map(|name| programs.samples(name)).collect();
-    let samples = total(&samples);
-    assert_bar(&faults);
-    assert_bar(&samples);
-    assert_eq!((late.wrong, late.missing), (0, 0));
+    assert_bar(&total(&programs.names.iter().map(|name| programs.samples(name)).collect::<Vec<_>>()));
 }
