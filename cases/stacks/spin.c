@@ -39,7 +39,7 @@ OWN long truth_calls(long a, long b, long c)
 OWN long truth_recursion(int depth, long value)
 {
 	if (!depth)
-		return truth_leaf(value, 5);
+		return truth_leaf(value, 5) + 1;
 	return truth_recursion(depth - 1, value + 1) * 3 + truth_small(depth);
 }
 
@@ -94,7 +94,7 @@ OWN long truth_calls_tail(long value)
 
 OWN long truth_in_handler(long value)
 {
-	return truth_leaf(value, 2000);
+	return truth_leaf(value, 2000) + 1;
 }
 
 OWN void truth_handler(int signal)
