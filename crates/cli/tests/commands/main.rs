@@ -19,6 +19,7 @@ mod preload;
 mod readiness;
 mod running;
 mod stack_audit;
+mod stack_truth;
 mod targets;
 mod traces;
 mod truth;

@@ -21,6 +21,12 @@ const GIVE_BACK_AND_RETURN: [u8; 5] = [0x48, 0x83, 0xc4, 0x08, 0xc3];
 const LOAD_HOOK: [u8; 3] = [0x48, 0x8b, 0x05];
 const CALL_HOOK: [u8; 7] = [0x48, 0x85, 0xc0, 0x74, 0x02, 0xff, 0xd0];
 
+/// An entry of the linkage table of statically linked programs, which linkers do not describe: `jmp *place(%rip)` without the place,
+/// and the two bytes that fill it up. Nothing is on the stack but the return address.
+const JUMP: [u8; 2] = [0xff, 0x25];
+const FILL: [u8; 2] = [0x66, 0x90];
+const ENTRY: usize = 8;
+
 /// Code in a gap between descriptions that is known by its bytes: where in `code` it stands, and its rule.
 pub(super) fn known_code(code: &[u8]) -> Vec<(Range<usize>, Row)> {
     let mut found = Vec::new();
@@ -30,6 +36,8 @@ pub(super) fn known_code(code: &[u8]) -> Vec<(Range<usize>, Row)> {
             // With the byte before: a caller is looked up there, and the first instruction here is a return address that no call
             // left.
             found.push((at.saturating_sub(1)..at + RETURN_FROM_SIGNAL.len(), Row::SIGNAL_FRAME));
+        } else if here.starts_with(&JUMP) && here.get(6..ENTRY) == Some(&FILL) {
+            found.push((at..at + ENTRY, Row::new(CfaRule::StackPointer, 8, FramePointerRule::Same, 0)));
         } else if let Some(back) = hook(here) {
             let pushed = |bytes| Row::new(CfaRule::StackPointer, bytes, FramePointerRule::Same, 0);
             let (room, back) = (at + MAKE_ROOM.len(), at + back);
@@ -68,6 +76,13 @@ mod tests {
         // Another system call.
         code[5] = 0x0e;
         assert_eq!(known_code(&code), []);
+    }
+
+    #[test]
+    fn entries_of_a_linkage_table_without_a_description_have_the_return_address_only() {
+        let code = [0xff, 0x25, 0xff, 0x25, 3, 4, 0x66, 0x90, 0xff, 0x25, 5, 6, 7, 8, 0x66, 0x90, 0xff, 0x25, 1];
+        let row = Row::new(CfaRule::StackPointer, 8, FramePointerRule::Same, 0);
+        assert_eq!(known_code(&code), [(0..8, row), (8..16, row)]);
     }
 
     #[test]
