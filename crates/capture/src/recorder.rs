@@ -368,18 +368,21 @@ impl Recorder {
     /// # Errors
     /// The ring cannot be read.
     pub fn finish(mut self) -> Result<RawCapture, CaptureError> {
-        self.drain()?;
         self.links.clear();
-        self.processor_links.clear();
         if let Some(waits) = self.loaded("off_cpu") {
             walk::over_tasks(waits, "end_waits", 1)?;
         }
+        self.drain()?;
+        self.processor_links.clear();
+        // The kernel's counters go on: they are read at once, and the ring is emptied after.
         let ended = monotonic_now();
+        let known = self.ring.survivors(ended);
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
-        for survivor in self.ring.survivors(ended) {
-            self.ring.add(&events::bytes_of(&survivor));
-            if let Some(wait) = self.first_wait(&survivor, ended) {
+        for late in self.ring.survivors(ended) {
+            let survivor = known.iter().find(|one| one.header.tid == late.header.tid).unwrap_or(&late);
+            self.ring.add(&events::bytes_of(survivor));
+            if let Some(wait) = self.first_wait(survivor, ended) {
                 self.ring.add(&events::bytes_of(&wait));
             }
         }
