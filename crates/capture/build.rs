@@ -42,6 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/tree.bpf.h",
         "bpf/address_space.bpf.h",
         "bpf/mapping.bpf.h",
+        "bpf/task_vma.bpf.h",
+        "bpf/wanted.bpf.h",
         "bpf/stack.bpf.h",
         "bpf/stack_copy.bpf.h",
         "src/off_cpu/reason.bpf.h",

@@ -3,21 +3,14 @@
 #ifndef SLOWPATH_MAPPING_BPF_H
 #define SLOWPATH_MAPPING_BPF_H
 
-#include "tree.bpf.h"
-
-struct bpf_iter_task_vma {
-	u64 __opaque[1];
-} __attribute__((aligned(8)));
-extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, u64 addr) __ksym __weak;
-extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
-extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+#include "task_vma.bpf.h"
 
 static __always_inline void tell(struct task_struct *task, u32 op, u64 address, u64 length, u32 prot, u64 offset,
 				 struct file *file)
 {
 	struct file_id id = {};
 	if (file) {
-		name_file(task, file);
+		name_file(file);
 		id = id_of(FIELD(file, file, f_inode));
 	}
 	struct mapping_event *event = reserve(EVENT_MAPPING, sizeof(*event), task);

@@ -374,11 +374,7 @@ static __always_inline u32 number_of(struct walk_counts *count, struct stack_eve
 
 static __always_inline void begin_stack(struct stack_event *event, struct task_struct *task)
 {
-	event->header.kind = EVENT_STACK;
-	event->header.flags = 0;
-	event->header.pid = task->tgid;
-	event->header.tid = task->pid;
-	event->header.stack = 0;
+	fill_header(&event->header, EVENT_STACK, task);
 	event->header.ts = bpf_ktime_get_ns();
 }
 

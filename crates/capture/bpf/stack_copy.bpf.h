@@ -77,11 +77,7 @@ static __always_inline void copy_stack(struct task_struct *task, struct walk_set
 	if (!copy || !is_due(copy, known))
 		return;
 	struct stack_copy_event *event = &copy->event;
-	event->header.kind = EVENT_STACK_COPY;
-	event->header.flags = 0;
-	event->header.pid = task->tgid;
-	event->header.tid = task->pid;
-	event->header.stack = 0;
+	fill_header(&event->header, EVENT_STACK_COPY, task);
 	event->header.ts = bpf_ktime_get_ns();
 	event->ip = ip;
 	event->sp = sp;

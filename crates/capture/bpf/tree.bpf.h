@@ -83,6 +83,15 @@ static __always_inline void count_lost(u32 kind, u64 events)
 		*counter += events;
 }
 
+static __always_inline void fill_header(struct event_header *header, u32 kind, struct task_struct *task)
+{
+	header->kind = kind;
+	header->flags = 0;
+	header->pid = task->tgid;
+	header->tid = task->pid;
+	header->stack = 0;
+}
+
 /* A record in the ring with its header filled, or null with the loss counted. */
 static __always_inline void *reserve(u32 kind, u64 size, struct task_struct *task)
 {
@@ -91,11 +100,7 @@ static __always_inline void *reserve(u32 kind, u64 size, struct task_struct *tas
 		count_lost(kind, 1);
 		return 0;
 	}
-	header->kind = kind;
-	header->flags = 0;
-	header->pid = task->tgid;
-	header->tid = task->pid;
-	header->stack = 0;
+	fill_header(header, kind, task);
 	return header;
 }
 
@@ -109,25 +114,28 @@ static __always_inline void submit(void *record)
  * told even when another was told before. */
 enum { NAMED_BY_INODE = 1, NAMED_BY_PATH = 2 };
 
-/* Tells the reader the names from this directory entry up to the first one already told. */
-static __always_inline void name_from(struct task_struct *task, struct dentry *dentry, u8_flag how)
+/* Tells the reader the names from this directory entry up to the first one already told. Not static: so it is verified once, and
+ * not in every round of a loop that calls it. Such a function takes no pointers to kernel objects; this one is read as what it is. */
+__attribute__((noinline)) int name_from(u64 entry, u8_flag how)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct dentry *dentry = (struct dentry *)entry;
 	for (int depth = 0; depth < 32; depth++) {
 		if (!dentry)
-			return;
+			return 0;
 		struct inode *inode = FIELD(dentry, dentry, d_inode);
 		if (!inode)
-			return;
+			return 0;
 		struct file_id id = id_of(inode);
 		u8_flag *told = bpf_map_lookup_elem(&named, &id);
 		if (told && *told >= how)
-			return;
+			return 0;
 		if (bpf_map_update_elem(&named, &id, &how, BPF_ANY))
-			return;
+			return 0;
 		struct dentry *parent = FIELD(dentry, dentry, d_parent);
 		struct name_event *event = reserve(EVENT_NAME, sizeof(*event), task);
 		if (!event)
-			return;
+			return 0;
 		event->header.ts = bpf_ktime_get_ns();
 		event->dev = id.dev;
 		event->ino = id.ino;
@@ -139,28 +147,29 @@ static __always_inline void name_from(struct task_struct *task, struct dentry *d
 		event->name_length = length > 0 ? length - 1 : 0;
 		submit(event);
 		if (parent == dentry)
-			return;
+			return 0;
 		dentry = parent;
 	}
+	return 0;
 }
 
 /* Tells the name by which a file was opened. */
-static __always_inline void name_file(struct task_struct *task, struct file *file)
+static __always_inline void name_file(struct file *file)
 {
-	name_from(task, FIELD(file, file, f_path.dentry), NAMED_BY_PATH);
+	/* What is copied out of the kernel is a number to the verifier, as the function wants it. */
+	name_from((u64)BPF_CORE_READ(file, f_path.dentry), NAMED_BY_PATH);
 }
 
 /* The same from an inode: its first directory entry. */
-static __always_inline void name_inode(struct task_struct *task, struct inode *inode)
+static __always_inline void name_inode(struct inode *inode)
 {
 	struct file_id id = id_of(inode);
 	if (bpf_map_lookup_elem(&named, &id))
 		return;
-	struct hlist_node *first = FIELD(inode, inode, i_dentry.first);
+	u64 first = (u64)BPF_CORE_READ(inode, i_dentry.first);
 	if (!first)
 		return;
-	name_from(task, (struct dentry *)((char *)first - bpf_core_field_offset(struct dentry, d_u)),
-		  NAMED_BY_INODE);
+	name_from(first - bpf_core_field_offset(struct dentry, d_u), NAMED_BY_INODE);
 }
 
 static __always_inline struct file *file_of_descriptor(struct task_struct *task, u64 descriptor)
@@ -172,6 +181,14 @@ static __always_inline struct file *file_of_descriptor(struct task_struct *task,
 	struct file *file = 0;
 	bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor);
 	return file;
+}
+
+/* Where a task's command line begins in its memory, and how many bytes of it are told; 0 for none. */
+static __always_inline u32 command_line_of(struct task_struct *task, unsigned long *from)
+{
+	*from = BPF_CORE_READ(task, mm, arg_start);
+	unsigned long length = BPF_CORE_READ(task, mm, arg_end) - *from;
+	return length > COMMAND_LINE_BYTES ? COMMAND_LINE_BYTES : length;
 }
 
 static __always_inline struct pt_regs *user_registers(struct task_struct *task)

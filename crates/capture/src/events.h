@@ -52,6 +52,8 @@ struct task_state {
 	unsigned long long waited;
 	int wait_call;
 	unsigned int wait_is_told;
+	/* 1 when the end of the task was told. */
+	unsigned long long end_is_told;
 	/* 1 when the fault since fault_ts was taken in kernel mode. */
 	unsigned long long fault_in_kernel;
 	/* End of the heap when a brk that is not over began. */

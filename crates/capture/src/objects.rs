@@ -49,8 +49,18 @@ pub(crate) fn all(options: &Options) -> [Probe; 14] {
 }
 
 /// Maps that are one in all probes that declare them: the first probe that does makes them.
-const SHARED: [&str; 9] =
-    ["tree", "ring", "lost", "named", "spaces", "walk_settings", "walk_counts", "stack_numbers", "unwind_tables"];
+const SHARED: [&str; 10] = [
+    "tree",
+    "ring",
+    "lost",
+    "named",
+    "wanted",
+    "spaces",
+    "walk_settings",
+    "walk_counts",
+    "stack_numbers",
+    "unwind_tables",
+];
 
 /// The shared maps that were made so far.
 #[derive(Default)]

@@ -316,14 +316,6 @@ impl Recorder {
         }
     }
 
-    /// The first wait of a task that is left, where it is still in it.
-    fn first_wait(&self, survivor: &events::exit_event, now: Nanos) -> Option<events::first_wait_event> {
-        let (pid, tid) = (survivor.header.pid, survivor.header.tid);
-        let pidfd = pidfd(i32::try_from(pid).ok().filter(|_| pid == tid)?).ok()?;
-        let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
-        crate::first_wait::of_survivor(survivor, &state, now)
-    }
-
     /// True when the memory for raw records is full: the recording must stop.
     pub fn is_full(&self) -> bool {
         self.ring.refused().total() > 0
@@ -363,29 +355,24 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording and hands over what was seen. Tasks of the tree that still run are counted from `/proc`.
+    /// Ends the recording and hands over what was seen. Of tasks of the tree that still run, what they are in is told as far as it
+    /// goes, and their counters.
     ///
     /// # Errors
-    /// The ring cannot be read.
+    /// The kernel refuses a walk over its tasks, or the ring cannot be read.
     pub fn finish(mut self) -> Result<RawCapture, CaptureError> {
-        self.links.clear();
-        if let Some(waits) = self.loaded("off_cpu") {
-            walk::over_tasks(waits, "end_waits", 1)?;
-        }
-        self.drain()?;
-        self.processor_links.clear();
-        // The kernel's counters go on: they are read at once, and the ring is emptied after.
-        let ended = monotonic_now();
-        let known = self.ring.survivors(ended);
-        self.ring.drain().map_err(CaptureError::Ring)?;
-        self.take_batches();
-        for late in self.ring.survivors(ended) {
-            let survivor = known.iter().find(|one| one.header.tid == late.header.tid).unwrap_or(&late);
-            self.ring.add(&events::bytes_of(survivor));
-            if let Some(wait) = self.first_wait(survivor, ended) {
-                self.ring.add(&events::bytes_of(&wait));
+        // After these walks no task is followed. To detach the programs takes a second, which is not recorded.
+        for (probe, program) in [("off_cpu", "end_waits"), ("first_wait", "end_first_waits"), ("process", "end_tasks")]
+        {
+            if let Some(probe) = self.loaded(probe) {
+                walk::over_tasks(probe, program, 1)?;
             }
         }
+        let ended = monotonic_now();
+        self.links.clear();
+        self.processor_links.clear();
+        self.ring.drain().map_err(CaptureError::Ring)?;
+        self.take_batches();
         Ok(RawCapture { bytes: self.ring.take(), facts: Facts { ended, ..self.facts() } })
     }
 }

@@ -1,10 +1,9 @@
 //! The ring of events: how it is emptied into memory, and its bounds.
 
-use crate::events::{self, event_header, exit_event};
-use crate::process::Tasks;
+use crate::events::{self, event_header};
 use crate::stack::{NewModule, mapped_module};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
-use slowpath_tables::{Losses, Nanos};
+use slowpath_tables::Losses;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -18,7 +17,6 @@ pub(crate) struct RawBytes {
     bytes: Vec<u8>,
     /// Events by kind that came when the limit was reached.
     refused: Losses,
-    tasks: Tasks,
     /// Files that were mapped executable and were not asked for yet.
     modules: Vec<NewModule>,
     known_modules: HashSet<u32>,
@@ -26,7 +24,6 @@ pub(crate) struct RawBytes {
 
 impl RawBytes {
     pub(crate) fn push(&mut self, record: &[u8]) {
-        self.tasks.note(record);
         if let Some(module) = mapped_module(record)
             && self.known_modules.insert(module.module)
         {
@@ -91,11 +88,6 @@ impl Ring {
     /// What was moved into memory and not taken yet.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.raw.borrow_mut().bytes)
-    }
-
-    /// The tasks that were seen to begin and not to end.
-    pub(crate) fn survivors(&self, now: Nanos) -> Vec<exit_event> {
-        self.raw.borrow().tasks.survivors(now)
     }
 }
 

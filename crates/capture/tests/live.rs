@@ -1,37 +1,14 @@
 //! The recorder against the running kernel: real processes, and the kernel's own counters as the witness.
 //! Needs root; skips with a reason otherwise.
 
+mod targets;
+
 use slowpath_capture::{Options, Recorder, UNREADABLE_BYTES, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, FaultKind, MappingOp};
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
-
-fn root() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    if !root {
-        println!("skipped: recording needs root");
-    }
-    root
-}
-
-/// A forked child that executes `command` when the pipe's writing end says so.
-fn held(command: &[&str]) -> (nix::unistd::Pid, OwnedFd) {
-    let arguments: Vec<CString> = command.iter().map(|text| CString::new(*text).unwrap()).collect();
-    let (reader, writer) = nix::unistd::pipe().unwrap();
-    // SAFETY: the child only calls async-signal-safe functions: read, execv, _exit.
-    match unsafe { nix::unistd::fork() }.unwrap() {
-        nix::unistd::ForkResult::Parent { child } => (child, writer),
-        nix::unistd::ForkResult::Child => {
-            let mut byte = [0u8; 1];
-            let _ = nix::unistd::read(&reader, &mut byte);
-            let _ = nix::unistd::execv(&arguments[0], &arguments);
-            // SAFETY: ends the child without running the test's destructors.
-            unsafe { libc::_exit(127) }
-        }
-    }
-}
+use targets::{held, root};
 
 fn recorded(command: &[&str]) -> (Tables, nix::unistd::Pid) {
     recorded_with(Options::default(), command)

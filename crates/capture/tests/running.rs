@@ -1,19 +1,14 @@
 //! Following processes that run already, against the running kernel. Needs root; skips with a reason otherwise.
 
+mod targets;
+
 use slowpath_capture::{Options, Recorder, Running, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::MappingOp;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-fn root() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    if !root {
-        println!("skipped: recording needs root");
-    }
-    root
-}
+use targets::root;
 
 /// Two threads that each touch so many fresh pages when a line comes, and a child that does too.
 const PAGES: usize = 5000;
@@ -129,4 +124,33 @@ fn the_whole_system_is_everybody_but_the_recorder() {
     // Threads of the kernel have a name and no program.
     let kernel = out.execs.iter().find(|exec| exec.filename == "kthreadd").expect("the kernel's own");
     assert_eq!((kernel.ino, kernel.command_line.as_str()), (0, ""));
+}
+
+/// Faults go on while the recording ends, and the kernel's counters with them.
+#[test]
+fn a_process_that_faults_until_the_last_is_counted_to_the_fault() {
+    if !root() {
+        return;
+    }
+    let program = "
+import mmap
+while True:
+    m = mmap.mmap(-1, 1000 << 12, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    m.madvise(mmap.MADV_NOHUGEPAGE)
+    for i in range(0, 1000 << 12, 4096): m[i] = 1
+";
+    let mut child = Command::new("/usr/bin/python3").args(["-c", program]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let mut recorder = Recorder::load(Options { running: true, ..Options::default() }).unwrap();
+    recorder.attach_running(&Running::Processes(vec![child.id()])).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    recorder.drain().unwrap();
+    let raw = recorder.finish().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(raw.facts.losses.total(), 0, "{:?}", raw.facts.losses);
+    let (recorded, counted) = faults(&decode(&raw), child.id());
+    assert!(recorded > 1000, "{recorded}");
+    // One may be on its way at each end.
+    assert!(recorded.abs_diff(counted) <= 2, "{recorded} recorded, {counted} by the kernel's counters");
 }

@@ -2,24 +2,11 @@
 /* Keeps the areas of executable code of followed processes, and tells which files have some, so that tables are made of them.
  * Only loaded where stacks are recorded. */
 #include "../../bpf/address_space.bpf.h"
+#include "../../bpf/task_vma.bpf.h"
+#include "../../bpf/wanted.bpf.h"
 
 #define PROT_EXEC 4
 #define MAP_ANONYMOUS 0x20
-
-struct bpf_iter_task_vma {
-	u64 __opaque[1];
-} __attribute__((aligned(8)));
-extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, u64 addr) __ksym __weak;
-extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
-extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
-
-/* Processes that run already and are to be followed; 0 stands for all. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__type(key, u32);
-	__type(value, u8_flag);
-} wanted SEC(".maps");
 
 /* Files with executable mappings, numbered. */
 struct {
@@ -300,8 +287,7 @@ int areas_of_present(struct bpf_iter__task *context)
 	struct task_struct *task = context->task;
 	if (!task || task->exit_state || task->pid != task->tgid)
 		return 0;
-	u32 process = task->tgid, all = 0;
-	if (bpf_map_lookup_elem(&wanted, &process) || bpf_map_lookup_elem(&wanted, &all))
+	if (is_named(task->tgid))
 		add_all(task, task);
 	return 0;
 }

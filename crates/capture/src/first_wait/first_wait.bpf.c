@@ -42,27 +42,31 @@ static __always_inline bool waits_for_events(int call)
 	return false;
 }
 
-/* Only for the current task, whose memory can be read. */
-static __always_inline void tell(struct task_struct *task, struct task_state *state)
+/* The record without its command line. */
+static __always_inline struct first_wait_event *begin_telling(struct task_struct *task, struct task_state *state)
 {
 	state->wait_is_told = 1;
 	struct first_wait_event *event = reserve(EVENT_FIRST_WAIT, sizeof(*event), task);
 	if (!event)
-		return;
+		return 0;
 	event->header.ts = state->first_wait;
 	event->waited = state->waited;
 	event->syscall = state->wait_call;
 	event->start = task->start_time;
 	event->command_line_length = 0;
-	struct mm_struct *mm = task->mm;
-	if (mm) {
-		unsigned long from = mm->arg_start;
-		unsigned long length = mm->arg_end - from;
-		if (length > COMMAND_LINE_BYTES)
-			length = COMMAND_LINE_BYTES;
-		if (length && !bpf_probe_read_user(event->command_line, length & 1023 ? length : 1, (void *)from))
-			event->command_line_length = length;
-	}
+	return event;
+}
+
+/* Only for the current task, whose memory can be read. */
+static __always_inline void tell(struct task_struct *task, struct task_state *state)
+{
+	struct first_wait_event *event = begin_telling(task, state);
+	if (!event)
+		return;
+	unsigned long from;
+	u32 length = command_line_of(task, &from);
+	if (length && !bpf_probe_read_user(event->command_line, length & 1023 ? length : 1, (void *)from))
+		event->command_line_length = length;
 	submit(event);
 }
 
@@ -117,5 +121,33 @@ int BPF_PROG(on_exit, struct task_struct *task, bool last)
 	struct task_state *state = state_of(task);
 	if (state && state->first_wait && !state->wait_is_told)
 		tell(task, state);
+	return 0;
+}
+
+/* One that is in its first wait when recording ends. */
+SEC("iter.s/task")
+int end_first_waits(struct bpf_iter__task *context)
+{
+	struct task_struct *task = context->task;
+	if (!task || task->exit_state || task->pid != task->tgid)
+		return 0;
+	struct task_state *state = state_of(task);
+	if (!state || state->wait_is_told)
+		return 0;
+	u64 now = bpf_ktime_get_ns(), since = state->waits_since;
+	if (!state->first_wait && since && now - since >= SHORTEST_WAIT_NS) {
+		state->first_wait = since;
+		state->waited = now - since;
+	}
+	if (!state->first_wait)
+		return 0;
+	struct first_wait_event *event = begin_telling(task, state);
+	if (!event)
+		return 0;
+	unsigned long from;
+	u32 length = command_line_of(task, &from);
+	if (length && !bpf_copy_from_user_task(event->command_line, length & 1023 ? length : 1, (void *)from, task, 0))
+		event->command_line_length = length;
+	submit(event);
 	return 0;
 }

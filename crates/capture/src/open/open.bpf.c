@@ -14,7 +14,7 @@ static __always_inline int tell(struct syscall_exit *context, bool at)
 	if (context->ret >= 0) {
 		struct file *file = file_of_descriptor(task, context->ret);
 		if (file) {
-			name_file(task, file);
+			name_file(file);
 			id = id_of(FIELD(file, file, f_inode));
 		}
 	}

@@ -30,7 +30,7 @@ static __always_inline int tell(struct folio *folio, u32 flags)
 	if (!metadata) {
 		if ((inode->i_mode & S_IFMT) != S_IFREG)
 			return 0;
-		name_inode(task, inode);
+		name_inode(inode);
 	}
 	struct page_cache_event *event = reserve(EVENT_PAGE_CACHE, sizeof(*event), task);
 	if (!event)

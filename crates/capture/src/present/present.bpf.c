@@ -2,14 +2,7 @@
 /* Processes that run already: a walk over all tasks marks those that are to be followed, and tells of each what an exec would
  * have told. From then on forks and execs are followed as in a tree. */
 #include "../../bpf/mapping.bpf.h"
-
-/* Processes to follow; 0 stands for all. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__type(key, u32);
-	__type(value, u8_flag);
-} wanted SEC(".maps");
+#include "../../bpf/wanted.bpf.h"
 
 /* The recorder itself, and since when it marks: a child that a marked process made meanwhile is followed too. The process that
  * writes what is recorded, which would record its own work for ever; 0 for none. */
@@ -24,10 +17,10 @@ const volatile struct {
 
 static __always_inline bool is_wanted(struct task_struct *task)
 {
-	u32 process = task->tgid, all = 0;
+	u32 process = task->tgid;
 	if (process == self.recorder || process == self.writer)
 		return false;
-	if (bpf_map_lookup_elem(&wanted, &process) || bpf_map_lookup_elem(&wanted, &all))
+	if (is_named(process))
 		return true;
 	struct task_struct *parent = task->real_parent;
 	u32 of = parent->tgid;
@@ -55,7 +48,7 @@ int tell_present(struct bpf_iter__task *context)
 	if (is_leader && !is_kernel) {
 		file = BPF_CORE_READ(task, mm, exe_file);
 		if (file) {
-			name_file(task, file);
+			name_file(file);
 			id = id_of(FIELD(file, file, f_inode));
 		}
 	}
@@ -76,10 +69,8 @@ int tell_present(struct bpf_iter__task *context)
 	bpf_probe_read_kernel_str(event->filename, sizeof(task->comm), task->comm);
 	event->command_line_length = 0;
 	if (is_leader && !is_kernel) {
-		unsigned long from = BPF_CORE_READ(task, mm, arg_start);
-		unsigned long length = BPF_CORE_READ(task, mm, arg_end) - from;
-		if (length > COMMAND_LINE_BYTES)
-			length = COMMAND_LINE_BYTES;
+		unsigned long from;
+		u32 length = command_line_of(task, &from);
 		if (length && !bpf_copy_from_user_task(event->command_line, length & 1023 ? length : 1, (void *)from, task, 0))
 			event->command_line_length = length;
 	}

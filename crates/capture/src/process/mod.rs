@@ -1,9 +1,5 @@
 //! Probe `process`: forks, program images and ends.
 
-mod tasks;
-
-pub(crate) use tasks::Tasks;
-
 use crate::context::Context;
 use crate::events::{
     FLAG_LAST_THREAD, FLAG_PRESENT, FLAG_STILL_RUNNING, event_header, exec_event, exit_event, fork_event, record, text,

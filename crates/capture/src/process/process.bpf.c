@@ -33,7 +33,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	state->running = 1;
 	struct file *file = binary->file;
-	name_file(task, file);
+	name_file(file);
 	struct file_id id = id_of(FIELD(file, file, f_inode));
 	struct exec_event *event = reserve(EVENT_EXEC, sizeof(*event), task);
 	if (!event)
@@ -50,10 +50,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	event->gid = cred->egid.val;
 	if (bpf_probe_read_kernel_str(event->filename, sizeof(event->filename), binary->filename) < 0)
 		event->filename[0] = 0;
-	unsigned long from = task->mm->arg_start;
-	unsigned long length = task->mm->arg_end - from;
-	if (length > COMMAND_LINE_BYTES)
-		length = COMMAND_LINE_BYTES;
+	unsigned long from;
+	u32 length = command_line_of(task, &from);
 	event->command_line_length = 0;
 	if (length && !bpf_probe_read_user(event->command_line, length & 1023 ? length : 1, (void *)from))
 		event->command_line_length = length;
@@ -61,16 +59,14 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task, bool last)
+/* The counters of a task, at its end or at that of the recording. */
+static __always_inline void tell_end(struct task_struct *task, u32 flags)
 {
-	if (!state_of(task))
-		return 0;
 	struct exit_event *event = reserve(EVENT_EXIT, sizeof(*event), task);
 	if (!event)
-		return 0;
+		return;
 	event->header.ts = bpf_ktime_get_ns();
-	event->header.flags = last ? FLAG_LAST_THREAD : 0;
+	event->header.flags = flags;
 	event->start = task->group_leader->start_time;
 	event->min_flt = task->min_flt;
 	event->maj_flt = task->maj_flt;
@@ -80,5 +76,30 @@ int BPF_PROG(on_exit, struct task_struct *task, bool last)
 	event->exit_code = task->exit_code;
 	event->reserved = 0;
 	submit(event);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task, bool last)
+{
+	struct task_state *state = state_of(task);
+	if (!state)
+		return 0;
+	state->end_is_told = 1;
+	tell_end(task, last ? FLAG_LAST_THREAD : 0);
+	return 0;
+}
+
+/* Tasks that are left when recording ends. Each leaves the tree in the same moment in which its counters are read: a fault that
+ * they count is one that was recorded. */
+SEC("iter/task")
+int end_tasks(struct bpf_iter__task *context)
+{
+	struct task_struct *task = context->task;
+	struct task_state *state = task ? state_of(task) : 0;
+	if (!state || state->end_is_told)
+		return 0;
+	state->running = 0;
+	tell_end(task, FLAG_STILL_RUNNING);
+	bpf_task_storage_delete(&tree, task);
 	return 0;
 }

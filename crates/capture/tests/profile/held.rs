@@ -1,40 +1,14 @@
 //! Targets that are recorded from their first instruction, and what they say of themselves.
 
+use crate::targets::held;
 use slowpath_capture::{Options, Recorder, decode};
 use slowpath_recording::Tables;
 use std::collections::HashMap;
-use std::ffi::CString;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-pub fn root() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    if !root {
-        println!("skipped: recording needs root");
-    }
-    root
-}
-
-/// A forked child that executes `command` when the pipe's writing end says so.
-pub fn held(command: &[&str]) -> (nix::unistd::Pid, OwnedFd) {
-    let arguments: Vec<CString> = command.iter().map(|text| CString::new(*text).unwrap()).collect();
-    let (reader, writer) = nix::unistd::pipe().unwrap();
-    // SAFETY: the child only calls async-signal-safe functions: read, execv, _exit.
-    match unsafe { nix::unistd::fork() }.unwrap() {
-        nix::unistd::ForkResult::Parent { child } => (child, writer),
-        nix::unistd::ForkResult::Child => {
-            let mut byte = [0u8; 1];
-            let _ = nix::unistd::read(&reader, &mut byte);
-            let _ = nix::unistd::execv(&arguments[0], &arguments);
-            // SAFETY: ends the child without running the test's destructors.
-            unsafe { libc::_exit(127) }
-        }
-    }
-}
-
-/// Recorders that come and go disturb each other, see [`undisturbed`].
+/// Time that is compared with the kernel's clocks is spent by one test at a time: the processors are few.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Keeps other tests of this program from recording.
@@ -42,8 +16,8 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// A recording in which no switch was lost. The kernel skips one now and then while another tracer of switches is attached or
-/// detached, by whoever else tests on this machine; the recorder counts them, and the attempt is repeated.
+/// A recording in which no switch was lost. Kernels are known that tell no switch away from certain tasks, of which one may run
+/// before the target at any time; the recorder counts them, and the attempt is repeated.
 pub fn undisturbed<T>(attempt: impl Fn() -> (Tables, T)) -> (Tables, T) {
     for _ in 0..8 {
         let (out, other) = attempt();

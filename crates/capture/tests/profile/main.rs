@@ -5,3 +5,5 @@ mod held;
 mod memory;
 mod reasons;
 mod sums;
+#[path = "../targets/mod.rs"]
+mod targets;

@@ -1,6 +1,7 @@
 //! Memory calls of a program that says what it calls.
 
-use crate::held::{facts, recorded, root};
+use crate::held::{facts, recorded};
+use crate::targets::root;
 use slowpath_capture::Options;
 use slowpath_tables::{MemoryCall, MemoryCallKind};
 

@@ -1,7 +1,8 @@
 //! Sums of intervals against the kernel's own accounts: run time and time on the run queue of a thread (schedstat), and the
 //! throttling of a control group (cpu.stat).
 
-use crate::held::{facts, recorded, root, undisturbed};
+use crate::held::{facts, recorded, undisturbed};
+use crate::targets::root;
 use slowpath_capture::Options;
 use slowpath_recording::Tables;
 use slowpath_tables::OffCpuReason;
