@@ -87,11 +87,14 @@ def limits(cases: list[Case], detectable: float) -> Iterator[Limit]:
             most = most_false_alarms(seen.of)
             yield Limit(f"{case.title}: {seen.count} of {seen.of} flagged, {most} at most", seen.count <= most)
         else:
-            # What each comparison announces holds for the noise of its own launches; what the selftest announced, for that of
-            # the moment before, which is shown beside it.
-            power = min(CERTAIN, case.own_power() or CERTAIN)
-            words = f"{case.title}: {seen.count} of {seen.of} found, upper end {percent(seen.high)}; announced {percent(power)}"
-            yield Limit(words, seen.high >= power)
+            # What each comparison states holds for the noise of its own launches; what the selftest announced, for that of
+            # the calm moment before.
+            found = f"{case.title}: {seen.count} of {seen.of} found, upper end {percent(seen.high)}"
+            own = min(CERTAIN, case.own_power() or CERTAIN)
+            yield Limit(f"{found}; the comparisons themselves state {percent(own)}", seen.high >= own)
+            if not case.loaded:
+                power = min(CERTAIN, announced_power(case.ratio - 1, detectable))
+                yield Limit(f"{found}; the selftest had announced {percent(power)}", seen.high >= power)
 
 
 def tables(cases: list[Case], detectable: float) -> str:

@@ -7,6 +7,7 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 from argparse import Namespace
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
@@ -163,6 +164,7 @@ def machine(options: Namespace, chosen: list[Recorder]) -> dict[str, str]:
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%MZ"),
         "commit": commit(),
+        "command": " ".join(["bench/record-cost/run", *sys.argv[1:]]),
         **{name: first_line([str(binary), "--version"]) for binary, name in binaries.items()},
         "kernel": f"{platform.system()} {platform.release()}, {platform.machine()}",
         "processors": f"{os.cpu_count()}, {model}",

@@ -124,11 +124,6 @@ impl<'a> CallStacks<'a> {
         self.paths.get(path as usize).map_or(0, |path| path.1)
     }
 
-    /// Innermost frame of a path.
-    pub fn frame(&self, path: StackPath) -> &CodeFrame<'a> {
-        &self.frames[self.frame_number(path) as usize]
-    }
-
     /// All frames.
     pub fn frames(&self) -> &[CodeFrame<'a>] {
         &self.frames

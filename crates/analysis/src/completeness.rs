@@ -106,7 +106,7 @@ pub fn completeness(facts: &LaunchFacts<'_>) -> Completeness {
         }
     }
     let mut result = Completeness {
-        lost: tables.manifest.losses.0.iter().filter(|(kind, _)| kind.contains("fault")).map(|(_, lost)| lost).sum(),
+        lost: tables.manifest.losses.of("faults"),
         without_counters: facts.processes.iter().filter(|process| !counted.contains_key(&process.key)).count() as u64,
         ..Completeness::default()
     };

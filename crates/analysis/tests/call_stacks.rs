@@ -1,7 +1,7 @@
 //! What stacks are called, and what becomes of damaged ones.
 
 use proptest::prelude::*;
-use slowpath_analysis::call_stacks::{CallStacks, DEEPEST, Place, UNKNOWN};
+use slowpath_analysis::call_stacks::{CallStacks, CodeFrame, DEEPEST, Place, UNKNOWN};
 use slowpath_recording::Tables;
 use slowpath_tables::{Frame, FrameKind, Stack, Symbol};
 
@@ -40,6 +40,10 @@ fn names(stacks: &CallStacks, stack: Option<u32>) -> Vec<String> {
     frames.flat_map(|frame| frame.functions.iter().rev().map(|function| function.name.to_string())).collect()
 }
 
+fn innermost<'s, 'a>(stacks: &'s CallStacks<'a>, stack: u32) -> &'s CodeFrame<'a> {
+    &stacks.frames()[stacks.frame_number(stacks.path(Some(stack)).unwrap()) as usize]
+}
+
 #[test]
 fn every_kind_of_frame_has_a_name_and_inlined_functions_are_inside_their_own() {
     let tables = Tables::from_text(EVERY_KIND).unwrap();
@@ -51,7 +55,7 @@ fn every_kind_of_frame_has_a_name_and_inlined_functions_are_inside_their_own() {
     assert_eq!(names(&stacks, Some(6)), ["[generated 0x7f00]", "[vdso]+0x20", "outer(int)", "inlined"]);
     assert_eq!(names(&stacks, Some(1)), names(&stacks, Some(3))[..2], "a caller's stack is the outer part");
     assert_eq!(stacks.path(None), None, "no stack was recorded");
-    let inner = &stacks.frame(stacks.path(Some(6)).unwrap()).functions[0];
+    let inner = &innermost(&stacks, 6).functions[0];
     assert_eq!((inner.source_file, inner.source_line, inner.named), (Some("/src/a.h"), Some(7), true));
 }
 
@@ -83,7 +87,7 @@ fn a_stack_that_is_damaged_anywhere_is_unknown_as_a_whole() {
     assert_eq!(names(&stacks, Some(0)), ["[kernel]+0x1"], "two names at one level are none");
     assert_eq!(names(&stacks, Some(8)), ["[kernel]+0x1", "[kernel]+0x1"], "the same row twice has one meaning");
     assert_eq!(names(&stacks, Some(9)), ["[kernel]+0x1", "[unknown]"], "a file frame without its file");
-    assert_eq!(stacks.frame(stacks.path(Some(9)).unwrap()).place, Place::Unknown);
+    assert_eq!(innermost(&stacks, 9).place, Place::Unknown);
 }
 
 #[test]

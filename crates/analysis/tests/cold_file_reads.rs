@@ -220,6 +220,9 @@ fn confidence_follows_losses_probes_and_launches() {
     assert_eq!(find(&[&clean], Some(&training)).unwrap().confidence, Confidence::Medium);
     assert_eq!(find(&[&clean, &clean, &clean], None).unwrap().confidence, Confidence::Medium);
     assert_eq!(judge(&|t| t.manifest.losses.add("faults", 1)), Confidence::Low, "1 of 14 events is more than 1 %");
+    for why in ["over_memory_limit", "writer_behind", "not_written", "damaged"] {
+        assert_eq!(judge(&|t| t.manifest.losses.add(&format!("{why}.faults"), 1)), Confidence::Low, "{why}");
+    }
     assert_eq!(judge(&|t| t.manifest.losses.add("opens", 1)), Confidence::High, "the finding does not rest on opens");
     let unavailable = |name: &str| slowpath_recording::Probe {
         name: name.to_owned(),

@@ -135,7 +135,11 @@ struct signal_struct {
 };
 struct bpf_local_storage;
 struct rq {
+	u64 clock;
 	u64 prev_steal_time_rq;
+};
+struct sched_info {
+	u64 last_arrival;
 };
 struct cfs_rq {
 	struct rq *rq;
@@ -162,6 +166,7 @@ struct task_struct {
 	unsigned int in_iowait : 1;
 	unsigned int frozen : 1;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	struct bpf_local_storage *bpf_storage;
 	int exit_code;
 	int exit_state;

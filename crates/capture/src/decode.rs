@@ -66,6 +66,20 @@ pub fn count_events(bytes: &[u8]) -> Losses {
     losses
 }
 
+/// Of records that are to be given up, those that the kernel tells once and to which later ones refer (processes, mappings, names,
+/// call stacks); and the others, counted by kind.
+pub fn keep_told_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
+    use events::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_MAPPING, EVENT_MODULE, EVENT_NAME, EVENT_STACK};
+    let (mut kept, mut losses) = (Vec::new(), Losses::default());
+    for_each_record(bytes, |kind, record| match kind {
+        EVENT_FORK | EVENT_EXEC | EVENT_EXIT | EVENT_MAPPING | EVENT_MODULE | EVENT_NAME | EVENT_STACK => {
+            kept.extend_from_slice(record);
+        }
+        _ => losses.add(events::kind_name(kind), events::events_in(record)),
+    });
+    (kept, losses)
+}
+
 /// Decodes records as they come.
 #[derive(Default)]
 pub struct Decoder {
@@ -314,6 +328,14 @@ mod tests {
         decoder.feed(&name(1, 3, 2, 0, "g"));
         assert_eq!(paths(&mut decoder), ["/g"]);
         assert!(decoder.finish().files.is_empty());
+    }
+
+    #[test]
+    fn what_later_records_refer_to_is_not_given_up() {
+        let bytes = [events::bytes_of(&fork(8, 50)), events::bytes_of(&batch(&[(7, 1, 0), (7, 2, 0)])), name(1, 2, 0, 1, "a")].concat();
+        let (kept, given_up) = keep_told_once(&bytes);
+        assert_eq!(count_events(&kept).0.keys().collect::<Vec<_>>(), ["file_names", "forks"]);
+        assert_eq!(given_up.0.into_iter().collect::<Vec<_>>(), [("faults".to_owned(), 2)]);
     }
 
     #[test]

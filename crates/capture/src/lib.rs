@@ -1,12 +1,14 @@
-//! The recorder: BPF probes, a folder each, that follow one process tree and put what they see into a ring.
+//! The recorder: BPF probes, a folder each, that follow processes (a tree from its
+//! first instruction, running ones, or all) and put what they see into a ring.
 //!
 //! Owns: what can be recorded on this machine ([`machine`]), loading and attaching ([`Recorder`]), the raw records,
 //! and decoding them into rows of [`slowpath_tables`] (pure). Leaves starting the target to `launch`, files and
 //! directories to `recording`, and every conclusion to `analysis`.
 //!
-//! A probe's folder holds `<probe>.bpf.c` (what the kernel runs) and `decode.rs` (bytes to rows, pure). The records
+//! A probe's folder holds `<probe>.bpf.c` (what the kernel runs) and `mod.rs` (bytes to rows, pure). The records
 //! are declared once, in `events.h`, for both sides.
 
+mod alive;
 mod capture_error;
 mod context;
 mod decode;
@@ -39,9 +41,10 @@ mod read;
 mod readahead;
 mod stack;
 
+pub use alive::running_since;
 pub use capture_error::CaptureError;
-pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode};
+pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode, keep_told_once};
 pub use file_rows::METADATA;
 pub use mounts::{Mount, parse_mountinfo};
-pub use recorder::{LabDevice, Options, Recorder, Running, StackEvents};
+pub use recorder::{LabDevice, Options, Recorder, Running, StackEvents, monotonic_now};
 pub use stack::{CodeMapping, CodePlace, NewModule, StackAudit, StackCopy, TableParts, VDSO, WalkFate};

@@ -1,5 +1,5 @@
-//! `perf_event_open(2)` for the two kinds of events the probes need: software page-fault events of a processor, and the
-//! event behind a classic tracepoint.
+//! `perf_event_open(2)` for the kinds of events the probes need: software events of a processor (page faults, its
+//! clock), and the event behind a classic tracepoint.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -1,5 +1,6 @@
-//! Loads the probes, attaches them to one process tree, empties the ring, and hands over what was seen.
+//! Loads the probes, attaches them to the processes that are meant, empties the ring, and hands over what was seen.
 
+use crate::alive::running_since;
 use crate::capture_error::CaptureError;
 use crate::decode::{Facts, RawCapture};
 use crate::events;
@@ -135,10 +136,11 @@ fn io_error(error: libbpf_rs::Error) -> io::Error {
 
 impl Recorder {
     /// Loads all probes and attaches those that concern the whole kernel; nothing is recorded before
-    /// [`Recorder::attach_tree`].
+    /// [`Recorder::attach_tree`] or [`Recorder::attach_running`].
     ///
     /// # Errors
-    /// A probe without which a recording is none (process, fault, page_cache) is refused by the kernel.
+    /// A probe without which a recording is none (process, fault, page_cache) is refused by the kernel, or one without which it is
+    /// not the one that was asked for (present, code_area, cpu_sample).
     pub fn load(options: Options) -> Result<Self, CaptureError> {
         let btf = Btf::from_vmlinux().map_err(CaptureError::Btf)?;
         let tracefs = Tracefs::open();
@@ -160,8 +162,10 @@ impl Recorder {
         for probe in objects::all(&options).into_iter().filter(wanted) {
             let essential =
                 matches!(probe.name, "process" | "fault" | "page_cache" | "present" | "code_area" | "cpu_sample");
+            // A probe of which only a part can be attached is not attached at all.
+            let mut of_probe = Vec::new();
             let attempt = objects::load(&probe, &mut shared, &btf, &options)
-                .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut links).map(|gaps| (one, gaps)));
+                .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut of_probe).map(|gaps| (one, gaps)));
             let (one, gaps) = match attempt {
                 Ok(done) => done,
                 Err(error) if essential => return Err(error),
@@ -175,6 +179,7 @@ impl Recorder {
             for section in one.missing.iter().filter(|section| !replaced(section)).chain(&gaps) {
                 unavailable.push(gap(section, "this kernel has no such event"));
             }
+            links.append(&mut of_probe);
             probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
             loaded.push(one);
         }
@@ -284,8 +289,11 @@ impl Recorder {
         self.loaded.iter().find(|one| one.name == probe)
     }
 
-    /// Whether a process lives and is not followed.
+    /// Whether a process runs and is not followed.
     fn is_left_out(&self, pid: u32) -> bool {
+        if running_since(pid).is_none() {
+            return false;
+        }
         let Some(pidfd) = i32::try_from(pid).ok().and_then(|pid| pidfd(pid).ok()) else { return false };
         let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
         let is_own = pid == std::process::id() || Some(pid) == self.options.writer;

@@ -38,8 +38,18 @@ print('done', flush=True)
 sys.stdin.readline()
 ";
 
+/// A process that ends with the test, however that ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The program, once it has said that it is ready.
-fn started() -> (Child, impl FnMut(&str) -> String) {
+fn started() -> (Ended, impl FnMut(&str) -> String) {
     let program = PROGRAM.replace("PAGES", &PAGES.to_string());
     let mut child = Command::new("/usr/bin/python3")
         .args(["-c", &program])
@@ -55,13 +65,14 @@ fn started() -> (Child, impl FnMut(&str) -> String) {
         answer
     };
     assert_eq!(talk(""), "ready\n");
-    (child, talk)
+    (Ended(child), talk)
 }
 
 fn followed(which: impl FnOnce(u32) -> Running) -> (Tables, u32) {
-    let (mut child, mut talk) = started();
+    let (child, mut talk) = started();
+    let pid = child.0.id();
     let mut recorder = Recorder::load(Options { running: true, ..Options::default() }).unwrap();
-    recorder.attach_running(&which(child.id())).unwrap();
+    recorder.attach_running(&which(pid)).unwrap();
     assert_eq!(talk("go\n"), "done\n");
     for _ in 0..3 {
         recorder.drain().unwrap();
@@ -71,9 +82,6 @@ fn followed(which: impl FnOnce(u32) -> Running) -> (Tables, u32) {
     assert_eq!(raw.facts.losses.total(), 0, "{:?}", raw.facts.losses);
     // This very machine's kernel leaves its init out of every walk, as far as it was seen.
     assert!(raw.facts.unavailable.iter().all(|one| one.what == "process 1"), "{:?}", raw.facts.unavailable);
-    let pid = child.id();
-    child.kill().unwrap();
-    child.wait().unwrap();
     (decode(&raw), pid)
 }
 
@@ -139,17 +147,16 @@ while True:
     m.madvise(mmap.MADV_NOHUGEPAGE)
     for i in range(0, 1000 << 12, 4096): m[i] = 1
 ";
-    let mut child = Command::new("/usr/bin/python3").args(["-c", program]).spawn().unwrap();
+    let child = Ended(Command::new("/usr/bin/python3").args(["-c", program]).spawn().unwrap());
     std::thread::sleep(Duration::from_millis(200));
     let mut recorder = Recorder::load(Options { running: true, ..Options::default() }).unwrap();
-    recorder.attach_running(&Running::Processes(vec![child.id()])).unwrap();
+    let pid = child.0.id();
+    recorder.attach_running(&Running::Processes(vec![pid])).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     recorder.drain().unwrap();
     let raw = recorder.finish().unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
     assert_eq!(raw.facts.losses.total(), 0, "{:?}", raw.facts.losses);
-    let (recorded, counted) = faults(&decode(&raw), child.id());
+    let (recorded, counted) = faults(&decode(&raw), pid);
     assert!(recorded > 1000, "{recorded}");
     // One may be on its way at each end.
     assert!(recorded.abs_diff(counted) <= 2, "{recorded} recorded, {counted} by the kernel's counters");

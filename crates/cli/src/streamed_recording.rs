@@ -10,8 +10,8 @@ use crate::recording_writer::frames::{Begin, SoFar};
 use crate::target::launch_failure;
 use crate::unwind_tables::TableMaker;
 use slowpath_capture::{Facts, Options, Recorder, Running};
-use slowpath_launch::{BoxError, Hooks, LaunchOutcome, LaunchSpec, Launcher};
-use slowpath_recording::Manifest;
+use slowpath_launch::{BoxError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
+use slowpath_recording::{CPU_SAMPLE_HZ, Manifest};
 use slowpath_tables::Unavailable;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,9 +21,6 @@ const LAUNCH: Duration = Duration::from_secs(10);
 
 /// How often it is told what is lost, in case that the end comes without a word.
 const TELLING: Duration = Duration::from_secs(5);
-
-/// Counter of a manifest: samples a second on each processor, as asked for.
-const CPU_SAMPLE_HZ: &str = "cpu_sample_hz";
 
 /// A recorder whose records are written as they come.
 pub struct StreamedRecording<'a> {
@@ -96,7 +93,8 @@ impl<'a> StreamedRecording<'a> {
 
     fn begin(&mut self, hold: Duration) -> Result<(), Failure> {
         let facts = self.recorder.facts();
-        let manifest = Manifest { stop_reason: None, ..manifest(&self.subject, &facts, None) };
+        let mut manifest = manifest(&self.subject, &facts, None);
+        manifest.counters.extend(self.recorder.cpu_hertz().map(|hertz| (CPU_SAMPLE_HZ.to_owned(), u64::from(hertz))));
         let begin = Begin { manifest, mounts: facts.mounts, lab_dev: facts.lab_dev, audits_stacks: self.audits_stacks };
         self.writer.begin(&begin, hold)?;
         self.begun = Some(begin.manifest);
@@ -148,18 +146,17 @@ impl<'a> StreamedRecording<'a> {
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
         let Self { recorder, writer, tables, subject, begun, .. } = self;
-        let hertz = recorder.cpu_hertz();
         let raw = recorder.finish().map_err(failed(Kind::Machine))?;
         let begun = begun.unwrap_or_default();
-        let (created, clock_at_begin) = (begun.created, begun.clock);
+        let rate = begun.counters;
         let mut manifest = Manifest {
-            created,
-            clock: clock_at_begin,
+            created: begun.created,
+            clock: begun.clock,
             clock_at_end: Some(clock()),
             ended: Some(raw.facts.ended),
             ..manifest(&subject, &raw.facts, stop)
         };
-        manifest.counters.extend(hertz.map(|hertz| (CPU_SAMPLE_HZ.to_owned(), u64::from(hertz))));
+        manifest.counters.extend(rate);
         manifest.unavailable.extend(clock_gap(&manifest));
         manifest.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
         writer.finish(raw.bytes, manifest)
@@ -212,7 +209,8 @@ impl Hooks for StreamedHooks<'_, '_> {
 /// stopped, where it was not the end of the launch.
 ///
 /// # Errors
-/// The launch could not be made: nothing is left then. Or the recording could not be written, and what is whole is kept.
+/// The launch could not be made: nothing is left then. Or it was lost sight of, or the recording could not be written, and what
+/// is whole is kept.
 pub fn launch(
     launcher: &mut dyn Launcher,
     spec: &LaunchSpec,
@@ -225,10 +223,18 @@ pub fn launch(
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => {
-            if recording.begun.is_some() {
-                recording.writer.discard()?;
+            let failure = launch_failure(&error);
+            // The launcher may die late, and what was seen until then is worth its space.
+            let was_executed = !matches!(error, LaunchError::Exec(_)) && recording.since.is_some();
+            if was_executed {
+                recording.finish(Some(&failure.chain()))?;
+                return Err(failure.hint("what was recorded until then is kept"));
             }
-            return Err(launch_failure(&error));
+            if recording.begun.is_some() {
+                // The launch's own failure is the one that is told.
+                let _ = recording.writer.discard();
+            }
+            return Err(failure);
         }
     };
     if let Some(problem) = problem {

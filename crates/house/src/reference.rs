@@ -1,7 +1,10 @@
 //! The reference of the recording format, written from the declarations of the tables.
 
 use slowpath_recording::SCHEMA_VERSION;
-use slowpath_tables::{Asker, FaultKind, MappingOp, PageCacheOp, SectionKind, TableDoc, all_tables};
+use slowpath_tables::{
+    Asker, FaultKind, FrameKind, MappingOp, MemoryCallKind, OffCpuReason, PageCacheOp, SectionKind, TableDoc,
+    all_tables,
+};
 use std::fmt::Write;
 
 const BEGINNING: &str = "\
@@ -38,6 +41,9 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("mappings", "op", MappingOp::ALL.iter().map(|word| word.as_str()).collect()),
         ("page_cache", "op", PageCacheOp::ALL.iter().map(|word| word.as_str()).collect()),
         ("page_cache", "asker", Asker::ALL.iter().map(|word| word.as_str()).collect()),
+        ("frames", "kind", FrameKind::ALL.iter().map(|word| word.as_str()).collect()),
+        ("off_cpu", "reason", OffCpuReason::ALL.iter().map(|word| word.as_str()).collect()),
+        ("memory_calls", "call", MemoryCallKind::ALL.iter().map(|word| word.as_str()).collect()),
         ("sections", "kind", SectionKind::ALL.iter().map(|word| word.as_str()).collect()),
     ]
 }
@@ -66,7 +72,7 @@ fn section(table: &TableDoc) -> String {
 /// The text of `docs/reference/recording-format.md`.
 pub fn recording_format() -> String {
     let mut text = format!(
-        "<!-- Generated from crates/tables/src/rows.rs by `make schemas`; a test compares. -->\n\n\
+        "<!-- Generated from crates/tables/src/rows.rs and profile.rs by `make schemas`; a test compares. -->\n\n\
          # The recording format, version {SCHEMA_VERSION}\n\n{BEGINNING}"
     );
     for table in all_tables() {

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// Version of the tables and of the manifest that this program writes and knows to read.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// Counter of a manifest: CPU samples a second on each processor, as asked for.
+pub const CPU_SAMPLE_HZ: &str = "cpu_sample_hz";
+
 /// Everything about a recording that is not a row of a table.
 ///
 /// Points of time are `CLOCK_MONOTONIC`; [`Clock`] maps them to the time of day.
@@ -241,9 +244,9 @@ impl Manifest {
         (step.abs() > passed.abs() / 2_000 + 10_000_000).then(|| i64::try_from(step).unwrap_or(i64::MAX))
     }
 
-    /// True when recording ended in order; false while it goes on and when the recorder was killed.
-    pub fn complete(&self) -> bool {
-        self.ended.is_some()
+    /// Samples a second on each processor, as they were asked for; `None` without, and for a number that is no rate.
+    pub fn cpu_sample_hz(&self) -> Option<u64> {
+        self.counters.get(CPU_SAMPLE_HZ).copied().filter(|rate| (1..=1_000_000_000).contains(rate))
     }
 }
 

@@ -214,11 +214,6 @@ impl Writer {
         &self.manifest
     }
 
-    /// Bytes of all segments so far.
-    pub fn written(&self) -> Bytes {
-        self.written
-    }
-
     fn rows_were_refused(&self) -> bool {
         self.manifest.losses.0.iter().any(|(kind, lost)| kind.starts_with("not_written.") && *lost > 0)
     }

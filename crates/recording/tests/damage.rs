@@ -167,7 +167,7 @@ fn the_manifest_is_truth_and_leftovers_of_a_crash_are_not_read() {
     std::fs::write(path.join("page_cache/000001.parquet"), &half).unwrap();
     std::fs::write(path.join(".manifest.json.tmp"), "{").unwrap();
     let recording = Recording::open(&path).unwrap();
-    assert!(!recording.manifest().complete());
+    assert!(recording.manifest().ended.is_none());
     assert_eq!(recording.read::<PageCache>().unwrap().len(), 1_000);
 }
 

@@ -128,7 +128,7 @@ pub fn write(tables: &Tables, weight: Weight, out: &mut impl Write) -> io::Resul
     sums.sort_unstable_by(|((process, place), _), ((other, at), _)| {
         names.0[*process as usize].cmp(&names.0[*other as usize]).then(place.cmp(at))
     });
-    let mut written = Written { lines: 0, notes: gaps::losses(&tables.manifest) };
+    let mut written = Written { lines: 0, notes: gaps::notes(&tables.manifest) };
     let mut small = 0u64;
     for ((process, place), sum) in sums {
         let scale = weight.scale();

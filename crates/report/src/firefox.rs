@@ -11,6 +11,7 @@ mod markers;
 mod stacks;
 mod threads;
 
+use crate::ThreadKey;
 use crate::collapsed::growth;
 use crate::gaps;
 use crate::longest::longest;
@@ -25,13 +26,10 @@ use slowpath_tables::{CpuSample, FaultKind, Nanos};
 use stacks::StackTables;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use threads::{ThreadKey, Threads};
+use threads::Threads;
 
 /// Markers of one kind (waits, minor faults, major faults, memory calls); of more rows the longest are kept.
 pub const MARKER_LIMIT: usize = 200_000;
-
-/// Counter of the manifest that says at which rate the CPU was sampled.
-const RATE: &str = "cpu_sample_hz";
 
 /// What a profile without samples says: a number is required, none is meant.
 const NO_INTERVAL: u64 = 1_000_000;
@@ -135,8 +133,7 @@ pub fn export(tables: &Tables) -> Export {
     let mut threads = Threads::new(tables, origin, &mut profile);
     let call_stacks = CallStacks::new(tables);
     let mut stacks = StackTables::new(&call_stacks, categories, &mut profile);
-    let mut notes = gaps::losses(&tables.manifest);
-    notes.extend(gaps::unavailable(&tables.manifest));
+    let mut notes = gaps::notes(&tables.manifest);
 
     let cpu_time = CpuTime::new(tables, interval.unwrap_or(NO_INTERVAL));
     let mut keys: Vec<ThreadKey> = by_thread.keys().copied().collect();
@@ -173,7 +170,7 @@ fn samples_by_thread(tables: &Tables) -> HashMap<ThreadKey, Vec<&CpuSample>> {
 
 /// Nanoseconds between samples: by the rate that was asked for, else the median distance within a thread.
 fn interval(tables: &Tables, by_thread: &HashMap<ThreadKey, Vec<&CpuSample>>) -> Option<u64> {
-    if let Some(rate) = tables.manifest.counters.get(RATE).filter(|rate| (1..=1_000_000_000).contains(*rate)) {
+    if let Some(rate) = tables.manifest.cpu_sample_hz() {
         return Some(1_000_000_000 / rate);
     }
     let mut distances: Vec<u64> = by_thread
@@ -263,6 +260,7 @@ fn launch_and_notes(tables: &Tables, origin: Origin, notes: &[String], threads: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowpath_recording::CPU_SAMPLE_HZ;
 
     #[test]
     fn the_interval_is_the_rate_that_was_asked_for_or_the_usual_distance() {
@@ -270,7 +268,7 @@ mod tests {
             Tables::from_text("== cpu_samples\nts pid start tid\n10 7 1 7\n20 7 1 7\n30 7 1 7\n500 7 1 7\n11 7 1 8\n")
                 .unwrap();
         assert_eq!(interval(&tables, &samples_by_thread(&tables)), Some(10));
-        tables.manifest.counters.insert(RATE.to_owned(), 999);
+        tables.manifest.counters.insert(CPU_SAMPLE_HZ.to_owned(), 999);
         assert_eq!(interval(&tables, &samples_by_thread(&tables)), Some(1_001_001));
         assert_eq!(interval(&Tables::default(), &HashMap::new()), None);
     }

@@ -2,14 +2,10 @@
 
 use slowpath_recording::Manifest;
 
-/// One sentence a kind of lost events.
-pub(crate) fn losses(manifest: &Manifest) -> Vec<String> {
+/// One sentence for each kind of lost events and each thing that could not be observed.
+pub fn notes(manifest: &Manifest) -> Vec<String> {
     let lost = manifest.losses.0.iter().filter(|(_, lost)| **lost > 0);
-    lost.map(|(kind, lost)| format!("{lost} events were lost: {kind}.")).collect()
-}
-
-/// One sentence for each thing that could not be observed.
-pub(crate) fn unavailable(manifest: &Manifest) -> Vec<String> {
+    let lost = lost.map(|(kind, lost)| format!("{lost} events were lost: {kind}."));
     let gaps = manifest.unavailable.iter();
-    gaps.map(|gap| format!("Not observed: {} ({}).", gap.what, gap.reason)).collect()
+    lost.chain(gaps.map(|gap| format!("Not observed: {} ({}).", gap.what, gap.reason))).collect()
 }

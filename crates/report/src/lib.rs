@@ -1,8 +1,8 @@
 //! Showing what was found: terminal, JSON, one self-contained HTML page, and exports for other tools.
 //!
 //! Owns the types that `--json` prints and their published schemas, the summary for a terminal, filling the page that
-//! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and
-//! choosing between the forms to the command line.
+//! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's
+//! profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
 
 mod benchmark;
 mod children;
@@ -10,7 +10,7 @@ pub mod collapsed;
 mod diagnosis;
 pub mod exports;
 pub mod firefox;
-mod gaps;
+pub mod gaps;
 pub mod html;
 mod longest;
 pub mod perfetto;
@@ -31,3 +31,6 @@ pub use diagnosis::{
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };
+
+/// A thread of a process.
+type ThreadKey = (slowpath_tables::ProcessKey, u32);

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-/// `rows` with their length in ns, or the longest of them where there are more than `limit`; in their order. A sentence says what
-/// is missing.
+/// `rows` with their length in ns (0 where it is not known), or the longest of them where there are more than `limit`; in their
+/// order. A sentence says what is missing.
 pub(crate) fn longest<T>(rows: Vec<(u64, T)>, limit: usize, what: &str, notes: &mut Vec<String>) -> Vec<T> {
     if rows.len() <= limit {
         return rows.into_iter().map(|(_, row)| row).collect();
@@ -11,12 +11,13 @@ pub(crate) fn longest<T>(rows: Vec<(u64, T)>, limit: usize, what: &str, notes: &
     let mut order: Vec<(u64, Reverse<usize>)> =
         rows.iter().enumerate().map(|(index, (length, _))| (*length, Reverse(index))).collect();
     let cut = order.len() - limit;
-    let shortest = *order.select_nth_unstable(cut).1;
-    notes.push(format!(
-        "{cut} of {} {what} are left out: those of up to {} ns (limit {limit}).",
-        rows.len(),
-        shortest.0
-    ));
+    let (shorter, shortest, _) = order.select_nth_unstable(cut);
+    let (longest_left_out, shortest) = (shorter.iter().map(|one| one.0).max().unwrap_or_default(), *shortest);
+    let which = match longest_left_out {
+        0 => "some of no known length".to_owned(),
+        length => format!("those of up to {length} ns"),
+    };
+    notes.push(format!("{cut} of {} {what} are left out: {which} (limit {limit}).", rows.len()));
     let kept = rows.into_iter().enumerate().filter(|(index, (length, _))| (*length, Reverse(*index)) >= shortest);
     kept.map(|(_, (_, row))| row).collect()
 }

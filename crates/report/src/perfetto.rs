@@ -13,6 +13,7 @@ mod read_back;
 mod stacks;
 mod tracks;
 
+use crate::ThreadKey;
 use crate::gaps;
 use crate::longest::longest;
 use messages::{CpuMode, PerfSample};
@@ -22,7 +23,7 @@ use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FileKey, PageCacheOp, ProcessKey};
 use stacks::Stacks;
 use std::collections::{BTreeMap, HashMap};
-use tracks::{ThreadKey, Tracks};
+use tracks::Tracks;
 
 /// Minor faults are left out, all of them, when a recording has more: half a million slices of a microsecond each make
 /// the trace slow to open and show nothing that a count does not.
@@ -55,7 +56,7 @@ pub fn export(tables: &Tables) -> Export {
     };
     let mut packets = Packets::default();
     let mut tracks = Tracks::new(tables);
-    let mut notes = gaps::losses(&tables.manifest);
+    let mut notes = gaps::notes(&tables.manifest);
     let call_stacks = CallStacks::new(tables);
     let mut stacks = Stacks::new(&call_stacks);
     for (thread, events) in thread_events(tables, &mut stacks, &mut notes) {
@@ -74,16 +75,12 @@ pub fn export(tables: &Tables) -> Export {
         ));
     }
     launch(tables, &notes, &mut packets);
-    let rate = tables.manifest.counters.get("cpu_sample_hz").copied();
-    Export { trace: packets.into_trace(tables.manifest.clock, rate), notes }
+    Export { trace: packets.into_trace(tables.manifest.clock, tables.manifest.cpu_sample_hz()), notes }
 }
 
 /// Nesting, lanes and counters rely on the order of time.
 fn is_sorted(tables: &Tables) -> bool {
-    tables.forks.is_sorted_by_key(|row| row.ts)
-        && tables.execs.is_sorted_by_key(|row| row.ts)
-        && tables.block_io.is_sorted_by_key(|row| row.ts)
-        && tables.page_cache.is_sorted_by_key(|row| row.ts)
+    tables.block_io.is_sorted_by_key(|row| row.ts) && tables.page_cache.is_sorted_by_key(|row| row.ts)
 }
 
 fn thread_events<'a>(
@@ -96,14 +93,9 @@ fn thread_events<'a>(
         paths.get(&file).map(|path| ("file", Detail::Text(path))).unwrap_or(("inode", Detail::Uint(file.ino)))
     };
     let mut threads: BTreeMap<ThreadKey, Vec<Event>> = BTreeMap::new();
-    let minor = tables.faults.iter().filter(|fault| fault.kind == FaultKind::Minor).count();
-    if minor > MINOR_FAULT_LIMIT {
-        notes.push(format!("{minor} minor faults are left out (limit {MINOR_FAULT_LIMIT})."));
-    }
-    for fault in &tables.faults {
-        if fault.kind == FaultKind::Minor && minor > MINOR_FAULT_LIMIT {
-            continue;
-        }
+    let (minor, major): (Vec<_>, Vec<_>) = tables.faults.iter().partition(|fault| fault.kind == FaultKind::Minor);
+    let minor = minor.into_iter().map(|fault| (fault.duration.unwrap_or_default().0, fault)).collect();
+    for fault in major.into_iter().chain(longest(minor, MINOR_FAULT_LIMIT, "minor faults", notes)) {
         threads.entry((fault.process(), fault.tid)).or_default().push(Event {
             start: fault.ts.0,
             end: fault.duration.map(|duration| fault.ts.0.saturating_add(duration.0)),

@@ -73,6 +73,12 @@ impl Losses {
     pub fn add(&mut self, kind: &str, lost: u64) {
         *self.0.entry(kind.to_owned()).or_default() += lost;
     }
+    /// Lost events of a kind or table, wherever they were lost: counters are named by it alone where the kernel had no room, or
+    /// behind a prefix that says why (`over_memory_limit.`, `writer_behind.`, `not_written.`, `damaged.`).
+    pub fn of(&self, kind: &str) -> u64 {
+        let is_meant = |name: &str| name.rsplit('.').next() == Some(kind);
+        self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, lost)| lost).sum()
+    }
     /// All lost events.
     pub fn total(&self) -> u64 {
         self.0.values().sum()

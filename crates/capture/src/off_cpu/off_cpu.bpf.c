@@ -69,6 +69,16 @@ static __always_inline u64 stolen_here(struct task_struct *task)
 	return queue->prev_steal_time_rq;
 }
 
+/* When the current task, which is about to stop, began to run: by the scheduler's own account, in its clock, of which both the
+ * task's arrival and the time of this switch are known. 0 where it keeps none (CONFIG_SCHED_INFO). */
+static __always_inline u64 arrival(struct task_struct *current, u64 now)
+{
+	struct rq *queue = queue_of(current);
+	if (!queue || !bpf_core_field_exists(current->sched_info))
+		return 0;
+	return now - (queue->clock - current->sched_info.last_arrival);
+}
+
 /* Nested interrupts and the like of the processor that the task runs on; 0 where they are not known. */
 static __always_inline u32 preempt_count(struct task_struct *current)
 {
@@ -187,6 +197,20 @@ static __always_inline struct off_state *follow(struct task_struct *task)
 	return state;
 }
 
+/* A task that stops, and of which the kernel has not told when it began to run. There are kernels (6.18 in a sandbox) that tell no
+ * switch away from certain tasks, neither to this program nor to ftrace. */
+static __always_inline void runs_unseen(struct task_struct *task, struct off_state *state, u64 now)
+{
+	u64 began = arrival(task, now);
+	if (began > state->since && began <= now)
+		tell(task, state, began, 0);
+	else
+		count_lost(EVENT_OFF_CPU, 1);
+	state->since = state->woken = 0;
+	state->runs_since = began;
+	state->stolen = stolen_here(task);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
@@ -196,8 +220,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		if (state->since)
 			tell(next, state, now, 0);
 		else if (state->runs_since)
-			/* The kernel has not told when it stopped. There are kernels (6.18 in a sandbox) that tell no switch away
-			 * from certain tasks, neither to this program nor to ftrace. */
+			/* The kernel has not told when it stopped. */
 			count_lost(EVENT_OFF_CPU, 1);
 		state->since = state->woken = 0;
 		state->runs_since = now;
@@ -206,9 +229,9 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	state = off_of(prev);
 	if (state) {
 		u64 now = bpf_ktime_get_ns();
-		/* Nor when it ran again. */
+		/* Nor when it ran again: the scheduler knows. */
 		if (state->since)
-			count_lost(EVENT_OFF_CPU, 1);
+			runs_unseen(prev, state, now);
 		tell_stolen(prev, state, now);
 		stops_here(prev, state, preempted ? 0 : prev_state, now);
 	}

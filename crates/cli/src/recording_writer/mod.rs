@@ -16,7 +16,7 @@ use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
-use slowpath_capture::count_events;
+use slowpath_capture::{count_events, keep_told_once};
 use slowpath_launch::Identity;
 use slowpath_recording::Manifest;
 use slowpath_tables::{Bytes, Losses};
@@ -151,7 +151,7 @@ impl WriterProcess {
             .hint("what was written before is whole; `slowpath analyze` reads it")
     }
 
-    /// Takes whole records. Where too much waits already, they are given up and counted.
+    /// Takes whole records. Where too much waits already, events are given up and counted; what later records refer to is not.
     pub fn take(&mut self, records: Vec<u8>) {
         if records.is_empty() {
             return;
@@ -159,7 +159,9 @@ impl WriterProcess {
         if self.has_room(records.len()) {
             self.enqueue_records(records);
         } else {
-            self.give_up(&records);
+            let (kept, given_up) = keep_told_once(&records);
+            self.give_up(given_up);
+            self.enqueue_records(kept);
         }
     }
 
@@ -169,12 +171,12 @@ impl WriterProcess {
                 self.enqueue(header.to_vec());
                 self.enqueue(records);
             }
-            None => self.give_up(&records),
+            None => self.give_up(count_events(&records)),
         }
     }
 
-    fn give_up(&mut self, records: &[u8]) {
-        for (kind, events) in count_events(records).0 {
+    fn give_up(&mut self, events: Losses) {
+        for (kind, events) in events.0 {
             self.given_up.add(&format!("writer_behind.{kind}"), events);
         }
     }
@@ -280,7 +282,7 @@ impl WriterProcess {
     /// # Errors
     /// It cannot be removed, or the writer is gone.
     pub fn discard(mut self) -> Result<(), Failure> {
-        self.queue.clear();
+        // Behind what waits, of which a part may be sent.
         self.enqueue(json(Frame::Discard as u8, &()));
         self.close().map(drop)
     }

@@ -1,11 +1,15 @@
 //! Names of the frames of a recording, looked up when it ends: where what was recorded is still as it was.
 
+use nix::unistd::geteuid;
+use slowpath_capture::monotonic_now;
 use slowpath_recording::Tables;
 use slowpath_symbols::symbolize::{Debuginfod, Depth, Located, Options, PerfMap, Sources, symbolize};
-use slowpath_tables::{FileKey, Frame, Symbol};
+use slowpath_tables::{FileKey, Frame, Nanos, Symbol};
 use std::collections::HashMap;
 use std::fs;
-use std::time::Duration;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// All downloads of debug information of one recording together take at most this.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,7 +36,11 @@ impl Names {
     /// Looks up what all frames are called.
     pub fn symbols(self) -> Vec<Symbol> {
         let file = |key: FileKey| self.files.get(&key).map(Located::of);
-        let perf_maps = |pid: u32, _| PerfMap::paths(pid, own_pid(pid));
+        let perf_maps = |pid: u32, start: Nanos| {
+            let mut paths = PerfMap::paths(pid, own_pid(pid));
+            paths.retain(|path| is_of(path, pid, start));
+            paths
+        };
         let sources = Sources { file: &file, kernel: self.kernel.as_ref(), this_boot: true, perf_maps: &perf_maps };
         let debuginfod = Debuginfod::from_environment(PATIENCE);
         symbolize(&self.frames, &sources, &Options { depth: Depth::Inlined, debuginfod, ..Options::default() })
@@ -44,4 +52,34 @@ fn own_pid(pid: u32) -> u32 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     line.and_then(|pids| pids.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
+}
+
+/// Whether a perf map is of the process that began then: not older, as that of a former process with the same pid is, and made by
+/// its user or by root, because anybody may put one into `/tmp`.
+fn is_of(path: &Path, pid: u32, start: Nanos) -> bool {
+    let Ok(map) = fs::metadata(path) else { return false };
+    // Files have the time of the last tick of the clock (current_time in fs/inode.c), at most 10 ms ago.
+    let age = Duration::from_nanos(monotonic_now().0.saturating_sub(start.0)) + Duration::from_millis(10);
+    let is_older =
+        map.modified().is_ok_and(|time| SystemTime::now().checked_sub(age).is_some_and(|began| time < began));
+    // A process that is gone left no other trace of its user than the recording's own, which is this process's.
+    let user = fs::metadata(format!("/proc/{pid}")).map_or(geteuid().as_raw(), |process| process.uid());
+    !is_older && (map.uid() == user || map.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_that_is_older_than_its_process_is_of_another() {
+        let map = tempfile::NamedTempFile::new().unwrap();
+        let me = std::process::id();
+        assert!(is_of(map.path(), me, Nanos(0)), "the machine's first process could have written it");
+        assert!(is_of(map.path(), me, monotonic_now()));
+        let old = SystemTime::now() - Duration::from_secs(60);
+        map.as_file().set_modified(old).unwrap();
+        assert!(!is_of(map.path(), me, monotonic_now()));
+        assert!(!is_of(Path::new("/nowhere/perf-1.map"), me, Nanos(0)));
+    }
 }

@@ -137,6 +137,19 @@ fn what_cannot_be_followed_is_told() {
     let out = place.path().join("out");
     let record = |arguments: &[&str]| run(slowpath(["record", "-o", out.to_str().unwrap()]).args(arguments));
     record(&["--pid", "4194304"]).fails_with(2, &["no process 4194304"]);
+    // A thread that is none of its process's first.
+    let threaded = "import threading, time
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print(threading.enumerate()[1].native_id, flush=True)
+time.sleep(60)";
+    let mut other = Command::new("/usr/bin/python3").args(["-c", threaded]).stdout(Stdio::piped()).spawn().unwrap();
+    let thread = BufReader::new(other.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let message = format!("{thread} is a thread of process {}", other.id());
+    let (thread, alive) = (record(&["--pid", &thread]), other.try_wait().unwrap().is_none());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    thread.fails_with(2, &[&message]);
+    assert!(alive);
     record(&["--match", "no-such-process-anywhere-[0-9]x"]).fails_with(2, &["no process matches"]);
     record(&["--match", "("]).fails_with(2, &["--match"]);
     record(&["--pid", "1", "--", "/bin/true"]).fails_with(2, &["cannot be used with"]);

@@ -37,13 +37,18 @@ dev ino path
 7340032 42 /usr/bin/app
 "#;
 
-/// Writes a recording for everybody to read: the command reads it as the user who called sudo.
+/// Writes a recording that belongs to the user who called sudo, as whom the command reads it.
 fn recording(place: &Path, text: &str) -> PathBuf {
     let (path, tables) = (place.join("recording"), Tables::from_text(&text.replace("\\u{1b}", "\\u001b")).unwrap());
     let mut writer = Writer::create(&path, tables.manifest.clone()).unwrap();
     tables.write(&mut writer).unwrap();
     writer.finish(|manifest| manifest.ended = Some(Nanos(1_000_000_000))).unwrap();
     assert!(Recording::open(&path).is_ok());
+    let invoker = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+    let files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    for one in files.chain([path.clone()]) {
+        std::os::unix::fs::chown(one, invoker, None).unwrap();
+    }
     path
 }
 
@@ -53,7 +58,7 @@ fn export(recording: &Path, arguments: &[&str]) -> Done {
 
 #[test]
 fn folded_stacks_go_to_standard_output_and_losses_to_standard_error() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let recording = recording(place.path(), SAMPLES);
     let done = export(&recording, &["--to", "collapsed"]);
     done.succeeds();
@@ -65,13 +70,14 @@ fn folded_stacks_go_to_standard_output_and_losses_to_standard_error() {
 
 #[test]
 fn a_table_is_a_file_of_rows_with_the_names_of_its_stacks() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let recording = recording(place.path(), SAMPLES);
     let file = place.path().join("samples.csv");
     let done = export(&recording, &["--to", "csv", "--table", "cpu_samples", "-o", file.to_str().unwrap()]);
     done.succeeds();
     assert_eq!(done.stdout, "");
     assert!(done.stderr.contains("3 rows of table cpu_samples"), "{}", done.stderr);
+    assert!(done.stderr.contains("3 events were lost: ring_buffer."), "{}", done.stderr);
     let text = fs::read_to_string(file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "ts,pid,start,tid,cpu,kernel,stack");
@@ -81,7 +87,7 @@ fn a_table_is_a_file_of_rows_with_the_names_of_its_stacks() {
 
 #[test]
 fn what_was_not_recorded_is_refused_with_what_would_record_it_and_leaves_no_file() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let recording = recording(place.path(), "== execs\nts pid start\n1 8 1\n");
     let file = place.path().join("out");
     let to = |arguments: &[&str]| export(&recording, &[arguments, &["-o", file.to_str().unwrap()]].concat());
@@ -99,7 +105,7 @@ fn what_was_not_recorded_is_refused_with_what_would_record_it_and_leaves_no_file
 
 #[test]
 fn a_profile_for_firefox_is_json_that_holds_every_sample() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let recording = recording(place.path(), SAMPLES);
     let file = place.path().join("profile.json");
     let done = export(&recording, &["--to", "firefox", "-o", file.to_str().unwrap()]);
@@ -114,7 +120,7 @@ fn a_profile_for_firefox_is_json_that_holds_every_sample() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure_and_a_full_disk_is_one_that_leaves_nothing() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let rows: String = (0..40_000).map(|ts| format!("{ts} 8 1 a-long-name-that-fills-the-pipe-{ts}\n")).collect();
     let recording = recording(place.path(), &format!("== opens\nts pid start path\n{rows}"));
     let script = "set -o pipefail; \"$1\" export \"$2\" --to csv --table opens | head -n 1";

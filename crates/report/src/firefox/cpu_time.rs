@@ -1,6 +1,6 @@
 //! How much CPU time a thread used between two of its samples.
 
-use super::threads::ThreadKey;
+use crate::ThreadKey;
 use fxprof_processed_profile::CpuDelta;
 use slowpath_recording::Tables;
 use slowpath_tables::{CpuSample, Nanos};

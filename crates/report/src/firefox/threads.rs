@@ -1,14 +1,12 @@
 //! The processes and threads of a profile, with their names and times.
 
 use super::Origin;
+use crate::ThreadKey;
 use fxprof_processed_profile::{ProcessHandle, Profile, ThreadHandle};
 use slowpath_analysis::processes::Processes;
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::HashMap;
-
-/// A thread of a process.
-pub(super) type ThreadKey = (ProcessKey, u32);
 
 /// Every process that was recorded, with its main thread; other threads when they are first asked for.
 pub(super) struct Threads<'t> {

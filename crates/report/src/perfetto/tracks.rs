@@ -2,45 +2,15 @@
 
 use super::messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
 use super::packets::Packets;
+use crate::ThreadKey;
+use slowpath_analysis::processes::Processes;
 use slowpath_recording::Tables;
 use slowpath_tables::{BlockIo, FileKey, ProcessKey};
 use std::collections::{BTreeMap, HashMap};
 
-/// A thread of a process.
-pub(super) type ThreadKey = (ProcessKey, u32);
-
-/// Names of processes as the recording tells them: by exec, or inherited by fork.
-#[derive(Default)]
-pub(super) struct Names {
-    names: HashMap<ProcessKey, (String, String)>,
-}
-
-impl Names {
-    /// Goes through forks and execs in order of time; `tables` must be sorted.
-    pub(super) fn of(tables: &Tables) -> Self {
-        let mut names = HashMap::new();
-        let mut execs = tables.execs.iter().peekable();
-        let mut take_execs = |until: u64, names: &mut HashMap<ProcessKey, (String, String)>| {
-            while let Some(exec) = execs.next_if(|exec| exec.ts.0 <= until) {
-                let base = exec.filename.rsplit('/').next().unwrap_or_default();
-                names.insert(exec.process(), (base.to_owned(), exec.command_line.clone()));
-            }
-        };
-        for fork in tables.forks.iter().filter(|fork| !fork.thread) {
-            take_execs(fork.ts.0, &mut names);
-            let parent = ProcessKey { pid: fork.parent_pid, start: fork.parent_start };
-            if let Some(name) = names.get(&parent).cloned() {
-                names.insert(fork.process(), name);
-            }
-        }
-        take_execs(u64::MAX, &mut names);
-        Self { names }
-    }
-}
-
 /// Makes tracks when they are first asked for.
 pub(super) struct Tracks<'a> {
-    names: Names,
+    known: Processes,
     device_names: HashMap<u64, &'a str>,
     processes: BTreeMap<ProcessKey, u64>,
     threads: BTreeMap<ThreadKey, u64>,
@@ -54,7 +24,7 @@ fn signed(pid: u32) -> Option<i32> {
 impl<'a> Tracks<'a> {
     pub(super) fn new(tables: &'a Tables) -> Self {
         Self {
-            names: Names::of(tables),
+            known: Processes::new(&tables.forks, &tables.execs, &tables.exits),
             device_names: tables.manifest.devices.iter().map(|device| (device.dev, device.name.as_str())).collect(),
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
@@ -65,12 +35,12 @@ impl<'a> Tracks<'a> {
         if let Some(track) = self.processes.get(&key) {
             return *track;
         }
-        let name = self.names.names.get(&key);
+        let known = self.known.get(key);
         let track = packets.track(TrackDescriptor {
             process: Some(ProcessDescriptor {
                 pid: signed(key.pid),
-                cmdline: name.iter().map(|(_, command)| command.clone()).collect(),
-                process_name: name.map(|(name, _)| name.clone()),
+                cmdline: known.iter().map(|process| process.command_line.clone()).collect(),
+                process_name: known.map(|process| process.name.clone()),
                 start_timestamp_ns: i64::try_from(key.start.0).ok(),
             }),
             ..TrackDescriptor::default()
@@ -84,7 +54,7 @@ impl<'a> Tracks<'a> {
             return *track;
         }
         let parent = self.process(packets, process);
-        let name = self.names.names.get(&process).filter(|_| tid == process.pid).map(|(name, _)| name.clone());
+        let name = self.known.get(process).filter(|_| tid == process.pid).map(|process| process.name.clone());
         let track = packets.track(TrackDescriptor {
             parent_uuid: Some(parent),
             thread: Some(ThreadDescriptor { pid: signed(process.pid), tid: signed(tid), thread_name: name }),

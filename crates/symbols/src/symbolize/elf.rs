@@ -137,10 +137,28 @@ fn named(address: u64, found: &Symbolized<'_>, image: &Image) -> Names {
 /// The functions of an instruction from the innermost; the parser has them from the outermost.
 pub(super) fn functions(symbol: &Sym<'_>) -> Vec<Function> {
     let function = |name: &str, code: Option<&CodeInfo<'_>>| Function {
-        name: name.to_owned(),
+        name: without_empty_packs(name),
         source_file: code.map(|code| code.to_path().to_string_lossy().into_owned()),
         source_line: code.and_then(|code| code.line).filter(|line| *line != 0),
     };
     let inlined = symbol.inlined.iter().rev().map(|inlined| function(&inlined.name, inlined.code_info.as_ref()));
     inlined.chain([function(&symbol.name, symbol.code_info.as_deref())]).collect()
+}
+
+/// An empty pack of template arguments stands as nothing in a C++ name; the demangler leaves its comma (`Map<int, >`).
+fn without_empty_packs(name: &str) -> String {
+    name.replace(", >", ">")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_pack_leaves_no_comma() {
+        assert_eq!(
+            without_empty_packs("run(Manager<Function, >&, std::pair<int, long>)"),
+            "run(Manager<Function>&, std::pair<int, long>)"
+        );
+    }
 }

@@ -78,8 +78,7 @@ pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity, reasons: &mu
             };
             lower(level, format!("probe {} was not available", probe.name));
         }
-        let lost: u64 = TABLES.iter().map(|table| manifest.losses.0.get(*table).copied().unwrap_or_default()).sum();
-        let lost = lost + manifest.losses.0.get("over_memory_limit").copied().unwrap_or_default();
+        let lost: u64 = TABLES.iter().map(|table| manifest.losses.of(table)).sum();
         let tables = &facts.tables;
         let kept = tables.faults.len() + tables.page_cache.len() + tables.mappings.len() + tables.reads.len();
         let share = lost as f64 / (lost + kept as u64).max(1) as f64;

@@ -216,9 +216,7 @@ fn cpu(facts: &LaunchFacts<'_>, metric: Metric) -> BTreeMap<String, u64> {
 
 /// Loss of rows of tables, in words.
 fn lost(manifest: &Manifest, tables: &[&str]) -> Option<String> {
-    let counted = |kind: &str| manifest.losses.0.get(kind).copied().unwrap_or(0);
-    let of_tables = tables.iter().map(|table| counted(table) + counted(&format!("damaged.{table}"))).sum::<u64>();
-    let lost = of_tables + counted("over_memory_limit");
+    let lost: u64 = tables.iter().map(|table| manifest.losses.of(table)).sum();
     (lost > 0).then(|| format!("{lost} rows of the recording were lost: there may have been more"))
 }
 

@@ -13,7 +13,7 @@ use slowpath_recording::Tables;
 use slowpath_report::collapsed::Weight;
 use slowpath_report::table_csv::TableError;
 use slowpath_report::terminal::escape_terminal;
-use slowpath_report::{collapsed, firefox, perfetto, table_csv};
+use slowpath_report::{collapsed, firefox, gaps, perfetto, table_csv};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -104,7 +104,7 @@ fn export(arguments: &ExportArguments, tables: &Tables) -> Result<Written, Failu
                 })
             })?;
             let next = format!("{name}: {} rows of table {table}", rows.unwrap_or_default());
-            Ok(Written { notes: Vec::new(), next })
+            Ok(Written { notes: gaps::notes(&tables.manifest), next })
         }
     }
 }

@@ -48,8 +48,8 @@ fn of_recordings(directories: &[PathBuf]) -> Result<ChildLaunches, Failure> {
             unavailable.push(missing);
             continue;
         }
-        if !tables.manifest.complete() {
-            notes.push(format!("{shown}: the recorder was ended before its time, later children are missing"));
+        if tables.manifest.ended.is_none() {
+            notes.push(format!("{shown}: the recording has not ended in order: later children may be missing"));
         }
         losses.merge(&tables.manifest.losses);
         unavailable.extend(tables.manifest.unavailable.iter().cloned());

@@ -38,10 +38,10 @@ pub struct Recorded {
 /// Runs the command.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     recorded_launch::require("record", false)?;
-    let has_stacks = arguments.cpu.is_some() || arguments.stacks.contains(&StackEvent::Fault);
+    let has_stacks = arguments.cpu.is_some() || !arguments.stacks.is_empty();
     if arguments.audit_stacks.is_some() && !has_stacks {
         return Err(Failure::new(Kind::Usage, "--audit-stacks without stacks")
-            .hint("stacks are recorded with --cpu HZ and with --stacks fault"));
+            .hint("stacks are recorded with --cpu HZ and with --stacks"));
     }
     if arguments.system || arguments.matching.is_some() || !arguments.pid.is_empty() {
         return running::run(arguments);
@@ -111,6 +111,8 @@ fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop:
         let recording = directory.to_string_lossy().into_owned();
         super::print_json(&Recorded { schema: "slowpath-record/1", recording, manifest });
     } else if !arguments.quiet {
+        // A process that executes another has run two.
+        let programs = manifest.rows("execs");
         let kinds = [
             ("faults", "faults", true),
             ("page_cache", "page-cache insertions", true),
@@ -123,9 +125,9 @@ fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop:
         let told = counted.filter(|(rows, _, always)| *always || *rows > 0);
         let told: Vec<String> = told.map(|(rows, words, _)| format!("{rows} {words}")).collect();
         eprintln!(
-            "slowpath: recorded {} of {} processes in {}; {} events lost",
+            "slowpath: recorded {} of {programs} program{} in {}; {} events lost",
             told.join(", "),
-            manifest.rows("execs"),
+            if programs == 1 { "" } else { "s" },
             escape_terminal(&directory.to_string_lossy()),
             manifest.losses.total(),
         );

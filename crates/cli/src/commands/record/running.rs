@@ -10,9 +10,8 @@ use crate::recording_writer::WriterProcess;
 use crate::streamed_recording::StreamedRecording;
 use crate::{interrupt, output_directory};
 use regex::Regex;
-use slowpath_capture::{Options, Running};
+use slowpath_capture::{Options, Running, running_since};
 use slowpath_tables::Bytes;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -51,14 +50,24 @@ fn which(arguments: &RecordArguments) -> Result<(Running, String), Failure> {
         return Ok((Running::System, "the whole system".to_owned()));
     }
     let mut pids = arguments.pid.clone();
-    if let Some(gone) = pids.iter().find(|pid| !is_there(**pid)) {
-        return Err(Failure::new(Kind::Usage, format!("there is no process {gone}")));
+    for pid in &pids {
+        match thread_of(*pid) {
+            Some(process) if process != *pid => {
+                return Err(Failure::new(Kind::Usage, format!("{pid} is a thread of process {process}"))
+                    .hint(format!("all threads of a process are recorded: --pid {process}")));
+            }
+            _ if running_since(*pid).is_none() => {
+                return Err(Failure::new(Kind::Usage, format!("there is no process {pid}")));
+            }
+            _ => {}
+        }
     }
     if let Some(expression) = &arguments.matching {
         let found = matching(expression);
         if found.is_empty() {
             return Err(Failure::new(Kind::Usage, format!("no process matches {expression}"))
-                .hint("the expression is searched in names and in command lines, arguments joined by blanks"));
+                .hint("the expression is searched in names and in command lines, arguments joined by blanks; the shells and the \
+                       like that slowpath itself was started from are left out"));
         }
         pids.extend(found);
     }
@@ -75,8 +84,10 @@ fn which(arguments: &RecordArguments) -> Result<(Running, String), Failure> {
     Ok((Running::Processes(pids), words))
 }
 
-fn is_there(pid: u32) -> bool {
-    Path::new("/proc").join(pid.to_string()).exists()
+/// The process that a process or thread id belongs to (`Tgid` of proc_pid_status(5)).
+fn thread_of(id: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 fn name(pid: u32) -> Option<String> {
@@ -110,14 +121,18 @@ fn own_family() -> Vec<u32> {
 
 /// Moves records on until something ends the recording; says what.
 fn watch(recording: &mut StreamedRecording, which: &Running, progress: &Progress) -> Result<String, Failure> {
+    let processes: Option<Vec<(u32, Option<u64>)>> = match which {
+        Running::Processes(pids) => Some(pids.iter().map(|pid| (*pid, running_since(*pid))).collect()),
+        Running::System => None,
+    };
+    // A pid that another process has meanwhile has another start.
+    let runs = |(pid, since): &(u32, Option<u64>)| since.is_some() && running_since(*pid) == *since;
     loop {
         recording.tick()?;
         if let Some(stop) = recording.stop() {
             return Ok(stop);
         }
-        if let Running::Processes(pids) = which
-            && !pids.iter().any(|pid| is_there(*pid))
-        {
+        if processes.as_ref().is_some_and(|processes| !processes.iter().any(runs)) {
             return Ok("the processes had ended".to_owned());
         }
         progress.step(format!("recording for {} s; ctrl-C ends and keeps it", recording.elapsed().as_secs()));
