@@ -66,6 +66,15 @@ const SHARED: [&str; 10] = [
 #[derive(Default)]
 pub(crate) struct SharedMaps(HashMap<&'static str, MapHandle>);
 
+impl Loaded {
+    /// Whether it has programs at tracepoints of system calls.
+    pub(crate) fn uses_system_calls(&self) -> bool {
+        let section = |program: libbpf_rs::Program<'_>| program.section().to_string_lossy().into_owned();
+        let mut sections = self.object.progs().map(section);
+        sections.any(|section| section.starts_with(SYSTEM_CALLS) && !self.replaced.contains(&section))
+    }
+}
+
 impl SharedMaps {
     /// Takes those that `object` was the first to declare.
     fn take(&mut self, probe: &'static str, object: &Object) -> Result<(), CaptureError> {
@@ -96,17 +105,20 @@ const FAULT_ENTRY: &str = "tp_btf/page_fault_";
 /// Sections of the programs that tell changes of address spaces without tracepoints of system calls.
 const AREA_TREE: [&str; 2] = ["tp_btf/ma_write", "tp_btf/mmap_lock_released"];
 
+/// Where the sections of programs at tracepoints of system calls begin.
+const SYSTEM_CALLS: &str = "tracepoint/syscalls/";
+
 /// Probes that use those of system calls where the kernel has no others.
 const TELLS_AREAS: [&str; 2] = ["mapping", "code_area"];
 
-/// Whether changes of address spaces are told by the events of their tree. Before areas had locks of their own (kernel 6.4), each
-/// page fault of the machine gave back the lock that those events tell of.
-fn tells_area_tree(options: &Options, btf: &Btf<'_>) -> bool {
+/// Whether the kernel tells changes of address spaces by the events of their tree. Before areas had locks of their own (kernel 6.4),
+/// each page fault of the machine gave back the lock that those events tell of.
+pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
     let is_lock =
         |field: &libbpf_rs::btf::types::StructMember<'_>| field.name.is_some_and(|name| name == "vm_lock_seq");
     let area = btf.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("vm_area_struct");
     let has_own_locks = area.is_some_and(|area| area.iter().any(|field| is_lock(&field)));
-    options.area_tree && has_own_locks && AREA_TREE.iter().all(|section| kernel_has(section, btf))
+    has_own_locks && AREA_TREE.iter().all(|section| kernel_has(section, btf))
 }
 
 /// Whether a program in `section` of a probe is left out because others tell the same.
@@ -120,9 +132,7 @@ fn is_replaced(probe: &str, section: &str, options: &Options, tells_area_tree: b
     let is_of_tree = AREA_TREE.contains(&section);
     match tells_area_tree {
         // Where stacks are recorded, `code_area` tells both.
-        true => {
-            section.starts_with("tracepoint/syscalls/") || (is_of_tree && probe == "mapping" && options.walks_stacks())
-        }
+        true => section.starts_with(SYSTEM_CALLS) || (is_of_tree && probe == "mapping" && options.walks_stacks()),
         false => is_of_tree,
     }
 }
@@ -187,7 +197,7 @@ pub(crate) fn load(
         }
     }
     let (mut replaced, mut missing) = (Vec::new(), Vec::new());
-    let tells_area_tree = tells_area_tree(options, btf);
+    let tells_area_tree = options.area_tree && has_area_tree(btf);
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let has_event = kernel_has(&section, btf);

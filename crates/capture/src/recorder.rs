@@ -186,7 +186,9 @@ impl Recorder {
             probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
             loaded.push(one);
         }
-        if let Err(error) = tracefs {
+        if let Err(error) = tracefs
+            && loaded.iter().any(Loaded::uses_system_calls)
+        {
             unavailable.push(Unavailable {
                 what: "system-call tracepoints".to_owned(),
                 reason: format!("tracefs could not be opened: {error}"),
