@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ import time
 from pathlib import Path
 
 from processes import cpu_of_others, named, stat_of, used_between
-from recorders import DEFAULT, END_SECONDS, Recorder, RunFailed, end
+from recorders import DEFAULT, END_SECONDS, Recorder, RunFailed, Slowpath, end
 from workloads import Part, Sample
 
 DEPTH = 20
@@ -87,7 +88,7 @@ class Neighbour:
     """ns of real time of what a program does that is not recorded, while something else is: a process that sleeps."""
 
     RECORDERS = ("none", "perf-trace-s", "bpftrace-calls")
-    VARIANTS = (DEFAULT, "stacks-cpu", "waits-memory")
+    VARIANTS = (DEFAULT, "stacks-cpu", "waits-memory", "files")
     parts = [
         Part("neighbour-calls", "Not recorded: getpid, read of one byte, close", "ns"),
         Part("neighbour-mappings", "Not recorded: mmap of 4 KiB, a write to it, munmap", "ns"),
@@ -104,18 +105,31 @@ class Neighbour:
     def run(self, recorder: Recorder) -> dict[str, Sample]:
         with tempfile.TemporaryDirectory(dir=self.scratch) as name:
             directory = Path(name)
-            # The base has the sleeping process too.
-            running = recorder.start(directory, [SLEEP, "600"])
+            # The base has the sleeping process too. slowpath records it as one that runs already: a service, say, beside others.
+            beside = None
+            if isinstance(recorder, Slowpath):
+                beside = subprocess.Popen([SLEEP, "600"], stdin=subprocess.DEVNULL)
+                running = recorder.follow(directory, beside.pid)
+            else:
+                running = recorder.start(directory, [SLEEP, "600"])
             try:
-                sleeper = wait_for(running.process, "sleep", directory)
+                if beside:
+                    wait_for_events(running.process, directory)
+                sleeper = beside.pid if beside else wait_for(running.process, "sleep", directory)
                 done = subprocess.run(self.command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=END_SECONDS)
                 if running.process.poll() is not None:
                     raise RunFailed("the recorder ended early: " + (directory / "messages").read_text(encoding="utf-8"))
                 os.kill(sleeper, signal.SIGTERM)
+                if beside:
+                    beside.wait()  # else it is there as long as nobody asks how it ended, and is recorded
                 running.wait()
             except BaseException:
                 end(running.process, signal.SIGTERM)
                 raise
+            finally:
+                if beside:
+                    beside.kill()
+                    beside.wait()
             if done.returncode:
                 raise RunFailed(f"the neighbour failed: {done.stderr}")
             seen = recorder.seen(directory)
@@ -124,6 +138,21 @@ class Neighbour:
                 chunks.setdefault(f"neighbour-{kind}", []).append(int(took) / int(number))
             # The first chunk of each warms up.
             return {kind: Sample(statistics.median(values[1:]), min(values[1:]), seen) for kind, values in chunks.items()}
+
+
+def wait_for_events(process: subprocess.Popen[str], directory: Path) -> None:
+    """Waits until slowpath holds events of processors, which it opens when it begins to follow what runs."""
+    deadline = time.monotonic() + ATTACH_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        texts = []
+        for entry in Path(f"/proc/{process.pid}/fdinfo").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                texts.append(entry.read_text(encoding="utf-8"))
+        if any("link_type:\tperf" in text and "tp_name" not in text for text in texts):
+            time.sleep(0.3)
+            return
+        time.sleep(0.02)
+    raise RunFailed("nothing was attached: " + (directory / "messages").read_text(encoding="utf-8"))
 
 
 def wait_for(process: subprocess.Popen[str], name: str, directory: Path) -> int:

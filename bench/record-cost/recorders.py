@@ -119,6 +119,13 @@ class Slowpath(Recorder):
     def command(self, directory: Path, target: list[str]) -> list[str]:
         return [str(self.binary), "record", "--quiet", *self.options, "-o", str(directory / "recording"), "--", *target]
 
+    def follow(self, directory: Path, pid: int) -> Running:
+        """Records a process that runs already."""
+        command = [str(self.binary), "record", "--quiet", *self.options, "-o", str(directory / "recording"), "--pid", str(pid)]
+        with open(directory / "messages", "w", encoding="utf-8") as messages:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages, text=True)
+        return Running(self, process, None)
+
     def seen(self, directory: Path) -> Seen | None:
         manifest = self.manifest(directory)
         rows: Counter[str] = Counter()
@@ -155,5 +162,6 @@ def slowpaths(binary: Path, name: str) -> list[Slowpath]:
         "cpu": ["--cpu", "1000"],
         "stacks-cpu": ["--stacks", "fault", "--cpu", "1000"],
         "waits-memory": ["--waits", "--memory-calls"],
+        "files": ["--files"],
     }
     return [Slowpath(binary, name, variant, options) for variant, options in variants.items()]

@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/kernel.h",
         "bpf/tree.bpf.h",
         "bpf/address_space.bpf.h",
+        "bpf/area_tree.bpf.h",
         "bpf/mapping.bpf.h",
         "bpf/task_vma.bpf.h",
         "bpf/wanted.bpf.h",

@@ -230,6 +230,10 @@ fn confidence_follows_losses_probes_and_launches() {
     };
     assert_eq!(judge(&|t| t.manifest.probes.push(unavailable("fault"))), Confidence::Low);
     assert_eq!(judge(&|t| t.manifest.probes.push(unavailable("block"))), Confidence::Medium);
+    let attached =
+        |name: &str| slowpath_recording::Probe { state: slowpath_recording::ProbeState::Attached, ..unavailable(name) };
+    assert_eq!(judge(&|t| t.manifest.probes = vec![attached("fault"), attached("read")]), Confidence::High);
+    assert_eq!(judge(&|t| t.manifest.probes = vec![attached("fault")]), Confidence::Medium, "without --files");
     assert_eq!(judge(&|t| t.manifest.devices.clear()), Confidence::Medium);
     assert_eq!(judge(&|t| t.manifest.launch.as_mut().unwrap().ready = None), Confidence::Low);
 }

@@ -118,7 +118,20 @@ typedef struct {
 	void *vdso;
 } mm_context_t;
 #endif
+struct maple_tree {
+	void *ma_root;
+};
+struct ma_state {
+	struct maple_tree *tree;
+	unsigned long index;
+	unsigned long last;
+};
+/* Told of a lock that is given back: before 6.14 with a path, since with a number. */
+struct trace_event_raw_mmap_lock {
+	u64 memcg_id;
+};
 struct mm_struct {
+	struct maple_tree mm_mt;
 #if defined(__TARGET_ARCH_x86)
 	mm_context_t context;
 #endif
@@ -164,6 +177,7 @@ struct task_struct {
 	int pagefault_disabled;
 	bool throttled;
 	unsigned int in_iowait : 1;
+	unsigned int in_execve : 1;
 	unsigned int frozen : 1;
 	struct sched_entity se;
 	struct sched_info sched_info;

@@ -3,6 +3,7 @@
 #ifndef SLOWPATH_MAPPING_BPF_H
 #define SLOWPATH_MAPPING_BPF_H
 
+#include "area_tree.bpf.h"
 #include "task_vma.bpf.h"
 
 static __always_inline void tell(struct task_struct *task, u32 op, u64 address, u64 length, u32 prot, u64 offset,
@@ -39,6 +40,31 @@ static __always_inline void tell_layout(struct task_struct *task)
 		     vma->vm_pgoff << 12, vma->vm_file);
 	}
 	bpf_iter_task_vma_destroy(&it);
+}
+
+/* A write to the tree of the task's own areas. Of memory without a file only what mmap and mremap did is told: heaps and stacks grow
+ * all the time. What an munmap took is told by tell_munmap, without the free space around it. */
+static __always_inline void tell_write(struct task_struct *task, struct ma_state *tree, void *entry)
+{
+	int call = current_syscall(task);
+	u64 start = tree->index, length = tree->last + 1 - tree->index;
+	if (!entry) {
+		if (call != CALL_NUMBER_MUNMAP)
+			tell(task, MAPPING_UNMAP, start, length, 0, 0, 0);
+		return;
+	}
+	struct file *file = FIELD(vm_area_struct, entry, vm_file);
+	if (!file && call != CALL_NUMBER_MMAP && call != CALL_NUMBER_MREMAP)
+		return;
+	u64 offset = file ? FIELD(vm_area_struct, entry, vm_pgoff) << 12 : 0;
+	tell(task, MAPPING_MAP, start, length, FIELD(vm_area_struct, entry, vm_flags) & 7, offset, file);
+}
+
+/* What the munmap that the task is in took away. */
+static __always_inline void tell_munmap(struct task_struct *task)
+{
+	struct pt_regs *regs = user_registers(task);
+	tell(task, MAPPING_UNMAP, PT_REGS_PARM1_SYSCALL(regs), whole_pages(PT_REGS_PARM2_SYSCALL(regs)), 0, 0, 0);
 }
 
 #endif

@@ -36,6 +36,8 @@ pub struct Facts {
     pub btf: bool,
     /// Names of BTF typedefs `btf_trace_*` that exist; `None` when BTF cannot be read.
     pub tracepoints: Option<Vec<String>>,
+    /// Changes of address spaces are told without tracepoints of system calls.
+    pub area_tree: bool,
     /// tracefs can be mounted.
     pub tracefs: Result<(), String>,
     /// Bytes of a page.
@@ -86,6 +88,7 @@ pub fn facts() -> Facts {
     let btf_path = Path::new("/sys/kernel/btf/vmlinux");
     // libbpf speaks for itself on standard error when the file is missing, so it is not asked then.
     let btf = if btf_path.exists() { libbpf_rs::Btf::from_vmlinux().ok() } else { None };
+    let area_tree = btf.as_ref().is_some_and(crate::objects::has_area_tree);
     let tracepoints = btf.map(|btf| {
         NECESSARY
             .iter()
@@ -110,6 +113,7 @@ pub fn facts() -> Facts {
         privileged,
         btf: btf_path.exists(),
         tracepoints,
+        area_tree,
         tracefs,
         // SAFETY: sysconf takes an integer and touches no memory of ours.
         page_size: u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0),
@@ -170,11 +174,21 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         gap("waits", why(&WAITS), "a kernel of 5.18 or later; the rest works without"),
     );
     check(
-        "opens, reads, mappings and memory calls",
+        "mappings",
+        &[Need::Optional],
+        facts.area_tree || facts.tracefs.is_ok(),
+        gap(
+            "mappings",
+            facts.tracefs.clone().err().unwrap_or_default(),
+            "a kernel of 6.4 or later, or what opens and reads need",
+        ),
+    );
+    check(
+        "opens, reads and memory calls",
         &[Need::Optional],
         facts.tracefs.is_ok(),
         gap(
-            "opens, reads, mappings and memory calls",
+            "opens, reads and memory calls",
             facts.tracefs.clone().err().unwrap_or_default(),
             "privilege, and a kernel with CONFIG_FTRACE_SYSCALLS=y that is not locked down",
         ),
@@ -196,6 +210,7 @@ mod tests {
             privileged: true,
             btf: true,
             tracepoints: Some(NECESSARY.iter().chain(&OPTIONAL).chain(&WAITS).map(|name| (*name).to_owned()).collect()),
+            area_tree: true,
             tracefs: Ok(()),
             page_size: 4096,
             kernel: "6.1.0".to_owned(),
@@ -221,6 +236,19 @@ mod tests {
         let gaps = gaps(&checks(&facts), Need::Optional);
         assert_eq!(gaps.len(), 2);
         assert!(gaps[1].reason.ends_with("no sched_switch, sched_waking"), "{}", gaps[1].reason);
+    }
+
+    #[test]
+    fn mappings_are_told_by_the_kernels_own_events_or_by_tracepoints_of_system_calls() {
+        let tracefs = Err("locked down".to_owned());
+        let missing = |facts: &Facts| -> Vec<String> {
+            gaps(&checks(facts), Need::Optional).into_iter().map(|gap| gap.what).collect()
+        };
+        let facts = Facts { tracefs: tracefs.clone(), ..good() };
+        assert_eq!(missing(&facts), ["opens, reads and memory calls"]);
+        assert_eq!(missing(&Facts { area_tree: false, ..good() }), Vec::<String>::new());
+        let neither = Facts { area_tree: false, tracefs, ..good() };
+        assert_eq!(missing(&neither), ["mappings", "opens, reads and memory calls"]);
     }
 
     #[test]

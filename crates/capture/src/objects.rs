@@ -66,6 +66,15 @@ const SHARED: [&str; 10] = [
 #[derive(Default)]
 pub(crate) struct SharedMaps(HashMap<&'static str, MapHandle>);
 
+impl Loaded {
+    /// Whether it has programs at tracepoints of system calls.
+    pub(crate) fn uses_system_calls(&self) -> bool {
+        let section = |program: libbpf_rs::Program<'_>| program.section().to_string_lossy().into_owned();
+        let mut sections = self.object.progs().map(section);
+        sections.any(|section| section.starts_with(SYSTEM_CALLS) && !self.replaced.contains(&section))
+    }
+}
+
 impl SharedMaps {
     /// Takes those that `object` was the first to declare.
     fn take(&mut self, probe: &'static str, object: &Object) -> Result<(), CaptureError> {
@@ -91,7 +100,42 @@ impl SharedMaps {
 }
 
 /// Sections of the programs that tell where a fault begins, on architectures with such tracepoints.
-pub(crate) const FAULT_ENTRY: &str = "tp_btf/page_fault_";
+const FAULT_ENTRY: &str = "tp_btf/page_fault_";
+
+/// Sections of the programs that tell changes of address spaces without tracepoints of system calls.
+const AREA_TREE: [&str; 2] = ["tp_btf/ma_write", "tp_btf/mmap_lock_released"];
+
+/// Where the sections of programs at tracepoints of system calls begin.
+const SYSTEM_CALLS: &str = "tracepoint/syscalls/";
+
+/// Probes that use those of system calls where the kernel has no others.
+const TELLS_AREAS: [&str; 2] = ["mapping", "code_area"];
+
+/// Whether the kernel tells changes of address spaces by the events of their tree. Before areas had locks of their own (kernel 6.4),
+/// each page fault of the machine gave back the lock that those events tell of.
+pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
+    let is_lock =
+        |field: &libbpf_rs::btf::types::StructMember<'_>| field.name.is_some_and(|name| name == "vm_lock_seq");
+    let area = btf.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("vm_area_struct");
+    let has_own_locks = area.is_some_and(|area| area.iter().any(|field| is_lock(&field)));
+    has_own_locks && AREA_TREE.iter().all(|section| kernel_has(section, btf))
+}
+
+/// Whether a program in `section` of a probe is left out because others tell the same.
+fn is_replaced(probe: &str, section: &str, options: &Options, tells_area_tree: bool) -> bool {
+    if section.starts_with(FAULT_ENTRY) {
+        return !options.fault_entry;
+    }
+    if !TELLS_AREAS.contains(&probe) {
+        return false;
+    }
+    let is_of_tree = AREA_TREE.contains(&section);
+    match tells_area_tree {
+        // Where stacks are recorded, `code_area` tells both.
+        true => section.starts_with(SYSTEM_CALLS) || (is_of_tree && probe == "mapping" && options.walks_stacks()),
+        false => is_of_tree,
+    }
+}
 
 /// Whether the running kernel has what a program's section asks for; a program without it is not loaded.
 fn kernel_has(section: &str, btf: &Btf<'_>) -> bool {
@@ -101,10 +145,13 @@ fn kernel_has(section: &str, btf: &Btf<'_>) -> bool {
     }
 }
 
-/// A loaded probe and the names of its programs that this kernel has no event for.
+/// A loaded probe.
 pub(crate) struct Loaded {
     pub(crate) name: &'static str,
     pub(crate) object: Object,
+    /// Sections of programs that are not loaded: others tell the same.
+    pub(crate) replaced: Vec<String>,
+    /// Sections of programs that are not loaded: this kernel has no event for them.
     pub(crate) missing: Vec<String>,
 }
 
@@ -149,16 +196,20 @@ pub(crate) fn load(
             None => {}
         }
     }
-    let mut missing = Vec::new();
+    let (mut replaced, mut missing) = (Vec::new(), Vec::new());
+    let tells_area_tree = options.area_tree && has_area_tree(btf);
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        let wanted = options.fault_entry || !section.starts_with(FAULT_ENTRY);
-        if !(wanted && kernel_has(&section, btf)) {
-            missing.push(section);
+        let has_event = kernel_has(&section, btf);
+        let is_replaced = is_replaced(probe.name, &section, options, tells_area_tree);
+        if is_replaced || !has_event {
             program.set_autoload(false);
+            // On architectures without tracepoints at the entry of a fault an event tells it.
+            let list = if is_replaced || section.starts_with(FAULT_ENTRY) { &mut replaced } else { &mut missing };
+            list.push(section);
         }
     }
     let object = open.load().map_err(error)?;
     shared.take(probe.name, &object)?;
-    Ok(Loaded { name: probe.name, object, missing })
+    Ok(Loaded { name: probe.name, object, replaced, missing })
 }

@@ -28,7 +28,7 @@ impl Recorder {
     }
 
     fn attach_processor(&mut self, cpu: u32) -> Result<(), CaptureError> {
-        let entry = self.loaded.iter().any(|one| one.name == "fault" && one.missing.is_empty());
+        let entry = self.loaded.iter().any(|one| one.name == "fault" && one.replaced.is_empty());
         let mut links = Vec::new();
         let begins = FAULT_PROGRAMS.into_iter().filter(|(_, event)| !(entry && *event == FaultEvent::Begin));
         let faults = begins.map(|(program, event)| ("fault", program, perf::fault_of_processor(event, cpu as i32)));

@@ -35,13 +35,19 @@ pub struct Options {
     /// Whether the tracepoints at the entry of a fault are used where the architecture has them. Without them an event
     /// tells the beginning, as on other architectures.
     pub fault_entry: bool,
+    /// Whether the events of the tree of an address space's areas are used where the kernel has them. Without them tracepoints of
+    /// system calls tell what is mapped, as on older kernels.
+    pub area_tree: bool,
+    /// Whether opens and reads are recorded, which makes every system call of the machine some 50 ns dearer: a tracepoint of
+    /// any puts all tasks on the slow path of all.
+    pub files: bool,
     /// Whether it is recorded when each process waited for events for the first time, which costs every context switch of
     /// the machine some tens of ns.
     pub first_waits: bool,
     /// Whether it is recorded when threads do not run and why, which costs every context switch of the machine, with its
     /// wake-up, up to about 0.2 us.
     pub waits: bool,
-    /// Whether system calls that change address spaces are recorded with their duration.
+    /// Whether system calls that change address spaces are recorded with their duration, at the same price as files.
     pub memory_calls: bool,
     /// Processes only, and their first waits where those are asked for: no faults, files, reads.
     pub processes_only: bool,
@@ -90,6 +96,8 @@ impl Default for Options {
             ring_bytes: 32 << 20,
             lab: None,
             fault_entry: true,
+            area_tree: true,
+            files: true,
             first_waits: false,
             waits: false,
             memory_calls: false,
@@ -156,6 +164,7 @@ impl Recorder {
             "cpu_sample" => options.cpu_hertz.is_some(),
             "code_area" => options.walks_stacks(),
             "off_cpu" => options.waits && !options.processes_only,
+            "open" | "read" => options.files && !options.processes_only,
             "memory" => options.memory_calls && !options.processes_only,
             _ => !options.processes_only,
         };
@@ -175,15 +184,16 @@ impl Recorder {
                     continue;
                 }
             };
-            let replaced = |section: &&String| section.starts_with(objects::FAULT_ENTRY);
-            for section in one.missing.iter().filter(|section| !replaced(section)).chain(&gaps) {
+            for section in one.missing.iter().chain(&gaps) {
                 unavailable.push(gap(section, "this kernel has no such event"));
             }
             links.append(&mut of_probe);
             probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
             loaded.push(one);
         }
-        if let Err(error) = tracefs {
+        if let Err(error) = tracefs
+            && loaded.iter().any(Loaded::uses_system_calls)
+        {
             unavailable.push(Unavailable {
                 what: "system-call tracepoints".to_owned(),
                 reason: format!("tracefs could not be opened: {error}"),
@@ -414,7 +424,8 @@ fn attach_whole(one: &Loaded, tracefs: Option<&Tracefs>, links: &mut Vec<Link>) 
     let mut gaps = Vec::new();
     for program in one.object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        if one.missing.contains(&section) || section == "perf_event" || walk::is_walk(&section) {
+        let is_loaded = !one.missing.contains(&section) && !one.replaced.contains(&section);
+        if !is_loaded || section == "perf_event" || walk::is_walk(&section) {
             continue;
         }
         let attach = |source| CaptureError::Attach { probe: one.name, event: section.clone(), source };

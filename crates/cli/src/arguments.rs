@@ -254,9 +254,17 @@ pub struct RecordArguments {
     /// 0.2 us.
     #[arg(long)]
     pub waits: bool,
-    /// Also record mmap, munmap, mremap, brk and madvise with their duration and result.
+    /// Also record mmap, munmap, mremap, brk and madvise with their duration and result. Makes every system call of the machine some
+    /// 50 ns dearer.
     #[arg(long)]
     pub memory_calls: bool,
+    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Makes every system call of
+    /// the machine some 50 ns dearer, also those of processes that are not recorded.
+    #[arg(long, conflicts_with = "no_files")]
+    pub files: bool,
+    /// Record no opens and reads of the command: other processes then pay nothing for their system calls.
+    #[arg(long)]
+    pub no_files: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -139,7 +139,8 @@ table! {
 }
 
 table! {
-    /// A change of an address space that concerns a file, or an unmapping.
+    /// A change of an address space that concerns a file, or an unmapping; also memory without a file that mmap or mremap made. An
+    /// area that is split or grows (mprotect of a part, munmap of a middle, a merge) is told once more in its new extent.
     Mapping = "mappings" {
         /// When.
         ts: Nanos,
@@ -151,9 +152,9 @@ table! {
         op: MappingOp,
         /// First address.
         address: u64,
-        /// Length.
+        /// Length. What other calls than munmap took away is told with the free space around it.
         length: Bytes,
-        /// Protection bits (`PROT_READ` 1, `PROT_WRITE` 2, `PROT_EXEC` 4).
+        /// Protection bits (`PROT_READ` 1, `PROT_WRITE` 2, `PROT_EXEC` 4) at that moment; mprotect changes them afterwards.
         prot: u32,
         /// Device of the mapped file; null for anonymous memory.
         dev: Option<u64>,

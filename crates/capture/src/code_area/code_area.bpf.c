@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Keeps the areas of executable code of followed processes, and tells which files have some, so that tables are made of them.
- * Only loaded where stacks are recorded. */
+ * Only loaded where stacks are recorded. Tells mappings too then, in place of the probe `mapping`: each program at these events costs
+ * everybody who maps memory. */
 #include "../../bpf/address_space.bpf.h"
-#include "../../bpf/task_vma.bpf.h"
+#include "../../bpf/mapping.bpf.h"
 #include "../../bpf/wanted.bpf.h"
 
 #define PROT_EXEC 4
@@ -140,6 +141,17 @@ __attribute__((noinline)) int map_area(struct space *space, u64 start, u64 end, 
 	return 0;
 }
 
+/* Whether that is what the range holds already: where an area is split or grows, what it had is told once more. */
+static __always_inline bool is_known(struct space *space, u64 start, u64 end, u32 file_page, u32 module)
+{
+	int at = find_area(space, start);
+	if (at < 0)
+		return false;
+	struct area *area = &space->areas[at & (AREAS - 1)];
+	bool is_same = module == MODULE_GENERATED || area->file_page + ((start - area->start) >> 12) == file_page;
+	return area->module == module && end <= area->end && is_same;
+}
+
 static __always_inline struct space *space_of(struct task_struct *leader, u64 flags)
 {
 	return bpf_task_storage_get(&spaces, leader, 0, flags);
@@ -160,7 +172,7 @@ static __always_inline void add_file(struct task_struct *task, struct space *spa
 {
 	struct file_id id = id_of(FIELD(file, file, f_inode));
 	u32 module = module_of(&id);
-	if (!module)
+	if (!module || is_known(space, start, end, offset >> 12, module))
 		return;
 	map_area(space, start, end, offset >> 12, module);
 	struct module_event *event = reserve(EVENT_MODULE, sizeof(*event), task);
@@ -226,7 +238,60 @@ int BPF_PROG(areas_of_exec, struct task_struct *task, int old_pid, struct linux_
 	return 0;
 }
 
-/* The arguments are still in the registers when the call returns; the first is restored by the macro on arm64. */
+SEC("tp_btf/ma_write")
+int BPF_PROG(areas_of_write, const char *function, struct ma_state *tree, unsigned long piv, void *entry)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!state_of(task) || !is_own_write(task, function, tree, (u64)entry))
+		return 0;
+	tell_write(task, tree, entry);
+	u64 start = tree->index, end = tree->last + 1;
+	bool is_code = entry && FIELD(vm_area_struct, entry, vm_flags) & PROT_EXEC;
+	struct space *space = space_of(task->group_leader, is_code ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!space)
+		return 0;
+	struct file *file = is_code ? FIELD(vm_area_struct, entry, vm_file) : 0;
+	if (file)
+		add_file(task, space, start, end, FIELD(vm_area_struct, entry, vm_pgoff) << 12, file);
+	else if (!is_code)
+		map_area(space, start, end, 0, 0);
+	else if (start != vdso_of(task) && !is_known(space, start, end, 0, MODULE_GENERATED))
+		map_area(space, start, end, 0, MODULE_GENERATED);
+	return 0;
+}
+
+/* Memory that becomes executable is generated code, unless it is of a file already. It stays known when it is made writable again
+ * for a while. */
+static __always_inline void add_generated(struct task_struct *task, u64 start, u64 end)
+{
+	struct space *space = space_of(task->group_leader, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (space && find_area(space, start) < 0)
+		map_area(space, start, end, 0, MODULE_GENERATED);
+}
+
+SEC("tp_btf/mmap_lock_released")
+int areas_of_call(unsigned long long *arguments)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!state_of(task))
+		return 0;
+	struct pt_regs *regs = user_registers(task);
+	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
+	if (has_unmapped(task, arguments)) {
+		tell_munmap(task);
+		struct space *space = space_of(task->group_leader, 0);
+		if (space)
+			map_area(space, start, end, 0, 0);
+		return 0;
+	}
+	int call = current_syscall(task);
+	bool protects = call == CALL_NUMBER_MPROTECT || call == CALL_NUMBER_PKEY_MPROTECT;
+	if (protects && was_for_writing(arguments) && PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC)
+		add_generated(task, start, end);
+	return 0;
+}
+
+/* The same on kernels without those events. The arguments are still in the registers when the call returns; the first is restored by the macro on arm64. */
 SEC("tracepoint/syscalls/sys_exit_mmap")
 int areas_of_mmap(struct syscall_exit *context)
 {
@@ -234,7 +299,7 @@ int areas_of_mmap(struct syscall_exit *context)
 	if (!state_of(task) || (unsigned long)context->ret > -4096UL)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
-	u64 start = context->ret, end = start + ((PT_REGS_PARM2_SYSCALL(regs) + 4095) & ~4095ULL);
+	u64 start = context->ret, end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
 	int descriptor = (int)PT_REGS_PARM5_SYSCALL(regs);
 	struct file *file = 0;
 	if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC && !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS) && descriptor >= 0)
@@ -257,15 +322,13 @@ int areas_of_munmap(struct syscall_exit *context)
 	if (!state_of(task) || context->ret)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
-	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + ((PT_REGS_PARM2_SYSCALL(regs) + 4095) & ~4095ULL);
+	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
 	struct space *space = space_of(task->group_leader, 0);
 	if (space)
 		map_area(space, start, end, 0, 0);
 	return 0;
 }
 
-/* Memory that becomes executable is generated code, unless it is of a file already. It stays known when it is made writable again
- * for a while. */
 SEC("tracepoint/syscalls/sys_exit_mprotect")
 int areas_of_mprotect(struct syscall_exit *context)
 {
@@ -273,10 +336,8 @@ int areas_of_mprotect(struct syscall_exit *context)
 	struct pt_regs *regs = user_registers(task);
 	if (!state_of(task) || context->ret || !(PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC))
 		return 0;
-	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + ((PT_REGS_PARM2_SYSCALL(regs) + 4095) & ~4095ULL);
-	struct space *space = space_of(task->group_leader, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (space && find_area(space, start) < 0)
-		map_area(space, start, end, 0, MODULE_GENERATED);
+	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
+	add_generated(task, start, end);
 	return 0;
 }
 

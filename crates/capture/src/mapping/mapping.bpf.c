@@ -12,7 +12,25 @@ int BPF_PROG(exec_layout, struct task_struct *task, int old_pid, struct linux_bi
 	return 0;
 }
 
-/* The arguments are still in the registers when the call returns; the first is restored by the macro on arm64. */
+SEC("tp_btf/ma_write")
+int BPF_PROG(after_write, const char *function, struct ma_state *tree, unsigned long piv, void *entry)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (state_of(task) && is_own_write(task, function, tree, (u64)entry))
+		tell_write(task, tree, entry);
+	return 0;
+}
+
+SEC("tp_btf/mmap_lock_released")
+int after_call(unsigned long long *arguments)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (state_of(task) && has_unmapped(task, arguments))
+		tell_munmap(task);
+	return 0;
+}
+
+/* The same on kernels without those events. The arguments are still in the registers when the call returns; the first is restored by the macro on arm64. */
 SEC("tracepoint/syscalls/sys_exit_mmap")
 int after_mmap(struct syscall_exit *context)
 {
@@ -31,7 +49,7 @@ int after_mmap(struct syscall_exit *context)
 	struct file *file = 0;
 	if (!(flags & 0x20) && descriptor >= 0)
 		file = file_of_descriptor(task, descriptor);
-	tell(task, MAPPING_MAP, context->ret, (length + 4095) & ~4095ULL, prot & 7, file ? offset : 0, file);
+	tell(task, MAPPING_MAP, context->ret, whole_pages(length), prot & 7, file ? offset : 0, file);
 	return 0;
 }
 
@@ -43,7 +61,7 @@ int after_munmap(struct syscall_exit *context)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
 	u64 length = PT_REGS_PARM2_SYSCALL(regs);
-	tell(task, MAPPING_UNMAP, PT_REGS_PARM1_SYSCALL(regs), (length + 4095) & ~4095ULL, 0, 0, 0);
+	tell(task, MAPPING_UNMAP, PT_REGS_PARM1_SYSCALL(regs), whole_pages(length), 0, 0, 0);
 	return 0;
 }
 
@@ -60,7 +78,7 @@ int after_mremap(struct syscall_exit *context)
 	u64 old_length = PT_REGS_PARM2_SYSCALL(regs);
 	u64 new_length = PT_REGS_PARM3_SYSCALL(regs);
 	/* Files are hardly ever remapped; the new range is told as anonymous and the reference says so. */
-	tell(task, MAPPING_UNMAP, old_address, (old_length + 4095) & ~4095ULL, 0, 0, 0);
-	tell(task, MAPPING_MAP, context->ret, (new_length + 4095) & ~4095ULL, 3, 0, 0);
+	tell(task, MAPPING_UNMAP, old_address, whole_pages(old_length), 0, 0, 0);
+	tell(task, MAPPING_MAP, context->ret, whole_pages(new_length), 3, 0, 0);
 	return 0;
 }

@@ -1,6 +1,7 @@
 //! `slowpath record` of processes that run already.
 
 use crate::running::*;
+use crate::traces::tracepoints_of;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -128,6 +129,56 @@ fn a_recording_ends_with_its_process() {
     assert_eq!(done.json()["manifest"]["stop_reason"], "the processes had ended");
 }
 
+/// A tracepoint of any system call makes all of them dearer for everybody.
+#[test]
+fn processes_that_run_are_recorded_without_tracepoints_of_system_calls_unless_files_are_asked_for() {
+    if !root() {
+        return;
+    }
+    let toucher = Toucher::start("z");
+    let pid = toucher.child.id().to_string();
+    let looked = |options: &[&str]| {
+        let place = place();
+        let out = place.path().join("out");
+        let mut command = slowpath(["record", "--json", "--quiet", "--pid", &pid, "-o", out.to_str().unwrap()]);
+        let mut running = start(command.args(options));
+        let recorder = running.child.id();
+        // The first rows are written: everything is attached.
+        let is_ready = soon(|| out.join("mappings").exists());
+        let seen = tracepoints_of(recorder);
+        running.signal(libc::SIGINT);
+        let done = running.wait();
+        done.succeeds();
+        assert!(is_ready, "{seen:?}");
+        let of_calls: Vec<String> = seen.into_iter().filter(|name| name.starts_with("sys_")).collect();
+        let probes = done.json()["manifest"]["probes"].to_string();
+        (of_calls, probes.contains("\"open\""), tables(&out))
+    };
+    let (of_calls, has_opens, tables) = looked(&["--stacks", "fault", "--cpu", "1000"]);
+    assert_eq!((of_calls, has_opens), (Vec::new(), false));
+    assert!(tables.mappings.iter().any(|row| row.ino.is_some()), "what it had is told");
+    assert_eq!(looked(&[]).0, Vec::<String>::new());
+    let (of_calls, has_opens, _) = looked(&["--files"]);
+    assert!(has_opens && of_calls.iter().any(|name| name == "sys_exit_openat"), "{of_calls:?}");
+}
+
+#[test]
+fn files_of_a_command_are_recorded_unless_they_are_left_out() {
+    if !root() {
+        return;
+    }
+    let opens = |options: &[&str]| {
+        let place = place();
+        let out = place.path().join("out");
+        record(&out, options, &["/bin/cat", "/etc/hostname"]).succeeds();
+        let tables = tables(&out);
+        assert!(tables.mappings.iter().any(|row| row.op == slowpath_tables::MappingOp::Map && row.ino.is_some()));
+        (!tables.opens.is_empty(), !tables.reads.is_empty())
+    };
+    assert_eq!(opens(&[]), (true, true));
+    assert_eq!(opens(&["--no-files"]), (false, false));
+}
+
 #[test]
 fn what_cannot_be_followed_is_told() {
     if !root() {
@@ -154,6 +205,7 @@ time.sleep(60)";
     record(&["--match", "("]).fails_with(2, &["--match"]);
     record(&["--pid", "1", "--", "/bin/true"]).fails_with(2, &["cannot be used with"]);
     record(&["--system", "--pid", "1"]).fails_with(2, &["cannot be used with"]);
+    record(&["--system", "--files", "--no-files"]).fails_with(2, &["cannot be used with"]);
     record(&["--system", "--user", "nobody"]).fails_with(2, &["cannot be used with"]);
     record(&[]).fails_with(2, &["required"]);
     assert!(!out.exists());

@@ -75,6 +75,16 @@ pub fn programs_of(pid: u32) -> BTreeSet<u64> {
     names(&format!("/proc/{pid}/fdinfo")).into_iter().filter_map(number).collect()
 }
 
+/// Tracepoints that programs which a process holds are attached to now, as the kernel tells them of its links. Of those of perf
+/// events (system calls) it does from 6.6 on.
+pub fn tracepoints_of(pid: u32) -> BTreeSet<String> {
+    let name = |path: PathBuf| {
+        let text = fs::read_to_string(path).ok()?;
+        Some(text.lines().find_map(|line| line.strip_prefix("tp_name:"))?.trim().to_owned())
+    };
+    names(&format!("/proc/{pid}/fdinfo")).into_iter().filter_map(name).collect()
+}
+
 /// Those of `programs` that the kernel still has; none, with a reason, where bpftool is not installed.
 fn loaded(programs: &BTreeSet<u64>) -> BTreeSet<u64> {
     let Some(bpftool) = ["/usr/sbin/bpftool", "/sbin/bpftool"].iter().find(|path| Path::new(path).exists()) else {

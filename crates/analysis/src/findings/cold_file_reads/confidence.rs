@@ -10,7 +10,7 @@
 //! **Medium** when the size is uncertain:
 //! - one launch only, or an interval wider than [`WIDTH_MEDIUM`] of the value;
 //! - any loss; fewer than [`RECORDED_MEDIUM`] of the kernel's faults recorded;
-//! - the probe of reads or block I/O was missing;
+//! - the probe of reads or block I/O was missing, or not asked for (`record --no-files`);
 //! - which pages were needed is not known;
 //! - the launch did not run in a lab, so its coldness was not made.
 //!
@@ -77,6 +77,11 @@ pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity, reasons: &mu
                 continue;
             };
             lower(level, format!("probe {} was not available", probe.name));
+        }
+        // A recording names the probes that it was asked for.
+        let is_asked_for = |name: &str| manifest.probes.iter().any(|probe| probe.name == name);
+        if !manifest.probes.is_empty() && !is_asked_for("read") {
+            lower(Confidence::Medium, "reads were not recorded (record --files, or without --no-files)".to_owned());
         }
         let lost: u64 = TABLES.iter().map(|table| manifest.losses.of(table)).sum();
         let tables = &facts.tables;

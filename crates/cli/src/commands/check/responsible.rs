@@ -229,7 +229,10 @@ fn opens_missing(manifest: &Manifest) -> Option<String> {
     let gap = manifest.unavailable.iter().find(|gap| about_opens(&gap.what));
     match gap {
         Some(gap) => Some(format!("{}: {}; {}", gap.what, gap.reason, gap.remedy)),
-        None => refused.then(|| "opens were not recorded".to_owned()),
+        None if refused => Some("opens were not recorded".to_owned()),
+        // A recording names the probes that it was asked for.
+        None => (probe.is_none() && !manifest.probes.is_empty())
+            .then(|| "opens were not recorded: record without --no-files, or with --files".to_owned()),
     }
 }
 
@@ -370,6 +373,12 @@ ts     pid start tid last utime   stime
         let seen = examine(&tables, &[]);
         assert!(seen.opens_doubt.unwrap().starts_with("2 rows"));
         assert_eq!(seen.opens_missing.unwrap(), "open: refused; another kernel");
+        let asked = |name: &str| Manifest {
+            probes: vec![slowpath_recording::Probe { name: name.to_owned(), state: ProbeState::Attached }],
+            ..Manifest::default()
+        };
+        assert_eq!(opens_missing(&asked("open")), None);
+        assert!(opens_missing(&asked("fault")).unwrap().contains("--no-files"));
         assert_eq!(seen.insertions_doubt, None);
     }
 }

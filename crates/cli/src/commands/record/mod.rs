@@ -43,7 +43,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(Kind::Usage, "--audit-stacks without stacks")
             .hint("stacks are recorded with --cpu HZ and with --stacks"));
     }
-    if arguments.system || arguments.matching.is_some() || !arguments.pid.is_empty() {
+    if of_running(arguments) {
         return running::run(arguments);
     }
     let target = Target::of(&arguments.invocation, arguments.command.clone(), None)?;
@@ -77,6 +77,11 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     })
 }
 
+/// Whether processes that run already are recorded.
+fn of_running(arguments: &RecordArguments) -> bool {
+    arguments.system || arguments.matching.is_some() || !arguments.pid.is_empty()
+}
+
 /// Samples a second where none were asked for by number.
 const HERTZ: u32 = 1000;
 
@@ -89,6 +94,8 @@ fn options(arguments: &RecordArguments) -> Options {
         memory_calls: wants(StackEvent::Alloc),
     };
     Options {
+        // A command is a short experiment; processes that run are watched where others work.
+        files: !arguments.no_files && (arguments.files || !of_running(arguments)),
         first_waits: arguments.first_waits,
         waits: arguments.waits || stacks.waits,
         memory_calls: arguments.memory_calls || stacks.memory_calls,
@@ -116,7 +123,7 @@ fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop:
         let kinds = [
             ("faults", "faults", true),
             ("page_cache", "page-cache insertions", true),
-            ("opens", "opens", true),
+            ("opens", "opens", false),
             ("cpu_samples", "CPU samples", false),
             ("off_cpu", "waits", false),
             ("memory_calls", "memory calls", false),
