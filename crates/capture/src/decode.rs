@@ -11,7 +11,7 @@ use crate::mounts::Mount;
 use crate::names::Names;
 use crate::stack::{CopyReader, StackAudit, Stacks};
 use serde::{Deserialize, Serialize};
-use slowpath_recording::{Device, Probe, Tables};
+use slowpath_recording::{Device, MachineFaults, Probe, Tables};
 use slowpath_tables::{File, FileKey, Losses, Nanos, Unavailable};
 use std::collections::BTreeSet;
 
@@ -30,10 +30,13 @@ pub struct Facts {
     pub unavailable: Vec<Unavailable>,
     /// The probes and their state.
     pub probes: Vec<Probe>,
-    /// When the probes were ready.
+    /// When the probes were ready; of processes that ran already, when they began to be followed.
     pub started: Nanos,
     /// When recording ended.
     pub ended: Nanos,
+    /// Faults of the whole machine; known when recording has ended.
+    #[serde(default)]
+    pub machine_faults: Option<MachineFaults>,
 }
 
 /// What the recorder hands over at the end: bytes, and what is needed to understand them elsewhere.

@@ -25,7 +25,8 @@ mod write;
 mod write_error;
 
 pub use manifest::{
-    Clock, Device, Host, Launch, Manifest, Probe, ProbeState, Progress, RecorderProcess, SCHEMA_VERSION, Segment,
+    Clock, Device, Host, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress, RecorderProcess, SCHEMA_VERSION,
+    Segment,
 };
 pub use read::{Damage, OpenError, ReadError, Recording, Why};
 pub use tables::Tables;
