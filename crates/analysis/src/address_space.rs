@@ -243,6 +243,7 @@ mod tests {
             ino: 1,
             min_flt: 0,
             maj_flt: 0,
+            run_time: None,
         }
     }
 

@@ -179,6 +179,7 @@ mod tests {
             ino: 0,
             min_flt: 0,
             maj_flt: 0,
+            run_time: None,
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns what rows mean: address spaces ([`address_space`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
 //! ([`insertions`]), when threads waited for them ([`blocked`]), which were needed ([`demand`], [`merge`]), whether
-//! recording was complete ([`completeness`]), what a preload plan would gain ([`predict`]), and the findings
+//! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, what a preload plan would gain ([`predict`]), and the findings
 //! ([`findings`]) with the report's I/O map ([`io_map`]). Leaves recording to `capture`, plans on disk and trials to
 //! `fix` and `verify`, inference between arms to `experiment`.
 //!
@@ -17,6 +17,7 @@ pub mod demand;
 pub mod files;
 pub mod finding;
 pub mod findings;
+pub mod function_weights;
 pub mod insertions;
 mod integer_hash;
 pub mod interval;
@@ -25,6 +26,7 @@ pub mod launch_facts;
 pub mod merge;
 pub mod predict;
 pub mod processes;
+pub mod shares;
 
 pub use demand::{Demand, NeededUnknown};
 pub use finding::{Confidence, Evidence, Finding};

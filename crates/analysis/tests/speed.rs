@@ -64,6 +64,7 @@ fn large() -> Tables {
                 ino: 0,
                 min_flt: 0,
                 maj_flt: 0,
+                run_time: None,
             });
         } else {
             tables.forks.push(Fork {

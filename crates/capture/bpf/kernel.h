@@ -160,6 +160,7 @@ struct cfs_rq {
 };
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+	u64 sum_exec_runtime;
 };
 struct preempt_of_thread {
 	u32 count;

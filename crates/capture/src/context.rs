@@ -19,12 +19,20 @@ pub(crate) struct Context {
     starts: HashMap<u32, Vec<Start>>,
     /// Ended processes, the earliest first.
     ended: VecDeque<ProcessKey>,
-    /// Minor and major faults so far of the further threads of processes that ran already.
-    present: HashMap<ProcessKey, (u64, u64)>,
+    /// Of the further threads of processes that ran already.
+    present: HashMap<ProcessKey, SoFar>,
     /// Rows of processes that ran already, until their further threads are counted.
     held: Vec<Exec>,
     /// Since when there is something of a walk.
     walk: Option<Nanos>,
+}
+
+/// Counters of threads at the begin.
+#[derive(Clone, Copy, Default)]
+struct SoFar {
+    minor: u64,
+    major: u64,
+    run_time: u64,
 }
 
 struct Start {
@@ -85,9 +93,10 @@ impl Context {
     /// Takes the counters of a further thread of a process that ran already.
     pub(crate) fn count_present(&mut self, thread: &events::exec_event) {
         let process = ProcessKey { pid: thread.header.pid, start: Nanos(thread.start) };
-        let (minor, major) = self.present.entry(process).or_default();
-        *minor = minor.saturating_add(thread.min_flt);
-        *major = major.saturating_add(thread.maj_flt);
+        let so_far = self.present.entry(process).or_default();
+        so_far.minor = so_far.minor.saturating_add(thread.min_flt);
+        so_far.major = so_far.major.saturating_add(thread.maj_flt);
+        so_far.run_time = so_far.run_time.saturating_add(thread.run_time);
         self.walk.get_or_insert(Nanos(thread.header.ts));
     }
 
@@ -111,9 +120,10 @@ impl Context {
         let present = std::mem::take(&mut self.present);
         let mut held = std::mem::take(&mut self.held);
         for exec in &mut held {
-            let (minor, major) = present.get(&exec.process()).copied().unwrap_or_default();
-            exec.min_flt = exec.min_flt.saturating_add(minor);
-            exec.maj_flt = exec.maj_flt.saturating_add(major);
+            let threads = present.get(&exec.process()).copied().unwrap_or_default();
+            exec.min_flt = exec.min_flt.saturating_add(threads.minor);
+            exec.maj_flt = exec.maj_flt.saturating_add(threads.major);
+            exec.run_time = exec.run_time.map(|time| Nanos(time.0.saturating_add(threads.run_time)));
         }
         held
     }

@@ -11,7 +11,7 @@ use crate::mounts::Mount;
 use crate::names::Names;
 use crate::stack::{CopyReader, StackAudit, Stacks};
 use serde::{Deserialize, Serialize};
-use slowpath_recording::{Device, Probe, Tables};
+use slowpath_recording::{Device, MachineFaults, Probe, Tables};
 use slowpath_tables::{File, FileKey, Losses, Nanos, Unavailable};
 use std::collections::BTreeSet;
 
@@ -30,10 +30,13 @@ pub struct Facts {
     pub unavailable: Vec<Unavailable>,
     /// The probes and their state.
     pub probes: Vec<Probe>,
-    /// When the probes were ready.
+    /// When the probes were ready; of processes that ran already, when they began to be followed.
     pub started: Nanos,
     /// When recording ended.
     pub ended: Nanos,
+    /// Faults of the whole machine; known when recording has ended.
+    #[serde(default)]
+    pub machine_faults: Option<MachineFaults>,
 }
 
 /// What the recorder hands over at the end: bytes, and what is needed to understand them elsewhere.
@@ -332,7 +335,9 @@ mod tests {
 
     #[test]
     fn what_later_records_refer_to_is_not_given_up() {
-        let bytes = [events::bytes_of(&fork(8, 50)), events::bytes_of(&batch(&[(7, 1, 0), (7, 2, 0)])), name(1, 2, 0, 1, "a")].concat();
+        let bytes =
+            [events::bytes_of(&fork(8, 50)), events::bytes_of(&batch(&[(7, 1, 0), (7, 2, 0)])), name(1, 2, 0, 1, "a")]
+                .concat();
         let (kept, given_up) = keep_told_once(&bytes);
         assert_eq!(count_events(&kept).0.keys().collect::<Vec<_>>(), ["file_names", "forks"]);
         assert_eq!(given_up.0.into_iter().collect::<Vec<_>>(), [("faults".to_owned(), 2)]);

@@ -78,6 +78,7 @@ struct exec_event {
 	unsigned long long ino;
 	unsigned long long min_flt;
 	unsigned long long maj_flt;
+	unsigned long long run_time;
 	unsigned int parent_pid;
 	unsigned int uid;
 	unsigned int gid;
@@ -108,6 +109,7 @@ struct exit_event {
 	unsigned long long maj_flt;
 	unsigned long long utime;
 	unsigned long long stime;
+	unsigned long long run_time;
 	unsigned long long read_bytes;
 	int exit_code;
 	int reserved;

@@ -14,6 +14,7 @@ mod context;
 mod decode;
 mod events;
 pub mod examine;
+mod fault_counters;
 mod file_rows;
 pub mod machine;
 mod mounts;

@@ -4,6 +4,7 @@ use crate::alive::running_since;
 use crate::capture_error::CaptureError;
 use crate::decode::{Facts, RawCapture};
 use crate::events;
+use crate::fault_counters::FaultCounters;
 use crate::mounts::{Mount, parse_mountinfo};
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::perf;
@@ -127,7 +128,10 @@ pub struct Recorder {
     mounts: Vec<Mount>,
     probes: Vec<Probe>,
     pub(crate) unavailable: Vec<Unavailable>,
+    /// When probes were ready; of processes that run already, when they began to be followed.
     started: Nanos,
+    /// Before the first process was followed.
+    faults_before: Option<FaultCounters>,
 }
 
 /// `CLOCK_MONOTONIC` now.
@@ -220,6 +224,7 @@ impl Recorder {
             probes,
             unavailable,
             started: monotonic_now(),
+            faults_before: None,
         })
     }
 
@@ -234,6 +239,7 @@ impl Recorder {
             source,
         };
         let pidfd = pidfd(pid).map_err(|source| attach("pidfd", source))?;
+        self.faults_before = FaultCounters::now(self.options.writer);
         let state = [0u8; size_of::<events::task_state>()];
         self.tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
@@ -253,6 +259,8 @@ impl Recorder {
     pub fn attach_running(&mut self, which: &Running) -> Result<(), CaptureError> {
         // First, so that no fault of a marked task is missed.
         self.attach_processors()?;
+        self.started = monotonic_now();
+        self.faults_before = FaultCounters::now(self.options.writer);
         // A child that was made behind the first walk's back is found by the second.
         self.walk_tasks(which, "present", "tell_present", 2)?;
         if let Some(waits) = self.loaded("off_cpu") {
@@ -370,6 +378,7 @@ impl Recorder {
             probes: self.probes.clone(),
             started: self.started,
             ended: monotonic_now(),
+            machine_faults: None,
         }
     }
 
@@ -387,11 +396,13 @@ impl Recorder {
             }
         }
         let ended = monotonic_now();
+        let after = FaultCounters::now(self.options.writer);
+        let machine_faults = self.faults_before.zip(after).map(|(before, after)| after.since(&before));
         self.links.clear();
         self.processor_links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
-        Ok(RawCapture { bytes: self.ring.take(), facts: Facts { ended, ..self.facts() } })
+        Ok(RawCapture { bytes: self.ring.take(), facts: Facts { ended, machine_faults, ..self.facts() } })
     }
 }
 

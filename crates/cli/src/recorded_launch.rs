@@ -167,6 +167,7 @@ pub fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifes
         started: facts.started,
         ended: None,
         stop_reason: Some(stop.unwrap_or("the launch ended").to_owned()),
+        machine_faults: facts.machine_faults,
         devices: facts.devices.clone(),
         probes: facts.probes.clone(),
         losses: facts.losses.clone(),

@@ -46,6 +46,9 @@ pub struct Manifest {
     pub ended: Option<Nanos>,
     /// Why recording ended, where it was not the end of the program.
     pub stop_reason: Option<String>,
+    /// Page faults of the whole machine meanwhile; null while recording goes on, and where they are not known.
+    #[serde(default)]
+    pub machine_faults: Option<MachineFaults>,
     /// Devices that the tables name.
     pub devices: Vec<Device>,
     /// Probes that were asked for.
@@ -91,6 +94,19 @@ pub struct RecorderProcess {
     pub pid: u32,
     /// Start in clock ticks since boot (field 22 of `/proc/PID/stat`).
     pub start: u64,
+}
+
+/// Page faults that the kernel counted on the whole machine from just before the first process was followed until just after the
+/// last was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineFaults {
+    /// All (`pgfault` of `/proc/vmstat`): also those of tasks that are not recorded, those that the kernel took itself for a task
+    /// (`get_user_pages`), which raise no event, and those that failed, which no task counts (`mm_account_fault` in mm/memory.c).
+    pub faults: u64,
+    /// Those that read a page (`pgmajfault`). Tasks also count as major what had to be tried again, so theirs may be more.
+    pub major: u64,
+    /// Of `faults`, those of the recorder and of the process that writes for it (`/proc/PID/stat`).
+    pub recorder: u64,
 }
 
 /// How far a recording is.
@@ -183,6 +199,7 @@ impl Default for Manifest {
             started: Nanos(0),
             ended: None,
             stop_reason: None,
+            machine_faults: None,
             devices: Vec::new(),
             probes: Vec::new(),
             losses: Losses::default(),
@@ -267,6 +284,17 @@ mod tests {
         assert_eq!(step(4600 * second + 7), Some(3600 * second));
         assert_eq!(step(999 * second + 7), Some(-second));
         assert_eq!(Manifest::default().clock_step(), None);
+    }
+
+    #[test]
+    fn a_manifest_from_before_a_field_was_added_opens_without_it() {
+        let machine_faults = Some(MachineFaults { faults: 7, major: 1, recorder: 2 });
+        let mut value = serde_json::to_value(Manifest { machine_faults, ..Manifest::default() }).unwrap();
+        assert_eq!(Manifest::parse(value.to_string().as_bytes()).unwrap().machine_faults, machine_faults);
+        for added in ["machine_faults", "recorder", "clock_at_end"] {
+            value.as_object_mut().unwrap().remove(added).unwrap();
+        }
+        assert_eq!(Manifest::parse(value.to_string().as_bytes()).unwrap(), Manifest::default());
     }
 
     #[test]

@@ -59,6 +59,7 @@ fn exit_row() -> impl Strategy<Value = Exit> {
         maj_flt: 0,
         utime: Nanos(ts),
         stime: Nanos(1),
+        run_time: (!last).then_some(Nanos(ts)),
         read_bytes: Bytes(ts),
         running: !last,
     })

@@ -9,7 +9,7 @@ use crate::terminal::is_dangerous;
 use slowpath_analysis::call_stacks::{CallStacks, StackPath, UNKNOWN};
 use slowpath_analysis::processes::Processes;
 use slowpath_recording::Tables;
-use slowpath_tables::{MemoryCall, MemoryCallKind, ProcessKey};
+use slowpath_tables::ProcessKey;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ impl Weight {
             Self::OffCpu => !tables.off_cpu.is_empty(),
             Self::Faults => !tables.faults.is_empty(),
             Self::FaultTime => tables.faults.iter().any(|fault| fault.duration.is_some()),
-            Self::Allocations => tables.memory_calls.iter().any(|call| growth(call) > 0),
+            Self::Allocations => tables.memory_calls.iter().any(|call| call.growth().0 > 0),
         }
     }
 
@@ -78,20 +78,13 @@ impl Weight {
                 Box::new(tables.faults.iter().filter_map(timed))
             }
             Self::Allocations => Box::new(
-                tables.memory_calls.iter().map(|row| (row.process(), row.stack, growth(row))).filter(|row| row.2 > 0),
+                tables
+                    .memory_calls
+                    .iter()
+                    .map(|row| (row.process(), row.stack, row.growth().0))
+                    .filter(|row| row.2 > 0),
             ),
         }
-    }
-}
-
-/// By how many bytes a call let the address space grow; 0 for one that failed or freed.
-pub fn growth(call: &MemoryCall) -> u64 {
-    match call.call {
-        _ if call.result != 0 => 0,
-        MemoryCallKind::Mmap => call.length.0,
-        MemoryCallKind::Mremap => call.old_length.map_or(0, |old| call.length.0.saturating_sub(old.0)),
-        MemoryCallKind::Brk if !call.shrinks => call.length.0,
-        _ => 0,
     }
 }
 

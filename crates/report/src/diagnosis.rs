@@ -2,6 +2,7 @@
 //!
 //! Owns names and shape. `schema.rs` publishes them; a change of the shape changes the number in the `schema` field.
 
+use crate::shares::Shares;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::finding::Finding;
@@ -30,6 +31,8 @@ pub struct Analysis {
     pub time_to_ready: Option<Quantity>,
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
+    /// What each process and function has of the recording, and the recording of the machine.
+    pub shares: Shares,
     /// Events lost, by kind.
     pub losses: Losses,
     /// What could not be observed.

@@ -12,7 +12,6 @@ mod stacks;
 mod threads;
 
 use crate::ThreadKey;
-use crate::collapsed::growth;
 use crate::gaps;
 use crate::longest::longest;
 use cpu_time::CpuTime;
@@ -226,7 +225,7 @@ impl Rows<'_, '_> {
         let rows = self.tables.memory_calls.iter().map(|row| (row.duration.0, row)).collect();
         for row in longest(rows, MARKER_LIMIT, "memory calls", notes) {
             let thread = self.threads.get(self.profile, (row.process(), row.tid));
-            let marker = MemoryCallMarker::of(row, growth(row), self.categories.memory, self.profile);
+            let marker = MemoryCallMarker::of(row, row.growth().0, self.categories.memory, self.profile);
             let marker = self.profile.add_marker(thread, self.origin.span(row.ts, row.duration), marker);
             let stack = self.stacks.get(self.profile, thread, row.stack);
             self.profile.set_marker_stack(thread, marker, stack);

@@ -10,6 +10,7 @@ mod item;
 mod line;
 mod scenario;
 mod sections;
+mod shares;
 mod style;
 mod tried;
 
@@ -40,10 +41,48 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
 
 /// The summary of the analysis of one recording, with a newline after every line.
 pub fn analysis(analysis: &Analysis, style: &Style) -> String {
+    let shares = &analysis.shares;
+    if analysis.time_to_ready.is_none() {
+        return without_launch(analysis, style);
+    }
     let sections = vec![
         sections::recorded(analysis, style),
         sections::findings(&analysis.findings, style),
+        shares::beside_a_launch(shares, style),
         sections::doubts(&analysis.losses, &analysis.unavailable, &[], style),
+        sections::recording(&analysis.recording, &analysis.losses, style),
+    ];
+    screen(sections, style)
+}
+
+/// The summary of a recording that holds no launch, or one that never got ready: who used what. Every row stays: the table is
+/// what was asked for, and no page has what a screen would leave out.
+fn without_launch(analysis: &Analysis, style: &Style) -> String {
+    let style = &Style { lines: usize::MAX, ..*style };
+    let shares = &analysis.shares;
+    let mut notes = vec!["the recording holds no launch that got ready".to_owned()];
+    if shares.without_counters > 0 && !shares.processes.is_empty() {
+        let text = "the kernel's counters are not known, and missing in CPU times and in faults without an event";
+        notes.push(format!("of {} processes {text}", shares.without_counters));
+    }
+    let self_only = "own, not of what they called";
+    let findings =
+        if analysis.findings.is_empty() { Section::default() } else { sections::findings(&analysis.findings, style) };
+    let sections = vec![
+        sections::shared(analysis, style),
+        shares::processes(shares, style),
+        shares::functions(
+            &format!("functions with most time in faults ({self_only})"),
+            shares.functions_by_fault_time.as_deref(),
+            style,
+        ),
+        shares::functions(
+            &format!("functions with most CPU samples ({self_only})"),
+            shares.functions_by_cpu_samples.as_deref(),
+            style,
+        ),
+        findings,
+        sections::doubts(&analysis.losses, &analysis.unavailable, &notes, style),
         sections::recording(&analysis.recording, &analysis.losses, style),
     ];
     screen(sections, style)

@@ -145,3 +145,17 @@ table! {
         stack: Option<u32>,
     }
 }
+
+impl MemoryCall {
+    /// By how much the call let the address space grow; 0 for one that failed or freed.
+    pub fn growth(&self) -> Bytes {
+        let grown = match self.call {
+            _ if self.result != 0 => 0,
+            MemoryCallKind::Mmap => self.length.0,
+            MemoryCallKind::Mremap => self.old_length.map_or(0, |old| self.length.0.saturating_sub(old.0)),
+            MemoryCallKind::Brk if !self.shrinks => self.length.0,
+            _ => 0,
+        };
+        Bytes(grown)
+    }
+}

@@ -58,6 +58,8 @@ table! {
         min_flt: u64,
         /// Major faults of the thread so far.
         maj_flt: u64,
+        /// Time that the thread ran so far, by the scheduler's clock; null in recordings that lack the column.
+        run_time: Option<Nanos>,
     }
 }
 
@@ -105,6 +107,9 @@ table! {
         utime: Nanos,
         /// System CPU time of this thread.
         stime: Nanos,
+        /// Time that this thread ran, by the scheduler's clock: `utime` and `stime` together, which many kernels count by ticks of
+        /// some ms. Null in recordings that lack the column.
+        run_time: Option<Nanos>,
         /// Bytes this thread caused to be read from storage (`task_io_accounting.read_bytes`).
         read_bytes: Bytes,
         /// True when the thread still ran and the recording ended: the counters are those of that moment.

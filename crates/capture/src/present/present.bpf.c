@@ -40,7 +40,7 @@ int tell_present(struct bpf_iter__task *context)
 		count_lost(EVENT_EXEC, 1);
 		return 0;
 	}
-	u64 minor = task->min_flt, major = task->maj_flt;
+	u64 minor = task->min_flt, major = task->maj_flt, run_time = task->se.sum_exec_runtime;
 	state->running = 1;
 	bool is_leader = task->pid == task->tgid, is_kernel = task->flags & PF_KTHREAD;
 	struct file *file = 0;
@@ -62,6 +62,7 @@ int tell_present(struct bpf_iter__task *context)
 	event->ino = id.ino;
 	event->min_flt = minor;
 	event->maj_flt = major;
+	event->run_time = run_time;
 	event->parent_pid = BPF_CORE_READ(task, real_parent, tgid);
 	event->uid = BPF_CORE_READ(task, cred, euid.val);
 	event->gid = BPF_CORE_READ(task, cred, egid.val);

@@ -61,6 +61,7 @@ pub(crate) fn exec(bytes: &[u8], context: &mut Context) -> Option<Exec> {
         ino: event.ino,
         min_flt: event.min_flt,
         maj_flt: event.maj_flt,
+        run_time: Some(Nanos(event.run_time)),
     };
     if present {
         context.hold(exec);
@@ -89,6 +90,7 @@ pub(crate) fn exit(bytes: &[u8], context: &mut Context) -> Option<Exit> {
         maj_flt: event.maj_flt,
         utime: Nanos(event.utime),
         stime: Nanos(event.stime),
+        run_time: Some(Nanos(event.run_time)),
         read_bytes: Bytes(event.read_bytes),
         running: u32::from(event.header.flags) & FLAG_STILL_RUNNING != 0,
     })
@@ -130,7 +132,7 @@ mod tests {
                 tid,
                 ..Default::default()
             };
-            bytes_of(&exec_event { header, start: 5, min_flt, ..Default::default() })
+            bytes_of(&exec_event { header, start: 5, min_flt, run_time: 2, ..Default::default() })
         };
         let mut context = Context::default();
         assert_eq!(exec(&thread(me + 1, 30), &mut context), None);
@@ -138,6 +140,7 @@ mod tests {
         assert!(context.release(Nanos(5)).is_empty(), "the walk may go on");
         let rows = context.release(Nanos(5_000_000_001));
         assert!(rows.len() == 1 && rows[0].present && rows[0].min_flt == 34, "{rows:?}");
+        assert_eq!(rows[0].run_time, Some(Nanos(4)));
         assert!(context.release_all().is_empty());
     }
 }

@@ -45,6 +45,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	event->ino = id.ino;
 	event->min_flt = task->min_flt;
 	event->maj_flt = task->maj_flt;
+	event->run_time = task->se.sum_exec_runtime;
 	event->parent_pid = task->real_parent->tgid;
 	event->uid = cred->euid.val;
 	event->gid = cred->egid.val;
@@ -72,6 +73,7 @@ static __always_inline void tell_end(struct task_struct *task, u32 flags)
 	event->maj_flt = task->maj_flt;
 	event->utime = task->utime;
 	event->stime = task->stime;
+	event->run_time = task->se.sum_exec_runtime;
 	event->read_bytes = task->ioac.read_bytes;
 	event->exit_code = task->exit_code;
 	event->reserved = 0;

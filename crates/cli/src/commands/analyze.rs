@@ -59,6 +59,7 @@ pub fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> A
         recording: directory.to_string_lossy().into_owned(),
         time_to_ready: time.map(|ms| Quantity::exact(ms, Unit::Ms)),
         findings: findings::of_recordings(&[tables], needed),
+        shares: slowpath_report::shares_of(tables),
         losses: manifest.losses.clone(),
         unavailable: manifest.unavailable.clone(),
     }

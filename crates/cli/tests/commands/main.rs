@@ -18,6 +18,7 @@ mod outputs;
 mod preload;
 mod readiness;
 mod running;
+mod shares;
 mod stack_audit;
 mod stack_truth;
 mod targets;

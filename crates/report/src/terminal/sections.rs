@@ -60,11 +60,8 @@ pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
 
 /// What the recording holds, for a recording without compared launches.
 pub(crate) fn recorded(analysis: &Analysis, style: &Style) -> Section {
-    let program = program(&analysis.command, style);
-    let mut text = match &analysis.time_to_ready {
-        Some(time) => format!("{program} was ready after {}.", figures::value(time, style)),
-        None => format!("The recording of {program} holds no launch that got ready."),
-    };
+    let Some(time) = &analysis.time_to_ready else { return Section::default() };
+    let mut text = format!("{} was ready after {}.", program(&analysis.command, style), figures::value(time, style));
     match analysis.findings.first() {
         Some(top) => text.push_str(&format!(
             " The most costly cause found: {}, {}.",
@@ -74,6 +71,15 @@ pub(crate) fn recorded(analysis: &Analysis, style: &Style) -> Section {
         None => text.push_str(" No hidden cost was found."),
     }
     let lines = wrap(&escape(&text, style.unicode), ANSWER_LINES, style);
+    Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
+}
+
+/// What a recording without a launch that got ready holds.
+pub(crate) fn shared(analysis: &Analysis, style: &Style) -> Section {
+    let command = analysis.command.join(" ");
+    let subject = cut(&escape(if command.is_empty() { "the recording" } else { &command }, style.unicode), 60, style);
+    let text = format!("{subject}: {}", super::shares::sentence(&analysis.shares, style));
+    let lines = wrap(&text, ANSWER_LINES, style);
     Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
 }
 

@@ -1,0 +1,87 @@
+//! The kernel's counters of page faults of the whole machine, and of the recorder itself.
+//!
+//! Owns reading them. What the machine counts and no recorded process does is for `analysis` to tell.
+
+use slowpath_recording::MachineFaults;
+
+/// Counters since boot and since the start of the recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FaultCounters {
+    faults: u64,
+    major: u64,
+    recorder: u64,
+}
+
+impl FaultCounters {
+    /// Those of this moment; `None` where the kernel tells none. `writer` is a process of the recorder's own.
+    pub(crate) fn now(writer: Option<u32>) -> Option<Self> {
+        let stat = |process: &str| std::fs::read(format!("/proc/{process}/stat")).ok();
+        let own = stat("self").and_then(|text| faults_of_process(&text)).unwrap_or(0);
+        let writer =
+            writer.and_then(|pid| stat(&pid.to_string())).and_then(|text| faults_of_process(&text)).unwrap_or(0);
+        let vmstat = std::fs::read_to_string("/proc/vmstat").ok()?;
+        let (faults, major) = faults_of_machine(&vmstat)?;
+        Some(Self { faults, major, recorder: own.saturating_add(writer) })
+    }
+
+    /// By how much they grew; a writer that is gone by now makes its part 0.
+    pub(crate) fn since(&self, before: &Self) -> MachineFaults {
+        MachineFaults {
+            faults: self.faults.saturating_sub(before.faults),
+            major: self.major.saturating_sub(before.major),
+            recorder: self.recorder.saturating_sub(before.recorder),
+        }
+    }
+}
+
+/// `pgfault` and `pgmajfault` of `/proc/vmstat`.
+fn faults_of_machine(vmstat: &str) -> Option<(u64, u64)> {
+    let value = |name: &str| {
+        let mut lines = vmstat.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(found, _)| *found == name)?.1.trim().parse().ok()
+    };
+    Some((value("pgfault")?, value("pgmajfault")?))
+}
+
+/// Minor and major faults of all threads of a process, also of ended ones: fields 10 and 12 of `/proc/PID/stat`
+/// (proc_pid_stat(5)), counted behind the name, which may hold anything.
+fn faults_of_process(stat: &[u8]) -> Option<u64> {
+    let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let text = std::str::from_utf8(stat.get(behind..)?).ok()?;
+    let field = |number: usize| text.split_ascii_whitespace().nth(number - 3)?.parse::<u64>().ok();
+    Some(field(10)?.saturating_add(field(12)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_their_whole_names() {
+        let text = "nr_free_pages 7\npgfault 1000\npgmajfault 30\npgfaultx 1\n";
+        assert_eq!(faults_of_machine(text), Some((1000, 30)));
+        assert_eq!(faults_of_machine("pgfaults 5\npgmajfault 30\n"), None);
+        assert_eq!(faults_of_machine("pgfault 5\npgmajfault x\n"), None);
+    }
+
+    #[test]
+    fn a_name_that_looks_like_fields_is_no_field() {
+        let stat = b"7 (a) S 1 2 3 (\xff) S 1 7 7 0 -1 4194560 311 9999 5 8888 0 0";
+        assert_eq!(faults_of_process(stat), Some(316));
+        assert_eq!(faults_of_process(b"7 (a) S 1"), None);
+        assert_eq!(faults_of_process(b"7 (a"), None);
+        assert_eq!(faults_of_process(b""), None);
+    }
+
+    #[test]
+    fn the_machine_counts_the_faults_that_the_recorder_takes() {
+        let before = FaultCounters::now(None).unwrap();
+        let mut memory = vec![0u8; 4 << 20];
+        for page in memory.chunks_mut(4096) {
+            page[0] = 1;
+        }
+        std::hint::black_box(&memory);
+        let grown = FaultCounters::now(None).unwrap().since(&before);
+        assert!(grown.recorder >= 2 && grown.faults >= grown.recorder, "{grown:?}");
+    }
+}

@@ -1,0 +1,98 @@
+//! `slowpath analyze` of a recording of the whole system: what processes have of it, and of the machine.
+
+use crate::attached::Toucher;
+use crate::running::*;
+use serde_json::Value;
+use std::path::Path;
+
+/// Rounds, and pages of one touch.
+const ROUNDS: u64 = 12;
+const PAGES: u64 = 1000;
+
+/// The machine's own count of its faults.
+fn machine_faults() -> u64 {
+    let text = std::fs::read_to_string("/proc/vmstat").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("pgfault ")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+fn of(shares: &Value, pid: u32) -> &Value {
+    shares["processes"].as_array().unwrap().iter().find(|one| one["pid"] == pid).unwrap()
+}
+
+#[track_caller]
+fn near(value: f64, expected: f64, relative: f64) {
+    assert!((value - expected).abs() <= expected * relative, "{value}, expected {expected}");
+}
+
+/// Records the whole system while one process touches three times as many pages as the other.
+fn recorded(out: &Path, three: &mut Toucher, one: &mut Toucher) -> u64 {
+    let mut command = slowpath(["record", "--quiet", "--system", "--stacks", "fault", "--cpu", "97", "-o"]);
+    let before = machine_faults();
+    let mut running = start(command.arg(out));
+    // The manifest is written when all processes are followed.
+    while !out.join("manifest.json").exists() {
+        assert!(running.child.try_wait().unwrap().is_none(), "{:?}", running.wait());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    for _ in 0..ROUNDS {
+        (0..3).for_each(|_| three.touch());
+        one.touch();
+    }
+    running.signal(libc::SIGINT);
+    running.wait().succeeds();
+    machine_faults() - before
+}
+
+#[test]
+fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_machine() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let out = place.path().join("out");
+    let (mut three, mut one) = (Toucher::start("three"), Toucher::start("one"));
+    let most = recorded(&out, &mut three, &mut one);
+    let analyzed = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    analyzed.succeeds();
+    let said = analyzed.json();
+    let shares = &said["shares"];
+    let (three, one) = (of(shares, three.child.id()), of(shares, one.child.id()));
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
+    let faults = |process: &Value| number(&process["used"]["minor_faults"]) + number(&process["used"]["major_faults"]);
+
+    // The truth: so many pages, and what Python needs itself.
+    near(faults(three), (3 * ROUNDS * PAGES) as f64, 0.02);
+    near(faults(one), (ROUNDS * PAGES) as f64, 0.02);
+    let tables = tables(&out);
+    for process in [three, one] {
+        // The kernel's counters, from the rows themselves.
+        let pid = process["pid"].as_u64().unwrap() as u32;
+        let exits = tables.exits.iter().filter(|exit| exit.pid == pid);
+        let end: u64 = exits.map(|exit| exit.min_flt + exit.maj_flt).sum();
+        let begin = tables.execs.iter().find(|exec| exec.pid == pid).unwrap();
+        let counted = end - begin.min_flt - begin.maj_flt;
+        assert_eq!(process["used"]["faults_by_kernel"], counted);
+        near(faults(process), counted as f64, 0.005);
+        let cpu = number(&process["used"]["cpu_time"]["value"]);
+        let in_faults = number(&process["used"]["fault_time"]["value"]);
+        assert!(in_faults > 0.0 && cpu > 0.5 * in_faults, "{cpu} ms on the CPU, {in_faults} ms in faults");
+        let recorded = number(&shares["total"]["minor_faults"]) + number(&shares["total"]["major_faults"]);
+        near(number(&process["share"]["faults"]["value"]), faults(process) / recorded, 1e-9);
+        let machine = number(&shares["machine"]["faults"]);
+        near(number(&process["share"]["machine_faults"]["value"]), faults(process) / machine, 1e-9);
+    }
+    let machine = &shares["machine"];
+    let parts = ["recorded", "lost", "without_event", "recorder", "elsewhere"];
+    assert_eq!(parts.iter().map(|part| machine[part].as_u64().unwrap()).sum::<u64>(), machine["faults"]);
+    assert!(machine["faults"].as_u64().unwrap() <= most, "{machine} of {most}");
+    assert!(number(&machine["recorded"]) >= number(&machine["faults"]) / 2.0, "{machine}");
+    let functions = shares["functions_by_fault_time"].as_array().unwrap();
+    assert!(functions.len() > 1 && functions.len() <= 10, "{functions:?}");
+
+    let printed = run(slowpath(["analyze", out.to_str().unwrap()]));
+    printed.succeeds();
+    let pid = three["pid"].to_string();
+    assert!(printed.stdout.lines().any(|line| line.contains(&pid) && line.contains(" %")), "{}", printed.stdout);
+    assert!(printed.stdout.contains("the machine ") && printed.stdout.contains("elsewhere "), "{}", printed.stdout);
+}
