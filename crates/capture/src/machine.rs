@@ -23,6 +23,8 @@ pub struct Check {
 pub enum Need {
     /// `record`, and everything that builds on it.
     Record,
+    /// `record` of running processes, of call stacks and of CPU samples.
+    Profile,
     /// Better, not necessary.
     Optional,
 }
@@ -38,6 +40,8 @@ pub struct Facts {
     pub tracepoints: Option<Vec<String>>,
     /// Changes of address spaces are told without tracepoints of system calls.
     pub area_tree: bool,
+    /// Address spaces can be walked by BPF programs.
+    pub area_walk: bool,
     /// tracefs can be mounted.
     pub tracefs: Result<(), String>,
     /// Bytes of a page.
@@ -89,6 +93,9 @@ pub fn facts() -> Facts {
     // libbpf speaks for itself on standard error when the file is missing, so it is not asked then.
     let btf = if btf_path.exists() { libbpf_rs::Btf::from_vmlinux().ok() } else { None };
     let area_tree = btf.as_ref().is_some_and(crate::objects::has_area_tree);
+    let area_walk = btf
+        .as_ref()
+        .is_some_and(|btf| btf.type_by_name::<libbpf_rs::btf::types::Func<'_>>("bpf_iter_task_vma_new").is_some());
     let tracepoints = btf.map(|btf| {
         NECESSARY
             .iter()
@@ -114,6 +121,7 @@ pub fn facts() -> Facts {
         btf: btf_path.exists(),
         tracepoints,
         area_tree,
+        area_walk,
         tracefs,
         // SAFETY: sysconf takes an integer and touches no memory of ours.
         page_size: u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0),
@@ -159,7 +167,7 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         "processes and page cache",
         &[Need::Record],
         NECESSARY.iter().all(|name| has(name)),
-        gap("processes and page cache", why(&NECESSARY), "a kernel of 5.8 or later with CONFIG_DEBUG_INFO_BTF=y"),
+        gap("processes and page cache", why(&NECESSARY), "a kernel of 5.18 or later with CONFIG_DEBUG_INFO_BTF=y"),
     );
     check(
         "readahead decisions and block I/O",
@@ -173,15 +181,19 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         WAITS.iter().all(|name| has(name)),
         gap("waits", why(&WAITS), "a kernel of 5.18 or later; the rest works without"),
     );
+    let no_walk = "this kernel has no bpf_iter_task_vma_new";
+    check(
+        "running processes, call stacks and CPU samples",
+        &[Need::Profile],
+        facts.area_walk,
+        gap("running processes, call stacks and CPU samples", no_walk, "a kernel of 6.7 or later"),
+    );
+    let untold = if facts.area_walk { facts.tracefs.clone().err().unwrap_or_default() } else { no_walk.to_owned() };
     check(
         "mappings",
         &[Need::Optional],
-        facts.area_tree || facts.tracefs.is_ok(),
-        gap(
-            "mappings",
-            facts.tracefs.clone().err().unwrap_or_default(),
-            "a kernel of 6.4 or later, or what opens and reads need",
-        ),
+        facts.area_walk && (facts.area_tree || facts.tracefs.is_ok()),
+        gap("mappings", untold, "a kernel of 6.7 or later"),
     );
     check(
         "opens, reads and memory calls",
@@ -211,6 +223,7 @@ mod tests {
             btf: true,
             tracepoints: Some(NECESSARY.iter().chain(&OPTIONAL).chain(&WAITS).map(|name| (*name).to_owned()).collect()),
             area_tree: true,
+            area_walk: true,
             tracefs: Ok(()),
             page_size: 4096,
             kernel: "6.1.0".to_owned(),
@@ -236,6 +249,14 @@ mod tests {
         let gaps = gaps(&checks(&facts), Need::Optional);
         assert_eq!(gaps.len(), 2);
         assert!(gaps[1].reason.ends_with("no sched_switch, sched_waking"), "{}", gaps[1].reason);
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_walk_address_spaces_records_launches_and_no_stacks() {
+        let checks = checks(&Facts { area_walk: false, ..good() });
+        assert!(gaps(&checks, Need::Record).is_empty());
+        assert_eq!(gaps(&checks, Need::Profile)[0].remedy, "a kernel of 6.7 or later");
+        assert_eq!(gaps(&checks, Need::Optional)[0].what, "mappings");
     }
 
     #[test]

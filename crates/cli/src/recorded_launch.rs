@@ -71,6 +71,12 @@ pub fn gaps() -> Vec<Unavailable> {
     machine::gaps(&machine::checks(&machine::facts()), Need::Record)
 }
 
+/// Refuses early when this machine cannot record running processes, call stacks or CPU samples.
+pub fn require_profile(what: &str) -> Result<(), Failure> {
+    let gaps = machine::gaps(&machine::checks(&machine::facts()), Need::Profile);
+    if gaps.is_empty() { Ok(()) } else { Err(Failure::unavailable(what, &gaps)) }
+}
+
 /// Refuses early when this machine cannot record, or cannot have a lab where one is wanted.
 pub fn require(what: &str, with_lab: bool) -> Result<(), Failure> {
     let mut gaps = gaps();

@@ -43,6 +43,9 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(Kind::Usage, "--audit-stacks without stacks")
             .hint("stacks are recorded with --cpu HZ and with --stacks"));
     }
+    if of_running(arguments) || has_stacks {
+        recorded_launch::require_profile("record")?;
+    }
     if of_running(arguments) {
         return running::run(arguments);
     }
