@@ -71,7 +71,8 @@ struct workspace {
 	u32 is_caller;
 	/* Some frame is in generated code. */
 	u32 raw;
-	u32 reserved;
+	/* It ended for want of a table, which may be there the next time. */
+	u32 waits;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -270,7 +271,10 @@ static long step(u32 index, struct walk *walk)
 		if (!read_word(walk, walk->bp + cfa_offset, &cfa))
 			return ends(walk, STACK_UNREADABLE);
 		break;
+	case CFA_HANDS_OVER:
+		return ends(walk, STACK_HANDS_OVER);
 	case CFA_NO_TABLE:
+		walk->work->waits = 1;
 		/* Most code that has a table uses the frame pointer for other things: by it, callers would be left out. */
 		return ends(walk, STACK_NO_TABLE);
 	case CFA_UNKNOWN:
@@ -410,7 +414,7 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	struct walk walk = {.ip = ip, .sp = sp, .bp = bp, .space = space, .last = last, .work = work};
 	begin_stack(&work->event, task);
 	work->event.end = STACK_TOO_DEEP;
-	work->event.depth = work->words = work->is_caller = work->raw = 0;
+	work->event.depth = work->words = work->is_caller = work->raw = work->waits = 0;
 	bpf_loop(STACK_FRAMES + 1, step, &walk, 0);
 	u32 depth = work->event.depth;
 	if (depth > STACK_FRAMES)
@@ -420,7 +424,7 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	/* Addresses of generated code mean something in one process only. */
 	u64 salt = work->event.end + (work->raw ? (u64)task->tgid << 8 : 0);
 	u32 number = number_of(count, &work->event, depth, salt);
-	if (work->words <= WORDS && work->event.end != STACK_CHANGED) {
+	if (work->words <= WORDS && work->event.end != STACK_CHANGED && !work->waits) {
 		last->generation = generation;
 		last->ip = ip;
 		last->sp = sp;

@@ -159,7 +159,8 @@ static __always_inline void add_file(struct task_struct *task, struct space *spa
 				     struct file *file)
 {
 	struct file_id id = id_of(FIELD(file, file, f_inode));
-	u32 module = module_of(&id);
+	struct walk_counts *count = counts();
+	u32 fresh = FIRST_MODULE + (count ? count->modules : 0), module = module_of(&id);
 	if (!module)
 		return;
 	map_area(space, start, end, offset >> 12, module);
@@ -173,7 +174,8 @@ static __always_inline void add_file(struct task_struct *task, struct space *spa
 	event->ino = id.ino;
 	event->module = module;
 	event->reserved = 0;
-	submit(event);
+	/* The first time, somebody has to make a table, and stacks end until it is there. */
+	bpf_ringbuf_submit(event, module >= fresh ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 /* The page that the kernel maps into every process for calls that need no system call. */

@@ -16,6 +16,7 @@ const LARGEST_FILE: u64 = 4 << 30;
 
 /// Answers until the recorder ends.
 pub fn serve(socket: &OwnedFd) {
+    super::ask_for_short_slices();
     while let Some((request, file)) = receive(socket, MsgFlags::empty()) {
         let sent = match request {
             Request::Module(module) => {
