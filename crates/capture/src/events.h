@@ -364,6 +364,7 @@ enum cfa_rule {
 	CFA_AT_FRAME_POINTER = 6,
 	CFA_UNSUPPORTED = 7,
 	CFA_HANDS_OVER = 8,
+	CFA_HANDING_OVER = 9,
 	/* In no table: the file has none yet. */
 	CFA_NO_TABLE = 255,
 };

@@ -84,6 +84,8 @@ pub enum CfaRule {
     /// The exception unwinder hands over to a handler: parts of the frames around it are those of the handler already, and no
     /// description says which.
     HandsOver = 8,
+    /// Frame pointer plus offset, unless the return address stands once more above the frame: then it is the handler's already.
+    HandingOver = 9,
 }
 
 /// How the caller's frame pointer (rbp) is found.

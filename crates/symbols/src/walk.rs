@@ -11,6 +11,9 @@ pub const MAX_FRAMES: usize = 127;
 /// Farther than this, in bytes, a frame pointer does not lead where no table helps: it is then more likely to be something else.
 pub const FRAME_POINTER_REACH: u64 = 1 << 20;
 
+/// Bytes above the exception unwinder's frame in which the frame of a handler is looked for.
+pub const HANDLER_REACH: u64 = 16 << 10;
+
 /// Offset of rbp in the `ucontext` at the stack pointer of a signal's trampoline (the kernel's
 /// `arch/x86/include/uapi/asm/ucontext.h`: 40 bytes before `uc_mcontext`; `sigcontext.h`, `struct sigcontext_64`).
 const UCONTEXT_BP: u64 = 120;
@@ -116,6 +119,13 @@ fn step<'t>(
         CfaRule::Outermost => return Err(WalkEnd::Outermost),
         CfaRule::Unsupported => return Err(WalkEnd::BadRule),
         CfaRule::HandsOver => return Err(WalkEnd::HandsOver),
+        CfaRule::HandingOver => {
+            let cfa = bp.wrapping_add_signed(offset(row.cfa_offset));
+            if is_handed_over(cfa, &mut memory) {
+                return Err(WalkEnd::HandsOver);
+            }
+            cfa
+        }
         CfaRule::SignalFrame => {
             let ip = memory(sp.wrapping_add(UCONTEXT_IP))?;
             if ip == 0 {
@@ -144,6 +154,21 @@ fn step<'t>(
         FramePointerRule::Unknown => 0,
     };
     Ok((Registers { ip: return_address, sp: cfa, bp }, false))
+}
+
+/// Whether the return address below `cfa` is a handler's: it was copied from a place above, where it still stands, or could, if that
+/// is farther away than is looked.
+fn is_handed_over(cfa: u64, memory: &mut impl FnMut(u64) -> Result<u64, WalkEnd>) -> bool {
+    let Ok(address) = memory(cfa.wrapping_sub(8)) else { return true };
+    for word in 0..HANDLER_REACH / 8 {
+        match memory(cfa.wrapping_add(word * 8)) {
+            Ok(other) if other == address => return true,
+            Ok(_) => {}
+            // The end of the stack.
+            Err(_) => return false,
+        }
+    }
+    true
 }
 
 /// Lowest address that a program may map (`vm.mmap_min_addr` of all distributions), and the first that no program has with

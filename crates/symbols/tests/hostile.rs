@@ -123,7 +123,9 @@ fn where_a_frame_becomes_a_handlers_it_is_not_followed() {
     let cfa = |table: &UnwindTable, at: u64| table.lookup(4096 + at).cfa_rule();
     for (at, rule) in [
         (50, C::FramePointer),
-        (51, C::HandsOver),
+        (51, C::HandingOver),
+        (54, C::HandingOver),
+        (55, C::HandsOver),
         (99, C::HandsOver),
         (107, C::HandsOver),
         (108, C::FramePointer),

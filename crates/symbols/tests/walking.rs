@@ -31,6 +31,7 @@ fn table() -> UnwindTable {
         row(0x900, C::StackPointer, 1, F::Unknown, 0),
         row(0xa00, C::StackPointer, 0, F::Same, 0),
         row(0xb00, C::HandsOver, 0, F::Same, 0),
+        row(0xc00, C::HandingOver, 2, F::Unknown, 0),
     ];
     UnwindTable { first_page: 3, pages: vec![0, rows.len() as u32], rows }
 }
@@ -114,6 +115,20 @@ fn a_walk_says_how_it_ended() {
     assert_eq!(end(CODE + 0xb00, 0, &[(STACK, CODE + 0x310)]), WalkEnd::HandsOver);
     // A file's code uses the frame pointer for other things, whether its table is there or not.
     assert_eq!(end(LATE, STACK, &[(STACK, 0), (STACK + 8, CODE + 0x601)]), WalkEnd::NoTable);
+}
+
+#[test]
+fn a_return_address_that_stands_once_more_above_is_a_handlers() {
+    let frames = |above: &[u64]| {
+        let words = [&[0, CODE + 0x601][..], above].concat();
+        let memory: Vec<_> = words.iter().enumerate().map(|(at, word)| (STACK + 8 * at as u64, *word)).collect();
+        let walk = walked(CODE + 0xc10, STACK - 0x100, STACK, &memory);
+        (walk.frames.len(), walk.end)
+    };
+    // Looked up by one less, this is the trampoline of a signal, of which nothing can be read.
+    assert_eq!(frames(&[1, 2, 3]), (2, WalkEnd::Outermost));
+    assert_eq!(frames(&[1, CODE + 0x601, 3]), (1, WalkEnd::HandsOver));
+    assert_eq!(frames(&[7; 4096]), (1, WalkEnd::HandsOver), "it could stand farther above");
 }
 
 #[test]

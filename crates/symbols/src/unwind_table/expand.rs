@@ -365,10 +365,21 @@ impl Filling<'_> {
         let segment = image.executable.iter().map(|segment| segment.offsets()).find(|all| all.contains(&range.start));
         let begins = match (image.range(range.clone()), segment) {
             (Some(code), Some(segment)) => hand_over(code, range.start, &segment),
-            _ => 0,
+            _ => 0..0,
         };
         fill(self.builder, range.clone(), rule)?;
-        self.builder.change(range.start + begins as u64, Row::HANDS_OVER)
+        let handing_over = match rule {
+            Rule::Row(row) if row.cfa_rule() == CfaRule::FramePointer => Row {
+                cfa: CfaRule::HandingOver as u8,
+                // It is copied before the return address is.
+                frame_pointer: FramePointerRule::Unknown as u8,
+                frame_pointer_offset: 0,
+                ..row
+            },
+            _ => Row::HANDS_OVER,
+        };
+        self.builder.change(range.start + begins.start, handing_over)?;
+        self.builder.change(range.start + begins.end, Row::HANDS_OVER)
     }
 }
 

@@ -36,7 +36,7 @@ impl Row {
 
     /// The rule of the CFA; [`CfaRule::Unsupported`] where the byte is none.
     pub fn cfa_rule(&self) -> CfaRule {
-        const RULES: [CfaRule; 9] = [
+        const RULES: [CfaRule; 10] = [
             CfaRule::Unknown,
             CfaRule::StackPointer,
             CfaRule::FramePointer,
@@ -46,6 +46,7 @@ impl Row {
             CfaRule::AtFramePointer,
             CfaRule::Unsupported,
             CfaRule::HandsOver,
+            CfaRule::HandingOver,
         ];
         RULES.get(usize::from(self.cfa)).copied().unwrap_or(CfaRule::Unsupported)
     }
