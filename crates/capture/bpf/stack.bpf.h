@@ -262,13 +262,13 @@ static long finds_word(u32 index, struct search *search)
 
 /* The unwinder copies the handler's return address over its own, from a place above: where it has done so, or where that place could
  * be farther away, the return address is not the caller's. */
-static __always_inline bool is_handed_over(struct walk *walk, u64 cfa)
+__attribute__((noinline)) int is_handed_over(u64 cfa)
 {
-	struct search search = {.work = walk->work, .from = cfa};
+	struct search search = {.work = workspace(), .from = cfa};
 	/* What is read here is not kept, so neither is the walk. */
-	walk->work->passing = 1;
-	if (bpf_probe_read_user(&search.word, sizeof(search.word), (void *)(cfa - 8)))
-		return true;
+	if (!search.work || bpf_probe_read_user(&search.word, sizeof(search.word), (void *)(cfa - 8)))
+		return 1;
+	search.work->passing = 1;
 	bpf_loop(HANDLER_REACH / (NEAR_WORDS * 8), finds_word, &search, 0);
 	return search.found || !search.is_over;
 }
@@ -316,7 +316,7 @@ static long step(u32 index, struct walk *walk)
 		break;
 	case CFA_HANDING_OVER:
 		cfa = walk->bp + cfa_offset;
-		if (is_handed_over(walk, cfa))
+		if (is_handed_over(cfa))
 			return ends(walk, STACK_HANDS_OVER);
 		break;
 	case CFA_HANDS_OVER:

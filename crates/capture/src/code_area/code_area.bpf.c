@@ -268,8 +268,7 @@ int areas_of_munmap(struct syscall_exit *context)
 
 /* Memory that becomes executable is generated code, unless it is of a file already. It stays known when it is made writable again
  * for a while. */
-SEC("tracepoint/syscalls/sys_exit_mprotect")
-int areas_of_mprotect(struct syscall_exit *context)
+static __always_inline int protects(struct syscall_exit *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = user_registers(task);
@@ -280,6 +279,19 @@ int areas_of_mprotect(struct syscall_exit *context)
 	if (space && find_area(space, start) < 0)
 		map_area(space, start, end, 0, MODULE_GENERATED);
 	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_exit_mprotect")
+int areas_of_mprotect(struct syscall_exit *context)
+{
+	return protects(context);
+}
+
+/* By which V8 makes its code executable where the processor has protection keys. The first arguments are the same. */
+SEC("tracepoint/syscalls/sys_exit_pkey_mprotect")
+int areas_of_pkey_mprotect(struct syscall_exit *context)
+{
+	return protects(context);
 }
 
 /* Processes that run already, before they are followed. */

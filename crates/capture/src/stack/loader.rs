@@ -140,8 +140,11 @@ fn put(tables: &MapHandle, module: u32, cells: &[u64]) -> Result<(), CaptureErro
     let map = MapHandle::create(MapType::Array, Some("unwind_rows"), 4, 8, size, &options).map_err(problem)?;
     for (number, part) in cells.chunks(BATCH).enumerate() {
         let first = number * BATCH;
-        let keys: Vec<u8> = (first..first + part.len()).flat_map(|key| (key as u32).to_ne_bytes()).collect();
-        let values: Vec<u8> = part.iter().flat_map(|cell| cell.to_ne_bytes()).collect();
+        let (mut keys, mut values) = (Vec::with_capacity(part.len() * 4), Vec::with_capacity(part.len() * 8));
+        for (at, cell) in part.iter().enumerate() {
+            keys.extend_from_slice(&((first + at) as u32).to_ne_bytes());
+            values.extend_from_slice(&cell.to_ne_bytes());
+        }
         map.update_batch(&keys, &values, part.len() as u32, MapFlags::ANY, MapFlags::ANY).map_err(problem)?;
     }
     let descriptor = map.as_fd().as_raw_fd().to_ne_bytes();

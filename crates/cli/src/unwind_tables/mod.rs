@@ -231,8 +231,8 @@ fn content(answer: &Answer, mut file: File) -> std::io::Result<(Vec<u32>, Vec<u6
     file.read_exact(&mut pages)?;
     let mut rows = vec![0; answer.rows as usize * 8];
     file.read_exact(&mut rows)?;
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
-    Ok((pages.chunks_exact(4).map(|bytes| number(bytes) as u32).collect(), rows.chunks_exact(8).map(number).collect()))
+    let pages = pages.as_chunks().0.iter().map(|bytes| u32::from_ne_bytes(*bytes)).collect();
+    Ok((pages, rows.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()))
 }
 
 /// Opens the very file that is mapped, whatever its name is by now: through the mapping itself.
