@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:?bench or accept}
 shift
-export SLOWPATH=$PWD/target/release/slowpath
+export SLOWPATH=${SLOWPATH:-$PWD/target/release/slowpath}
 shopt -s nullglob
 case "$kind" in
     bench) runs=(bench/*/run) ;;

@@ -18,6 +18,8 @@
 #define NEAR_WORDS 64
 /* A frame pointer that is farther from the stack pointer is none. */
 #define FARTHEST_FRAME (1 << 20)
+/* Bytes above the exception unwinder's frame in which the frame of a handler is looked for. */
+#define HANDLER_REACH 16384
 
 struct last_walk {
 	u64 generation;
@@ -71,7 +73,8 @@ struct workspace {
 	u32 is_caller;
 	/* Some frame is in generated code. */
 	u32 raw;
-	u32 reserved;
+	/* It is not to be kept: it ended for want of a table, which may be there the next time, or depends on more than its words. */
+	u32 passing;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -229,6 +232,47 @@ static __always_inline long step_over_signal(struct walk *walk)
 #endif
 }
 
+struct search {
+	struct workspace *work;
+	u64 from;
+	u64 word;
+	u32 found;
+	u32 is_over;
+};
+
+static long finds_word(u32 index, struct search *search)
+{
+	u64 *near = search->work->near;
+	if (bpf_probe_read_user(near, sizeof(search->work->near), (void *)(search->from + index * sizeof(search->work->near)))) {
+		search->is_over = 1;
+		return 1;
+	}
+	u64 others = 1;
+	/* No branches, as above. */
+	for (int i = 0; i < NEAR_WORDS; i++) {
+		u64 difference = near[i] ^ search->word;
+		others &= (difference | -difference) >> 63;
+	}
+	asm volatile("" : "+r"(others));
+	if (others)
+		return 0;
+	search->found = 1;
+	return 1;
+}
+
+/* The unwinder copies the handler's return address over its own, from a place above: where it has done so, or where that place could
+ * be farther away, the return address is not the caller's. */
+__attribute__((noinline)) int is_handed_over(u64 cfa)
+{
+	struct search search = {.work = workspace(), .from = cfa};
+	/* What is read here is not kept, so neither is the walk. */
+	if (!search.work || bpf_probe_read_user(&search.word, sizeof(search.word), (void *)(cfa - 8)))
+		return 1;
+	search.work->passing = 1;
+	bpf_loop(HANDLER_REACH / (NEAR_WORDS * 8), finds_word, &search, 0);
+	return search.found || !search.is_over;
+}
+
 static long step(u32 index, struct walk *walk)
 {
 	u64 address = walk->ip - walk->work->is_caller, frame = address, row = 0;
@@ -270,7 +314,15 @@ static long step(u32 index, struct walk *walk)
 		if (!read_word(walk, walk->bp + cfa_offset, &cfa))
 			return ends(walk, STACK_UNREADABLE);
 		break;
+	case CFA_HANDING_OVER:
+		cfa = walk->bp + cfa_offset;
+		if (is_handed_over(cfa))
+			return ends(walk, STACK_HANDS_OVER);
+		break;
+	case CFA_HANDS_OVER:
+		return ends(walk, STACK_HANDS_OVER);
 	case CFA_NO_TABLE:
+		walk->work->passing = 1;
 		/* Most code that has a table uses the frame pointer for other things: by it, callers would be left out. */
 		return ends(walk, STACK_NO_TABLE);
 	case CFA_UNKNOWN:
@@ -410,7 +462,7 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	struct walk walk = {.ip = ip, .sp = sp, .bp = bp, .space = space, .last = last, .work = work};
 	begin_stack(&work->event, task);
 	work->event.end = STACK_TOO_DEEP;
-	work->event.depth = work->words = work->is_caller = work->raw = 0;
+	work->event.depth = work->words = work->is_caller = work->raw = work->passing = 0;
 	bpf_loop(STACK_FRAMES + 1, step, &walk, 0);
 	u32 depth = work->event.depth;
 	if (depth > STACK_FRAMES)
@@ -420,7 +472,7 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	/* Addresses of generated code mean something in one process only. */
 	u64 salt = work->event.end + (work->raw ? (u64)task->tgid << 8 : 0);
 	u32 number = number_of(count, &work->event, depth, salt);
-	if (work->words <= WORDS && work->event.end != STACK_CHANGED) {
+	if (work->words <= WORDS && work->event.end != STACK_CHANGED && !work->passing) {
 		last->generation = generation;
 		last->ip = ip;
 		last->sp = sp;

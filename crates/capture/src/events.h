@@ -306,6 +306,7 @@ enum stack_end {
 	STACK_TOO_DEEP = 4,
 	STACK_CHANGED = 5,
 	STACK_KERNEL = 6,
+	STACK_HANDS_OVER = 7,
 };
 
 struct stack_event {
@@ -363,8 +364,11 @@ enum cfa_rule {
 	CFA_LINKAGE_TABLE = 4,
 	CFA_SIGNAL_FRAME = 5,
 	CFA_AT_FRAME_POINTER = 6,
-	/* In no table: the file has none, or none yet. */
-	CFA_NO_TABLE = 7,
+	CFA_UNSUPPORTED = 7,
+	CFA_HANDS_OVER = 8,
+	CFA_HANDING_OVER = 9,
+	/* In no table: the file has none yet. */
+	CFA_NO_TABLE = 255,
 };
 enum frame_pointer_rule {
 	FRAME_POINTER_AT_CFA = 1,

@@ -6,6 +6,7 @@ use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use slowpath_tables::Losses;
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 /// Raw records held in memory at most, unless they are taken meanwhile; the recording stops there and says so.
@@ -41,6 +42,7 @@ impl RawBytes {
 /// The reading side of the ring.
 pub(crate) struct Ring {
     buffer: RingBuffer<'static>,
+    map: OwnedFd,
     raw: Rc<RefCell<RawBytes>>,
 }
 
@@ -53,7 +55,13 @@ impl Ring {
             sink.borrow_mut().push(record);
             0
         })?;
-        Ok(Self { buffer: builder.build()?, raw })
+        let map = map.as_fd().try_clone_to_owned().map_err(libbpf_rs::Error::from)?;
+        Ok(Self { buffer: builder.build()?, map, raw })
+    }
+
+    /// The ring itself: it can be polled, and is readable while anything is in it.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
     }
 
     /// Moves all finished records into memory.

@@ -8,11 +8,13 @@ use crate::recorded_launch::{Subject, clock, manifest};
 use crate::recording_writer::WriterProcess;
 use crate::recording_writer::frames::{Begin, SoFar};
 use crate::target::launch_failure;
-use crate::unwind_tables::TableMaker;
+use crate::unwind_tables::{TableMaker, ask_for_short_slices};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use slowpath_capture::{Facts, Options, Recorder, Running};
 use slowpath_launch::{BoxError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_recording::{CPU_SAMPLE_HZ, Manifest};
 use slowpath_tables::Unavailable;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -28,6 +30,8 @@ pub struct StreamedRecording<'a> {
     writer: WriterProcess,
     /// Where stacks are recorded.
     tables: Option<TableMaker>,
+    /// Readable when a file was mapped that has no table yet, or a table is made; where stacks are recorded.
+    wakes: Option<Epoll>,
     subject: Subject<'a>,
     begun: Option<Manifest>,
     told: Instant,
@@ -51,10 +55,13 @@ impl<'a> StreamedRecording<'a> {
         let audits_stacks = options.copy_every > 0;
         let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
         let tables = recorder.wants_tables().then(|| TableMaker::start(subject.identity)).transpose()?;
+        let wakes =
+            tables.as_ref().map(|tables| wakes(&recorder, tables)).transpose().map_err(failed(Kind::Machine))?;
         Ok(Self {
             recorder,
             writer,
             tables,
+            wakes,
             subject,
             begun: None,
             told: Instant::now(),
@@ -92,6 +99,10 @@ impl<'a> StreamedRecording<'a> {
     }
 
     fn begin(&mut self, hold: Duration) -> Result<(), Failure> {
+        if self.tables.is_some() {
+            // Not before: the target exists by now, and does not inherit it.
+            ask_for_short_slices();
+        }
         let facts = self.recorder.facts();
         let mut manifest = manifest(&self.subject, &facts, None);
         manifest.counters.extend(self.recorder.cpu_hertz().map(|hertz| (CPU_SAMPLE_HZ.to_owned(), u64::from(hertz))));
@@ -99,6 +110,24 @@ impl<'a> StreamedRecording<'a> {
         self.writer.begin(&begin, hold)?;
         self.begun = Some(begin.manifest);
         Ok(())
+    }
+
+    /// A descriptor that becomes readable when [`Self::wake`] is to be called at once.
+    pub fn wakes(&self) -> Option<BorrowedFd<'_>> {
+        self.wakes.as_ref().map(|wakes| wakes.0.as_fd())
+    }
+
+    /// Sees to the tables of files that were just mapped; records stay where they are until the next tick.
+    ///
+    /// # Errors
+    /// The ring cannot be read, or the kernel refuses a table.
+    pub fn wake(&mut self) -> Result<(), Failure> {
+        if let Some(wakes) = &self.wakes {
+            // Edges: they are gone once they are taken, also when the other side has ended and stays readable.
+            let _ = wakes.wait(&mut [EpollEvent::empty(); 4], EpollTimeout::ZERO);
+        }
+        self.recorder.drain().map_err(failed(Kind::Machine))?;
+        self.tables.as_mut().map_or(Ok(()), |tables| tables.tick(&mut self.recorder))
     }
 
     /// To be called about every 20 ms: moves records on.
@@ -145,7 +174,8 @@ impl<'a> StreamedRecording<'a> {
     /// # Errors
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
-        let Self { recorder, writer, tables, subject, begun, .. } = self;
+        let Self { mut recorder, writer, tables, subject, begun, .. } = self;
+        recorder.settle_tables().map_err(failed(Kind::Machine))?;
         let raw = recorder.finish().map_err(failed(Kind::Machine))?;
         let begun = begun.unwrap_or_default();
         let rate = begun.counters;
@@ -161,6 +191,16 @@ impl<'a> StreamedRecording<'a> {
         manifest.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
         writer.finish(raw.bytes, manifest)
     }
+}
+
+/// Everything that tables are to be seen to for.
+fn wakes(recorder: &Recorder, tables: &TableMaker) -> nix::Result<Epoll> {
+    let wakes = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    // The ring is readable nearly always; it is the edge that tells a file.
+    let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
+    wakes.add(recorder.module_told(), edge)?;
+    tables.answers().try_for_each(|answers| wakes.add(answers, edge))?;
+    Ok(wakes)
 }
 
 /// What a change of the time of day makes unavailable.
@@ -197,6 +237,16 @@ impl Hooks for StreamedHooks<'_, '_> {
         }
         if self.stop.is_none() {
             self.stop = self.recording.stop();
+        }
+    }
+
+    fn wakes(&self) -> Option<BorrowedFd<'_>> {
+        self.recording.wakes()
+    }
+
+    fn on_wake(&mut self) {
+        if let Err(failure) = self.recording.wake() {
+            self.problem.get_or_insert(failure);
         }
     }
 

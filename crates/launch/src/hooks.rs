@@ -1,6 +1,7 @@
 //! What a caller can do while a launch runs, and the interface of everything that can launch.
 
 use crate::{BoxError, LaunchError, LaunchOutcome, LaunchSpec};
+use std::os::fd::BorrowedFd;
 
 /// Called by a [`Launcher`] on the thread that called [`Launcher::launch`]. Every method has a default that does
 /// nothing, so that an implementation names only what it needs.
@@ -30,6 +31,14 @@ pub trait Hooks {
 
     /// About every 20 ms while the launch runs: the place to drain ring buffers. Keep it short.
     fn on_tick(&mut self) {}
+
+    /// A descriptor that becomes readable when [`Self::on_wake`] is to be called without waiting for the next tick.
+    fn wakes(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// What [`Self::wakes`] gave is readable; it must not be afterwards.
+    fn on_wake(&mut self) {}
 
     /// The target was ready at `at` (`CLOCK_MONOTONIC`, ns). With [`crate::EndPolicy::WaitExit`] it goes on.
     fn on_ready(&mut self, at: u64) {

@@ -188,8 +188,13 @@ impl Heard {
         let mut next_tick = Instant::now() + TICK;
         loop {
             let left = next_tick.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
-            let mut waits = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+            let mut waits = vec![PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+            waits.extend(hooks.wakes().map(|wakes| PollFd::new(wakes, PollFlags::POLLIN)));
             let _ = poll(&mut waits, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+            let wakes = waits.get(1).and_then(PollFd::any).unwrap_or(false);
+            if wakes {
+                hooks.on_wake();
+            }
             loop {
                 match wire::receive::<FromLauncher>(channel) {
                     Ok(Some((message, sender))) => {

@@ -12,6 +12,7 @@
 mod builder;
 mod elf;
 mod expand;
+mod hand_over;
 mod program;
 mod rule;
 mod undescribed;
@@ -80,6 +81,11 @@ pub enum CfaRule {
     AtFramePointer = 6,
     /// A rule that rows cannot express.
     Unsupported = 7,
+    /// The exception unwinder hands over to a handler: parts of the frames around it are those of the handler already, and no
+    /// description says which.
+    HandsOver = 8,
+    /// Frame pointer plus offset, unless the return address stands once more above the frame: then it is the handler's already.
+    HandingOver = 9,
 }
 
 /// How the caller's frame pointer (rbp) is found.

@@ -11,6 +11,9 @@ pub const MAX_FRAMES: usize = 127;
 /// Farther than this, in bytes, a frame pointer does not lead where no table helps: it is then more likely to be something else.
 pub const FRAME_POINTER_REACH: u64 = 1 << 20;
 
+/// Bytes above the exception unwinder's frame in which the frame of a handler is looked for.
+pub const HANDLER_REACH: u64 = 16 << 10;
+
 /// Offset of rbp in the `ucontext` at the stack pointer of a signal's trampoline (the kernel's
 /// `arch/x86/include/uapi/asm/ucontext.h`: 40 bytes before `uc_mcontext`; `sigcontext.h`, `struct sigcontext_64`).
 const UCONTEXT_BP: u64 = 120;
@@ -35,8 +38,10 @@ pub struct Registers {
 pub enum Code<'t> {
     /// Nothing that can be executed.
     NotExecutable,
-    /// Executable, and no table is known.
+    /// Executable from a file, and no table is known.
     NoTable,
+    /// Executable, and of no file: generated at run time.
+    Generated,
     /// Executable from a file: its table, and the address as offset in the file.
     Table(&'t UnwindTable, u64),
 }
@@ -46,12 +51,14 @@ pub enum Code<'t> {
 pub enum WalkEnd {
     /// At the outermost frame: the stack is whole.
     Outermost,
-    /// In code that nothing describes, and the frame pointer leads nowhere.
+    /// In code that nothing describes, and the frame pointer leads nowhere; or in a file without a table.
     NoTable,
     /// At a rule that rows cannot express, or that leads back down the stack.
     BadRule,
     /// At memory that cannot be read.
     Unreadable,
+    /// While the exception unwinder hands over to a handler.
+    HandsOver,
     /// After [`MAX_FRAMES`].
     TooDeep,
 }
@@ -93,21 +100,32 @@ pub fn walk<'t>(
 
 /// The caller's registers, and whether they are of an instruction that was interrupted instead of one behind a call.
 fn step<'t>(
-    Registers { ip, sp, bp }: Registers,
+    start: Registers,
     exact: bool,
     code: &mut impl FnMut(u64) -> Code<'t>,
     read: &mut impl FnMut(u64) -> Option<u64>,
 ) -> Result<(Registers, bool), WalkEnd> {
+    let Registers { ip, sp, bp } = start;
     let row = match code(if exact { ip } else { ip.wrapping_sub(1) }) {
         Code::Table(table, offset) => table.lookup(offset),
-        Code::NoTable | Code::NotExecutable => return frame_pointer_step(sp, bp, code, read),
+        // Most code that has a table uses the frame pointer for other things: by it, callers would be left out.
+        Code::NoTable => return Err(WalkEnd::NoTable),
+        Code::Generated | Code::NotExecutable => return undescribed_step(start, exact, code, read),
     };
     let mut memory = |address| read(address).ok_or(WalkEnd::Unreadable);
     let offset = |units: i16| i64::from(units) * 8;
     let cfa = match row.cfa_rule() {
-        CfaRule::Unknown => return frame_pointer_step(sp, bp, code, read),
+        CfaRule::Unknown => return undescribed_step(start, exact, code, read),
         CfaRule::Outermost => return Err(WalkEnd::Outermost),
         CfaRule::Unsupported => return Err(WalkEnd::BadRule),
+        CfaRule::HandsOver => return Err(WalkEnd::HandsOver),
+        CfaRule::HandingOver => {
+            let cfa = bp.wrapping_add_signed(offset(row.cfa_offset));
+            if is_handed_over(cfa, &mut memory) {
+                return Err(WalkEnd::HandsOver);
+            }
+            cfa
+        }
         CfaRule::SignalFrame => {
             let ip = memory(sp.wrapping_add(UCONTEXT_IP))?;
             if ip == 0 {
@@ -138,6 +156,57 @@ fn step<'t>(
     Ok((Registers { ip: return_address, sp: cfa, bp }, false))
 }
 
+/// Whether the return address below `cfa` is a handler's: it was copied from a place above, where it still stands, or could, if that
+/// is farther away than is looked.
+fn is_handed_over(cfa: u64, memory: &mut impl FnMut(u64) -> Result<u64, WalkEnd>) -> bool {
+    let Ok(address) = memory(cfa.wrapping_sub(8)) else { return true };
+    for word in 0..HANDLER_REACH / 8 {
+        match memory(cfa.wrapping_add(word * 8)) {
+            Ok(other) if other == address => return true,
+            Ok(_) => {}
+            // The end of the stack.
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Lowest address that a program may map (`vm.mmap_min_addr` of all distributions), and the first that no program has with
+/// four levels of page tables.
+const CODE_ADDRESSES: std::ops::Range<u64> = 1 << 16..1 << 47;
+
+/// Whether a call may stand before this address.
+fn is_caller<'t>(address: u64, code: &mut impl FnMut(u64) -> Code<'t>) -> bool {
+    CODE_ADDRESSES.contains(&address) && !matches!(code(address - 1), Code::NotExecutable)
+}
+
+/// Where nothing is known: by the instructions at the border of a function, and then by the frame pointer.
+fn undescribed_step<'t>(
+    Registers { ip, sp, bp }: Registers,
+    exact: bool,
+    code: &mut impl FnMut(u64) -> Code<'t>,
+    read: &mut impl FnMut(u64) -> Option<u64>,
+) -> Result<(Registers, bool), WalkEnd> {
+    if let Some(pushed) = exact.then(|| pushed_at_border(ip, read)).flatten()
+        && let Some(caller) = read(sp.wrapping_add(pushed))
+        && is_caller(caller, code)
+    {
+        return Ok((Registers { ip: caller, sp: sp.wrapping_add(pushed + 8), bp }, false));
+    }
+    frame_pointer_step(sp, bp, code, read)
+}
+
+/// Bytes above the stack pointer at which the return address stands, where a function is about to make its frame or has just given
+/// it back: before `push %rbp; mov %rsp, %rbp` (in its two encodings), between the two, and before `ret`.
+fn pushed_at_border(ip: u64, read: &mut impl FnMut(u64) -> Option<u64>) -> Option<u64> {
+    let code = read(ip.wrapping_sub(1))?.to_le_bytes();
+    match code[1..] {
+        [0x48, 0x89, 0xe5, ..] | [0x48, 0x8b, 0xec, ..] if code[0] == 0x55 => Some(8),
+        [0xc3, ..] | [0x55, 0x48, ..] => Some(0),
+        _ => None,
+    }
+}
+
 /// Where nothing is known, rbp may still be a frame pointer: it is believed when it leads up the stack, not far, to something
 /// that can be a return address.
 fn frame_pointer_step<'t>(
@@ -150,9 +219,9 @@ fn frame_pointer_step<'t>(
         return Err(WalkEnd::NoTable);
     }
     let ip = read(bp.wrapping_add(8)).ok_or(WalkEnd::NoTable)?;
-    if matches!(code(ip), Code::NotExecutable) {
+    let caller_bp = read(bp).ok_or(WalkEnd::NoTable)?;
+    if !is_caller(ip, code) {
         return Err(WalkEnd::NoTable);
     }
-    let caller_bp = read(bp).ok_or(WalkEnd::NoTable)?;
     Ok((Registers { ip, sp: bp.wrapping_add(16), bp: caller_bp }, false))
 }

@@ -84,6 +84,8 @@ fn difference(row: Row, line: &Line) -> Option<String> {
         CfaRule::StackPointer => number(&line.cfa, "rsp+") == Some(offset) || line.cfa == "exp",
         CfaRule::FramePointer => number(&line.cfa, "rbp+") == Some(offset),
         CfaRule::LinkageTable | CfaRule::AtFramePointer => line.cfa == "exp",
+        // Where the unwinder installs a handler's frame, descriptions are not believed: the test of those says where.
+        CfaRule::HandsOver | CfaRule::HandingOver => return None,
         CfaRule::Unknown | CfaRule::SignalFrame => false,
     };
     if !cfa || line.return_address != "c-8" {

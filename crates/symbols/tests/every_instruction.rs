@@ -77,7 +77,8 @@ impl Modules {
     fn code(&self, address: u64) -> Code<'_> {
         match self.mappings.iter().find(|(mapping, _)| mapping.addresses.contains(&address)) {
             None => Code::NotExecutable,
-            Some((_, None)) => Code::NoTable,
+            Some((mapping, None)) if mapping.path.is_absolute() => Code::NoTable,
+            Some((_, None)) => Code::Generated,
             Some((mapping, Some(table))) => Code::Table(table, address - mapping.addresses.start + mapping.offset),
         }
     }

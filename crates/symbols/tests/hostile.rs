@@ -105,6 +105,40 @@ fn rows_of_instructions_written_by_hand() {
 }
 
 #[test]
+fn where_a_frame_becomes_a_handlers_it_is_not_followed() {
+    use slowpath_symbols::unwind_table::CfaRule as C;
+    let saved = [0x80, 9, 0x81, 8];
+    // CFA rbp + 16, rbp saved; rax and rdx saved; advance 100; remember; CFA rcx + 8; advance 3; CFA by rsp; advance 5; restore.
+    let ends = [0x02, 100, 0x0a, 0x0c, 2, 8, 0x43, 0x0d, 7, 0x45, 0x0b];
+    let frame = [0x0c, 6, 16, 0x86, 2];
+    let mut file = wrapped(&described(&[&frame[..], &saved, &ends].concat()));
+    // Calls of what stands at 4096 + 200.
+    for at in [10, 50, 80] {
+        let distance: i32 = 200 - (at + 5);
+        file[4096 + at as usize] = 0xe8;
+        file[4097 + at as usize..4101 + at as usize].copy_from_slice(&distance.to_le_bytes());
+    }
+    let table = UnwindTable::of_elf(&file).unwrap();
+    sound(&table);
+    let cfa = |table: &UnwindTable, at: u64| table.lookup(4096 + at).cfa_rule();
+    for (at, rule) in [
+        (50, C::FramePointer),
+        (51, C::HandingOver),
+        (54, C::HandingOver),
+        (55, C::HandsOver),
+        (99, C::HandsOver),
+        (107, C::HandsOver),
+        (108, C::FramePointer),
+        (255, C::FramePointer),
+    ] {
+        assert_eq!(cfa(&table, at), rule, "at {at}");
+    }
+    // A function that does not give a handler its values is believed.
+    let other = UnwindTable::of_elf(&wrapped(&described(&[&frame[..], &ends].concat()))).unwrap();
+    assert_eq!([99, 100, 103].map(|at| cfa(&other, at)), [C::FramePointer, C::Unsupported, C::StackPointer]);
+}
+
+#[test]
 fn what_is_no_program_for_this_machine_is_told_apart() {
     let mut file = wrapped(&described(&[]));
     file[18] = 183;

@@ -6,8 +6,10 @@ use std::collections::HashMap;
 
 /// The table's code stands here.
 const CODE: u64 = 0x40_0000;
-/// Executable, without a table.
+/// Executable, of no file.
 const GENERATED: u64 = 0x70_0000;
+/// Executable, of a file without a table.
+const LATE: u64 = 0x60_0000;
 const STACK: u64 = 0x7ff0_0000;
 
 fn row(at: u16, cfa: C, cfa_offset: i16, pointer: F, frame_pointer_offset: i16) -> Row {
@@ -28,6 +30,8 @@ fn table() -> UnwindTable {
         row(0x800, C::LinkageTable, 0, F::Same, 0),
         row(0x900, C::StackPointer, 1, F::Unknown, 0),
         row(0xa00, C::StackPointer, 0, F::Same, 0),
+        row(0xb00, C::HandsOver, 0, F::Same, 0),
+        row(0xc00, C::HandingOver, 2, F::Unknown, 0),
     ];
     UnwindTable { first_page: 3, pages: vec![0, rows.len() as u32], rows }
 }
@@ -37,7 +41,8 @@ fn walked(ip: u64, sp: u64, bp: u64, memory: &[(u64, u64)]) -> Walk {
     let memory: HashMap<u64, u64> = memory.iter().copied().collect();
     let code = |address| match address {
         CODE..0x40_1000 => Code::Table(&table, address - CODE + 0x3000),
-        GENERATED..0x70_1000 => Code::NoTable,
+        GENERATED..0x70_1000 => Code::Generated,
+        LATE..0x60_1000 => Code::NoTable,
         _ => Code::NotExecutable,
     };
     walk(Registers { ip, sp, bp }, code, |address| memory.get(&address).copied())
@@ -107,6 +112,45 @@ fn a_walk_says_how_it_ended() {
     assert_eq!(end(CODE + 0x900, STACK, &[(STACK, CODE + 0x310)]), WalkEnd::BadRule);
     // Nothing executable there.
     assert_eq!(end(1, 0, &[]), WalkEnd::NoTable);
+    assert_eq!(end(CODE + 0xb00, 0, &[(STACK, CODE + 0x310)]), WalkEnd::HandsOver);
+    // A file's code uses the frame pointer for other things, whether its table is there or not.
+    assert_eq!(end(LATE, STACK, &[(STACK, 0), (STACK + 8, CODE + 0x601)]), WalkEnd::NoTable);
+}
+
+#[test]
+fn a_return_address_that_stands_once_more_above_is_a_handlers() {
+    let frames = |above: &[u64]| {
+        let words = [&[0, CODE + 0x601][..], above].concat();
+        let memory: Vec<_> = words.iter().enumerate().map(|(at, word)| (STACK + 8 * at as u64, *word)).collect();
+        let walk = walked(CODE + 0xc10, STACK - 0x100, STACK, &memory);
+        (walk.frames.len(), walk.end)
+    };
+    // Looked up by one less, this is the trampoline of a signal, of which nothing can be read.
+    assert_eq!(frames(&[1, 2, 3]), (2, WalkEnd::Outermost));
+    assert_eq!(frames(&[1, CODE + 0x601, 3]), (1, WalkEnd::HandsOver));
+    assert_eq!(frames(&[7; 4096]), (1, WalkEnd::HandsOver), "it could stand farther above");
+}
+
+#[test]
+fn at_the_border_of_a_function_without_a_table_its_caller_is_found_by_the_instructions() {
+    // A word of code from the byte before the instruction on.
+    let callers = |ip: u64, code: [u8; 8], words: &[(u64, u64)]| {
+        let memory = [&[(ip - 1, u64::from_le_bytes(code))], words].concat();
+        walked(ip, STACK, STACK + 0x100, &memory).frames[1..].to_vec()
+    };
+    let at = GENERATED + 0x10;
+    let caller = CODE + 0x601;
+    let top = [(STACK, caller)];
+    assert_eq!(callers(at, [0x90, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x90, 0x90], &top), [caller], "push %rbp");
+    assert_eq!(callers(at, [0x5d, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90], &top), [caller], "ret");
+    let second = [(STACK, 1), (STACK + 8, caller)];
+    for copies in [[0x89, 0xe5], [0x8b, 0xec]] {
+        let code = [0x55, 0x48, copies[0], copies[1], 0x90, 0x90, 0x90, 0x90];
+        assert_eq!(callers(at, code, &second), [caller], "mov %rsp, %rbp");
+    }
+    // Elsewhere, and where no caller stands.
+    assert_eq!(callers(at, [0x90; 8], &top), [0; 0]);
+    assert_eq!(callers(at, [0x5d, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90], &[(STACK, 5)]), [0; 0]);
 }
 
 #[test]

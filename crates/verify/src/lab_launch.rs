@@ -3,6 +3,7 @@
 use slowpath_lab::{Coldness, DeviceIo, Lab, LabError};
 use slowpath_launch::{BoxError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_tables::Bytes;
+use std::os::fd::BorrowedFd;
 
 /// Why a launch in a lab could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,12 @@ impl Hooks for ProveCold<'_> {
     }
     fn on_tick(&mut self) {
         self.inner.on_tick();
+    }
+    fn wakes(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.wakes()
+    }
+    fn on_wake(&mut self) {
+        self.inner.on_wake();
     }
     fn on_ready(&mut self, at: u64) {
         self.inner.on_ready(at);

@@ -171,7 +171,8 @@ static __always_inline void add_file(struct task_struct *task, struct space *spa
 				     struct file *file)
 {
 	struct file_id id = id_of(FIELD(file, file, f_inode));
-	u32 module = module_of(&id);
+	struct walk_counts *count = counts();
+	u32 fresh = FIRST_MODULE + (count ? count->modules : 0), module = module_of(&id);
 	if (!module || is_known(space, start, end, offset >> 12, module))
 		return;
 	map_area(space, start, end, offset >> 12, module);
@@ -185,7 +186,8 @@ static __always_inline void add_file(struct task_struct *task, struct space *spa
 	event->ino = id.ino;
 	event->module = module;
 	event->reserved = 0;
-	submit(event);
+	/* The first time, somebody has to make a table, and stacks end until it is there. */
+	bpf_ringbuf_submit(event, module >= fresh ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 /* The page that the kernel maps into every process for calls that need no system call. */
@@ -329,8 +331,7 @@ int areas_of_munmap(struct syscall_exit *context)
 	return 0;
 }
 
-SEC("tracepoint/syscalls/sys_exit_mprotect")
-int areas_of_mprotect(struct syscall_exit *context)
+static __always_inline int protects(struct syscall_exit *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = user_registers(task);
@@ -339,6 +340,19 @@ int areas_of_mprotect(struct syscall_exit *context)
 	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
 	add_generated(task, start, end);
 	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_exit_mprotect")
+int areas_of_mprotect(struct syscall_exit *context)
+{
+	return protects(context);
+}
+
+/* By which V8 makes its code executable where the processor has protection keys. The first arguments are the same. */
+SEC("tracepoint/syscalls/sys_exit_pkey_mprotect")
+int areas_of_pkey_mprotect(struct syscall_exit *context)
+{
+	return protects(context);
 }
 
 /* Processes that run already, before they are followed. */

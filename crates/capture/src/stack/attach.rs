@@ -1,12 +1,13 @@
 //! What the recorder does for stacks: learning which files need tables, loading those, and sampling.
 
 use super::loader::problem;
-use super::{NewModule, TableParts};
+use super::{NewModule, TableParts, Tables};
 use crate::capture_error::CaptureError;
 use crate::events::{FIRST_MODULE, MODULES, record, view, walk_counts};
 use crate::recorder::{Recorder, Running};
 use libbpf_rs::{MapCore, MapFlags};
 use slowpath_tables::FileKey;
+use std::os::fd::BorrowedFd;
 
 impl Recorder {
     /// Whether stacks are recorded, so that tables are wanted.
@@ -58,12 +59,35 @@ impl Recorder {
         Ok(number)
     }
 
-    /// Gives the kernel the table of a file.
+    /// Gives the kernel the table of a file. It goes on in a thread: [`Recorder::tables_under_way`] tells its end, and
+    /// [`Recorder::settle_tables`] waits for it. No process may be forked before.
     ///
     /// # Errors
-    /// The table contradicts itself, or the kernel has no memory for it.
+    /// The table contradicts itself, or no thread can be started.
     pub fn load_table(&mut self, module: u32, parts: &TableParts) -> Result<(), CaptureError> {
         self.tables.as_mut().map_or(Ok(()), |tables| tables.load(module, parts))
+    }
+
+    /// How many tables are still on their way into the kernel.
+    ///
+    /// # Errors
+    /// The kernel had no memory for one.
+    pub fn tables_under_way(&mut self) -> Result<usize, CaptureError> {
+        self.tables.as_mut().map_or(Ok(0), Tables::under_way)
+    }
+
+    /// Waits until all tables are in the kernel, some 20 ms.
+    ///
+    /// # Errors
+    /// The kernel had no memory for one.
+    pub fn settle_tables(&mut self) -> Result<(), CaptureError> {
+        self.tables.as_mut().map_or(Ok(()), Tables::settle)
+    }
+
+    /// A descriptor for an edge-triggered `epoll`: it becomes readable at the moment at which a file is mapped executable for the
+    /// first time, and has to be drained then. Other records wake nobody.
+    pub fn module_told(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
     }
 
     /// Finds out which files processes that run already map executable, before they are followed: their tables can be loaded

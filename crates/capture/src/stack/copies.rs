@@ -5,8 +5,8 @@ use super::code_mappings::{CodeMapping, CodeMappings};
 use super::rows::stack;
 use crate::events::{
     EVENT_CPU_SAMPLE, EVENT_FAULT, EVENT_MEMORY_CALL, EVENT_MODULE, EVENT_OFF_CPU, EVENT_STACK, EVENT_STACK_COPY,
-    MODULE_VDSO, STACK_BAD_RULE, STACK_CHANGED, STACK_KERNEL, STACK_NO_TABLE, STACK_TOO_DEEP, STACK_UNREADABLE,
-    STACK_WHOLE, cpu_sample_event, event_header, fault_event, module_event, record, stack_copy_event,
+    MODULE_VDSO, STACK_BAD_RULE, STACK_CHANGED, STACK_HANDS_OVER, STACK_KERNEL, STACK_NO_TABLE, STACK_TOO_DEEP,
+    STACK_UNREADABLE, STACK_WHOLE, cpu_sample_event, event_header, fault_event, module_event, record, stack_copy_event,
 };
 use slowpath_tables::FileKey;
 use std::collections::{BTreeMap, HashMap};
@@ -52,6 +52,8 @@ pub enum WalkFate {
     TooDeep,
     /// While the process changed its mappings.
     Changed,
+    /// While the exception unwinder handed over to a handler.
+    HandsOver,
 }
 
 impl WalkFate {
@@ -63,6 +65,7 @@ impl WalkFate {
             STACK_UNREADABLE => Self::Unreadable,
             STACK_TOO_DEEP => Self::TooDeep,
             STACK_CHANGED => Self::Changed,
+            STACK_HANDS_OVER => Self::HandsOver,
             _ => return None,
         })
     }
@@ -76,6 +79,7 @@ impl WalkFate {
             Self::Unreadable => "unreadable",
             Self::TooDeep => "too_deep",
             Self::Changed => "changed",
+            Self::HandsOver => "hands_over",
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::events::{
 };
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use std::os::fd::{AsFd, AsRawFd};
+use std::thread::JoinHandle;
 
 /// Number of the kernel's vdso among modules.
 pub const VDSO: u32 = MODULE_VDSO;
@@ -69,35 +70,51 @@ pub(crate) struct Tables {
     /// Of how many walks one is copied; 0 for none.
     copy_every: u32,
     loaded: u32,
+    /// Tables on their way. To put one in is over for the kernel's programs at once, but returns only after a grace period (some
+    /// 20 ms), which the next table must not wait for.
+    under_way: Vec<JoinHandle<Result<(), CaptureError>>>,
 }
 
 impl Tables {
     /// Tells the programs that stacks are wanted, and of how many walks one is to be copied (0 for none).
     pub(crate) fn enable(tables: MapHandle, settings: MapHandle, copy_every: u32) -> Result<Self, CaptureError> {
-        let enabled = Self { tables, settings, copy_every, loaded: 0 };
+        let enabled = Self { tables, settings, copy_every, loaded: 0, under_way: Vec::new() };
         enabled.tell()?;
         Ok(enabled)
     }
 
-    /// Puts a table into the kernel; stacks that ended for want of it are walked anew.
+    /// Begins to put a table into the kernel. Stacks that end for want of it are walked anew from then on.
     pub(crate) fn load(&mut self, module: u32, parts: &TableParts) -> Result<(), CaptureError> {
         let cells = cells(parts).ok_or_else(|| problem("a table is not what it says"))?;
-        let size = u32::try_from(cells.len()).map_err(problem)?;
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-            map_flags: libbpf_sys::BPF_F_INNER_MAP,
-            ..Default::default()
-        };
-        let map = MapHandle::create(MapType::Array, Some("unwind_rows"), 4, 8, size, &options).map_err(problem)?;
-        for (number, part) in cells.chunks(BATCH).enumerate() {
-            let first = number * BATCH;
-            let keys: Vec<u8> = (first..first + part.len()).flat_map(|key| (key as u32).to_ne_bytes()).collect();
-            let values: Vec<u8> = part.iter().flat_map(|cell| cell.to_ne_bytes()).collect();
-            map.update_batch(&keys, &values, part.len() as u32, MapFlags::ANY, MapFlags::ANY).map_err(problem)?;
+        let tables = MapHandle::try_from(&self.tables).map_err(problem)?;
+        let loading = std::thread::Builder::new().name("unwind-table".to_owned());
+        self.under_way.push(loading.spawn(move || put(&tables, module, &cells)).map_err(problem)?);
+        Ok(())
+    }
+
+    /// How many tables are still on their way.
+    pub(crate) fn under_way(&mut self) -> Result<usize, CaptureError> {
+        let (done, under_way) =
+            std::mem::take(&mut self.under_way).into_iter().partition::<Vec<_>, _>(|one| one.is_finished());
+        self.under_way = under_way;
+        self.end(done)?;
+        Ok(self.under_way.len())
+    }
+
+    /// Waits for all that are on their way: the process has one thread again.
+    pub(crate) fn settle(&mut self) -> Result<(), CaptureError> {
+        let all = std::mem::take(&mut self.under_way);
+        self.end(all)
+    }
+
+    fn end(&mut self, loading: Vec<JoinHandle<Result<(), CaptureError>>>) -> Result<(), CaptureError> {
+        if loading.is_empty() {
+            return Ok(());
         }
-        let descriptor = map.as_fd().as_raw_fd().to_ne_bytes();
-        self.tables.update(&module.to_ne_bytes(), &descriptor, MapFlags::ANY).map_err(problem)?;
-        self.loaded += 1;
+        for one in loading {
+            one.join().unwrap_or_else(|_| Err(problem("the thread that loads a table panicked")))?;
+            self.loaded += 1;
+        }
         self.tell()
     }
 
@@ -110,6 +127,28 @@ impl Tables {
         };
         self.settings.update(&0u32.to_ne_bytes(), view(&told), MapFlags::ANY).map_err(problem)
     }
+}
+
+/// Makes the map of a table and puts it where the programs find it.
+fn put(tables: &MapHandle, module: u32, cells: &[u64]) -> Result<(), CaptureError> {
+    let size = u32::try_from(cells.len()).map_err(problem)?;
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        map_flags: libbpf_sys::BPF_F_INNER_MAP,
+        ..Default::default()
+    };
+    let map = MapHandle::create(MapType::Array, Some("unwind_rows"), 4, 8, size, &options).map_err(problem)?;
+    for (number, part) in cells.chunks(BATCH).enumerate() {
+        let first = number * BATCH;
+        let (mut keys, mut values) = (Vec::with_capacity(part.len() * 4), Vec::with_capacity(part.len() * 8));
+        for (at, cell) in part.iter().enumerate() {
+            keys.extend_from_slice(&((first + at) as u32).to_ne_bytes());
+            values.extend_from_slice(&cell.to_ne_bytes());
+        }
+        map.update_batch(&keys, &values, part.len() as u32, MapFlags::ANY, MapFlags::ANY).map_err(problem)?;
+    }
+    let descriptor = map.as_fd().as_raw_fd().to_ne_bytes();
+    tables.update(&module.to_ne_bytes(), &descriptor, MapFlags::ANY).map_err(problem)
 }
 
 pub(super) fn problem(problem: impl std::fmt::Display) -> CaptureError {

@@ -2,8 +2,8 @@
 
 use crate::context::Context;
 use crate::events::{
-    MODULE_VDSO, STACK_BAD_RULE, STACK_CHANGED, STACK_FRAMES, STACK_NO_TABLE, STACK_TOO_DEEP, STACK_UNREADABLE,
-    module_event, record, stack_event,
+    MODULE_VDSO, STACK_BAD_RULE, STACK_CHANGED, STACK_FRAMES, STACK_HANDS_OVER, STACK_NO_TABLE, STACK_TOO_DEEP,
+    STACK_UNREADABLE, module_event, record, stack_event,
 };
 use slowpath_tables::{Bytes, FileKey, Frame, FrameKind, Nanos, ProcessKey, Stack};
 use std::collections::HashMap;
@@ -177,6 +177,7 @@ fn truncation(why: u32) -> &'static str {
         STACK_UNREADABLE => "the stack's memory was not there",
         STACK_TOO_DEEP => "deeper than 127 frames",
         STACK_CHANGED => "the process was changing its mappings",
+        STACK_HANDS_OVER => "while the exception unwinder hands over to a handler",
         _ => "unknown",
     }
 }

@@ -16,6 +16,7 @@ const LARGEST_FILE: u64 = 4 << 30;
 
 /// Answers until the recorder ends.
 pub fn serve(socket: &OwnedFd) {
+    super::ask_for_short_slices();
     while let Some((request, file)) = receive(socket, MsgFlags::empty()) {
         let sent = match request {
             Request::Module(module) => {
@@ -71,8 +72,13 @@ fn parse(file: &File) -> Option<UnwindTable> {
 /// A table as a file in memory that can be passed on: pages, then rows.
 fn in_memory(table: &UnwindTable) -> std::io::Result<File> {
     let mut file = File::from(memfd_create(c"unwind-table", MFdFlags::MFD_CLOEXEC)?);
-    let mut bytes: Vec<u8> = table.pages.iter().flat_map(|page| page.to_ne_bytes()).collect();
-    bytes.extend(table.rows.iter().flat_map(|row| bits(row).to_ne_bytes()));
+    let mut bytes = Vec::with_capacity(table.pages.len() * 4 + table.rows.len() * 8);
+    for page in &table.pages {
+        bytes.extend_from_slice(&page.to_ne_bytes());
+    }
+    for row in &table.rows {
+        bytes.extend_from_slice(&bits(row).to_ne_bytes());
+    }
     file.write_all(&bytes)?;
     Ok(file)
 }

@@ -2,19 +2,20 @@
 //! a child process without privilege parses it, and the recorder gives what comes back to the kernel.
 
 mod child;
+mod promptness;
 mod wire;
 
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::Worker;
-use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
+pub use promptness::ask_for_short_slices;
 use slowpath_capture::{NewModule, Recorder, TableParts, VDSO};
 use slowpath_launch::Identity;
 use slowpath_tables::Unavailable;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,13 +27,32 @@ const MOST_ROWS: u32 = 16 << 20;
 /// How long tables are waited for before anything is recorded.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The child that parses, and what it was asked for.
-pub struct TableMaker {
+/// A file of at most so many bytes is parsed in some milliseconds.
+const SMALL: u64 = 4 << 20;
+
+/// A child that parses.
+struct Parser {
     socket: OwnedFd,
     child: Worker<()>,
-    /// What the child cannot take yet.
-    waiting: VecDeque<(Request, Option<File>)>,
-    asked: BTreeSet<u32>,
+    /// What it is doing; one at a time, so that what is small can go before what is large.
+    asked: Option<u32>,
+    /// The largest file that it is given.
+    largest: u64,
+}
+
+/// What a table is to be made of: its size in bytes, and the file.
+struct Wanted {
+    size: u64,
+    request: Request,
+    file: Option<File>,
+}
+
+/// The children that parse, and what they are asked for.
+pub struct TableMaker {
+    /// One is for small files only: they do not wait for large ones.
+    parsers: Vec<Parser>,
+    /// The smallest first.
+    waiting: Vec<Wanted>,
     /// Files whose processes ended before they could be opened.
     unopened: BTreeSet<u32>,
     /// How many files have no table, by reason.
@@ -41,30 +61,34 @@ pub struct TableMaker {
 }
 
 impl TableMaker {
-    /// Starts the child.
+    /// Starts the children.
     ///
     /// # Errors
     /// No process could be started.
     pub fn start(identity: &Identity) -> Result<Self, Failure> {
-        let (socket, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
-            .map_err(failed(Kind::Machine))?;
-        let kept = socket.as_raw_fd();
-        let child = Worker::start(identity, move || {
-            // The child's copy of the recorder's end: with it open, the child would never see the end.
-            let _ = nix::unistd::close(kept);
-            child::serve(&other);
-            Ok(())
-        })?;
-        let waiting = VecDeque::from([(Request::Module(VDSO), None)]);
-        Ok(Self {
-            socket,
-            child,
-            waiting,
-            asked: BTreeSet::new(),
-            unopened: BTreeSet::new(),
-            gaps: BTreeMap::new(),
-            loaded: 0,
-        })
+        let mut parsers: Vec<Parser> = Vec::new();
+        for largest in [SMALL, u64::MAX] {
+            let (socket, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+                .map_err(failed(Kind::Machine))?;
+            let kept: Vec<i32> =
+                parsers.iter().map(|one| &one.socket).chain([&socket]).map(AsRawFd::as_raw_fd).collect();
+            let child = Worker::start(identity, move || {
+                // The child's copies of the recorder's ends: with them open, no child would ever see the end.
+                for socket in kept {
+                    let _ = nix::unistd::close(socket);
+                }
+                child::serve(&other);
+                Ok(())
+            })?;
+            parsers.push(Parser { socket, child, asked: None, largest });
+        }
+        let vdso = Wanted { size: 0, request: Request::Module(VDSO), file: None };
+        Ok(Self { parsers, waiting: vec![vdso], unopened: BTreeSet::new(), gaps: BTreeMap::new(), loaded: 0 })
+    }
+
+    /// Descriptors that become readable when a table is made.
+    pub fn answers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.parsers.iter().map(|one| one.socket.as_fd())
     }
 
     /// Makes the tables of what a program maps when it starts, before it is recorded.
@@ -72,7 +96,7 @@ impl TableMaker {
     /// # Errors
     /// The kernel refuses a table.
     pub fn prepare(&mut self, recorder: &mut Recorder, program: &Path) -> Result<(), Failure> {
-        self.waiting.push_back((Request::Program(program.to_owned()), None));
+        self.wants(Wanted { size: u64::MAX, request: Request::Program(program.to_owned()), file: None });
         self.settle(recorder, |_, _| {})
     }
 
@@ -85,7 +109,8 @@ impl TableMaker {
             match open(&module) {
                 Some(file) => {
                     self.unopened.remove(&module.module);
-                    self.waiting.push_back((Request::Module(module.module), Some(file)));
+                    let size = file.metadata().map_or(0, |metadata| metadata.len());
+                    self.wants(Wanted { size, request: Request::Module(module.module), file: Some(file) });
                 }
                 None => {
                     // The next process that maps it may live longer.
@@ -95,26 +120,39 @@ impl TableMaker {
             }
         }
         self.ask();
-        while let Some((answer, table)) = receive::<Answer>(&self.socket, MsgFlags::MSG_DONTWAIT) {
-            self.asked.remove(&answer.module);
-            match table.map(|file| content(&answer, file)) {
-                Some(Ok((pages, rows))) => {
-                    let module = match answer.key() {
-                        Some(file) => recorder.register_module(file).map_err(failed(Kind::Machine))?,
-                        None => answer.module,
-                    };
-                    let parts = TableParts { first_page: answer.first_page, pages: &pages, rows: &rows };
-                    recorder.load_table(module, &parts).map_err(failed(Kind::Machine))?;
-                    self.loaded += 1;
+        for which in 0..self.parsers.len() {
+            while let Some((answer, table)) = receive::<Answer>(&self.parsers[which].socket, MsgFlags::MSG_DONTWAIT) {
+                if answer.file.is_none() {
+                    self.parsers[which].asked = None;
                 }
-                Some(Err(error)) => self.gap(&format!("its table could not be read: {error}")),
-                None if answer.module == DONE => {}
-                None => {
-                    // Without any table its code would not even be walked by frame pointers.
-                    let nothing = TableParts { first_page: 0, pages: &[0], rows: &[] };
-                    recorder.load_table(answer.module, &nothing).map_err(failed(Kind::Machine))?;
-                    self.gap("it has no unwinding information that could be read");
-                }
+                // Before the table is loaded, so that the child works meanwhile.
+                self.ask();
+                self.take(recorder, &answer, table)?;
+            }
+        }
+        recorder.tables_under_way().map_err(failed(Kind::Machine))?;
+        Ok(())
+    }
+
+    /// Begins to load what a child made.
+    fn take(&mut self, recorder: &mut Recorder, answer: &Answer, table: Option<File>) -> Result<(), Failure> {
+        match table.map(|file| content(answer, file)) {
+            Some(Ok((pages, rows))) => {
+                let module = match answer.key() {
+                    Some(file) => recorder.register_module(file).map_err(failed(Kind::Machine))?,
+                    None => answer.module,
+                };
+                let parts = TableParts { first_page: answer.first_page, pages: &pages, rows: &rows };
+                recorder.load_table(module, &parts).map_err(failed(Kind::Machine))?;
+                self.loaded += 1;
+            }
+            Some(Err(error)) => self.gap(&format!("its table could not be read: {error}")),
+            None if answer.module == DONE => {}
+            None => {
+                // Without any table its code would not even be walked by frame pointers.
+                let nothing = TableParts { first_page: 0, pages: &[0], rows: &[] };
+                recorder.load_table(answer.module, &nothing).map_err(failed(Kind::Machine))?;
+                self.gap("it has no unwinding information that could be read");
             }
         }
         Ok(())
@@ -127,18 +165,15 @@ impl TableMaker {
     pub fn settle(&mut self, recorder: &mut Recorder, mut tell: impl FnMut(usize, usize)) -> Result<(), Failure> {
         let since = Instant::now();
         self.tick(recorder)?;
-        while !(self.asked.is_empty() && self.waiting.is_empty())
-            && since.elapsed() < PATIENCE
-            && !crate::interrupt::requested()
-        {
-            tell(self.loaded, self.asked.len() + self.waiting.len());
+        while self.left() > 0 && since.elapsed() < PATIENCE && !crate::interrupt::requested() {
+            tell(self.loaded, self.left());
             std::thread::sleep(Duration::from_millis(1));
-            if self.child.poll().is_some() {
-                return Err(Failure::new(Kind::Machine, "the process that makes unwinding tables ended"));
+            if self.parsers.iter_mut().any(|one| one.child.poll().is_some()) {
+                return Err(Failure::new(Kind::Machine, "a process that makes unwinding tables ended"));
             }
             self.tick(recorder)?;
         }
-        Ok(())
+        recorder.settle_tables().map_err(failed(Kind::Machine))
     }
 
     /// What has no table.
@@ -159,18 +194,29 @@ impl TableMaker {
         *self.gaps.entry(reason.to_owned()).or_default() += 1;
     }
 
-    /// Sends what waits, as far as the child's queue takes it.
+    /// What is asked for or waits.
+    fn left(&self) -> usize {
+        self.waiting.len() + self.parsers.iter().filter(|one| one.asked.is_some()).count()
+    }
+
+    fn wants(&mut self, wanted: Wanted) {
+        let at = self.waiting.partition_point(|other| other.size <= wanted.size);
+        self.waiting.insert(at, wanted);
+    }
+
+    /// Gives the smallest files that wait to children that have nothing to do.
     fn ask(&mut self) {
-        while let Some((request, file)) = self.waiting.front() {
-            let number = if let Request::Module(module) = request { *module } else { DONE };
-            match send(&self.socket, request, file.as_ref(), MsgFlags::MSG_DONTWAIT) {
-                Ok(()) => {
-                    self.asked.insert(number);
+        for which in 0..self.parsers.len() {
+            while self.parsers[which].asked.is_none()
+                && self.waiting.first().is_some_and(|wanted| wanted.size <= self.parsers[which].largest)
+            {
+                let Wanted { request, file, .. } = self.waiting.remove(0);
+                let number = if let Request::Module(module) = request { module } else { DONE };
+                match send(&self.parsers[which].socket, &request, file.as_ref(), MsgFlags::MSG_DONTWAIT) {
+                    Ok(()) => self.parsers[which].asked = Some(number),
+                    Err(error) => self.gap(&format!("it could not be asked for: {error}")),
                 }
-                Err(Errno::EAGAIN) => return,
-                Err(error) => self.gap(&format!("it could not be asked for: {error}")),
             }
-            self.waiting.pop_front();
         }
     }
 }
@@ -185,8 +231,8 @@ fn content(answer: &Answer, mut file: File) -> std::io::Result<(Vec<u32>, Vec<u6
     file.read_exact(&mut pages)?;
     let mut rows = vec![0; answer.rows as usize * 8];
     file.read_exact(&mut rows)?;
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
-    Ok((pages.chunks_exact(4).map(|bytes| number(bytes) as u32).collect(), rows.chunks_exact(8).map(number).collect()))
+    let pages = pages.as_chunks().0.iter().map(|bytes| u32::from_ne_bytes(*bytes)).collect();
+    Ok((pages, rows.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()))
 }
 
 /// Opens the very file that is mapped, whatever its name is by now: through the mapping itself.

@@ -4,6 +4,7 @@
 //! sorts them, the second runs their programs in the order of the file.
 
 use super::builder::Builder;
+use super::hand_over::hand_over;
 use super::program::{Bytes, Machine, Rule, Rules};
 use super::undescribed::{ENTRY_CODE, SCANNED, SHORTEST_GAP, known_code};
 use super::{CfaRule, FramePointerRule, FrameSource, Image, Row, UnwindTable, UnwindTableError};
@@ -252,6 +253,7 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
         };
         let mut machine = Machine::new(Some(initial));
         let mut location = range.start;
+        let (mut filling, mut hands_over) = (Filling { builder, last: None }, false);
         let mut instructions = description.instructions(&self.section, &self.bases);
         let factor = description.cie().code_alignment_factor();
         loop {
@@ -269,20 +271,26 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
                 }
                 Ok(Some(instruction)) => {
                     if machine.apply(&instruction, description.cie(), &self.section).is_none() {
-                        return builder.change(location, Row::UNSUPPORTED);
+                        return filling.end(location, Row::UNSUPPORTED);
                     }
+                    let is_last = hands_over && instruction != CallFrameInstruction::RestoreState;
+                    if machine.hands_over() && !hands_over {
+                        filling.hands_over(self.image)?;
+                    }
+                    hands_over = is_last || machine.hands_over();
                     continue;
                 }
                 Ok(None) => Some(range.end),
-                Err(_) => return builder.change(location, Row::UNSUPPORTED),
+                Err(_) => return filling.end(location, Row::UNSUPPORTED),
             };
-            let Some(target) = target else { return builder.change(location, Row::UNSUPPORTED) };
+            let Some(target) = target else { return filling.end(location, Row::UNSUPPORTED) };
             let end = target.min(range.end);
             if end > location {
-                fill(builder, location..end, machine.rules.rule())?;
+                let rule = if hands_over { Rule::Row(Row::HANDS_OVER) } else { machine.rules.rule() };
+                filling.fill(location..end, rule)?;
             }
             if target >= range.end {
-                return Ok(());
+                return filling.flush();
             }
             location = target;
         }
@@ -325,6 +333,53 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
             look(end..segment.end);
         }
         found
+    }
+}
+
+/// Fills ranges of a description one later, because what follows may change the meaning of the one before.
+struct Filling<'b> {
+    builder: &'b mut Builder,
+    last: Option<(Range<u64>, Rule)>,
+}
+
+impl Filling<'_> {
+    fn fill(&mut self, range: Range<u64>, rule: Rule) -> Result<(), UnwindTableError> {
+        self.flush()?;
+        self.last = Some((range, rule));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), UnwindTableError> {
+        self.last.take().map_or(Ok(()), |(range, rule)| fill(self.builder, range, rule))
+    }
+
+    /// The rest of the description is lost.
+    fn end(mut self, at: u64, row: Row) -> Result<(), UnwindTableError> {
+        self.flush()?;
+        self.builder.change(at, row)
+    }
+
+    /// Behind the last range the frame is a handler's; it had begun to be before.
+    fn hands_over(&mut self, image: &Image) -> Result<(), UnwindTableError> {
+        let Some((range, rule)) = self.last.take() else { return Ok(()) };
+        let segment = image.executable.iter().map(|segment| segment.offsets()).find(|all| all.contains(&range.start));
+        let begins = match (image.range(range.clone()), segment) {
+            (Some(code), Some(segment)) => hand_over(code, range.start, &segment),
+            _ => 0..0,
+        };
+        fill(self.builder, range.clone(), rule)?;
+        let handing_over = match rule {
+            Rule::Row(row) if row.cfa_rule() == CfaRule::FramePointer => Row {
+                cfa: CfaRule::HandingOver as u8,
+                // It is copied before the return address is.
+                frame_pointer: FramePointerRule::Unknown as u8,
+                frame_pointer_offset: 0,
+                ..row
+            },
+            _ => Row::HANDS_OVER,
+        };
+        self.builder.change(range.start + begins.start, handing_over)?;
+        self.builder.change(range.start + begins.end, Row::HANDS_OVER)
     }
 }
 

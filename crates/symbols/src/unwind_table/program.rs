@@ -105,12 +105,20 @@ pub(super) struct Machine {
     /// What the CIE left; `DW_CFA_restore` goes back to it.
     initial: Option<Rules>,
     remembered: Vec<Rules>,
+    /// Whether rax and rdx were saved: only functions that end in `__builtin_eh_return` do it, to give them to a handler.
+    saves: [bool; 2],
 }
 
 impl Machine {
     /// Before the instructions of a CIE (`initial` none) or of an FDE.
     pub fn new(initial: Option<Rules>) -> Self {
-        Self { rules: initial.unwrap_or(NOTHING), initial, remembered: Vec::new() }
+        Self { rules: initial.unwrap_or(NOTHING), initial, remembered: Vec::new(), saves: [false; 2] }
+    }
+
+    /// Whether the frame has been given up for a handler's: it hangs on the register in which the handler's stack pointer comes.
+    pub fn hands_over(&self) -> bool {
+        let elsewhere = |register| register != X86_64::RSP && register != X86_64::RBP;
+        self.saves == [true; 2] && matches!(self.rules.cfa, Cfa::Register(register, _) if elsewhere(register))
     }
 
     /// Runs an instruction that does not move the location. None: it makes no sense here.
@@ -192,6 +200,9 @@ impl Machine {
         match register {
             X86_64::RA => self.rules.return_address = return_address,
             X86_64::RBP => self.rules.frame_pointer = frame_pointer,
+            X86_64::RAX | X86_64::RDX if matches!(frame_pointer, FramePointer::AtCfa(_)) => {
+                self.saves[usize::from(register == X86_64::RDX)] = true;
+            }
             _ => {}
         }
     }

@@ -11,6 +11,8 @@ impl Row {
     pub const SIGNAL_FRAME: Self = Self::plain(CfaRule::SignalFrame);
     /// A rule that rows cannot express.
     pub const UNSUPPORTED: Self = Self::plain(CfaRule::Unsupported);
+    /// The exception unwinder hands over to a handler.
+    pub const HANDS_OVER: Self = Self::plain(CfaRule::HandsOver);
 
     const fn plain(cfa: CfaRule) -> Self {
         Self { at: 0, cfa: cfa as u8, frame_pointer: 0, cfa_offset: 0, frame_pointer_offset: 0 }
@@ -34,7 +36,7 @@ impl Row {
 
     /// The rule of the CFA; [`CfaRule::Unsupported`] where the byte is none.
     pub fn cfa_rule(&self) -> CfaRule {
-        const RULES: [CfaRule; 8] = [
+        const RULES: [CfaRule; 10] = [
             CfaRule::Unknown,
             CfaRule::StackPointer,
             CfaRule::FramePointer,
@@ -43,6 +45,8 @@ impl Row {
             CfaRule::SignalFrame,
             CfaRule::AtFramePointer,
             CfaRule::Unsupported,
+            CfaRule::HandsOver,
+            CfaRule::HandingOver,
         ];
         RULES.get(usize::from(self.cfa)).copied().unwrap_or(CfaRule::Unsupported)
     }

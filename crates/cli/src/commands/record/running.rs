@@ -9,11 +9,12 @@ use crate::recorded_launch::Subject;
 use crate::recording_writer::WriterProcess;
 use crate::streamed_recording::StreamedRecording;
 use crate::{interrupt, output_directory};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
 use slowpath_capture::{Options, Running, running_since};
 use slowpath_tables::Bytes;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the ring is emptied.
 const TICK: Duration = Duration::from_millis(20);
@@ -136,6 +137,25 @@ fn watch(recording: &mut StreamedRecording, which: &Running, progress: &Progress
             return Ok("the processes had ended".to_owned());
         }
         progress.step(format!("recording for {} s; ctrl-C ends and keeps it", recording.elapsed().as_secs()));
-        std::thread::sleep(TICK);
+        wait_for_tick(recording)?;
+    }
+}
+
+/// Until the next tick; what cannot wait so long is done meanwhile.
+fn wait_for_tick(recording: &mut StreamedRecording) -> Result<(), Failure> {
+    let tick = Instant::now() + TICK;
+    loop {
+        let left = tick.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        let Some(wakes) = recording.wakes() else {
+            std::thread::sleep(left);
+            return Ok(());
+        };
+        let timeout = PollTimeout::try_from(left + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
+        if poll(&mut [PollFd::new(wakes, PollFlags::POLLIN)], timeout).is_ok_and(|ready| ready > 0) {
+            recording.wake()?;
+        }
     }
 }

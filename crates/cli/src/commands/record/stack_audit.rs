@@ -23,6 +23,7 @@ fn words(end: &str) -> &str {
         "unreadable" => "end at memory that could not be read",
         "too_deep" => "are deeper than what is recorded",
         "changed" => "were walked while the process changed its mappings",
+        "hands_over" => "end where the exception unwinder handed over to a handler",
         other => other,
     }
 }

@@ -10,9 +10,6 @@ pub enum Verdict {
     Truncated(String),
     /// It contradicts the log.
     Wrong(String),
-    /// It contradicts the log in the last instructions of the exception unwinder, where the frame of the unwinder has been made to
-    /// return into the handler, and its size is still the old one. No description says how to go on from there. Wrong as well.
-    HandOver,
 }
 
 /// A recorded stack.
@@ -97,19 +94,8 @@ pub struct Possible<'a> {
 }
 
 impl Possible<'_> {
-    /// Judges a sample, and tells what is wrong in the unwinder's last instructions from what is wrong elsewhere.
-    pub fn judge(&self, recorded: &Recorded) -> Verdict {
-        let unwinder = ["_Unwind_RaiseException", "_Unwind_Resume"];
-        // Within the unwinder, before any own function.
-        let inner = recorded.shown.split(';').take_while(|name| own_name(name).is_none());
-        match self.judge_names(recorded) {
-            Verdict::Wrong(_) if inner.into_iter().any(|name| unwinder.contains(&name)) => Verdict::HandOver,
-            verdict => verdict,
-        }
-    }
-
     /// Judges a sample of the time in which the program was in one of these.
-    fn judge_names(&self, recorded: &Recorded) -> Verdict {
+    pub fn judge(&self, recorded: &Recorded) -> Verdict {
         let own: Vec<&str> = recorded.own.iter().map(String::as_str).collect();
         let handler = own.iter().rposition(|name| self.handlers.iter().any(|chain| chain.last() == Some(name)));
         let (inner, outer) = own.split_at(handler.map_or(0, |at| at + 1));
@@ -120,7 +106,7 @@ impl Possible<'_> {
         match &recorded.truncation {
             // The handler's own part is whole unless there is nothing outside of it.
             Some(why) => {
-                let right = is_within(&self.chains, outer) && is_part(&self.handlers, inner)
+                let right = is_within(&self.chains, outer) && (inner.is_empty() || is_part(&self.handlers, inner))
                     || handler.is_none() && is_within(&self.handlers, &own);
                 if right { Verdict::Truncated(why.clone()) } else { Verdict::Wrong(own.join(";")) }
             }
@@ -226,6 +212,9 @@ mod tests {
             assert_eq!(early(own), Verdict::Truncated("no table".to_owned()), "{own:?}");
         }
         assert!(matches!(early(&["truth_c", "truth_a"]), Verdict::Wrong(_)));
+        let without_handlers = Possible { handlers: Vec::new(), ..possible };
+        let early = without_handlers.judge(&recorded(&[], Some("no table")));
+        assert_eq!(early, Verdict::Truncated("no table".to_owned()));
     }
 
     #[test]

@@ -14,18 +14,13 @@ use std::process::Command;
 /// Stacks of all programs together that may contradict their logs, and that may end early.
 const MOST_WRONG: f64 = 0.002;
 const MOST_TRUNCATED: f64 = 0.01;
-/// Samples in the last instructions of the exception unwinder; two of six programs throw all the time.
-const MOST_HAND_OVER: f64 = 0.01;
 
 /// What came of the stacks of one program.
 #[derive(Default)]
 struct Row {
     name: String,
     stacks: usize,
-    /// With those in `hand_over`.
     wrong: usize,
-    /// In the last instructions of the exception unwinder.
-    hand_over: usize,
     truncated: usize,
     missing: usize,
     /// How often each reason, and one stack of it.
@@ -42,11 +37,6 @@ impl Row {
             Verdict::Wrong(why) => {
                 self.wrong += 1;
                 format!("wrong: {why}")
-            }
-            Verdict::HandOver => {
-                self.wrong += 1;
-                self.hand_over += 1;
-                "wrong: while the unwinder hands over to a handler".to_owned()
             }
             Verdict::Truncated(why) => {
                 self.truncated += 1;
@@ -191,7 +181,6 @@ fn total(rows: &[Row]) -> Row {
     for row in rows {
         all.stacks += row.stacks;
         all.wrong += row.wrong;
-        all.hand_over += row.hand_over;
         all.truncated += row.truncated;
         all.missing += row.missing;
     }
@@ -222,10 +211,7 @@ fn total(rows: &[Row]) -> Row {
 fn assert_bar(all: &Row) {
     let share = |count: usize| count as f64 / all.stacks as f64;
     assert_eq!(all.missing, 0, "stacks are missing");
-    // Apart, because only programs that do nothing but throw have a noticeable share of them.
-    let wrong = all.wrong - all.hand_over;
-    assert!(share(wrong) <= MOST_WRONG, "{wrong} of {} stacks are wrong", all.stacks);
-    assert!(share(all.hand_over) <= MOST_HAND_OVER, "{} of {} stacks are wrong", all.hand_over, all.stacks);
+    assert!(share(all.wrong) <= MOST_WRONG, "{} of {} stacks are wrong", all.wrong, all.stacks);
     assert!(share(all.truncated) <= MOST_TRUNCATED, "{} of {} stacks end early", all.truncated, all.stacks);
 }
 
@@ -239,10 +225,10 @@ fn stacks_of_faults_are_those_that_programs_keep_by_hand() {
     assert_bar(&total(&programs.names.iter().map(|name| programs.faults(name, &[])).collect::<Vec<_>>()));
 }
 
-/// What is opened or executed while a program runs has no table in its first milliseconds, so how many stacks end early depends on
-/// how much of its life that is: it is told, and what is asserted is that none is wrong.
+/// A table is made when a file is mapped, which takes some hundred microseconds: what is called before ends early. When other
+/// programs use the processors it takes longer, so it is told how long.
 #[test]
-fn stacks_through_code_that_has_no_table_yet_end_early_and_are_not_wrong() {
+fn stacks_through_code_that_is_mapped_meanwhile_are_those_that_programs_keep_by_hand() {
     if !root() {
         return;
     }
@@ -259,7 +245,7 @@ fn stacks_through_code_that_has_no_table_yet_end_early_and_are_not_wrong() {
             row.name
         );
     }
-    assert_eq!((all.wrong, all.missing), (0, 0));
+    assert_bar(&all);
 }
 
 #[test]
