@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/mapping.bpf.h",
         "bpf/task_vma.bpf.h",
         "bpf/wanted.bpf.h",
+        "bpf/hand_over.bpf.h",
         "bpf/stack.bpf.h",
         "bpf/stack_copy.bpf.h",
         "src/off_cpu/reason.bpf.h",

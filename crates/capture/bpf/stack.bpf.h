@@ -18,8 +18,6 @@
 #define NEAR_WORDS 64
 /* A frame pointer that is farther from the stack pointer is none. */
 #define FARTHEST_FRAME (1 << 20)
-/* Bytes above the exception unwinder's frame in which the frame of a handler is looked for. */
-#define HANDLER_REACH 16384
 
 struct last_walk {
 	u64 generation;
@@ -88,6 +86,8 @@ static __always_inline struct workspace *workspace(void)
 	u32 key = 0;
 	return bpf_map_lookup_elem(&workspaces, &key);
 }
+
+#include "hand_over.bpf.h"
 
 /* The row that holds at an offset of a module's file; 0 where the table has none. */
 __attribute__((noinline)) u64 find_row(u32 module, u64 offset)
@@ -230,47 +230,6 @@ static __always_inline long step_over_signal(struct walk *walk)
 #else
 	return ends(walk, STACK_BAD_RULE);
 #endif
-}
-
-struct search {
-	struct workspace *work;
-	u64 from;
-	u64 word;
-	u32 found;
-	u32 is_over;
-};
-
-static long finds_word(u32 index, struct search *search)
-{
-	u64 *near = search->work->near;
-	if (bpf_probe_read_user(near, sizeof(search->work->near), (void *)(search->from + index * sizeof(search->work->near)))) {
-		search->is_over = 1;
-		return 1;
-	}
-	u64 others = 1;
-	/* No branches, as above. */
-	for (int i = 0; i < NEAR_WORDS; i++) {
-		u64 difference = near[i] ^ search->word;
-		others &= (difference | -difference) >> 63;
-	}
-	asm volatile("" : "+r"(others));
-	if (others)
-		return 0;
-	search->found = 1;
-	return 1;
-}
-
-/* The unwinder copies the handler's return address over its own, from a place above: where it has done so, or where that place could
- * be farther away, the return address is not the caller's. */
-__attribute__((noinline)) int is_handed_over(u64 cfa)
-{
-	struct search search = {.work = workspace(), .from = cfa};
-	/* What is read here is not kept, so neither is the walk. */
-	if (!search.work || bpf_probe_read_user(&search.word, sizeof(search.word), (void *)(cfa - 8)))
-		return 1;
-	search.work->passing = 1;
-	bpf_loop(HANDLER_REACH / (NEAR_WORDS * 8), finds_word, &search, 0);
-	return search.found || !search.is_over;
 }
 
 static long step(u32 index, struct walk *walk)
