@@ -106,7 +106,9 @@ impl Processes {
 
     fn exec(&mut self, ts: Nanos, row: &Exec) {
         let process = self.entry(row.process(), ts);
-        process.name = program_name(&row.filename, &row.command_line);
+        // A task of the kernel's own has a name with slashes, and no path: kworker/0:1.
+        let is_kernel = row.present && row.command_line.is_empty();
+        process.name = if is_kernel { row.filename.clone() } else { program_name(&row.filename, &row.command_line) };
         process.command_line = row.command_line.clone();
         process.uid = Some(row.uid);
         process.first_exec.get_or_insert(ts);

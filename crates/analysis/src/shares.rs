@@ -269,7 +269,7 @@ mod tests {
 == execs
 ts  present pid start filename command_line min_flt maj_flt run_time
 100 true    7   1     chromium "/usr/lib/chromium/chromium --type=utility --utility-sub-type=network.mojom.NetworkService" 50 2 1000
-100 true    8   2     kswapd0  "" 0 0 10
+100 true    8   2     kworker/0:1  "" 0 0 10
 200 false   9   150   /bin/b   "b x" 6 0 40
 == forks
 ts  parent_pid parent_start pid start tid thread
@@ -309,14 +309,14 @@ ts pid start
             [
                 ("chromium (utility NetworkService)", 2, 1, Some(9), Some(600)),
                 ("b", 1, 0, Some(8), Some(60)),
-                ("kswapd0", 0, 0, Some(0), Some(390)),
+                ("kworker/0:1", 0, 0, Some(0), Some(390)),
             ]
         );
         let chromium = &shares.processes[0];
         assert_eq!((chromium.sums.fault_time, chromium.sums.untimed), (Nanos(40), 1));
         assert_eq!(chromium.sums.cpu_samples, Some(2));
         assert_eq!((chromium.sums.allocated, chromium.sums.off_cpu), (Some(Bytes(0)), None));
-        assert_eq!(shares.processes[2].kind, "kswapd0");
+        assert_eq!(shares.processes[2].kind, "kworker/0:1");
         assert_eq!(shares.total.counted, Some(17));
         assert_eq!(shares.recorded_for, Some(Nanos(1000)));
     }
