@@ -1,7 +1,8 @@
 //! The compiled probes and how they become one program: what a map is in one object that declares it, it is in all.
 
 use crate::capture_error::CaptureError;
-use crate::recorder::{Options, monotonic_now};
+use crate::options::Options;
+use crate::recorder::monotonic_now;
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -130,8 +130,25 @@ impl TableMaker {
                 self.take(recorder, &answer, table)?;
             }
         }
-        recorder.tables_under_way().map_err(failed(Kind::Machine))?;
+        if let Err(error) = recorder.tables_under_way() {
+            self.gap(&format!("the kernel did not take its table: {error}"));
+        }
+        self.bury();
         Ok(())
+    }
+
+    /// Goes on without children that have ended; the recording does too.
+    fn bury(&mut self) {
+        let mut lost = 0;
+        self.parsers.retain_mut(|one| {
+            let lives = one.child.poll().is_none();
+            lost += usize::from(!lives && one.asked.is_some());
+            lives
+        });
+        if let Some(last) = self.parsers.last_mut() {
+            last.largest = u64::MAX;
+        }
+        (0..lost).for_each(|_| self.gap("the process that made its table ended"));
     }
 
     /// Begins to load what a child made.
@@ -143,8 +160,10 @@ impl TableMaker {
                     None => answer.module,
                 };
                 let parts = TableParts { first_page: answer.first_page, pages: &pages, rows: &rows };
-                recorder.load_table(module, &parts).map_err(failed(Kind::Machine))?;
-                self.loaded += 1;
+                match recorder.load_table(module, &parts) {
+                    Ok(()) => self.loaded += 1,
+                    Err(error) => self.gap(&format!("the kernel did not take its table: {error}")),
+                }
             }
             Some(Err(error)) => self.gap(&format!("its table could not be read: {error}")),
             None if answer.module == DONE => {}
@@ -165,12 +184,10 @@ impl TableMaker {
     pub fn settle(&mut self, recorder: &mut Recorder, mut tell: impl FnMut(usize, usize)) -> Result<(), Failure> {
         let since = Instant::now();
         self.tick(recorder)?;
-        while self.left() > 0 && since.elapsed() < PATIENCE && !crate::interrupt::requested() {
+        let may_go_on = || since.elapsed() < PATIENCE && !crate::interrupt::requested();
+        while self.left() > 0 && !self.parsers.is_empty() && may_go_on() {
             tell(self.loaded, self.left());
             std::thread::sleep(Duration::from_millis(1));
-            if self.parsers.iter_mut().any(|one| one.child.poll().is_some()) {
-                return Err(Failure::new(Kind::Machine, "a process that makes unwinding tables ended"));
-            }
             self.tick(recorder)?;
         }
         recorder.settle_tables().map_err(failed(Kind::Machine))
@@ -183,7 +200,9 @@ impl TableMaker {
         let unopened = u32::try_from(self.unopened.len()).unwrap_or(u32::MAX);
         let ended = "its process ended before the file could be opened";
         let ended = (unopened > 0).then_some((unopened, ended, "stacks end at their code"));
-        known.chain(ended).map(|(files, reason, remedy)| Unavailable {
+        let outstanding = u32::try_from(self.left()).unwrap_or(u32::MAX);
+        let late = (outstanding > 0).then_some((outstanding, "they were not made in time", "stacks end at their code"));
+        known.chain(ended).chain(late).map(|(files, reason, remedy)| Unavailable {
             what: format!("unwinding tables of {files} files"),
             reason: reason.to_owned(),
             remedy: remedy.to_owned(),

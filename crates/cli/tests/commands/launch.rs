@@ -169,10 +169,11 @@ fn a_cold_launch_reads_and_a_warm_one_does_not() {
     if !root() {
         return;
     }
-    // A program of this test's own: nobody else brings it back into memory.
+    // A program of this test's own: nobody else brings it back into memory. What is not on the disk yet cannot leave it.
     let place = place();
     let program = place.path().join("python3");
     std::fs::copy("/usr/bin/python3", &program).unwrap();
+    std::fs::File::open(&program).unwrap().sync_all().unwrap();
     let bytes = |how: &str| {
         let done = launch(&["--json", how, "--runs", "3", "--", program.to_str().unwrap(), "-c", "import json, csv"]);
         done.succeeds();

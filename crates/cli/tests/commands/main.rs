@@ -20,7 +20,6 @@ mod readiness;
 mod running;
 mod shares;
 mod stack_audit;
-mod stack_truth;
 mod targets;
 mod traces;
 mod truth;

@@ -2,6 +2,12 @@
 
 mod comparison;
 mod log;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../commands/running.rs"]
+mod running;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../commands/traces.rs"]
+mod traces;
 
 use crate::running::*;
 use comparison::{Possible, Recorded, Verdict, compare, own_name};
@@ -10,10 +16,13 @@ use slowpath_analysis::call_stacks::{CallStacks, Place};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
 
 /// Stacks of all programs together that may contradict their logs, and that may end early.
 const MOST_WRONG: f64 = 0.002;
 const MOST_TRUNCATED: f64 = 0.01;
+/// The same of programs of which a part opens a library and calls it at once.
+const MOST_TRUNCATED_LATE: f64 = 0.03;
 
 /// What came of the stacks of one program.
 #[derive(Default)]
@@ -208,11 +217,18 @@ fn total(rows: &[Row]) -> Row {
 }
 
 #[track_caller]
-fn assert_bar(all: &Row) {
+fn assert_bar(all: &Row, most_truncated: f64) {
     let share = |count: usize| count as f64 / all.stacks as f64;
     assert_eq!(all.missing, 0, "stacks are missing");
     assert!(share(all.wrong) <= MOST_WRONG, "{} of {} stacks are wrong", all.wrong, all.stacks);
-    assert!(share(all.truncated) <= MOST_TRUNCATED, "{} of {} stacks end early", all.truncated, all.stacks);
+    assert!(share(all.truncated) <= most_truncated, "{} of {} stacks end early", all.truncated, all.stacks);
+}
+
+/// Which share of the stacks ends early depends on how soon the recorder gets a processor, so a program is recorded while no
+/// other is. That is also why these tests are a program of their own.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[test]
@@ -220,18 +236,24 @@ fn stacks_of_faults_are_those_that_programs_keep_by_hand() {
     if !root() {
         return;
     }
+    let _alone = alone();
     let programs = programs("faults");
     println!("Stacks of page faults, in code that is there when the program starts:\n");
-    assert_bar(&total(&programs.names.iter().map(|name| programs.faults(name, &[])).collect::<Vec<_>>()));
+    assert_bar(
+        &total(&programs.names.iter().map(|name| programs.faults(name, &[])).collect::<Vec<_>>()),
+        MOST_TRUNCATED,
+    );
 }
 
-/// A table is made when a file is mapped, which takes some hundred microseconds: what is called before ends early. When other
-/// programs use the processors it takes longer, so it is told how long.
+/// A table is made when a file is mapped, which takes some hundred microseconds: what is called before ends early. How many stacks
+/// that concerns depends on how much of its life a program has just opened something, and how soon the recorder gets a
+/// processor; these programs do little else.
 #[test]
 fn stacks_through_code_that_is_mapped_meanwhile_are_those_that_programs_keep_by_hand() {
     if !root() {
         return;
     }
+    let _alone = alone();
     let programs = programs("late");
     println!("Stacks of page faults, also in code that is opened or executed while the program runs:\n");
     let mut rows: Vec<Row> = programs.names.iter().map(|name| programs.faults(name, &[])).collect();
@@ -245,7 +267,7 @@ fn stacks_through_code_that_is_mapped_meanwhile_are_those_that_programs_keep_by_
             row.name
         );
     }
-    assert_bar(&all);
+    assert_bar(&all, MOST_TRUNCATED_LATE);
 }
 
 #[test]
@@ -253,7 +275,8 @@ fn samples_have_stacks_that_their_programs_can_have() {
     if !root() {
         return;
     }
+    let _alone = alone();
     let programs = programs("samples");
     println!("Samples in user mode, 1000 a second:\n");
-    assert_bar(&total(&programs.names.iter().map(|name| programs.samples(name)).collect::<Vec<_>>()));
+    assert_bar(&total(&programs.names.iter().map(|name| programs.samples(name)).collect::<Vec<_>>()), MOST_TRUNCATED);
 }
