@@ -7,6 +7,7 @@ mod fresh_directory;
 mod interrupt;
 mod lab_session;
 mod output_directory;
+mod printing;
 mod progress;
 mod recorded_launch;
 mod recording_writer;
@@ -24,8 +25,8 @@ fn main() -> ExitCode {
         slowpath_launch::launcher_main();
     }
     let arguments = arguments::Arguments::parse();
-    match commands::run(&arguments) {
+    printing::guarded(|| match commands::run(&arguments) {
         Ok(code) => code,
         Err(failure) => failure.report(arguments.json()),
-    }
+    })
 }

@@ -116,3 +116,15 @@ fn what_is_no_recording_is_refused_and_what_is_whole_in_a_damaged_one_is_read() 
     assert!(done.stderr.contains("warning: faults/000000.parquet is damaged"), "{}", done.stderr);
     done.json();
 }
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure_and_a_full_standard_output_is() {
+    let piped = |to: &str| {
+        let script = format!("set -o pipefail; \"$1\" doctor --json {to}");
+        run(std::process::Command::new("bash").args(["-c", &script, "bash", SLOWPATH]))
+    };
+    let gone = piped("| true");
+    gone.succeeds();
+    assert!(gone.stderr.is_empty(), "{}", gone.stderr);
+    piped("> /dev/full").fails_with(2, &["standard output cannot be written: No space left on device"]);
+}
