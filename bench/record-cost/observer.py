@@ -32,6 +32,12 @@ class CpuAccount:
         """The file that takes tasks in; "-" for none."""
         return str(self.directory / "tasks") if self.directory else "-"
 
+    def members(self) -> set[int]:
+        """Processes that are in it."""
+        if not self.directory:
+            return set()
+        return {int(pid) for pid in (self.directory / "cgroup.procs").read_text(encoding="ascii").split()}
+
     def used_ms(self) -> float | None:
         """CPU time used by all tasks that were in it."""
         if not self.directory:

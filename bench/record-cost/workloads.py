@@ -146,7 +146,7 @@ class ChromiumLaunch:
                     pid, started = end_browser(stamp)
                     running.wait()
                 finally:
-                    kill_all_of(home)
+                    kill_all_of(home, account)
                 if not observer.called.is_set():
                     raise RunFailed(f"Chromium (pid {pid}) ran no script within {LAUNCH_SECONDS:.0f} s")
                 took = (observer.called_ns - started) / 1e6
@@ -157,12 +157,14 @@ class ChromiumLaunch:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def kill_all_of(home: Path) -> None:
-    """Kills what still runs with this profile; normally nothing does."""
+def kill_all_of(home: Path, account: CpuAccount) -> None:
+    """Kills what still runs with this profile or in this account: not all of Chromium's helpers are told their profile."""
+    members = account.members()
     for directory in Path("/proc").glob("[0-9]*"):
         try:
-            if f"--user-data-dir={home}/".encode() in (directory / "cmdline").read_bytes():
-                os.kill(int(directory.name), signal.SIGKILL)
+            pid = int(directory.name)
+            if pid in members or f"--user-data-dir={home}/".encode() in (directory / "cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
         except OSError:
             continue
 

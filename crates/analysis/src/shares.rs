@@ -7,6 +7,8 @@
 
 use crate::children::{child_launches, kind_of};
 use crate::processes::{Process, Processes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use slowpath_recording::{MachineFaults, ProbeState, Tables};
 use slowpath_tables::{Bytes, Exec, FaultKind, Nanos, ProcessKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -81,17 +83,17 @@ pub struct ProcessShare {
 
 /// Where the faults of the machine went while recording went on. The parts add up to `faults`, unless there are more
 /// recorded than the machine counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineShare {
-    /// All that the machine counted.
+    /// All that the machine counted (`pgfault` of `/proc/vmstat`).
     pub faults: u64,
-    /// Those that read a page.
+    /// Those that read a page (`pgmajfault`).
     pub major: u64,
-    /// Rows of `faults`.
+    /// Recorded.
     pub recorded: u64,
-    /// Events of faults that were lost, by the recorder's own count.
+    /// Lost by the recorder, by its own count.
     pub lost: u64,
-    /// What the recorded processes counted beyond rows and losses: faults without an event.
+    /// Counted for recorded processes beyond rows and losses: the kernel took them itself for a task, without an event.
     pub without_event: u64,
     /// Of the recorder and its writer, which are not recorded.
     pub recorder: u64,

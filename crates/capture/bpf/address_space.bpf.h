@@ -6,10 +6,6 @@
 
 #include "tree.bpf.h"
 
-/* Executable mappings that a process may have; Chromium has some 120. A power of two. What is beyond is not known as
- * code: walks end there. */
-#define AREAS 256
-
 struct area {
 	u64 start;
 	u64 end;

@@ -285,6 +285,9 @@ struct name_event {
 /* Executable memory of no file: it has no table, and its frames are addresses. */
 #define MODULE_GENERATED 0xfffe
 #define FIRST_MODULE 2
+/* Executable mappings that a process may have; Chromium has some 120. A power of two. What is beyond is not known as
+ * code: walks end there. */
+#define AREAS 256
 
 /* A file that a process maps executable. */
 struct module_event {
@@ -333,8 +336,6 @@ struct stack_copy_event {
 
 /* What the recorder tells the programs that walk. Not a record. */
 struct walk_settings {
-	/* Whether stacks are walked at all. */
-	unsigned int walks;
 	/* Tables that were loaded: with each, stacks that ended for want of one are walked anew. */
 	unsigned int tables;
 	/* Of how many walks of a processor one is copied, 0 for none; and how many it copies in a second at most. */
@@ -348,6 +349,8 @@ struct walk_counts {
 	unsigned int stacks;
 	/* Changes of executable mappings: what was walked before is walked anew. */
 	unsigned long long changes;
+	/* Executable mappings that were not kept, because their process has too many. */
+	unsigned long long areas_beyond;
 };
 
 /* Cells of a table: first page and number of pages in one, in the next the cell of the first row; the first row of each page (two

@@ -58,7 +58,7 @@ pub struct StackEvents {
 
 impl Options {
     /// Whether any event is recorded with its call stack.
-    pub(crate) fn walks_stacks(&self) -> bool {
+    pub fn walks_stacks(&self) -> bool {
         self.stacks != StackEvents::default() || self.cpu_hertz.is_some()
     }
 }

@@ -171,6 +171,9 @@ impl Recorder {
         self.faults_before = FaultCounters::now(self.options.writer);
         // A child that was made behind the first walk's back is found by the second.
         self.walk_tasks(which, "present", "tell_present", 2)?;
+        if self.options.walks_stacks() {
+            self.survey(which)?;
+        }
         if let Some(waits) = self.loaded("off_cpu") {
             walk::over_tasks(waits, "begin_waits", 1)?;
         }
@@ -310,6 +313,7 @@ impl Recorder {
         self.processor_links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
+        self.unavailable.extend(self.unknown_code());
         Ok(RawCapture { bytes: self.ring.take(), facts: Facts { ended, machine_faults, ..self.facts() } })
     }
 }

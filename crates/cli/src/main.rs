@@ -16,6 +16,7 @@ mod streamed_recording;
 mod target;
 mod unprivileged;
 mod unwind_tables;
+mod whole_file;
 
 use clap::Parser;
 use std::process::ExitCode;

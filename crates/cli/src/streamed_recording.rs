@@ -53,8 +53,9 @@ impl<'a> StreamedRecording<'a> {
     ) -> Result<Self, Failure> {
         let options = Options { writer: Some(writer.pid()), ..options };
         let audits_stacks = options.copy_every > 0;
+        // Before anything is loaded into the kernel, which its processes would hold.
+        let tables = options.walks_stacks().then(|| TableMaker::start(subject.identity)).transpose()?;
         let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
-        let tables = recorder.wants_tables().then(|| TableMaker::start(subject.identity)).transpose()?;
         let wakes =
             tables.as_ref().map(|tables| wakes(&recorder, tables)).transpose().map_err(failed(Kind::Machine))?;
         Ok(Self {
@@ -72,14 +73,11 @@ impl<'a> StreamedRecording<'a> {
     }
 
     /// Makes the unwinding tables that `program` needs from its start, where stacks are recorded.
-    ///
-    /// # Errors
-    /// The kernel refuses a table.
-    pub fn prepared(mut self, program: &Path) -> Result<Self, Failure> {
+    pub fn prepared(mut self, program: &Path) -> Self {
         if let Some(tables) = &mut self.tables {
-            tables.prepare(&mut self.recorder, program)?;
+            tables.prepare(&mut self.recorder, program);
         }
-        Ok(self)
+        self
     }
 
     /// Begins to record processes that run already, after the unwinding tables that they need are made.
@@ -91,7 +89,7 @@ impl<'a> StreamedRecording<'a> {
             self.recorder.survey(which).map_err(failed(Kind::Machine))?;
             tables.settle(&mut self.recorder, |done, left| {
                 progress.step(format!("making unwinding tables: {done} of {}", done + left));
-            })?;
+            });
         }
         self.recorder.attach_running(which).map_err(failed(Kind::Machine))?;
         self.since = Some(Instant::now());
@@ -120,14 +118,17 @@ impl<'a> StreamedRecording<'a> {
     /// Sees to the tables of files that were just mapped; records stay where they are until the next tick.
     ///
     /// # Errors
-    /// The ring cannot be read, or the kernel refuses a table.
+    /// The ring cannot be read.
     pub fn wake(&mut self) -> Result<(), Failure> {
         if let Some(wakes) = &self.wakes {
             // Edges: they are gone once they are taken, also when the other side has ended and stays readable.
             let _ = wakes.wait(&mut [EpollEvent::empty(); 4], EpollTimeout::ZERO);
         }
         self.recorder.drain().map_err(failed(Kind::Machine))?;
-        self.tables.as_mut().map_or(Ok(()), |tables| tables.tick(&mut self.recorder))
+        if let Some(tables) = &mut self.tables {
+            tables.tick(&mut self.recorder);
+        }
+        Ok(())
     }
 
     /// To be called about every 20 ms: moves records on.
@@ -137,7 +138,7 @@ impl<'a> StreamedRecording<'a> {
     pub fn tick(&mut self) -> Result<(), Failure> {
         self.recorder.drain().map_err(failed(Kind::Machine))?;
         if let Some(tables) = &mut self.tables {
-            tables.tick(&mut self.recorder)?;
+            tables.tick(&mut self.recorder);
         }
         // A launch ticks before it has a target.
         if self.begun.is_none() {
@@ -174,8 +175,10 @@ impl<'a> StreamedRecording<'a> {
     /// # Errors
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
-        let Self { mut recorder, writer, tables, subject, begun, .. } = self;
-        recorder.settle_tables().map_err(failed(Kind::Machine))?;
+        let Self { mut recorder, writer, mut tables, subject, begun, .. } = self;
+        if let Some(tables) = &mut tables {
+            tables.end(&mut recorder);
+        }
         let raw = recorder.finish().map_err(failed(Kind::Machine))?;
         let begun = begun.unwrap_or_default();
         let rate = begun.counters;

@@ -32,7 +32,7 @@ pub use diagnosis::{
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };
-pub use shares::{FunctionShare, MachineShare, ProcessShare, Share, Shares, Used, of_tables as shares_of};
+pub use shares::{FunctionShare, ProcessShare, Share, Shares, Used, of_tables as shares_of};
 
 /// A thread of a process.
 type ThreadKey = (slowpath_tables::ProcessKey, u32);

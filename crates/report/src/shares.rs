@@ -23,7 +23,7 @@ pub struct Shares {
     /// Processes of which the kernel's counters are not known; `faults_by_kernel` and `cpu_time` of `total` lack them.
     pub without_counters: u64,
     /// Where the faults of the machine went; null where they were not counted.
-    pub machine: Option<MachineShare>,
+    pub machine: Option<analysis::MachineShare>,
     /// From the begin of recording to its end; null where it has no end.
     pub recorded_for: Option<Quantity>,
     /// Functions in which faults took most time; null where no stacks of faults were recorded.
@@ -89,25 +89,6 @@ pub struct Share {
     pub cpu_samples: Option<Quantity>,
     /// Its recorded faults, of the machine's.
     pub machine_faults: Option<Quantity>,
-}
-
-/// Where the faults of the machine went while recording went on; the parts add up to `faults`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MachineShare {
-    /// All that the machine counted (`pgfault` of `/proc/vmstat`).
-    pub faults: u64,
-    /// Those that read a page (`pgmajfault`).
-    pub major: u64,
-    /// Recorded.
-    pub recorded: u64,
-    /// Lost by the recorder, by its own count.
-    pub lost: u64,
-    /// Counted for recorded processes, but without an event: the kernel took them itself for a task.
-    pub without_event: u64,
-    /// Of the recorder and its writer, which are not recorded.
-    pub recorder: u64,
-    /// The rest: tasks that are not recorded, and faults that failed.
-    pub elsewhere: u64,
 }
 
 /// One function: its own rows, not those of what it called.
@@ -187,15 +168,7 @@ pub fn of_tables(tables: &Tables) -> Shares {
             .collect(),
         total: used(&total),
         without_counters: found.without_counters,
-        machine: machine.map(|machine| MachineShare {
-            faults: machine.faults,
-            major: machine.major,
-            recorded: machine.recorded,
-            lost: machine.lost,
-            without_event: machine.without_event,
-            recorder: machine.recorder,
-            elsewhere: machine.elsewhere,
-        }),
+        machine,
         recorded_for: found.recorded_for.map(|time| Quantity::exact(time.as_ms() / 1000.0, Unit::S)),
         functions_by_fault_time: functions(heaviest(&stacks, timed, FUNCTIONS), |ns| milliseconds(Nanos(ns))),
         functions_by_cpu_samples: functions(heaviest(&stacks, samples, FUNCTIONS), |samples| {

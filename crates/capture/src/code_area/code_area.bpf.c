@@ -33,9 +33,13 @@ __attribute__((noinline)) u32 module_of(struct file_id *id)
 	if (!count)
 		return 0;
 	u32 fresh = FIRST_MODULE + __sync_fetch_and_add(&count->modules, 1);
-	if (fresh >= MODULES || bpf_map_update_elem(&modules, &key, &fresh, BPF_NOEXIST))
+	if (fresh >= MODULES)
 		return 0;
-	return fresh;
+	if (!bpf_map_update_elem(&modules, &key, &fresh, BPF_NOEXIST))
+		return fresh;
+	/* Another processor was faster. */
+	number = bpf_map_lookup_elem(&modules, &key);
+	return number ? *number : 0;
 }
 
 struct change {
@@ -99,8 +103,12 @@ static __always_inline void insert(struct change *change, struct area *area)
 {
 	struct space *space = change->space;
 	u32 count = space->count;
-	if (count >= AREAS - 1)
+	if (count >= AREAS - 1) {
+		struct walk_counts *counted = counts();
+		if (counted)
+			__sync_fetch_and_add(&counted->areas_beyond, 1);
 		return;
+	}
 	change->fresh = *area;
 	change->kept = count;
 	bpf_loop(AREAS, makes_room, change, 0);
@@ -109,7 +117,8 @@ static __always_inline void insert(struct change *change, struct area *area)
 	space->count = count + 1;
 }
 
-/* The address range [start, end) of the process now holds this module, or nothing that has one (0). */
+/* The address range [start, end) of the process now holds this module, or nothing that has one (0). To be called with the lock of the
+ * address space held (mmap_lock), as all events here are: so two never change an address space's areas at once. */
 __attribute__((noinline)) int map_area(struct space *space, u64 start, u64 end, u32 file_page, u32 module)
 {
 	struct walk_counts *count = counts();
@@ -160,11 +169,13 @@ static __always_inline struct space *space_of(struct task_struct *leader, u64 fl
 /* A child process begins with what its parent has. */
 static __always_inline void copy_areas(struct task_struct *parent, struct task_struct *child)
 {
-	struct space *from = bpf_task_storage_get(&spaces, parent, 0, 0);
+	struct space *from = bpf_task_storage_get(&spaces, parent, 0, 0), *made = 0;
 	if (from)
-		bpf_task_storage_get(&spaces, child, from, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		made = bpf_task_storage_get(&spaces, child, from, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	/* Another thread of the parent may be changing them: that ends there only. */
+	if (made)
+		made->version &= ~1u;
 }
-
 
 /* A file is mapped executable. */
 static __always_inline void add_file(struct task_struct *task, struct space *space, u64 start, u64 end, u64 offset,
@@ -200,16 +211,12 @@ static __always_inline u64 vdso_of(struct task_struct *task)
 #endif
 }
 
-/* All that a process has. */
-static __always_inline void add_all(struct task_struct *task, struct task_struct *leader)
+/* All that a process has and that is not known. */
+static __always_inline void add_all(struct task_struct *task, struct space *space)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *vma;
 	u64 vdso = vdso_of(task);
-	struct space *space = space_of(leader, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!space)
-		return;
-	space->count = 0;
 	bpf_iter_task_vma_new(&it, task, 0);
 	while ((vma = bpf_iter_task_vma_next(&it))) {
 		u64 start = vma->vm_start, end = vma->vm_end;
@@ -218,7 +225,7 @@ static __always_inline void add_all(struct task_struct *task, struct task_struct
 		struct file *file = vma->vm_file;
 		if (file)
 			add_file(task, space, start, end, vma->vm_pgoff << 12, file);
-		else
+		else if (find_area(space, start) < 0)
 			map_area(space, start, end, 0, start == vdso ? MODULE_VDSO : MODULE_GENERATED);
 	}
 	bpf_iter_task_vma_destroy(&it);
@@ -235,8 +242,11 @@ int BPF_PROG(areas_of_fork, struct task_struct *parent, struct task_struct *chil
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(areas_of_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
 {
-	if (state_of(task))
-		add_all(task, task->group_leader);
+	struct space *space = state_of(task) ? space_of(task->group_leader, BPF_LOCAL_STORAGE_GET_F_CREATE) : 0;
+	if (space) {
+		space->count = 0;
+		add_all(task, space);
+	}
 	return 0;
 }
 
@@ -355,14 +365,17 @@ int areas_of_pkey_mprotect(struct syscall_exit *context)
 	return protects(context);
 }
 
-/* Processes that run already, before they are followed. */
+/* Processes that run already: before they are followed, and once more when they are, for what they mapped meanwhile. */
 SEC("iter.s/task")
 int areas_of_present(struct bpf_iter__task *context)
 {
 	struct task_struct *task = context->task;
 	if (!task || task->exit_state || task->pid != task->tgid)
 		return 0;
-	if (is_named(task->tgid))
-		add_all(task, task);
+	struct space *space = 0;
+	if (is_named(task->tgid) || state_of(task))
+		space = space_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (space)
+		add_all(task, space);
 	return 0;
 }

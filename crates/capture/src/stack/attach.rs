@@ -3,19 +3,14 @@
 use super::loader::problem;
 use super::{NewModule, TableParts, Tables};
 use crate::capture_error::CaptureError;
-use crate::events::{FIRST_MODULE, MODULES, record, view, walk_counts};
+use crate::events::{AREAS, FIRST_MODULE, MODULES, record, view, walk_counts};
 use crate::options::Running;
 use crate::recorder::Recorder;
 use libbpf_rs::{MapCore, MapFlags};
-use slowpath_tables::FileKey;
+use slowpath_tables::{FileKey, Unavailable};
 use std::os::fd::BorrowedFd;
 
 impl Recorder {
-    /// Whether stacks are recorded, so that tables are wanted.
-    pub fn wants_tables(&self) -> bool {
-        self.tables.is_some()
-    }
-
     /// Samples a second, where they are taken.
     pub fn cpu_hertz(&self) -> Option<u32> {
         self.options.cpu_hertz
@@ -31,13 +26,16 @@ impl Recorder {
         self.ring.forgets_module(module);
     }
 
-    /// The number of a file that no process mapped yet, so that its table can be loaded before one does. To be called before
-    /// anything is attached.
+    /// The number of a file that no process mapped yet, so that its table can be loaded before one does. Only before processes are
+    /// followed: their files are numbered by the kernel's programs.
     ///
     /// # Errors
-    /// There are too many files, or the kernel refuses.
+    /// There are too many files, processes are followed already, or the kernel refuses.
     pub fn register_module(&mut self, file: FileKey) -> Result<u32, CaptureError> {
-        let object = self.loaded.iter().find(|one| one.name == "code_area").map(|one| &one.object);
+        if !self.processor_links.is_empty() {
+            return Err(problem("it was made too late"));
+        }
+        let object = self.loaded("code_area").map(|one| &one.object);
         let missing = || problem("the probe code_area is not loaded");
         let map =
             |name: &str| object.and_then(|object| object.maps().find(|map| map.name() == name)).ok_or_else(missing);
@@ -60,7 +58,7 @@ impl Recorder {
         Ok(number)
     }
 
-    /// Gives the kernel the table of a file. It goes on in a thread: [`Recorder::tables_under_way`] tells its end, and
+    /// Gives the kernel the table of a file. It goes on in a thread: [`Recorder::tables_arrived`] tells its end, and
     /// [`Recorder::settle_tables`] waits for it. No process may be forked before.
     ///
     /// # Errors
@@ -69,20 +67,14 @@ impl Recorder {
         self.tables.as_mut().map_or(Ok(()), |tables| tables.load(module, parts))
     }
 
-    /// How many tables are still on their way into the kernel.
-    ///
-    /// # Errors
-    /// The kernel had no memory for one.
-    pub fn tables_under_way(&mut self) -> Result<usize, CaptureError> {
-        self.tables.as_mut().map_or(Ok(0), Tables::under_way)
+    /// Takes note of the tables that have arrived in the kernel; tells those that it did not take.
+    pub fn tables_arrived(&mut self) -> Vec<CaptureError> {
+        self.tables.as_mut().map(Tables::arrived).unwrap_or_default()
     }
 
-    /// Waits until all tables are in the kernel, some 20 ms.
-    ///
-    /// # Errors
-    /// The kernel had no memory for one.
-    pub fn settle_tables(&mut self) -> Result<(), CaptureError> {
-        self.tables.as_mut().map_or(Ok(()), Tables::settle)
+    /// Waits until all tables are in the kernel, some 20 ms; tells those that it did not take.
+    pub fn settle_tables(&mut self) -> Vec<CaptureError> {
+        self.tables.as_mut().map(Tables::settle).unwrap_or_default()
     }
 
     /// A descriptor for an edge-triggered `epoll`: it becomes readable at the moment at which a file is mapped executable for the
@@ -99,5 +91,24 @@ impl Recorder {
     pub fn survey(&mut self, which: &Running) -> Result<(), CaptureError> {
         self.walk_tasks(which, "code_area", "areas_of_present", 1)?;
         self.drain()
+    }
+
+    /// Code in which stacks end because there was no room to keep where it is.
+    pub(crate) fn unknown_code(&self) -> Vec<Unavailable> {
+        let maps = self.loaded("code_area").into_iter().flat_map(|one| one.object.maps());
+        let bytes = maps
+            .filter(|map| map.name() == "walk_counts")
+            .find_map(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        let count: walk_counts = bytes.and_then(|bytes| record(&bytes)).unwrap_or_default();
+        let files = (FIRST_MODULE + count.modules).saturating_sub(MODULES);
+        let gap = |number: u64, what: &str, limit: u32| {
+            (number > 0).then(|| Unavailable {
+                what: format!("the stacks through {number} {what}"),
+                reason: format!("no more than {limit} are kept"),
+                remedy: "record fewer processes at once".to_owned(),
+            })
+        };
+        let areas = gap(count.areas_beyond, "executable mappings", AREAS - 1);
+        areas.into_iter().chain(gap(files.into(), "files with code", MODULES - FIRST_MODULE)).collect()
     }
 }

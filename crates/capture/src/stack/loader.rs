@@ -92,39 +92,37 @@ impl Tables {
         Ok(())
     }
 
-    /// How many tables are still on their way.
-    pub(crate) fn under_way(&mut self) -> Result<usize, CaptureError> {
+    /// Takes note of the tables that have arrived; tells those that could not be put in.
+    pub(crate) fn arrived(&mut self) -> Vec<CaptureError> {
         let (done, under_way) =
             std::mem::take(&mut self.under_way).into_iter().partition::<Vec<_>, _>(|one| one.is_finished());
         self.under_way = under_way;
-        self.end(done)?;
-        Ok(self.under_way.len())
+        self.end(done)
     }
 
-    /// Waits for all that are on their way: the process has one thread again.
-    pub(crate) fn settle(&mut self) -> Result<(), CaptureError> {
+    /// Waits for all that are on their way: the process has one thread again. Tells those that could not be put in.
+    pub(crate) fn settle(&mut self) -> Vec<CaptureError> {
         let all = std::mem::take(&mut self.under_way);
         self.end(all)
     }
 
-    fn end(&mut self, loading: Vec<JoinHandle<Result<(), CaptureError>>>) -> Result<(), CaptureError> {
+    fn end(&mut self, loading: Vec<JoinHandle<Result<(), CaptureError>>>) -> Vec<CaptureError> {
         if loading.is_empty() {
-            return Ok(());
+            return Vec::new();
         }
+        let mut failed = Vec::new();
         for one in loading {
-            one.join().unwrap_or_else(|_| Err(problem("the thread that loads a table panicked")))?;
-            self.loaded += 1;
+            match one.join().unwrap_or_else(|_| Err(problem("the thread that loads a table panicked"))) {
+                Ok(()) => self.loaded += 1,
+                Err(error) => failed.push(error),
+            }
         }
-        self.tell()
+        failed.extend(self.tell().err());
+        failed
     }
 
     fn tell(&self) -> Result<(), CaptureError> {
-        let told = walk_settings {
-            walks: 1,
-            tables: self.loaded,
-            copy_every: self.copy_every,
-            copies_a_second: COPIES_A_SECOND,
-        };
+        let told = walk_settings { tables: self.loaded, copy_every: self.copy_every, copies_a_second: COPIES_A_SECOND };
         self.settings.update(&0u32.to_ne_bytes(), view(&told), MapFlags::ANY).map_err(problem)
     }
 }

@@ -4,6 +4,7 @@ use crate::arguments::ReportArguments;
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::as_user;
+use crate::whole_file;
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
@@ -11,9 +12,6 @@ use slowpath_recording::Tables;
 use slowpath_report::html;
 use slowpath_report::terminal::escape_terminal;
 use slowpath_report::{Diagnosis, Machine, REPORT_SCHEMA, ReportData};
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -61,18 +59,10 @@ pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosi
     }
 }
 
-/// Writes the page; the file is made new or replaced, and never through a link.
+/// Writes the page; the file is made new or replaced as a whole, and never through a link.
 pub fn write_page(data: &ReportData, to: &Path) -> Result<(), Failure> {
     let page = html::render(data).map_err(failed(Kind::Machine))?;
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(to)
-        .and_then(|mut file| file.write_all(page.as_bytes()));
-    written.map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be written: {error}", to.display())))
+    whole_file::replace(to, 0o600, page.as_bytes())
 }
 
 /// Runs the command.

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::Worker;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
 pub use promptness::ask_for_short_slices;
-use slowpath_capture::{NewModule, Recorder, TableParts, VDSO};
+use slowpath_capture::{CaptureError, NewModule, Recorder, TableParts, VDSO};
 use slowpath_launch::Identity;
 use slowpath_tables::Unavailable;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,19 +92,13 @@ impl TableMaker {
     }
 
     /// Makes the tables of what a program maps when it starts, before it is recorded.
-    ///
-    /// # Errors
-    /// The kernel refuses a table.
-    pub fn prepare(&mut self, recorder: &mut Recorder, program: &Path) -> Result<(), Failure> {
+    pub fn prepare(&mut self, recorder: &mut Recorder, program: &Path) {
         self.wants(Wanted { size: u64::MAX, request: Request::Program(program.to_owned()), file: None });
-        self.settle(recorder, |_, _| {})
+        self.settle(recorder, |_, _| {});
     }
 
     /// Asks for the tables of files that were met, and loads those that are made. Never waits.
-    ///
-    /// # Errors
-    /// The kernel refuses a table.
-    pub fn tick(&mut self, recorder: &mut Recorder) -> Result<(), Failure> {
+    pub fn tick(&mut self, recorder: &mut Recorder) {
         for module in recorder.new_modules() {
             match open(&module) {
                 Some(file) => {
@@ -127,14 +121,17 @@ impl TableMaker {
                 }
                 // Before the table is loaded, so that the child works meanwhile.
                 self.ask();
-                self.take(recorder, &answer, table)?;
+                self.take(recorder, &answer, table);
             }
         }
-        if let Err(error) = recorder.tables_under_way() {
+        self.refused(recorder.tables_arrived());
+        self.bury();
+    }
+
+    fn refused(&mut self, tables: Vec<CaptureError>) {
+        for error in tables {
             self.gap(&format!("the kernel did not take its table: {error}"));
         }
-        self.bury();
-        Ok(())
     }
 
     /// Goes on without children that have ended; the recording does too.
@@ -152,17 +149,20 @@ impl TableMaker {
     }
 
     /// Begins to load what a child made.
-    fn take(&mut self, recorder: &mut Recorder, answer: &Answer, table: Option<File>) -> Result<(), Failure> {
+    fn take(&mut self, recorder: &mut Recorder, answer: &Answer, table: Option<File>) {
         match table.map(|file| content(answer, file)) {
             Some(Ok((pages, rows))) => {
                 let module = match answer.key() {
-                    Some(file) => recorder.register_module(file).map_err(failed(Kind::Machine))?,
+                    Some(file) => match recorder.register_module(file) {
+                        Ok(module) => module,
+                        Err(error) => return self.gap(&format!("it got no number: {error}")),
+                    },
                     None => answer.module,
                 };
                 let parts = TableParts { first_page: answer.first_page, pages: &pages, rows: &rows };
                 match recorder.load_table(module, &parts) {
                     Ok(()) => self.loaded += 1,
-                    Err(error) => self.gap(&format!("the kernel did not take its table: {error}")),
+                    Err(error) => self.refused(vec![error]),
                 }
             }
             Some(Err(error)) => self.gap(&format!("its table could not be read: {error}")),
@@ -170,27 +170,28 @@ impl TableMaker {
             None => {
                 // Without any table its code would not even be walked by frame pointers.
                 let nothing = TableParts { first_page: 0, pages: &[0], rows: &[] };
-                recorder.load_table(answer.module, &nothing).map_err(failed(Kind::Machine))?;
+                self.refused(recorder.load_table(answer.module, &nothing).err().into_iter().collect());
                 self.gap("it has no unwinding information that could be read");
             }
         }
-        Ok(())
     }
 
     /// Waits until everything that was asked for is loaded; calls `tell` with what is done and what is left.
-    ///
-    /// # Errors
-    /// The kernel refuses a table.
-    pub fn settle(&mut self, recorder: &mut Recorder, mut tell: impl FnMut(usize, usize)) -> Result<(), Failure> {
+    pub fn settle(&mut self, recorder: &mut Recorder, mut tell: impl FnMut(usize, usize)) {
         let since = Instant::now();
-        self.tick(recorder)?;
+        self.tick(recorder);
         let may_go_on = || since.elapsed() < PATIENCE && !crate::interrupt::requested();
         while self.left() > 0 && !self.parsers.is_empty() && may_go_on() {
             tell(self.loaded, self.left());
             std::thread::sleep(Duration::from_millis(1));
-            self.tick(recorder)?;
+            self.tick(recorder);
         }
-        recorder.settle_tables().map_err(failed(Kind::Machine))
+        self.end(recorder);
+    }
+
+    /// Waits for the tables that are on their way into the kernel.
+    pub fn end(&mut self, recorder: &mut Recorder) {
+        self.refused(recorder.settle_tables());
     }
 
     /// What has no table.

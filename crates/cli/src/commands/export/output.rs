@@ -2,17 +2,17 @@
 
 use crate::arguments::ExportArguments;
 use crate::failure::{Failure, Kind};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
+use crate::whole_file::{WholeFile, buffered, unwritable};
+use std::io::{self, ErrorKind, IsTerminal, Stdout, Write};
 use std::path::PathBuf;
 
-/// Bytes that are written at once.
-const BUFFER: usize = 1 << 18;
+/// Exports are for everybody whom the user's mask does not exclude.
+const MODE: u32 = 0o666;
 
 /// An open output.
 pub enum Output {
-    /// A file that was made or emptied.
-    File(File, PathBuf),
+    /// A file.
+    File(WholeFile, PathBuf),
     /// Standard output.
     Standard(Stdout),
 }
@@ -25,7 +25,7 @@ impl Output {
     pub fn open(arguments: &ExportArguments) -> Result<Self, Failure> {
         match &arguments.output {
             None => Ok(Self::Standard(io::stdout())),
-            Some(path) => match File::create(path) {
+            Some(path) => match WholeFile::begin(path, MODE) {
                 Ok(file) => Ok(Self::File(file, path.clone())),
                 Err(error) => Err(unwritable(&path.to_string_lossy(), &error)),
             },
@@ -64,33 +64,18 @@ impl Output {
     /// Has `work` write; null when the reader of standard output went away, which is its own choice.
     ///
     /// # Errors
-    /// The disk is full or the like; nothing of a file stays then.
+    /// The disk is full or the like; a file that was there before stays then.
     pub fn write<T>(self, work: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> Result<Option<T>, Failure> {
         let name = self.name();
-        let (written, path) = match self {
-            Self::File(file, path) => (through(file, work), Some(path)),
-            Self::Standard(out) => (through(out.lock(), work), None),
+        let is_standard = matches!(self, Self::Standard(_));
+        let written = match self {
+            Self::File(file, _) => file.write(work),
+            Self::Standard(out) => buffered(out.lock(), work),
         };
-        match (written, path) {
-            (Ok(value), _) => Ok(Some(value)),
-            (Err(error), None) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
-            (Err(error), path) => {
-                if let Some(path) = path.filter(|path| path.is_file()) {
-                    let _ = fs::remove_file(path);
-                }
-                Err(unwritable(&name, &error))
-            }
+        match written {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if is_standard && error.kind() == ErrorKind::BrokenPipe => Ok(None),
+            Err(error) => Err(unwritable(&name, &error)),
         }
     }
-}
-
-fn through<T>(out: impl Write, work: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
-    let mut out = BufWriter::with_capacity(BUFFER, out);
-    let value = work(&mut out)?;
-    out.flush()?;
-    Ok(value)
-}
-
-fn unwritable(name: &str, error: &io::Error) -> Failure {
-    Failure::new(Kind::Usage, format!("{name} cannot be written: {error}"))
 }

@@ -60,7 +60,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     progress.step("loading the recorder");
     let duration = arguments.duration.map(Duration::from_secs_f64);
     let recording = StreamedRecording::load(options(arguments), writer, Subject::of(&target), duration)?;
-    let recording = recording.prepared(&target.program())?;
+    let recording = recording.prepared(&target.program());
     interrupt::watch();
     // The target is the user's: it lives on when recording ends before it does.
     let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };
