@@ -105,6 +105,12 @@ fn the_fix_of_the_tool_leads_before_faster_variants_and_rivals() {
     let text = answer(&tried);
     assert!(text.contains("preload_plan makes it 821 ms faster and removes 42.3 %"), "{text}");
     assert!(text.ends_with("of the difference. Others: other_order -830 ms, whole_files -840 ms."), "{text}");
+    // Where the interval is wide, it stands beside the number.
+    let main = tried.verdicts.iter_mut().find(|verdict| verdict.arm == "preload_plan").unwrap();
+    let known = main.measured.replace(Quantity { low: Some(-2839.0), high: Some(-273.0), ..main.measured.unwrap() });
+    let text = answer(&tried);
+    assert!(text.contains("preload_plan makes it 821 ms (273..2839) faster and removes 42.3 %"), "{text}");
+    tried.verdicts.iter_mut().find(|verdict| verdict.arm == "preload_plan").unwrap().measured = known;
     // A sham arm speaks up only when it changed something.
     tried.verdicts.iter_mut().find(|verdict| verdict.arm == "empty_plan").unwrap().outcome = Outcome::Hurts;
     assert!(answer(&tried).ends_with("But a sham changed it too: empty_plan 6.00 ms."), "{}", answer(&tried));

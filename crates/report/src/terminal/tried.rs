@@ -60,8 +60,10 @@ pub(crate) fn sentences(diagnosis: &Diagnosis, style: &Style) -> String {
     let name = main.fix.as_ref().unwrap_or(&main.arm);
     let mut text = format!(" {name} makes it");
     if let Some(measured) = main.measured {
-        let saving = Quantity { value: -measured.value, low: None, high: None, ..measured };
-        text.push_str(&format!(" {} faster", figures::value(&saving, style)));
+        let (low, high) = (measured.high.map(|high| -high), measured.low.map(|low| -low));
+        let saving = Quantity { value: -measured.value, low, high, ..measured };
+        let said = if is_rough(&saving) { figures::with_interval } else { figures::value };
+        text.push_str(&format!(" {} faster", said(&saving, style)));
     } else {
         text.push_str(" faster");
     }
@@ -70,6 +72,11 @@ pub(crate) fn sentences(diagnosis: &Diagnosis, style: &Style) -> String {
         text.push_str(&format!(" and removes {} of the difference", figures::value(&share, style)));
     }
     text + "." + &rest
+}
+
+/// Whether a number alone would say more than is known: its interval is wider than itself.
+fn is_rough(quantity: &Quantity) -> bool {
+    quantity.low.zip(quantity.high).is_some_and(|(low, high)| high - low > quantity.value.abs())
 }
 
 /// Other arms that changed the launch: the best of the other fixes, the best rival, and every sham arm.
