@@ -180,3 +180,38 @@ fn the_time_of_analysing_a_million_faults_and_insertions_is_printed() {
     assert_eq!(findings.len(), 1);
     assert_eq!(merged.pages.len(), demand.pages_until_ready().len());
 }
+
+/// A block of 400 pages that is mapped, touched and unmapped until all faults are used up.
+fn transient() -> Tables {
+    const PAGES: u64 = 400;
+    let mut text = String::from("== memory_calls\nts duration pid start tid call address length argument\n");
+    for block in 0..ROWS / PAGES {
+        let (ts, address) = (block * PAGES * 2000, 0x7000_0000_0000 + block % 7 * (PAGES << 12));
+        text += &format!("{ts} 900 100 1 100 mmap {address} {} 0x22\n", PAGES << 12);
+        text += &format!("{} 900 100 1 100 munmap {address} {} 0\n", ts + PAGES * 2000 - 1000, PAGES << 12);
+    }
+    let mut tables = Tables::from_text(&text).unwrap();
+    tables.faults = large().faults;
+    for (row, fault) in (0u64..).zip(&mut tables.faults) {
+        let block = row / PAGES;
+        (fault.pid, fault.start, fault.ts) = (100, Nanos(1), Nanos(row * 2000 + 900));
+        fault.address = 0x7000_0000_0000 + block % 7 * (PAGES << 12) + row % PAGES * 4096;
+        fault.kind = FaultKind::Minor;
+    }
+    tables
+}
+
+#[test]
+fn the_time_of_following_a_million_faults_through_blocks_of_memory_is_printed() {
+    let tables = transient();
+    let begun = Instant::now();
+    let memory = slowpath_analysis::memory_blocks::follow(&tables);
+    println!("{:>8.0} ms wall: blocks", begun.elapsed().as_secs_f64() * 1e3);
+    let facts = LaunchFacts::new(&tables);
+    let begun = Instant::now();
+    let findings =
+        of_observation(&Observation { launches: std::slice::from_ref(&facts), needed: Err(NeededUnknown::NoTraining) });
+    println!("{:>8.0} ms wall: findings", begun.elapsed().as_secs_f64() * 1e3);
+    assert_eq!(memory.of_fault.iter().flatten().count() as u64, ROWS / 400 * 400);
+    assert_eq!(findings.len(), 1);
+}

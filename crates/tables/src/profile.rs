@@ -135,6 +135,8 @@ table! {
         length: Bytes,
         /// Length before, for mremap.
         old_length: Option<Bytes>,
+        /// Address before, for mremap; null in recordings that lack the column.
+        old_address: Option<u64>,
         /// True for a brk that shrank the heap.
         shrinks: bool,
         /// Advice of madvise, flags of mmap and mremap; else 0.

@@ -3,6 +3,7 @@
 //! Owns the list of findings and their common input. A finding is a pure function of recordings; it never measures.
 
 pub mod cold_file_reads;
+pub mod transient_large_allocation;
 
 use crate::demand::{Demand, NeededUnknown};
 use crate::finding::Finding;
@@ -21,6 +22,7 @@ pub struct Observation<'a> {
 /// All findings of an observation, most costly first.
 pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = cold_file_reads::find(observation).into_iter().collect();
+    findings.extend(transient_large_allocation::find(observation));
     findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
     findings
 }

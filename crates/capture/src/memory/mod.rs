@@ -34,6 +34,7 @@ pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> Option
         address: event.address,
         length: Bytes(event.length),
         old_length: (call == MemoryCallKind::Mremap).then_some(Bytes(event.before)),
+        old_address: (call == MemoryCallKind::Mremap).then_some(event.address),
         shrinks: false,
         argument: event.argument,
         result: error_in(event.result),
@@ -81,8 +82,10 @@ mod tests {
         assert_eq!(row(CALL_MMAP, 0, 4096, 0, 0x7f00_0000_0000).address, 0x7f00_0000_0000);
         let failed = row(CALL_MREMAP, 0x1000, 8192, 4096, -14);
         assert_eq!((failed.address, failed.result, failed.old_length), (0x1000, -14, Some(Bytes(4096))));
+        let moved = row(CALL_MREMAP, 0x1000, 8192, 4096, 0x7f00_0000_0000);
+        assert_eq!((moved.address, moved.old_address), (0x7f00_0000_0000, Some(0x1000)));
         let unmapped = row(CALL_MUNMAP, 0x1000, 4096, 0, 0);
-        assert_eq!((unmapped.address, unmapped.old_length), (0x1000, None));
+        assert_eq!((unmapped.address, unmapped.old_length, unmapped.old_address), (0x1000, None, None));
     }
 
     #[test]

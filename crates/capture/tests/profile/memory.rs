@@ -69,6 +69,7 @@ fn calls_are_told_with_what_they_were_given_and_what_came_of_it() {
     assert!(in_order.windows(2).all(|pair| pair[0].ts.0 + pair[0].duration.0 <= pair[1].ts.0));
     assert_eq!((in_order[0].argument, in_order[1].argument), (0x22, 4));
     assert_eq!((in_order[2].argument, in_order[2].old_length.map(|length| length.0)), (1, Some(3 << 20)));
+    assert_eq!((in_order[2].old_address, in_order[3].old_address), (Some(at), None));
     assert_eq!(in_order.map(|row| row.shrinks).iter().filter(|shrinks| **shrinks).count(), 1);
     assert!(in_order[8].shrinks);
 }

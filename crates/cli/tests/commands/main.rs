@@ -22,6 +22,7 @@ mod shares;
 mod stack_audit;
 mod targets;
 mod traces;
+mod transient_blocks;
 mod truth;
 mod users;
 mod waits;

@@ -1,0 +1,98 @@
+//! How far the finding can be trusted.
+//!
+//! **Low** when the claim itself may be wrong:
+//! - more than [`LOSS_LOW`] of the faults and memory calls were lost;
+//! - fewer than [`RECORDED_LOW`] of the kernel's faults of these processes were recorded;
+//! - the duration of more than [`UNTIMED_LOW`] of the faults is not known;
+//! - who asked for the memory is not known: no stack, or one that ends inside the allocator.
+//!
+//! **Medium** when the size is uncertain:
+//! - any loss; fewer than [`RECORDED_MEDIUM`] of the kernel's faults recorded; more than [`UNTIMED_MEDIUM`] without duration;
+//! - the interval is wider than [`WIDTH_MEDIUM`] of the value;
+//! - the stack ends before its outermost function, so callers that differ may be taken for one;
+//! - the pages may be huge ones, so how much was touched is not known;
+//! - the recording has no end.
+//!
+//! **High** otherwise. One recording is enough: operations repeat in it.
+
+use super::allocating_stack::AllocatingStack;
+use super::bill::Bill;
+use crate::completeness::completeness;
+use crate::finding::Confidence;
+use crate::launch_facts::LaunchFacts;
+use slowpath_tables::ProcessKey;
+use std::collections::BTreeSet;
+
+/// Share of lost events above which the claim is doubtful: a lost munmap makes one long lifetime of two short ones.
+pub const LOSS_LOW: f64 = 0.01;
+/// Share of the kernel's faults below which the recording is doubtful.
+pub const RECORDED_LOW: f64 = 0.80;
+/// Share of the kernel's faults below which the size is uncertain; faults without an event (`get_user_pages`) are a few
+/// per cent of a desktop program's.
+pub const RECORDED_MEDIUM: f64 = 0.95;
+/// Share of faults without a duration above which their time is more a guess than a sum.
+pub const UNTIMED_LOW: f64 = 0.2;
+/// Share of faults without a duration above which the size is uncertain.
+pub const UNTIMED_MEDIUM: f64 = 0.01;
+/// Width of the interval, as a share of the value, above which the size is uncertain.
+pub const WIDTH_MEDIUM: f64 = 0.5;
+
+const TABLES: [&str; 2] = ["faults", "memory_calls"];
+
+/// Applies the rule; gives the reasons for anything less than high.
+pub(super) fn judge(
+    facts: &LaunchFacts<'_>,
+    processes: &BTreeSet<ProcessKey>,
+    stack: &AllocatingStack,
+    bill: &Bill,
+    reasons: &mut Vec<String>,
+) -> Confidence {
+    let mut confidence = Confidence::High;
+    let mut lower = |to: Confidence, reason: String| {
+        confidence = confidence.min(to);
+        reasons.push(reason);
+    };
+    let tables = &facts.tables;
+    let lost: u64 = TABLES.iter().map(|table| tables.manifest.losses.of(table)).fold(0, u64::saturating_add);
+    if lost > 0 {
+        let kept = (tables.faults.len() + tables.memory_calls.len()) as u64;
+        let share = lost as f64 / lost.saturating_add(kept) as f64;
+        let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
+        lower(level, format!("{lost} faults and memory calls were lost ({:.2} %)", share * 100.0));
+    }
+    let counted = completeness(facts).processes.into_iter().filter(|one| processes.contains(&one.process));
+    let (recorded, kernel) = counted
+        .fold((0u64, 0u64), |sum, one| (sum.0.saturating_add(one.recorded()), sum.1.saturating_add(one.kernel())));
+    let share = recorded as f64 / kernel.max(1) as f64;
+    if kernel > 0 && share < RECORDED_MEDIUM {
+        let level = if share < RECORDED_LOW { Confidence::Low } else { Confidence::Medium };
+        lower(level, format!("{:.1} % of the faults that the kernel counted here were recorded", share * 100.0));
+    }
+    let untimed = bill.untimed as f64 / bill.faults.max(1) as f64;
+    if untimed > UNTIMED_MEDIUM {
+        let level = if untimed > UNTIMED_LOW { Confidence::Low } else { Confidence::Medium };
+        lower(level, format!("the duration of {:.1} % of the faults is not known", untimed * 100.0));
+    }
+    if stack.callers.is_empty() {
+        lower(Confidence::Low, "no call stacks of memory calls were recorded (record --stacks alloc)".to_owned());
+    } else if stack.who_asked().is_none() {
+        lower(Confidence::Low, "the call stack ends inside the allocator: who asked is not known".to_owned());
+    } else if stack.is_truncated {
+        lower(Confidence::Medium, "the call stack ends early: several callers may be taken for one".to_owned());
+    }
+    let width = bill.total.high.unwrap_or(bill.total.value) - bill.total.low.unwrap_or(bill.total.value);
+    if width > bill.total.value * WIDTH_MEDIUM {
+        let share = width / bill.total.value * 100.0;
+        lower(
+            Confidence::Medium,
+            format!("the interval is as wide as {share:.0} % of the cost: threads were displaced or waited in faults"),
+        );
+    }
+    if bill.perhaps_huge {
+        lower(Confidence::Medium, "pages may be huge ones: how much was touched is not known".to_owned());
+    }
+    if tables.manifest.ended.is_none() {
+        lower(Confidence::Medium, "the recording has no end".to_owned());
+    }
+    confidence
+}

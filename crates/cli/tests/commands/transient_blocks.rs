@@ -1,0 +1,141 @@
+//! Finding `transient_large_allocation` on the real program of `cases/frame-buffer`, its twins and its near misses.
+
+use crate::running::*;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+const FINDING: &str = "transient_large_allocation";
+/// Frames of a run, and how many a second.
+const FRAMES: u64 = 120;
+const PER_SECOND: u64 = 120;
+/// Pages of a frame's block: 1280 x 720 pixels of 12 bits behind malloc's header.
+const PAGES: u64 = 338;
+
+/// Builds the program.
+fn program() -> tempfile::TempDir {
+    let place = place();
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/frame-buffer/make");
+    let done = Command::new(make).arg(place.path()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    place
+}
+
+/// Records a variant and gives what `analyze` says of it, as JSON and on the screen; and the CPU time that the program used
+/// itself, in ms.
+fn analyzed(program: &Path, variant: &str) -> (Value, String, f64) {
+    let place = place();
+    let out = place.path().join("out");
+    let (frames, per_second) = (FRAMES.to_string(), PER_SECOND.to_string());
+    let target = [program.to_str().unwrap(), variant, &frames, &per_second];
+    let done = record(&out, &["--quiet", "--memory-calls", "--stacks", "fault,alloc"], &target);
+    done.succeeds();
+    let said = format!("{}{}", done.stdout, done.stderr);
+    let cpu = said.split("cpu_ms=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let cpu = cpu.unwrap_or_else(|| panic!("{done:?}")).parse().unwrap();
+    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    told.succeeds();
+    let shown = run(slowpath(["analyze", out.to_str().unwrap()]));
+    shown.succeeds();
+    (told.json(), shown.stdout, cpu)
+}
+
+fn found(analysis: &Value) -> Vec<&Value> {
+    analysis["findings"].as_array().unwrap().iter().filter(|finding| finding["name"] == FINDING).collect()
+}
+
+/// The first row of evidence with this column.
+#[track_caller]
+fn row<'a>(finding: &'a Value, column: &str) -> &'a Value {
+    let evidence = finding["evidence"].as_array().unwrap();
+    let mut rows = evidence.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    rows.find(|row| row.get(column).is_some()).unwrap_or_else(|| panic!("no {column} in {finding:#}"))
+}
+
+#[test]
+fn a_block_for_every_frame_is_found_with_its_function_and_bill_and_its_twins_are_not() {
+    if !root() {
+        return;
+    }
+    let place = program();
+    let program = place.path().join("frame-buffer");
+    let (analysis, shown, cpu_each) = analyzed(&program, "each");
+    let findings = found(&analysis);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    let finding = findings[0];
+    println!("{finding:#}");
+    assert_eq!(finding["subject"]["process"], "frame-buffer");
+    assert_eq!(finding["subject"]["file"], "frame-buffer");
+    assert!(finding["subject"]["function"].as_str().unwrap().contains("copy_frame"), "{finding:#}");
+    assert!(finding["subject"]["stack"].as_str().unwrap().contains("malloc"), "{finding:#}");
+    let asked = finding["evidence"].as_array().unwrap().iter().flat_map(|one| one["rows"].as_array().unwrap());
+    let asked: Vec<&Value> = asked.filter(|row| row["asked"] == true).collect();
+    assert!(asked.len() == 1 && asked[0]["source_line"].is_u64(), "{asked:?}");
+
+    let operations = row(finding, "operations");
+    let number = |column: &str| operations[column].as_u64().unwrap_or_else(|| panic!("{column}: {operations:#}"));
+    assert!(number("operations").abs_diff(FRAMES) <= 2, "{operations:#}");
+    assert!(number("across_threads").abs_diff(FRAMES) <= 2, "{operations:#}");
+    let faults = number("faults").abs_diff(FRAMES * PAGES);
+    assert!(faults as f64 <= (FRAMES * PAGES) as f64 * 0.01, "{operations:#}");
+    assert_eq!((number("size_bytes"), number("at_the_same_time"), number("not_released")), (PAGES << 12, 1, 0));
+    let touching = row(finding, "fault_ms");
+    assert!(touching["fault_ms"].as_f64().unwrap() > 0.0);
+    let total = row(finding, "total_ms")["total_ms"].as_f64().unwrap();
+    assert!(total > 0.0 && total <= finding["cost"]["value"].as_f64().unwrap());
+    assert_ne!(finding["confidence"], "low", "{:#}", finding["reasons"]);
+    assert_eq!(finding["fixes"], serde_json::json!(["keep_buffer", "allocator_tunables"]));
+    assert!(shown.contains("in copy_frame, "), "{shown}");
+
+    let (analysis, _, cpu_kept) = analyzed(&program, "kept");
+    assert!(found(&analysis).is_empty(), "{:#?}", found(&analysis));
+    let predicted = &finding["predicted_saving"];
+    println!(
+        "predicted saving: {} ({} to {}) ms; while it is recorded, the twin saves {:.1} of {cpu_each:.1} ms",
+        predicted["value"],
+        predicted["low"],
+        predicted["high"],
+        cpu_each - cpu_kept
+    );
+}
+
+#[test]
+fn blocks_that_malloc_keeps_one_large_block_small_ones_and_no_copies_are_no_finding() {
+    if !root() {
+        return;
+    }
+    let place = program();
+    let program = place.path().join("frame-buffer");
+    for variant in ["recycled", "once", "small", "in-place"] {
+        let (analysis, _, _) = analyzed(&program, variant);
+        assert!(found(&analysis).is_empty(), "{variant}: {:#?}", found(&analysis));
+        // It was recorded, nevertheless.
+        assert!(analysis["shares"]["total"]["allocated"]["value"].as_f64().unwrap() > 0.0, "{:#}", analysis["shares"]);
+    }
+}
+
+#[test]
+fn a_process_that_runs_already_has_the_finding_too() {
+    if !root() {
+        return;
+    }
+    let place = program();
+    let out = place.path().join("out");
+    let mut target = Command::new(place.path().join("frame-buffer"));
+    let target = start(target.args(["each", "100000", "100"]));
+    let pid = target.child.id().to_string();
+    let options = ["--quiet", "--duration", "3", "--memory-calls", "--stacks", "fault,alloc", "--pid", &pid];
+    let done = run(slowpath(["record"]).args(options).args(["-o", out.to_str().unwrap()]));
+    let mut target = target;
+    target.child.kill().unwrap();
+    target.wait();
+    done.succeeds();
+    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    told.succeeds();
+    let analysis = told.json();
+    let findings = found(&analysis);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert!(findings[0]["subject"]["function"].as_str().unwrap().contains("copy_frame"), "{:#}", findings[0]);
+    assert!(row(findings[0], "operations")["operations"].as_u64().unwrap() >= 50, "{:#}", findings[0]);
+    assert!(run(slowpath(["analyze", out.to_str().unwrap()])).stdout.contains("in copy_frame, "));
+}
