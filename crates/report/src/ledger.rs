@@ -15,7 +15,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// Every thread of which begin and end are known. First the one with most time on the CPU or kept from it by the machine:
-    /// all but waits for locks, pipes and sockets, events, timers, children, and being stopped.
+    /// all but waits for locks, pipes and sockets, events, timers, children, in the kernel, and being stopped.
     pub threads: Vec<LedgerThread>,
     /// Every process, in the same order; times are those of its threads together.
     pub processes: Vec<LedgerProcess>,

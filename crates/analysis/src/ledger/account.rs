@@ -80,9 +80,18 @@ impl Category {
     }
 
     /// Whether a thread that has nothing to do spends its time so: it waits for what somebody else will do. A futex is one of them:
-    /// threads of a pool wait for work on it.
+    /// threads of a pool wait for work on it; and the kernel's own threads wait for theirs in the kernel.
     pub fn is_idle(self) -> bool {
-        matches!(self, Self::Lock | Self::PipeOrSocket | Self::Events | Self::Timer | Self::Child | Self::Stopped)
+        matches!(
+            self,
+            Self::Lock
+                | Self::PipeOrSocket
+                | Self::Events
+                | Self::Timer
+                | Self::Child
+                | Self::KernelWait
+                | Self::Stopped
+        )
     }
 }
 

@@ -39,7 +39,9 @@ fn time(quantity: &Quantity, style: &Style) -> String {
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent.abs() >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+    let text = if percent.abs() >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") };
+    // "-0.0" is nothing.
+    if text == "-0.0 %" { "0.0 %".to_owned() } else { text }
 }
 
 /// The categories from the largest on, the small ones together.
