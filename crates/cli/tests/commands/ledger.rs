@@ -236,19 +236,18 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
     let pid = said["main"].tid;
     adds_up(&ledger, pid);
     let largest = [
-        ("computes", ["user", "runnable"].as_slice()),
-        ("sleeps", &["timer"]),
-        ("locks", &["lock"]),
-        ("touches", &["minor_fault", "runnable"]),
-        ("reads", &["pipe_or_socket"]),
-        ("main", &["timer"]),
+        ("computes", "user"),
+        ("sleeps", "timer"),
+        ("locks", "lock"),
+        ("touches", "minor_fault"),
+        ("reads", "pipe_or_socket"),
+        ("main", "timer"),
     ];
     for (name, expected) in largest {
         let thread = of(&ledger, said[name].tid);
-        // Where the machine has few processors, those who want one wait for it as long as they have it.
+        // On a machine that is busy with other things any of them may wait for a processor most of its time.
         let first = thread["rows"].as_array().unwrap().iter().find(|row| row["category"] != "runnable").unwrap();
-        assert_eq!(first["category"], expected[0], "{name}: {thread:#}");
-        assert!(expected.iter().any(|one| thread["rows"][0]["category"] == **one), "{name}: {thread:#}");
+        assert_eq!(first["category"], expected, "{name}: {thread:#}");
         if name != "main" {
             assert_eq!(thread["thread"], name);
         }
