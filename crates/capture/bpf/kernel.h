@@ -152,6 +152,7 @@ struct rq {
 	u64 prev_steal_time_rq;
 };
 struct sched_info {
+	u64 run_delay;
 	u64 last_arrival;
 };
 struct cfs_rq {

@@ -72,10 +72,19 @@ pub fn count_events(bytes: &[u8]) -> Losses {
 /// Of records that are to be given up, those that the kernel tells once and to which later ones refer (processes, mappings, names,
 /// call stacks); and the others, counted by kind.
 pub fn keep_told_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
-    use events::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_MAPPING, EVENT_MODULE, EVENT_NAME, EVENT_STACK};
+    use events::{
+        EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_MAPPING, EVENT_MODULE, EVENT_NAME, EVENT_STACK, EVENT_THREAD_COUNTERS,
+    };
     let (mut kept, mut losses) = (Vec::new(), Losses::default());
     for_each_record(bytes, |kind, record| match kind {
-        EVENT_FORK | EVENT_EXEC | EVENT_EXIT | EVENT_MAPPING | EVENT_MODULE | EVENT_NAME | EVENT_STACK => {
+        EVENT_FORK
+        | EVENT_EXEC
+        | EVENT_EXIT
+        | EVENT_MAPPING
+        | EVENT_MODULE
+        | EVENT_NAME
+        | EVENT_STACK
+        | EVENT_THREAD_COUNTERS => {
             kept.extend_from_slice(record);
         }
         _ => losses.add(events::kind_name(kind), events::events_in(record)),
@@ -147,6 +156,9 @@ impl Decoder {
                 events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, context)),
                 events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, context)),
                 events::EVENT_OFF_CPU => out.off_cpu.extend(crate::off_cpu::decode(bytes, context, stacks)),
+                events::EVENT_THREAD_COUNTERS => {
+                    out.thread_counters.extend(crate::off_cpu::decode_counters(bytes, context));
+                }
                 events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, context, stacks)),
                 _ => {
                     if let Some(event) = record(bytes) {

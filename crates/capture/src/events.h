@@ -25,7 +25,8 @@ enum event_kind {
 	EVENT_OFF_CPU = 15,
 	EVENT_MEMORY_CALL = 16,
 	EVENT_STACK_COPY = 17,
-	EVENT_KINDS = 18,
+	EVENT_THREAD_COUNTERS = 18,
+	EVENT_KINDS = 19,
 };
 
 struct event_header {
@@ -242,6 +243,22 @@ struct off_cpu_event {
 	int syscall;
 	unsigned int reason;
 };
+
+#define THREAD_NAME_BYTES 16
+
+/* The kernel's account of a thread where the record of its waits begins or ends. */
+struct thread_counters_event {
+	struct event_header header;
+	unsigned long long run_time;
+	unsigned long long utime;
+	unsigned long long stime;
+	/* NOT_KEPT where the kernel does not keep it. */
+	unsigned long long run_delay;
+	char name[THREAD_NAME_BYTES];
+};
+#define NOT_KEPT 0xffffffffffffffffULL
+/* In the header: the last record of a thread. */
+#define FLAG_COUNTERS_AT_END 1
 
 enum memory_call {
 	CALL_MMAP = 0,

@@ -7,7 +7,7 @@ use crate::write_error::WriteError;
 use arrow_array::RecordBatch;
 use slowpath_tables::{
     BlockIo, CpuSample, Exec, Exit, Fault, File, FirstWait, Fork, Frame, Mapping, MemoryCall, OffCpu, Open, PageCache,
-    Read, Readahead, Section, Stack, Symbol, Table,
+    Read, Readahead, Section, Stack, Symbol, Table, ThreadCounters,
 };
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ macro_rules! each_table {
             page_cache: slowpath_tables::PageCache, readaheads: slowpath_tables::Readahead,
             block_io: slowpath_tables::BlockIo, opens: slowpath_tables::Open, reads: slowpath_tables::Read,
             cpu_samples: slowpath_tables::CpuSample, off_cpu: slowpath_tables::OffCpu,
-            memory_calls: slowpath_tables::MemoryCall, stacks: slowpath_tables::Stack,
+            thread_counters: slowpath_tables::ThreadCounters, memory_calls: slowpath_tables::MemoryCall, stacks: slowpath_tables::Stack,
             frames: slowpath_tables::Frame, symbols: slowpath_tables::Symbol,
             files: slowpath_tables::File, sections: slowpath_tables::Section
         }
@@ -58,6 +58,8 @@ pub struct Tables {
     pub cpu_samples: Vec<CpuSample>,
     /// Intervals in which threads did not run.
     pub off_cpu: Vec<OffCpu>,
+    /// The kernel's account of threads where `off_cpu` begins or ends.
+    pub thread_counters: Vec<ThreadCounters>,
     /// System calls that change address spaces.
     pub memory_calls: Vec<MemoryCall>,
     /// Frames of call stacks and their callers.
@@ -193,6 +195,7 @@ impl Tables {
         self.reads.sort_by_key(|row| row.ts);
         self.cpu_samples.sort_by_key(|row| row.ts);
         self.off_cpu.sort_by_key(|row| row.ts);
+        self.thread_counters.sort_by_key(|row| row.ts);
         self.memory_calls.sort_by_key(|row| row.ts);
         self.stacks.sort_by_key(|row| row.id);
         self.frames.sort_by_key(|row| row.id);

@@ -2,6 +2,7 @@
 //!
 //! Owns names and shape. `schema.rs` publishes them; a change of the shape changes the number in the `schema` field.
 
+use crate::ledger::Ledger;
 use crate::shares::Shares;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub struct Analysis {
     pub findings: Vec<Finding>,
     /// What each process and function has of the recording, and the recording of the machine.
     pub shares: Shares,
+    /// Where the time of every thread went; null where that was not recorded (`unavailable` says why).
+    #[serde(default)]
+    pub ledger: Option<Ledger>,
     /// Events lost, by kind.
     pub losses: Losses,
     /// What could not be observed.

@@ -12,6 +12,7 @@ pub mod exports;
 pub mod firefox;
 pub mod gaps;
 pub mod html;
+mod ledger;
 mod longest;
 pub mod perfetto;
 mod scenario;
@@ -29,6 +30,7 @@ pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
     Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };
+pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };

@@ -7,6 +7,7 @@ mod children;
 mod escape;
 pub(crate) mod figures;
 mod item;
+mod ledger;
 mod line;
 mod scenario;
 mod sections;
@@ -49,6 +50,7 @@ pub fn analysis(analysis: &Analysis, style: &Style) -> String {
         sections::recorded(analysis, style),
         sections::findings(&analysis.findings, style),
         shares::beside_a_launch(shares, style),
+        ledger::beside_a_launch(analysis.ledger.as_ref(), style),
         sections::doubts(&analysis.losses, &analysis.unavailable, &[], style),
         sections::recording(&analysis.recording, &analysis.losses, style),
     ];
@@ -65,12 +67,13 @@ fn without_launch(analysis: &Analysis, style: &Style) -> String {
         let text = "the kernel's counters are not known, and missing in CPU times and in faults without an event";
         notes.push(format!("of {} processes {text}", shares.without_counters));
     }
+    notes.extend(ledger::notes(analysis.ledger.as_ref()));
     let self_only = "own, not of what they called";
     let findings =
         if analysis.findings.is_empty() { Section::default() } else { sections::findings(&analysis.findings, style) };
-    let sections = vec![
-        sections::shared(analysis, style),
-        shares::processes(shares, style),
+    let mut sections = vec![sections::shared(analysis, style), shares::processes(shares, style)];
+    sections.extend(ledger::sections(analysis.ledger.as_ref(), style));
+    sections.extend([
         shares::functions(
             &format!("functions with most time in faults ({self_only})"),
             shares.functions_by_fault_time.as_deref(),
@@ -84,7 +87,7 @@ fn without_launch(analysis: &Analysis, style: &Style) -> String {
         findings,
         sections::doubts(&analysis.losses, &analysis.unavailable, &notes, style),
         sections::recording(&analysis.recording, &analysis.losses, style),
-    ];
+    ]);
     screen(sections, style)
 }
 

@@ -176,6 +176,7 @@ fn an_analysis_names_the_time_to_ready_and_the_top_finding() {
             time_to_ready: Some(Quantity::exact(2335.0, Unit::Ms)),
             findings: sample.findings,
             shares: slowpath_report::Shares::default(),
+            ledger: None,
             losses: sample.losses,
             unavailable: sample.unavailable,
         },

@@ -16,7 +16,7 @@ mod vocabulary;
 pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};
 pub use milestone::{Milestone, Visit};
-pub use profile::{CpuSample, Frame, MemoryCall, OffCpu, Stack, Symbol};
+pub use profile::{CpuSample, Frame, MemoryCall, OffCpu, Stack, Symbol, ThreadCounters};
 pub use quantity::{Losses, Quantity, Unavailable, Unit};
 pub use rows::{
     BlockIo, Exec, Exit, Fault, File, FirstWait, Fork, Mapping, Open, PageCache, Read, Readahead, Section, all_tables,

@@ -114,6 +114,35 @@ table! {
 }
 
 table! {
+    /// The kernel's account of a thread where its rows of `off_cpu` begin or end. A thread that was made meanwhile has none at
+    /// its begin, for it began with zeros (`forks`). The account of a thread that ran at that moment may be old by a tick of the
+    /// scheduler; that of one that ended is exact.
+    ThreadCounters = "thread_counters" {
+        /// When: at the first exec of the recorded command, or when a thread that ran already began to be followed; at the end of
+        /// recording, or when an ended thread left its processor for good, after it had given back its memory.
+        ts: Nanos,
+        /// Pid.
+        pid: u32,
+        /// Start of the process.
+        start: Nanos,
+        /// Thread id.
+        tid: u32,
+        /// Name of the thread; cut after 15 bytes.
+        name: String,
+        /// True where its rows end, false where they begin.
+        end: bool,
+        /// Time that it ran so far, by the scheduler's clock, without what a hypervisor took.
+        run_time: Nanos,
+        /// User part, on many kernels counted by ticks.
+        utime: Nanos,
+        /// System part, on many kernels counted by ticks.
+        stime: Nanos,
+        /// Time so far that it could have run and waited for a processor; null where the kernel does not keep it.
+        run_delay: Option<Nanos>,
+    }
+}
+
+table! {
     /// A system call that changes an address space.
     MemoryCall = "memory_calls" {
         /// When it began.

@@ -4,7 +4,7 @@
 //! ([`FileKey`]). In a lab `dev` is the lab's own device and `files.path` the path on the host.
 
 use crate::declare::{Table, TableDoc, table};
-use crate::profile::{CpuSample, Frame, MemoryCall, OffCpu, Stack, Symbol};
+use crate::profile::{CpuSample, Frame, MemoryCall, OffCpu, Stack, Symbol, ThreadCounters};
 use crate::units::{Bytes, FileKey, Nanos, Pages, ProcessKey};
 use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, SectionKind};
 
@@ -347,7 +347,20 @@ macro_rules! process_rows {
     )* };
 }
 process_rows!(
-    Fork, Exec, Exit, FirstWait, Fault, Mapping, PageCache, Readahead, Open, Read, CpuSample, OffCpu, MemoryCall
+    Fork,
+    Exec,
+    Exit,
+    FirstWait,
+    Fault,
+    Mapping,
+    PageCache,
+    Readahead,
+    Open,
+    Read,
+    CpuSample,
+    OffCpu,
+    MemoryCall,
+    ThreadCounters
 );
 
 macro_rules! file_rows {
@@ -378,6 +391,7 @@ pub fn all_tables() -> Vec<TableDoc> {
         Read::doc(),
         CpuSample::doc(),
         OffCpu::doc(),
+        ThreadCounters::doc(),
         MemoryCall::doc(),
         Stack::doc(),
         Frame::doc(),

@@ -1,16 +1,17 @@
-//! Probe `off_cpu`: intervals in which threads did not run, why, and who woke them.
+//! Probe `off_cpu`: intervals in which threads did not run, why, and who woke them; and the kernel's account of each thread
+//! where its intervals begin and end.
 
 pub(crate) mod processor;
 
 use crate::context::Context;
 use crate::events::{
-    OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE, OFF_STOLEN,
-    OFF_STOPPED, OFF_THROTTLED, OFF_TIMER, off_cpu_event, record,
+    FLAG_COUNTERS_AT_END, OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE,
+    OFF_STOLEN, OFF_STOPPED, OFF_THROTTLED, OFF_TIMER, off_cpu_event, record, text, thread_counters_event,
 };
 use crate::stack::Stacks;
 use libbpf_rs::Btf;
 use libbpf_rs::btf::types::Struct;
-use slowpath_tables::{Nanos, OffCpu, OffCpuReason, Unavailable};
+use slowpath_tables::{Nanos, OffCpu, OffCpuReason, ThreadCounters, Unavailable};
 
 fn reason(code: u32) -> OffCpuReason {
     match code {
@@ -47,6 +48,27 @@ pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> Option
         waker_tid: waker.map(|(_, tid)| tid),
         syscall: event.syscall,
         stack: stacks.user(event.header.stack),
+    })
+}
+
+/// `NOT_KEPT` of events.h.
+const NOT_KEPT: u64 = u64::MAX;
+
+/// The account of one thread.
+pub(crate) fn decode_counters(bytes: &[u8], context: &Context) -> Option<ThreadCounters> {
+    let event: thread_counters_event = record(bytes)?;
+    let process = context.process(event.header.pid, Nanos(event.header.ts));
+    Some(ThreadCounters {
+        ts: Nanos(event.header.ts),
+        pid: process.pid,
+        start: process.start,
+        tid: event.header.tid,
+        name: text(&event.name),
+        end: u32::from(event.header.flags) & FLAG_COUNTERS_AT_END != 0,
+        run_time: Nanos(event.run_time),
+        utime: Nanos(event.utime),
+        stime: Nanos(event.stime),
+        run_delay: (event.run_delay != NOT_KEPT).then_some(Nanos(event.run_delay)),
     })
 }
 
@@ -130,6 +152,20 @@ mod tests {
         let woken = row(&event(2000, 1150, OFF_FUTEX, 9));
         assert_eq!((woken.duration, woken.runnable, woken.waker_tid), (Nanos(2000), Nanos(1150), Some(9)));
         assert_eq!(row(&event(900, 5, OFF_FUTEX, 0)).waker_pid, None);
+    }
+
+    #[test]
+    fn a_delay_that_the_kernel_does_not_keep_is_unknown() {
+        let account = |run_delay: u64, flags: u32| {
+            let header = event_header { ts: 9, pid: 7, tid: 8, flags: flags as u16, ..Default::default() };
+            let mut event = thread_counters_event { header, run_time: 5, run_delay, ..Default::default() };
+            event.name[0] = b'w' as std::os::raw::c_char;
+            decode_counters(&bytes_of(&event), &Context::default()).unwrap()
+        };
+        let row = account(3, FLAG_COUNTERS_AT_END);
+        assert_eq!((row.run_delay, row.end, row.run_time, row.name.as_str()), (Some(Nanos(3)), true, Nanos(5), "w"));
+        let row = account(NOT_KEPT, 0);
+        assert_eq!((row.run_delay, row.end), (None, false));
     }
 
     #[test]

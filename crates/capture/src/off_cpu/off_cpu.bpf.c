@@ -116,6 +116,24 @@ static __always_inline bool wakes(struct task_struct *current)
 	return class == WAITS_STREAM || class == WAITS_SOCKET;
 }
 
+/* The kernel's account of a task. That of one which runs at this moment is as old as the scheduler's last look at it, a tick at
+ * most. */
+static __always_inline void tell_counters(struct task_struct *task, u64 now, u32 flags)
+{
+	struct thread_counters_event *event = reserve(EVENT_THREAD_COUNTERS, sizeof(*event), task);
+	if (!event)
+		return;
+	event->header.flags = flags;
+	event->header.ts = now;
+	event->run_time = task->se.sum_exec_runtime;
+	event->utime = task->utime;
+	event->stime = task->stime;
+	event->run_delay = bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : NOT_KEPT;
+	if (bpf_probe_read_kernel_str(event->name, sizeof(event->name), task->comm) < 0)
+		event->name[0] = 0;
+	submit(event);
+}
+
 /* The interval as far as it goes until `now`. */
 static __always_inline void tell(struct task_struct *task, struct off_state *state, u64 now, u32 flags)
 {
@@ -233,6 +251,9 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		if (state->since)
 			runs_unseen(prev, state, now);
 		tell_stolen(prev, state, now);
+		/* For good. What it did after its end was told is in its account too: giving back its memory. */
+		if (!preempted && prev_state & TASK_DEAD)
+			tell_counters(prev, now, FLAG_COUNTERS_AT_END);
 		stops_here(prev, state, preempted ? 0 : prev_state, now);
 	}
 	return 0;
@@ -280,6 +301,7 @@ int BPF_PROG(on_first_exec, struct task_struct *task, int old_pid, struct linux_
 	state->waited_for = OFF_KERNEL;
 	state->runs_since = bpf_ktime_get_ns();
 	state->stolen = stolen_here(task);
+	tell_counters(task, state->runs_since, 0);
 	return 0;
 }
 
@@ -295,18 +317,20 @@ int begin_waits(struct bpf_iter__task *context)
 		return 0;
 	state->waited_for = OFF_KERNEL;
 	u32 task_state = task->__state;
+	u64 now = bpf_ktime_get_ns();
 	/* One that is woken or dispatched at this moment begins with its next interval. */
 	if (!task->on_cpu && !state->runs_since && !state->woken)
-		stops(task, state, task_state, bpf_ktime_get_ns());
+		stops(task, state, task_state, now);
+	tell_counters(task, now, 0);
 	return 0;
 }
 
-static __always_inline void tell_open(struct task_struct *task, struct off_state *state)
+static __always_inline void tell_open(struct task_struct *task, struct off_state *state, u64 now)
 {
 	/* It was woken before it had stopped, went on, and waits still. */
 	if (task->__state && state->woken < state->since)
 		state->woken = 0;
-	tell(task, state, bpf_ktime_get_ns(), FLAG_OPEN);
+	tell(task, state, now, FLAG_OPEN);
 }
 
 /* What is not over when recording ends. The task is followed no further: the other programs are there for a while yet. */
@@ -319,8 +343,10 @@ int end_waits(struct bpf_iter__task *context)
 	struct off_state *state = off_of(task);
 	if (!state)
 		return 0;
+	u64 now = bpf_ktime_get_ns();
 	if (state->since)
-		tell_open(task, state);
+		tell_open(task, state, now);
+	tell_counters(task, now, FLAG_COUNTERS_AT_END);
 	bpf_task_storage_delete(&waits, task);
 	return 0;
 }

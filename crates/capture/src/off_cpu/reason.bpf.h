@@ -12,6 +12,7 @@
 /* include/linux/sched.h */
 #define TASK_INTERRUPTIBLE 0x1
 #define TASK_STOPPED_OR_TRACED 0xc
+#define TASK_DEAD 0x80
 #define TASK_FROZEN 0x8000
 #define PF_IO_WORKER 0x00000010
 #define PF_USER_WORKER 0x00004000

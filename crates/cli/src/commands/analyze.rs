@@ -52,6 +52,9 @@ fn unfinished(manifest: &Manifest) -> Option<Unavailable> {
 pub fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> Analysis {
     let manifest = &tables.manifest;
     let launch = manifest.launch.as_ref();
+    let shares = slowpath_report::shares_of(tables);
+    let mut unavailable = manifest.unavailable.clone();
+    let ledger = slowpath_report::ledger_of(tables, &shares).map_err(|gap| unavailable.push(gap)).ok();
     let time = launch.and_then(|launch| Some((launch.ready? - launch.released).as_ms()));
     Analysis {
         schema: ANALYZE_SCHEMA.to_owned(),
@@ -59,9 +62,10 @@ pub fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> A
         recording: directory.to_string_lossy().into_owned(),
         time_to_ready: time.map(|ms| Quantity::exact(ms, Unit::Ms)),
         findings: findings::of_recordings(&[tables], needed),
-        shares: slowpath_report::shares_of(tables),
+        shares,
+        ledger,
         losses: manifest.losses.clone(),
-        unavailable: manifest.unavailable.clone(),
+        unavailable,
     }
 }
 

@@ -53,7 +53,8 @@ pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosi
         findings: diagnosis.as_ref().map_or(analysis.findings, |diagnosis| diagnosis.findings.clone()),
         diagnosis,
         losses: analysis.losses,
-        unavailable: analysis.unavailable,
+        // The page has no ledger to miss.
+        unavailable: manifest.unavailable.clone(),
         io_map: Some(map),
         ledger: None,
     }

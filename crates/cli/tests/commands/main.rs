@@ -12,6 +12,7 @@ mod interruptions;
 mod json;
 mod kills;
 mod launch;
+mod ledger;
 mod long_recordings;
 mod machines;
 mod outputs;

@@ -59,6 +59,9 @@ ts pid start tid cpu kernel stack
 == off_cpu
 ts duration pid start tid reason runnable waker_pid waker_tid syscall stack
 31 700 8 11 8 futex 20 9 9 202 1
+== thread_counters
+ts pid start tid name end run_time utime stime run_delay
+33 8 11 8 "a thread" true 400 300 100 -
 == memory_calls
 ts duration pid start tid call address length old_length shrinks argument result stack
 32 900 8 11 8 mremap 0x7f0000000000 8192 4096 false 1 0 -

@@ -8,6 +8,7 @@ use super::tried;
 use crate::diagnosis::{Analysis, ArmRole, Diagnosis, LaunchSummary, Outcome, Verdict};
 use crate::terminal::escape::escape;
 use slowpath_analysis::finding::Finding;
+use slowpath_analysis::ledger::TIME_LEDGER;
 use slowpath_tables::{Losses, Quantity, Unavailable};
 
 /// Lines that belong together.
@@ -221,12 +222,17 @@ fn silent_shams(verdicts: &[&Verdict], style: &Style) -> Option<Line> {
 /// What every diagnosis has in this list, and no reader can change: the page and the JSON keep it.
 const OUTSIDE_THE_LAB: &str = "outside the lab";
 
+/// Whether a gap is worth a line on the screen. A ledger that was not asked for is not.
+fn is_told(gap: &Unavailable) -> bool {
+    !gap.what.contains(OUTSIDE_THE_LAB) && gap.what != TIME_LEDGER
+}
+
 /// What speaks against trusting the figures: losses, what was unavailable, notes.
 pub(crate) fn doubts(losses: &Losses, unavailable: &[Unavailable], notes: &[String], style: &Style) -> Section {
     let lost: Vec<String> =
         losses.0.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| format!("{kind} {count}")).collect();
     let lost = (!lost.is_empty()).then(|| Line::of(Paint::Bad, &format!("Lost events: {}.", lost.join(", ")), style));
-    let unavailable = unavailable.iter().filter(|item| !item.what.contains(OUTSIDE_THE_LAB));
+    let unavailable = unavailable.iter().filter(|item| is_told(item));
     let unavailable = unavailable.map(|item| ("Unavailable: ", format!("{} ({})", item.what, item.reason)));
     let notes = notes.iter().map(|note| ("Note: ", note.clone()));
     let items = unavailable

@@ -236,6 +236,7 @@ mod tests {
             time_to_ready: ready.then(|| Quantity::exact(5.0, Unit::Ms)),
             findings: Vec::new(),
             shares: shares_of(&Tables::from_text(&text).unwrap()),
+            ledger: None,
             losses: Default::default(),
             unavailable: Vec::new(),
         }

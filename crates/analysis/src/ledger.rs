@@ -1,0 +1,271 @@
+//! Where the time of every thread went, from its begin to its end: categories that do not overlap, and what they leave
+//! unexplained as a row of its own.
+//!
+//! Two witnesses that know nothing of each other are added up. *Waits* come from events (`off_cpu`): when the thread left its
+//! processor, why, and when it was back. *Time on the CPU* comes from the scheduler's own counter (`run_time`), not from what
+//! the waits leave over. So what is missing or counted twice shows: `unexplained` is the time from begin to end less both, and
+//! may be negative. Only where the counter of a thread is not known, its time on the CPU is what the waits leave, and there is no
+//! `unexplained`, because it would be nothing by construction.
+//!
+//! Within the time on the CPU, page faults and memory calls have their recorded durations, less what the thread waited in them; the
+//! rest is user or kernel time as samples or the kernel's ticks say ([`SplitBy`]).
+//!
+//! - A wait has its reason until the wake-up, and is `runnable` from then on. Waits for storage in a fault are fault time; a fault that
+//!   waits for the processor or for a lock of the kernel's is not.
+//! - Stolen time lies in stays on a processor, but the scheduler's counter leaves it out (`update_rq_clock_task` in
+//!   kernel/sched/core.c takes it off the clock that it counts by, wherever it is kept at all): it is added, not taken off.
+//! - The counter is brought up to date at ticks and switches. At the end of a thread it is read at its last switch and exact
+//!   (`thread_counters`); in recordings without these rows, and of a thread that runs when recording begins or ends, up to a tick is
+//!   missing.
+//! - Time in interrupts is unexplained where the kernel keeps it apart (`CONFIG_IRQ_TIME_ACCOUNTING`), else that of whoever ran.
+//!
+//! Owns that sum, by thread (`lives` says from when until when, `timeline` walks it) and by process. Leaves which thread
+//! waited for which other one to a later stage, names of processes to [`crate::processes`], and printing to `report`.
+
+mod account;
+mod lives;
+mod split;
+mod timeline;
+
+pub use account::{Account, Category};
+pub use split::SplitBy;
+
+use lives::{Life, Lives};
+use slowpath_recording::{ProbeState, Tables};
+use slowpath_tables::{Nanos, ProcessKey, Unavailable};
+use split::split;
+use timeline::{Timeline, Walked};
+
+/// One thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadLedger {
+    /// Its process.
+    pub process: ProcessKey,
+    /// Thread id.
+    pub tid: u32,
+    /// Its last known name. Foreign text.
+    pub name: Option<String>,
+    /// When it began, or began to be followed.
+    pub began: Nanos,
+    /// When it left its processor for good, or recording ended.
+    pub ended: Nanos,
+    /// Its time by category.
+    pub account: Account,
+    /// Time on the CPU by the scheduler's counter; `None` where that is not known for this thread alone.
+    pub on_cpu: Option<Nanos>,
+    /// Time from begin to end that is in no category, ns; negative where categories hold more. `None` without `on_cpu`.
+    pub unexplained: Option<i64>,
+    /// What told user and kernel time apart.
+    pub split_by: SplitBy,
+    /// 95 % interval of [`Category::Kernel`], where samples told.
+    pub kernel_interval: Option<(Nanos, Nanos)>,
+    /// Time that it waited for a processor by the kernel's own counter, where that is kept: a check of
+    /// [`Category::Runnable`] and [`Category::Throttled`].
+    pub runnable_by_kernel: Option<Nanos>,
+    /// Page faults of unknown duration: their time is in other categories.
+    pub untimed_faults: u64,
+}
+
+impl ThreadLedger {
+    /// From begin to end.
+    pub fn wall(&self) -> Nanos {
+        self.ended - self.began
+    }
+}
+
+/// The threads of one process together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessLedger {
+    /// Pid and start.
+    pub process: ProcessKey,
+    /// Its threads.
+    pub threads: u64,
+    /// When the first of them began.
+    pub began: Nanos,
+    /// When the last of them ended.
+    pub ended: Nanos,
+    /// Sum of the times from begin to end of its threads.
+    pub thread_time: Nanos,
+    /// Sum of their accounts.
+    pub account: Account,
+    /// Sum of what is unexplained, ns; `None` where it is not known for any.
+    pub unexplained: Option<i64>,
+    /// Threads of which `unexplained` is not known; the sum lacks them.
+    pub unchecked_threads: u64,
+    /// 95 % interval of [`Category::Kernel`], where samples told for every thread that has any.
+    pub kernel_interval: Option<(Nanos, Nanos)>,
+}
+
+/// All threads and processes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    /// Every thread of which begin and end are known, the busiest first ([`Account::busy`]).
+    pub threads: Vec<ThreadLedger>,
+    /// Every process with such threads, the busiest first.
+    pub processes: Vec<ProcessLedger>,
+    /// Threads of which begin or end was not recorded; they are left out.
+    pub incomplete_threads: u64,
+    /// Intervals that were lost: what they held is unexplained.
+    pub lost_intervals: u64,
+    /// Whether memory calls were recorded; if not, they are part of [`Category::Kernel`].
+    pub has_memory_calls: bool,
+}
+
+/// The name under which the ledger stands among what is unavailable.
+pub const TIME_LEDGER: &str = "time ledger";
+
+/// Adds up a recording. Rows may be in any order.
+///
+/// # Errors
+/// Waits were not recorded, or no thread was seen from begin to end.
+pub fn ledger(tables: &Tables) -> Result<Ledger, Unavailable> {
+    let ran =
+        |probe: &str| tables.manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
+    let missing = |reason: &str, remedy: &str| Unavailable {
+        what: TIME_LEDGER.to_owned(),
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    if !ran("off_cpu") && tables.off_cpu.is_empty() {
+        return Err(missing("it was not recorded when threads do not run", "record with --waits"));
+    }
+    let lives = Lives::new(tables);
+    if lives.all.is_empty() {
+        return Err(missing("no thread has both a begin and an end", "a recording that ended in order"));
+    }
+    let mut threads = of_threads(tables, &lives);
+    let mut processes: Vec<ProcessLedger> =
+        threads.chunk_by(|a, b| a.process == b.process).filter_map(of_process).collect();
+    threads.sort_by_key(|thread| (std::cmp::Reverse(thread.account.busy()), thread.process, thread.tid, thread.began));
+    processes.sort_by_key(|one| (std::cmp::Reverse(one.account.busy()), one.process));
+    Ok(Ledger {
+        threads,
+        processes,
+        incomplete_threads: lives.incomplete,
+        lost_intervals: tables.manifest.losses.of("off_cpu"),
+        has_memory_calls: ran("memory") || !tables.memory_calls.is_empty(),
+    })
+}
+
+/// Rows by thread: index of the life and of the row, in this order. Millions of rows cost a sort of pairs and no copy.
+struct Grouped<'a, R> {
+    rows: &'a [R],
+    order: Vec<(u32, u32)>,
+    at: usize,
+}
+
+impl<'a, R> Grouped<'a, R> {
+    fn new(rows: &'a [R], life_of: impl Fn(&R) -> Option<u32>) -> Self {
+        let known = rows.iter().enumerate().filter_map(|(row, one)| Some((life_of(one)?, u32::try_from(row).ok()?)));
+        let mut order: Vec<(u32, u32)> = known.collect();
+        order.sort_unstable();
+        Self { rows, order, at: 0 }
+    }
+
+    /// Calls `each` with the rows of a life. Lives must be asked for in their order.
+    fn take(&mut self, life: u32, mut each: impl FnMut(&R)) {
+        while let Some((_, row)) = self.order.get(self.at).filter(|(of, _)| *of == life) {
+            each(&self.rows[*row as usize]);
+            self.at += 1;
+        }
+    }
+}
+
+/// The threads in the order of `lives`.
+fn of_threads(tables: &Tables, lives: &Lives<'_>) -> Vec<ThreadLedger> {
+    // A thread's first interval begins a moment before the row of its fork is made: the end of an interval tells whose it is.
+    let end = |ts: Nanos, duration: Nanos| Nanos(ts.0.saturating_add(duration.0));
+    let mut off = Grouped::new(&tables.off_cpu, |row| lives.find(row.process(), row.tid, end(row.ts, row.duration)));
+    let mut faults = Grouped::new(&tables.faults, |row| {
+        lives.find(row.process(), row.tid, end(row.ts, row.duration.unwrap_or_default()))
+    });
+    let mut calls =
+        Grouped::new(&tables.memory_calls, |row| lives.find(row.process(), row.tid, end(row.ts, row.duration)));
+    let mut samples = Grouped::new(&tables.cpu_samples, |row| lives.find(row.process(), row.tid, row.ts));
+    let mut timeline = Timeline::default();
+    let mut threads = Vec::with_capacity(lives.all.len());
+    for (number, life) in (0u32..).zip(&lives.all) {
+        off.take(number, |row| timeline.off_cpu(row));
+        faults.take(number, |row| timeline.fault(row));
+        calls.take(number, |row| timeline.memory_call(row));
+        samples.take(number, |row| timeline.sample(row));
+        threads.push(of_thread(life, timeline.walk(life.began, life.ended)));
+    }
+    threads
+}
+
+fn of_thread(life: &Life<'_>, walked: Walked) -> ThreadLedger {
+    let mut account = walked.account;
+    let rest = match life.run_time {
+        Some(run_time) => run_time - walked.ran_in_them,
+        None => walked.left - account.get(Category::Stolen),
+    };
+    let split = split(rest, walked.ran_in_them, walked.samples, life.ticks);
+    if split.by == SplitBy::Nothing {
+        account.add(Category::OnCpu, rest);
+    } else {
+        account.add(Category::Kernel, split.kernel);
+        account.add(Category::User, rest - split.kernel);
+    }
+    let wall = life.ended - life.began;
+    ThreadLedger {
+        process: life.process,
+        tid: life.tid,
+        name: life.name.map(str::to_owned),
+        began: life.began,
+        ended: life.ended,
+        account,
+        on_cpu: life.run_time,
+        unexplained: life.run_time.map(|_| signed(wall).saturating_sub(signed(account.total()))),
+        split_by: split.by,
+        kernel_interval: split.interval,
+        runnable_by_kernel: life.run_delay,
+        untimed_faults: walked.untimed_faults,
+    }
+}
+
+fn signed(time: Nanos) -> i64 {
+    i64::try_from(time.0).unwrap_or(i64::MAX)
+}
+
+/// The sum of a process's threads; `None` for no threads.
+fn of_process(threads: &[ThreadLedger]) -> Option<ProcessLedger> {
+    let first = threads.first()?;
+    let mut account = Account::default();
+    threads.iter().for_each(|thread| account.merge(&thread.account));
+    let known = threads.iter().filter_map(|thread| thread.unexplained);
+    Some(ProcessLedger {
+        process: first.process,
+        threads: threads.len() as u64,
+        began: threads.iter().map(|thread| thread.began).min()?,
+        ended: threads.iter().map(|thread| thread.ended).max()?,
+        thread_time: threads.iter().map(ThreadLedger::wall).sum(),
+        account,
+        unexplained: known.reduce(i64::saturating_add),
+        unchecked_threads: threads.iter().filter(|thread| thread.unexplained.is_none()).count() as u64,
+        kernel_interval: kernel_interval(threads, account.get(Category::Kernel)),
+    })
+}
+
+/// The interval of a sum of independent parts: the distances of their ends add up by their squares.
+fn kernel_interval(threads: &[ThreadLedger], kernel: Nanos) -> Option<(Nanos, Nanos)> {
+    let (mut below, mut above, mut is_any) = (0f64, 0f64, false);
+    for thread in threads {
+        match (thread.split_by, thread.kernel_interval) {
+            (SplitBy::Samples, Some((low, high))) => {
+                let part = thread.account.get(Category::Kernel);
+                below += ((part - low).0 as f64).powi(2);
+                above += ((high - part).0 as f64).powi(2);
+                is_any = true;
+            }
+            (SplitBy::KernelCounters, _) => return None,
+            _ => {}
+        }
+    }
+    is_any.then(|| (kernel - Nanos(below.sqrt().round() as u64), kernel + Nanos(above.sqrt().round() as u64)))
+}
+
+#[cfg(test)]
+mod random_timelines;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! The time ledger of `slowpath analyze`, against what threads of known behaviour say of themselves by the kernel's accounts.
+
+use crate::running::*;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Threads that each do one thing. At its end each says its id, its time on the CPU and what schedstat has of it: time run, and
+/// time waited for a processor.
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static double seconds;
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, printing = PTHREAD_MUTEX_INITIALIZER;
+static int ends[2];
+
+static double now(clockid_t clock)
+{
+	struct timespec ts;
+	clock_gettime(clock, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static void rest(long ms)
+{
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, 0);
+}
+
+static volatile unsigned long long sink;
+static void compute(double for_seconds)
+{
+	double until = now(CLOCK_MONOTONIC) + for_seconds;
+	while (now(CLOCK_MONOTONIC) < until)
+		for (int i = 0; i < 20000; i++)
+			sink += i * sink + 1;
+}
+
+/* On the first processor, where another one does the same. */
+static void shares_a_processor(void)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	int first = 0;
+	cpu_set_t allowed;
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	while (!CPU_ISSET(first, &allowed))
+		first++;
+	CPU_SET(first, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	compute(seconds);
+}
+
+static void computes(void) { compute(seconds); }
+static void sleeps(void)
+{
+	double until = now(CLOCK_MONOTONIC) + seconds;
+	while (now(CLOCK_MONOTONIC) < until)
+		rest(5);
+}
+static void locks(void)
+{
+	pthread_mutex_lock(&held);
+	pthread_mutex_unlock(&held);
+}
+static void touches(void)
+{
+	size_t size = 64 << 20;
+	double until = now(CLOCK_MONOTONIC) + seconds;
+	char *memory = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(memory, size, MADV_NOHUGEPAGE);
+	while (now(CLOCK_MONOTONIC) < until) {
+		for (size_t at = 0; at < size; at += 4096)
+			memory[at] = 1;
+		madvise(memory, size, MADV_DONTNEED);
+	}
+}
+static void reads(void)
+{
+	char byte;
+	while (read(ends[0], &byte, 1) == 1)
+		;
+}
+
+static struct { const char *name; void (*does)(void); } all[] = {
+	{ "computes", computes }, { "shares0", shares_a_processor }, { "shares1", shares_a_processor },
+	{ "sleeps", sleeps }, { "locks", locks }, { "touches", touches }, { "reads", reads },
+};
+#define COUNT (sizeof(all) / sizeof(*all))
+
+static void tell(const char *name)
+{
+	char path[64], text[128] = { 0 };
+	long tid = syscall(SYS_gettid);
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/schedstat", tid);
+	FILE *file = fopen(path, "r");
+	double cpu = now(CLOCK_THREAD_CPUTIME_ID);
+	unsigned long long ran = 0, waited = 0;
+	if (file && fgets(text, sizeof(text), file))
+		sscanf(text, "%llu %llu", &ran, &waited);
+	pthread_mutex_lock(&printing);
+	printf("%s %ld %.6f %.6f %.6f\n", name, tid, cpu * 1e3, ran / 1e6, waited / 1e6);
+	fflush(stdout);
+	pthread_mutex_unlock(&printing);
+}
+
+static void *run(void *number)
+{
+	pthread_setname_np(pthread_self(), all[(long)number].name);
+	all[(long)number].does();
+	tell(all[(long)number].name);
+	return 0;
+}
+
+int main(int count, char **arguments)
+{
+	seconds = atof(arguments[1]);
+	double wait = count > 2 ? atof(arguments[2]) : 0;
+	pthread_t threads[COUNT];
+	if (pipe(ends))
+		return 1;
+	pthread_mutex_lock(&held);
+	for (long i = 0; i < (long)COUNT; i++)
+		pthread_create(threads + i, 0, run, (void *)i);
+	double until = now(CLOCK_MONOTONIC) + seconds;
+	while (now(CLOCK_MONOTONIC) < until) {
+		rest(10);
+		if (write(ends[1], "x", 1) != 1)
+			return 1;
+	}
+	pthread_mutex_unlock(&held);
+	close(ends[1]);
+	for (unsigned i = 0; i < COUNT; i++)
+		pthread_join(threads[i], 0);
+	tell("main");
+	rest(wait * 1000);
+	return 0;
+}
+"#;
+
+/// What a thread said of itself, in ms.
+#[derive(Debug)]
+struct Said {
+    tid: u64,
+    cpu: f64,
+    ran: f64,
+    waited: f64,
+}
+
+fn compiled(place: &Path) -> String {
+    let (source, program) = (place.join("threads.c"), place.join("threads"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    let mut cc = Command::new("cc");
+    assert!(cc.args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source).status().unwrap().success());
+    program.to_str().unwrap().to_owned()
+}
+
+fn said(text: &str) -> BTreeMap<String, Said> {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse::<f64>().unwrap();
+        (
+            words[0].to_owned(),
+            Said { tid: words[1].parse().unwrap(), cpu: number(2), ran: number(3), waited: number(4) },
+        )
+    };
+    text.lines().map(line).collect()
+}
+
+fn number(value: &Value) -> f64 {
+    value["value"].as_f64().unwrap_or_else(|| panic!("{value}"))
+}
+
+fn time(thread: &Value, category: &str) -> f64 {
+    let rows = thread["rows"].as_array().unwrap();
+    rows.iter().find(|row| row["category"] == category).map_or(0.0, |row| number(&row["time"]))
+}
+
+fn of(ledger: &Value, tid: u64) -> &Value {
+    ledger["threads"].as_array().unwrap().iter().find(|one| one["tid"] == tid).unwrap()
+}
+
+#[track_caller]
+fn agrees(what: &str, value: f64, expected: f64, slack_ms: f64) {
+    assert!((value - expected).abs() <= expected * 0.02 + slack_ms, "{what}: {value} ms, expected {expected} ms");
+}
+
+fn analyzed(out: &Path) -> Value {
+    let done = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    done.succeeds();
+    let found = done.json();
+    assert_eq!(
+        found["losses"].as_object().unwrap().values().filter(|lost| **lost != 0).count(),
+        0,
+        "{}",
+        found["losses"]
+    );
+    found["ledger"].clone()
+}
+
+/// Every thread's rows and its unexplained part make its wall time, and that part is small.
+#[track_caller]
+fn adds_up(ledger: &Value, pid: u64) {
+    let threads: Vec<&Value> = ledger["threads"].as_array().unwrap().iter().filter(|one| one["pid"] == pid).collect();
+    assert_eq!(threads.len(), 8, "{ledger}");
+    for thread in threads {
+        let rows: f64 = thread["rows"].as_array().unwrap().iter().map(|row| number(&row["time"])).sum();
+        let sum = rows + number(&thread["unexplained"]);
+        assert!((sum - number(&thread["wall"])).abs() < 0.001, "{thread:#}");
+        assert!(number(&thread["unexplained_share"]).abs() <= 0.03, "{thread:#}");
+    }
+}
+
+#[test]
+fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_the_kernel_says() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let (out, program) = (place.path().join("out"), compiled(place.path()));
+    let options = ["--quiet", "--waits", "--cpu", "997"];
+    let done = record(&out, &options, &[&program, "2"]);
+    done.succeeds();
+    let said = said(&done.stdout);
+    let ledger = analyzed(&out);
+    let pid = said["main"].tid;
+    adds_up(&ledger, pid);
+    let largest = [
+        ("computes", "user"),
+        ("sleeps", "timer"),
+        ("locks", "lock"),
+        ("touches", "minor_fault"),
+        ("reads", "pipe_or_socket"),
+        ("main", "timer"),
+    ];
+    for (name, expected) in largest {
+        let thread = of(&ledger, said[name].tid);
+        // On a machine that is busy with other things any of them may wait for a processor most of its time.
+        let first = thread["rows"].as_array().unwrap().iter().find(|row| row["category"] != "runnable").unwrap();
+        assert_eq!(first["category"], expected, "{name}: {thread:#}");
+        if name != "main" {
+            assert_eq!(thread["thread"], name);
+        }
+    }
+    // The kernel's account of the main thread also has what the launcher did in it before the exec.
+    for (name, said) in said.iter().filter(|(name, _)| *name != "main") {
+        let thread = of(&ledger, said.tid);
+        let on_cpu: f64 =
+            ["user", "kernel", "on_cpu", "minor_fault", "memory_call"].iter().map(|row| time(thread, row)).sum();
+        // What it did after it had said so: print, and leave.
+        agrees(&format!("{name}, on the CPU"), on_cpu, said.cpu, 2.0);
+        agrees(&format!("{name}, run by schedstat"), on_cpu, said.ran, 2.0);
+        let runnable = time(thread, "runnable") + time(thread, "throttled");
+        // To say so they may have to wait for a processor again.
+        agrees(&format!("{name}, runnable"), runnable, said.waited, 20.0);
+        // A wake-up is told some microseconds before the kernel's own clock of waiting starts.
+        agrees(&format!("{name}, runnable by the counter"), runnable, number(&thread["runnable_by_kernel"]), 5.0);
+    }
+    // Two that share a processor wait for it; what samples say of user and kernel has an interval.
+    let shares = of(&ledger, said["shares0"].tid);
+    assert!(time(shares, "runnable") > 0.3 * number(&shares["wall"]), "{shares:#}");
+    let touches = of(&ledger, said["touches"].tid);
+    assert_eq!(touches["split_by"], "samples");
+    let kernel = touches["rows"].as_array().unwrap().iter().find(|row| row["category"] == "kernel").unwrap();
+    assert!(kernel["time"]["low"].as_f64().unwrap() <= number(&kernel["time"]), "{kernel}");
+
+    let printed = run(slowpath(["analyze", out.to_str().unwrap()]));
+    printed.succeeds();
+    assert!(printed.stdout.contains("where its time went") && printed.stdout.contains("minor faults"), "{printed:?}");
+}
+
+#[test]
+fn threads_that_ran_before_the_recording_and_run_on_are_explained_too() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let (out, program) = (place.path().join("out"), compiled(place.path()));
+    let mut child = Command::new(&program).args(["100"]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let pid = child.id();
+    let tasks = || std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
+    assert!(soon(|| tasks() == 8));
+    let done = run(slowpath(["record", "--quiet", "--waits", "--memory-calls", "--duration", "2", "--pid"])
+        .arg(pid.to_string())
+        .arg("-o")
+        .arg(&out));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    done.succeeds();
+    let ledger = analyzed(&out);
+    adds_up(&ledger, u64::from(pid));
+    let named = |name: &str| ledger["threads"].as_array().unwrap().iter().find(|one| one["thread"] == name).unwrap();
+    // It never ran while it was recorded.
+    let locks = named("locks");
+    assert_eq!((locks["rows"].as_array().unwrap().len(), &locks["rows"][0]["category"]), (1, &Value::from("lock")));
+    // The kernel's own user and system time tell what the calls of this one cost, and the calls stand apart.
+    assert_eq!(ledger["has_memory_calls"], true);
+    assert!(time(named("touches"), "memory_call") > 0.0 && time(named("locks"), "memory_call") == 0.0);
+}
+
+#[test]
+fn a_recording_without_waits_has_no_ledger_and_says_why() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let out = place.path().join("out");
+    record(&out, &[], &["/bin/true"]).succeeds();
+    let done = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    done.succeeds();
+    let found = done.json();
+    assert!(found["ledger"].is_null());
+    let gaps = found["unavailable"].as_array().unwrap();
+    let gap = gaps.iter().find(|gap| gap["what"] == "time ledger").unwrap();
+    assert!(gap["remedy"].as_str().unwrap().contains("--waits"), "{gap}");
+    let printed = run(slowpath(["analyze", out.to_str().unwrap()]));
+    assert!(!printed.stdout.contains("ledger"), "{}", printed.stdout);
+}
