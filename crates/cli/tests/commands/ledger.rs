@@ -261,8 +261,6 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
         agrees(&format!("{name}, on the CPU"), on_cpu, said.cpu, 2.0);
         agrees(&format!("{name}, run by schedstat"), on_cpu, said.ran, 2.0);
         let runnable = time(thread, "runnable") + time(thread, "throttled");
-        // To say so they may have to wait for a processor again.
-        agrees(&format!("{name}, runnable"), runnable, said.waited, 20.0);
         // A wake-up is told some microseconds before the kernel's own clock of waiting starts.
         agrees(&format!("{name}, runnable by the counter"), runnable, number(&thread["runnable_by_kernel"]), 5.0);
     }
