@@ -256,11 +256,10 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
         agrees(&format!("{name}, on the CPU"), on_cpu, said.cpu, 2.0);
         agrees(&format!("{name}, run by schedstat"), on_cpu, said.ran, 2.0);
         let runnable = time(thread, "runnable") + time(thread, "throttled");
-        // A wake-up is told before the kernel's own clock of waiting starts, by tens of microseconds on a busy host: with hundreds
-        // of them the two differ by more.
-        if !["sleeps", "reads"].contains(&name.as_str()) {
-            agrees(&format!("{name}, runnable by the counter"), runnable, number(&thread["runnable_by_kernel"]), 5.0);
-        }
+        // A wake-up is told before the kernel's own clock of waiting starts, by tens of microseconds on a busy host: these two
+        // have some 400 of them.
+        let slack = if ["sleeps", "reads"].contains(&name.as_str()) { 45.0 } else { 5.0 };
+        agrees(&format!("{name}, runnable by the counter"), runnable, number(&thread["runnable_by_kernel"]), slack);
     }
     // Two that share a processor wait for it; what samples say of user and kernel has an interval.
     let shares = of(&ledger, said["shares0"].tid);

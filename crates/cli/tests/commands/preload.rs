@@ -20,8 +20,10 @@ fn plan(place: &Path) -> PathBuf {
 
 /// `preload run` as user 65534.
 fn unprivileged(plan: &Path, report: Option<&Path>, target: &[&str]) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", SLOWPATH, "preload", "run"]);
+    // SIGINT is ignored where the tests were started in the background by a shell, and by everything that they start.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.args([SLOWPATH, "preload", "run"]);
     if let Some(report) = report {
         command.arg("--report").arg(report);
     }
@@ -53,9 +55,8 @@ fn a_plan_is_run_without_privilege_and_everything_passes_through() {
     let started =
         || fs::read_to_string(format!("/proc/{}/comm", running.child.id())).is_ok_and(|name| name == "sleep\n");
     assert!(soon(started), "the command has taken the place of slowpath");
-    // Not SIGINT, which is ignored where the tests were started in the background by a shell.
-    running.signal(libc::SIGTERM);
-    assert_eq!(running.wait().status.signal(), Some(libc::SIGTERM));
+    running.signal(libc::SIGINT);
+    assert_eq!(running.wait().status.signal(), Some(libc::SIGINT));
     run(unprivileged(&plan, None, &["/no/such/program"])).fails_with(4, &["/no/such/program"]);
 
     let report = reports.join("report");
