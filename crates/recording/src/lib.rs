@@ -15,6 +15,7 @@
 //! ```
 
 mod directory;
+mod limit;
 mod manifest;
 mod read;
 mod segment;

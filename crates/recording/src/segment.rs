@@ -9,7 +9,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
-use slowpath_tables::Table;
+use slowpath_tables::{Bytes, Table};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -35,8 +35,23 @@ fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
     Ok(builder.build())
 }
 
+/// The first rows of a batch that fit into `room`, their number and their file, which is empty where none fit.
+pub(crate) fn encode_within(batch: &RecordBatch, room: Bytes) -> Result<(u64, Vec<u8>), ParquetError> {
+    let mut rows = batch.num_rows();
+    while rows > 0 && room.0 > 0 {
+        let content = encode(&batch.slice(0, rows))?;
+        let size = content.len() as u64;
+        if size <= room.0 {
+            return Ok((rows as u64, content));
+        }
+        // As many as their average size lets hope for, less a tenth: rows differ, and a file has parts of its own.
+        rows = (rows as u128 * u128::from(room.0) * 9 / (u128::from(size) * 10)) as usize;
+    }
+    Ok((0, Vec::new()))
+}
+
 /// A batch as the bytes of a Parquet file; strings and repeating numbers as dictionaries.
-pub(crate) fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
+fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties(&batch.schema())?))?;
     writer.write(batch)?;
     writer.into_inner()

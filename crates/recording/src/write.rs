@@ -1,6 +1,7 @@
 //! Writing a recording so that it is readable whenever the recorder dies.
 
 use crate::directory::{CreateProblem, Directory};
+use crate::limit::Limit;
 use crate::manifest::{Manifest, Segment};
 use crate::write_error::WriteError;
 use crate::{MANIFEST_FILE, RESERVE_FILE, segment};
@@ -11,9 +12,6 @@ use std::path::{Path, PathBuf};
 
 /// Rows that are buffered per table before a segment is written: some 10 MB of memory, 1 MB of file.
 pub const SEGMENT_ROWS: usize = 100_000;
-
-/// Share of the limit that is kept for what is written when recording ends (files, sections, manifest).
-const CLOSING_SHARE: u64 = 8;
 
 /// Space held at first for the manifest, so that a full disk can still be told: enough for some 400 segments. It grows with
 /// the manifest.
@@ -50,8 +48,7 @@ pub struct Writer {
     written_segments: BTreeMap<&'static str, u64>,
     manifest: Manifest,
     segment_rows: usize,
-    limit: Option<Bytes>,
-    limit_announced: bool,
+    limit: Option<Limit>,
     written: Bytes,
     reserved: Bytes,
     listed_segments: usize,
@@ -83,7 +80,6 @@ impl Writer {
             manifest,
             segment_rows: SEGMENT_ROWS,
             limit: None,
-            limit_announced: false,
             written: Bytes(0),
             reserved: RESERVE,
             listed_segments: 0,
@@ -95,12 +91,12 @@ impl Writer {
 
     /// Sets the size that the recording must not exceed (`--max-size`).
     ///
-    /// An eighth of it is kept for the rows that describe the recording and come last: [`WriteError::LimitReached`]
-    /// is returned once when the rest is used up, with all rows kept; the caller then stops recording. Rows that do
-    /// not fit into the whole are counted as losses and the error is returned again.
+    /// An eighth before it, [`WriteError::LimitReached`] is returned once, with all rows kept; the caller then stops
+    /// recording. Half of that eighth is for the rows that tell what the others are about, most of which come last. Rows that
+    /// do not fit are counted as losses and the error is returned again.
     #[must_use]
     pub fn with_limit(mut self, limit: Bytes) -> Self {
-        self.limit = Some(limit);
+        self.limit = Some(Limit::new(limit));
         self
     }
 
@@ -222,27 +218,33 @@ impl Writer {
         let Some(pending) = self.pending.get_mut(table).filter(|pending| pending.rows() > 0) else {
             return Ok(());
         };
-        let rows = pending.rows() as u64;
+        let waiting = pending.rows() as u64;
         let number = self.written_segments.entry(table).or_default();
         let name = format!("{number:06}.parquet");
         let file = format!("{table}/{name}");
-        let encoded = segment::encode(&pending.take());
+        let room = self.limit.as_ref().map_or(Bytes(u64::MAX), |limit| limit.room(table, self.written));
+        let encoded = segment::encode_within(&pending.take(), room);
         let written = encoded
             .map_err(|source| WriteError::Encode { file: file.clone(), source })
-            .and_then(|content| self.write_segment(table, &name, &file, &content));
-        match written {
-            Ok(bytes) => {
+            .and_then(|(rows, content)| self.write_segment(table, &name, &file, &content).map(|bytes| (rows, bytes)));
+        let rows = match &written {
+            Ok((0, _)) | Err(_) => 0,
+            Ok((rows, bytes)) => {
                 *self.written_segments.entry(table).or_default() += 1;
-                self.written += bytes;
-                self.manifest.segments.push(Segment { table: table.to_owned(), file, rows, bytes });
-                self.announce_limit()
+                self.written += *bytes;
+                self.manifest.segments.push(Segment { table: table.to_owned(), file, rows: *rows, bytes: *bytes });
+                *rows
             }
-            Err(error) => {
-                self.manifest.losses.add(&format!("not_written.{table}"), rows);
-                // The error at hand tells more than one from the manifest; the former manifest is still true.
-                let _ = self.write_manifest();
-                Err(error)
-            }
+        };
+        if rows < waiting {
+            self.manifest.losses.add(&format!("not_written.{table}"), waiting - rows);
+            // The error at hand tells more than one from the manifest; the former manifest is still true.
+            let _ = self.write_manifest();
+        }
+        written?;
+        match &mut self.limit {
+            Some(limit) => limit.note(table, rows < waiting, self.written),
+            None => Ok(()),
         }
     }
 
@@ -253,27 +255,17 @@ impl Writer {
         file: &str,
         content: &[u8],
     ) -> Result<Bytes, WriteError> {
-        let bytes = Bytes(content.len() as u64);
-        if let Some(limit) = self.limit.filter(|limit| self.written + bytes > *limit) {
-            return Err(WriteError::LimitReached { limit });
+        if content.is_empty() {
+            return Ok(Bytes(0));
         }
         let system = |source| WriteError::system(file, source);
         if !self.folders.contains_key(table) {
             self.folders.insert(table, self.directory.subdirectory(table).map_err(system)?);
         }
-        let Some(folder) = self.folders.get(table) else { return Ok(bytes) };
-        folder.write_whole(name, content).map_err(system)?;
-        Ok(bytes)
-    }
-
-    fn announce_limit(&mut self) -> Result<(), WriteError> {
-        match self.limit {
-            Some(limit) if !self.limit_announced && self.written.0 > limit.0 - limit.0 / CLOSING_SHARE => {
-                self.limit_announced = true;
-                Err(WriteError::LimitReached { limit })
-            }
-            _ => Ok(()),
+        if let Some(folder) = self.folders.get(table) {
+            folder.write_whole(name, content).map_err(system)?;
         }
+        Ok(Bytes(content.len() as u64))
     }
 
     fn write_manifest(&mut self) -> Result<(), WriteError> {
