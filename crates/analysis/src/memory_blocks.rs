@@ -4,33 +4,25 @@
 //! unmapped or mapped over, or its process ends or executes a program; mremap moves, grows and shrinks it; a fault belongs to
 //! the block that its address is in. Leaves what that costs, and whether it is bad, to [`crate::findings`].
 //!
-//! - Threads share an address space, so calls overlap. What mmap and mremap make counts from their return on, when somebody can
-//!   know its address; what munmap and mremap take away, from their begin on, when nobody may use it. An address that one
-//!   thread frees and another is given at once belongs to the right block then, though both calls last.
+//! - Calls take effect in the order of [`crate::memory_calls`]. An address that one thread frees and another is given at once
+//!   belongs to the right block then, though both calls last.
 //! - A call that takes away parts of several blocks counts for each in proportion to its bytes.
 //! - Not blocks: memory that was mapped before the recording, and what mremap adds to it; the heap of brk; mapped files; what a
 //!   child has from its parent. A child of vfork shares its parent's address space until it executes: what it unmaps there is
 //!   not seen in the parent.
 
-mod space;
-
+use crate::address_ranges::{AddressRanges, Part};
 use crate::integer_hash::IntegerMap;
+use crate::memory_calls::{
+    DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
+};
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, ProcessKey};
-use space::{Part, Space};
+use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 
-/// Flag of mmap: no file (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
-const MAP_ANONYMOUS: u32 = 0x20;
-/// Flag of mmap: fill the page tables at once.
-const MAP_POPULATE: u32 = 0x8000;
-/// Flag of mmap: a thread's stack.
+/// Flag of mmap: a thread's stack (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
 const MAP_STACK: u32 = 0x2_0000;
 /// Flag of mremap: the old range stays mapped.
 const MREMAP_DONTUNMAP: u32 = 4;
-/// Advice that gives pages back: `MADV_DONTNEED`, `MADV_FREE`.
-const DISCARDS: [u32; 2] = [4, 8];
-/// Advice that brings them: `MADV_POPULATE_READ`, `MADV_POPULATE_WRITE`.
-const POPULATES: [u32; 2] = [22, 23];
 
 /// How a block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,90 +102,34 @@ pub struct MemoryBlocks {
     pub blocks: Vec<Block>,
     /// For each row of `faults` the block that it was taken in.
     pub of_fault: Vec<Option<u32>>,
+    /// Advice that gave pages of blocks back: row of `memory_calls` and block.
+    pub discarded: Vec<(usize, u32)>,
 }
 
 /// Follows the blocks of all processes. Rows may be in any order; calls of the same moment keep theirs.
 pub fn follow(tables: &Tables) -> MemoryBlocks {
-    let mut replay = Replay { calls: &tables.memory_calls, ..Replay::default() };
     let mut of_fault = vec![None; tables.faults.len()];
     if tables.memory_calls.is_empty() {
-        return MemoryBlocks { blocks: Vec::new(), of_fault };
+        return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
     }
-    let steps = steps(tables);
-    let mut next = 0;
-    let mut faults: Vec<usize> = (0..tables.faults.len()).collect();
-    if !tables.faults.is_sorted_by_key(|fault| fault.ts) {
-        faults.sort_by_key(|fault| tables.faults[*fault].ts);
-    }
-    for number in faults {
-        let fault = &tables.faults[number];
-        let until = next + steps[next..].partition_point(|(ts, _)| *ts <= fault.ts);
-        steps[next..until].iter().for_each(|(ts, step)| replay.step(*ts, *step));
-        next = until;
-        of_fault[number] = replay.fault(fault);
-    }
-    steps[next..].iter().for_each(|(ts, step)| replay.step(*ts, *step));
-    MemoryBlocks { blocks: replay.blocks, of_fault }
-}
-
-/// What happens at a moment. Of the same moment, what is made comes first: it is there before it can be taken away.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Returns(usize),
-    Ends(ProcessKey),
-    Begins(usize),
-}
-
-impl Step {
-    fn order(&self) -> u8 {
-        match self {
-            Self::Returns(_) => 0,
-            Self::Ends(_) => 1,
-            Self::Begins(_) => 2,
-        }
-    }
-}
-
-fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
-    let mut steps = Vec::with_capacity(tables.memory_calls.len() * 2);
-    for (number, call) in tables.memory_calls.iter().enumerate().filter(|(_, call)| call.result == 0) {
-        let (begin, end) = ((call.ts, Step::Begins(number)), (call.ts + call.duration, Step::Returns(number)));
-        match call.call {
-            MemoryCallKind::Mmap => steps.push(end),
-            MemoryCallKind::Munmap | MemoryCallKind::Madvise => steps.push(begin),
-            MemoryCallKind::Mremap => steps.extend([begin, end]),
-            MemoryCallKind::Brk => {}
-        }
-    }
-    let ended = tables.exits.iter().filter(|exit| exit.last && !exit.running);
-    steps.extend(ended.map(|exit| (exit.ts, Step::Ends(exit.process()))));
-    let executed = tables.execs.iter().filter(|exec| !exec.present);
-    steps.extend(executed.map(|exec| (exec.ts, Step::Ends(exec.process()))));
-    steps.sort_by_key(|(ts, step)| (*ts, step.order()));
-    steps
-}
-
-/// Whole pages of a range, as the kernel takes them: from, to.
-fn pages(address: u64, length: Bytes) -> (u64, u64) {
-    let from = address - address % PAGE_SIZE;
-    (from, from.saturating_add(length.pages_up().bytes().0))
-}
-
-/// The part of a call's time that so many of its bytes have.
-fn share(time: Nanos, bytes: u64, of: u64) -> Nanos {
-    let share = u128::from(time.0) * u128::from(bytes.min(of)) / u128::from(of.max(1));
-    Nanos(u64::try_from(share).unwrap_or(u64::MAX))
+    let mut replay = Replay { calls: &tables.memory_calls, ..Replay::default() };
+    in_order(tables, |event| match event {
+        Event::Step(ts, step) => replay.step(ts, step),
+        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number]),
+    });
+    MemoryBlocks { blocks: replay.blocks, of_fault, discarded: replay.discarded }
 }
 
 #[derive(Default)]
 struct Replay<'a> {
     calls: &'a [MemoryCall],
-    spaces: IntegerMap<ProcessKey, Space>,
+    spaces: IntegerMap<ProcessKey, AddressRanges>,
     blocks: Vec<Block>,
     /// Bytes of each block that are mapped.
     mapped: Vec<u64>,
     /// What calls of mremap took away and have not put to its new place, by number of the call.
     moving: IntegerMap<usize, Vec<Part>>,
+    discarded: Vec<(usize, u32)>,
 }
 
 impl Replay<'_> {
@@ -206,7 +142,7 @@ impl Replay<'_> {
             }
             Step::Begins(number) => match calls[number].call {
                 MemoryCallKind::Munmap => self.unmap(&calls[number]),
-                MemoryCallKind::Madvise => self.advise(&calls[number]),
+                MemoryCallKind::Madvise => self.advise(number, &calls[number]),
                 MemoryCallKind::Mremap => self.leave(number, &calls[number]),
                 MemoryCallKind::Mmap | MemoryCallKind::Brk => {}
             },
@@ -219,12 +155,12 @@ impl Replay<'_> {
     }
 
     fn block(&mut self, part: Part) -> &mut Block {
-        &mut self.blocks[part.block as usize]
+        &mut self.blocks[part.owner as usize]
     }
 
     /// A part is gone, and with the last one its block.
     fn lose(&mut self, part: Part, ts: Nanos, end: BlockEnd, by: Option<u32>) {
-        let mapped = &mut self.mapped[part.block as usize];
+        let mapped = &mut self.mapped[part.owner as usize];
         *mapped = mapped.saturating_sub(part.bytes());
         if *mapped == 0 {
             let block = self.block(part);
@@ -266,7 +202,7 @@ impl Replay<'_> {
             fault_time: Nanos(0),
         });
         self.mapped.push(to - from);
-        self.spaces.entry(call.process()).or_default().put(Part { from, to, block });
+        self.spaces.entry(call.process()).or_default().put(Part { from, to, owner: block });
     }
 
     fn unmap(&mut self, call: &MemoryCall) {
@@ -278,7 +214,7 @@ impl Replay<'_> {
         }
     }
 
-    fn advise(&mut self, call: &MemoryCall) {
+    fn advise(&mut self, number: usize, call: &MemoryCall) {
         let (discards, populates) = (DISCARDS.contains(&call.argument), POPULATES.contains(&call.argument));
         if !discards && !populates {
             return;
@@ -291,6 +227,7 @@ impl Replay<'_> {
             if discards {
                 block.release_time += time;
                 block.discards += 1;
+                self.discarded.push((number, part.owner));
             } else {
                 block.map_time += time;
                 block.populated = true;
@@ -298,13 +235,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Where a recording does not tell it, the old place is taken for the new one: most blocks grow where they are.
-    fn old_pages(call: &MemoryCall) -> (u64, u64) {
-        pages(call.old_address.unwrap_or(call.address), call.old_length.unwrap_or_default())
-    }
-
     fn leave(&mut self, number: usize, call: &MemoryCall) {
-        let (from, to) = Self::old_pages(call);
+        let (from, to) = old_pages(call);
         let Some(space) = self.spaces.get_mut(&call.process()) else { return };
         let stays = call.argument & MREMAP_DONTUNMAP != 0;
         let parts = if stays { space.between(from, to) } else { space.take(from, to) };
@@ -312,7 +244,7 @@ impl Replay<'_> {
     }
 
     fn arrive(&mut self, ts: Nanos, number: usize, call: &MemoryCall) {
-        let (old_from, old_to) = Self::old_pages(call);
+        let (old_from, old_to) = old_pages(call);
         let (from, to) = pages(call.address, call.length);
         self.replace(ts, call, from, to);
         let parts = self.moving.remove(&number).unwrap_or_default();
@@ -323,11 +255,11 @@ impl Replay<'_> {
             // What lay last grows with the range.
             let end = if part.to == old_to { to } else { moved(part.to).min(to) };
             let new = Part { from: moved(part.from).min(end), to: end, ..part };
-            let mapped = &mut self.mapped[part.block as usize];
+            let mapped = &mut self.mapped[part.owner as usize];
             let before = if stays { 0 } else { part.bytes() };
             *mapped = mapped.saturating_add(new.bytes().saturating_sub(before));
             let length = *mapped;
-            let block = &mut self.blocks[part.block as usize];
+            let block = &mut self.blocks[part.owner as usize];
             block.length = block.length.max(Bytes(length));
             block.map_time += share(call.duration, part.bytes(), old_to - old_from);
             if !stays && new.bytes() < part.bytes() {
@@ -339,7 +271,7 @@ impl Replay<'_> {
     }
 
     fn fault(&mut self, fault: &Fault) -> Option<u32> {
-        let number = self.spaces.get(&fault.process())?.block_at(fault.address)?;
+        let number = self.spaces.get(&fault.process())?.owner_at(fault.address)?;
         let block = &mut self.blocks[number as usize];
         block.faults += 1;
         block.untimed += u64::from(fault.duration.is_none());

@@ -1,13 +1,24 @@
 //! One module a finding.
 //!
-//! Owns the list of findings and their common input. A finding is a pure function of recordings; it never measures.
+//! Owns the list of findings and their common input; what several need stands beside them. A finding is a pure function of
+//! recordings; it never measures.
 
+mod allocating_stack;
 pub mod cold_file_reads;
+pub mod fault_sums;
+pub mod heap_trim_churn;
+pub mod materiality;
+pub mod memory_confidence;
+mod memory_evidence;
+pub mod memory_fixes;
+mod memory_use;
 pub mod transient_large_allocation;
 
+use crate::call_stacks::CallStacks;
 use crate::demand::{Demand, NeededUnknown};
 use crate::finding::Finding;
 use crate::launch_facts::LaunchFacts;
+use memory_use::MemoryUse;
 use slowpath_recording::Tables;
 
 /// What findings look at.
@@ -22,8 +33,20 @@ pub struct Observation<'a> {
 /// All findings of an observation, most costly first.
 pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = cold_file_reads::find(observation).into_iter().collect();
-    findings.extend(transient_large_allocation::find(observation));
+    findings.extend(about_memory(observation.launches));
     findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
+    findings
+}
+
+fn about_memory<'a>(launches: &'a [LaunchFacts<'a>]) -> Vec<Finding> {
+    let call_stacks =
+        |facts: &'a LaunchFacts<'a>| (!facts.tables.memory_calls.is_empty()).then(|| CallStacks::new(&facts.tables));
+    let call_stacks: Vec<Option<CallStacks<'_>>> = launches.iter().map(call_stacks).collect();
+    let launches = launches.iter().zip(&call_stacks);
+    let launches: Vec<Option<MemoryUse<'_>>> =
+        launches.map(|(facts, call_stacks)| Some(MemoryUse::new(facts, call_stacks.as_ref()?))).collect();
+    let mut findings = transient_large_allocation::find(&launches);
+    findings.extend(heap_trim_churn::find(&launches));
     findings
 }
 

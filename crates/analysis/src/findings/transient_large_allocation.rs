@@ -12,73 +12,51 @@
 //!
 //! **Predicted saving.** The cost without the first uses: as many blocks as exist at the same time must be mapped once.
 //!
-//! **Blocks** are followed by [`crate::memory_blocks`], told apart by [`groups`] and named by [`allocating_stack`]. The heap of
-//! brk, which shrinks and grows, is another pattern, and so are mapped files and threads' stacks.
+//! **Blocks** are followed by [`crate::memory_blocks`], told apart by [`groups`] and named by their call stack. The heap of
+//! brk, which shrinks and grows, is another pattern ([`super::heap_trim_churn`]), and so are mapped files and threads' stacks.
 //!
 //! **No finding** when there are fewer than [`groups::LEAST_OPERATIONS`] operations, or too many blocks at the same time
 //! ([`groups::LEAST_REUSE`]): a large block at start, a growing collection. When blocks are smaller than
 //! [`groups::LEAST_LENGTH`]: allocators keep those. When nothing was touched: mapping alone costs next to nothing. When the
-//! allocator keeps the blocks itself: then there are no calls. When it costs less than [`LEAST_COST`] or [`LEAST_SHARE`].
+//! allocator keeps the blocks itself: then there are no calls. When it costs less than [`super::materiality`] demands.
 //!
-//! **Confidence.** The rule and its thresholds stand in [`confidence`].
+//! **Confidence.** The rule and its thresholds stand in [`super::memory_confidence`].
 
-pub mod allocating_stack;
 pub mod bill;
-pub mod confidence;
 mod evidence;
 pub mod groups;
 
-use crate::call_stacks::CallStacks;
+use super::allocating_stack::AllocatingStack;
+use super::materiality::CostShare;
+use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
+use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
+use super::memory_use::MemoryUse;
 use crate::finding::Finding;
-use crate::findings::Observation;
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
-use crate::launch_facts::LaunchFacts;
-use crate::memory_blocks::{Block, MemoryBlocks, follow};
-use crate::shares::shares;
-use allocating_stack::{AllocatingStack, AllocatingStacks};
+use crate::memory_blocks::Block;
 use bill::Bill;
 use groups::Group;
 use serde_json::Value;
-use slowpath_tables::{Nanos, ProcessKey, Unit};
+use slowpath_tables::{ProcessKey, Unit};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 /// Name of the finding.
 pub const NAME: &str = "transient_large_allocation";
 
-/// Fix in the source: the block is kept, or not needed.
-pub const KEEP_BUFFER: &str = "keep_buffer";
-/// Fix outside of it: the allocator is told to keep such blocks.
-pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
-
-/// Least cost: below, a handful of preempted faults could be all of it.
-pub const LEAST_COST: Nanos = Nanos(1_000_000);
-
-/// Least share of the CPU time of the processes concerned (of the length of the recording where that is not known). A change
-/// of 2 % of a quiet program's CPU time takes some 20 interleaved pairs of runs to be seen, one of 0.5 % some 320, which
-/// nobody runs. The video call that taught this pattern paid 1.9 % for it.
-pub const LEAST_SHARE: f64 = 0.005;
-
-/// Functions that touch, at most.
-const MOST_FUNCTIONS: usize = 10;
-
 /// The pattern in one launch.
 struct Found<'a> {
-    facts: &'a LaunchFacts<'a>,
-    memory: Rc<MemoryBlocks>,
-    group: Group,
+    memory: &'a MemoryUse<'a>,
+    group: &'a Group,
     bill: Bill,
     stack: AllocatingStack,
-    /// Share of the CPU time of the processes, or of the length of the recording.
-    share: f64,
-    is_share_of_cpu: bool,
+    share: CostShare,
     touching: Option<FunctionWeights>,
 }
 
 impl Found<'_> {
     fn operations(&self) -> impl Iterator<Item = &Block> {
-        self.group.operations.iter().map(|number| &self.memory.blocks[*number as usize])
+        self.group.operations.iter().map(|number| &self.memory.blocks.blocks[*number as usize])
     }
 
     fn processes(&self) -> BTreeSet<ProcessKey> {
@@ -92,49 +70,31 @@ impl Found<'_> {
 }
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
-pub fn find(observation: &Observation<'_>) -> Vec<Finding> {
+pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
     let mut by_place: BTreeMap<_, Vec<Found<'_>>> = BTreeMap::new();
-    for found in observation.launches.iter().flat_map(of_launch) {
+    for found in launches.iter().flatten().flat_map(of_launch) {
         by_place.entry(found.key()).or_default().push(found);
     }
-    let most = by_place.into_values().filter(|found| found.len() * 2 > observation.launches.len());
-    most.filter_map(finding).collect()
+    by_place.into_values().filter(|found| found.len() * 2 > launches.len()).filter_map(finding).collect()
 }
 
-fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<Found<'a>> {
-    let tables = &facts.tables;
-    if tables.memory_calls.is_empty() {
-        return Vec::new();
-    }
-    let call_stacks = CallStacks::new(tables);
-    let mut stacks = AllocatingStacks::new(&call_stacks);
-    let memory = Rc::new(follow(tables));
-    let groups = groups::groups(&memory.blocks, &facts.processes, &mut stacks);
-    if groups.is_empty() {
-        return Vec::new();
-    }
-    let cpu_times: BTreeMap<ProcessKey, Option<Nanos>> =
-        shares(tables).processes.iter().map(|one| (one.process, one.sums.cpu_time)).collect();
-    let faults = bill::faults_of(&groups, &memory);
-    let found = groups.into_iter().zip(faults).map(|(group, numbers)| {
-        let bill = bill::bill(&group, &memory, &tables.faults, &numbers);
-        let cpu: Option<Nanos> = group.peaks.keys().map(|one| cpu_times.get(one).copied().flatten()).sum();
-        let whole = cpu.filter(|cpu| cpu.0 > 0).unwrap_or(facts.ended - facts.released);
-        let rows = numbers.iter().map(|number| &tables.faults[*number]);
-        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.median_fault as u64, |time| time.0)));
-        let touching = heaviest(&call_stacks, rows, MOST_FUNCTIONS);
+fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
+    let faults = &memory.facts.tables.faults;
+    let numbers = bill::faults_of(&memory.transient, &memory.blocks);
+    let found = memory.transient.iter().zip(numbers).map(|(group, numbers)| {
+        let bill = bill::bill(group, &memory.blocks, faults, &numbers);
+        let rows = numbers.iter().map(|number| &faults[*number]);
+        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
         Found {
-            facts,
-            memory: Rc::clone(&memory),
-            stack: stacks.get(group.stack),
-            share: bill.total.value * 1e6 / whole.0.max(1) as f64,
-            is_share_of_cpu: cpu.is_some_and(|cpu| cpu.0 > 0),
+            memory,
+            stack: memory.stacks.get(group.stack),
+            share: memory.share_of(bill.total.value, group.peaks.keys().copied()),
+            touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
             group,
             bill,
-            touching,
         }
     });
-    found.filter(|found| found.bill.total.value >= LEAST_COST.as_ms() && found.share >= LEAST_SHARE).collect()
+    found.filter(|found| found.share.is_material()).collect()
 }
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
@@ -149,104 +109,56 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let (cost, saving) = several.flatten().unwrap_or((found.bill.total, found.bill.saving));
 
     let mut reasons = Vec::new();
-    let confidence = confidence::judge(found.facts, &found.processes(), &found.stack, &found.bill, &mut reasons);
-    reasons.push(
-        "durations hold what recording costs inside a fault, and lack entering and leaving the kernel, which can cost more: \
-         neither is calibrated on this machine"
-            .to_owned(),
-    );
-    reasons.push(
-        "not included: what zeroing and unmapping displace from caches, interruptions of other processors, work of the kernel \
-         later and elsewhere"
-            .to_owned(),
-    );
+    let pays = found.processes();
+    let claim = Claim {
+        facts: found.memory.facts,
+        processes: &pays,
+        stack: &found.stack,
+        faults: &found.bill.faults,
+        total: &found.bill.total,
+        perhaps_huge: found.bill.perhaps_huge,
+    };
+    let confidence = judge(&claim, &mut reasons);
+    reasons.extend(UNKNOWN_COSTS.map(str::to_owned));
+    let fixes = evidence::fixes(found);
+    let asked = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not \
+                 the allocator's.";
     let mut evidence = vec![
         evidence::bill(found),
         evidence::operations(found),
-        evidence::stack(found),
-        evidence::touching(found),
-        evidence::processes(found),
-        evidence::fixes(found),
+        stack(asked, &found.stack),
+        touching("The functions that touched the blocks first, by time in faults.", found.touching.as_ref()),
+        processes(found.operations().map(|block| (block.process, block.time()))),
+        super::memory_evidence::fixes(&fixes),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
-    let mut fixes = vec![KEEP_BUFFER.to_owned()];
-    fixes.extend(evidence::tunables(found).map(|_| ALLOCATOR_TUNABLES.to_owned()));
+    let mut about = subject(&found.group.program, &pays, &found.stack, &found.share);
+    about.insert("size_bytes".to_owned(), Value::from(found.bill.length));
     Some(Finding {
         name: NAME.to_owned(),
         title: title(found),
-        subject: subject(found),
+        subject: about,
         cost,
         predicted_saving: Some(saving),
         confidence,
         reasons,
         evidence,
-        fixes,
-        see_by_hand: see_by_hand(found),
+        fixes: fixes.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        see_by_hand: see_by_hand(&pays),
     })
 }
 
 fn title(found: &Found<'_>) -> String {
     let (program, operations) = (&found.group.program, found.group.operations.len());
     let size = found.bill.length as f64 / f64::from(1 << 20);
-    let who = found.stack.who_asked().map_or(String::new(), |caller| format!(" in {}", short(&caller.function)));
-    let of = if found.is_share_of_cpu { "its CPU time" } else { "the recording" };
-    format!(
-        "{program} maps {size:.2} MiB anew{who}, {operations} times, and gives it back: {:.1} % of {of}",
-        found.share * 100.0
-    )
+    let (who, share) = (in_function(&found.stack), found.share.words());
+    format!("{program} maps {size:.2} MiB anew{who}, {operations} times, and gives it back: {share}")
 }
 
-/// A name that can stand in a line: without parameters, which with templates fill screens.
-fn short(name: &str) -> String {
-    const MOST: usize = 48;
-    let name = name.replace("(anonymous namespace)::", "");
-    let bare = name.split('(').next().filter(|bare| !bare.is_empty() && !bare.ends_with("operator")).unwrap_or(&name);
-    match bare.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}...", &bare[..at]),
-        None => bare.to_owned(),
-    }
-}
-
-fn subject(found: &Found<'_>) -> BTreeMap<String, Value> {
-    let mut subject = BTreeMap::from([
-        ("process".to_owned(), Value::from(found.group.program.as_str())),
-        ("size_bytes".to_owned(), Value::from(found.bill.length)),
-        ("stack".to_owned(), Value::from(found.stack.folded())),
-        ("share".to_owned(), Value::from((found.share * 1e4).round() / 1e4)),
-        ("share_of".to_owned(), Value::from(if found.is_share_of_cpu { "cpu_time" } else { "recording" })),
-    ]);
-    if let Some(caller) = found.stack.who_asked() {
-        subject.insert("function".to_owned(), Value::from(caller.function.as_str()));
-        subject.insert("file".to_owned(), Value::from(caller.file.as_str()));
-    }
-    let processes = found.processes();
-    if let (Some(process), 1) = (processes.first(), processes.len()) {
-        subject.insert("pid".to_owned(), Value::from(process.pid));
-    }
-    subject
-}
-
-fn see_by_hand(found: &Found<'_>) -> String {
-    let processes = found.processes();
-    let target = match (processes.first(), processes.len()) {
-        (Some(process), 1) => format!("-p {}", process.pid),
-        _ => "-p PID".to_owned(),
-    };
+fn see_by_hand(processes: &BTreeSet<ProcessKey>) -> String {
+    let target = perf_target(processes);
     format!(
         "as root, while it runs: perf trace -e mmap,munmap {target} lists the calls with their size and duration; \
          perf record -e page-faults --call-graph dwarf {target} shows who touches"
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_told_without_their_parameters_and_cut() {
-        assert_eq!(short("(anonymous namespace)::copy_frame(unsigned char const*)"), "copy_frame");
-        assert_eq!(short("video::Sink::operator()(Frame&)"), "video::Sink::operator()(Frame&)");
-        assert_eq!(short("copy"), "copy");
-        assert_eq!(short(&"\u{e9}".repeat(60)), format!("{}...", "\u{e9}".repeat(48)));
-    }
 }

@@ -1,18 +1,16 @@
 //! What the operations of a group cost, and what keeping the blocks would save.
 //!
-//! **Value.** Time in the faults in them, in mmap and mremap, in munmap and in advice that gives pages back. A fault whose
-//! duration is not known counts as long as the others are on average.
+//! **Value.** Time in the faults in them, in mmap and mremap, in munmap and in advice that gives pages back.
 //!
-//! **Interval.** Durations are of the clock, not of the processor: a thread that another one displaces in a fault is in it for
-//! longer. *Low* is the bill with every fault and every call of the median duration of its kind, which such outliers do not move;
-//! the first of its kind, or one that has to wait for memory, is not in it either. *High* has what *value* has, with unknown
-//! durations as long as that which only a twentieth of the known ones exceeds.
+//! **Interval.** That of the faults ([`crate::findings::fault_sums`]); at its *low* end calls are of the median duration of their
+//! kind too.
 //!
 //! **Not included**: entering and leaving the kernel at a fault (the clock runs between the two), what zeroing and unmapping
-//! displace from caches and address translation, the other processors that are interrupted to forget the addresses, and work that the kernel does later elsewhere (giving memory back to its
-//! allocator's lists, reclaim, compaction).
+//! displace from caches and address translation, the other processors that are interrupted to forget the addresses, and work that
+//! the kernel does later elsewhere (giving memory back to its allocator's lists, reclaim, compaction).
 
 use super::groups::Group;
+use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
 use crate::memory_blocks::{Block, MemoryBlocks};
 use slowpath_tables::{Bytes, Fault, Nanos, PAGE_SIZE, Quantity, Unit};
 
@@ -23,21 +21,11 @@ const HUGE_PAGE: u64 = 2 << 20;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bill {
     /// Faults in all operations.
-    pub faults: u64,
-    /// Those of unknown duration.
-    pub untimed: u64,
-    /// Those that waited for storage.
-    pub major: u64,
-    /// Those that the kernel took in a system call.
-    pub by_kernel: u64,
-    /// Time in faults, with an estimate for those of unknown duration.
-    pub fault_time: f64,
+    pub faults: FaultSums,
     /// Time in mmap and mremap.
     pub map_time: f64,
     /// Time in munmap, and in advice that gives pages back.
     pub release_time: f64,
-    /// Median duration of a fault.
-    pub median_fault: f64,
     /// Everything, in ms.
     pub total: Quantity,
     /// Everything of one operation, median, in us.
@@ -60,18 +48,6 @@ pub(crate) struct Bill {
     pub across_threads: u64,
 }
 
-/// The value that this share of the values does not exceed, nearest rank; 0 for no values.
-fn quantile(sorted: &[u64], share: f64) -> u64 {
-    let rank = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
-}
-
-fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut values: Vec<u64> = values.collect();
-    values.sort_unstable();
-    values
-}
-
 /// For each group the faults in its operations: numbers of rows, in their order.
 pub(crate) fn faults_of(groups: &[Group], memory: &MemoryBlocks) -> Vec<Vec<usize>> {
     let mut group_of_block: Vec<Option<usize>> = vec![None; memory.blocks.len()];
@@ -92,20 +68,17 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
     let block = |number: &u32| &memory.blocks[*number as usize];
     let blocks = || group.operations.iter().map(block);
     let sum = |of: fn(&Block) -> u64| blocks().map(of).fold(0u64, u64::saturating_add);
-    let durations = sorted(numbers.iter().filter_map(|number| Some(faults[*number].duration?.0)));
-    let (timed, untimed) = (sum(|block| block.fault_time.0) as f64, sum(|block| block.untimed) as f64);
-    let mean = timed / durations.len().max(1) as f64;
-    let (median_fault, long) = (quantile(&durations, 0.5) as f64, quantile(&durations, 0.95) as f64);
+    let faults = FaultSums::of(numbers.iter().map(|number| &faults[*number]));
     let (map_time, release_time) = (sum(|block| block.map_time.0) as f64, sum(|block| block.release_time.0) as f64);
-    let (all, operations) = (sum(|block| block.faults), group.operations.len() as f64);
+    let operations = group.operations.len() as f64;
 
-    let value = timed + untimed * mean + map_time + release_time;
+    let value = faults.time() + map_time + release_time;
     let median_of = |of: fn(&Block) -> u64| quantile(&sorted(blocks().map(of)), 0.5) as f64;
     let calls = (median_of(|block| block.map_time.0) + median_of(|block| block.release_time.0)) * operations;
-    let low = (median_fault * all as f64 + calls).min(value);
-    let high = timed + untimed * long.max(mean) + map_time + release_time;
+    let low = (faults.low() + calls).min(value);
+    let high = faults.high() + map_time + release_time;
 
-    let of_block = |block: &Block| block.time().0 as f64 + block.untimed as f64 * mean;
+    let of_block = |block: &Block| block.time().0 as f64 + block.untimed as f64 * faults.mean;
     let first: f64 = group.first_uses(&memory.blocks).map(|number| of_block(block(&number))).sum();
     let left = 1.0 - group.peak() as f64 / operations.max(1.0);
     let saved = (value - first).max(0.0);
@@ -116,14 +89,8 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
     let costs = sorted(blocks().map(|block| of_block(block) as u64));
     let quartile = |share| quantile(&costs, share) as f64 / 1e3;
     Bill {
-        faults: all,
-        untimed: untimed as u64,
-        major: sum(|block| block.major),
-        by_kernel: sum(|block| block.by_kernel),
-        fault_time: timed + untimed * mean,
         map_time,
         release_time,
-        median_fault,
         total: ms(value, low, high),
         per_operation: Quantity::exact(quartile(0.5), Unit::Us),
         saving: ms(saved, (low * left).min(saved), (high * left).max(saved)),
@@ -131,10 +98,11 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
         mapped: sum(|block| block.length.0),
         touched: blocks().map(touched).fold(0u64, u64::saturating_add),
         lifetime: (Nanos(quantile(&lifetimes, 0.5)), Nanos(quantile(&lifetimes, 0.95))),
-        per_second: per_second(blocks()),
+        per_second: per_second(blocks().map(|block| block.opened.0)),
         perhaps_huge: blocks().all(perhaps_huge),
         across_threads: blocks().filter(|block| block.released_by.is_some_and(|by| by != block.mapped_by)).count()
             as u64,
+        faults,
     }
 }
 
@@ -146,10 +114,4 @@ fn touched(block: &Block) -> u64 {
 /// A fault may bring a huge page where those fit; then there is one fault for each, or less.
 fn perhaps_huge(block: &Block) -> bool {
     block.length.0 >= HUGE_PAGE && block.faults <= block.length.0.div_ceil(HUGE_PAGE)
-}
-
-fn per_second<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
-    let opened = sorted(blocks.map(|block| block.opened.0));
-    let (first, last) = (opened.first()?, opened.last()?);
-    (last > first).then(|| (opened.len() - 1) as f64 / ((last - first) as f64 / 1e9))
 }

@@ -1,41 +1,20 @@
 //! What proves the finding, as rows.
 
 use super::Found;
-use crate::finding::{Evidence, Row, milliseconds, row};
+use crate::finding::{Evidence, milliseconds, row};
+use crate::findings::memory_evidence::{add_faults, parts, rounded};
+use crate::findings::memory_fixes::{ALLOCATOR_TUNABLES, KEEP_BUFFER, MOST_MMAP_THRESHOLD};
 use serde_json::Value;
-use slowpath_tables::Nanos;
-use std::collections::BTreeMap;
-
-/// Functions of a stack, and functions that touch, at most.
-const MOST_ROWS: usize = 30;
-/// The highest `M_MMAP_THRESHOLD` that glibc takes on 64-bit systems (`DEFAULT_MMAP_THRESHOLD_MAX`, mallopt(3)).
-const MOST_MMAP_THRESHOLD: u64 = 32 << 20;
-
-fn rounded(value: f64, digits: i32) -> Value {
-    let scale = 10f64.powi(digits);
-    Value::from((value * scale).round() / scale)
-}
 
 /// What operations and all of them cost, part by part.
 pub(super) fn bill(found: &Found<'_>) -> Evidence {
     let bill = &found.bill;
-    let operations = found.group.operations.len() as f64;
-    let part = |name: &str, nanos: f64| {
-        row([
-            ("part", Value::from(name)),
-            ("total_ms", rounded(nanos / 1e6, 3)),
-            ("mean_per_operation_us", rounded(nanos / operations / 1e3, 1)),
-        ])
-    };
-    let mut rows = vec![
-        part("page faults, with the zeroing of pages", bill.fault_time),
-        part("releasing (munmap, madvise)", bill.release_time),
-        part("mapping (mmap, mremap)", bill.map_time),
+    let rows = [
+        ("page faults, with the zeroing of pages", bill.faults.time()),
+        ("releasing (munmap, madvise)", bill.release_time),
+        ("mapping (mmap, mremap)", bill.map_time),
     ];
-    let total = |row: &Row| row["total_ms"].as_f64().unwrap_or_default();
-    rows.sort_by(|a, b| total(b).total_cmp(&total(a)));
-    rows.push(part("sum", bill.fault_time + bill.release_time + bill.map_time));
-    Evidence { text: "What the operations cost in the kernel.".to_owned(), rows }
+    parts("What the operations cost in the kernel.", &rows, found.group.operations.len() as f64)
 }
 
 /// How many operations, how large, how long they last.
@@ -51,76 +30,17 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
         ("median_us", rounded(bill.per_operation.value, 1)),
         ("lifetime_p50_ms", milliseconds(bill.lifetime.0)),
         ("lifetime_p95_ms", milliseconds(bill.lifetime.1)),
-        ("faults", Value::from(bill.faults)),
-        ("faults_per_operation", rounded(bill.faults as f64 / operations.max(1) as f64, 1)),
-        ("fault_median_us", rounded(bill.median_fault / 1e3, 3)),
-        ("faults_by_kernel", Value::from(bill.by_kernel)),
-        ("major_faults", Value::from(bill.major)),
-        ("untimed_faults", Value::from(bill.untimed)),
         ("mapped_bytes", Value::from(bill.mapped)),
         ("touched_bytes", Value::from(bill.touched)),
     ]);
+    add_faults(&mut shown, &bill.faults, operations as f64);
     shown.insert("per_second".to_owned(), bill.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
     let text = "An operation is one block that was mapped, touched and released; pages are those that faults brought.";
     Evidence { text: text.to_owned(), rows: vec![shown] }
 }
 
-/// The functions of the allocating stack, the innermost first.
-pub(super) fn stack(found: &Found<'_>) -> Evidence {
-    let rows = found.stack.callers.iter().take(MOST_ROWS).enumerate().map(|(number, caller)| {
-        let mut shown = row([
-            ("function", Value::from(caller.function.as_str())),
-            ("file", Value::from(caller.file.as_str())),
-            ("asked", Value::from(number == found.stack.asked)),
-        ]);
-        if let Some((source, line)) = &caller.source {
-            shown.insert("source_file".to_owned(), Value::from(source.as_str()));
-            shown.insert("source_line".to_owned(), line.map_or(Value::Null, Value::from));
-        }
-        shown
-    });
-    let text = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not \
-                the allocator's.";
-    Evidence { text: text.to_owned(), rows: rows.collect() }
-}
-
-/// Who took the faults; nothing where faults have no stacks.
-pub(super) fn touching(found: &Found<'_>) -> Evidence {
-    let functions = found.touching.iter().flat_map(|weights| &weights.functions);
-    let rows = functions.map(|one| {
-        row([
-            ("function", one.function.as_deref().map_or(Value::Null, Value::from)),
-            ("file", Value::from(one.place.as_str())),
-            ("fault_ms", milliseconds(Nanos(one.weight))),
-        ])
-    });
-    Evidence {
-        text: "The functions that touched the blocks first, by time in faults.".to_owned(),
-        rows: rows.collect(),
-    }
-}
-
-/// Where the program runs in several processes, those with most operations.
-pub(super) fn processes(found: &Found<'_>) -> Evidence {
-    let mut sums: BTreeMap<_, (u64, Nanos)> = BTreeMap::new();
-    for block in found.operations() {
-        let sum = sums.entry(block.process).or_default();
-        *sum = (sum.0 + 1, sum.1 + block.time());
-    }
-    let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|(process, (_, time))| (std::cmp::Reverse(*time), *process));
-    let rows = sums.iter().filter(|_| sums.len() > 1).take(MOST_ROWS).map(|(process, (operations, time))| {
-        row([
-            ("pid", Value::from(process.pid)),
-            ("operations", Value::from(*operations)),
-            ("total_ms", milliseconds(*time)),
-        ])
-    });
-    Evidence { text: "The processes with most of it.".to_owned(), rows: rows.collect() }
-}
-
 /// Settings of glibc that let it keep the blocks; `None` where no allocator asked for them, or they are too large for it.
-pub(super) fn tunables(found: &Found<'_>) -> Option<String> {
+fn tunables(found: &Found<'_>) -> Option<String> {
     let threshold = found.bill.length.saturating_mul(2).min(MOST_MMAP_THRESHOLD);
     let is_possible = found.stack.through_allocator && found.bill.length < threshold;
     let trim = threshold.saturating_mul(4).saturating_mul(found.group.peak().max(1) as u64);
@@ -128,23 +48,22 @@ pub(super) fn tunables(found: &Found<'_>) -> Option<String> {
 }
 
 /// What would end it.
-pub(super) fn fixes(found: &Found<'_>) -> Evidence {
-    let fix = |name: &str, how: String| row([("fix", Value::from(name)), ("how", Value::from(how))]);
+pub(super) fn fixes(found: &Found<'_>) -> Vec<(&'static str, String)> {
     let kept = found.group.peak();
     let blocks = if kept == 1 { "one block".to_owned() } else { format!("{kept} blocks") };
-    let mut rows = vec![fix(
-        super::KEEP_BUFFER,
+    let mut fixes = vec![(
+        KEEP_BUFFER,
         format!(
             "in the source: keep {blocks} and use it again (a member, a pool, thread-local storage), or use the data where \
              they are, without a copy"
         ),
     )];
-    rows.extend(tunables(found).map(|settings| {
+    fixes.extend(tunables(found).map(|settings| {
         let how = format!(
             "where the allocator is that of glibc: GLIBC_TUNABLES={settings} makes it keep such blocks, at the price of \
              memory that stays with the process; other allocators have settings of their own"
         );
-        fix(super::ALLOCATOR_TUNABLES, how)
+        (ALLOCATOR_TUNABLES, how)
     }));
-    Evidence { text: "What would end it; nothing of this was tried.".to_owned(), rows }
+    fixes
 }

@@ -3,7 +3,7 @@
 //! Owns which blocks belong together: those of processes of one program, from one call stack, of one power of two in size. An
 //! interpreter allocates for all its scripts from the same stack; sizes keep apart what it does for different ones.
 
-use super::allocating_stack::AllocatingStacks;
+use crate::findings::allocating_stack::AllocatingStacks;
 use crate::memory_blocks::Block;
 use crate::processes::Processes;
 use slowpath_tables::{Bytes, Nanos, ProcessKey};

@@ -1,19 +1,20 @@
-//! Which blocks lie where in one address space.
+//! Ranges of one address space, each with the number of its owner.
 
 use std::collections::BTreeMap;
 
-/// A part of a block that is mapped.
+/// A range and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// First address.
     pub from: u64,
     /// Address after the last.
     pub to: u64,
-    /// Number of the block.
-    pub block: u32,
+    /// Number of its owner: a block, say.
+    pub owner: u32,
 }
 
 impl Part {
+    /// Its size.
     pub fn bytes(self) -> u64 {
         self.to.saturating_sub(self.from)
     }
@@ -23,17 +24,17 @@ impl Part {
     }
 }
 
-/// The parts of one address space, which do not overlap.
+/// The ranges of one address space, which do not overlap.
 #[derive(Debug, Default)]
-pub(super) struct Space {
+pub(crate) struct AddressRanges {
     parts: BTreeMap<u64, Part>,
 }
 
-impl Space {
-    /// The block that an address is in.
-    pub fn block_at(&self, address: u64) -> Option<u32> {
+impl AddressRanges {
+    /// Whose an address is.
+    pub fn owner_at(&self, address: u64) -> Option<u32> {
         let (_, part) = self.parts.range(..=address).next_back()?;
-        (address < part.to).then_some(part.block)
+        (address < part.to).then_some(part.owner)
     }
 
     /// What lies between two addresses, cut to them.
@@ -64,10 +65,43 @@ impl Space {
         }
     }
 
+    /// Puts a part where nothing lies, as one with neighbours of the same owner.
+    pub fn join(&mut self, mut part: Part) {
+        if part.from >= part.to {
+            return;
+        }
+        if let Some(after) = self.parts.get(&part.to).filter(|after| after.owner == part.owner).copied() {
+            self.parts.remove(&after.from);
+            part.to = after.to;
+        }
+        match self.parts.range_mut(..part.from).next_back() {
+            Some((_, before)) if before.to == part.from && before.owner == part.owner => before.to = part.to,
+            _ => self.put(part),
+        }
+    }
+
     fn reaching_into(&self, from: u64, to: u64) -> impl Iterator<Item = Part> {
         // Of the parts that begin before, only the last can reach into the range: they do not overlap.
         let before = self.parts.range(..from).next_back().filter(|(_, part)| part.to > from);
         let within = (from < to).then(|| self.parts.range(from..to)).into_iter().flatten();
         before.filter(|_| from < to).into_iter().chain(within).map(|(_, part)| *part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_of_one_owner_are_one_part_and_others_are_not() {
+        let mut ranges = AddressRanges::default();
+        let part = |from, to, owner| Part { from, to, owner };
+        [part(0, 2, 1), part(4, 6, 1), part(8, 9, 2), part(2, 4, 1), part(6, 8, 1), part(9, 9, 2)]
+            .into_iter()
+            .for_each(|part| ranges.join(part));
+        assert_eq!(ranges.between(0, 20), [part(0, 8, 1), part(8, 9, 2)]);
+        assert_eq!(ranges.take(3, 5), [part(3, 5, 1)]);
+        ranges.join(part(3, 5, 2));
+        assert_eq!(ranges.between(0, 20), [part(0, 3, 1), part(3, 5, 2), part(5, 8, 1), part(8, 9, 2)]);
     }
 }

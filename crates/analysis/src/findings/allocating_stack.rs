@@ -1,8 +1,8 @@
-//! The call stack that a block came from: who asked for it, past the allocator.
+//! The call stack of a call that maps memory or gives it back: who asked for it, past the allocator.
 //!
-//! Owns which frames are the allocator's: those of the C and C++ libraries, of the dynamic loader and of allocators that are
-//! libraries of their own, by the name of the mapped file; and functions that allocate wherever they are linked (`malloc`,
-//! `operator new`, containers of the standard libraries), by their names. A program's own wrapper (`xmalloc`) is not known to be
+//! Owns which frames are the allocator's, and which allocator it is: those of the C and C++ libraries, of the dynamic loader and of allocators that are
+//! libraries of their own, by the name of the mapped file; and functions that allocate or free wherever they are linked (`malloc`,
+//! `operator delete`, containers of the standard libraries), by their names. A program's own wrapper (`xmalloc`) is not known to be
 //! one: it is named, and its callers stand in the stack.
 
 use crate::call_stacks::{CallStacks, Place, file_name};
@@ -28,10 +28,10 @@ const ALLOCATING_FILES: [&str; 15] = [
     "libasan.so",
 ];
 
-/// System calls that map memory, as the C library calls them.
-const CALLS: [&str; 3] = ["mmap", "mmap64", "mremap"];
+/// System calls that map memory or give it back, as the C library calls them.
+const CALLS: [&str; 7] = ["mmap", "mmap64", "mremap", "munmap", "brk", "sbrk", "madvise"];
 
-/// Functions that allocate for their callers, as they are called in C and inside glibc.
+/// Functions that allocate and free for their callers, as they are called in C.
 const ALLOCATING_FUNCTIONS: [&str; 18] = [
     "malloc",
     "calloc",
@@ -46,16 +46,56 @@ const ALLOCATING_FUNCTIONS: [&str; 18] = [
     "libc_calloc",
     "libc_realloc",
     "libc_memalign",
+    "free",
+    "cfree",
+    "free_sized",
+    "libc_free",
+    "malloc_trim",
+];
+
+/// Functions inside glibc's allocator.
+const GLIBC_FUNCTIONS: [&str; 15] = [
     "int_malloc",
     "int_realloc",
     "int_memalign",
     "mid_memalign",
     "sysmalloc",
+    "int_free",
+    "int_free_chunk",
+    "int_free_maybe_consolidate",
+    "int_free_merge_chunk",
+    "malloc_consolidate",
+    "systrim",
+    "mtrim",
+    "heap_trim",
+    "shrink_heap",
+    "glibc_morecore",
+];
+
+/// Beginnings of the names of functions of allocators that are linked into programs.
+const LINKED_ALLOCATORS: [(&str, Allocator); 7] = [
+    ("je_", Allocator::Jemalloc),
+    ("_rjem_", Allocator::Jemalloc),
+    ("_mi_", Allocator::Mimalloc),
+    ("mi_free", Allocator::Mimalloc),
+    ("mi_malloc", Allocator::Mimalloc),
+    ("tcmalloc::", Allocator::Tcmalloc),
+    ("runtime.", Allocator::Go),
+];
+
+/// Beginnings of the names of libraries that are one allocator.
+const ALLOCATOR_LIBRARIES: [(&str, Allocator); 5] = [
+    ("libjemalloc", Allocator::Jemalloc),
+    ("libmimalloc", Allocator::Mimalloc),
+    ("libtcmalloc", Allocator::Tcmalloc),
+    ("libc.so.6", Allocator::Glibc),
+    ("libc-2.", Allocator::Glibc),
 ];
 
 /// Beginnings of the names of functions that allocate for their callers: C++, then Rust.
-const ALLOCATING_PREFIXES: [&str; 10] = [
+const ALLOCATING_PREFIXES: [&str; 12] = [
     "operator new",
+    "operator delete",
     "std::",
     "__gnu_cxx::",
     "sysmalloc_",
@@ -64,8 +104,24 @@ const ALLOCATING_PREFIXES: [&str; 10] = [
     "core::",
     "<core::",
     "__rust_",
+    "__rustc::",
     "__rdl_",
 ];
+
+/// An allocator whose settings are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Allocator {
+    /// That of glibc.
+    Glibc,
+    /// jemalloc, also as a crate of Rust.
+    Jemalloc,
+    /// mimalloc.
+    Mimalloc,
+    /// tcmalloc of gperftools.
+    Tcmalloc,
+    /// That of Go.
+    Go,
+}
 
 /// A function of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +149,8 @@ pub(crate) struct AllocatingStack {
     pub asked: usize,
     /// Whether an allocator of a library stands between it and the kernel.
     pub through_allocator: bool,
+    /// Which allocator that is, where it is one of those.
+    pub allocator: Option<Allocator>,
     /// Whether the stack ends before its outermost function.
     pub is_truncated: bool,
 }
@@ -145,6 +203,12 @@ impl<'a> AllocatingStacks<'a> {
     pub fn get(&self, number: usize) -> AllocatingStack {
         self.stacks.get(number).cloned().unwrap_or_default()
     }
+
+    /// The allocator that a stack goes through; the inner one is `None` where it is none of those that are known.
+    pub fn allocator(&self, number: usize) -> Option<Option<Allocator>> {
+        let stack = self.stacks.get(number)?;
+        stack.through_allocator.then_some(stack.allocator)
+    }
 }
 
 fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> AllocatingStack {
@@ -175,8 +239,20 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
     };
     let allocator = &made.callers[..asked.unwrap_or(made.callers.len())];
     // The call itself is one of the C library too, also where the program makes it; it can be inlined into itself.
-    made.through_allocator = allocator.iter().skip(1).any(|caller| !CALLS.contains(&bare(&caller.function)));
+    let own = || allocator.iter().skip(1).filter(|caller| !CALLS.contains(&bare(&caller.function)));
+    made.through_allocator = own().next().is_some();
+    made.allocator = own().find_map(which);
     made
+}
+
+fn which(caller: &Caller) -> Option<Allocator> {
+    let starting = |name: &str, with: &[(&str, Allocator)]| {
+        with.iter().find(|(start, _)| name.starts_with(start)).map(|(_, allocator)| *allocator)
+    };
+    let is_glibc = GLIBC_FUNCTIONS.contains(&bare(&caller.function));
+    starting(&caller.file, &ALLOCATOR_LIBRARIES)
+        .or_else(|| starting(&caller.function, &LINKED_ALLOCATORS))
+        .or_else(|| is_glibc.then_some(Allocator::Glibc))
 }
 
 fn is_allocator(caller: &Caller) -> bool {
@@ -187,12 +263,14 @@ fn is_allocator(caller: &Caller) -> bool {
     let name = caller.function.strip_prefix("void* ").or_else(|| caller.function.strip_prefix("void "));
     let name = name.unwrap_or(&caller.function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || ALLOCATING_FUNCTIONS.contains(&bare(name))
-        || CALLS.contains(&bare(name))
+        || LINKED_ALLOCATORS.iter().any(|(prefix, _)| name.starts_with(prefix))
+        || [&ALLOCATING_FUNCTIONS[..], &GLIBC_FUNCTIONS[..], &CALLS[..]].iter().any(|names| names.contains(&bare(name)))
 }
 
-/// A name without what glibc puts before it for its own use: `__GI___libc_malloc`.
+/// A name without what glibc puts before it for its own use, and the compiler behind it: `__GI___libc_malloc`,
+/// `systrim.constprop.0`.
 fn bare(name: &str) -> &str {
+    let name = name.split('.').next().unwrap_or(name);
     name.trim_start_matches('_').trim_start_matches("GI_").trim_start_matches('_')
 }
 
@@ -252,6 +330,24 @@ mod tests {
         assert_eq!(asked(&[main, copy, static_libc[0], static_libc[1]]), (own.clone(), true));
         assert_eq!(asked(&[main, copy, ("libc.so.6", "mmap64")]), (own.clone(), false));
         assert_eq!(asked(&[main, copy, ("libc.so.6", "__GI___mmap64"), ("libc.so.6", "__GI___mmap64")]), (own, false));
+    }
+
+    #[test]
+    fn memory_that_is_given_back_has_its_allocator_and_who_freed() {
+        let told = |rows: &[(&str, &str)]| {
+            let stack = stack(rows);
+            (stack.who_asked().map(|caller| caller.function.clone()), stack.allocator)
+        };
+        let (main, own) = (("program", "main"), Some("main".to_owned()));
+        let libc = [("libc.so.6", "cfree"), ("libc.so.6", ""), ("libc.so.6", "__sbrk"), ("libc.so.6", "brk")];
+        assert_eq!(told(&[main, libc[0], libc[1], libc[2], libc[3]]), (own.clone(), Some(Allocator::Glibc)));
+        let linked = [("program", "_int_free"), ("program", "systrim.constprop.0"), ("program", "__brk")];
+        assert_eq!(told(&[main, linked[0], linked[1], linked[2]]), (own.clone(), Some(Allocator::Glibc)));
+        let jemalloc = [("libjemalloc.so.2", "free"), ("libjemalloc.so.2", ""), ("libc.so.6", "__madvise")];
+        assert_eq!(told(&[main, jemalloc[0], jemalloc[1], jemalloc[2]]), (own.clone(), Some(Allocator::Jemalloc)));
+        let go = [("program", "runtime.mallocgc"), ("program", "runtime.madvise")];
+        assert_eq!(told(&[main, go[0], go[1], ("program", "runtime.madvise")]), (own.clone(), Some(Allocator::Go)));
+        assert_eq!(told(&[main, ("libc.so.6", "__madvise")]), (own, None));
     }
 
     #[test]

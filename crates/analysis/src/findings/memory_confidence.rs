@@ -1,10 +1,10 @@
-//! How far the finding can be trusted.
+//! How far a finding about memory can be trusted.
 //!
 //! **Low** when the claim itself may be wrong:
 //! - more than [`LOSS_LOW`] of the faults and memory calls were lost;
 //! - fewer than [`RECORDED_LOW`] of the kernel's faults of these processes were recorded;
 //! - the duration of more than [`UNTIMED_LOW`] of the faults is not known;
-//! - who asked for the memory is not known: no stack, or one that ends inside the allocator.
+//! - who asked for the memory, or gave it back, is not known: no stack, or one that ends inside the allocator.
 //!
 //! **Medium** when the size is uncertain:
 //! - any loss; fewer than [`RECORDED_MEDIUM`] of the kernel's faults recorded; more than [`UNTIMED_MEDIUM`] without duration;
@@ -16,11 +16,11 @@
 //! **High** otherwise. One recording is enough: operations repeat in it.
 
 use super::allocating_stack::AllocatingStack;
-use super::bill::Bill;
+use super::fault_sums::FaultSums;
 use crate::completeness::completeness;
 use crate::finding::Confidence;
 use crate::launch_facts::LaunchFacts;
-use slowpath_tables::ProcessKey;
+use slowpath_tables::{ProcessKey, Quantity};
 use std::collections::BTreeSet;
 
 /// Share of lost events above which the claim is doubtful: a lost munmap makes one long lifetime of two short ones.
@@ -37,16 +37,35 @@ pub const UNTIMED_MEDIUM: f64 = 0.01;
 /// Width of the interval, as a share of the value, above which the size is uncertain.
 pub const WIDTH_MEDIUM: f64 = 0.5;
 
+/// What must be known to read the figures, whatever the confidence.
+pub(crate) const UNKNOWN_COSTS: [&str; 2] = [
+    "durations hold what recording costs inside a fault, and lack entering and leaving the kernel, which can cost more: \
+     neither is calibrated on this machine",
+    "not included: what zeroing and unmapping displace from caches, interruptions of other processors, work of the kernel \
+     later and elsewhere",
+];
+
 const TABLES: [&str; 2] = ["faults", "memory_calls"];
 
+/// What is judged.
+pub(crate) struct Claim<'a> {
+    /// The recording.
+    pub facts: &'a LaunchFacts<'a>,
+    /// The processes that pay.
+    pub processes: &'a BTreeSet<ProcessKey>,
+    /// Who asked for the memory, or gave it back.
+    pub stack: &'a AllocatingStack,
+    /// Faults of the bill.
+    pub faults: &'a FaultSums,
+    /// The bill.
+    pub total: &'a Quantity,
+    /// Whether pages may be huge ones.
+    pub perhaps_huge: bool,
+}
+
 /// Applies the rule; gives the reasons for anything less than high.
-pub(super) fn judge(
-    facts: &LaunchFacts<'_>,
-    processes: &BTreeSet<ProcessKey>,
-    stack: &AllocatingStack,
-    bill: &Bill,
-    reasons: &mut Vec<String>,
-) -> Confidence {
+pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence {
+    let Claim { facts, processes, stack, faults, total, perhaps_huge } = *claim;
     let mut confidence = Confidence::High;
     let mut lower = |to: Confidence, reason: String| {
         confidence = confidence.min(to);
@@ -68,7 +87,7 @@ pub(super) fn judge(
         let level = if share < RECORDED_LOW { Confidence::Low } else { Confidence::Medium };
         lower(level, format!("{:.1} % of the faults that the kernel counted here were recorded", share * 100.0));
     }
-    let untimed = bill.untimed as f64 / bill.faults.max(1) as f64;
+    let untimed = faults.untimed as f64 / faults.count.max(1) as f64;
     if untimed > UNTIMED_MEDIUM {
         let level = if untimed > UNTIMED_LOW { Confidence::Low } else { Confidence::Medium };
         lower(level, format!("the duration of {:.1} % of the faults is not known", untimed * 100.0));
@@ -80,15 +99,15 @@ pub(super) fn judge(
     } else if stack.is_truncated {
         lower(Confidence::Medium, "the call stack ends early: several callers may be taken for one".to_owned());
     }
-    let width = bill.total.high.unwrap_or(bill.total.value) - bill.total.low.unwrap_or(bill.total.value);
-    if width > bill.total.value * WIDTH_MEDIUM {
-        let share = width / bill.total.value * 100.0;
+    let width = total.high.unwrap_or(total.value) - total.low.unwrap_or(total.value);
+    if width > total.value * WIDTH_MEDIUM {
+        let share = width / total.value * 100.0;
         lower(
             Confidence::Medium,
             format!("the interval is as wide as {share:.0} % of the cost: threads were displaced or waited in faults"),
         );
     }
-    if bill.perhaps_huge {
+    if perhaps_huge {
         lower(Confidence::Medium, "pages may be huge ones: how much was touched is not known".to_owned());
     }
     if tables.manifest.ended.is_none() {

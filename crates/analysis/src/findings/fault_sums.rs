@@ -1,0 +1,85 @@
+//! What some faults cost together, and how far that can be trusted.
+//!
+//! **Value.** A fault whose duration is not known counts as long as the others are on average.
+//!
+//! **Interval.** Durations are of the clock, not of the processor: a thread that another one displaces in a fault is in it for
+//! longer. *Low* has every fault of the median duration, which such outliers do not move; a fault that has to wait for memory is
+//! not in it either. *High* has unknown durations as long as that which only a twentieth of the known ones exceeds.
+
+use slowpath_tables::{Fault, FaultKind};
+
+/// Sums over faults; times in ns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FaultSums {
+    /// How many.
+    pub count: u64,
+    /// Those of unknown duration.
+    pub untimed: u64,
+    /// Those that waited for storage.
+    pub major: u64,
+    /// Those that the kernel took in a system call.
+    pub by_kernel: u64,
+    /// Median duration.
+    pub median: f64,
+    /// Mean of the known durations.
+    pub mean: f64,
+    /// Sum of the known durations.
+    timed: f64,
+    /// The duration that only a twentieth exceeds.
+    long: f64,
+}
+
+impl FaultSums {
+    /// Adds up.
+    pub fn of<'a>(faults: impl Iterator<Item = &'a Fault>) -> Self {
+        let mut sums = Self::default();
+        let mut durations = Vec::new();
+        for fault in faults {
+            sums.count += 1;
+            sums.major += u64::from(fault.kind == FaultKind::Major);
+            sums.by_kernel += u64::from(fault.kernel);
+            durations.extend(fault.duration.map(|duration| duration.0));
+        }
+        durations.sort_unstable();
+        sums.untimed = sums.count - durations.len() as u64;
+        sums.timed = durations.iter().fold(0u64, |sum, one| sum.saturating_add(*one)) as f64;
+        sums.mean = sums.timed / durations.len().max(1) as f64;
+        (sums.median, sums.long) = (quantile(&durations, 0.5) as f64, quantile(&durations, 0.95) as f64);
+        sums
+    }
+
+    /// Time in them.
+    pub fn time(&self) -> f64 {
+        self.timed + self.untimed as f64 * self.mean
+    }
+
+    /// Lower end of [`FaultSums::time`]; where most durations are longer than their mean it is above, so callers cut it.
+    pub fn low(&self) -> f64 {
+        self.median * self.count as f64
+    }
+
+    /// Upper end of [`FaultSums::time`].
+    pub fn high(&self) -> f64 {
+        self.timed + self.untimed as f64 * self.long.max(self.mean)
+    }
+}
+
+/// The value that this share of the values does not exceed, nearest rank; 0 for no values.
+pub(crate) fn quantile(sorted: &[u64], share: f64) -> u64 {
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
+}
+
+/// The values in order.
+pub(crate) fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values
+}
+
+/// How many moments a second, from the first to the last; `None` where there is no time between.
+pub(crate) fn per_second(moments: impl Iterator<Item = u64>) -> Option<f64> {
+    let moments = sorted(moments);
+    let (first, last) = (moments.first()?, moments.last()?);
+    (last > first).then(|| (moments.len() - 1) as f64 / ((last - first) as f64 / 1e9))
+}

@@ -1,0 +1,181 @@
+//! Finding `heap_trim_churn`: memory is given back to the kernel and touched again, over and over.
+//!
+//! **What is bad.** An allocator that has free memory at the top of its heap gives it back (brk), or has the kernel drop pages of
+//! its arenas (madvise). Where the program needs as much again in its next round, every page is a fault and is filled with zeros
+//! once more. The call that gives back stands in some `free`, the faults in whatever touches first; nothing says that they belong
+//! together. The same holds for programs that manage arenas of their own.
+//!
+//! **Cost.** Over all operations (calls of which pages came back while recording): time in the first fault of each page that came
+//! back, in the calls, as far as their pages came back, and in calls of brk that made room for them again. In ms, over the whole
+//! recording. What the interval says and what is not included stands in [`bill`].
+//!
+//! **Predicted saving.** All of it: where the memory is kept, nobody gives it back, and first touches are not part of the bill.
+//! The price is memory: `held_bytes`.
+//!
+//! **Pages** are followed by [`crate::released_pages`], which says what a release is; releases are told apart by [`groups`]. A
+//! block that is unmapped and mapped again is another pattern ([`super::transient_large_allocation`]), with all that is done to
+//! its pages meanwhile.
+//!
+//! **No finding** when pages are not touched again: then the memory was rightly given back. When they are touched for the first
+//! time. When the kernel did not take the pages of a `MADV_FREE`: there is no fault. When there are fewer than
+//! [`groups::LEAST_OPERATIONS`] operations: a heap that is trimmed at the end of a phase. When it costs less than
+//! [`super::materiality`] demands.
+//!
+//! **Confidence.** The rule and its thresholds stand in [`super::memory_confidence`]; besides, it is medium at most where memory
+//! is away for [`LONG_AWAY`]: others could use it meanwhile, and whether that is worth the faults is not known here.
+
+pub mod bill;
+mod evidence;
+pub mod groups;
+
+use super::allocating_stack::AllocatingStack;
+use super::materiality::CostShare;
+use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
+use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
+use super::memory_use::MemoryUse;
+use crate::finding::{Confidence, Finding};
+use crate::function_weights::{FunctionWeights, heaviest};
+use crate::interval::summarize;
+use crate::released_pages::{Release, ReleaseKind};
+use bill::Bill;
+use groups::Churn;
+use serde_json::Value;
+use slowpath_tables::{Nanos, Unit};
+use std::collections::BTreeMap;
+
+/// Name of the finding.
+pub const NAME: &str = "heap_trim_churn";
+
+/// Median time away from which on giving memory back may be meant: allocators that wait before they do (jemalloc) wait for some
+/// seconds.
+pub const LONG_AWAY: Nanos = Nanos(1_000_000_000);
+
+/// The pattern in one launch.
+struct Found<'a> {
+    memory: &'a MemoryUse<'a>,
+    group: &'a Churn,
+    bill: Bill,
+    /// The stack that costs most of it.
+    stack: AllocatingStack,
+    share: CostShare,
+    touching: Option<FunctionWeights>,
+}
+
+impl Found<'_> {
+    fn operations(&self) -> impl Iterator<Item = &Release> {
+        self.group.operations.iter().map(|number| &self.memory.released.releases[*number as usize])
+    }
+
+    /// What makes it the same in several launches: for an allocator, who happens to free is not.
+    fn key(&self) -> (String, ReleaseKind, Option<String>) {
+        let is_own = matches!(self.group.place, groups::Place::Stack(_));
+        (self.group.program.clone(), self.group.kind, is_own.then(|| self.stack.folded()))
+    }
+}
+
+/// Looks for the pattern in launches of one command; where there are several, in more than half of them.
+pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
+    let mut by_place: BTreeMap<_, Vec<Found<'_>>> = BTreeMap::new();
+    for found in launches.iter().flatten().flat_map(of_launch) {
+        by_place.entry(found.key()).or_default().push(found);
+    }
+    by_place.into_values().filter(|found| found.len() * 2 > launches.len()).filter_map(finding).collect()
+}
+
+fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
+    let faults = &memory.facts.tables.faults;
+    let numbers = bill::faults_of(&memory.churn, &memory.released);
+    let found = memory.churn.iter().zip(numbers).map(|(group, numbers)| {
+        let bill = bill::bill(group, &memory.released, faults, &numbers);
+        let rows = numbers.iter().map(|number| &faults[*number]);
+        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
+        Found {
+            memory,
+            stack: group.stacks.first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),
+            share: memory.share_of(bill.total.value, group.processes.iter().copied()),
+            touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
+            group,
+            bill,
+        }
+    });
+    found.filter(|found| found.share.is_material()).collect()
+}
+
+/// Details are those of the launch in the middle: figures of several launches would not add up.
+fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
+    launches.sort_by(|a, b| a.bill.total.value.total_cmp(&b.bill.total.value));
+    let found = launches.get((launches.len() - 1) / 2)?;
+    let values: Vec<f64> = launches.iter().map(|found| found.bill.total.value).collect();
+    let several = (launches.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten();
+    let cost = several.unwrap_or(found.bill.total);
+
+    let pays = &found.group.processes;
+    let claim = Claim {
+        facts: found.memory.facts,
+        processes: pays,
+        stack: &found.stack,
+        faults: &found.bill.faults,
+        total: &found.bill.total,
+        perhaps_huge: found.bill.perhaps_huge,
+    };
+    let mut reasons = Vec::new();
+    let mut confidence = judge(&claim, &mut reasons);
+    let away = found.bill.away.0;
+    if away >= LONG_AWAY {
+        confidence = confidence.min(Confidence::Medium);
+        let away = away.as_ms() / 1e3;
+        reasons
+            .push(format!("memory is away for {away:.1} s (median): others can use it meanwhile, so it may be meant"));
+    }
+    reasons.extend(UNKNOWN_COSTS.map(str::to_owned));
+
+    let fixes = evidence::fixes(found);
+    let asked = "The call stack that gives back what costs most, the innermost function first; asked marks the first that is \
+                 not the allocator's.";
+    let mut evidence = vec![
+        evidence::bill(found),
+        evidence::operations(found),
+        stack(asked, &found.stack),
+        evidence::places(found),
+        touching("The functions that touched the pages again, by time in faults.", found.touching.as_ref()),
+        processes(found.operations().map(|release| (release.process, release.time()))),
+        super::memory_evidence::fixes(&fixes),
+    ];
+    evidence.retain(|evidence| !evidence.rows.is_empty());
+    let mut about = subject(&found.group.program, pays, &found.stack, &found.share);
+    about.insert("size_bytes".to_owned(), Value::from(found.bill.length));
+    about.insert("kind".to_owned(), Value::from(found.group.kind.as_str()));
+    Some(Finding {
+        name: NAME.to_owned(),
+        title: title(found),
+        subject: about,
+        cost,
+        predicted_saving: Some(cost),
+        confidence,
+        reasons,
+        evidence,
+        fixes: fixes.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        see_by_hand: see_by_hand(found),
+    })
+}
+
+fn title(found: &Found<'_>) -> String {
+    let (program, operations) = (&found.group.program, found.group.operations.len());
+    let size = found.bill.length as f64 / f64::from(1 << 20);
+    let what = match found.group.kind {
+        ReleaseKind::BrkTrim => "of its heap",
+        ReleaseKind::DontNeed => "of its pages (MADV_DONTNEED)",
+        ReleaseKind::Free => "of its pages (MADV_FREE)",
+    };
+    let (who, share) = (in_function(&found.stack), found.share.words());
+    format!("{program} gives {size:.2} MiB {what} back{who}, {operations} times, and faults it in again: {share}")
+}
+
+fn see_by_hand(found: &Found<'_>) -> String {
+    let target = perf_target(&found.group.processes);
+    let call = if found.group.kind == ReleaseKind::BrkTrim { "brk" } else { "madvise" };
+    format!(
+        "as root, while it runs: perf trace -e {call} {target} lists the calls with their duration; \
+         perf record -e page-faults -d --call-graph dwarf {target} shows who touches the same addresses again"
+    )
+}

@@ -1,0 +1,164 @@
+//! Rows of evidence that findings about memory have in common.
+
+use super::allocating_stack::AllocatingStack;
+use super::fault_sums::FaultSums;
+use super::materiality::CostShare;
+use crate::finding::{Evidence, Row, milliseconds, row};
+use crate::function_weights::FunctionWeights;
+use serde_json::Value;
+use slowpath_tables::{Nanos, ProcessKey};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Functions of a stack, and processes, at most.
+const MOST_ROWS: usize = 30;
+/// Functions that touch, at most.
+pub(crate) const MOST_FUNCTIONS: usize = 10;
+
+/// A number with so many digits behind the point.
+pub(crate) fn rounded(value: f64, digits: i32) -> Value {
+    let scale = 10f64.powi(digits);
+    Value::from((value * scale).round() / scale)
+}
+
+/// Parts of a bill (ns), the largest first, then their sum.
+pub(crate) fn parts(text: &str, parts: &[(&str, f64)], operations: f64) -> Evidence {
+    let part = |name: &str, nanos: f64| {
+        row([
+            ("part", Value::from(name)),
+            ("total_ms", rounded(nanos / 1e6, 3)),
+            ("mean_per_operation_us", rounded(nanos / operations.max(1.0) / 1e3, 1)),
+        ])
+    };
+    let mut rows: Vec<Row> = parts.iter().map(|(name, nanos)| part(name, *nanos)).collect();
+    let total = |row: &Row| row["total_ms"].as_f64().unwrap_or_default();
+    rows.sort_by(|a, b| total(b).total_cmp(&total(a)));
+    rows.push(part("sum", parts.iter().map(|(_, nanos)| nanos).sum()));
+    Evidence { text: text.to_owned(), rows }
+}
+
+/// What is known of faults, as columns of the row about operations.
+pub(crate) fn add_faults(shown: &mut Row, faults: &FaultSums, operations: f64) {
+    shown.extend(row([
+        ("faults", Value::from(faults.count)),
+        ("faults_per_operation", rounded(faults.count as f64 / operations.max(1.0), 1)),
+        ("fault_median_us", rounded(faults.median / 1e3, 3)),
+        ("faults_by_kernel", Value::from(faults.by_kernel)),
+        ("major_faults", Value::from(faults.major)),
+        ("untimed_faults", Value::from(faults.untimed)),
+    ]));
+}
+
+/// The functions of a stack, the innermost first.
+pub(crate) fn stack(text: &str, stack: &AllocatingStack) -> Evidence {
+    let rows = stack.callers.iter().take(MOST_ROWS).enumerate().map(|(number, caller)| {
+        let mut shown = row([
+            ("function", Value::from(caller.function.as_str())),
+            ("file", Value::from(caller.file.as_str())),
+            ("asked", Value::from(number == stack.asked)),
+        ]);
+        if let Some((source, line)) = &caller.source {
+            shown.insert("source_file".to_owned(), Value::from(source.as_str()));
+            shown.insert("source_line".to_owned(), line.map_or(Value::Null, Value::from));
+        }
+        shown
+    });
+    Evidence { text: text.to_owned(), rows: rows.collect() }
+}
+
+/// Who took the faults; nothing where faults have no stacks.
+pub(crate) fn touching(text: &str, touching: Option<&FunctionWeights>) -> Evidence {
+    let functions = touching.into_iter().flat_map(|weights| &weights.functions);
+    let rows = functions.map(|one| {
+        row([
+            ("function", one.function.as_deref().map_or(Value::Null, Value::from)),
+            ("file", Value::from(one.place.as_str())),
+            ("fault_ms", milliseconds(Nanos(one.weight))),
+        ])
+    });
+    Evidence { text: text.to_owned(), rows: rows.collect() }
+}
+
+/// Where the program runs in several processes, those with most of the cost of operations.
+pub(crate) fn processes(operations: impl Iterator<Item = (ProcessKey, Nanos)>) -> Evidence {
+    let mut sums: BTreeMap<_, (u64, Nanos)> = BTreeMap::new();
+    for (process, time) in operations {
+        let sum = sums.entry(process).or_default();
+        *sum = (sum.0 + 1, sum.1 + time);
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(process, (_, time))| (std::cmp::Reverse(*time), *process));
+    let rows = sums.iter().filter(|_| sums.len() > 1).take(MOST_ROWS).map(|(process, (operations, time))| {
+        row([
+            ("pid", Value::from(process.pid)),
+            ("operations", Value::from(*operations)),
+            ("total_ms", milliseconds(*time)),
+        ])
+    });
+    Evidence { text: "The processes with most of it.".to_owned(), rows: rows.collect() }
+}
+
+/// Names of fixes with what each does.
+pub(crate) fn fixes(fixes: &[(&str, String)]) -> Evidence {
+    let rows = fixes.iter().map(|(name, how)| row([("fix", Value::from(*name)), ("how", Value::from(how.as_str()))]));
+    Evidence { text: "What would end it; nothing of this was tried.".to_owned(), rows: rows.collect() }
+}
+
+/// What every finding about memory is about: program, stack, function, share of the time.
+pub(crate) fn subject(
+    program: &str,
+    processes: &BTreeSet<ProcessKey>,
+    stack: &AllocatingStack,
+    share: &CostShare,
+) -> BTreeMap<String, Value> {
+    let mut subject = row([
+        ("process", Value::from(program)),
+        ("stack", Value::from(stack.folded())),
+        ("share", rounded(share.share, 4)),
+        ("share_of", Value::from(share.of())),
+    ]);
+    if let Some(caller) = stack.who_asked() {
+        subject.insert("function".to_owned(), Value::from(caller.function.as_str()));
+        subject.insert("file".to_owned(), Value::from(caller.file.as_str()));
+    }
+    if let (Some(process), 1) = (processes.first(), processes.len()) {
+        subject.insert("pid".to_owned(), Value::from(process.pid));
+    }
+    subject
+}
+
+/// The processes as an option of `perf`.
+pub(crate) fn perf_target(processes: &BTreeSet<ProcessKey>) -> String {
+    match (processes.first(), processes.len()) {
+        (Some(process), 1) => format!("-p {}", process.pid),
+        _ => "-p PID".to_owned(),
+    }
+}
+
+/// Who asked, for a title: ` in copy_frame`, or nothing where it is not known.
+pub(crate) fn in_function(stack: &AllocatingStack) -> String {
+    stack.who_asked().map_or(String::new(), |caller| format!(" in {}", short(&caller.function)))
+}
+
+/// A name that can stand in a line: without parameters, which with templates fill screens.
+fn short(name: &str) -> String {
+    const MOST: usize = 48;
+    let name = name.replace("(anonymous namespace)::", "");
+    let bare = name.split('(').next().filter(|bare| !bare.is_empty() && !bare.ends_with("operator")).unwrap_or(&name);
+    match bare.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}...", &bare[..at]),
+        None => bare.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_without_their_parameters_and_cut() {
+        assert_eq!(short("(anonymous namespace)::copy_frame(unsigned char const*)"), "copy_frame");
+        assert_eq!(short("video::Sink::operator()(Frame&)"), "video::Sink::operator()(Frame&)");
+        assert_eq!(short("copy"), "copy");
+        assert_eq!(short(&"\u{e9}".repeat(60)), format!("{}...", "\u{e9}".repeat(48)));
+    }
+}

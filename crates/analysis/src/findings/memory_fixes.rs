@@ -1,0 +1,33 @@
+//! Names of the fixes of findings about memory, and settings of allocators.
+
+use super::allocating_stack::Allocator;
+
+/// Fix in the source: memory is kept, or not needed.
+pub const KEEP_BUFFER: &str = "keep_buffer";
+/// Fix outside of it: the allocator is told to keep memory.
+pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
+
+/// The highest `M_MMAP_THRESHOLD` that glibc takes on 64-bit systems (`DEFAULT_MMAP_THRESHOLD_MAX`, mallopt(3)).
+pub(crate) const MOST_MMAP_THRESHOLD: u64 = 32 << 20;
+
+/// How allocators other than glibc's are told to give pages back later, or never; their own documentation says more.
+pub(crate) fn keeping_pages(allocator: Allocator) -> Option<&'static str> {
+    match allocator {
+        Allocator::Glibc => None,
+        Allocator::Jemalloc => Some(
+            "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 has jemalloc keep unused pages, a number of ms longer than they \
+             are away has it keep them for that time (_RJEM_MALLOC_CONF in programs of Rust that link it)",
+        ),
+        Allocator::Mimalloc => Some(
+            "MIMALLOC_PURGE_DELAY=-1 has mimalloc keep unused pages, a number of ms longer than they are away has it keep \
+             them for that time (MIMALLOC_RESET_DELAY before version 2.1)",
+        ),
+        Allocator::Tcmalloc => {
+            Some("TCMALLOC_RELEASE_RATE=0 has tcmalloc keep unused pages, a small number most of them")
+        }
+        Allocator::Go => Some(
+            "GODEBUG=madvdontneed=0 leaves unused pages of Go to the kernel until it needs them; a higher GOGC lets the \
+             heap oscillate less",
+        ),
+    }
+}

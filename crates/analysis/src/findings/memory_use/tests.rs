@@ -1,0 +1,175 @@
+//! No fault and no call is billed twice, whatever programs do with their memory.
+
+use super::*;
+use crate::findings::{heap_trim_churn, transient_large_allocation};
+use proptest::prelude::*;
+use slowpath_recording::Tables;
+use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+
+/// Pages of a block, of an arena and of what the heap grows by.
+const PAGES: u64 = 40;
+const BLOCKS: u64 = 0x7000_0000_0000;
+const ARENA: u64 = 0x6000_0000_0000;
+const HEAP: u64 = 0x5000_0000_0000;
+
+/// What a round of a program does. Numbers of pages are of those that it touches.
+#[derive(Clone, Debug)]
+enum Round {
+    /// A block: touched, given back, touched again, unmapped.
+    Block { place: u64, touched: u64, advice: Option<u32>, again: u64, unmapped: bool },
+    /// Pages of an arena: touched, given back.
+    Arena { from: u64, touched: u64, advice: u32 },
+    /// The heap grows, is touched, shrinks.
+    Heap { touched: u64, shrinks: bool },
+    /// Advice that reaches beyond a block: over its neighbours.
+    Across { place: u64 },
+}
+
+fn rounds() -> impl Strategy<Value = Vec<Round>> {
+    let advice = || prop_oneof![Just(4u32), Just(8)];
+    let round = prop_oneof![
+        3 => (0..2u64, 0..PAGES, prop::option::of(advice()), 0..PAGES, prop::bool::weighted(0.9))
+            .prop_map(|(place, touched, advice, again, unmapped)| Round::Block { place, touched, advice, again, unmapped }),
+        3 => (0..PAGES, 0..PAGES, advice()).prop_map(|(from, touched, advice)| Round::Arena { from, touched, advice }),
+        3 => (0..PAGES, prop::bool::weighted(0.9)).prop_map(|(touched, shrinks)| Round::Heap { touched, shrinks }),
+        1 => (0..2u64).prop_map(|place| Round::Across { place }),
+    ];
+    prop::collection::vec(round, 0..60)
+}
+
+#[derive(Default)]
+struct Program {
+    tables: Tables,
+    now: u64,
+    heap: u64,
+}
+
+impl Program {
+    fn call(&mut self, call: MemoryCallKind, address: u64, pages: u64, argument: u32) {
+        self.now += 100;
+        self.tables.memory_calls.push(MemoryCall {
+            ts: Nanos(self.now),
+            duration: Nanos(50),
+            pid: 7,
+            start: Nanos(1),
+            tid: 7,
+            call,
+            address,
+            length: Bytes(pages * PAGE_SIZE),
+            old_length: None,
+            old_address: None,
+            shrinks: call == MemoryCallKind::Brk && argument == 1,
+            argument: if call == MemoryCallKind::Brk { 0 } else { argument },
+            result: 0,
+            stack: None,
+        });
+    }
+
+    fn touch(&mut self, address: u64, pages: u64) {
+        for page in 0..pages {
+            self.now += 100;
+            self.tables.faults.push(Fault {
+                ts: Nanos(self.now),
+                duration: Some(Nanos(20)),
+                pid: 7,
+                start: Nanos(1),
+                tid: 7,
+                address: address + page * PAGE_SIZE,
+                ip: 0,
+                kind: FaultKind::Minor,
+                kernel: false,
+                stack: None,
+            });
+        }
+    }
+
+    fn round(&mut self, round: &Round) {
+        let block = |place: u64| BLOCKS + place * PAGES * PAGE_SIZE;
+        match *round {
+            Round::Block { place, touched, advice, again, unmapped } => {
+                self.call(MemoryCallKind::Mmap, block(place), PAGES, 0x22);
+                self.touch(block(place), touched);
+                if let Some(advice) = advice {
+                    self.call(MemoryCallKind::Madvise, block(place), PAGES, advice);
+                }
+                self.touch(block(place), again);
+                if unmapped {
+                    self.call(MemoryCallKind::Munmap, block(place), PAGES, 0);
+                }
+            }
+            Round::Arena { from, touched, advice } => {
+                self.touch(ARENA + from * PAGE_SIZE, touched);
+                self.call(MemoryCallKind::Madvise, ARENA, 2 * PAGES, advice);
+            }
+            Round::Heap { touched, shrinks } => {
+                self.heap += PAGES;
+                let end = HEAP + self.heap * PAGE_SIZE;
+                self.call(MemoryCallKind::Brk, end, PAGES, 0);
+                self.touch(end - PAGES * PAGE_SIZE, touched);
+                if shrinks {
+                    self.heap -= PAGES;
+                    self.call(MemoryCallKind::Brk, HEAP + self.heap * PAGE_SIZE, PAGES, 1);
+                }
+            }
+            Round::Across { place } => self.call(MemoryCallKind::Madvise, block(place) - PAGE_SIZE, PAGES + 2, 4),
+        }
+    }
+}
+
+fn tables_of(rounds: &[Round]) -> Tables {
+    let mut program = Program::default();
+    rounds.iter().for_each(|round| program.round(round));
+    program.tables
+}
+
+/// Faults of each finding, times each is billed, time of all calls that are billed.
+fn billed(tables: &Tables) -> (usize, usize, Vec<u32>, u64) {
+    let facts = LaunchFacts::new(tables);
+    let call_stacks = CallStacks::new(tables);
+    let memory = MemoryUse::new(&facts, &call_stacks);
+    let faults = &facts.tables.faults;
+    let mut times = vec![0; faults.len()];
+    let (mut of_blocks, mut of_churn, mut calls) = (0, 0, 0.0);
+    let numbers = transient_large_allocation::bill::faults_of(&memory.transient, &memory.blocks);
+    for (group, numbers) in memory.transient.iter().zip(numbers) {
+        let bill = transient_large_allocation::bill::bill(group, &memory.blocks, faults, &numbers);
+        calls += bill.map_time + bill.release_time;
+        of_blocks += numbers.len();
+        numbers.iter().for_each(|number| times[*number] += 1);
+    }
+    let numbers = heap_trim_churn::bill::faults_of(&memory.churn, &memory.released);
+    for (group, numbers) in memory.churn.iter().zip(numbers) {
+        let bill = heap_trim_churn::bill::bill(group, &memory.released, faults, &numbers);
+        assert_eq!(bill.faults.count, numbers.len() as u64);
+        calls += bill.release_time + bill.grow_time;
+        of_churn += numbers.len();
+        numbers.iter().for_each(|number| times[*number] += 1);
+    }
+    (of_blocks, of_churn, times, calls as u64)
+}
+
+#[test]
+fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks() {
+    let block = Round::Block { place: 0, touched: 30, advice: Some(4), again: 20, unmapped: true };
+    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![block; 20]));
+    assert_eq!((of_blocks, of_churn, calls), (20 * 50, 0, 20 * 150));
+    // The same in a block that stays: its pages come back.
+    let arena = Round::Arena { from: 0, touched: 30, advice: 4 };
+    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![arena; 20]));
+    assert_eq!((of_blocks, of_churn, calls), (0, 19 * 30, 19 * 50));
+    let heap = Round::Heap { touched: 30, shrinks: true };
+    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![heap; 20]));
+    // Thirty of the forty pages by which it grows had been given back.
+    assert_eq!((of_blocks, of_churn, calls), (0, 19 * 30, 19 * 50 + 19 * 37));
+}
+
+proptest! {
+    #[test]
+    fn each_fault_belongs_to_one_finding_at_most_and_no_call_is_billed_twice(rounds in rounds()) {
+        let tables = tables_of(&rounds);
+        let (_, _, times, calls) = billed(&tables);
+        prop_assert!(times.iter().all(|times| *times <= 1));
+        let all: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
+        prop_assert!(calls <= all, "{} of {}", calls, all);
+    }
+}

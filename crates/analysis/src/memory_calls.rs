@@ -1,0 +1,131 @@
+//! When calls that change an address space take effect, beside the faults that are taken in it.
+//!
+//! Owns that order. Threads share an address space, so calls overlap. What a call makes counts from its return on, when somebody
+//! can know its address; what it takes away, from its begin on, when nobody may use it. Leaves what a call means to those that
+//! follow it: [`crate::memory_blocks`], [`crate::released_pages`].
+
+use slowpath_recording::Tables;
+use slowpath_tables::{Bytes, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, ProcessKey};
+
+/// Flag of mmap: no file (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
+pub(crate) const MAP_ANONYMOUS: u32 = 0x20;
+/// Flag of mmap: fill the page tables at once.
+pub(crate) const MAP_POPULATE: u32 = 0x8000;
+/// Advice that gives pages back at once.
+pub(crate) const MADV_DONTNEED: u32 = 4;
+/// Advice that lets the kernel take pages when it needs some.
+pub(crate) const MADV_FREE: u32 = 8;
+/// Advice that gives pages back.
+pub(crate) const DISCARDS: [u32; 2] = [MADV_DONTNEED, MADV_FREE];
+/// Advice that brings them: `MADV_POPULATE_READ`, `MADV_POPULATE_WRITE`.
+pub(crate) const POPULATES: [u32; 2] = [22, 23];
+
+/// What happens at a moment. Of the same moment, what is made comes first: it is there before it can be taken away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// A call made something: number of its row.
+    Returns(usize),
+    /// A process ended, or executes another program.
+    Ends(ProcessKey),
+    /// A call takes something away, or advises: number of its row.
+    Begins(usize),
+}
+
+impl Step {
+    fn order(&self) -> u8 {
+        match self {
+            Self::Returns(_) => 0,
+            Self::Ends(_) => 1,
+            Self::Begins(_) => 2,
+        }
+    }
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// A change of an address space.
+    Step(Nanos, Step),
+    /// A fault: number of its row.
+    Fault(usize),
+}
+
+/// Hands out all steps and faults in the order in which they count. Rows may be in any order; calls of the same moment keep
+/// theirs, and come before faults.
+pub(crate) fn in_order(tables: &Tables, mut take: impl FnMut(Event)) {
+    let steps = steps(tables);
+    let mut next = 0;
+    let mut faults: Vec<usize> = (0..tables.faults.len()).collect();
+    if !tables.faults.is_sorted_by_key(|fault| fault.ts) {
+        faults.sort_by_key(|fault| tables.faults[*fault].ts);
+    }
+    for number in faults {
+        let ts = tables.faults[number].ts;
+        let until = next + steps[next..].partition_point(|(step, _)| *step <= ts);
+        steps[next..until].iter().for_each(|(ts, step)| take(Event::Step(*ts, *step)));
+        next = until;
+        take(Event::Fault(number));
+    }
+    steps[next..].iter().for_each(|(ts, step)| take(Event::Step(*ts, *step)));
+}
+
+fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
+    let mut steps = Vec::with_capacity(tables.memory_calls.len() * 2);
+    for (number, call) in tables.memory_calls.iter().enumerate().filter(|(_, call)| call.result == 0) {
+        let (begin, end) = ((call.ts, Step::Begins(number)), (call.ts + call.duration, Step::Returns(number)));
+        match call.call {
+            MemoryCallKind::Mmap => steps.push(end),
+            MemoryCallKind::Munmap | MemoryCallKind::Madvise => steps.push(begin),
+            MemoryCallKind::Mremap => steps.extend([begin, end]),
+            MemoryCallKind::Brk if call.shrinks => steps.push(begin),
+            MemoryCallKind::Brk => steps.push(end),
+        }
+    }
+    let ended = tables.exits.iter().filter(|exit| exit.last && !exit.running);
+    steps.extend(ended.map(|exit| (exit.ts, Step::Ends(exit.process()))));
+    let executed = tables.execs.iter().filter(|exec| !exec.present);
+    steps.extend(executed.map(|exec| (exec.ts, Step::Ends(exec.process()))));
+    steps.sort_by_key(|(ts, step)| (*ts, step.order()));
+    steps
+}
+
+/// Whole pages of a range, as the kernel takes them: from, to.
+pub(crate) fn pages(address: u64, length: Bytes) -> (u64, u64) {
+    let from = address - address % PAGE_SIZE;
+    (from, from.saturating_add(length.pages_up().bytes().0))
+}
+
+/// Whole pages by which a brk moved the end of the heap: from, to. A page that the heap ends in stays with it.
+pub(crate) fn heap_pages(call: &MemoryCall) -> (u64, u64) {
+    let (below, above) = if call.shrinks {
+        (call.address, call.address.saturating_add(call.length.0))
+    } else {
+        (call.address.saturating_sub(call.length.0), call.address)
+    };
+    (Bytes(below).pages_up().bytes().0, Bytes(above).pages_up().bytes().0)
+}
+
+/// The old place of a mremap. Where a recording does not tell it, that is taken for the new one: most blocks grow where they are.
+pub(crate) fn old_pages(call: &MemoryCall) -> (u64, u64) {
+    pages(call.old_address.unwrap_or(call.address), call.old_length.unwrap_or_default())
+}
+
+/// The part of a call's time that so many of its bytes have.
+pub(crate) fn share(time: Nanos, bytes: u64, of: u64) -> Nanos {
+    let share = u128::from(time.0) * u128::from(bytes.min(of)) / u128::from(of.max(1));
+    Nanos(u64::try_from(share).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_that_a_heap_ends_in_stays_with_it() {
+        let text = "== memory_calls\nts duration pid start tid call address length shrinks\n\
+                    1 1 7 1 7 brk 0x5800 4096 false\n2 1 7 1 7 brk 0x3001 10239 true\n";
+        let calls = Tables::from_text(text).unwrap().memory_calls;
+        assert_eq!(heap_pages(&calls[0]), (0x5000, 0x6000));
+        assert_eq!(heap_pages(&calls[1]), (0x4000, 0x6000));
+    }
+}

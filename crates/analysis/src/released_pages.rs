@@ -1,0 +1,306 @@
+//! Pages that a process gave back to the kernel and touched again.
+//!
+//! Owns the replay of `memory_calls` by page, for memory that stays the process's: the heap below and above its end (brk), and
+//! ranges of which advice gave the pages back. A *release* is one such call that took pages which had been touched. A fault in
+//! a page that a release took is that release's, the first one after it. Leaves what that costs, and whether it is bad, to
+//! [`crate::findings`].
+//!
+//! - Calls take effect in the order of [`crate::memory_calls`].
+//! - Only pages whose touch was seen count as taken: a fault, or a call that brings pages. The first touch of a page is no
+//!   consequence of any release, however often its range was given back before; nor is what was touched before the recording.
+//! - Advice of `MADV_FREE` leaves pages until the kernel needs them. Where they are touched before, there is no fault, and where
+//!   they are given back once more, the later release counts.
+//! - munmap, mmap and mremap end it: what lies there afterwards is another block ([`crate::memory_blocks`]).
+//! - A page is one of 4 KiB. Where a fault brings more at once (huge pages), only the one with its address is known.
+
+use crate::address_ranges::{AddressRanges, Part};
+use crate::integer_hash::{IntegerMap, IntegerSet};
+use crate::memory_calls::{
+    DISCARDS, Event, MADV_FREE, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
+    share,
+};
+use slowpath_recording::Tables;
+use slowpath_tables::{Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Pages, ProcessKey};
+
+/// How pages were given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReleaseKind {
+    /// The heap of brk shrank.
+    BrkTrim,
+    /// madvise with `MADV_DONTNEED`: the pages are gone at once.
+    DontNeed,
+    /// madvise with `MADV_FREE`: the kernel may take them.
+    Free,
+}
+
+impl ReleaseKind {
+    /// The word in evidence.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BrkTrim => "brk_trim",
+            Self::DontNeed => "madvise_dontneed",
+            Self::Free => "madvise_free",
+        }
+    }
+}
+
+/// A call that took pages which had been touched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Its process.
+    pub process: ProcessKey,
+    /// The thread that called.
+    pub tid: u32,
+    /// Call stack: `stacks.id`.
+    pub stack: Option<u32>,
+    /// How.
+    pub kind: ReleaseKind,
+    /// When the call returned.
+    pub returned: Nanos,
+    /// Size of its range.
+    pub length: Pages,
+    /// Pages that it took.
+    pub taken: Pages,
+    /// Time in the call.
+    pub call_time: Nanos,
+    /// Calls of brk that made pages usable again, each counted for one release.
+    pub grows: u64,
+    /// Time in such calls, by the bytes that this release had taken.
+    pub grow_time: Nanos,
+    /// First and last fault in what it took.
+    pub touched: Option<(Nanos, Nanos)>,
+    /// Faults in what it took: pages that came back.
+    pub faults: u64,
+    /// Those of unknown duration.
+    pub untimed: u64,
+    /// Major faults: from swap, say.
+    pub major: u64,
+    /// Time in faults of known duration.
+    pub fault_time: Nanos,
+}
+
+impl Release {
+    /// The part of the call's time that pages have which came back; the others were given back for good.
+    pub fn release_time(&self) -> Nanos {
+        share(self.call_time, self.faults, self.taken.0)
+    }
+
+    /// Time in all that it caused: faults of known duration and calls.
+    pub fn time(&self) -> Nanos {
+        self.release_time() + self.grow_time + self.fault_time
+    }
+
+    /// From its return to the first touch of what it took; `None` where nothing came back.
+    pub fn away(&self) -> Option<Nanos> {
+        Some(self.touched?.0 - self.returned)
+    }
+}
+
+/// All releases of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReleasedPages {
+    /// In the order of the calls.
+    pub releases: Vec<Release>,
+    /// For each row of `faults` the release that had taken its page; empty where there is no release.
+    pub of_fault: Vec<Option<u32>>,
+}
+
+/// Owner of pages that are there.
+const PRESENT: u32 = u32::MAX;
+
+/// Follows the pages of all processes. Rows may be in any order; calls of the same moment keep theirs. Advice in the rows
+/// `others` of `memory_calls` is left out: it belongs to something else.
+pub fn follow(tables: &Tables, others: &[usize]) -> ReleasedPages {
+    let others: IntegerSet<usize> = others.iter().copied().collect();
+    let ranges = released_ranges(&tables.memory_calls, &others);
+    if ranges.is_empty() {
+        return ReleasedPages::default();
+    }
+    let mut replay =
+        Replay { calls: &tables.memory_calls, others, ranges, spaces: IntegerMap::default(), releases: Vec::new() };
+    let mut of_fault = vec![None; tables.faults.len()];
+    in_order(tables, |event| match event {
+        Event::Step(ts, step) => replay.step(ts, step),
+        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number]),
+    });
+    ReleasedPages { releases: replay.releases, of_fault }
+}
+
+/// What a call gives back: how, from, to.
+fn released(call: &MemoryCall) -> Option<(ReleaseKind, u64, u64)> {
+    let (kind, (from, to)) = match call.call {
+        _ if call.result != 0 => return None,
+        MemoryCallKind::Brk if call.shrinks => (ReleaseKind::BrkTrim, heap_pages(call)),
+        MemoryCallKind::Madvise if call.argument == MADV_FREE => (ReleaseKind::Free, pages(call.address, call.length)),
+        MemoryCallKind::Madvise if DISCARDS.contains(&call.argument) => {
+            (ReleaseKind::DontNeed, pages(call.address, call.length))
+        }
+        _ => return None,
+    };
+    (from < to).then_some((kind, from, to))
+}
+
+/// Ranges by process that do not overlap, in order.
+type Ranges = IntegerMap<ProcessKey, Vec<(u64, u64)>>;
+
+/// All that is ever given back: pages beyond need not be followed, and most programs give back nothing.
+fn released_ranges(calls: &[MemoryCall], others: &IntegerSet<usize>) -> Ranges {
+    let mut ranges = Ranges::default();
+    for (_, call) in calls.iter().enumerate().filter(|(number, _)| !others.contains(number)) {
+        if let Some((_, from, to)) = released(call) {
+            ranges.entry(call.process()).or_default().push((from, to));
+        }
+    }
+    for ranges in ranges.values_mut() {
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, last| {
+            let is_one = next.0 <= last.1;
+            if is_one {
+                last.1 = last.1.max(next.1);
+            }
+            is_one
+        });
+    }
+    ranges
+}
+
+struct Replay<'a> {
+    calls: &'a [MemoryCall],
+    others: IntegerSet<usize>,
+    ranges: Ranges,
+    /// Pages of each process that were touched: owned by [`PRESENT`], or by the release that took them.
+    spaces: IntegerMap<ProcessKey, AddressRanges>,
+    releases: Vec<Release>,
+}
+
+impl Replay<'_> {
+    fn step(&mut self, ts: Nanos, step: Step) {
+        let calls = self.calls;
+        match step {
+            Step::Ends(process) => _ = self.spaces.remove(&process),
+            Step::Begins(number) => {
+                let call = &calls[number];
+                match call.call {
+                    MemoryCallKind::Munmap => self.forget(call, pages(call.address, call.length)),
+                    MemoryCallKind::Mremap => self.forget(call, old_pages(call)),
+                    MemoryCallKind::Madvise if POPULATES.contains(&call.argument) => {
+                        self.bring(call, pages(call.address, call.length));
+                    }
+                    _ if self.others.contains(&number) => {}
+                    _ => self.release(ts, call),
+                }
+            }
+            Step::Returns(number) => {
+                let call = &calls[number];
+                match call.call {
+                    MemoryCallKind::Mmap => {
+                        let range = pages(call.address, call.length);
+                        self.forget(call, range);
+                        if call.argument & MAP_POPULATE != 0 && call.argument & MAP_ANONYMOUS != 0 {
+                            self.bring(call, range);
+                        }
+                    }
+                    MemoryCallKind::Mremap => self.forget(call, pages(call.address, call.length)),
+                    MemoryCallKind::Brk => self.grow(call),
+                    MemoryCallKind::Munmap | MemoryCallKind::Madvise => {}
+                }
+            }
+        }
+    }
+
+    /// Something else lies there now, or nothing.
+    fn forget(&mut self, call: &MemoryCall, (from, to): (u64, u64)) {
+        if let Some(space) = self.spaces.get_mut(&call.process()) {
+            space.take(from, to);
+        }
+    }
+
+    /// A call brought pages, without faults that are told.
+    fn bring(&mut self, call: &MemoryCall, (from, to): (u64, u64)) {
+        let Some(ranges) = self.ranges.get(&call.process()) else { return };
+        let space = self.spaces.entry(call.process()).or_default();
+        let first = ranges.partition_point(|range| range.1 <= from);
+        for range in ranges[first..].iter().take_while(|range| range.0 < to) {
+            let part = Part { from: from.max(range.0), to: to.min(range.1), owner: PRESENT };
+            space.take(part.from, part.to);
+            space.join(part);
+        }
+    }
+
+    fn release(&mut self, ts: Nanos, call: &MemoryCall) {
+        let Some((kind, from, to)) = released(call) else { return };
+        let Some(space) = self.spaces.get_mut(&call.process()) else { return };
+        let Ok(number) = u32::try_from(self.releases.len()) else { return };
+        let mut parts = space.between(from, to);
+        // What is gone cannot be taken once more; what the kernel may take can.
+        let may_be_there =
+            |owner: u32| self.releases.get(owner as usize).is_none_or(|one| one.kind == ReleaseKind::Free);
+        parts.retain(|part| may_be_there(part.owner));
+        let taken: u64 = parts.iter().map(|part| part.bytes() / PAGE_SIZE).sum();
+        if taken == 0 || number == PRESENT {
+            return;
+        }
+        for part in parts {
+            space.take(part.from, part.to);
+            space.join(Part { owner: number, ..part });
+        }
+        self.releases.push(Release {
+            process: call.process(),
+            tid: call.tid,
+            stack: call.stack,
+            kind,
+            returned: ts + call.duration,
+            length: Pages((to - from) / PAGE_SIZE),
+            taken: Pages(taken),
+            call_time: call.duration,
+            grows: 0,
+            grow_time: Nanos(0),
+            touched: None,
+            faults: 0,
+            untimed: 0,
+            major: 0,
+            fault_time: Nanos(0),
+        });
+    }
+
+    fn grow(&mut self, call: &MemoryCall) {
+        let (from, to) = heap_pages(call);
+        let parts = self.spaces.get(&call.process()).map(|space| space.between(from, to)).unwrap_or_default();
+        let mut is_counted = false;
+        for part in parts {
+            let Some(release) = self.releases.get_mut(part.owner as usize) else { continue };
+            release.grow_time += share(call.duration, part.bytes(), to - from);
+            release.grows += u64::from(!is_counted);
+            is_counted = true;
+        }
+    }
+
+    fn fault(&mut self, fault: &Fault) -> Option<u32> {
+        let process = fault.process();
+        let ranges = self.ranges.get(&process)?;
+        let next = ranges.partition_point(|range| range.0 <= fault.address);
+        let range = ranges.get(next.checked_sub(1)?)?;
+        if fault.address >= range.1 {
+            return None;
+        }
+        let from = fault.address - fault.address % PAGE_SIZE;
+        let space = self.spaces.entry(process).or_default();
+        let owner = space.owner_at(from);
+        if owner == Some(PRESENT) {
+            return None;
+        }
+        let page = Part { from, to: from.saturating_add(PAGE_SIZE), owner: PRESENT };
+        if owner.is_some() {
+            space.take(page.from, page.to);
+        }
+        space.join(page);
+        let number = owner?;
+        let release = self.releases.get_mut(number as usize)?;
+        release.touched = Some((release.touched.map_or(fault.ts, |(first, _)| first), fault.ts));
+        release.faults += 1;
+        release.untimed += u64::from(fault.duration.is_none());
+        release.major += u64::from(fault.kind == FaultKind::Major);
+        release.fault_time += fault.duration.unwrap_or_default();
+        Some(number)
+    }
+}
