@@ -44,6 +44,10 @@ accept: ## the long acceptance runs, results to docs/measurements (needs root)
 	@$(MAKE) --no-print-directory build
 	@scripts/measure.sh accept
 
+.PHONY: cases
+cases: setup build ## programs with known truth: found, missed, invented, predicted and measured savings (needs root)
+	@bench/accept/cases
+
 .PHONY: bench
 bench: setup build ## measurements beside other tools, results to docs/measurements (needs root)
 	@scripts/measure.sh bench

@@ -7,6 +7,7 @@ mod check;
 mod children;
 mod exports;
 mod forks;
+mod heap_trim;
 mod hostile_names;
 mod interruptions;
 mod json;
