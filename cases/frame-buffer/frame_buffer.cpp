@@ -8,7 +8,7 @@
 //     in-place   the frame is used where it lies: no block, no copies
 //     recycled   a block for every frame, which malloc keeps and gives out again
 //     once       as kept, with one large block at start
-//     small      every frame in rows of 1280 bytes, allocated one by one
+//     small      every frame in rows of 1280 bytes, allocated one by one: glibc gives the top of the thread's arena back each time
 //
 // Prints one line: what it did, and the CPU time of this process and of the helper in ms. The helper checks every frame that
 // comes back; the exit code is 1 where one does not.
