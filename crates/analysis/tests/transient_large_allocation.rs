@@ -305,7 +305,7 @@ fn short_lived_processes_add_up_but_a_block_cannot_be_kept_for_another() {
     };
     let finding = in_processes(10).unwrap();
     assert_eq!(row(&finding, "operations")["operations"], 300);
-    assert_eq!(row(&finding, "operations")["at_the_same_time"], 30);
+    assert_eq!(row(&finding, "operations")["at_the_same_time"], 1);
     assert!((finding.predicted_saving.unwrap().value - 0.398 * 270.0).abs() < 1e-9);
     assert!(!finding.subject.contains_key("pid"));
     // Of 30 processes with 20 ms each.

@@ -40,6 +40,8 @@ pub struct Recorder {
     started: Nanos,
     /// Before the first process was followed.
     faults_before: Option<FaultCounters>,
+    /// Executable mappings without room that the second survey counted once more.
+    pub(crate) areas_counted_twice: u64,
 }
 
 /// `CLOCK_MONOTONIC` now.
@@ -133,6 +135,7 @@ impl Recorder {
             unavailable,
             started: monotonic_now(),
             faults_before: None,
+            areas_counted_twice: 0,
         })
     }
 
@@ -172,6 +175,8 @@ impl Recorder {
         // A child that was made behind the first walk's back is found by the second.
         self.walk_tasks(which, "present", "tell_present", 2)?;
         if self.options.walks_stacks() {
+            // What it has no room for is counted once more.
+            self.areas_counted_twice = self.walk_counts().areas_beyond;
             self.survey(which)?;
         }
         if let Some(waits) = self.loaded("off_cpu") {

@@ -36,7 +36,7 @@ use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{Block, MemoryBlocks, follow};
 use crate::shares::shares;
-use allocating_stack::{AllocatingStack, AllocatingStacks};
+use allocating_stack::{AllocatingStack, AllocatingStacks, Functions};
 use bill::Bill;
 use groups::Group;
 use serde_json::Value;
@@ -86,8 +86,8 @@ impl Found<'_> {
     }
 
     /// What makes it the same in several launches.
-    fn key(&self) -> (String, String, u32) {
-        (self.group.program.clone(), self.stack.folded(), self.bill.length.max(1).ilog2())
+    fn key(&self) -> (String, Functions, u32) {
+        (self.group.program.clone(), self.stack.functions(), self.bill.length.max(1).ilog2())
     }
 }
 

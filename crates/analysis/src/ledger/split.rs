@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::Nanos;
 
-/// Samples below which user and system times are asked: the interval of half of them is then wider than 17 points of a hundred.
+/// Samples below which user and system times are asked: a share of half is then known to 17 points of a hundred or worse.
 const ENOUGH_SAMPLES: u64 = 30;
 
 /// User and system time together below which they tell nothing: ten ticks of a kernel with 100 of them a second, the fewest that

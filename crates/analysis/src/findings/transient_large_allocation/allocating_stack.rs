@@ -78,11 +78,8 @@ pub(crate) struct Caller {
     pub source: Option<(String, Option<u32>)>,
 }
 
-impl Caller {
-    fn key(&self) -> (&str, &str) {
-        (&self.function, &self.file)
-    }
-}
+/// What tells stacks apart: the functions and their files, the innermost first.
+pub(crate) type Functions = Vec<(String, String)>;
 
 /// The functions of a stack, the innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +100,11 @@ impl AllocatingStack {
         self.callers.get(self.asked)
     }
 
+    /// What tells it from others.
+    pub fn functions(&self) -> Functions {
+        self.callers.iter().map(|caller| (caller.function.clone(), caller.file.clone())).collect()
+    }
+
     /// Outermost to innermost with semicolons between, as flame graph tools read it.
     pub fn folded(&self) -> String {
         let names: Vec<&str> = self.callers.iter().rev().map(|caller| caller.function.as_str()).collect();
@@ -115,7 +117,7 @@ impl AllocatingStack {
 pub(crate) struct AllocatingStacks<'a> {
     call_stacks: &'a CallStacks<'a>,
     of_row: HashMap<Option<u32>, usize>,
-    of_functions: HashMap<Vec<(String, String)>, usize>,
+    of_functions: HashMap<Functions, usize>,
     stacks: Vec<AllocatingStack>,
 }
 
@@ -131,9 +133,7 @@ impl<'a> AllocatingStacks<'a> {
             return *number;
         }
         let made = allocating_stack(self.call_stacks, stack);
-        let functions: Vec<(String, String)> =
-            made.callers.iter().map(Caller::key).map(|(name, file)| (name.to_owned(), file.to_owned())).collect();
-        let number = *self.of_functions.entry(functions).or_insert_with(|| {
+        let number = *self.of_functions.entry(made.functions()).or_insert_with(|| {
             self.stacks.push(made);
             self.stacks.len() - 1
         });
@@ -264,6 +264,14 @@ mod tests {
         let none = stacks.number(None);
         assert_eq!(stacks.get(none), AllocatingStack::default());
         assert!(stacks.get(none).who_asked().is_none());
+    }
+
+    #[test]
+    fn functions_of_one_name_in_two_libraries_are_two() {
+        let of = |library| stack(&[("program", "main"), (library, "process"), ("libc.so.6", "malloc")]);
+        let (one, other) = (of("libone.so"), of("libother.so"));
+        assert_eq!(one.folded(), other.folded());
+        assert_ne!(one.functions(), other.functions());
     }
 
     #[test]

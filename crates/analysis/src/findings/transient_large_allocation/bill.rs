@@ -132,7 +132,7 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
         touched: blocks().map(touched).fold(0u64, u64::saturating_add),
         lifetime: (Nanos(quantile(&lifetimes, 0.5)), Nanos(quantile(&lifetimes, 0.95))),
         per_second: per_second(blocks()),
-        perhaps_huge: blocks().all(perhaps_huge),
+        perhaps_huge: blocks().any(perhaps_huge),
         across_threads: blocks().filter(|block| block.released_by.is_some_and(|by| by != block.mapped_by)).count()
             as u64,
     }

@@ -45,7 +45,7 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
     let mut shown = row([
         ("operations", Value::from(operations)),
         ("across_threads", Value::from(bill.across_threads)),
-        ("at_the_same_time", Value::from(group.peak())),
+        ("at_the_same_time", Value::from(group.most_in_a_process())),
         ("not_released", Value::from(group.not_released)),
         ("size_bytes", Value::from(bill.length)),
         ("median_us", rounded(bill.per_operation.value, 1)),
@@ -61,7 +61,8 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
         ("touched_bytes", Value::from(bill.touched)),
     ]);
     shown.insert("per_second".to_owned(), bill.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
-    let text = "An operation is one block that was mapped, touched and released; pages are those that faults brought.";
+    let text =
+        "An operation is one block that was mapped, touched and released; at_the_same_time is the most in one process.";
     Evidence { text: text.to_owned(), rows: vec![shown] }
 }
 
@@ -123,15 +124,18 @@ pub(super) fn processes(found: &Found<'_>) -> Evidence {
 pub(super) fn tunables(found: &Found<'_>) -> Option<String> {
     let threshold = found.bill.length.saturating_mul(2).min(MOST_MMAP_THRESHOLD);
     let is_possible = found.stack.through_allocator && found.bill.length < threshold;
-    let trim = threshold.saturating_mul(4).saturating_mul(found.group.peak().max(1) as u64);
+    let trim = threshold.saturating_mul(4).saturating_mul(found.group.most_in_a_process().max(1) as u64);
     is_possible.then(|| format!("glibc.malloc.mmap_threshold={threshold}:glibc.malloc.trim_threshold={trim}"))
 }
 
 /// What would end it.
 pub(super) fn fixes(found: &Found<'_>) -> Evidence {
     let fix = |name: &str, how: String| row([("fix", Value::from(name)), ("how", Value::from(how))]);
-    let kept = found.group.peak();
-    let blocks = if kept == 1 { "one block".to_owned() } else { format!("{kept} blocks") };
+    let kept = found.group.most_in_a_process();
+    let mut blocks = if kept == 1 { "one block".to_owned() } else { format!("{kept} blocks") };
+    if found.group.peaks.len() > 1 {
+        blocks.push_str(" in each process");
+    }
     let mut rows = vec![fix(
         super::KEEP_BUFFER,
         format!(
