@@ -181,6 +181,33 @@ fn a_frame_that_is_mapped_touched_and_unmapped_300_times_is_found_with_its_bill(
 }
 
 #[test]
+fn lifetimes_are_counted_in_doubling_steps_without_gaps() {
+    let mut program = Program::new().frames(60);
+    // Ten that live for 20 ms: no block lives for a time between, and that step is a row too.
+    for frame in 60..70 {
+        let (ts, address) = (frame * 33 * MS, 0x7f00_0000_0000);
+        program.call(MemoryCallKind::Mmap, ts, 10_000, address, FRAME, Some(ALLOCATES));
+        (0..338).for_each(|page| program.fault(ts + 20_000 + page * 2_000, Some(1_000), address + page * PAGE_SIZE));
+        program.call(MemoryCallKind::Munmap, ts + 20 * MS, 50_000, address, FRAME, None);
+    }
+    let finding = program.found().unwrap();
+    let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
+    let told: Vec<_> = rows
+        .filter(|row| row.contains_key("lifetime_from_ms"))
+        .map(|row| {
+            let number = |column: &str| row[column].as_f64().unwrap();
+            (
+                number("lifetime_from_ms"),
+                number("lifetime_to_ms"),
+                row["operations"].as_u64().unwrap(),
+                number("operations_percent"),
+            )
+        })
+        .collect();
+    assert_eq!(told, [(4.096, 8.192, 60, 85.7), (8.192, 16.384, 0, 0.0), (16.384, 32.768, 10, 14.3)]);
+}
+
+#[test]
 fn near_misses_are_no_finding() {
     // The allocator keeps the block: faults, but no calls.
     let kept = Program::new().frames(300).edited(|tables| tables.memory_calls.clear());

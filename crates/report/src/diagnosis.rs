@@ -2,7 +2,9 @@
 //!
 //! Owns names and shape. `schema.rs` publishes them; a change of the shape changes the number in the `schema` field.
 
+use crate::flame_graphs::FlameGraphs;
 use crate::ledger::Ledger;
+use crate::page_ledger::PageLedger;
 use crate::shares::Shares;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +18,7 @@ pub const ANALYZE_SCHEMA: &str = "slowpath-analyze/1";
 /// Value of [`Diagnosis::schema`].
 pub const DIAGNOSE_SCHEMA: &str = "slowpath-diagnose/1";
 /// Value of [`ReportData::schema`].
-pub const REPORT_SCHEMA: &str = "slowpath-report/1";
+pub const REPORT_SCHEMA: &str = "slowpath-report/2";
 
 /// What one recording shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -239,7 +241,8 @@ pub struct ReportData {
     pub unavailable: Vec<Unavailable>,
     /// Reads from storage; null where none were recorded.
     pub io_map: Option<IoMap>,
-    /// Reserved for the time ledger: always null in this version.
-    #[schemars(extend("const" = serde_json::Value::Null))]
-    pub ledger: Option<serde_json::Value>,
+    /// Where the time of threads and processes went; null where that was not recorded.
+    pub ledger: Option<PageLedger>,
+    /// Call stacks by weight; null where no row has one.
+    pub flame_graphs: Option<FlameGraphs>,
 }

@@ -10,10 +10,12 @@ pub mod collapsed;
 mod diagnosis;
 pub mod exports;
 pub mod firefox;
+mod flame_graphs;
 pub mod gaps;
 pub mod html;
 mod ledger;
 mod longest;
+mod page_ledger;
 pub mod perfetto;
 mod scenario;
 pub mod schema;
@@ -30,7 +32,11 @@ pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
     Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };
+pub use flame_graphs::{
+    FlameFrames, FlameGraph, FlameGraphs, FlamePlace, FlameTree, FlameWeight, PlaceKind, of_tables as flame_graphs_of,
+};
 pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
+pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };

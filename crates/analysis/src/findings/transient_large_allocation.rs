@@ -165,6 +165,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         evidence::operations(found),
         evidence::stack(found),
         evidence::touching(found),
+        evidence::lifetimes(found),
         evidence::processes(found),
         evidence::fixes(found),
     ];

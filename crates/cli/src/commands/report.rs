@@ -5,6 +5,7 @@ use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::as_user;
 use crate::whole_file;
+use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
@@ -50,13 +51,14 @@ pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosi
             page_size: manifest.host.page_size,
             storage,
         },
+        // A diagnosis asks for no ledger, so there it is nothing that lacks.
+        unavailable: if diagnosis.is_some() { manifest.unavailable.clone() } else { analysis.unavailable },
         findings: diagnosis.as_ref().map_or(analysis.findings, |diagnosis| diagnosis.findings.clone()),
         diagnosis,
         losses: analysis.losses,
-        // The page has no ledger to miss.
-        unavailable: manifest.unavailable.clone(),
         io_map: Some(map),
-        ledger: None,
+        ledger: analysis.ledger.map(slowpath_report::page_ledger_of),
+        flame_graphs: slowpath_report::flame_graphs_of(tables, &CallStacks::new(tables)),
     }
 }
 

@@ -16,6 +16,7 @@ mod ledger;
 mod long_recordings;
 mod machines;
 mod outputs;
+mod pages;
 mod preload;
 mod readiness;
 mod running;

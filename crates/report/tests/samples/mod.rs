@@ -132,6 +132,7 @@ pub fn report(diagnosis: Diagnosis) -> ReportData {
         unavailable: diagnosis.unavailable.clone(),
         io_map: None,
         ledger: None,
+        flame_graphs: None,
         diagnosis: Some(diagnosis),
     }
 }

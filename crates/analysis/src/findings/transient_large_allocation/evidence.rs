@@ -2,6 +2,7 @@
 
 use super::Found;
 use crate::finding::{Evidence, Row, milliseconds, row};
+use crate::memory_blocks::Block;
 use serde_json::Value;
 use slowpath_tables::Nanos;
 use std::collections::BTreeMap;
@@ -64,6 +65,27 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
     let text =
         "An operation is one block that was mapped, touched and released; at_the_same_time is the most in one process.";
     Evidence { text: text.to_owned(), rows: vec![shown] }
+}
+
+/// How long blocks live, from mapping to release, in doubling steps from 2 us on.
+pub(super) fn lifetimes(found: &Found<'_>) -> Evidence {
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for lifetime in found.operations().filter_map(Block::lifetime) {
+        *counts.entry((lifetime.0 / 1000).max(1).ilog2()).or_default() += 1;
+    }
+    let all = counts.values().sum::<u64>().max(1) as f64;
+    let steps = counts.keys().next().zip(counts.keys().next_back());
+    let rows = steps.into_iter().flat_map(|(first, last)| *first..=*last).map(|step| {
+        let blocks = counts.get(&step).copied().unwrap_or_default();
+        let from = if step == 0 { 0 } else { 1000 << step };
+        row([
+            ("lifetime_from_ms", milliseconds(Nanos(from))),
+            ("lifetime_to_ms", milliseconds(Nanos(2000 << step))),
+            ("operations", Value::from(blocks)),
+            ("operations_percent", rounded(blocks as f64 / all * 100.0, 1)),
+        ])
+    });
+    Evidence { text: "How long the blocks live, from mapping to release.".to_owned(), rows: rows.collect() }
 }
 
 /// The functions of the allocating stack, the innermost first.
