@@ -13,6 +13,7 @@ import { armsView } from "./views/arms";
 import { circumstancesView } from "./views/circumstances";
 import { h } from "./views/element";
 import { findingsView } from "./views/findings";
+import { fixesView } from "./views/fixes";
 import { ioMapView } from "./views/io-map";
 import { Tooltip } from "./views/tooltip";
 
@@ -24,9 +25,11 @@ function show(report: Report, root: HTMLElement): void {
   performance.mark("slowpath:derived");
   const tooltip = new Tooltip(document.body);
   const map = ioMapView(report, files, totals, tooltip);
+  const fixes = fixesView(report.diagnosis);
   const links = [
     ["arms", "Launches"],
     ["findings", "Findings"],
+    ...(fixes ? ([["fixes", "Fixes"]] as const) : []),
     ["io-map", "I/O map"],
     ["circumstances", "Losses, limits, repeat"],
   ] as const;
@@ -35,6 +38,7 @@ function show(report: Report, root: HTMLElement): void {
     answerView(report, answer(report, totals)),
     armsView(report.diagnosis ? armsPicture(report.diagnosis) : null, tooltip),
     findingsView(report),
+    ...(fixes ? [fixes] : []),
     map.element,
     circumstancesView(report),
   );

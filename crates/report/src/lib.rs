@@ -20,6 +20,7 @@ pub mod schema;
 mod shares;
 pub mod table_csv;
 pub mod terminal;
+mod verdict;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
 pub use children::{
@@ -27,8 +28,8 @@ pub use children::{
     of_runs as children_of_runs,
 };
 pub use diagnosis::{
-    ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
-    Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
+    ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,
+    Machine, MetricChange, Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };
 pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
 pub use scenario::{
