@@ -13,6 +13,7 @@ import { armsView } from "./views/arms";
 import { circumstancesView } from "./views/circumstances";
 import { h } from "./views/element";
 import { findingsView } from "./views/findings";
+import { fixesView } from "./views/fixes";
 import { flameView } from "./views/flame-graph";
 import { ioMapView } from "./views/io-map";
 import { ledgerView } from "./views/ledger";
@@ -28,10 +29,12 @@ function show(report: Report, root: HTMLElement): void {
   const map = ioMapView(report, files, totals, tooltip);
   // Most recordings have neither: a diagnosis asks for what it judges, not for everything.
   const ledger = report.ledger && ledgerView(report.ledger, tooltip);
+  const fixes = fixesView(report.diagnosis);
   const flames = report.flame_graphs && flameView(report.flame_graphs, tooltip);
   const links = [
     ["arms", "Launches"],
     ["findings", "Findings"],
+    ...(fixes ? [["fixes", "Fixes"]] : []),
     ...(ledger ? [["ledger", "Time"]] : []),
     ...(flames ? [["flame-graph", "Flame graph"]] : []),
     ["io-map", "I/O map"],
@@ -42,6 +45,7 @@ function show(report: Report, root: HTMLElement): void {
     answerView(report, answer(report, totals)),
     armsView(report.diagnosis ? armsPicture(report.diagnosis) : null, tooltip),
     findingsView(report),
+    ...(fixes ? [fixes] : []),
     ...(ledger ? [ledger] : []),
     ...(flames ? [flames.element] : []),
     map.element,

@@ -55,6 +55,8 @@ export interface Machine {
 
 export interface Diagnosis {
   schema: string;
+  /** Whether warm launches were diagnosed; left out in older data, which has cold ones. */
+  warm?: boolean;
   command: string[];
   recording: string;
   launch: {
@@ -63,9 +65,13 @@ export interface Diagnosis {
     seed: number;
     blocks: number;
     conditions: string[];
+    /** What decides the verdicts; left out where it is the time to ready. */
+    judged_by?: "wall" | "cpu" | string;
     arms: Arm[];
   };
   findings: Finding[];
+  /** The fixes for the findings of warm launches, also those that could not be tried. */
+  fixes?: FixPlan[];
   verdicts: Verdict[];
   /** Per arm, the share of the cold-to-warm gap that it removed. */
   share_of_gap_removed: { arm: string; share: Quantity }[];
@@ -85,6 +91,11 @@ export interface Arm {
   /** Null where no launch counts. */
   median: Quantity | null;
   bytes_read: Quantity | null;
+  /** CPU time of the process tree, as `samples_ms`. */
+  cpu_samples_ms?: (Millis | null)[];
+  cpu?: Quantity | null;
+  minor_faults?: Quantity | null;
+  peak_rss?: Quantity | null;
   discarded: number;
   failed: number;
   discard_reasons: string[];
@@ -124,14 +135,34 @@ export interface Verdict {
   arm: string;
   fix?: string;
   outcome: Outcome;
-  /** Change against the baseline that was predicted before the first treated launch; negative is faster. */
+  /** What follows for a fix; null or left out for other arms. */
+  decision?: Decision | null;
+  /** Change against the baseline that was predicted before the first treated launch; negative is faster, or less. */
   predicted: Quantity | null;
-  /** Change against the baseline; negative is faster. */
+  /** Change against the baseline; negative is faster, or less. */
   measured: Quantity | null;
   minimum_detectable_effect: Quantity | null;
   pairs: number;
   discarded: number;
   reason: string;
+  /** Changes by other metrics. */
+  beside?: { metric: string; change: Quantity | null; outcome: Outcome }[];
+}
+
+export type Decision = "proved" | "withdrawn" | "not_shown" | "not_tried";
+
+/** What a fix is, before anybody tried it. */
+export interface FixPlan {
+  fix: string;
+  /** The name of its arm. */
+  name: string;
+  title: string;
+  changes: { what: string; from: string | null; to: string }[];
+  side_effects: string[];
+  price: string;
+  security_cost: string;
+  undo: string;
+  trial: { possible: boolean; how: string };
 }
 
 export interface Unavailable {

@@ -164,13 +164,14 @@ pub struct DiagnoseArguments {
     /// Diagnose the cold start (the default).
     #[arg(long, conflicts_with = "warm")]
     pub cold: bool,
-    /// Only compare warm launches: says whether reading is the cost at all.
-    #[arg(long)]
+    /// Diagnose launches with everything in memory: finds hidden costs of memory, tries what would end them, and judges it by CPU
+    /// time. Needs no lab.
+    #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
     pub warm: bool,
-    /// Blocks of the experiment; each holds one launch of every arm.
+    /// Blocks of the experiment; each holds one launch of every arm. Below 6 nothing is judged.
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// Which arms to compare besides cold and warm.
+    /// Which arms of a cold diagnosis to compare besides cold and warm.
     #[arg(long, value_enum, default_value = "standard")]
     pub arms: ArmSet,
     /// Seed of the order of the launches.

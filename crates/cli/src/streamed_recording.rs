@@ -8,7 +8,7 @@ use crate::recorded_launch::{Subject, clock, manifest};
 use crate::recording_writer::WriterProcess;
 use crate::recording_writer::frames::{Begin, SoFar};
 use crate::target::launch_failure;
-use crate::unwind_tables::{TableMaker, ask_for_short_slices};
+use crate::unwind_tables::{TableMaker, UsualSlices, ask_for_short_slices};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use slowpath_capture::{Facts, Options, Recorder, Running};
 use slowpath_launch::{BoxError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
@@ -38,6 +38,8 @@ pub struct StreamedRecording<'a> {
     deadline: Option<Duration>,
     since: Option<Instant>,
     audits_stacks: bool,
+    /// Where short ones were asked for.
+    usual_slices: Option<UsualSlices>,
 }
 
 impl<'a> StreamedRecording<'a> {
@@ -69,6 +71,7 @@ impl<'a> StreamedRecording<'a> {
             deadline: duration,
             since: None,
             audits_stacks,
+            usual_slices: None,
         })
     }
 
@@ -99,7 +102,7 @@ impl<'a> StreamedRecording<'a> {
     fn begin(&mut self, hold: Duration) -> Result<(), Failure> {
         if self.tables.is_some() {
             // Not before: the target exists by now, and does not inherit it.
-            ask_for_short_slices();
+            self.usual_slices = ask_for_short_slices();
         }
         let facts = self.recorder.facts();
         let mut manifest = manifest(&self.subject, &facts, None);
@@ -175,7 +178,10 @@ impl<'a> StreamedRecording<'a> {
     /// # Errors
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
-        let Self { mut recorder, writer, mut tables, subject, begun, .. } = self;
+        let Self { mut recorder, writer, mut tables, subject, begun, usual_slices, .. } = self;
+        if let Some(usual) = usual_slices {
+            usual.again();
+        }
         if let Some(tables) = &mut tables {
             tables.end(&mut recorder);
         }

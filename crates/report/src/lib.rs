@@ -22,6 +22,7 @@ pub mod schema;
 mod shares;
 pub mod table_csv;
 pub mod terminal;
+mod verdict;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
 pub use children::{
@@ -29,8 +30,8 @@ pub use children::{
     of_runs as children_of_runs,
 };
 pub use diagnosis::{
-    ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
-    Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
+    ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,
+    Machine, MetricChange, Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };
 pub use flame_graphs::{
     FlameFrames, FlameGraph, FlameGraphs, FlamePlace, FlameTree, FlameWeight, PlaceKind, of_tables as flame_graphs_of,

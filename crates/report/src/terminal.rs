@@ -14,6 +14,7 @@ mod sections;
 mod shares;
 mod style;
 mod tried;
+mod warm;
 
 pub use benchmark::benchmark;
 pub use children::children;
@@ -29,12 +30,21 @@ use sections::Section;
 
 /// The summary of a diagnosis, with a newline after every line.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
-    let mut sections = vec![
-        sections::answer(diagnosis, style),
-        sections::arms(&diagnosis.launch, style),
-        sections::findings(&diagnosis.findings, style),
-        sections::verdicts(diagnosis, style),
-    ];
+    let mut sections = if diagnosis.warm {
+        vec![
+            warm::answer(diagnosis, style),
+            warm::arms(&diagnosis.launch, style),
+            sections::findings(&diagnosis.findings, style),
+            warm::verdicts(diagnosis, style),
+        ]
+    } else {
+        vec![
+            sections::answer(diagnosis, style),
+            sections::arms(&diagnosis.launch, style),
+            sections::findings(&diagnosis.findings, style),
+            sections::verdicts(diagnosis, style),
+        ]
+    };
     sections.push(sections::doubts(&diagnosis.losses, &diagnosis.unavailable, &diagnosis.notes, style));
     sections.push(sections::recording(&diagnosis.recording, &diagnosis.losses, style));
     screen(sections, style)

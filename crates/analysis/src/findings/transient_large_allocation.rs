@@ -47,11 +47,6 @@ use std::rc::Rc;
 /// Name of the finding.
 pub const NAME: &str = "transient_large_allocation";
 
-/// Fix in the source: the block is kept, or not needed.
-pub const KEEP_BUFFER: &str = "keep_buffer";
-/// Fix outside of it: the allocator is told to keep such blocks.
-pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
-
 /// Least cost: below, a handful of preempted faults could be all of it.
 pub const LEAST_COST: Nanos = Nanos(1_000_000);
 
@@ -170,8 +165,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         evidence::fixes(found),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
-    let mut fixes = vec![KEEP_BUFFER.to_owned()];
-    fixes.extend(evidence::tunables(found).map(|_| ALLOCATOR_TUNABLES.to_owned()));
+    let fixes = evidence::ways_out(found).into_iter().map(|way| way.fix.to_owned()).collect();
     Some(Finding {
         name: NAME.to_owned(),
         title: title(found),

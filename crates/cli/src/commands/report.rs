@@ -22,6 +22,16 @@ pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
 pub const COLD: &str = "cold";
 /// Recording of the first launch at readahead 0 there.
 pub const NEEDED: &str = "needed-1";
+/// Recording of the untreated warm launch in the directory of a warm diagnosis.
+pub const WARM: &str = "warm";
+
+/// Everything the page of a diagnosis shows; its recordings are in `directory`.
+pub fn of_diagnosis(directory: &Path, diagnosis: Diagnosis) -> Result<ReportData, Failure> {
+    let (shown, needed) = if diagnosis.warm { (WARM, None) } else { (COLD, Some(NEEDED)) };
+    let shown = directory.join(shown);
+    let needed = needed.map(|needed| analyze::open(&directory.join(needed))).transpose()?;
+    Ok(data(&analyze::open(&shown)?, needed.as_ref(), Some(diagnosis), &shown))
+}
 
 /// Everything the page shows.
 pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosis>, shown: &Path) -> ReportData {
@@ -76,9 +86,7 @@ pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
         let data = if diagnosis_file.exists() {
             let text = std::fs::read(&diagnosis_file).map_err(failed(Kind::Usage))?;
             let diagnosis: Diagnosis = serde_json::from_slice(&text).map_err(failed(Kind::Usage))?;
-            let cold = directory.join(COLD);
-            let needed = analyze::open(&directory.join(NEEDED))?;
-            data(&analyze::open(&cold)?, Some(&needed), Some(diagnosis), &cold)
+            of_diagnosis(directory, diagnosis)?
         } else {
             data(&analyze::open(directory)?, None, None, directory)
         };

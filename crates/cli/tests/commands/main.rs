@@ -28,3 +28,4 @@ mod transient_blocks;
 mod truth;
 mod users;
 mod waits;
+mod warm_diagnosis;

@@ -14,10 +14,8 @@
 
 use super::groups::Group;
 use crate::memory_blocks::{Block, MemoryBlocks};
+use crate::memory_fixes::HUGE_PAGE;
 use slowpath_tables::{Bytes, Fault, Nanos, PAGE_SIZE, Quantity, Unit};
-
-/// Size of a huge page on x86-64, and on arm64 with pages of 4 KiB.
-const HUGE_PAGE: u64 = 2 << 20;
 
 /// The bill of a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +143,7 @@ fn touched(block: &Block) -> u64 {
 
 /// A fault may bring a huge page where those fit; then there is one fault for each, or less.
 fn perhaps_huge(block: &Block) -> bool {
-    block.length.0 >= HUGE_PAGE && block.faults <= block.length.0.div_ceil(HUGE_PAGE)
+    block.length >= HUGE_PAGE && block.faults <= block.length.0.div_ceil(HUGE_PAGE.0)
 }
 
 fn per_second<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {

@@ -3,14 +3,13 @@
 use super::Found;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::memory_blocks::Block;
+use crate::memory_fixes::{self, MallocSettings};
 use serde_json::Value;
-use slowpath_tables::Nanos;
+use slowpath_tables::{Bytes, Nanos};
 use std::collections::BTreeMap;
 
 /// Functions of a stack, and functions that touch, at most.
 const MOST_ROWS: usize = 30;
-/// The highest `M_MMAP_THRESHOLD` that glibc takes on 64-bit systems (`DEFAULT_MMAP_THRESHOLD_MAX`, mallopt(3)).
-const MOST_MMAP_THRESHOLD: u64 = 32 << 20;
 
 fn rounded(value: f64, digits: i32) -> Value {
     let scale = 10f64.powi(digits);
@@ -142,35 +141,61 @@ pub(super) fn processes(found: &Found<'_>) -> Evidence {
     Evidence { text: "The processes with most of it.".to_owned(), rows: rows.collect() }
 }
 
-/// Settings of glibc that let it keep the blocks; `None` where no allocator asked for them, or they are too large for it.
-pub(super) fn tunables(found: &Found<'_>) -> Option<String> {
-    let threshold = found.bill.length.saturating_mul(2).min(MOST_MMAP_THRESHOLD);
-    let is_possible = found.stack.through_allocator && found.bill.length < threshold;
-    let trim = threshold.saturating_mul(4).saturating_mul(found.group.most_in_a_process().max(1) as u64);
-    is_possible.then(|| format!("glibc.malloc.mmap_threshold={threshold}:glibc.malloc.trim_threshold={trim}"))
+/// A fix that applies.
+pub(super) struct WayOut {
+    /// Its name.
+    pub fix: &'static str,
+    how: String,
+    /// What the allocator is to be told.
+    settings: Option<MallocSettings>,
 }
 
-/// What would end it.
-pub(super) fn fixes(found: &Found<'_>) -> Evidence {
-    let fix = |name: &str, how: String| row([("fix", Value::from(name)), ("how", Value::from(how))]);
+/// The fixes that apply. Those outside of the source need an allocator that asked for the blocks.
+pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
     let kept = found.group.most_in_a_process();
     let mut blocks = if kept == 1 { "one block".to_owned() } else { format!("{kept} blocks") };
     if found.group.peaks.len() > 1 {
         blocks.push_str(" in each process");
     }
-    let mut rows = vec![fix(
-        super::KEEP_BUFFER,
+    let way = |fix, how: String| WayOut { fix, how, settings: None };
+    let mut ways = vec![way(
+        memory_fixes::KEEP_BUFFER,
         format!(
             "in the source: keep {blocks} and use it again (a member, a pool, thread-local storage), or use the data where \
              they are, without a copy"
         ),
     )];
-    rows.extend(tunables(found).map(|settings| {
+    if !found.stack.through_allocator {
+        return ways;
+    }
+    let length = Bytes(found.bill.length);
+    if let Some(settings) = MallocSettings::keeping(length, kept as u64) {
         let how = format!(
             "where the allocator is that of glibc: GLIBC_TUNABLES={settings} makes it keep such blocks, at the price of \
              memory that stays with the process; other allocators have settings of their own"
         );
-        fix(super::ALLOCATOR_TUNABLES, how)
-    }));
-    Evidence { text: "What would end it; nothing of this was tried.".to_owned(), rows }
+        ways.push(WayOut { settings: Some(settings), ..way(memory_fixes::ALLOCATOR_TUNABLES, how) });
+    }
+    let other =
+        "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
+    ways.push(way(memory_fixes::ANOTHER_ALLOCATOR, other.to_owned()));
+    if length >= memory_fixes::HUGE_PAGE {
+        let huge =
+            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for 2 MiB";
+        ways.push(way(memory_fixes::HUGE_PAGES, huge.to_owned()));
+    }
+    let populate =
+        "in the source: madvise(MADV_POPULATE_WRITE) on a block before it is used brings all pages in one call";
+    ways.push(way(memory_fixes::POPULATE_AT_MAP, populate.to_owned()));
+    ways
+}
+
+/// What would end it, row by row: `settings` is for whoever tries it.
+pub(super) fn fixes(found: &Found<'_>) -> Evidence {
+    let rows = ways_out(found).into_iter().map(|way| {
+        let mut shown = row([("fix", Value::from(way.fix)), ("how", Value::from(way.how))]);
+        shown.extend(way.settings.map(|settings| ("settings".to_owned(), Value::from(settings.to_string()))));
+        shown
+    });
+    Evidence { text: "What would end it, or make it cheaper.".to_owned(), rows: rows.collect() }
 }
