@@ -15,6 +15,7 @@ pub mod html;
 mod ledger;
 mod longest;
 pub mod perfetto;
+mod recording_comparison;
 mod scenario;
 pub mod schema;
 mod shares;
@@ -31,6 +32,10 @@ pub use diagnosis::{
     Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };
 pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
+pub use recording_comparison::{
+    Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
+    LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
+};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };
