@@ -13,7 +13,7 @@ const PER_SECOND: u64 = 120;
 const PAGES: u64 = 338;
 
 /// Builds the program.
-fn program() -> tempfile::TempDir {
+pub fn program() -> tempfile::TempDir {
     let place = place();
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/frame-buffer/make");
     let done = Command::new(make).arg(place.path()).output().unwrap();

@@ -93,7 +93,7 @@ impl Table<'_> {
             return format!("{value} ({interval})");
         }
         if change.before.value > 0.0 {
-            let percent = (change.after.value / change.before.value - 1.0) * 100.0;
+            let percent = difference.value / change.before.value * 100.0;
             return format!("{value} ({})", figures::value(&Quantity::exact(percent, Unit::Percent), self.style));
         }
         value
