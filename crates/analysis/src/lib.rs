@@ -2,7 +2,7 @@
 //!
 //! Owns what rows mean: address spaces ([`address_space`]), blocks of memory ([`memory_blocks`]) and what would keep them ([`memory_fixes`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
 //! ([`insertions`]), when threads waited for them ([`blocked`]), which were needed ([`demand`], [`merge`]), whether
-//! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what a preload plan would gain ([`predict`]), and the findings
+//! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what a preload plan would gain ([`predict`]), what a recording cost as another one can be laid beside it ([`recorded_costs`]), and the findings
 //! ([`findings`]) with the report's I/O map ([`io_map`]). Leaves recording to `capture`, plans on disk and trials to
 //! `fix` and `verify`, inference between arms to `experiment`.
 //!
@@ -11,6 +11,7 @@
 pub mod address_space;
 pub mod blocked;
 pub mod call_stacks;
+pub mod charged_functions;
 pub mod children;
 pub mod completeness;
 pub mod demand;
@@ -29,6 +30,7 @@ pub mod memory_fixes;
 pub mod merge;
 pub mod predict;
 pub mod processes;
+pub mod recorded_costs;
 pub mod shares;
 
 pub use demand::{Demand, NeededUnknown};

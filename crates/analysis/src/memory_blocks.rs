@@ -28,7 +28,7 @@ const MAP_STACK: u32 = 0x2_0000;
 /// Flag of mremap: the old range stays mapped.
 const MREMAP_DONTUNMAP: u32 = 4;
 /// Advice that gives pages back: `MADV_DONTNEED`, `MADV_FREE`.
-const DISCARDS: [u32; 2] = [4, 8];
+pub(crate) const DISCARDS: [u32; 2] = [4, 8];
 /// Advice that brings them: `MADV_POPULATE_READ`, `MADV_POPULATE_WRITE`.
 const POPULATES: [u32; 2] = [22, 23];
 

@@ -2,10 +2,12 @@
 //! form, `--user` the identity, everywhere.
 
 mod check;
+mod compare;
 mod export;
 mod launch;
 
 pub use check::CheckArguments;
+pub use compare::CompareArguments;
 pub use export::{ExportArguments, Format, What};
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
@@ -40,6 +42,7 @@ impl Arguments {
             Command::Check(arguments) => arguments.json,
             Command::Record(arguments) => arguments.json,
             Command::Analyze(arguments) => arguments.json,
+            Command::Compare(arguments) => arguments.json,
             Command::Preload(arguments) => matches!(
                 &arguments.command,
                 PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
@@ -70,6 +73,8 @@ pub enum Command {
     Record(RecordArguments),
     /// Explain a recording.
     Analyze(AnalyzeArguments),
+    /// Say what changed between recordings of a workload before and after a change.
+    Compare(CompareArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
     /// Write a recording in another tool's format.

@@ -17,6 +17,7 @@ mod ledger;
 mod longest;
 mod page_ledger;
 pub mod perfetto;
+mod recording_comparison;
 mod scenario;
 pub mod schema;
 mod shares;
@@ -38,6 +39,10 @@ pub use flame_graphs::{
 };
 pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
 pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};
+pub use recording_comparison::{
+    Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
+    LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
+};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };

@@ -9,6 +9,7 @@ pub(crate) mod figures;
 mod item;
 mod ledger;
 mod line;
+mod recording_comparison;
 mod scenario;
 mod sections;
 mod shares;
@@ -20,6 +21,7 @@ pub use benchmark::benchmark;
 pub use children::children;
 pub use escape::escape_terminal;
 pub(crate) use escape::is_dangerous;
+pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
 pub use style::Style;
 

@@ -192,7 +192,7 @@ fn title(found: &Found<'_>) -> String {
 }
 
 /// A name that can stand in a line: without parameters, which with templates fill screens.
-fn short(name: &str) -> String {
+pub fn short(name: &str) -> String {
     const MOST: usize = 48;
     let name = name.replace("(anonymous namespace)::", "");
     let bare = name.split('(').next().filter(|bare| !bare.is_empty() && !bare.ends_with("operator")).unwrap_or(&name);

@@ -180,12 +180,17 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
 }
 
 fn is_allocator(caller: &Caller) -> bool {
-    if ALLOCATING_FILES.iter().any(|name| caller.file.starts_with(name)) {
+    works_for_others(&caller.function, &caller.file)
+}
+
+/// Whether a function of a file is one of the C or C++ library, the dynamic loader or an allocator: what it does is done for its
+/// caller.
+pub(crate) fn works_for_others(function: &str, file: &str) -> bool {
+    if ALLOCATING_FILES.iter().any(|name| file.starts_with(name)) {
         return true;
     }
     // Functions that are made from templates are told with their results.
-    let name = caller.function.strip_prefix("void* ").or_else(|| caller.function.strip_prefix("void "));
-    let name = name.unwrap_or(&caller.function);
+    let name = function.strip_prefix("void* ").or_else(|| function.strip_prefix("void ")).unwrap_or(function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || ALLOCATING_FUNCTIONS.contains(&bare(name))
         || CALLS.contains(&bare(name))
