@@ -5,6 +5,7 @@ mod attached;
 mod browsers;
 mod check;
 mod children;
+mod critical_path;
 mod exports;
 mod forks;
 mod hostile_names;
