@@ -120,19 +120,22 @@ pub fn follow(tables: &Tables) -> MemoryBlocks {
         return MemoryBlocks { blocks: Vec::new(), of_fault };
     }
     let steps = steps(tables);
-    let mut next = 0;
-    let mut faults: Vec<usize> = (0..tables.faults.len()).collect();
-    if !tables.faults.is_sorted_by_key(|fault| fault.ts) {
-        faults.sort_by_key(|fault| tables.faults[*fault].ts);
-    }
-    for number in faults {
+    let mut steps = steps.into_iter().peekable();
+    let mut take = |number: usize| {
         let fault = &tables.faults[number];
-        let until = next + steps[next..].partition_point(|(ts, _)| *ts <= fault.ts);
-        steps[next..until].iter().for_each(|(ts, step)| replay.step(*ts, *step));
-        next = until;
+        while let Some((ts, step)) = steps.next_if(|(ts, _)| *ts <= fault.ts) {
+            replay.step(ts, step);
+        }
         of_fault[number] = replay.fault(fault);
+    };
+    if tables.faults.is_sorted_by_key(|fault| fault.ts) {
+        (0..tables.faults.len()).for_each(take);
+    } else {
+        let mut faults: Vec<usize> = (0..tables.faults.len()).collect();
+        faults.sort_by_key(|fault| tables.faults[*fault].ts);
+        faults.into_iter().for_each(&mut take);
     }
-    steps[next..].iter().for_each(|(ts, step)| replay.step(*ts, *step));
+    steps.for_each(|(ts, step)| replay.step(ts, step));
     MemoryBlocks { blocks: replay.blocks, of_fault }
 }
 
@@ -194,11 +197,14 @@ struct Replay<'a> {
     mapped: Vec<u64>,
     /// What calls of mremap took away and have not put to its new place, by number of the call.
     moving: IntegerMap<usize, Vec<Part>>,
+    /// The part that the last fault was in, while nothing has changed: faults come in rows of neighbours.
+    last: Option<(ProcessKey, Part)>,
 }
 
 impl Replay<'_> {
     fn step(&mut self, ts: Nanos, step: Step) {
         let calls = self.calls;
+        self.last = None;
         match step {
             Step::Ends(process) => {
                 let parts = self.spaces.remove(&process).map(|mut space| space.take_all()).unwrap_or_default();
@@ -339,7 +345,13 @@ impl Replay<'_> {
     }
 
     fn fault(&mut self, fault: &Fault) -> Option<u32> {
-        let number = self.spaces.get(&fault.process())?.block_at(fault.address)?;
+        let is_last = |(process, part): &(ProcessKey, Part)| *process == fault.process() && part.holds(fault.address);
+        let part = match self.last.filter(is_last) {
+            Some((_, part)) => part,
+            None => self.spaces.get(&fault.process())?.part_at(fault.address)?,
+        };
+        self.last = Some((fault.process(), part));
+        let number = part.block;
         let block = &mut self.blocks[number as usize];
         block.faults += 1;
         block.untimed += u64::from(fault.duration.is_none());

@@ -17,6 +17,7 @@
 mod directory;
 mod limit;
 mod manifest;
+mod order;
 mod read;
 mod segment;
 mod tables;

@@ -2,6 +2,7 @@
 //!
 //! Owns names and shape. `schema.rs` publishes them; a change of the shape changes the number in the `schema` field.
 
+use crate::critical_path::CriticalPath;
 use crate::flame_graphs::FlameGraphs;
 use crate::ledger::Ledger;
 use crate::page_ledger::PageLedger;
@@ -42,6 +43,9 @@ pub struct Analysis {
     /// Where the time of every thread went; null where that was not recorded (`unavailable` says why).
     #[serde(default)]
     pub ledger: Option<Ledger>,
+    /// What the end of the recorded launch waited for, back to its begin; null without a launch, and where waits were not recorded.
+    #[serde(default)]
+    pub critical_path: Option<CriticalPath>,
     /// Events lost, by kind.
     pub losses: Losses,
     /// What could not be observed.

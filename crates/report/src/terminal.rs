@@ -4,6 +4,7 @@
 
 mod benchmark;
 mod children;
+mod critical_path;
 mod escape;
 pub(crate) mod figures;
 mod item;
@@ -62,6 +63,7 @@ pub fn analysis(analysis: &Analysis, style: &Style) -> String {
         sections::recorded(analysis, style),
         sections::findings(&analysis.findings, style),
         shares::beside_a_launch(shares, style),
+        critical_path::beside_a_launch(analysis.critical_path.as_ref(), style),
         ledger::beside_a_launch(analysis.ledger.as_ref(), style),
         sections::doubts(&analysis.losses, &analysis.unavailable, &[], style),
         sections::recording(&analysis.recording, &analysis.losses, style),
@@ -84,6 +86,7 @@ fn without_launch(analysis: &Analysis, style: &Style) -> String {
     let findings =
         if analysis.findings.is_empty() { Section::default() } else { sections::findings(&analysis.findings, style) };
     let mut sections = vec![sections::shared(analysis, style), shares::processes(shares, style)];
+    sections.push(critical_path::section(analysis.critical_path.as_ref(), style));
     sections.extend(ledger::sections(analysis.ledger.as_ref(), style));
     sections.extend([
         shares::functions(

@@ -202,6 +202,7 @@ fn an_analysis_names_the_time_to_ready_and_the_top_finding() {
             findings: sample.findings,
             shares: slowpath_report::Shares::default(),
             ledger: None,
+            critical_path: None,
             losses: sample.losses,
             unavailable: sample.unavailable,
         },

@@ -35,7 +35,7 @@ use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{Block, MemoryBlocks, follow};
-use crate::shares::shares;
+use crate::shares::cpu_times;
 use allocating_stack::{AllocatingStack, AllocatingStacks, Functions};
 use bill::Bill;
 use groups::Group;
@@ -108,8 +108,7 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<Found<'a>> {
     if groups.is_empty() {
         return Vec::new();
     }
-    let cpu_times: BTreeMap<ProcessKey, Option<Nanos>> =
-        shares(tables).processes.iter().map(|one| (one.process, one.sums.cpu_time)).collect();
+    let cpu_times = cpu_times(tables);
     let faults = bill::faults_of(&groups, &memory);
     let found = groups.into_iter().zip(faults).map(|(group, numbers)| {
         let bill = bill::bill(&group, &memory, &tables.faults, &numbers);
