@@ -1,6 +1,6 @@
 //! From the tables of a recording to findings. Pure: no clock, no file, no process.
 //!
-//! Owns what rows mean: address spaces ([`address_space`]), blocks of memory ([`memory_blocks`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
+//! Owns what rows mean: address spaces ([`address_space`]), blocks of memory ([`memory_blocks`]) and what they cost ([`cost_model`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
 //! ([`insertions`]), when threads waited for them ([`blocked`]), which were needed ([`demand`], [`merge`]), whether
 //! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what a preload plan would gain ([`predict`]), and the findings
 //! ([`findings`]) with the report's I/O map ([`io_map`]). Leaves recording to `capture`, plans on disk and trials to
@@ -13,6 +13,7 @@ pub mod blocked;
 pub mod call_stacks;
 pub mod children;
 pub mod completeness;
+pub mod cost_model;
 pub mod demand;
 pub mod files;
 pub mod finding;
