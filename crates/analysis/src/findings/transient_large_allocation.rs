@@ -7,10 +7,11 @@
 //!
 //! **Cost.** Over all operations (blocks that were mapped, touched and released while recording): time in faults, in which Linux
 //! zeroes pages; in mmap; in munmap. In ms, over the whole recording. What the interval says and what is not included stands in
-//! [`bill`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel; neither is calibrated
-//! here, and the second can weigh more: the twin of `cases/frame-buffer` saves more CPU time than is predicted.
+//! [`bill`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel, which can weigh more.
 //!
-//! **Predicted saving.** The cost without the first uses: as many blocks as exist at the same time must be mapped once.
+//! **Predicted saving.** That of the operations without the first uses: as many blocks as exist at the same time must be mapped
+//! once. Where the recording holds a measurement of what blocks cost on its machine, what durations lack or have too much is set
+//! right, and the interval holds both what was recorded and what was measured ([`prediction`]). Else it is the cost.
 //!
 //! **Blocks** are followed by [`crate::memory_blocks`], told apart by [`groups`] and named by [`allocating_stack`]. The heap of
 //! brk, which shrinks and grows, is another pattern, and so are mapped files and threads' stacks.
@@ -27,8 +28,10 @@ pub mod bill;
 pub mod confidence;
 mod evidence;
 pub mod groups;
+pub mod prediction;
 
 use crate::call_stacks::CallStacks;
+use crate::cost_model::CostModel;
 use crate::finding::Finding;
 use crate::findings::Observation;
 use crate::function_weights::{FunctionWeights, heaviest};
@@ -39,8 +42,9 @@ use crate::shares::cpu_times;
 use allocating_stack::{AllocatingStack, AllocatingStacks, Functions};
 use bill::Bill;
 use groups::Group;
+use prediction::Prediction;
 use serde_json::Value;
-use slowpath_tables::{Nanos, ProcessKey, Unit};
+use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -64,6 +68,8 @@ struct Found<'a> {
     memory: Rc<MemoryBlocks>,
     group: Group,
     bill: Bill,
+    /// What keeping the blocks saves by more than durations, or why that is not known.
+    prediction: Result<Prediction, &'static str>,
     stack: AllocatingStack,
     /// Share of the CPU time of the processes, or of the length of the recording.
     share: f64,
@@ -78,6 +84,10 @@ impl Found<'_> {
 
     fn processes(&self) -> BTreeSet<ProcessKey> {
         self.group.peaks.keys().copied().collect()
+    }
+
+    fn saving(&self) -> Quantity {
+        self.prediction.map_or(self.bill.saving, |prediction| prediction.saving)
     }
 
     /// What makes it the same in several launches.
@@ -109,6 +119,7 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<Found<'a>> {
         return Vec::new();
     }
     let cpu_times = cpu_times(tables);
+    let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
     let faults = bill::faults_of(&groups, &memory);
     let found = groups.into_iter().zip(faults).map(|(group, numbers)| {
         let bill = bill::bill(&group, &memory, &tables.faults, &numbers);
@@ -120,6 +131,7 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<Found<'a>> {
         Found {
             facts,
             memory: Rc::clone(&memory),
+            prediction: prediction::predict(&group, &memory, &bill, model.as_ref()),
             stack: stacks.get(group.stack),
             share: bill.total.value * 1e6 / whole.0.max(1) as f64,
             is_share_of_cpu: cpu.is_some_and(|cpu| cpu.0 > 0),
@@ -137,23 +149,18 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let several = (launches.len() > 1).then(|| {
         let values = |of: fn(&Found<'_>) -> f64| launches.iter().map(of).collect::<Vec<_>>();
         let cost = summarize(&values(|found| found.bill.total.value), Unit::Ms)?;
-        Some((cost, summarize(&values(|found| found.bill.saving.value), Unit::Ms)?))
+        Some((cost, summarize(&values(|found| found.saving().value), Unit::Ms)?))
     });
     let found = launches.get((launches.len() - 1) / 2)?;
-    let (cost, saving) = several.flatten().unwrap_or((found.bill.total, found.bill.saving));
+    let several = several.flatten().map(|(cost, saving)| match &found.prediction {
+        Ok(one) => (cost, prediction::widened(saving, &one.saving)),
+        Err(_) => (cost, saving),
+    });
+    let (cost, saving) = several.unwrap_or((found.bill.total, found.saving()));
 
     let mut reasons = Vec::new();
     let confidence = confidence::judge(found.facts, &found.processes(), &found.stack, &found.bill, &mut reasons);
-    reasons.push(
-        "durations hold what recording costs inside a fault, and lack entering and leaving the kernel, which can cost more: \
-         neither is calibrated on this machine"
-            .to_owned(),
-    );
-    reasons.push(
-        "not included: what zeroing and unmapping displace from caches, interruptions of other processors, work of the kernel \
-         later and elsewhere"
-            .to_owned(),
-    );
+    reasons.extend(saving_reasons(found));
     let mut evidence = vec![
         evidence::bill(found),
         evidence::operations(found),
@@ -161,6 +168,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         evidence::touching(found),
         evidence::lifetimes(found),
         evidence::processes(found),
+        evidence::saving(found),
         evidence::fixes(found),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
@@ -177,6 +185,47 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         fixes,
         see_by_hand: see_by_hand(found),
     })
+}
+
+/// What must be known to read the predicted saving.
+fn saving_reasons(found: &Found<'_>) -> Vec<String> {
+    let prediction = match &found.prediction {
+        Ok(prediction) => prediction,
+        Err(why) => {
+            return vec![
+                "durations hold what recording costs inside a fault, and lack entering and leaving the kernel, which can cost \
+                 more: neither is calibrated on this machine"
+                    .to_owned(),
+                format!("the predicted saving comes from durations alone: {why}"),
+                "not included: what zeroing and unmapping displace from caches, interruptions of other processors, work of the \
+                 kernel later and elsewhere"
+                    .to_owned(),
+            ];
+        }
+    };
+    let per_page = prediction.per_page;
+    let mut reasons = vec![match prediction.unseen {
+        Some(unseen) => format!(
+            "the predicted saving has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to \
+             it, as measured before the recording; its interval also holds what as many pages cost then, {:.0} to {:.0} ns each",
+            unseen.value, unseen.low, unseen.high, per_page.low, per_page.high
+        ),
+        None => format!(
+            "the predicted saving is what as many pages cost when it was measured before the recording, {:.0} to {:.0} ns each; its \
+             interval also holds the durations, which hold what recording costs inside a fault and lack entering and leaving the \
+             kernel",
+            per_page.low, per_page.high
+        ),
+    }];
+    if prediction.disagrees() {
+        reasons.push(format!(
+            "durations say {:.1} ms and the measurement {:.1} ms: caches, other processors, scarce memory or a control group make \
+             faults dearer or cheaper here than they were then, and threads may have been displaced in them",
+            prediction.recorded.value, prediction.calibrated.value
+        ));
+    }
+    reasons.push("not included: interruptions of other processors, work of the kernel later and elsewhere".to_owned());
+    reasons
 }
 
 fn title(found: &Found<'_>) -> String {

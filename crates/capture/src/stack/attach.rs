@@ -32,7 +32,7 @@ impl Recorder {
     /// # Errors
     /// There are too many files, processes are followed already, or the kernel refuses.
     pub fn register_module(&mut self, file: FileKey) -> Result<u32, CaptureError> {
-        if !self.processor_links.is_empty() {
+        if self.follows {
             return Err(problem("it was made too late"));
         }
         let object = self.loaded("code_area").map(|one| &one.object);

@@ -8,7 +8,7 @@
 //! the first of its kind, or one that has to wait for memory, is not in it either. *High* has what *value* has, with unknown
 //! durations as long as that which only a twentieth of the known ones exceeds.
 //!
-//! **Not included**: entering and leaving the kernel at a fault (the clock runs between the two), what zeroing and unmapping
+//! **Not included** here, and in part in [`super::prediction`]: entering and leaving the kernel at a fault (the clock runs between the two), what zeroing and unmapping
 //! displace from caches and address translation, the other processors that are interrupted to forget the addresses, and work that the kernel does later elsewhere (giving memory back to its
 //! allocator's lists, reclaim, compaction).
 
@@ -40,7 +40,7 @@ pub(crate) struct Bill {
     pub total: Quantity,
     /// Everything of one operation, median, in us.
     pub per_operation: Quantity,
-    /// What keeping the blocks saves, in ms.
+    /// What of that keeping the blocks saves, in ms, by the durations alone.
     pub saving: Quantity,
     /// Size of a block, median.
     pub length: u64,
@@ -136,8 +136,8 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
     }
 }
 
-/// A page that is read first and written then has two faults.
-fn touched(block: &Block) -> u64 {
+/// Bytes of pages that faults brought into a block. A page that is read first and written then has two faults.
+pub(super) fn touched(block: &Block) -> u64 {
     Bytes(block.faults.saturating_mul(PAGE_SIZE)).min(block.length).0
 }
 

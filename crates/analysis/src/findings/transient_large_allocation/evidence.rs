@@ -5,7 +5,7 @@ use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::memory_blocks::Block;
 use crate::memory_fixes::{self, MallocSettings};
 use serde_json::Value;
-use slowpath_tables::{Bytes, Nanos};
+use slowpath_tables::{Bytes, Nanos, Quantity};
 use std::collections::BTreeMap;
 
 /// Functions of a stack, and functions that touch, at most.
@@ -148,6 +148,37 @@ pub(super) struct WayOut {
     how: String,
     /// What the allocator is to be told.
     settings: Option<MallocSettings>,
+}
+
+/// What was recorded beside what was measured before; nothing where nothing was measured.
+pub(super) fn saving(found: &Found<'_>) -> Evidence {
+    let text = "What keeping the blocks is predicted to save: what was recorded, what was measured before the recording, and both.";
+    let Ok(prediction) = &found.prediction else { return Evidence { text: text.to_owned(), rows: Vec::new() } };
+    let line = |name: &str, source: &str, value: [f64; 3], each: Option<(&str, f64)>| {
+        let mut shown = row([
+            ("saved", Value::from(name)),
+            ("source", Value::from(source)),
+            ("saved_ms", rounded(value[0], 3)),
+            ("low_ms", rounded(value[1], 3)),
+            ("high_ms", rounded(value[2], 3)),
+        ]);
+        shown.extend(each.map(|(name, value)| (name.to_owned(), rounded(value, 1))));
+        shown
+    };
+    let ends = |one: &Quantity| [one.value, one.low.unwrap_or(one.value), one.high.unwrap_or(one.value)];
+    let mut rows = vec![line("durations of faults and calls", "recorded", ends(&found.bill.saving), None)];
+    if let Some(unseen) = prediction.unseen {
+        let all = [unseen.value, unseen.low, unseen.high].map(|ns| ns * prediction.faults as f64 / 1e6);
+        let each = Some(("ns_per_fault", unseen.value));
+        rows.push(line("what they lack, less what recording adds", "calibrated", all, each));
+        rows.push(line("the two together", "recorded and calibrated", ends(&prediction.recorded), None));
+    }
+    let each = Some(("ns_per_page", prediction.per_page.value));
+    let mut pages = line("as many pages of blocks of this size", "calibrated", ends(&prediction.calibrated), each);
+    pages.insert("pages".to_owned(), Value::from(prediction.pages));
+    rows.push(pages);
+    rows.push(line("predicted", "all of these", ends(&prediction.saving), None));
+    Evidence { text: text.to_owned(), rows }
 }
 
 /// The fixes that apply. Those outside of the source need an allocator that asked for the blocks.

@@ -1,5 +1,7 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
+mod prediction;
+
 use serde_json::Value;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::transient_large_allocation::NAME;
