@@ -25,7 +25,7 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let program = place.path().join("frame-buffer");
     let out = place.path().join("out");
     let mut command = slowpath(["diagnose", "--warm", "--json", "--runs", "6", "--env", SET, "-o"]);
-    let done = run(command.arg(&out).arg("--").arg(&program).args(["as-set", "120", "480"]));
+    let done = run(command.arg(&out).arg("--").arg(&program).args(["as-set", "60", "240"]));
     done.succeeds();
     assert_nothing_left(&done);
     let told = done.json();
@@ -38,7 +38,7 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let faults = |arm: &str| named(arms, "name", arm)["minor_faults"]["value"].as_f64().unwrap();
     let (before, with, sham) = (faults("untreated"), faults("allocator_tunables"), faults("sham_environment"));
     println!("faults: untreated {before}, allocator_tunables {with}, sham_environment {sham}");
-    assert!(before > 120.0 * 338.0 && with <= before / 10.0, "{arms:#}");
+    assert!(before > 60.0 * 338.0 && with <= before / 10.0, "{arms:#}");
     assert!((sham / before - 1.0).abs() < 0.01, "{arms:#}");
 
     let verdict = named(&told["verdicts"], "arm", "allocator_tunables");
