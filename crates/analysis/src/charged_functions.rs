@@ -94,7 +94,9 @@ fn own(frame: &CodeFrame<'_>) -> Option<ChargedFunction> {
     let place = place(frame);
     let name = |named: bool, name: &str| if named { name.to_owned() } else { String::new() };
     let mut functions = frame.functions.iter().map(|function| name(function.named, &function.name));
-    let own = functions.find(|name| !works_for_others(name, &place))?;
+    // A file of which only the name is known stands in brackets.
+    let file = place.trim_start_matches('[').trim_end_matches(']');
+    let own = functions.find(|name| !works_for_others(name, file))?;
     Some(ChargedFunction { function: (!own.is_empty()).then_some(own), place })
 }
 
@@ -113,7 +115,7 @@ mod tests {
 
     /// 0 main, 1 its `copy_frame` (with `reserve` of a vector inlined), 2 memcpy called there, 3 a fault of it, 5 the kernel in
     /// the `free` of main, 6 a thread of the kernel, 7 only the C library, 9 memcpy behind a truncation, 10 code without a name,
-    /// 11 memcpy called there, 12 what the vdso did for main.
+    /// 11 memcpy called there, 12 what the vdso did for main, 13 a library without a path called by `copy_frame`.
     const STACKS: &str = r#"
 == stacks
 id parent frame
@@ -130,6 +132,7 @@ id parent frame
 10 0      6
 11 10     2
 12 0      7
+13 1      8
 == frames
 id kind      dev ino offset address
 0  file      1   42  0x10   -
@@ -140,6 +143,7 @@ id kind      dev ino offset address
 5  truncated -   -   -      -
 6  file      1   44  0x50   -
 7  vdso      -   -   0x60   -
+8  file      1   45  0x70   -
 == symbols
 frame level function
 0     0     main
@@ -153,6 +157,7 @@ dev ino path
 1   42  /usr/bin/video
 1   43  /usr/lib/libc.so.6
 1   44  /usr/lib/libstripped.so
+1   45  "[libc.so.6]"
 "#;
 
     #[test]
@@ -176,6 +181,7 @@ dev ino path
         (8..10).for_each(|stack| is(stack, "-", "[truncated]"));
         (10..12).for_each(|stack| is(stack, "-", "libstripped.so"));
         is(12, "main", "video");
+        is(13, "copy_frame", "video");
         is(999, "-", "[unknown]");
         assert_eq!(of(None), ("-".to_owned(), "[no stack]".to_owned()));
     }
