@@ -9,6 +9,8 @@
 //     recycled   a block for every frame, which malloc keeps and gives out again
 //     once       as kept, with one large block at start
 //     small      every frame in rows of 1280 bytes, allocated one by one: glibc gives the top of the thread's arena back each time
+//     as-set     a block for every frame, from malloc as it is set from outside: with
+//                GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072 it is mapped and unmapped every time
 //
 // Prints one line: what it did, and the CPU time of this process and of the helper in ms. The helper checks every frame that
 // comes back; the exit code is 1 where one does not.
@@ -39,7 +41,7 @@ constexpr size_t WIDTH = 1280, ROWS = 720 * 3 / 2, FRAME = WIDTH * ROWS;
 // One block that costs as much as many frames.
 constexpr size_t LARGE = size_t{64} << 20;
 
-enum class Variant { Each, Kept, InPlace, Recycled, Once, Small };
+enum class Variant { Each, Kept, InPlace, Recycled, Once, Small, AsSet };
 
 // What both processes see.
 struct Shared {
@@ -165,8 +167,8 @@ void view() {
 }
 
 bool choose(const std::string &name) {
-    const char *names[] = {"each", "kept", "in-place", "recycled", "once", "small"};
-    for (int number = 0; number < 6; number++) {
+    const char *names[] = {"each", "kept", "in-place", "recycled", "once", "small", "as-set"};
+    for (int number = 0; number < 7; number++) {
         variant = static_cast<Variant>(number);
         if (name == names[number])
             return true;
@@ -201,7 +203,7 @@ __attribute__((noinline)) void prepare() {
 int main(int count, char **words) {
     if (count < 2 || count > 4 || !choose(words[1]) || (count > 2 && (frames = std::atol(words[2])) < 1) ||
         (count > 3 && (per_second = std::atol(words[3])) < 1)) {
-        std::fprintf(stderr, "usage: frame-buffer each|kept|in-place|recycled|once|small [FRAMES [PER_SECOND]]\n");
+        std::fprintf(stderr, "usage: frame-buffer each|kept|in-place|recycled|once|small|as-set [FRAMES [PER_SECOND]]\n");
         return 2;
     }
     // A page is 4 KiB, however the machine is set.

@@ -1,5 +1,6 @@
 // Opens a filled report in a real browser and records what it must not do: errors and requests.
 
+import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,3 +59,16 @@ export class ReportBrowser {
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
+
+/** Opens, checks, and demands that the page was silent and stayed on its own. */
+export async function visit(opened: Promise<Opened>, check: (page: Page, opened: Opened) => Promise<void>): Promise<void> {
+  const o = await opened;
+  try {
+    await check(o.page, o);
+    assert.deepEqual({ errors: o.errors, requests: o.requests, dialogs: o.dialogs }, { errors: [], requests: [], dialogs: [] });
+  } finally {
+    await o.page.close();
+  }
+}
+
+export const text = async (page: Page, selector: string): Promise<string> => (await page.locator(selector).first().innerText()).replace(/\u00a0/g, " ");

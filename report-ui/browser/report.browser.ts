@@ -10,7 +10,7 @@ import { HOSTILE_NAMES } from "../fixtures/io-map";
 import { makeReport } from "../fixtures/report";
 import { reportOf } from "../fixtures/text-columns";
 import { displayText } from "../src/display-text";
-import { ReportBrowser, type Opened } from "./open-page";
+import { ReportBrowser, text, visit } from "./open-page";
 
 /** The first drawing of 100,000 reads, from the start of navigation. */
 const FIRST_DRAWING_LIMIT_MS = 1000;
@@ -26,19 +26,6 @@ before(async () => {
   browser = await ReportBrowser.start();
 });
 after(() => browser.close());
-
-/** Opens, checks, and demands that the page was silent and stayed on its own. */
-async function visit(opened: Promise<Opened>, check: (page: Page, opened: Opened) => Promise<void>): Promise<void> {
-  const o = await opened;
-  try {
-    await check(o.page, o);
-    assert.deepEqual({ errors: o.errors, requests: o.requests, dialogs: o.dialogs }, { errors: [], requests: [], dialogs: [] });
-  } finally {
-    await o.page.close();
-  }
-}
-
-const text = async (page: Page, selector: string): Promise<string> => (await page.locator(selector).first().innerText()).replace(/\u00a0/g, " ");
 
 /** The place on the screen of a fraction of the first picture's plot. */
 async function place(page: Page, fx: number, fy: number): Promise<{ x: number; y: number }> {
@@ -184,9 +171,9 @@ test("wheel, drag, double click, Escape and keys zoom, pan and reset; the wheel 
 
 test("files are filtered by name, and a file's row leads to its picture", () =>
   visit(browser.open(makeReport()), async (page) => {
-    await page.fill("input[type=search]", "LIBNSS");
+    await page.fill("#io-map input[type=search]", "LIBNSS");
     assert.equal(await page.locator(".file-panel").count(), 1);
-    await page.fill("input[type=search]", "no such file");
+    await page.fill("#io-map input[type=search]", "no such file");
     assert.match(await text(page, ".controls [role=status]"), /No file with a read/);
     await page.locator("#io-map .sortable button.link").nth(2).click();
     assert.ok(await page.evaluate(() => document.activeElement?.classList.contains("plot")));

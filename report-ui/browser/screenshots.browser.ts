@@ -32,6 +32,15 @@ try {
     if (colours === "light") await page.pdf({ path: join(folder, "print.pdf"), preferCSSPageSize: true, printBackground: true });
     await page.close();
   }
+  for (const colours of ["light", "dark"] as const) {
+    const { page } = await browser.open(makeReport({ diagnosis: "none", threads: 60, flames: 6_000 }), { colours, height: 1100 });
+    for (const id of ["ledger", "flame-graph"]) {
+      await page.evaluate((i) => document.getElementById(i)?.scrollIntoView(), id);
+      await page.waitForTimeout(150);
+      await page.screenshot({ path: join(folder, `${colours}-7-${id}.png`) });
+    }
+    await page.close();
+  }
   const cases = { hostile: { hostileNames: true }, "nothing-helps": { diagnosis: "nothing-helps", needed: false }, recording: { diagnosis: "none", needed: false }, empty: { diagnosis: "none", map: false } } as const;
   for (const [name, options] of Object.entries(cases)) {
     const { page } = await browser.open(makeReport({ ...options }));

@@ -13,7 +13,10 @@ import { armsView } from "./views/arms";
 import { circumstancesView } from "./views/circumstances";
 import { h } from "./views/element";
 import { findingsView } from "./views/findings";
+import { fixesView } from "./views/fixes";
+import { flameView } from "./views/flame-graph";
 import { ioMapView } from "./views/io-map";
+import { ledgerView } from "./views/ledger";
 import { Tooltip } from "./views/tooltip";
 
 function show(report: Report, root: HTMLElement): void {
@@ -24,21 +27,32 @@ function show(report: Report, root: HTMLElement): void {
   performance.mark("slowpath:derived");
   const tooltip = new Tooltip(document.body);
   const map = ioMapView(report, files, totals, tooltip);
+  // Most recordings have neither: a diagnosis asks for what it judges, not for everything.
+  const ledger = report.ledger && ledgerView(report.ledger, tooltip);
+  const fixes = fixesView(report.diagnosis);
+  const flames = report.flame_graphs && flameView(report.flame_graphs, tooltip);
   const links = [
     ["arms", "Launches"],
     ["findings", "Findings"],
+    ...(fixes ? [["fixes", "Fixes"]] : []),
+    ...(ledger ? [["ledger", "Time"]] : []),
+    ...(flames ? [["flame-graph", "Flame graph"]] : []),
     ["io-map", "I/O map"],
     ["circumstances", "Losses, limits, repeat"],
-  ] as const;
+  ];
   root.replaceChildren(
-    h("nav", { "aria-label": "Parts of the report" }, ...links.map(([id, text]) => h("a", { href: `#${id}` }, text))),
+    h("nav", { "aria-label": "Parts of the report" }, ...links.map(([id = "", text = ""]) => h("a", { href: `#${id}` }, text))),
     answerView(report, answer(report, totals)),
     armsView(report.diagnosis ? armsPicture(report.diagnosis) : null, tooltip),
     findingsView(report),
+    ...(fixes ? [fixes] : []),
+    ...(ledger ? [ledger] : []),
+    ...(flames ? [flames.element] : []),
     map.element,
     circumstancesView(report),
   );
   performance.mark("slowpath:built");
+  flames?.start();
   map.start();
 }
 

@@ -4,7 +4,7 @@
 // `derive/read-report.ts`, and every computed value to the other files of `derive/`.
 // A change of the shape changes `SCHEMA`.
 
-export const SCHEMA = "slowpath-report/1";
+export const SCHEMA = "slowpath-report/2";
 
 /** Nanoseconds; at this boundary always named by the suffix `_ns`. */
 export type Nanos = number;
@@ -39,8 +39,10 @@ export interface Report {
   losses: Record<string, number>;
   unavailable: Unavailable[];
   io_map: IoMap | null;
-  /** Reserved for the time ledger; not drawn in this schema version. */
-  ledger: null;
+  /** Where the time of threads and processes went; null where that was not recorded. */
+  ledger: PageLedger | null;
+  /** Call stacks by weight; null where no row has one. */
+  flame_graphs: FlameGraphs | null;
 }
 
 export interface Machine {
@@ -53,6 +55,8 @@ export interface Machine {
 
 export interface Diagnosis {
   schema: string;
+  /** Whether warm launches were diagnosed; left out in older data, which has cold ones. */
+  warm?: boolean;
   command: string[];
   recording: string;
   launch: {
@@ -61,9 +65,13 @@ export interface Diagnosis {
     seed: number;
     blocks: number;
     conditions: string[];
+    /** What decides the verdicts; left out where it is the time to ready. */
+    judged_by?: "wall" | "cpu" | string;
     arms: Arm[];
   };
   findings: Finding[];
+  /** The fixes for the findings of warm launches, also those that could not be tried. */
+  fixes?: FixPlan[];
   verdicts: Verdict[];
   /** Per arm, the share of the cold-to-warm gap that it removed. */
   share_of_gap_removed: { arm: string; share: Quantity }[];
@@ -83,6 +91,11 @@ export interface Arm {
   /** Null where no launch counts. */
   median: Quantity | null;
   bytes_read: Quantity | null;
+  /** CPU time of the process tree, as `samples_ms`. */
+  cpu_samples_ms?: (Millis | null)[];
+  cpu?: Quantity | null;
+  minor_faults?: Quantity | null;
+  peak_rss?: Quantity | null;
   discarded: number;
   failed: number;
   discard_reasons: string[];
@@ -122,14 +135,34 @@ export interface Verdict {
   arm: string;
   fix?: string;
   outcome: Outcome;
-  /** Change against the baseline that was predicted before the first treated launch; negative is faster. */
+  /** What follows for a fix; null or left out for other arms. */
+  decision?: Decision | null;
+  /** Change against the baseline that was predicted before the first treated launch; negative is faster, or less. */
   predicted: Quantity | null;
-  /** Change against the baseline; negative is faster. */
+  /** Change against the baseline; negative is faster, or less. */
   measured: Quantity | null;
   minimum_detectable_effect: Quantity | null;
   pairs: number;
   discarded: number;
   reason: string;
+  /** Changes by other metrics. */
+  beside?: { metric: string; change: Quantity | null; outcome: Outcome }[];
+}
+
+export type Decision = "proved" | "withdrawn" | "not_shown" | "not_tried";
+
+/** What a fix is, before anybody tried it. */
+export interface FixPlan {
+  fix: string;
+  /** The name of its arm. */
+  name: string;
+  title: string;
+  changes: { what: string; from: string | null; to: string }[];
+  side_effects: string[];
+  price: string;
+  security_cost: string;
+  undo: string;
+  trial: { possible: boolean; how: string };
 }
 
 export interface Unavailable {
@@ -183,4 +216,134 @@ export interface ReadColumns {
   asker: number[];
   /** Index into `processes`. */
   process: number[];
+}
+
+export interface PageLedger {
+  /** The busiest threads and processes, each busiest first. */
+  busiest: Ledger;
+  /** What is left out, together; null for nothing. */
+  other_threads: LedgerSum | null;
+  other_processes: LedgerSum | null;
+}
+
+export interface Ledger {
+  threads: LedgerThread[];
+  processes: LedgerProcess[];
+  /** Threads of which begin or end was not recorded; they are left out. */
+  incomplete_threads: number;
+  /** Intervals off the CPU that were lost; their time is unexplained. */
+  lost_intervals: number;
+  /** Whether memory calls were recorded; if not, they are part of the category `kernel`. */
+  has_memory_calls: boolean;
+}
+
+export type LedgerCategory =
+  | "user"
+  | "kernel"
+  | "on_cpu"
+  | "minor_fault"
+  | "major_fault"
+  | "memory_call"
+  | "other_io"
+  | "lock"
+  | "pipe_or_socket"
+  | "events"
+  | "timer"
+  | "child"
+  | "kernel_wait"
+  | "runnable"
+  | "throttled"
+  | "stopped"
+  | "stolen";
+
+export interface LedgerRow {
+  category: LedgerCategory;
+  /** In ms. */
+  time: Quantity;
+  share: Quantity | null;
+}
+
+/** Rows and `unexplained` add up to `wall`. */
+export interface LedgerThread {
+  process: string;
+  pid: number;
+  start: Nanos;
+  tid: number;
+  thread: string | null;
+  began: Nanos;
+  ended: Nanos;
+  wall: Quantity;
+  rows: LedgerRow[];
+  /** Negative where categories have more than there is; null where it is not known. */
+  unexplained: Quantity | null;
+  unexplained_share: Quantity | null;
+  on_cpu: Quantity | null;
+  runnable_by_kernel: Quantity | null;
+  /** What told user and kernel time apart. */
+  split_by: "samples" | "kernel_counters" | "nothing";
+  untimed_faults: number;
+}
+
+/** Rows and `unexplained` add up to `thread_time`. */
+export interface LedgerProcess {
+  process: string;
+  pid: number;
+  start: Nanos;
+  threads: number;
+  wall: Quantity;
+  thread_time: Quantity;
+  rows: LedgerRow[];
+  unexplained: Quantity | null;
+  unexplained_share: Quantity | null;
+  /** Threads of which `unexplained` is not known. */
+  unchecked_threads: number;
+}
+
+export interface LedgerSum {
+  count: number;
+  thread_time: Quantity;
+  rows: LedgerRow[];
+  unexplained: Quantity | null;
+}
+
+export interface FlameGraphs {
+  /** Columns of one length: a function in a file, or what stands for one. */
+  frames: {
+    name: string[];
+    /** Index into `places`. */
+    place: number[];
+  };
+  places: { name: string; kind: PlaceKind }[];
+  /** One for each weight, also for those that were not recorded. */
+  graphs: FlameGraph[];
+}
+
+/** `whole` is the root, `folded` what is too small to be shown. */
+export type PlaceKind = "whole" | "folded" | "process" | "file" | "vdso" | "generated" | "kernel" | "unknown";
+
+export type FlameWeight = "cpu_samples" | "off_cpu" | "fault_time" | "allocated";
+
+export interface FlameGraph {
+  weight: FlameWeight;
+  unit: Unit;
+  /** Sum of all rows, in `unit`. */
+  total: number;
+  /** Why there are no trees; null where there are. */
+  unavailable: Unavailable | null;
+  /** From the outermost functions to what they called. */
+  callees: FlameTree | null;
+  /** From the innermost functions to what called them. */
+  callers: FlameTree | null;
+}
+
+/** Columns of one length, an entry a node: a caller before its children, these heaviest first. */
+export interface FlameTree {
+  /** 0 for the root, which comes first. */
+  depth: number[];
+  /** Index into `frames`. */
+  frame: number[];
+  /** With all that is below, in the unit of the graph. */
+  weight: number[];
+  /** Nodes of less are folded into a child `(other)` of their caller. */
+  smallest: number;
 }

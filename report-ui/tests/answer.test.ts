@@ -139,3 +139,34 @@ test("the generated fixture is the same for the same seed and another for anothe
   assert.equal(a, b);
   assert.notEqual(a, c);
 });
+
+test("a warm diagnosis is told by CPU time, with what is proved, withdrawn and not tried", () => {
+  const d = diagnosisFromText("untreated:baseline tunables:fix sham:sham\n1000 1000 1000\n1010 1005 1008");
+  d.warm = true;
+  d.launch.judged_by = "cpu";
+  [200, 140, 201].forEach((ms, i) => {
+    const arm = d.launch.arms[i]!;
+    arm.cpu_samples_ms = [ms, ms + 2];
+    arm.cpu = quantity(ms, ms, ms + 2, "ms");
+  });
+  d.verdicts = [
+    { ...verdict("tunables", "helps", -60, -50), decision: "proved" },
+    { ...verdict("sham", "no_difference", 1) },
+    { ...verdict("huge_pages", "hurts", 20), decision: "withdrawn" },
+    { ...verdict("keep_buffer", "not_testable", 0, -50), measured: null, decision: "not_tried", reason: "change the source" },
+  ];
+  const a = answer(reportOf({ diagnosis: d }), null);
+  assert.match(plain(a.why), /^A warm launch of prog uses 200 ms of CPU time \(95 % interval 200 to 202 ms\) and is ready after 1,000 ms\. No known cause/);
+  assert.match(plain(a.tried), /^Proved: tunables saves 60 ms \(95 % interval 50 to 70 ms\), 30 % of it; 50 ms had been predicted\. Withdrawn: huge_pages \(hurts, \+20 ms \[10 to 30 ms\]\)\. Not tried: keep_buffer \(change the source; 50 ms predicted\)\.$/);
+  assert.deepEqual(a.figures.map((f) => [f.label, f.value.replace(/\u00a0/g, " ")]), [["CPU time, median", "200 ms"], ["with tunables, median", "140 ms"]]);
+  const picture = armsPicture(d);
+  assert.equal(picture.what, "CPU time");
+  assert.deepEqual(blockSummary(picture, 1).map((c) => c.ms), [202, 142, 203]);
+});
+
+test("a warm diagnosis that could launch nothing still says what to change", () => {
+  const d = { ...diagnosisFromText(""), warm: true };
+  d.verdicts = [{ ...verdict("keep_buffer", "not_testable", 0, -50), measured: null, decision: "not_tried", reason: "change the source" }];
+  const a = answer(reportOf({ diagnosis: d }), null);
+  assert.equal(plain(a.tried), "Not tried: keep_buffer (change the source; 50 ms predicted).");
+});

@@ -39,7 +39,7 @@ test("embedded data cannot end their element and come back unchanged", () => {
 test("data of another schema, cut-off data and broken columns are refused with a reason", () => {
   const refused = (text: string, why: RegExp): void => assert.throws(() => readReport(text), (e) => e instanceof UnreadableReport && why.test(e.message));
   refused("{", /not complete JSON/);
-  refused('{"schema":"other/1"}', /schema slowpath-report\/1/);
+  refused('{"schema":"other/1"}', /schema slowpath-report\/2/);
   refused("null", /schema/);
   const map = { duration_ns: 1, ready_ns: null, files: [], processes: [], askers: ["fault"], reads: { t_ns: [1], file: [0], page: [0], pages: [1], asker: [0], process: [0] } };
   refused(JSON.stringify(reportOf({ io_map: map })), /Read 0 names file 0, of which there are 0/);

@@ -19,6 +19,11 @@ impl Part {
         self.to.saturating_sub(self.from)
     }
 
+    /// Whether an address is in it.
+    pub fn holds(&self, address: u64) -> bool {
+        (self.from..self.to).contains(&address)
+    }
+
     fn cut_to(self, from: u64, to: u64) -> Self {
         Self { from: self.from.max(from), to: self.to.min(to), ..self }
     }
@@ -31,10 +36,10 @@ pub(crate) struct AddressRanges {
 }
 
 impl AddressRanges {
-    /// Whose an address is.
-    pub fn owner_at(&self, address: u64) -> Option<u32> {
+    /// The part that an address is in.
+    pub fn part_at(&self, address: u64) -> Option<Part> {
         let (_, part) = self.parts.range(..=address).next_back()?;
-        (address < part.to).then_some(part.owner)
+        part.holds(address).then_some(*part)
     }
 
     /// What lies between two addresses, cut to them.

@@ -93,15 +93,40 @@ impl Space {
         self.regions.insert(row.address, Region { end, file, prot: row.prot });
     }
 
+    /// What lies around an address: a region, or the gap between two.
+    fn stretch(&self, address: u64) -> Stretch {
+        let before = self.regions.range(..=address).next_back();
+        if let Some((&from, region)) = before.filter(|(_, region)| address < region.end) {
+            return Stretch { from, to: region.end, file: region.file, prot: region.prot };
+        }
+        let from = before.map_or(0, |(_, region)| region.end);
+        let next = self.regions.range(address..).next();
+        Stretch { from, to: next.map_or(u64::MAX, |(&start, _)| start), file: None, prot: 0 }
+    }
+}
+
+/// Addresses that mean the same.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    from: u64,
+    to: u64,
+    /// The file and the file offset of the first address; `None` for anonymous memory.
+    file: Option<(FileKey, u64)>,
+    prot: u32,
+}
+
+impl Stretch {
+    fn holds(&self, address: u64) -> bool {
+        (self.from..self.to).contains(&address)
+    }
+
     fn place(&self, address: u64) -> Place {
-        match self.regions.range(..=address).next_back() {
-            Some((&start, region)) if address < region.end => match region.file {
-                Some((file, offset)) => {
-                    Place::File { file, offset: Bytes(offset.saturating_add(address - start)), prot: region.prot }
-                }
-                None => Place::Anonymous,
-            },
-            _ => Place::Anonymous,
+        match self.file {
+            Some((file, offset)) => {
+                let offset = Bytes(offset.saturating_add(address.saturating_sub(self.from)));
+                Place::File { file, offset, prot: self.prot }
+            }
+            None => Place::Anonymous,
         }
     }
 }
@@ -129,6 +154,8 @@ pub struct AddressSpaces<'a> {
     events: Vec<(Nanos, Event)>,
     next: usize,
     spaces: IntegerMap<ProcessKey, Space>,
+    /// What was asked for last, while nothing has changed: faults come in rows of neighbours.
+    last: Option<(ProcessKey, Stretch)>,
 }
 
 impl<'a> AddressSpaces<'a> {
@@ -139,7 +166,7 @@ impl<'a> AddressSpaces<'a> {
         events.extend(execs.iter().enumerate().map(|(i, row)| (row.ts, Event::Exec(i))));
         events.extend(mappings.iter().enumerate().map(|(i, row)| (row.ts, Event::Mapping(i))));
         events.sort_by_key(|(ts, _)| *ts);
-        Self { forks, execs, mappings, events, next: 0, spaces: IntegerMap::default() }
+        Self { forks, execs, mappings, events, next: 0, spaces: IntegerMap::default(), last: None }
     }
 
     /// Moves to a moment: everything up to and including it has happened. Moving back does nothing.
@@ -148,6 +175,7 @@ impl<'a> AddressSpaces<'a> {
             && at <= ts
         {
             self.next += 1;
+            self.last = None;
             match event {
                 Event::Fork(index) => {
                     let row = &self.forks[index];
@@ -191,13 +219,19 @@ impl<'a> AddressSpaces<'a> {
 
     /// What an address of a process means at the present moment.
     pub fn place(&self, process: ProcessKey, address: u64) -> Place {
-        self.spaces.get(&process).map_or(Place::Unknown, |space| space.place(address))
+        self.spaces.get(&process).map_or(Place::Unknown, |space| space.stretch(address).place(address))
     }
 
     /// [`Self::advance_to`], then [`Self::place`].
     pub fn place_at(&mut self, ts: Nanos, process: ProcessKey, address: u64) -> Place {
         self.advance_to(ts);
-        self.place(process, address)
+        if let Some((_, stretch)) = self.last.filter(|(key, stretch)| *key == process && stretch.holds(address)) {
+            return stretch.place(address);
+        }
+        let Some(space) = self.spaces.get(&process) else { return Place::Unknown };
+        let stretch = space.stretch(address);
+        self.last = Some((process, stretch));
+        stretch.place(address)
     }
 }
 
@@ -331,6 +365,7 @@ mod tests {
             changes in prop::collection::vec((any::<bool>(), 0u64..40, 1u64..12, 1u64..5), 1..60)
         ) {
             let mut pages: Vec<Option<(u64, u64)>> = vec![None; 64];
+            let mut after_each = Vec::new();
             let rows: Vec<Mapping> = changes
                 .iter()
                 .enumerate()
@@ -338,6 +373,7 @@ mod tests {
                     for offset in 0..count {
                         pages[(page + offset) as usize] = (!unmap).then_some((ino, (i as u64 + offset) * 4096));
                     }
+                    after_each.push(pages.clone());
                     let op = if unmap { MappingOp::Unmap } else { MappingOp::Map };
                     mapping(i as u64, op, page * 4096, count * 4096, (!unmap).then_some(ino), i as u64 * 4096)
                 })
@@ -347,6 +383,14 @@ mod tests {
             for (page, expected) in pages.iter().enumerate() {
                 let expected = expected.map_or(Place::Anonymous, |(ino, offset)| file(ino, offset));
                 prop_assert_eq!(spaces.place(P, page as u64 * 4096), expected);
+            }
+            // Asked between the changes, with neighbours one after the other, as faults come.
+            let mut spaces = AddressSpaces::new(&[], &[], &rows);
+            for (moment, pages) in after_each.iter().enumerate() {
+                for (page, expected) in pages.iter().enumerate() {
+                    let expected = expected.map_or(Place::Anonymous, |(ino, offset)| file(ino, offset + 8));
+                    prop_assert_eq!(spaces.place_at(Nanos(moment as u64), P, page as u64 * 4096 + 8), expected);
+                }
             }
         }
     }

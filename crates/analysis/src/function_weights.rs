@@ -71,7 +71,8 @@ pub fn heaviest(
     has_stacks.then_some(FunctionWeights { functions, total })
 }
 
-fn place(frame: &CodeFrame<'_>) -> String {
+/// Name of the file that a frame is in, or what stands for it.
+pub(crate) fn place(frame: &CodeFrame<'_>) -> String {
     match frame.place {
         Place::File { key, file, .. } => file_name(key, file).into_owned(),
         Place::Vdso(_) => "[vdso]".to_owned(),

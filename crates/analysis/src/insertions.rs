@@ -8,10 +8,10 @@
 //! recorder's word: without the request nobody can tell the demanded page from the others.
 
 use crate::files::{FileId, Files};
-use crate::integer_hash::IntegerMap;
+use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::launch_facts::FaultPlace;
 use slowpath_recording::Tables;
-use slowpath_tables::{Asker, Nanos, PAGE_SIZE, PageCacheOp, ProcessKey};
+use slowpath_tables::{Asker, Nanos, PAGE_SIZE, PageCache, PageCacheOp, ProcessKey};
 
 /// Why pages entered the page cache; the words of the report's map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,9 +93,14 @@ impl Requests {
 ///
 /// `places` is parallel to `tables.faults`; tables are sorted by time. Rows stay in the order of `page_cache`.
 pub fn split(tables: &Tables, files: &mut Files, places: &[FaultPlace]) -> Vec<Insertion> {
+    // Only threads in whose faults pages were brought are asked for.
+    let fault_brought = |row: &&PageCache| row.op == PageCacheOp::Add && row.asker == Asker::Fault;
+    let brought: IntegerSet<u32> = tables.page_cache.iter().filter(fault_brought).map(|row| row.tid).collect();
     let mut faults = Requests::default();
     for (fault, place) in tables.faults.iter().zip(places) {
-        if let (Some(duration), FaultPlace::File { file, page, .. }) = (fault.duration, *place) {
+        if let (Some(duration), FaultPlace::File { file, page, .. }) = (fault.duration, *place)
+            && brought.contains(&fault.tid)
+        {
             faults.add(fault.tid, (fault.ts, fault.ts + duration, file, page, page + 1));
         }
     }

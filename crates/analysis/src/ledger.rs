@@ -23,9 +23,9 @@
 //! waited for which other one to a later stage, names of processes to [`crate::processes`], and printing to `report`.
 
 mod account;
-mod lives;
-mod split;
-mod timeline;
+pub(crate) mod lives;
+pub(crate) mod split;
+pub(crate) mod timeline;
 
 pub use account::{Account, Category};
 pub use split::SplitBy;
@@ -147,27 +147,43 @@ pub fn ledger(tables: &Tables) -> Result<Ledger, Unavailable> {
     })
 }
 
-/// Rows by thread: index of the life and of the row, in this order. Millions of rows cost a sort of pairs and no copy.
-struct Grouped<'a, R> {
+/// Rows by thread, each thread's in their order. Millions of rows cost a count and a number each, and no copy.
+pub(crate) struct Grouped<'a, R> {
     rows: &'a [R],
-    order: Vec<(u32, u32)>,
-    at: usize,
+    /// Numbers of rows, those of the first life first.
+    order: Vec<u32>,
+    /// Where in `order` the rows of each life end.
+    ends: Vec<u32>,
 }
 
 impl<'a, R> Grouped<'a, R> {
-    fn new(rows: &'a [R], life_of: impl Fn(&R) -> Option<u32>) -> Self {
-        let known = rows.iter().enumerate().filter_map(|(row, one)| Some((life_of(one)?, u32::try_from(row).ok()?)));
-        let mut order: Vec<(u32, u32)> = known.collect();
-        order.sort_unstable();
-        Self { rows, order, at: 0 }
+    /// `life_of` tells which of so many lives a row belongs to; a row of none is left out.
+    pub(crate) fn new(rows: &'a [R], lives: usize, life_of: impl Fn(&R) -> Option<u32>) -> Self {
+        let count = rows.len().min(u32::MAX as usize);
+        let life_of: Vec<Option<u32>> = rows[..count].iter().map(life_of).collect();
+        let mut ends = vec![0u32; lives];
+        life_of.iter().flatten().for_each(|life| ends[*life as usize] += 1);
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += std::mem::replace(end, sum);
+        }
+        // From here on the place of each life's next row, which in the end is where they end.
+        let mut order = vec![0u32; sum as usize];
+        for (row, life) in (0u32..).zip(&life_of) {
+            if let Some(life) = life {
+                let place = &mut ends[*life as usize];
+                order[*place as usize] = row;
+                *place += 1;
+            }
+        }
+        Self { rows, order, ends }
     }
 
-    /// Calls `each` with the rows of a life. Lives must be asked for in their order.
-    fn take(&mut self, life: u32, mut each: impl FnMut(&R)) {
-        while let Some((_, row)) = self.order.get(self.at).filter(|(of, _)| *of == life) {
-            each(&self.rows[*row as usize]);
-            self.at += 1;
-        }
+    /// The rows of a life.
+    pub(crate) fn of(&self, life: u32) -> impl DoubleEndedIterator<Item = &'a R> + ExactSizeIterator {
+        let from = life.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        let rows = self.rows;
+        self.order[from as usize..self.ends[life as usize] as usize].iter().map(move |row| &rows[*row as usize])
     }
 }
 
@@ -175,20 +191,21 @@ impl<'a, R> Grouped<'a, R> {
 fn of_threads(tables: &Tables, lives: &Lives<'_>) -> Vec<ThreadLedger> {
     // A thread's first interval begins a moment before the row of its fork is made: the end of an interval tells whose it is.
     let end = |ts: Nanos, duration: Nanos| Nanos(ts.0.saturating_add(duration.0));
-    let mut off = Grouped::new(&tables.off_cpu, |row| lives.find(row.process(), row.tid, end(row.ts, row.duration)));
-    let mut faults = Grouped::new(&tables.faults, |row| {
+    let count = lives.all.len();
+    let off = Grouped::new(&tables.off_cpu, count, |row| lives.find(row.process(), row.tid, end(row.ts, row.duration)));
+    let faults = Grouped::new(&tables.faults, count, |row| {
         lives.find(row.process(), row.tid, end(row.ts, row.duration.unwrap_or_default()))
     });
-    let mut calls =
-        Grouped::new(&tables.memory_calls, |row| lives.find(row.process(), row.tid, end(row.ts, row.duration)));
-    let mut samples = Grouped::new(&tables.cpu_samples, |row| lives.find(row.process(), row.tid, row.ts));
+    let calls =
+        Grouped::new(&tables.memory_calls, count, |row| lives.find(row.process(), row.tid, end(row.ts, row.duration)));
+    let samples = Grouped::new(&tables.cpu_samples, count, |row| lives.find(row.process(), row.tid, row.ts));
     let mut timeline = Timeline::default();
     let mut threads = Vec::with_capacity(lives.all.len());
     for (number, life) in (0u32..).zip(&lives.all) {
-        off.take(number, |row| timeline.off_cpu(row));
-        faults.take(number, |row| timeline.fault(row));
-        calls.take(number, |row| timeline.memory_call(row));
-        samples.take(number, |row| timeline.sample(row));
+        off.of(number).for_each(|row| timeline.off_cpu(row));
+        faults.of(number).for_each(|row| timeline.fault(row));
+        calls.of(number).for_each(|row| timeline.memory_call(row));
+        samples.of(number).for_each(|row| timeline.sample(row));
         threads.push(of_thread(life, timeline.walk(life.began, life.ended)));
     }
     threads

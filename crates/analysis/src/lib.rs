@@ -1,8 +1,8 @@
 //! From the tables of a recording to findings. Pure: no clock, no file, no process.
 //!
-//! Owns what rows mean: address spaces ([`address_space`]), blocks of memory ([`memory_blocks`]), pages that were given back ([`released_pages`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
+//! Owns what rows mean: address spaces ([`address_space`]), blocks of memory ([`memory_blocks`]), what they cost ([`cost_model`]) and what would keep them ([`memory_fixes`]), pages that were given back ([`released_pages`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
 //! ([`insertions`]), when threads waited for them ([`blocked`]), which were needed ([`demand`], [`merge`]), whether
-//! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what a preload plan would gain ([`predict`]), and the findings
+//! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what a launch waited for in the end ([`critical_path`]), what a preload plan would gain ([`predict`]), what a recording cost as another one can be laid beside it ([`recorded_costs`]), and the findings
 //! ([`findings`]) with the report's I/O map ([`io_map`]). Leaves recording to `capture`, plans on disk and trials to
 //! `fix` and `verify`, inference between arms to `experiment`.
 //!
@@ -12,8 +12,11 @@ mod address_ranges;
 pub mod address_space;
 pub mod blocked;
 pub mod call_stacks;
+pub mod charged_functions;
 pub mod children;
 pub mod completeness;
+pub mod cost_model;
+pub mod critical_path;
 pub mod demand;
 pub mod files;
 pub mod finding;
@@ -27,9 +30,11 @@ pub mod launch_facts;
 pub mod ledger;
 pub mod memory_blocks;
 mod memory_calls;
+pub mod memory_fixes;
 pub mod merge;
 pub mod predict;
 pub mod processes;
+pub mod recorded_costs;
 pub mod released_pages;
 pub mod shares;
 

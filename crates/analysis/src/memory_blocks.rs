@@ -130,11 +130,14 @@ struct Replay<'a> {
     /// What calls of mremap took away and have not put to its new place, by number of the call.
     moving: IntegerMap<usize, Vec<Part>>,
     discarded: Vec<(usize, u32)>,
+    /// The part that the last fault was in, while nothing has changed: faults come in rows of neighbours.
+    last: Option<(ProcessKey, Part)>,
 }
 
 impl Replay<'_> {
     fn step(&mut self, ts: Nanos, step: Step) {
         let calls = self.calls;
+        self.last = None;
         match step {
             Step::Ends(process) => {
                 let parts = self.spaces.remove(&process).map(|mut space| space.take_all()).unwrap_or_default();
@@ -271,7 +274,13 @@ impl Replay<'_> {
     }
 
     fn fault(&mut self, fault: &Fault) -> Option<u32> {
-        let number = self.spaces.get(&fault.process())?.owner_at(fault.address)?;
+        let is_last = |(process, part): &(ProcessKey, Part)| *process == fault.process() && part.holds(fault.address);
+        let part = match self.last.filter(is_last) {
+            Some((_, part)) => part,
+            None => self.spaces.get(&fault.process())?.part_at(fault.address)?,
+        };
+        self.last = Some((fault.process(), part));
+        let number = part.owner;
         let block = &mut self.blocks[number as usize];
         block.faults += 1;
         block.untimed += u64::from(fault.duration.is_none());

@@ -285,7 +285,7 @@ impl Replay<'_> {
         }
         let from = fault.address - fault.address % PAGE_SIZE;
         let space = self.spaces.entry(process).or_default();
-        let owner = space.owner_at(from);
+        let owner = space.part_at(from).map(|part| part.owner);
         if owner == Some(PRESENT) {
             return None;
         }

@@ -6,6 +6,7 @@
 //! failed. Leaves call stacks to [`crate::function_weights`], per-process doubts to [`crate::completeness`].
 
 use crate::children::{child_launches, kind_of};
+use crate::integer_hash::IntegerMap;
 use crate::processes::{Process, Processes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -176,29 +177,61 @@ fn empty(tables: &Tables) -> Sums {
     }
 }
 
+/// Sums by process. Rows of one process follow each other more often than not, so the last one asked for is at hand.
+struct ByProcess {
+    empty: Sums,
+    sums: Vec<(ProcessKey, Sums)>,
+    number_of: IntegerMap<ProcessKey, usize>,
+    last: usize,
+}
+
+impl ByProcess {
+    fn of(&mut self, process: ProcessKey) -> &mut Sums {
+        if self.sums.get(self.last).is_none_or(|(key, _)| *key != process) {
+            self.last = *self.number_of.entry(process).or_insert_with(|| {
+                self.sums.push((process, self.empty));
+                self.sums.len() - 1
+            });
+        }
+        &mut self.sums[self.last].1
+    }
+}
+
 /// Sums of the rows.
 fn recorded(tables: &Tables) -> BTreeMap<ProcessKey, Sums> {
-    let empty = empty(tables);
-    let mut sums: BTreeMap<ProcessKey, Sums> = BTreeMap::new();
-    let mut add = |process: ProcessKey, more: Sums| *sums.entry(process).or_insert(empty) += &more;
+    let mut all =
+        ByProcess { empty: empty(tables), sums: Vec::new(), number_of: IntegerMap::default(), last: usize::MAX };
     for row in &tables.faults {
-        let (minor, major) = match row.kind {
-            FaultKind::Minor => (1, 0),
-            FaultKind::Major => (0, 1),
-        };
-        let (fault_time, untimed) = (row.duration.unwrap_or_default(), u64::from(row.duration.is_none()));
-        add(row.process(), Sums { minor, major, fault_time, untimed, ..Sums::default() });
+        let sums = all.of(row.process());
+        match row.kind {
+            FaultKind::Minor => sums.minor += 1,
+            FaultKind::Major => sums.major += 1,
+        }
+        match row.duration {
+            Some(duration) => sums.fault_time += duration,
+            None => sums.untimed += 1,
+        }
     }
     for row in &tables.cpu_samples {
-        add(row.process(), Sums { cpu_samples: Some(1), ..Sums::default() });
+        *all.of(row.process()).cpu_samples.get_or_insert_default() += 1;
     }
     for row in &tables.off_cpu {
-        add(row.process(), Sums { off_cpu: Some(row.duration), runnable: Some(row.runnable), ..Sums::default() });
+        let sums = all.of(row.process());
+        *sums.off_cpu.get_or_insert_default() += row.duration;
+        *sums.runnable.get_or_insert_default() += row.runnable;
     }
     for row in &tables.memory_calls {
-        add(row.process(), Sums { allocated: Some(row.growth()), ..Sums::default() });
+        let allocated = all.of(row.process()).allocated.get_or_insert_default();
+        *allocated += row.growth();
     }
-    sums
+    all.sums.into_iter().collect()
+}
+
+/// Time that the threads of each process ran while recording went on; `None` where that is not known.
+pub(crate) fn cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> {
+    let mut sums = BTreeMap::new();
+    count(tables, &mut sums);
+    sums.into_iter().map(|(process, sums)| (process, sums.cpu_time)).collect()
 }
 
 /// Adds what the kernel's counters of a process grew by, where both ends are known: those of the end are rows of `exits`,

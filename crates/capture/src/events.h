@@ -61,6 +61,15 @@ struct task_state {
 	unsigned long long heap_end;
 };
 
+/* What the kernel keeps for a task whose faults are timed and not recorded: not of the tree, so that no other probe tells of it. */
+struct fault_clock {
+	unsigned long long since;
+	unsigned long long address;
+	/* Faults that ended, and the sum of their durations. */
+	unsigned long long faults;
+	unsigned long long time;
+};
+
 struct fork_event {
 	struct event_header header;
 	unsigned long long parent_start;

@@ -44,7 +44,8 @@ records!(
     cpu_sample_event,
     walk_counts,
     walk_settings,
-    task_state
+    task_state,
+    fault_clock
 );
 
 /// The record at the beginning of `bytes`, or `None` when they are too few.

@@ -7,6 +7,7 @@ use crate::processors;
 use crate::recorder::{Recorder, attach_perf, monotonic_now};
 use libbpf_rs::Link;
 use slowpath_tables::Unavailable;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -18,13 +19,15 @@ const FAULT_PROGRAMS: [(&str, FaultEvent); 3] =
 const CHECK_NS: u64 = 1_000_000_000;
 
 impl Recorder {
-    /// Attaches the programs at the events of every processor.
+    /// Attaches the programs at the events of every processor that has none yet.
     pub(crate) fn attach_processors(&mut self) -> Result<(), CaptureError> {
         if self.options.processes_only {
             return Ok(());
         }
+        let attached: BTreeSet<u32> = self.processor_links.keys().copied().collect();
         let all = processors::on_line().unwrap_or_else(|| (0..crate::machine::processors().unsigned_abs()).collect());
-        all.into_iter().try_for_each(|cpu| self.attach_processor(cpu))
+        let mut new = all.into_iter().filter(|cpu| !attached.contains(cpu));
+        new.try_for_each(|cpu| self.attach_processor(cpu))
     }
 
     fn attach_processor(&mut self, cpu: u32) -> Result<(), CaptureError> {

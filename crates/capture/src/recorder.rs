@@ -32,6 +32,8 @@ pub struct Recorder {
     /// Events of a processor, by its number.
     pub(crate) processor_links: BTreeMap<u32, Vec<Link>>,
     pub(crate) processors_checked: Nanos,
+    /// Whether processes are followed.
+    pub(crate) follows: bool,
     pub(crate) options: Options,
     mounts: Vec<Mount>,
     probes: Vec<Probe>,
@@ -40,6 +42,8 @@ pub struct Recorder {
     started: Nanos,
     /// Before the first process was followed.
     faults_before: Option<FaultCounters>,
+    /// Executable mappings without room that the second survey counted once more.
+    pub(crate) areas_counted_twice: u64,
 }
 
 /// `CLOCK_MONOTONIC` now.
@@ -50,7 +54,7 @@ pub fn monotonic_now() -> Nanos {
     Nanos(u64::try_from(now.tv_sec()).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec()).unwrap_or(0))
 }
 
-fn io_error(error: libbpf_rs::Error) -> io::Error {
+pub(crate) fn io_error(error: libbpf_rs::Error) -> io::Error {
     io::Error::other(error)
 }
 
@@ -127,12 +131,14 @@ impl Recorder {
             links,
             processor_links: BTreeMap::new(),
             processors_checked: monotonic_now(),
+            follows: false,
             options,
             mounts: Vec::new(),
             probes,
             unavailable,
             started: monotonic_now(),
             faults_before: None,
+            areas_counted_twice: 0,
         })
     }
 
@@ -147,6 +153,7 @@ impl Recorder {
             source,
         };
         let pidfd = pidfd(pid).map_err(|source| attach("pidfd", source))?;
+        self.follows = true;
         self.faults_before = FaultCounters::now(self.options.writer);
         let state = [0u8; size_of::<events::task_state>()];
         self.tree
@@ -165,6 +172,7 @@ impl Recorder {
     /// # Errors
     /// The kernel refuses the walk over its tasks, or page-fault events.
     pub fn attach_running(&mut self, which: &Running) -> Result<(), CaptureError> {
+        self.follows = true;
         // First, so that no fault of a marked task is missed.
         self.attach_processors()?;
         self.started = monotonic_now();
@@ -172,6 +180,8 @@ impl Recorder {
         // A child that was made behind the first walk's back is found by the second.
         self.walk_tasks(which, "present", "tell_present", 2)?;
         if self.options.walks_stacks() {
+            // What it has no room for is counted once more.
+            self.areas_counted_twice = self.walk_counts().areas_beyond;
             self.survey(which)?;
         }
         if let Some(waits) = self.loaded("off_cpu") {
@@ -325,7 +335,7 @@ fn processes() -> Vec<u32> {
 }
 
 /// A descriptor of a process.
-fn pidfd(pid: i32) -> io::Result<OwnedFd> {
+pub(crate) fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes two integers.
     let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     if raw < 0 {

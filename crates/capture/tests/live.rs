@@ -5,7 +5,7 @@ mod targets;
 
 use slowpath_capture::{Options, Recorder, UNREADABLE_BYTES, decode};
 use slowpath_recording::Tables;
-use slowpath_tables::{Asker, FaultKind, MappingOp};
+use slowpath_tables::{Asker, FaultKind, FileKey, MappingOp};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 use targets::{held, root};
@@ -209,4 +209,46 @@ fn a_file_with_several_links_is_named_by_the_one_that_was_opened() {
     let names: Vec<&str> =
         out.files.iter().map(|file| file.path.as_str()).filter(|path| path.starts_with("/var/tmp/")).collect();
     assert_eq!(names, [used.to_str().unwrap()]);
+}
+
+#[test]
+fn faults_of_a_process_are_timed_and_not_recorded() {
+    if !root() {
+        return;
+    }
+    const TOUCHES: &str = "
+import mmap, time
+m = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_NOHUGEPAGE)
+for i in range(0, 8 << 20, 4096): m[i] = 1
+time.sleep(60)
+";
+    let walks = slowpath_capture::StackEvents { faults: true, waits: true, memory_calls: true };
+    let options = Options { memory_calls: true, waits: true, ..Options::default() };
+    for options in [options.clone(), Options { stacks: walks, ..options }] {
+        let walks = options.walks_stacks();
+        let mut recorder = Recorder::load(options).unwrap();
+        let (child, release) = held(&["/usr/bin/python3", "-c", TOUCHES]);
+        let clock = recorder.time_faults(child.as_raw().unsigned_abs()).unwrap();
+        let before = clock.read().unwrap();
+        nix::unistd::write(&release, b"x").unwrap();
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        let timed = loop {
+            let timed = clock.read().unwrap().since(before);
+            if timed.faults >= 2048 || std::time::Instant::now() > until {
+                break timed;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        drop(clock);
+        // Nothing is followed: tables can still be made beforehand.
+        assert!(!walks || recorder.register_module(FileKey { dev: 1, ino: 2 }).is_ok());
+        nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL).unwrap();
+        nix::sys::wait::waitpid(child, None).unwrap();
+        let out = decode(&recorder.finish().unwrap());
+        println!("{} faults, {} ns each", timed.faults, timed.time.0 / timed.faults.max(1));
+        assert!(timed.faults >= 2048 && timed.time.0 >= timed.faults * 50, "{timed:?}");
+        assert_eq!((out.faults.len(), out.execs.len(), out.exits.len()), (0, 0, 0));
+        assert_eq!((out.mappings.len(), out.memory_calls.len(), out.off_cpu.len()), (0, 0, 0));
+    }
 }

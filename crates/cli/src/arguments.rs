@@ -2,10 +2,12 @@
 //! form, `--user` the identity, everywhere.
 
 mod check;
+mod compare;
 mod export;
 mod launch;
 
 pub use check::CheckArguments;
+pub use compare::CompareArguments;
 pub use export::{ExportArguments, Format, What};
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
@@ -40,6 +42,7 @@ impl Arguments {
             Command::Check(arguments) => arguments.json,
             Command::Record(arguments) => arguments.json,
             Command::Analyze(arguments) => arguments.json,
+            Command::Compare(arguments) => arguments.json,
             Command::Preload(arguments) => matches!(
                 &arguments.command,
                 PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
@@ -70,6 +73,8 @@ pub enum Command {
     Record(RecordArguments),
     /// Explain a recording.
     Analyze(AnalyzeArguments),
+    /// Say what changed between recordings of a workload before and after a change.
+    Compare(CompareArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
     /// Write a recording in another tool's format.
@@ -164,13 +169,14 @@ pub struct DiagnoseArguments {
     /// Diagnose the cold start (the default).
     #[arg(long, conflicts_with = "warm")]
     pub cold: bool,
-    /// Only compare warm launches: says whether reading is the cost at all.
-    #[arg(long)]
+    /// Diagnose launches with everything in memory: finds hidden costs of memory, tries what would end them, and judges it by CPU
+    /// time. Needs no lab.
+    #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
     pub warm: bool,
-    /// Blocks of the experiment; each holds one launch of every arm.
+    /// Blocks of the experiment; each holds one launch of every arm. Below 6 nothing is judged.
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// Which arms to compare besides cold and warm.
+    /// Which arms of a cold diagnosis to compare besides cold and warm.
     #[arg(long, value_enum, default_value = "standard")]
     pub arms: ArmSet,
     /// Seed of the order of the launches.
@@ -255,7 +261,7 @@ pub struct RecordArguments {
     #[arg(long)]
     pub waits: bool,
     /// Also record mmap, munmap, mremap, brk and madvise with their duration and result. Makes every system call of the machine some
-    /// 50 ns dearer.
+    /// 50 ns dearer, and begins with some 150 ms in which it is measured what memory costs here.
     #[arg(long)]
     pub memory_calls: bool,
     /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Makes every system call of

@@ -6,6 +6,7 @@ mod failure;
 mod fresh_directory;
 mod interrupt;
 mod lab_session;
+mod memory_cost;
 mod output_directory;
 mod printing;
 mod progress;

@@ -3,16 +3,17 @@
 
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
+use crate::memory_cost;
 use crate::progress::Progress;
 use crate::recorded_launch::{Subject, clock, manifest};
 use crate::recording_writer::WriterProcess;
 use crate::recording_writer::frames::{Begin, SoFar};
 use crate::target::launch_failure;
-use crate::unwind_tables::{TableMaker, ask_for_short_slices};
+use crate::unwind_tables::{TableMaker, UsualSlices, ask_for_short_slices};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use slowpath_capture::{Facts, Options, Recorder, Running};
 use slowpath_launch::{BoxError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
-use slowpath_recording::{CPU_SAMPLE_HZ, Manifest};
+use slowpath_recording::{CPU_SAMPLE_HZ, Manifest, MemoryCost};
 use slowpath_tables::Unavailable;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -33,11 +34,15 @@ pub struct StreamedRecording<'a> {
     /// Readable when a file was mapped that has no table yet, or a table is made; where stacks are recorded.
     wakes: Option<Epoll>,
     subject: Subject<'a>,
+    /// Where memory calls are recorded: what memory costs, or why that is not known.
+    memory_cost: Option<Result<MemoryCost, Unavailable>>,
     begun: Option<Manifest>,
     told: Instant,
     deadline: Option<Duration>,
     since: Option<Instant>,
     audits_stacks: bool,
+    /// Where short ones were asked for.
+    usual_slices: Option<UsualSlices>,
 }
 
 impl<'a> StreamedRecording<'a> {
@@ -53,22 +58,27 @@ impl<'a> StreamedRecording<'a> {
     ) -> Result<Self, Failure> {
         let options = Options { writer: Some(writer.pid()), ..options };
         let audits_stacks = options.copy_every > 0;
+        // Before anything is loaded into the kernel, which would cost time in what is measured.
+        let memory_cost = options.memory_calls.then(|| memory_cost::begin(subject.identity));
         // Before anything is loaded into the kernel, which its processes would hold.
         let tables = options.walks_stacks().then(|| TableMaker::start(subject.identity)).transpose()?;
-        let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
+        let mut recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
         let wakes =
             tables.as_ref().map(|tables| wakes(&recorder, tables)).transpose().map_err(failed(Kind::Machine))?;
+        let memory_cost = memory_cost.map(|first| first?.finish(&mut recorder));
         Ok(Self {
             recorder,
             writer,
             tables,
             wakes,
             subject,
+            memory_cost,
             begun: None,
             told: Instant::now(),
             deadline: duration,
             since: None,
             audits_stacks,
+            usual_slices: None,
         })
     }
 
@@ -99,10 +109,11 @@ impl<'a> StreamedRecording<'a> {
     fn begin(&mut self, hold: Duration) -> Result<(), Failure> {
         if self.tables.is_some() {
             // Not before: the target exists by now, and does not inherit it.
-            ask_for_short_slices();
+            self.usual_slices = ask_for_short_slices();
         }
         let facts = self.recorder.facts();
         let mut manifest = manifest(&self.subject, &facts, None);
+        tell_memory_cost(&mut manifest, self.memory_cost.as_ref());
         manifest.counters.extend(self.recorder.cpu_hertz().map(|hertz| (CPU_SAMPLE_HZ.to_owned(), u64::from(hertz))));
         let begin = Begin { manifest, mounts: facts.mounts, lab_dev: facts.lab_dev, audits_stacks: self.audits_stacks };
         self.writer.begin(&begin, hold)?;
@@ -175,7 +186,10 @@ impl<'a> StreamedRecording<'a> {
     /// # Errors
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
-        let Self { mut recorder, writer, mut tables, subject, begun, .. } = self;
+        let Self { mut recorder, writer, mut tables, subject, memory_cost, begun, usual_slices, .. } = self;
+        if let Some(usual) = usual_slices {
+            usual.again();
+        }
         if let Some(tables) = &mut tables {
             tables.end(&mut recorder);
         }
@@ -190,9 +204,18 @@ impl<'a> StreamedRecording<'a> {
             ..manifest(&subject, &raw.facts, stop)
         };
         manifest.counters.extend(rate);
+        tell_memory_cost(&mut manifest, memory_cost.as_ref());
         manifest.unavailable.extend(clock_gap(&manifest));
         manifest.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
         writer.finish(raw.bytes, manifest)
+    }
+}
+
+fn tell_memory_cost(manifest: &mut Manifest, measured: Option<&Result<MemoryCost, Unavailable>>) {
+    match measured {
+        Some(Ok(cost)) => manifest.memory_cost = Some(cost.clone()),
+        Some(Err(gap)) => manifest.unavailable.push(gap.clone()),
+        None => {}
     }
 }
 

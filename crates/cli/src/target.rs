@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Everything that stays the same for all launches of a target.
+#[derive(Clone)]
 pub struct Target {
     /// The command as given.
     pub command: Vec<OsString>,
@@ -108,6 +109,22 @@ impl Target {
         Ok((spec, fresh))
     }
 
+    /// The same target with variables in its environment, instead of what it has under their names.
+    #[must_use]
+    pub fn with(&self, variables: &[(OsString, OsString)]) -> Self {
+        let mut changed = self.clone();
+        changed.extra.retain(|(present, _)| !variables.iter().any(|(name, _)| name == present));
+        changed.extra.extend_from_slice(variables);
+        changed
+    }
+
+    /// Its environment, with placeholders as they are.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        let is_kept = |present: &OsString| !self.extra.iter().any(|(name, _)| name == present);
+        let kept = self.environment.iter().filter(|(name, _)| is_kept(name));
+        kept.chain(&self.extra).cloned().collect()
+    }
+
     /// The file that the command runs, as its own search path finds it; the bare word where it finds none.
     pub fn program(&self) -> PathBuf {
         let word = self.command.first().map(PathBuf::from).unwrap_or_default();
@@ -173,5 +190,29 @@ mod tests {
     fn every_placeholder_of_a_word_is_replaced() {
         let word = substituted(OsStr::new("--dir={tmp}/a:{tmp}/b"), Some(Path::new("/t")));
         assert_eq!(word, "--dir=/t/a:/t/b");
+    }
+
+    #[test]
+    fn a_treated_target_has_the_new_value_once_and_the_other_keeps_its_own() {
+        let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+        let arguments = InvocationArguments {
+            user: None,
+            ready: ReadyWhen::Exit,
+            timeout: None,
+            env: vec!["SLOWPATH_A=old".into(), "SLOWPATH_B=b".into()],
+        };
+        let target = Target::of(&arguments, vec!["true".into()], None).unwrap();
+        let treated = target.with(&[pair("SLOWPATH_A", "new"), pair("SLOWPATH_C", "c")]);
+        let own = |target: &Target| {
+            let all = target.variables();
+            all.into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("SLOWPATH_")).collect::<Vec<_>>()
+        };
+        let of_spec = |target: &Target| {
+            let (spec, _) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture).unwrap();
+            spec.env.into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("SLOWPATH_")).collect::<Vec<_>>()
+        };
+        let treated_has = [pair("SLOWPATH_B", "b"), pair("SLOWPATH_A", "new"), pair("SLOWPATH_C", "c")];
+        assert_eq!((own(&treated), of_spec(&treated)), (treated_has.to_vec(), treated_has.to_vec()));
+        assert_eq!(own(&target), [pair("SLOWPATH_A", "old"), pair("SLOWPATH_B", "b")]);
     }
 }

@@ -69,6 +69,11 @@ impl<T: Serialize + DeserializeOwned> Worker<T> {
         }
     }
 
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.child.as_raw().unsigned_abs()
+    }
+
     /// The result, once there is one; never waits for it.
     pub fn poll(&mut self) -> Option<Result<T, Failure>> {
         if let Err(error) = fcntl(&self.reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)) {

@@ -3,7 +3,6 @@
 
 use crate::failure::{Failure, Kind};
 use atomic_write_file::AtomicWriteFile;
-
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;

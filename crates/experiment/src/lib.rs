@@ -13,7 +13,7 @@
 //!
 //! Values are `f64` of one unit that the caller chose; lower is better only in [`outcome`].
 //!
-//! Beside that path: [`looks`] for experiments that stop when they know enough, [`quantile`]s, [`multiple`] questions, and
+//! Beside that path: [`rank_sum`] for samples that no block pairs, [`looks`] for experiments that stop when they know enough, [`quantile`]s, [`multiple`] questions, and
 //! what a reader must be told of the launches ([`outliers`], [`series`]).
 //!
 //! Every interval comes from the exact null distribution of a rank statistic, so that its coverage holds for
@@ -34,6 +34,7 @@ pub mod outliers;
 pub mod power;
 pub mod proportion;
 pub mod quantile;
+pub mod rank_sum;
 pub mod sample;
 pub mod series;
 pub mod signed_rank;
@@ -43,4 +44,5 @@ pub use estimate::Estimate;
 pub use gap::ShareRemoved;
 pub use level::Level;
 pub use outcome::Outcome;
+pub use rank_sum::Independent;
 pub use sample::Samples;

@@ -6,7 +6,7 @@
 mod machine;
 
 use machine::{Machine, SHAPES, Shape, three_errors};
-use slowpath_experiment::{Effect, Level, Outcome, Samples, design, effect, gap, median, outcome, power};
+use slowpath_experiment::{Effect, Level, Outcome, Samples, design, effect, gap, median, outcome, power, rank_sum};
 
 /// Runs the arms in a counterbalanced order on a drifting machine. `launch` gives the value of an arm from the relative
 /// drift of its moment and its own noise.
@@ -88,6 +88,25 @@ fn the_interval_of_a_median_holds_the_truth_in_95_percent() {
                 holds(median.interval(), 0.0)
             });
             assert_covers(&format!("{shape:?}, {launches}"), coverage, exact, 2000);
+        }
+    }
+}
+
+/// 2,000 experiments for each of 4 shapes and 2 pairs of sizes, without drift, which two samples in a row do not share.
+#[test]
+fn the_interval_of_a_shift_between_independent_samples_holds_the_truth_in_95_percent() {
+    for shape in SHAPES {
+        for (before, after, exact) in [(4, 4, 0.9714), (6, 9, 0.9504)] {
+            let mut machine = Machine::new(shape, 20);
+            let coverage = rate(2000, || {
+                let mut values = |count: usize, centre: f64| -> Vec<f64> {
+                    (0..count).map(|_| centre + 3.0 * machine.noise()).collect()
+                };
+                let (before, after) = (values(before, 100.0), values(after, 93.0));
+                let shift = rank_sum::shift(&before, &after, Level::P95).expect("there are values");
+                holds(shift.interval(), -7.0)
+            });
+            assert_covers(&format!("{shape:?}, {before} and {after}"), coverage, exact, 2000);
         }
     }
 }

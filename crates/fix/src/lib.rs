@@ -1,10 +1,23 @@
 //! Fixes: from a finding to something that can be tried, applied and undone.
 //!
-//! Owns one module a fix ([`preload_plan`], [`readahead_size`]) and the description that all share ([`plan`]). Leaves
-//! findings to `analysis` and the judgement of a trial to `verify`.
+//! Owns one module a fix, and the description that all share ([`plan`]). For cold reads: [`preload_plan`], [`readahead_size`].
+//! For memory, each from what findings ask for and what is known of the program ([`program`]), put together by [`proposal`]:
+//! [`allocator_tunables`], [`another_allocator`], [`huge_pages`], [`populate_at_map`], [`keep_buffer`], and the control beside
+//! them, [`sham_environment`]. Leaves findings, and the values that follow from them, to `analysis`, and the judgement of a trial
+//! to `verify`.
 
+pub mod allocator_tunables;
+pub mod another_allocator;
+pub mod huge_pages;
+pub mod keep_buffer;
 pub mod plan;
+pub mod populate_at_map;
 pub mod preload_plan;
+pub mod program;
+pub mod proposal;
 pub mod readahead_size;
+pub mod sham_environment;
 
 pub use plan::{Change, FixPlan, Privilege, Scope, Trial};
+pub use program::Program;
+pub use proposal::{Machine, Proposal, propose};

@@ -14,6 +14,8 @@ pub enum Scope {
     Launch,
     /// A device of the lab, gone with the lab.
     LabDevice,
+    /// The program, for everybody who runs it.
+    Source,
     /// The machine, for every program.
     Machine,
 }
@@ -51,7 +53,7 @@ pub struct Trial {
 /// A fix, described before it is tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixPlan {
-    /// Kind of fix (`preload_plan`, `readahead_size`).
+    /// Kind of fix (`preload_plan`, `allocator_tunables`).
     pub fix: String,
     /// Name of this plan among others of its kind (`readahead_size 512`); the name of its arm.
     pub name: String,
@@ -65,6 +67,8 @@ pub struct FixPlan {
     pub privilege: Privilege,
     /// What else happens.
     pub side_effects: Vec<String>,
+    /// What it costs as long as it is applied: memory, disk, work at each start.
+    pub price: String,
     /// What it costs in security; `none` with the reason where it costs nothing.
     pub security_cost: String,
     /// How it is undone.

@@ -34,6 +34,7 @@ pub fn plan(level_kib: u64, current_kib: Option<u64>) -> FixPlan {
         scope: Scope::LabDevice,
         privilege: Privilege::Root,
         side_effects: vec![side_effect.to_owned()],
+        price: "nothing but the side effects".to_owned(),
         security_cost: "none: only the amount read ahead changes, not what may be read".to_owned(),
         undo: match current_kib {
             Some(kib) => format!("write {kib} to /sys/class/bdi/MAJOR:MINOR/read_ahead_kb; a reboot does the same"),

@@ -17,6 +17,8 @@
 mod directory;
 mod limit;
 mod manifest;
+mod memory_cost;
+mod order;
 mod read;
 mod segment;
 mod tables;
@@ -29,6 +31,7 @@ pub use manifest::{
     CPU_SAMPLE_HZ, Clock, Device, Host, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress, RecorderProcess,
     SCHEMA_VERSION, Segment,
 };
+pub use memory_cost::{BlockCost, MemoryCost};
 pub use read::{Damage, OpenError, ReadError, Recording, Why};
 pub use tables::Tables;
 pub use text::TextError;

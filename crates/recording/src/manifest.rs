@@ -1,6 +1,7 @@
 //! The manifest: what was recorded, on which machine, with which losses, and which segments are whole.
 
 use crate::MANIFEST_FILE;
+use crate::memory_cost::MemoryCost;
 use crate::read::{OpenError, Why};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,10 @@ pub struct Manifest {
     /// Page faults of the whole machine meanwhile; null while recording goes on, and where they are not known.
     #[serde(default)]
     pub machine_faults: Option<MachineFaults>,
+    /// What mapping, touching and releasing memory costs, measured just before recording; null where memory calls were not recorded,
+    /// where it could not be measured (`unavailable` says why), and in recordings that lack the field.
+    #[serde(default)]
+    pub memory_cost: Option<MemoryCost>,
     /// Devices that the tables name.
     pub devices: Vec<Device>,
     /// Probes that were asked for.
@@ -200,6 +205,7 @@ impl Default for Manifest {
             ended: None,
             stop_reason: None,
             machine_faults: None,
+            memory_cost: None,
             devices: Vec::new(),
             probes: Vec::new(),
             losses: Losses::default(),
@@ -289,9 +295,11 @@ mod tests {
     #[test]
     fn a_manifest_from_before_a_field_was_added_opens_without_it() {
         let machine_faults = Some(MachineFaults { faults: 7, major: 1, recorder: 2 });
-        let mut value = serde_json::to_value(Manifest { machine_faults, ..Manifest::default() }).unwrap();
-        assert_eq!(Manifest::parse(value.to_string().as_bytes()).unwrap().machine_faults, machine_faults);
-        for added in ["machine_faults", "recorder", "clock_at_end"] {
+        let memory_cost = Some(MemoryCost { took: Nanos(9), blocks: Vec::new() });
+        let manifest = Manifest { machine_faults, memory_cost, ..Manifest::default() };
+        let mut value = serde_json::to_value(&manifest).unwrap();
+        assert_eq!(Manifest::parse(value.to_string().as_bytes()).unwrap(), manifest);
+        for added in ["machine_faults", "memory_cost", "recorder", "clock_at_end"] {
             value.as_object_mut().unwrap().remove(added).unwrap();
         }
         assert_eq!(Manifest::parse(value.to_string().as_bytes()).unwrap(), Manifest::default());

@@ -169,11 +169,8 @@ impl Recording {
     pub fn read<T: Table>(&self) -> Result<Vec<T>, ReadError> {
         let mut rows = Vec::new();
         for segment in self.segments(T::NAME) {
-            rows.append(
-                &mut self
-                    .read_segment(segment)
-                    .map_err(|why| ReadError::Damaged { file: segment.file.clone(), why })?,
-            );
+            self.read_segment(segment, &mut rows)
+                .map_err(|why| ReadError::Damaged { file: segment.file.clone(), why })?;
         }
         Ok(rows)
     }
@@ -183,9 +180,10 @@ impl Recording {
         let mut rows = Vec::new();
         let mut damages = Vec::new();
         for segment in self.segments(T::NAME) {
-            match self.read_segment(segment) {
-                Ok(mut more) => rows.append(&mut more),
-                Err(why) => damages.push(Damage { file: segment.file.clone(), rows: segment.rows, why }),
+            let before = rows.len();
+            if let Err(why) = self.read_segment(segment, &mut rows) {
+                rows.truncate(before);
+                damages.push(Damage { file: segment.file.clone(), rows: segment.rows, why });
             }
         }
         (rows, damages)
@@ -209,7 +207,8 @@ impl Recording {
         self.manifest.segments.iter().filter(move |segment| segment.table == table)
     }
 
-    fn read_segment<T: Table>(&self, segment: &Segment) -> Result<Vec<T>, Why> {
+    /// Adds the rows of a segment; where it is not whole some of them may have been added.
+    fn read_segment<T: Table>(&self, segment: &Segment, rows: &mut Vec<T>) -> Result<(), Why> {
         if !name_is_ours(segment) {
             return Err(Why::Name);
         }
@@ -218,11 +217,13 @@ impl Recording {
         if found != segment.bytes.0 {
             return Err(Why::Size { expected: segment.bytes.0, found });
         }
-        let rows: Vec<T> = segment::decode(file)?;
-        if rows.len() as u64 != segment.rows {
-            return Err(Why::Rows { expected: segment.rows, found: rows.len() as u64 });
+        let before = rows.len();
+        segment::decode(file, rows)?;
+        let found = (rows.len() - before) as u64;
+        if found != segment.rows {
+            return Err(Why::Rows { expected: segment.rows, found });
         }
-        Ok(rows)
+        Ok(())
     }
 }
 

@@ -57,18 +57,17 @@ fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
     writer.into_inner()
 }
 
-/// The rows of a Parquet file that may be foreign or damaged.
-pub(crate) fn decode<T: Table>(file: File) -> Result<Vec<T>, Why> {
+/// Adds the rows of a Parquet file that may be foreign or damaged; of a damaged one some may have been added.
+pub(crate) fn decode<T: Table>(file: File, rows: &mut Vec<T>) -> Result<(), Why> {
     // The decoder meets bytes that anybody may have changed; a panic in it is damage of the file, not ours.
     catch_unwind(AssertUnwindSafe(|| {
         let reader = ParquetRecordBatchReaderBuilder::try_new(file)
             .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
             .map_err(Why::Parquet)?;
-        let mut rows = Vec::new();
         for batch in reader {
-            rows.extend(T::from_batch(&batch.map_err(Why::Arrow)?).map_err(Why::Column)?);
+            T::append_batch(&batch.map_err(Why::Arrow)?, rows).map_err(Why::Column)?;
         }
-        Ok(rows)
+        Ok(())
     }))
     .unwrap_or(Err(Why::Undecodable))
 }

@@ -1,6 +1,7 @@
 //! All tables of a recording in memory.
 
 use crate::manifest::Manifest;
+use crate::order::sort_pieces;
 use crate::read::{Damage, ReadError, Recording};
 use crate::write::Writer;
 use crate::write_error::WriteError;
@@ -182,23 +183,23 @@ impl Tables {
     /// Sorts every table by time, keeping the recorded order of rows of the same moment; files and sections by
     /// device, inode, offset and name; stacks, frames and symbols by their numbers.
     pub fn sort(&mut self) {
-        self.forks.sort_by_key(|row| row.ts);
-        self.execs.sort_by_key(|row| row.ts);
-        self.exits.sort_by_key(|row| row.ts);
-        self.first_waits.sort_by_key(|row| row.ts);
-        self.faults.sort_by_key(|row| row.ts);
-        self.mappings.sort_by_key(|row| row.ts);
-        self.page_cache.sort_by_key(|row| row.ts);
-        self.readaheads.sort_by_key(|row| row.ts);
-        self.block_io.sort_by_key(|row| row.ts);
-        self.opens.sort_by_key(|row| row.ts);
-        self.reads.sort_by_key(|row| row.ts);
-        self.cpu_samples.sort_by_key(|row| row.ts);
-        self.off_cpu.sort_by_key(|row| row.ts);
-        self.thread_counters.sort_by_key(|row| row.ts);
-        self.memory_calls.sort_by_key(|row| row.ts);
-        self.stacks.sort_by_key(|row| row.id);
-        self.frames.sort_by_key(|row| row.id);
+        sort_pieces(&mut self.forks, |row| row.ts);
+        sort_pieces(&mut self.execs, |row| row.ts);
+        sort_pieces(&mut self.exits, |row| row.ts);
+        sort_pieces(&mut self.first_waits, |row| row.ts);
+        sort_pieces(&mut self.faults, |row| row.ts);
+        sort_pieces(&mut self.mappings, |row| row.ts);
+        sort_pieces(&mut self.page_cache, |row| row.ts);
+        sort_pieces(&mut self.readaheads, |row| row.ts);
+        sort_pieces(&mut self.block_io, |row| row.ts);
+        sort_pieces(&mut self.opens, |row| row.ts);
+        sort_pieces(&mut self.reads, |row| row.ts);
+        sort_pieces(&mut self.cpu_samples, |row| row.ts);
+        sort_pieces(&mut self.off_cpu, |row| row.ts);
+        sort_pieces(&mut self.thread_counters, |row| row.ts);
+        sort_pieces(&mut self.memory_calls, |row| row.ts);
+        sort_pieces(&mut self.stacks, |row| row.id);
+        sort_pieces(&mut self.frames, |row| row.id);
         self.symbols.sort_by_key(|row| (row.frame, row.level));
         self.files.sort_by_key(|row| (row.dev, row.ino));
         self.sections.sort_by(|a, b| (a.dev, a.ino, a.offset, &a.name).cmp(&(b.dev, b.ino, b.offset, &b.name)));

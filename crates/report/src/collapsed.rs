@@ -29,8 +29,8 @@ pub enum Weight {
     Allocations,
 }
 
-/// A row that has a weight.
-type Weighted = (ProcessKey, Option<u32>, u64);
+/// Process, stack and weight of a row that has one.
+pub(crate) type Weighted = (ProcessKey, Option<u32>, u64);
 
 impl Weight {
     /// All, in the order in which one is chosen where none is asked for.
@@ -68,7 +68,8 @@ impl Weight {
         if matches!(self, Self::OffCpu | Self::FaultTime) { 1000 } else { 1 }
     }
 
-    fn rows(self, tables: &Tables) -> Box<dyn Iterator<Item = Weighted> + '_> {
+    /// The rows that have the weight, in ns where it is a time.
+    pub(crate) fn rows(self, tables: &Tables) -> Box<dyn Iterator<Item = Weighted> + '_> {
         match self {
             Self::Cpu => Box::new(tables.cpu_samples.iter().map(|row| (row.process(), row.stack, 1))),
             Self::OffCpu => Box::new(tables.off_cpu.iter().map(|row| (row.process(), row.stack, row.duration.0))),

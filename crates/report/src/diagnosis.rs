@@ -2,21 +2,27 @@
 //!
 //! Owns names and shape. `schema.rs` publishes them; a change of the shape changes the number in the `schema` field.
 
+use crate::critical_path::CriticalPath;
+use crate::flame_graphs::FlameGraphs;
 use crate::ledger::Ledger;
+use crate::page_ledger::PageLedger;
 use crate::shares::Shares;
+pub use crate::verdict::{Decision, GapShare, MetricChange, Outcome, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::finding::Finding;
 use slowpath_analysis::io_map::IoMap;
-use slowpath_experiment as experiment;
+use slowpath_experiment::Estimate;
+use slowpath_fix::FixPlan;
 use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
+use slowpath_verify::Metric;
 
 /// Value of [`Analysis::schema`].
 pub const ANALYZE_SCHEMA: &str = "slowpath-analyze/1";
 /// Value of [`Diagnosis::schema`].
 pub const DIAGNOSE_SCHEMA: &str = "slowpath-diagnose/1";
 /// Value of [`ReportData::schema`].
-pub const REPORT_SCHEMA: &str = "slowpath-report/1";
+pub const REPORT_SCHEMA: &str = "slowpath-report/2";
 
 /// What one recording shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +43,9 @@ pub struct Analysis {
     /// Where the time of every thread went; null where that was not recorded (`unavailable` says why).
     #[serde(default)]
     pub ledger: Option<Ledger>,
+    /// What the end of the recorded launch waited for, back to its begin; null without a launch, and where waits were not recorded.
+    #[serde(default)]
+    pub critical_path: Option<CriticalPath>,
     /// Events lost, by kind.
     pub losses: Losses,
     /// What could not be observed.
@@ -49,6 +58,9 @@ pub struct Diagnosis {
     /// [`DIAGNOSE_SCHEMA`].
     #[schemars(extend("const" = DIAGNOSE_SCHEMA))]
     pub schema: String,
+    /// Whether warm launches were diagnosed; cold ones else.
+    #[serde(default)]
+    pub warm: bool,
     /// Command line.
     pub command: Vec<String>,
     /// Directory of the recording that explains the launch.
@@ -57,7 +69,10 @@ pub struct Diagnosis {
     pub launch: LaunchSummary,
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
-    /// What the comparison concluded about each arm that was judged.
+    /// The fixes for the findings of warm launches, with price and undo, also those that could not be tried.
+    #[serde(default)]
+    pub fixes: Vec<FixPlan>,
+    /// What the comparison concluded about each arm that was judged, and about each fix that could not be tried.
     pub verdicts: Vec<Verdict>,
     /// How much of the difference between a cold and a warm launch each arm removed.
     pub share_of_gap_removed: Vec<GapShare>,
@@ -80,15 +95,22 @@ pub struct LaunchSummary {
     pub blocks: u32,
     /// Conditions of all launches: the lab, its mount options, limits.
     pub conditions: Vec<String>,
+    /// What decides the verdicts; their predicted and measured changes are of it.
+    #[serde(default = "wall")]
+    pub judged_by: Metric,
     /// The arms.
     pub arms: Vec<ArmSummary>,
+}
+
+fn wall() -> Metric {
+    Metric::Wall
 }
 
 /// What an arm is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ArmRole {
-    /// The untreated cold launch that the others are compared with.
+    /// The untreated launch that the others are compared with.
     Baseline,
     /// A fix.
     Fix,
@@ -113,6 +135,18 @@ pub struct ArmSummary {
     pub samples_ms: Vec<Option<f64>>,
     /// Median of the samples; null when no launch counts.
     pub median: Option<Quantity>,
+    /// CPU time of the process tree in milliseconds, by block.
+    #[serde(default)]
+    pub cpu_samples_ms: Vec<Option<f64>>,
+    /// Its median.
+    #[serde(default)]
+    pub cpu: Option<Quantity>,
+    /// Page faults of the process tree without I/O, median.
+    #[serde(default)]
+    pub minor_faults: Option<Quantity>,
+    /// Largest resident memory of a process, median.
+    #[serde(default)]
+    pub peak_rss: Option<Quantity>,
     /// Bytes read from storage per launch, median; null when no launch counts.
     pub bytes_read: Option<Quantity>,
     /// Launches that ran and do not count (a cold one that was not cold).
@@ -123,83 +157,9 @@ pub struct ArmSummary {
     pub discard_reasons: Vec<String>,
 }
 
-/// What an experiment concluded about an arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Faster than the baseline.
-    Helps,
-    /// Slower than the baseline.
-    Hurts,
-    /// Any difference is too small to matter.
-    NoDifference,
-    /// The launches do not tell.
-    Inconclusive,
-    /// It could not be tried, or too seldom.
-    NotTestable,
-}
-
-impl From<experiment::Outcome> for Outcome {
-    fn from(outcome: experiment::Outcome) -> Self {
-        match outcome {
-            experiment::Outcome::Helps => Self::Helps,
-            experiment::Outcome::Hurts => Self::Hurts,
-            experiment::Outcome::NoDifference => Self::NoDifference,
-            experiment::Outcome::Inconclusive => Self::Inconclusive,
-            experiment::Outcome::NotTestable => Self::NotTestable,
-        }
-    }
-}
-
 /// An estimate in a unit.
-pub fn quantity(estimate: experiment::Estimate, unit: Unit) -> Quantity {
+pub fn quantity(estimate: Estimate, unit: Unit) -> Quantity {
     Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
-}
-
-impl Outcome {
-    /// The outcome in words for a reader.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Helps => "helps",
-            Self::Hurts => "hurts",
-            Self::NoDifference => "no difference",
-            Self::Inconclusive => "inconclusive",
-            Self::NotTestable => "not testable",
-        }
-    }
-}
-
-/// What the comparison concluded about one arm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Verdict {
-    /// The arm.
-    pub arm: String,
-    /// Name of the fix, where the arm is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fix: Option<String>,
-    /// The conclusion.
-    pub outcome: Outcome,
-    /// Change against the baseline predicted before the first treated launch; negative is faster.
-    pub predicted: Option<Quantity>,
-    /// Change against the baseline; negative is faster.
-    pub measured: Option<Quantity>,
-    /// Smallest change that this comparison could have shown.
-    pub minimum_detectable_effect: Option<Quantity>,
-    /// Pairs of launches compared.
-    pub pairs: u32,
-    /// Pairs left out because a launch was discarded or failed.
-    pub discarded: u32,
-    /// Why this outcome, where the figures alone do not say it.
-    pub reason: String,
-}
-
-/// Share of the difference between cold and warm that an arm removed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GapShare {
-    /// The arm.
-    pub arm: String,
-    /// The share, a ratio: 1 is as fast as warm.
-    pub share: Quantity,
 }
 
 /// The machine, as the page names it.
@@ -239,7 +199,8 @@ pub struct ReportData {
     pub unavailable: Vec<Unavailable>,
     /// Reads from storage; null where none were recorded.
     pub io_map: Option<IoMap>,
-    /// Reserved for the time ledger: always null in this version.
-    #[schemars(extend("const" = serde_json::Value::Null))]
-    pub ledger: Option<serde_json::Value>,
+    /// Where the time of threads and processes went; null where that was not recorded.
+    pub ledger: Option<PageLedger>,
+    /// Call stacks by weight; null where no row has one.
+    pub flame_graphs: Option<FlameGraphs>,
 }

@@ -99,7 +99,7 @@ pub struct LedgerProcess {
     pub unchecked_threads: u64,
 }
 
-fn milliseconds(time: Nanos) -> Quantity {
+pub(crate) fn milliseconds(time: Nanos) -> Quantity {
     Quantity::exact(time.as_ms(), Unit::Ms)
 }
 
@@ -107,11 +107,11 @@ fn signed(ns: i64) -> Quantity {
     Quantity::exact(ns as f64 / 1e6, Unit::Ms)
 }
 
-fn ratio(part: f64, whole: Nanos) -> Option<Quantity> {
+pub(crate) fn ratio(part: f64, whole: Nanos) -> Option<Quantity> {
     (whole.0 > 0).then(|| Quantity::exact(part / whole.0 as f64, Unit::Ratio))
 }
 
-fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos)>) -> Vec<LedgerRow> {
+pub(crate) fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos)>) -> Vec<LedgerRow> {
     let row = |(category, time): (Category, Nanos)| {
         let interval = kernel.filter(|_| category == Category::Kernel);
         let ends = |(low, high): (Nanos, Nanos)| Quantity::interval(time.as_ms(), low.as_ms(), high.as_ms(), Unit::Ms);

@@ -7,30 +7,44 @@
 mod benchmark;
 mod children;
 pub mod collapsed;
+mod critical_path;
 mod diagnosis;
 pub mod exports;
 pub mod firefox;
+mod flame_graphs;
 pub mod gaps;
 pub mod html;
 mod ledger;
 mod longest;
+mod page_ledger;
 pub mod perfetto;
+mod recording_comparison;
 mod scenario;
 pub mod schema;
 mod shares;
 pub mod table_csv;
 pub mod terminal;
+mod verdict;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
 pub use children::{
     CHILDREN_SCHEMA, ChildBucket, ChildKind, ChildLaunches, ChildOrigin, ChildSpread, ChildTimes,
     of_runs as children_of_runs,
 };
+pub use critical_path::{CriticalPath, PathStep, PathThread, of_tables as critical_path_of};
 pub use diagnosis::{
-    ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine,
-    Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
+    ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,
+    Machine, MetricChange, Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
+};
+pub use flame_graphs::{
+    FlameFrames, FlameGraph, FlameGraphs, FlamePlace, FlameTree, FlameWeight, PlaceKind, of_tables as flame_graphs_of,
 };
 pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
+pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};
+pub use recording_comparison::{
+    Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
+    LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
+};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };

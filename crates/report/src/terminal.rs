@@ -4,21 +4,25 @@
 
 mod benchmark;
 mod children;
+mod critical_path;
 mod escape;
 pub(crate) mod figures;
 mod item;
 mod ledger;
 mod line;
+mod recording_comparison;
 mod scenario;
 mod sections;
 mod shares;
 mod style;
 mod tried;
+mod warm;
 
 pub use benchmark::benchmark;
 pub use children::children;
 pub use escape::escape_terminal;
 pub(crate) use escape::is_dangerous;
+pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
 pub use style::Style;
 
@@ -29,12 +33,21 @@ use sections::Section;
 
 /// The summary of a diagnosis, with a newline after every line.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
-    let mut sections = vec![
-        sections::answer(diagnosis, style),
-        sections::arms(&diagnosis.launch, style),
-        sections::findings(&diagnosis.findings, style),
-        sections::verdicts(diagnosis, style),
-    ];
+    let mut sections = if diagnosis.warm {
+        vec![
+            warm::answer(diagnosis, style),
+            warm::arms(&diagnosis.launch, style),
+            sections::findings(&diagnosis.findings, style),
+            warm::verdicts(diagnosis, style),
+        ]
+    } else {
+        vec![
+            sections::answer(diagnosis, style),
+            sections::arms(&diagnosis.launch, style),
+            sections::findings(&diagnosis.findings, style),
+            sections::verdicts(diagnosis, style),
+        ]
+    };
     sections.push(sections::doubts(&diagnosis.losses, &diagnosis.unavailable, &diagnosis.notes, style));
     sections.push(sections::recording(&diagnosis.recording, &diagnosis.losses, style));
     screen(sections, style)
@@ -50,6 +63,7 @@ pub fn analysis(analysis: &Analysis, style: &Style) -> String {
         sections::recorded(analysis, style),
         sections::findings(&analysis.findings, style),
         shares::beside_a_launch(shares, style),
+        critical_path::beside_a_launch(analysis.critical_path.as_ref(), style),
         ledger::beside_a_launch(analysis.ledger.as_ref(), style),
         sections::doubts(&analysis.losses, &analysis.unavailable, &[], style),
         sections::recording(&analysis.recording, &analysis.losses, style),
@@ -72,6 +86,7 @@ fn without_launch(analysis: &Analysis, style: &Style) -> String {
     let findings =
         if analysis.findings.is_empty() { Section::default() } else { sections::findings(&analysis.findings, style) };
     let mut sections = vec![sections::shared(analysis, style), shares::processes(shares, style)];
+    sections.push(critical_path::section(analysis.critical_path.as_ref(), style));
     sections.extend(ledger::sections(analysis.ledger.as_ref(), style));
     sections.extend([
         shares::functions(

@@ -90,6 +90,7 @@ fn check(file: &str, value: &Value) -> Option<String> {
 fn what_is_printed_follows_its_schema_and_what_is_not_does_not() {
     let diagnosis = serde_json::to_value(samples::diagnosis()).unwrap();
     assert_eq!(check("diagnose.json", &diagnosis), None);
+    assert_eq!(check("diagnose.json", &serde_json::to_value(samples::warm()).unwrap()), None);
     assert_eq!(check("report.json", &serde_json::to_value(samples::report(samples::diagnosis())).unwrap()), None);
     let manifest = serde_json::to_value(slowpath_recording::Manifest::default()).unwrap();
     assert_eq!(check("manifest.json", &manifest), None);

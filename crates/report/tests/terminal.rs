@@ -27,6 +27,31 @@ fn the_summary_reads_from_the_answer_to_the_doubts() {
 }
 
 #[test]
+fn a_warm_diagnosis_tells_cpu_time_and_what_is_proved() {
+    let printed = diagnosis(&samples::warm(), &UNICODE);
+    check_screen(&printed);
+    let expected = include_str!("samples/warm.txt");
+    assert!(printed == expected, "the summary changed:\n{printed}");
+    let plain = diagnosis(&samples::warm(), &Style::PLAIN);
+    check_screen(&plain);
+    assert!(plain.is_ascii(), "{plain}");
+    assert!(diagnosis(&samples::warm(), &COLOUR).contains("\x1b[32mproved"));
+    // A sham that changes something is a doubt about all of it.
+    let mut loud = samples::warm();
+    loud.verdicts[2].outcome = Outcome::Helps;
+    let printed = diagnosis(&loud, &Style::PLAIN).replace('\n', " ");
+    assert!(printed.contains("But a sham changed it too: sham_environment."), "{printed}");
+    let mut nothing = samples::warm();
+    nothing.launch.arms.clear();
+    nothing.verdicts.retain(|verdict| verdict.arm == "keep_buffer");
+    let printed = diagnosis(&nothing, &Style::PLAIN);
+    assert!(printed.starts_with("Nothing could be tried on a warm launch of frame-buffer.\n"), "{printed}");
+    nothing.findings.clear();
+    let printed = diagnosis(&nothing, &Style::PLAIN);
+    assert!(printed.starts_with("No hidden cost was found in a warm launch of frame-buffer.\n"), "{printed}");
+}
+
+#[test]
 fn without_a_utf8_locale_the_summary_is_ascii() {
     let printed = diagnosis(&samples::diagnosis(), &Style::PLAIN);
     check_screen(&printed);
@@ -177,6 +202,7 @@ fn an_analysis_names_the_time_to_ready_and_the_top_finding() {
             findings: sample.findings,
             shares: slowpath_report::Shares::default(),
             ledger: None,
+            critical_path: None,
             losses: sample.losses,
             unavailable: sample.unavailable,
         },
@@ -206,5 +232,7 @@ proptest! {
     ) {
         no_obedience(&samples::hostile(&text, arms, findings), &UNICODE);
         no_obedience(&samples::hostile(&text, arms, findings), &Style::PLAIN);
+        let warm = Diagnosis { warm: true, ..samples::hostile(&text, arms, findings) };
+        no_obedience(&warm, &UNICODE);
     }
 }

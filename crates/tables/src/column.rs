@@ -48,17 +48,21 @@ pub trait Column: Sized {
     const TYPE: DataType;
     /// Whether the column may hold nulls.
     const NULLABLE: bool = false;
+    /// The column with its type known: found once for a column, not once for each of its values.
+    type Values<'a>;
     /// Builds the column.
     fn build(values: impl Iterator<Item = Self>) -> ArrayRef;
-    /// Reads the value of `row`; the array's type has been checked. `Err` says what is wrong with the value.
-    fn read(array: &dyn Array, row: usize) -> Result<Self, String>;
+    /// The values of a column. `Err` where it is of another type.
+    fn values(array: &dyn Array) -> Result<Self::Values<'_>, String>;
+    /// Reads the value of `row`. `Err` says what is wrong with it.
+    fn read(values: &Self::Values<'_>, row: usize) -> Result<Self, String>;
 }
 
 fn typed<T: 'static>(array: &dyn Array) -> Result<&T, String> {
     array.as_any().downcast_ref::<T>().ok_or_else(|| format!("unexpected array type {}", array.data_type()))
 }
 
-fn not_null(array: &dyn Array, row: usize) -> Result<(), String> {
+fn not_null(array: &impl Array, row: usize) -> Result<(), String> {
     if array.is_null(row) { Err("is null".to_owned()) } else { Ok(()) }
 }
 
@@ -69,9 +73,13 @@ macro_rules! primitive_column {
             fn build(values: impl Iterator<Item = Self>) -> ArrayRef {
                 Arc::new(<$array>::from_iter_values(values.map($unwrap)))
             }
-            fn read(array: &dyn Array, row: usize) -> Result<Self, String> {
-                not_null(array, row)?;
-                Ok($wrap(typed::<$array>(array)?.value(row)))
+            type Values<'a> = &'a $array;
+            fn values(array: &dyn Array) -> Result<&$array, String> {
+                typed(array)
+            }
+            fn read(values: &&$array, row: usize) -> Result<Self, String> {
+                not_null(*values, row)?;
+                Ok($wrap(values.value(row)))
             }
         }
         impl Column for Option<$rust> {
@@ -80,11 +88,12 @@ macro_rules! primitive_column {
             fn build(values: impl Iterator<Item = Self>) -> ArrayRef {
                 Arc::new(values.map(|value| value.map($unwrap)).collect::<$array>())
             }
-            fn read(array: &dyn Array, row: usize) -> Result<Self, String> {
-                if array.is_null(row) {
-                    return Ok(None);
-                }
-                <$rust>::read(array, row).map(Some)
+            type Values<'a> = &'a $array;
+            fn values(array: &dyn Array) -> Result<&$array, String> {
+                typed(array)
+            }
+            fn read(values: &&$array, row: usize) -> Result<Self, String> {
+                Ok((!values.is_null(row)).then(|| $wrap(values.value(row))))
             }
         }
     };
@@ -103,9 +112,13 @@ impl Column for bool {
     fn build(values: impl Iterator<Item = Self>) -> ArrayRef {
         Arc::new(values.map(Some).collect::<BooleanArray>())
     }
-    fn read(array: &dyn Array, row: usize) -> Result<Self, String> {
-        not_null(array, row)?;
-        Ok(typed::<BooleanArray>(array)?.value(row))
+    type Values<'a> = &'a BooleanArray;
+    fn values(array: &dyn Array) -> Result<&BooleanArray, String> {
+        typed(array)
+    }
+    fn read(values: &&BooleanArray, row: usize) -> Result<Self, String> {
+        not_null(*values, row)?;
+        Ok(values.value(row))
     }
 }
 
@@ -114,10 +127,19 @@ impl Column for String {
     fn build(values: impl Iterator<Item = Self>) -> ArrayRef {
         Arc::new(StringArray::from_iter_values(values))
     }
-    fn read(array: &dyn Array, row: usize) -> Result<Self, String> {
-        not_null(array, row)?;
-        Ok(typed::<StringArray>(array)?.value(row).to_owned())
+    type Values<'a> = &'a StringArray;
+    fn values(array: &dyn Array) -> Result<&StringArray, String> {
+        typed(array)
     }
+    fn read(values: &&StringArray, row: usize) -> Result<Self, String> {
+        word(values, row).map(str::to_owned)
+    }
+}
+
+/// The text of a row that must have one.
+pub(crate) fn word(values: &StringArray, row: usize) -> Result<&str, String> {
+    not_null(values, row)?;
+    Ok(values.value(row))
 }
 
 impl Column for Option<String> {
@@ -126,7 +148,11 @@ impl Column for Option<String> {
     fn build(values: impl Iterator<Item = Self>) -> ArrayRef {
         Arc::new(values.collect::<StringArray>())
     }
-    fn read(array: &dyn Array, row: usize) -> Result<Self, String> {
-        if array.is_null(row) { Ok(None) } else { String::read(array, row).map(Some) }
+    type Values<'a> = &'a StringArray;
+    fn values(array: &dyn Array) -> Result<&StringArray, String> {
+        typed(array)
+    }
+    fn read(values: &&StringArray, row: usize) -> Result<Self, String> {
+        Ok((!values.is_null(row)).then(|| values.value(row).to_owned()))
     }
 }

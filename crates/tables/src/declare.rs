@@ -43,7 +43,16 @@ pub trait Table: Sized + Clone + std::fmt::Debug {
     ///
     /// # Errors
     /// A declared column is missing, has another type, or holds a value outside its set.
-    fn from_batch(batch: &RecordBatch) -> Result<Vec<Self>, ColumnError>;
+    fn from_batch(batch: &RecordBatch) -> Result<Vec<Self>, ColumnError> {
+        let mut rows = Vec::new();
+        Self::append_batch(batch, &mut rows)?;
+        Ok(rows)
+    }
+    /// The same behind the rows that there are.
+    ///
+    /// # Errors
+    /// As [`Table::from_batch`]; the rows before the one that is wrong are there then.
+    fn append_batch(batch: &RecordBatch, rows: &mut Vec<Self>) -> Result<(), ColumnError>;
 }
 
 /// Joins the lines of a doc comment.
@@ -117,24 +126,28 @@ macro_rules! table {
                     .expect("columns are built from the schema's own declaration, one value a row")
             }
 
-            fn from_batch(batch: &arrow_array::RecordBatch) -> Result<Vec<Self>, $crate::column::ColumnError> {
+            fn append_batch(
+                batch: &arrow_array::RecordBatch,
+                rows: &mut Vec<Self>,
+            ) -> Result<(), $crate::column::ColumnError> {
                 $(
                     let $column = $crate::declare::column::<$kind>(batch, $name, stringify!($column))?;
                 )*
-                (0..batch.num_rows())
-                    .map(|row| {
-                        Ok(Self {
-                            $( $column: <$kind as $crate::column::Column>::read($column.as_ref(), row).map_err(
-                                |problem| $crate::column::ColumnError::Value {
-                                    table: $name,
-                                    column: stringify!($column),
-                                    row,
-                                    problem,
-                                },
-                            )?, )*
-                        })
-                    })
-                    .collect()
+                let wrong = |column: &'static str, row: usize, problem: String| {
+                    $crate::column::ColumnError::Value { table: $name, column, row, problem }
+                };
+                $(
+                    let $column = <$kind as $crate::column::Column>::values($column.as_ref())
+                        .map_err(|problem| wrong(stringify!($column), 0, problem))?;
+                )*
+                rows.reserve(batch.num_rows());
+                for row in 0..batch.num_rows() {
+                    rows.push(Self {
+                        $( $column: <$kind as $crate::column::Column>::read(&$column, row)
+                            .map_err(|problem| wrong(stringify!($column), row, problem))?, )*
+                    });
+                }
+                Ok(())
             }
         }
     };
@@ -177,8 +190,12 @@ macro_rules! words {
             fn build(values: impl Iterator<Item = Self>) -> arrow_array::ArrayRef {
                 std::sync::Arc::new(arrow_array::StringArray::from_iter_values(values.map(Self::as_str)))
             }
-            fn read(array: &dyn arrow_array::Array, row: usize) -> Result<Self, String> {
-                <String as $crate::column::Column>::read(array, row)?.parse()
+            type Values<'a> = &'a arrow_array::StringArray;
+            fn values(array: &dyn arrow_array::Array) -> Result<&arrow_array::StringArray, String> {
+                <String as $crate::column::Column>::values(array)
+            }
+            fn read(values: &&arrow_array::StringArray, row: usize) -> Result<Self, String> {
+                $crate::column::word(values, row)?.parse()
             }
         }
     };

@@ -1,5 +1,5 @@
 //! The rule by which an arm is judged: against the untreated launch, and a fix also against its empty sham, so that
-//! the wrapper's own effect is never taken for the fix's.
+//! what surrounds the fix is never taken for the fix's effect. The metric is the caller's choice, made before the first launch.
 
 use crate::comparison::{Comparison, Role};
 use crate::metric::Metric;
@@ -16,7 +16,7 @@ pub const MARGIN: f64 = 0.02;
 pub struct Judgement {
     /// Index of the arm.
     pub arm: usize,
-    /// Its difference from the untreated launch, in milliseconds (negative is faster).
+    /// Its difference from the untreated launch, in the unit of the metric (negative is faster, or less).
     pub effect: Effect,
     /// The conclusion.
     pub outcome: Outcome,
@@ -26,16 +26,16 @@ pub struct Judgement {
     pub reason: String,
 }
 
-/// Judges every arm but the baseline.
+/// Judges every arm but the baseline by `metric`.
 ///
 /// # Errors
 /// The comparison's matrix does not hold an arm that it lists.
-pub fn judge(comparison: &Comparison) -> Result<Vec<Judgement>, SampleError> {
+pub fn judge(comparison: &Comparison, metric: Metric) -> Result<Vec<Judgement>, SampleError> {
     let position = |role: Role| comparison.arms.iter().position(|arm| arm.role == role);
     let Some(baseline) = position(Role::Baseline) else { return Ok(Vec::new()) };
     let warm = position(Role::Warm);
     let sham = comparison.arms.iter().position(|arm| arm.role == Role::Sham);
-    let samples = &comparison.samples(Metric::Wall);
+    let samples = &comparison.samples(metric);
     let mut judgements = Vec::new();
     for (index, arm) in comparison.arms.iter().enumerate() {
         if index == baseline {
@@ -52,8 +52,9 @@ pub fn judge(comparison: &Comparison) -> Result<Vec<Judgement>, SampleError> {
             let against_sham = paired(samples, sham, index, Level::P95)?;
             if outcome::judge(&against_sham, margin) != Outcome::Helps {
                 outcome = Outcome::Inconclusive;
-                reason =
-                    "faster than the untreated launch, but not than the same wrapper with an empty plan".to_owned();
+                let better = if metric == Metric::Wall { "faster" } else { "less" };
+                let sham = &comparison.arms[sham].title;
+                reason = format!("{better} than the untreated launch, but not than {sham}");
             }
         }
         let share = match warm {
@@ -82,12 +83,13 @@ mod tests {
     use std::convert::Infallible;
 
     fn comparison(times: [f64; 4]) -> Comparison {
-        let arm = |name: &str, role| Arm { name: name.to_owned(), title: String::new(), role };
+        let arm = |name: &str, role| Arm { name: name.to_owned(), title: format!("the title of {name}"), role };
         let arms =
             vec![arm("cold", Role::Baseline), arm("fix", Role::Fix), arm("sham", Role::Sham), arm("warm", Role::Warm)];
         let launch = |arm: usize, block: usize| {
             let ms = times[arm] + (block * 7 % 5) as f64 * 0.1;
-            let measures = [(Metric::Wall, ms)].into();
+            // The other metric says the opposite.
+            let measures = [(Metric::Wall, ms), (Metric::Cpu, 2000.0 - ms)].into();
             Ok::<_, Infallible>(Sample::Measured(Measured { measures, ..Measured::default() }))
         };
         compare(arms, 12, 1, launch, |_, _| true).unwrap()
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_fix_that_beats_cold_and_sham_helps_and_its_share_of_the_gap_is_stated() {
-        let judged = judge(&comparison([1000.0, 600.0, 1001.0, 500.0])).unwrap();
+        let judged = judge(&comparison([1000.0, 600.0, 1001.0, 500.0]), Metric::Wall).unwrap();
         assert_eq!(judged[0].outcome, Outcome::Helps);
         let share = judged[0].share.as_ref().unwrap().share.unwrap().value;
         assert!((share - 0.8).abs() < 0.01, "{share}");
@@ -103,7 +105,16 @@ mod tests {
 
     #[test]
     fn a_fix_that_is_no_faster_than_its_sham_is_not_said_to_help() {
-        let judged = judge(&comparison([1000.0, 600.0, 600.0, 500.0])).unwrap();
+        let judged = judge(&comparison([1000.0, 600.0, 600.0, 500.0]), Metric::Wall).unwrap();
         assert_eq!(judged[0].outcome, Outcome::Inconclusive);
+        assert_eq!(judged[0].reason, "faster than the untreated launch, but not than the title of sham");
+    }
+
+    #[test]
+    fn the_metric_that_is_asked_for_decides() {
+        let comparison = comparison([1000.0, 600.0, 1001.0, 500.0]);
+        let judged = judge(&comparison, Metric::Cpu).unwrap();
+        assert_eq!((judged[0].outcome, judged[0].effect.pairs), (Outcome::Hurts, 12));
+        assert_eq!(judge(&comparison, Metric::MinorFaults).unwrap()[0].outcome, Outcome::NotTestable);
     }
 }

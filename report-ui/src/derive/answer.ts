@@ -23,12 +23,12 @@ export function answer(report: Report, totals: IoTotals | null): Answer {
   const findings = findingsOf(report);
   const { diagnosis } = report;
   const figures = ioFigures(report, totals);
-  if (!diagnosis || diagnosis.launch.arms.length === 0) {
+  if (!diagnosis || (diagnosis.launch.arms.length === 0 && diagnosis.verdicts.length === 0)) {
     return { why: whyOfRecording(report, findings), tried: ["No launches were compared, so no fix was tried."], figures, cautions: lossCautions(report) };
   }
   const picture = armsPicture(diagnosis);
   return {
-    why: whyOfLaunches(diagnosis, picture, findings),
+    why: diagnosis.warm ? whyOfWarm(diagnosis, picture, findings) : whyOfLaunches(diagnosis, picture, findings),
     tried: whatWasTried(diagnosis, picture),
     figures: [...launchFigures(diagnosis, picture), ...figures],
     cautions: [...launchCautions(picture), ...lossCautions(report)],
@@ -62,6 +62,13 @@ function whyOfLaunches(diagnosis: Diagnosis, picture: ArmsPicture, findings: Fin
   return words;
 }
 
+/** What a warm launch costs; without launches, because nothing could be tried, the findings alone. */
+function whyOfWarm(diagnosis: Diagnosis, picture: ArmsPicture, findings: Finding[]): Words {
+  const row = picture.baseline;
+  const lead: Words = row?.shown ? ["A warm launch of ", strong(programName(diagnosis)), " uses ", strong(quantityValue(row.shown)), ` of CPU time (${interval(row.shown)})`, row.arm.median ? ` and is ready after ${quantityValue(row.arm.median)}. ` : ". "] : [];
+  return [...lead, ...cause(findings)];
+}
+
 function whyOfRecording(report: Report, findings: Finding[]): Words {
   const map = report.io_map;
   const lead = map?.ready_ns != null ? ["The recorded launch was ready after ", strong(duration(map.ready_ns)), ". "] : map ? [`The recording covers ${duration(map.duration_ns)}; no ready event was seen. `] : [];
@@ -77,11 +84,12 @@ function cause(findings: Finding[]): Words {
 
 function launchFigures(diagnosis: Diagnosis, picture: ArmsPicture): Answer["figures"] {
   const figure = (row: ArmRow | undefined | null, label: string): Answer["figures"] =>
-    row?.median && row.arm.median ? [{ label, value: quantityValue(row.arm.median), detail: interval(row.arm.median) }] : [];
+    row?.median && row.shown ? [{ label, value: quantityValue(row.shown), detail: interval(row.shown) }] : [];
+  const lead = picture.warm ? "CPU time, median" : "cold, median";
   const verdict = headlineArm(diagnosis);
   const fix = verdict?.outcome === "helps" ? picture.rows.find((r) => r.verdict === verdict) : undefined;
   return [
-    ...figure(picture.baseline, "cold, median"),
+    ...figure(picture.baseline, lead),
     ...figure(fix, fix ? `with ${armLabel(fix.arm).name}, median` : ""),
     ...figure(picture.rows.find((r) => r.arm.role === "warm"), "warm, median"),
   ];

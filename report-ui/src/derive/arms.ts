@@ -8,9 +8,13 @@ import type { Arm, Diagnosis, Millis, Quantity, Role, Verdict } from "../types";
 
 export interface ArmRow {
   arm: Arm;
+  /** What is judged of every launch; the index is the block. */
+  samples: (Millis | null)[];
   /** Launches that count, in the order of their blocks. */
   dots: { block: number; ms: Millis }[];
   median: Interval | null;
+  /** The same as it is told. */
+  shown: Quantity | null;
   /** Where the baseline's median plus the predicted change lies. */
   predictedAt: Interval | null;
   verdict: Verdict | null;
@@ -26,6 +30,9 @@ export interface Interval {
 
 export interface ArmsPicture {
   rows: ArmRow[];
+  /** What is judged, and drawn. */
+  what: "Time to ready" | "CPU time";
+  warm: boolean;
   /** Axis in ms; does not start at 0 unless the data reach near it. */
   domain: [Millis, Millis];
   blocks: number;
@@ -41,7 +48,10 @@ const ROLE_ORDER: Role[] = ["baseline", "fix", "rival", "sham", "warm"];
 export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
   const { arms, blocks } = diagnosis.launch;
   const baselineArm = arms.find((a) => a.role === "baseline") ?? null;
-  const baselineMedian = millisOf(baselineArm?.median ?? null);
+  const byCpu = diagnosis.launch.judged_by === "cpu";
+  const samplesOf = (arm: Arm): (Millis | null)[] => (byCpu ? (arm.cpu_samples_ms ?? []) : arm.samples_ms);
+  const shownOf = (arm: Arm | null): Quantity | null => (byCpu ? arm?.cpu : arm?.median) ?? null;
+  const baselineMedian = millisOf(shownOf(baselineArm));
   const rows = arms
     .map((arm): ArmRow => {
       const verdict = diagnosis.verdicts.find((v) => v.arm === arm.name) ?? null;
@@ -49,8 +59,10 @@ export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
       const predicted = verdict?.predicted ? millisOf(verdict.predicted) : null;
       return {
         arm,
-        dots: arm.samples_ms.flatMap((ms, block) => (ms === null ? [] : [{ block, ms }])),
-        median: millisOf(arm.median),
+        samples: samplesOf(arm),
+        dots: samplesOf(arm).flatMap((ms, block) => (ms === null ? [] : [{ block, ms }])),
+        median: millisOf(shownOf(arm)),
+        shown: shownOf(arm),
         predictedAt: predicted && baselineMedian ? shifted(predicted, baselineMedian.value) : null,
         verdict,
         gapRemoved: share ? shareOf(share) : null,
@@ -59,6 +71,8 @@ export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
     .sort((a, b) => ROLE_ORDER.indexOf(a.arm.role) - ROLE_ORDER.indexOf(b.arm.role) || Number(b.arm.name === MAIN_FIX) - Number(a.arm.name === MAIN_FIX) || (a.median?.value ?? 0) - (b.median?.value ?? 0));
   return {
     rows,
+    what: byCpu ? "CPU time" : "Time to ready",
+    warm: diagnosis.warm === true,
     domain: domainOf(rows),
     blocks: Math.max(blocks, ...arms.map((a) => a.samples_ms.length), 0),
     baseline: rows.find((r) => r.arm === baselineArm) ?? null,
@@ -108,7 +122,7 @@ function domainOf(rows: readonly ArmRow[]): [Millis, Millis] {
   return [from < (high - low) * 0.4 ? Math.min(0, low) : from, high + margin];
 }
 
-/** One line that tells a block's launch times in all arms. */
+/** One line that tells what is judged of a block's launches in all arms. */
 export function blockSummary(picture: ArmsPicture, block: number): { title: string; ms: Millis | null }[] {
-  return picture.rows.map((row) => ({ title: armLabel(row.arm).name, ms: row.arm.samples_ms[block] ?? null }));
+  return picture.rows.map((row) => ({ title: armLabel(row.arm).name, ms: row.samples[block] ?? null }));
 }

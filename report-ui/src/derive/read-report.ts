@@ -1,9 +1,9 @@
 // Text of the data block -> a checked `Report`.
 //
-// Owns the checks without which a view could fail half-way: the schema, and columns of one length
-// whose indices exist. It does not judge the content.
+// Owns the checks without which a view could fail half-way: the schema, columns of one length whose
+// indices exist, and trees that are trees. It does not judge the content.
 
-import { SCHEMA, type IoMap, type Report } from "../types";
+import { SCHEMA, type FlameGraphs, type FlameTree, type IoMap, type Report } from "../types";
 
 /** Thrown when the data block cannot be shown; its message is meant for the reader. */
 export class UnreadableReport extends Error {
@@ -22,6 +22,7 @@ export function readReport(text: string): Report {
     throw new UnreadableReport(`The data in this page is not of the schema ${SCHEMA}.`);
   }
   if (report.io_map) checkColumns(report.io_map);
+  if (report.flame_graphs) checkFlames(report.flame_graphs);
   return report;
 }
 
@@ -35,9 +36,33 @@ function checkColumns(map: IoMap): void {
   }
   const limits = { file: map.files.length, asker: map.askers.length, process: map.processes.length };
   for (const name of ["file", "asker", "process"] as const) {
-    const bad = reads[name].findIndex((i) => !(Number.isInteger(i) && i >= 0 && i < limits[name]));
+    const bad = reads[name].findIndex((i) => !isIndex(i, limits[name]));
     if (bad >= 0) {
       throw new UnreadableReport(`Read ${bad} names ${name} ${reads[name][bad]}, of which there are ${limits[name]}.`);
     }
   }
+}
+
+function checkFlames({ frames, places, graphs }: FlameGraphs): void {
+  if (frames.name.length !== frames.place.length) {
+    throw new UnreadableReport(`The frames have ${frames.name.length} names and ${frames.place.length} places.`);
+  }
+  const bad = frames.place.findIndex((i) => !isIndex(i, places.length));
+  if (bad >= 0) throw new UnreadableReport(`Frame ${bad} names place ${frames.place[bad]}, of which there are ${places.length}.`);
+  for (const g of graphs) for (const tree of [g.callees, g.callers]) if (tree) checkTree(tree, frames.name.length);
+}
+
+function checkTree({ depth, frame, weight }: FlameTree, frames: number): void {
+  if (depth.length === 0 || frame.length !== depth.length || weight.length !== depth.length) {
+    throw new UnreadableReport(`A flame graph has ${depth.length} depths, ${frame.length} frames and ${weight.length} weights.`);
+  }
+  for (let i = 0; i < depth.length; i++) {
+    const deepest = i === 0 ? 0 : depth[i - 1]! + 1;
+    if (!isIndex(depth[i]!, deepest + 1) || (i > 0 && depth[i] === 0)) throw new UnreadableReport(`Node ${i} of a flame graph has the depth ${depth[i]} after ${depth[i - 1]}.`);
+    if (!isIndex(frame[i]!, frames)) throw new UnreadableReport(`Node ${i} of a flame graph names frame ${frame[i]}, of which there are ${frames}.`);
+  }
+}
+
+function isIndex(i: number, below: number): boolean {
+  return Number.isInteger(i) && i >= 0 && i < below;
 }

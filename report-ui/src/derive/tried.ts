@@ -4,7 +4,7 @@
 // second with their own figures, sham arms only as doubts (in `answer.ts`).
 
 import { count, inUnit, negated, percent, quantityInterval, quantityValue } from "../format";
-import type { Arm, Diagnosis, Verdict } from "../types";
+import type { Arm, Decision, Diagnosis, Verdict } from "../types";
 import { armLabel, MAIN_FIX, millisOf, type ArmsPicture } from "./arms";
 import { interval, strong, type Words } from "./words";
 
@@ -35,6 +35,7 @@ export function headlineArm(diagnosis: Diagnosis): Verdict | null {
 
 /** The sentence about the fix, and a shorter one about everything else that was tried. */
 export function whatWasTried(diagnosis: Diagnosis, picture: ArmsPicture): Words {
+  if (diagnosis.warm) return decisions(diagnosis, picture);
   const main = headlineArm(diagnosis);
   const others = (role: Arm["role"]): Verdict[] => diagnosis.verdicts.filter((v) => v !== main && roleOf(diagnosis, v) === role).sort(byGain);
   const list = (verdicts: Verdict[]): string => verdicts.map((v) => `${nameOf(diagnosis, v)} (${outcomeWords(v, true)})`).join(", ");
@@ -45,6 +46,26 @@ export function whatWasTried(diagnosis: Diagnosis, picture: ArmsPicture): Words 
   if (variants.length > 0 && !none) words.push(` Other fixes: ${list(variants)}.`);
   if (rivals.length > 0) words.push(` ${main ? "Beside it, what others offer" : "Only what others offer was"}: ${list(rivals)}.`);
   return words;
+}
+
+/** The fixes of a warm diagnosis, by what follows for them. */
+function decisions(diagnosis: Diagnosis, picture: ArmsPicture): Words {
+  const of = (decision: Decision): Verdict[] => diagnosis.verdicts.filter((v) => v.decision === decision).sort(byGain);
+  const words: Words = [];
+  for (const v of of("proved")) {
+    if (!v.measured) continue;
+    const saving = negated(v.measured);
+    const [saved, whole] = [millisOf(saving)?.value, picture.baseline?.median?.value];
+    const share = saved !== undefined && whole ? `, ${percent(saved / whole)} of it` : "";
+    words.push("Proved: ", strong(`${v.arm} saves ${quantityValue(saving)}`), ` (${interval(saving)})${share}${v.predicted ? `; ${quantityValue(negated(v.predicted))} had been predicted` : ""}. `);
+  }
+  for (const [decision, lead] of [["withdrawn", "Withdrawn"], ["not_shown", "Not shown"]] as const) {
+    const list = of(decision).map((v) => `${v.arm} (${outcomeWords(v, true)})`);
+    if (list.length > 0) words.push(strong(`${lead}: `), `${list.join(", ")}. `);
+  }
+  const untried = of("not_tried").map((v) => `${v.arm} (${v.reason}${v.predicted ? `; ${quantityValue(negated(v.predicted))} predicted` : ""})`);
+  if (untried.length > 0) words.push(`Not tried: ${untried.join(", ")}.`);
+  return words.length > 0 ? words : ["No fix was tried."];
 }
 
 function fixWords(diagnosis: Diagnosis, picture: ArmsPicture, v: Verdict): Words {

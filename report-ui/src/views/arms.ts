@@ -11,6 +11,8 @@ import { h, isolated, section, svg, type Child } from "./element";
 import type { Tooltip } from "./tooltip";
 
 const ROLE_TEXT = { baseline: "baseline", fix: "fix", sham: "sham control", rival: "rival", warm: "warm control" };
+const METRIC_TEXT: Record<string, string> = { wall: "time to ready", cpu: "CPU time", minor_faults: "faults", peak_rss: "peak memory" };
+export const DECISION_TEXT = { proved: "proved", withdrawn: "withdrawn", not_shown: "not shown", not_tried: "not tried" };
 const OUTCOME_TEXT = { helps: "helps", hurts: "hurts", no_difference: "no difference", inconclusive: "inconclusive", not_testable: "not testable" };
 
 export function armsView(picture: ArmsPicture | null, tooltip: Tooltip): HTMLElement {
@@ -18,11 +20,11 @@ export function armsView(picture: ArmsPicture | null, tooltip: Tooltip): HTMLEle
     return section("arms", "Launches", h("p", { class: "empty" }, "No launches were compared. ", h("code", {}, "slowpath diagnose -- COMMAND"), " runs cold, warm and treated launches in counterbalanced blocks and shows them here."));
   }
   const cell = h("td", { class: "picture", rowspan: picture.rows.length + 1 });
-  const rows = picture.rows.map((row, i) => tableRow(row, i === 0 ? cell : null));
+  const rows = picture.rows.map((row, i) => tableRow(row, i === 0 ? cell : null, picture.warm));
   const table = h(
     "table",
     { class: "arms" },
-    h("thead", {}, h("tr", {}, ...["Arm", "Time to ready, one dot a launch", "Median", "Read", "Measured change", "Predicted", "Verdict"].map((t, i) => h("th", { scope: "col", class: i > 1 && i < 6 ? "num" : null }, t)))),
+    h("thead", {}, h("tr", {}, ...["Arm", `${picture.what}, one dot a launch`, "Median", picture.warm ? "Ready, faults" : "Read", "Measured change", "Predicted", "Verdict"].map((t, i) => h("th", { scope: "col", class: i > 1 && i < 6 ? "num" : null }, t)))),
     h("tbody", {}, ...rows, h("tr", { class: "axis-row" }, h("td"), h("td", { colspan: 5 }))),
   );
   drawOnLayout(table, cell, rows, picture, tooltip);
@@ -32,7 +34,7 @@ export function armsView(picture: ArmsPicture | null, tooltip: Tooltip): HTMLEle
     h(
       "p",
       { class: "quiet" },
-      `${count(picture.blocks)} blocks, each with one launch of every arm. Changes are against the baseline, negative is faster. Bars are 95 % intervals of the median; a hollow diamond is where the prediction lies. Point at a launch, or use ← and → in the picture, to follow its block.`,
+      `${count(picture.blocks)} blocks, each with one launch of every arm. Changes are against the baseline, negative is ${picture.warm ? "less" : "faster"}. Bars are 95 % intervals of the median; a hollow diamond is where the prediction lies. Point at a launch, or use ← and → in the picture, to follow its block.`,
     ),
     h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": "Launch arms" }, table),
     discards(picture),
@@ -40,7 +42,7 @@ export function armsView(picture: ArmsPicture | null, tooltip: Tooltip): HTMLEle
   );
 }
 
-function tableRow(row: ArmRow, picture: HTMLTableCellElement | null): HTMLTableRowElement {
+function tableRow(row: ArmRow, picture: HTMLTableCellElement | null, warm: boolean): HTMLTableRowElement {
   const { arm, verdict } = row;
   const lost = [arm.discarded > 0 && `${count(arm.discarded)} discarded`, arm.failed > 0 && `${count(arm.failed)} failed`].filter(Boolean).join(", ");
   return h(
@@ -48,12 +50,18 @@ function tableRow(row: ArmRow, picture: HTMLTableCellElement | null): HTMLTableR
     { class: `role-${arm.role}` },
     h("th", { scope: "row" }, armHead(arm), h("div", { class: "quiet" }, h("span", { class: "key", "aria-hidden": "true" }), ROLE_TEXT[arm.role] ?? arm.role, ", ", h("span", { class: "unbroken" }, `n = ${row.dots.length}`)), lost ? h("div", { class: "lost" }, lost) : null),
     picture,
-    h("td", { class: "num" }, arm.median ? stacked(arm.median, false) : h("span", { class: "quiet" }, "none")),
-    h("td", { class: "num" }, arm.bytes_read ? inUnit(arm.bytes_read.value, arm.bytes_read.unit) : h("span", { class: "quiet" }, "unknown")),
+    h("td", { class: "num" }, row.shown ? stacked(row.shown, false) : h("span", { class: "quiet" }, "none")),
+    h("td", { class: "num" }, warm ? beside(arm) : arm.bytes_read ? inUnit(arm.bytes_read.value, arm.bytes_read.unit) : h("span", { class: "quiet" }, "unknown")),
     h("td", { class: "num change" }, verdict?.measured ? stacked(verdict.measured, true) : h("span", { class: "quiet" }, arm.role === "baseline" ? "reference" : "not compared"), row.gapRemoved ? h("div", { class: "quiet" }, `${percent(row.gapRemoved.value)} of the gap `, h("span", { class: "unbroken" }, gapInterval(row.gapRemoved))) : null),
     h("td", { class: "num" }, verdict?.predicted ? stacked(verdict.predicted, true) : h("span", { class: "quiet" }, arm.role === "fix" || arm.role === "rival" ? "none" : "")),
     h("td", {}, verdict ? verdictCell(verdict) : h("span", { class: "quiet" }, arm.role === "fix" || arm.role === "rival" ? "not judged" : "")),
   );
+}
+
+/** What stands beside the CPU time: time to ready, faults, and the price in memory. */
+function beside(arm: Arm): Child {
+  const told: [string, Quantity | null | undefined][] = [["ready", arm.median], ["faults", arm.minor_faults], ["peak", arm.peak_rss]];
+  return told.filter(([, q]) => q).map(([name, q]) => h("div", { title: q ? (quantityInterval(q) ?? "no interval") : null }, h("span", { class: "quiet" }, `${name} `), q ? quantityValue(q) : ""));
 }
 
 function armHead(arm: Arm): Child {
@@ -73,7 +81,8 @@ function verdictCell(v: Verdict): Child {
   const details = [`${count(v.pairs)} pairs`];
   if (v.discarded > 0) details.push(`${count(v.discarded)} discarded`);
   if (v.minimum_detectable_effect) details.push(`smallest visible effect ${inUnit(Math.abs(v.minimum_detectable_effect.value), v.minimum_detectable_effect.unit)}`);
-  return [h("span", { class: `outcome outcome-${v.outcome}` }, OUTCOME_TEXT[v.outcome] ?? v.outcome), v.reason ? h("span", { class: "quiet" }, `: ${v.reason}`) : null, h("div", { class: "quiet", title: "pairs of launches compared, and the smallest effect that they could show" }, details.join(", "))];
+  const others = (v.beside ?? []).flatMap((b) => (b.change ? [`${METRIC_TEXT[b.metric] ?? b.metric} ${quantityValue(b.change, true)} (${quantityInterval(b.change) ?? "no interval"})`] : []));
+  return [h("span", { class: `outcome outcome-${v.outcome}` }, v.beside?.length && v.decision ? DECISION_TEXT[v.decision] : (OUTCOME_TEXT[v.outcome] ?? v.outcome)), v.reason ? h("span", { class: "quiet" }, `: ${v.reason}`) : null, h("div", { class: "quiet", title: "pairs of launches compared, and the smallest effect that they could show" }, details.join(", ")), ...others.map((text) => h("div", { class: "quiet" }, text))];
 }
 
 function discards(picture: ArmsPicture): Child {
@@ -92,7 +101,7 @@ function samples(picture: ArmsPicture): Child {
 
 function drawOnLayout(table: HTMLElement, cell: HTMLElement, rows: HTMLElement[], picture: ArmsPicture, tooltip: Tooltip): void {
   let drawnFor = "";
-  const chart = svg("svg", { class: "arms-picture", tabindex: 0, role: "img", "aria-label": "Time to ready of every launch, a row per arm" });
+  const chart = svg("svg", { class: "arms-picture", tabindex: 0, role: "img", "aria-label": `${picture.what} of every launch, a row per arm` });
   cell.append(chart);
   let selected: number | null = null;
   const redraw = (): void => {

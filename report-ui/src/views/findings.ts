@@ -86,7 +86,16 @@ function evidenceView(e: Evidence): HTMLElement {
 function evidenceCell(column: EvidenceColumn, row: Row): Child {
   const text = column.text(row);
   if (row[column.key] === null || text === "–") return h("span", { class: "quiet" }, text);
+  const share = row[column.key];
+  if (column.key.endsWith("_percent") && typeof share === "number") return [meter(share / 100), text];
   if (column.numeric) return text;
   if (text.startsWith("/")) return pathText(text);
   return h("bdi", { dir: "ltr", title: text }, shortenMiddle(displayText(text), TEXT_LENGTH));
+}
+
+/** A share as a length beside its number; shares of one column can be compared at a glance. */
+function meter(share: number): HTMLElement {
+  const bar = h("span", { class: "bar" });
+  bar.style.width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
+  return h("span", { class: "meter", "aria-hidden": "true" }, bar);
 }

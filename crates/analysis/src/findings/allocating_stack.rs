@@ -134,11 +134,8 @@ pub(crate) struct Caller {
     pub source: Option<(String, Option<u32>)>,
 }
 
-impl Caller {
-    fn key(&self) -> (&str, &str) {
-        (&self.function, &self.file)
-    }
-}
+/// What tells stacks apart: the functions and their files, the innermost first.
+pub(crate) type Functions = Vec<(String, String)>;
 
 /// The functions of a stack, the innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,6 +158,11 @@ impl AllocatingStack {
         self.callers.get(self.asked)
     }
 
+    /// What tells it from others.
+    pub fn functions(&self) -> Functions {
+        self.callers.iter().map(|caller| (caller.function.clone(), caller.file.clone())).collect()
+    }
+
     /// Outermost to innermost with semicolons between, as flame graph tools read it.
     pub fn folded(&self) -> String {
         let names: Vec<&str> = self.callers.iter().rev().map(|caller| caller.function.as_str()).collect();
@@ -173,7 +175,7 @@ impl AllocatingStack {
 pub(crate) struct AllocatingStacks<'a> {
     call_stacks: &'a CallStacks<'a>,
     of_row: HashMap<Option<u32>, usize>,
-    of_functions: HashMap<Vec<(String, String)>, usize>,
+    of_functions: HashMap<Functions, usize>,
     stacks: Vec<AllocatingStack>,
 }
 
@@ -189,9 +191,7 @@ impl<'a> AllocatingStacks<'a> {
             return *number;
         }
         let made = allocating_stack(self.call_stacks, stack);
-        let functions: Vec<(String, String)> =
-            made.callers.iter().map(Caller::key).map(|(name, file)| (name.to_owned(), file.to_owned())).collect();
-        let number = *self.of_functions.entry(functions).or_insert_with(|| {
+        let number = *self.of_functions.entry(made.functions()).or_insert_with(|| {
             self.stacks.push(made);
             self.stacks.len() - 1
         });
@@ -256,12 +256,17 @@ fn which(caller: &Caller) -> Option<Allocator> {
 }
 
 fn is_allocator(caller: &Caller) -> bool {
-    if ALLOCATING_FILES.iter().any(|name| caller.file.starts_with(name)) {
+    works_for_others(&caller.function, &caller.file)
+}
+
+/// Whether a function of a file is one of the C or C++ library, the dynamic loader or an allocator: what it does is done for its
+/// caller.
+pub(crate) fn works_for_others(function: &str, file: &str) -> bool {
+    if ALLOCATING_FILES.iter().any(|name| file.starts_with(name)) {
         return true;
     }
     // Functions that are made from templates are told with their results.
-    let name = caller.function.strip_prefix("void* ").or_else(|| caller.function.strip_prefix("void "));
-    let name = name.unwrap_or(&caller.function);
+    let name = function.strip_prefix("void* ").or_else(|| function.strip_prefix("void ")).unwrap_or(function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || LINKED_ALLOCATORS.iter().any(|(prefix, _)| name.starts_with(prefix))
         || [&ALLOCATING_FUNCTIONS[..], &GLIBC_FUNCTIONS[..], &CALLS[..]].iter().any(|names| names.contains(&bare(name)))
@@ -360,6 +365,14 @@ mod tests {
         let none = stacks.number(None);
         assert_eq!(stacks.get(none), AllocatingStack::default());
         assert!(stacks.get(none).who_asked().is_none());
+    }
+
+    #[test]
+    fn functions_of_one_name_in_two_libraries_are_two() {
+        let of = |library| stack(&[("program", "main"), (library, "process"), ("libc.so.6", "malloc")]);
+        let (one, other) = (of("libone.so"), of("libother.so"));
+        assert_eq!(one.folded(), other.folded());
+        assert_ne!(one.functions(), other.functions());
     }
 
     #[test]

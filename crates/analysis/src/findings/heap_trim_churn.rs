@@ -129,7 +129,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     }
     reasons.extend(UNKNOWN_COSTS.map(str::to_owned));
 
-    let fixes = evidence::fixes(found);
+    let ways = evidence::ways_out(found);
     let asked = "The call stack that gives back what costs most, the innermost function first; asked marks the first that is \
                  not the allocator's.";
     let mut evidence = vec![
@@ -139,7 +139,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         evidence::places(found),
         touching("The functions that touched the pages again, by time in faults.", found.touching.as_ref()),
         processes(found.operations().map(|release| (release.process, release.time()))),
-        super::memory_evidence::fixes(&fixes),
+        super::memory_evidence::ways_out(&ways),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, pays, &found.stack, &found.share);
@@ -154,7 +154,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence,
         reasons,
         evidence,
-        fixes: fixes.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
         see_by_hand: see_by_hand(found),
     })
 }

@@ -5,6 +5,7 @@ use super::fault_sums::FaultSums;
 use super::materiality::CostShare;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::function_weights::FunctionWeights;
+use crate::memory_fixes::MallocSettings;
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,10 +98,31 @@ pub(crate) fn processes(operations: impl Iterator<Item = (ProcessKey, Nanos)>) -
     Evidence { text: "The processes with most of it.".to_owned(), rows: rows.collect() }
 }
 
-/// Names of fixes with what each does.
-pub(crate) fn fixes(fixes: &[(&str, String)]) -> Evidence {
-    let rows = fixes.iter().map(|(name, how)| row([("fix", Value::from(*name)), ("how", Value::from(how.as_str()))]));
-    Evidence { text: "What would end it; nothing of this was tried.".to_owned(), rows: rows.collect() }
+/// A fix that applies.
+pub(crate) struct WayOut {
+    /// Its name ([`crate::memory_fixes`]).
+    pub fix: &'static str,
+    /// What is to be done.
+    pub how: String,
+    /// What malloc is to be told.
+    pub settings: Option<MallocSettings>,
+}
+
+impl WayOut {
+    /// One without settings of malloc.
+    pub fn new(fix: &'static str, how: String) -> Self {
+        Self { fix, how, settings: None }
+    }
+}
+
+/// What would end it, row by row: `settings` is for whoever tries it.
+pub(crate) fn ways_out(ways: &[WayOut]) -> Evidence {
+    let rows = ways.iter().map(|way| {
+        let mut shown = row([("fix", Value::from(way.fix)), ("how", Value::from(way.how.as_str()))]);
+        shown.extend(way.settings.map(|settings| ("settings".to_owned(), Value::from(settings.to_string()))));
+        shown
+    });
+    Evidence { text: "What would end it, or make it cheaper.".to_owned(), rows: rows.collect() }
 }
 
 /// What every finding about memory is about: program, stack, function, share of the time.
@@ -140,7 +162,7 @@ pub(crate) fn in_function(stack: &AllocatingStack) -> String {
 }
 
 /// A name that can stand in a line: without parameters, which with templates fill screens.
-fn short(name: &str) -> String {
+pub fn short(name: &str) -> String {
     const MOST: usize = 48;
     let name = name.replace("(anonymous namespace)::", "");
     let bare = name.split('(').next().filter(|bare| !bare.is_empty() && !bare.ends_with("operator")).unwrap_or(&name);

@@ -12,7 +12,7 @@ use crate::call_stacks::CallStacks;
 use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{self, MemoryBlocks};
 use crate::released_pages::{self, ReleasedPages};
-use crate::shares::shares;
+use crate::shares::cpu_times;
 use slowpath_tables::ProcessKey;
 
 /// The memory calls of one launch.
@@ -48,8 +48,7 @@ impl<'a> MemoryUse<'a> {
         let released = released_pages::follow(tables, &theirs);
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
         let is_bad = !transient.is_empty() || !churn.is_empty();
-        let processes = if is_bad { shares(tables).processes } else { Vec::new() };
-        let cpu_times = processes.iter().map(|one| (one.process, one.sums.cpu_time)).collect();
+        let cpu_times = if is_bad { cpu_times(tables) } else { CpuTimes::default() };
         Self { facts, call_stacks, stacks, blocks, transient, released, churn, cpu_times }
     }
 

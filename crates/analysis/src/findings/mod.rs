@@ -3,15 +3,15 @@
 //! Owns the list of findings and their common input; what several need stands beside them. A finding is a pure function of
 //! recordings; it never measures.
 
-mod allocating_stack;
+pub(crate) mod allocating_stack;
 pub mod cold_file_reads;
 pub mod fault_sums;
 pub mod heap_trim_churn;
 pub mod materiality;
 pub mod memory_confidence;
-mod memory_evidence;
-pub mod memory_fixes;
+pub mod memory_evidence;
 mod memory_use;
+mod other_allocators;
 pub mod transient_large_allocation;
 
 use crate::call_stacks::CallStacks;

@@ -7,10 +7,11 @@
 //!
 //! **Cost.** Over all operations (blocks that were mapped, touched and released while recording): time in faults, in which Linux
 //! zeroes pages; in mmap; in munmap. In ms, over the whole recording. What the interval says and what is not included stands in
-//! [`bill`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel; neither is calibrated
-//! here, and the second can weigh more: the twin of `cases/frame-buffer` saves more CPU time than is predicted.
+//! [`bill`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel, which can weigh more.
 //!
-//! **Predicted saving.** The cost without the first uses: as many blocks as exist at the same time must be mapped once.
+//! **Predicted saving.** That of the operations without the first uses: as many blocks as exist at the same time must be mapped
+//! once. Where the recording holds a measurement of what blocks cost on its machine, what durations lack or have too much is set
+//! right, and the interval holds both what was recorded and what was measured ([`prediction`]). Else it is the cost.
 //!
 //! **Blocks** are followed by [`crate::memory_blocks`], told apart by [`groups`] and named by their call stack. The heap of
 //! brk, which shrinks and grows, is another pattern ([`super::heap_trim_churn`]), and so are mapped files and threads' stacks.
@@ -25,20 +26,23 @@
 pub mod bill;
 mod evidence;
 pub mod groups;
+pub mod prediction;
 
-use super::allocating_stack::AllocatingStack;
+use super::allocating_stack::{AllocatingStack, Functions};
 use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
+use crate::cost_model::CostModel;
 use crate::finding::Finding;
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
 use crate::memory_blocks::Block;
 use bill::Bill;
 use groups::Group;
+use prediction::Prediction;
 use serde_json::Value;
-use slowpath_tables::{ProcessKey, Unit};
+use slowpath_tables::{ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the finding.
@@ -49,6 +53,8 @@ struct Found<'a> {
     memory: &'a MemoryUse<'a>,
     group: &'a Group,
     bill: Bill,
+    /// What keeping the blocks saves by more than durations, or why that is not known.
+    prediction: Result<Prediction, &'static str>,
     stack: AllocatingStack,
     share: CostShare,
     touching: Option<FunctionWeights>,
@@ -63,9 +69,13 @@ impl Found<'_> {
         self.group.peaks.keys().copied().collect()
     }
 
+    fn saving(&self) -> Quantity {
+        self.prediction.map_or(self.bill.saving, |prediction| prediction.saving)
+    }
+
     /// What makes it the same in several launches.
-    fn key(&self) -> (String, String, u32) {
-        (self.group.program.clone(), self.stack.folded(), self.bill.length.max(1).ilog2())
+    fn key(&self) -> (String, Functions, u32) {
+        (self.group.program.clone(), self.stack.functions(), self.bill.length.max(1).ilog2())
     }
 }
 
@@ -79,7 +89,9 @@ pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
 }
 
 fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
-    let faults = &memory.facts.tables.faults;
+    let tables = &memory.facts.tables;
+    let faults = &tables.faults;
+    let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
     let numbers = bill::faults_of(&memory.transient, &memory.blocks);
     let found = memory.transient.iter().zip(numbers).map(|(group, numbers)| {
         let bill = bill::bill(group, &memory.blocks, faults, &numbers);
@@ -87,6 +99,7 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
         let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
         Found {
             memory,
+            prediction: prediction::predict(group, &memory.blocks, &bill, model.as_ref()),
             stack: memory.stacks.get(group.stack),
             share: memory.share_of(bill.total.value, group.peaks.keys().copied()),
             touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
@@ -103,10 +116,14 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let several = (launches.len() > 1).then(|| {
         let values = |of: fn(&Found<'_>) -> f64| launches.iter().map(of).collect::<Vec<_>>();
         let cost = summarize(&values(|found| found.bill.total.value), Unit::Ms)?;
-        Some((cost, summarize(&values(|found| found.bill.saving.value), Unit::Ms)?))
+        Some((cost, summarize(&values(|found| found.saving().value), Unit::Ms)?))
     });
     let found = launches.get((launches.len() - 1) / 2)?;
-    let (cost, saving) = several.flatten().unwrap_or((found.bill.total, found.bill.saving));
+    let several = several.flatten().map(|(cost, saving)| match &found.prediction {
+        Ok(one) => (cost, prediction::widened(saving, &one.saving)),
+        Err(_) => (cost, saving),
+    });
+    let (cost, saving) = several.unwrap_or((found.bill.total, found.saving()));
 
     let mut reasons = Vec::new();
     let pays = found.processes();
@@ -119,8 +136,8 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         perhaps_huge: found.bill.perhaps_huge,
     };
     let confidence = judge(&claim, &mut reasons);
-    reasons.extend(UNKNOWN_COSTS.map(str::to_owned));
-    let fixes = evidence::fixes(found);
+    reasons.extend(saving_reasons(found));
+    let ways = evidence::ways_out(found);
     let asked = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not \
                  the allocator's.";
     let mut evidence = vec![
@@ -128,8 +145,10 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         evidence::operations(found),
         stack(asked, &found.stack),
         touching("The functions that touched the blocks first, by time in faults.", found.touching.as_ref()),
+        evidence::lifetimes(found),
         processes(found.operations().map(|block| (block.process, block.time()))),
-        super::memory_evidence::fixes(&fixes),
+        evidence::saving(found),
+        super::memory_evidence::ways_out(&ways),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, &pays, &found.stack, &found.share);
@@ -143,9 +162,44 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence,
         reasons,
         evidence,
-        fixes: fixes.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
         see_by_hand: see_by_hand(&pays),
     })
+}
+
+/// What must be known to read the predicted saving.
+fn saving_reasons(found: &Found<'_>) -> Vec<String> {
+    let prediction = match &found.prediction {
+        Ok(prediction) => prediction,
+        Err(why) => {
+            let mut reasons = UNKNOWN_COSTS.map(str::to_owned).to_vec();
+            reasons.insert(1, format!("the predicted saving comes from durations alone: {why}"));
+            return reasons;
+        }
+    };
+    let per_page = prediction.per_page;
+    let mut reasons = vec![match prediction.unseen {
+        Some(unseen) => format!(
+            "the predicted saving has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to \
+             it, as measured before the recording; its interval also holds what as many pages cost then, {:.0} to {:.0} ns each",
+            unseen.value, unseen.low, unseen.high, per_page.low, per_page.high
+        ),
+        None => format!(
+            "the predicted saving is what as many pages cost when it was measured before the recording, {:.0} to {:.0} ns each; its \
+             interval also holds the durations, which hold what recording costs inside a fault and lack entering and leaving the \
+             kernel",
+            per_page.low, per_page.high
+        ),
+    }];
+    if prediction.disagrees() {
+        reasons.push(format!(
+            "durations say {:.1} ms and the measurement {:.1} ms: caches, other processors, scarce memory or a control group make \
+             faults dearer or cheaper here than they were then, and threads may have been displaced in them",
+            prediction.recorded.value, prediction.calibrated.value
+        ));
+    }
+    reasons.push("not included: interruptions of other processors, work of the kernel later and elsewhere".to_owned());
+    reasons
 }
 
 fn title(found: &Found<'_>) -> String {

@@ -112,6 +112,11 @@ impl Account {
         self.times[category as usize] += time;
     }
 
+    /// Takes the time of a category out.
+    pub fn take(&mut self, category: Category) -> Nanos {
+        std::mem::take(&mut self.times[category as usize])
+    }
+
     /// Adds all of another account.
     pub fn merge(&mut self, other: &Self) {
         for (time, more) in self.times.iter_mut().zip(other.times) {

@@ -29,7 +29,7 @@ impl Counted {
 
 /// One thread, from its begin to its end or from one end of the recording to the other.
 #[derive(Clone, Debug)]
-pub(super) struct Life<'a> {
+pub(crate) struct Life<'a> {
     pub process: ProcessKey,
     pub tid: u32,
     /// Its last known name.
@@ -46,7 +46,7 @@ pub(super) struct Life<'a> {
 
 /// All threads by process, thread id and begin.
 #[derive(Debug, Default)]
-pub(super) struct Lives<'a> {
+pub(crate) struct Lives<'a> {
     pub all: Vec<Life<'a>>,
     /// Threads of which the begin or the end was not recorded; they are not in `all`.
     pub incomplete: u64,
@@ -125,7 +125,7 @@ fn events(tables: &Tables) -> Vec<Event<'_>> {
 
 impl<'a> Lives<'a> {
     /// From the rows of a recording, in any order.
-    pub(super) fn new(tables: &'a Tables) -> Self {
+    pub(crate) fn new(tables: &'a Tables) -> Self {
         let mut lives = Self::default();
         for events in events(tables).chunk_by(|a, b| a.thread == b.thread) {
             let first = lives.all.len() as u32;
@@ -184,7 +184,7 @@ impl<'a> Lives<'a> {
     }
 
     /// The thread that had this id at `at`, as an index into `all`.
-    pub(super) fn find(&self, process: ProcessKey, tid: u32, at: Nanos) -> Option<u32> {
+    pub(crate) fn find(&self, process: ProcessKey, tid: u32, at: Nanos) -> Option<u32> {
         let range = self.of_thread.get(&(process, tid)).filter(|range| !range.is_empty())?;
         let lives = self.all.get(range.start as usize..range.end as usize)?;
         let before = lives.partition_point(|life| life.began <= at);

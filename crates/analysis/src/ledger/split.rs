@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::Nanos;
 
-/// Samples below which user and system times are asked: the interval of half of them is then wider than 17 points of a hundred.
+/// Samples below which user and system times are asked: a share of half is then known to 17 points of a hundred or worse.
 const ENOUGH_SAMPLES: u64 = 30;
 
 /// User and system time together below which they tell nothing: ten ticks of a kernel with 100 of them a second, the fewest that
@@ -32,7 +32,7 @@ pub enum SplitBy {
 
 /// The kernel's part.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Split {
+pub(crate) struct Split {
     pub by: SplitBy,
     /// In the kernel, outside of faults and memory calls.
     pub kernel: Nanos,
@@ -42,7 +42,7 @@ pub(super) struct Split {
 
 /// Splits `rest`, the time on the CPU outside of faults and memory calls. `kernel_before` is the time in these; `samples` (user,
 /// kernel) are those outside of them, `ticks` (user, system) the kernel's times of everything.
-pub(super) fn split(rest: Nanos, kernel_before: Nanos, samples: (u64, u64), ticks: Option<(Nanos, Nanos)>) -> Split {
+pub(crate) fn split(rest: Nanos, kernel_before: Nanos, samples: (u64, u64), ticks: Option<(Nanos, Nanos)>) -> Split {
     let count = samples.0 + samples.1;
     if count >= ENOUGH_SAMPLES {
         let of_rest = |share: f64| Nanos((rest.0 as f64 * share).round() as u64);

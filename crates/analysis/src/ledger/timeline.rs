@@ -64,7 +64,7 @@ impl Track {
 
 /// What the intervals of one thread say.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Walked {
+pub(crate) struct Walked {
     /// All but the time on the CPU outside of faults and memory calls.
     pub account: Account,
     /// The time on the CPU outside of them by the intervals: what they leave over of the thread's life.
@@ -79,7 +79,7 @@ pub(super) struct Walked {
 
 /// The rows of one thread, collected for a walk. It is used again for the next thread.
 #[derive(Debug, Default)]
-pub(super) struct Timeline {
+pub(crate) struct Timeline {
     off: Track,
     faults: Track,
     calls: Track,
@@ -90,7 +90,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    pub(super) fn off_cpu(&mut self, row: &OffCpu) {
+    pub(crate) fn off_cpu(&mut self, row: &OffCpu) {
         let category = Category::of_wait(row.reason);
         match row.reason {
             // In a stay on the CPU, at a place that is not known.
@@ -105,7 +105,7 @@ impl Timeline {
         }
     }
 
-    pub(super) fn fault(&mut self, row: &Fault) {
+    pub(crate) fn fault(&mut self, row: &Fault) {
         let category = match row.kind {
             FaultKind::Minor => Category::MinorFault,
             FaultKind::Major => Category::MajorFault,
@@ -116,16 +116,16 @@ impl Timeline {
         }
     }
 
-    pub(super) fn memory_call(&mut self, row: &MemoryCall) {
+    pub(crate) fn memory_call(&mut self, row: &MemoryCall) {
         self.calls.push(row.ts.0, row.duration.0, Category::MemoryCall);
     }
 
-    pub(super) fn sample(&mut self, row: &CpuSample) {
+    pub(crate) fn sample(&mut self, row: &CpuSample) {
         self.samples.push((row.ts.0, row.kernel));
     }
 
     /// Walks the life of the thread, and forgets its rows.
-    pub(super) fn walk(&mut self, began: Nanos, ended: Nanos) -> Walked {
+    pub(crate) fn walk(&mut self, began: Nanos, ended: Nanos) -> Walked {
         let (began, ended) = (began.0, ended.0);
         let mut walked = Walked { untimed_faults: self.untimed, ..Walked::default() };
         for track in [&mut self.off, &mut self.faults, &mut self.calls] {

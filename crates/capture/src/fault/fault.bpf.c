@@ -24,11 +24,31 @@ struct {
 	__type(value, struct fault_event);
 } batches SEC(".maps");
 
+/* Tasks whose faults are timed as those of the tree are, and not recorded: the recorder calibrates its own clock with one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct fault_clock);
+} clocks SEC(".maps");
+
+static __always_inline struct fault_clock *clock_of(struct task_struct *task)
+{
+	return has_storage(task) ? bpf_task_storage_get(&clocks, task, 0, 0) : 0;
+}
+
 static __always_inline int begin(u64 address, bool in_kernel)
 {
-	struct task_state *state = state_of(bpf_get_current_task_btf());
-	if (!state)
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = state_of(task);
+	if (!state) {
+		struct fault_clock *clock = clock_of(task);
+		if (clock) {
+			clock->since = bpf_ktime_get_ns();
+			clock->address = address;
+		}
 		return 0;
+	}
 	state->fault_ts = bpf_ktime_get_ns();
 	state->fault_address = address;
 	state->fault_in_kernel = in_kernel;
@@ -70,11 +90,28 @@ int fault_begin(struct bpf_perf_event_data *context)
 #endif
 }
 
+/* The end of a fault of a task that is not of the tree. The time is taken where it is for the others: after one look. */
+static __always_inline int end_of_other(struct task_struct *task, u64 address)
+{
+	if (!has_storage(task))
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct fault_clock *clock = clock_of(task);
+	if (clock && clock->since && clock->address == address) {
+		clock->faults++;
+		clock->time += now - clock->since;
+		clock->since = 0;
+	}
+	return 0;
+}
+
 static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
-	if (!state || !state->running)
+	if (!state)
+		return end_of_other(task, context->addr);
+	if (!state->running)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 began = state->fault_ts;

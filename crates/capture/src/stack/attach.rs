@@ -32,7 +32,7 @@ impl Recorder {
     /// # Errors
     /// There are too many files, processes are followed already, or the kernel refuses.
     pub fn register_module(&mut self, file: FileKey) -> Result<u32, CaptureError> {
-        if !self.processor_links.is_empty() {
+        if self.follows {
             return Err(problem("it was made too late"));
         }
         let object = self.loaded("code_area").map(|one| &one.object);
@@ -93,13 +93,18 @@ impl Recorder {
         self.drain()
     }
 
-    /// Code in which stacks end because there was no room to keep where it is.
-    pub(crate) fn unknown_code(&self) -> Vec<Unavailable> {
+    /// What the programs that keep code areas have counted so far; zeros where they are not loaded.
+    pub(crate) fn walk_counts(&self) -> walk_counts {
         let maps = self.loaded("code_area").into_iter().flat_map(|one| one.object.maps());
         let bytes = maps
             .filter(|map| map.name() == "walk_counts")
             .find_map(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-        let count: walk_counts = bytes.and_then(|bytes| record(&bytes)).unwrap_or_default();
+        bytes.and_then(|bytes| record(&bytes)).unwrap_or_default()
+    }
+
+    /// Code in which stacks end because there was no room to keep where it is.
+    pub(crate) fn unknown_code(&self) -> Vec<Unavailable> {
+        let count = self.walk_counts();
         let files = (FIRST_MODULE + count.modules).saturating_sub(MODULES);
         let gap = |number: u64, what: &str, limit: u32| {
             (number > 0).then(|| Unavailable {
@@ -108,7 +113,7 @@ impl Recorder {
                 remedy: "record fewer processes at once".to_owned(),
             })
         };
-        let areas = gap(count.areas_beyond, "executable mappings", AREAS - 1);
+        let areas = gap(count.areas_beyond.saturating_sub(self.areas_counted_twice), "executable mappings", AREAS - 1);
         areas.into_iter().chain(gap(files.into(), "files with code", MODULES - FIRST_MODULE)).collect()
     }
 }

@@ -55,6 +55,7 @@ pub fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> A
     let shares = slowpath_report::shares_of(tables);
     let mut unavailable = manifest.unavailable.clone();
     let ledger = slowpath_report::ledger_of(tables, &shares).map_err(|gap| unavailable.push(gap)).ok();
+    let critical_path = slowpath_report::critical_path_of(tables, &shares);
     let time = launch.and_then(|launch| Some((launch.ready? - launch.released).as_ms()));
     Analysis {
         schema: ANALYZE_SCHEMA.to_owned(),
@@ -64,6 +65,7 @@ pub fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> A
         findings: findings::of_recordings(&[tables], needed),
         shares,
         ledger,
+        critical_path,
         losses: manifest.losses.clone(),
         unavailable,
     }

@@ -2,6 +2,7 @@
 
 mod analyze;
 pub mod check;
+mod compare;
 pub mod diagnose;
 mod doctor;
 mod export;
@@ -34,6 +35,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Check(arguments) => check::run(arguments),
         Command::Record(arguments) => unless_empty(&arguments.output, || record::run(arguments)),
         Command::Analyze(arguments) => analyze::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Preload(arguments) => preload::run(arguments),

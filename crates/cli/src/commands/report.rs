@@ -5,6 +5,7 @@ use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::as_user;
 use crate::whole_file;
+use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
@@ -21,6 +22,16 @@ pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
 pub const COLD: &str = "cold";
 /// Recording of the first launch at readahead 0 there.
 pub const NEEDED: &str = "needed-1";
+/// Recording of the untreated warm launch in the directory of a warm diagnosis.
+pub const WARM: &str = "warm";
+
+/// Everything the page of a diagnosis shows; its recordings are in `directory`.
+pub fn of_diagnosis(directory: &Path, diagnosis: Diagnosis) -> Result<ReportData, Failure> {
+    let (shown, needed) = if diagnosis.warm { (WARM, None) } else { (COLD, Some(NEEDED)) };
+    let shown = directory.join(shown);
+    let needed = needed.map(|needed| analyze::open(&directory.join(needed))).transpose()?;
+    Ok(data(&analyze::open(&shown)?, needed.as_ref(), Some(diagnosis), &shown))
+}
 
 /// Everything the page shows.
 pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosis>, shown: &Path) -> ReportData {
@@ -50,13 +61,14 @@ pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosi
             page_size: manifest.host.page_size,
             storage,
         },
+        // A diagnosis asks for no ledger, so there it is nothing that lacks.
+        unavailable: if diagnosis.is_some() { manifest.unavailable.clone() } else { analysis.unavailable },
         findings: diagnosis.as_ref().map_or(analysis.findings, |diagnosis| diagnosis.findings.clone()),
         diagnosis,
         losses: analysis.losses,
-        // The page has no ledger to miss.
-        unavailable: manifest.unavailable.clone(),
         io_map: Some(map),
-        ledger: None,
+        ledger: analysis.ledger.map(slowpath_report::page_ledger_of),
+        flame_graphs: slowpath_report::flame_graphs_of(tables, &CallStacks::new(tables)),
     }
 }
 
@@ -74,9 +86,7 @@ pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
         let data = if diagnosis_file.exists() {
             let text = std::fs::read(&diagnosis_file).map_err(failed(Kind::Usage))?;
             let diagnosis: Diagnosis = serde_json::from_slice(&text).map_err(failed(Kind::Usage))?;
-            let cold = directory.join(COLD);
-            let needed = analyze::open(&directory.join(NEEDED))?;
-            data(&analyze::open(&cold)?, Some(&needed), Some(diagnosis), &cold)
+            of_diagnosis(directory, diagnosis)?
         } else {
             data(&analyze::open(directory)?, None, None, directory)
         };

@@ -8,7 +8,7 @@ mod wire;
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::Worker;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
-pub use promptness::ask_for_short_slices;
+pub use promptness::{UsualSlices, ask_for_short_slices};
 use slowpath_capture::{CaptureError, NewModule, Recorder, TableParts, VDSO};
 use slowpath_launch::Identity;
 use slowpath_tables::Unavailable;

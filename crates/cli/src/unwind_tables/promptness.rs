@@ -4,21 +4,39 @@
 /// `kernel/sched/syscalls.c`, `__setparam_fair`, since Linux 6.12).
 const SLICE_NS: u64 = 100_000;
 
+/// The slices that a thread had before it asked for short ones.
+#[derive(Clone, Copy)]
+pub struct UsualSlices(libc::sched_attr);
+
+impl UsualSlices {
+    /// Goes back to them: what is started from now on is scheduled as if nobody had asked.
+    pub fn again(&self) {
+        set(&self.0);
+    }
+}
+
 /// Asks for short slices for this thread and what it starts from now on. Who asks for shorter ones than the others gets the same
 /// share of a processor, in more parts, and with it the processor at once when it wakes up. Kernels before 6.12 take no notice.
-pub fn ask_for_short_slices() {
+/// Returns what there was before; `None` where nothing was asked for.
+pub fn ask_for_short_slices() -> Option<UsualSlices> {
     let size = size_of::<libc::sched_attr>() as u32;
     // SAFETY: the structure consists of integers.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel fills at most `size` bytes of it, of this thread (0).
     let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
     if got != 0 || attributes.sched_policy != libc::SCHED_OTHER as u32 {
-        return;
+        return None;
     }
+    let usual = UsualSlices(attributes);
     attributes.sched_runtime = SLICE_NS;
-    // Without it, tables come later.
+    set(&attributes);
+    Some(usual)
+}
+
+/// Without it, tables come later.
+fn set(attributes: &libc::sched_attr) {
     // SAFETY: the kernel reads the structure, whose size it was told when it was filled.
-    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const *attributes, 0) };
 }
 
 #[cfg(test)]
@@ -37,8 +55,11 @@ mod tests {
         };
         let asked = std::thread::spawn(move || {
             let before = slice();
-            ask_for_short_slices();
-            (before, slice(), std::thread::spawn(slice).join().unwrap())
+            let usual = ask_for_short_slices().unwrap();
+            let (after, inherited) = (slice(), std::thread::spawn(slice).join().unwrap());
+            usual.again();
+            assert_eq!(slice(), before);
+            (before, after, inherited)
         });
         let (before, after, inherited) = asked.join().unwrap();
         assert_eq!((before.0, before.1), (after.0, after.1));

@@ -4,8 +4,12 @@ use crate::running::*;
 use std::process::Command;
 
 /// Every command that needs privilege.
-const PRIVILEGED: [&str; 3] =
-    ["record -o /var/tmp/slowpath-never -- true", "lab run -- true", "diagnose -o /var/tmp/slowpath-never -- true"];
+const PRIVILEGED: [&str; 4] = [
+    "record -o /var/tmp/slowpath-never -- true",
+    "lab run -- true",
+    "diagnose -o /var/tmp/slowpath-never -- true",
+    "diagnose --warm -o /var/tmp/slowpath-never -- true",
+];
 
 fn unprivileged(arguments: &[&str]) -> Command {
     let mut command = Command::new("setpriv");

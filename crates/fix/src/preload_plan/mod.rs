@@ -172,6 +172,7 @@ impl PreloadPlan {
                 "files that changed since the plan was made are skipped; the plan must be made again to cover them"
                     .to_owned(),
             ],
+            price: "a process beside each launch, and a plan that is to be made again when the files change".to_owned(),
             security_cost:
                 "none: the plan is replayed as the user, opens regular files for reading only and follows no \
                             symbolic link; it is a list of paths of the program's files and can be read as such"

@@ -74,6 +74,17 @@ pub(crate) fn on_axis(quantity: &Quantity) -> (f64, Option<(f64, f64)>) {
     (quantity.value * factor, ends)
 }
 
+/// The ends of the axis that these quantities share.
+pub(crate) fn axis<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, f64) {
+    let (mut from, mut to) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (value, interval) in quantities.map(on_axis) {
+        let (low, high) = interval.unwrap_or((value, value));
+        from = from.min(low);
+        to = to.max(high);
+    }
+    (from, to)
+}
+
 /// The column of `x` on an axis of `columns` from `from` to `to`.
 fn column(x: f64, from: f64, to: f64, columns: usize) -> usize {
     let span = if to > from { to - from } else { 1.0 };

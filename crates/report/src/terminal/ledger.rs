@@ -58,19 +58,20 @@ fn categories(rows: &[LedgerRow]) -> String {
 }
 
 /// One thread or process.
-struct Row<'a> {
-    name: &'a str,
-    id: u32,
-    time: &'a Quantity,
-    unexplained: Option<f64>,
-    rows: &'a [LedgerRow],
+pub(super) struct Row<'a> {
+    pub name: &'a str,
+    /// None for several together.
+    pub id: Option<u32>,
+    pub time: &'a Quantity,
+    pub unexplained: Option<f64>,
+    pub rows: &'a [LedgerRow],
 }
 
 impl Row<'_> {
-    fn item(&self, style: &Style) -> Item {
+    pub(super) fn item(&self, style: &Style) -> Item {
         let name = left(&escape(self.name, style.unicode), NAME - 1, style);
-        let start =
-            [format!("{name} "), right(&self.id.to_string(), ID, style), right(&time(self.time, style), TIME, style)];
+        let id = self.id.map_or_else(String::new, |id| id.to_string());
+        let start = [format!("{name} "), right(&id, ID, style), right(&time(self.time, style), TIME, style)];
         let doubt =
             if self.unexplained.is_some_and(|share| share.abs() > SMALL_DOUBT) { Paint::Bad } else { Paint::Plain };
         let unexplained = self.unexplained.map_or_else(|| "-".to_owned(), percent);
@@ -81,7 +82,7 @@ impl Row<'_> {
     }
 }
 
-fn heading(what: &str, id: &str, length: &str, style: &Style) -> Line {
+pub(super) fn heading(what: &str, id: &str, length: &str, style: &Style) -> Line {
     let cells = [
         left(what, NAME, style),
         right(id, ID, style),
@@ -108,7 +109,7 @@ fn of_threads(ledger: &Ledger, most: usize, style: &Style) -> Section {
     let row = |one: &crate::LedgerThread| {
         let name = one.thread.as_deref().unwrap_or(&one.process);
         let unexplained = one.unexplained_share.map(|share| share.value);
-        Row { name, id: one.tid, time: &one.wall, unexplained, rows: &one.rows }.item(style)
+        Row { name, id: Some(one.tid), time: &one.wall, unexplained, rows: &one.rows }.item(style)
     };
     let heading = heading("thread", "tid", "wall", style);
     let head = first_of(most, ledger.threads.len(), "threads", style).into_iter().chain([heading]).collect();
@@ -123,7 +124,8 @@ pub(super) fn sections(ledger: Option<&Ledger>, style: &Style) -> Vec<Section> {
     if ledger.processes.len() > 1 {
         let row = |one: &crate::LedgerProcess| {
             let unexplained = one.unexplained_share.map(|share| share.value);
-            Row { name: &one.process, id: one.pid, time: &one.thread_time, unexplained, rows: &one.rows }.item(style)
+            Row { name: &one.process, id: Some(one.pid), time: &one.thread_time, unexplained, rows: &one.rows }
+                .item(style)
         };
         let heading = heading("process", "pid", "threads", style);
         let first = first_of(PROCESSES, ledger.processes.len(), "processes", style);

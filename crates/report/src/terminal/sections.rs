@@ -27,9 +27,9 @@ pub(crate) struct Section {
 }
 
 /// Lines of the answer at most.
-const ANSWER_LINES: usize = 4;
+pub(crate) const ANSWER_LINES: usize = 4;
 
-fn program(command: &[String], style: &Style) -> String {
+pub(crate) fn program(command: &[String], style: &Style) -> String {
     let name = command.first().and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
     cut(&escape(name.unwrap_or("the program"), style.unicode), 24, style)
 }
@@ -95,13 +95,7 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         return Section::default();
     }
     let sketch_columns = style.columns.saturating_sub(NAME + MEDIAN + INTERVAL + READ + COUNT + 2);
-    let ends = launch.arms.iter().filter_map(|arm| arm.median.as_ref().map(figures::on_axis));
-    let (mut from, mut to) = (f64::INFINITY, f64::NEG_INFINITY);
-    for (value, interval) in ends {
-        let (low, high) = interval.unwrap_or((value, value));
-        from = from.min(low);
-        to = to.max(high);
-    }
+    let (from, to) = figures::axis(launch.arms.iter().filter_map(|arm| arm.median.as_ref()));
     let heading = [
         left("arm", NAME, style),
         right("median", MEDIAN, style),
@@ -222,9 +216,12 @@ fn silent_shams(verdicts: &[&Verdict], style: &Style) -> Option<Line> {
 /// What every diagnosis has in this list, and no reader can change: the page and the JSON keep it.
 const OUTSIDE_THE_LAB: &str = "outside the lab";
 
+/// What a fix that could not be tried has in this list; its verdict says it on the screen.
+const TRIAL: &str = "a trial of ";
+
 /// Whether a gap is worth a line on the screen. A ledger that was not asked for is not.
 fn is_told(gap: &Unavailable) -> bool {
-    !gap.what.contains(OUTSIDE_THE_LAB) && gap.what != TIME_LEDGER
+    !gap.what.contains(OUTSIDE_THE_LAB) && gap.what != TIME_LEDGER && !gap.what.starts_with(TRIAL)
 }
 
 /// What speaks against trusting the figures: losses, what was unavailable, notes.

@@ -237,6 +237,7 @@ mod tests {
             findings: Vec::new(),
             shares: shares_of(&Tables::from_text(&text).unwrap()),
             ledger: None,
+            critical_path: None,
             losses: Default::default(),
             unavailable: Vec::new(),
         }

@@ -3,11 +3,13 @@
 #![allow(dead_code)] // every test file uses its part
 
 use slowpath_analysis::finding::{Confidence, Evidence, Finding};
+use slowpath_fix::{Change, FixPlan, Privilege, Scope, Trial};
 use slowpath_report::{
-    ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Machine, Outcome, REPORT_SCHEMA,
-    ReportData, Verdict,
+    ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary, Machine, MetricChange, Outcome,
+    REPORT_SCHEMA, ReportData, Verdict,
 };
 use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
+use slowpath_verify::Metric;
 use std::collections::BTreeMap;
 
 fn ms(value: f64, low: f64, high: f64) -> Quantity {
@@ -36,6 +38,10 @@ pub fn arm(name: &str, role: ArmRole, median: Option<(f64, f64, f64)>, read_mb: 
         role,
         samples_ms: (0..20).map(|i| median.map(|(value, ..)| value + f64::from(i)).filter(|_| i != 3)).collect(),
         median: median.map(|(value, low, high)| ms(value, low, high)),
+        cpu_samples_ms: Vec::new(),
+        cpu: None,
+        minor_faults: None,
+        peak_rss: None,
         bytes_read: median.map(|_| Quantity::exact(read_mb * 1e6, Unit::Bytes)),
         discarded: 1,
         failed: 0,
@@ -48,18 +54,21 @@ pub fn verdict(arm: &str, outcome: Outcome, predicted: Option<f64>, measured: Op
         arm: arm.to_owned(),
         fix: None,
         outcome,
+        decision: None,
         predicted: predicted.map(|value| Quantity::exact(value, Unit::Ms)),
         measured: measured.map(|(value, low, high)| ms(value, low, high)),
         minimum_detectable_effect: Some(Quantity::exact(40.0, Unit::Ms)),
         pairs: 19,
         discarded: 1,
         reason: "fewer than 6 pairs".to_owned(),
+        beside: Vec::new(),
     }
 }
 
 pub fn diagnosis() -> Diagnosis {
     Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
+        warm: false,
         command: vec!["/usr/bin/chromium".to_owned(), "--headless".to_owned()],
         recording: "/home/me/slowpath-chromium".to_owned(),
         launch: LaunchSummary {
@@ -67,6 +76,7 @@ pub fn diagnosis() -> Diagnosis {
             seed: 7,
             blocks: 20,
             conditions: vec!["ext4 on a loop device".to_owned()],
+            judged_by: Metric::Wall,
             arms: vec![
                 arm("cold", ArmRole::Baseline, Some((2335.0, 2290.0, 2391.0)), 386.0),
                 arm("preload_plan", ArmRole::Fix, Some((1514.0, 1460.0, 1590.0)), 147.0),
@@ -79,6 +89,7 @@ pub fn diagnosis() -> Diagnosis {
             finding("cold_file_reads", "Waiting for reads of 218 files", 1830.0),
             finding("backward_reads", "A large library is read backwards", 240.5),
         ],
+        fixes: Vec::new(),
         verdicts: vec![
             verdict("preload_plan", Outcome::Helps, Some(-700.0), Some((-821.0, -900.0, -750.0))),
             verdict("empty_plan", Outcome::Inconclusive, None, Some((6.0, -50.0, 61.0))),
@@ -95,6 +106,97 @@ pub fn diagnosis() -> Diagnosis {
             remedy: "run on the host".to_owned(),
         }],
         notes: vec!["libc was shared with other programs and stayed warm".to_owned()],
+    }
+}
+
+/// An arm of a warm diagnosis: CPU time in ms, faults.
+pub fn warm_arm(name: &str, role: ArmRole, cpu: (f64, f64, f64), faults: f64) -> ArmSummary {
+    ArmSummary {
+        cpu_samples_ms: vec![Some(cpu.0); 20],
+        cpu: Some(ms(cpu.0, cpu.1, cpu.2)),
+        minor_faults: Some(Quantity::interval(faults, faults - 2.0, faults + 1.0, Unit::Count)),
+        peak_rss: Some(Quantity::exact(9e6, Unit::Bytes)),
+        ..arm(name, role, Some((1005.0, 1004.0, 1007.0)), 0.0)
+    }
+}
+
+/// A warm diagnosis in which one fix is proved, one withdrawn, one could not be tried.
+pub fn warm() -> Diagnosis {
+    let plan = |name: &str, possible| FixPlan {
+        fix: name.to_owned(),
+        name: name.to_owned(),
+        title: format!("the fix {name}"),
+        changes: vec![Change { what: "GLIBC_TUNABLES".to_owned(), from: None, to: "a=1".to_owned() }],
+        scope: Scope::Launch,
+        privilege: Privilege::User,
+        side_effects: vec!["children inherit it".to_owned()],
+        price: "resident memory".to_owned(),
+        security_cost: "none".to_owned(),
+        undo: "unset it".to_owned(),
+        trial: Trial { possible, how: "change the source: copy_frame (frame_buffer.cpp:137)".to_owned() },
+    };
+    let count = |value: f64| Quantity::interval(value, value - 9.0, value + 9.0, Unit::Count);
+    let beside = |wall: Quantity, faults: f64| {
+        [(Metric::Wall, wall), (Metric::MinorFaults, count(faults)), (Metric::PeakRss, count(faults))]
+            .map(|(metric, change)| MetricChange { metric, change: Some(change), outcome: Outcome::Helps })
+            .to_vec()
+    };
+    let judged = |arm: &str, outcome, predicted, measured, faults: f64, decision: Option<Decision>| Verdict {
+        fix: decision.map(|_| arm.to_owned()),
+        decision,
+        beside: beside(ms(-0.4, -3.0, 2.0), faults),
+        ..verdict(arm, outcome, predicted, Some(measured))
+    };
+    let untried = Verdict {
+        decision: Some(Decision::NotTried),
+        reason: "change the source: copy_frame (frame_buffer.cpp:137)".to_owned(),
+        ..verdict("keep_buffer", Outcome::NotTestable, Some(-60.1), None)
+    };
+    Diagnosis {
+        warm: true,
+        launch: LaunchSummary {
+            judged_by: Metric::Cpu,
+            arms: vec![
+                warm_arm("untreated", ArmRole::Baseline, (216.0, 210.0, 222.0), 42_131.0),
+                warm_arm("allocator_tunables", ArmRole::Fix, (154.0, 151.0, 159.0), 1_902.0),
+                warm_arm("another_allocator", ArmRole::Fix, (217.0, 212.0, 223.0), 42_300.0),
+                warm_arm("sham_environment", ArmRole::Sham, (215.0, 209.0, 221.0), 42_131.0),
+            ],
+            ..diagnosis().launch
+        },
+        command: vec!["/opt/frame-buffer".to_owned()],
+        findings: vec![finding("transient_large_allocation", "frame-buffer maps 1.32 MiB anew in copy_frame", 61.0)],
+        fixes: vec![plan("allocator_tunables", true), plan("keep_buffer", false)],
+        verdicts: vec![
+            judged(
+                "allocator_tunables",
+                Outcome::Helps,
+                Some(-60.1),
+                (-62.1, -66.0, -58.0),
+                -40_229.0,
+                Some(Decision::Proved),
+            ),
+            judged(
+                "another_allocator",
+                Outcome::NoDifference,
+                None,
+                (1.1, -2.0, 3.9),
+                169.0,
+                Some(Decision::Withdrawn),
+            ),
+            judged("sham_environment", Outcome::NoDifference, None, (-0.7, -3.0, 2.1), 0.0, None),
+            untried,
+        ],
+        share_of_gap_removed: Vec::new(),
+        losses: Losses::default(),
+        unavailable: vec![Unavailable {
+            what: "a trial of huge_pages".to_owned(),
+            reason: "switched off".to_owned(),
+            remedy: "switch them on".to_owned(),
+        }],
+        notes: vec!["findings come from another launch than those that judge them".to_owned()],
+        recording: "/home/me/d/warm".to_owned(),
+        ..diagnosis()
     }
 }
 
@@ -132,6 +234,7 @@ pub fn report(diagnosis: Diagnosis) -> ReportData {
         unavailable: diagnosis.unavailable.clone(),
         io_map: None,
         ledger: None,
+        flame_graphs: None,
         diagnosis: Some(diagnosis),
     }
 }

@@ -4,8 +4,9 @@ use super::Found;
 use super::groups::Place;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
-use crate::findings::memory_evidence::{add_faults, parts, rounded};
-use crate::findings::memory_fixes::{ALLOCATOR_TUNABLES, KEEP_BUFFER, MOST_MMAP_THRESHOLD, keeping_pages};
+use crate::findings::memory_evidence::{WayOut, add_faults, parts, rounded};
+use crate::findings::other_allocators::keeping_pages;
+use crate::memory_fixes::{ALLOCATOR_TUNABLES, KEEP_BUFFER, MOST_MMAP_THRESHOLD, MallocSettings};
 use crate::released_pages::ReleaseKind;
 use serde_json::Value;
 
@@ -69,36 +70,38 @@ fn asks_for_trim(found: &Found<'_>) -> bool {
 
 /// Settings of glibc that let it keep what oscillates. Whoever sets one of its thresholds ends its learning of the others, so
 /// blocks of these sizes must be told to stay in the heap.
-fn glibc_settings(amplitude: u64) -> String {
+fn glibc_settings(amplitude: u64) -> MallocSettings {
     let trim = amplitude.saturating_add(TOP_OF_HEAP).checked_next_power_of_two().unwrap_or(u64::MAX);
     let mmap = trim.min(MOST_MMAP_THRESHOLD);
-    format!("glibc.malloc.trim_threshold={trim}:glibc.malloc.mmap_threshold={mmap}")
+    MallocSettings { mmap_threshold: Some(mmap), trim_threshold: Some(trim), top_pad: None }
 }
 
-fn tunables(found: &Found<'_>) -> Option<String> {
+fn tunables(found: &Found<'_>) -> Option<WayOut> {
     let held = found.bill.held.bytes().as_mb();
-    let glibc = || {
+    let way = |how| WayOut::new(ALLOCATOR_TUNABLES, how);
+    let glibc = |where_glibc: &str| {
         let settings = glibc_settings(found.bill.amplitude);
-        format!(
-            "GLIBC_TUNABLES={settings} has glibc keep what it gives back now, at the price of {held:.1} MB that stay with the \
-             process (the second setting because the first one ends what glibc learns of large blocks; \
-             glibc.malloc.top_pad instead of the first has the heap grow in larger steps too)"
-        )
+        let how = format!(
+            "{where_glibc}GLIBC_TUNABLES={settings} has glibc keep what it gives back now, at the price of {held:.1} MB that stay with the \
+             process (the mmap threshold because the other setting ends what glibc learns of large blocks; \
+             glibc.malloc.top_pad instead of the trim threshold has the heap grow in larger steps too)"
+        );
+        WayOut { settings: Some(settings), ..way(how) }
     };
     match found.group.place {
         _ if asks_for_trim(found) => None,
-        Place::Allocator(Some(Allocator::Glibc)) => Some(glibc()),
-        Place::Allocator(Some(allocator)) => Some(format!("{} ({held:.1} MB)", keeping_pages(allocator)?)),
+        Place::Allocator(Some(Allocator::Glibc)) => Some(glibc("")),
+        Place::Allocator(Some(allocator)) => Some(way(format!("{} ({held:.1} MB)", keeping_pages(allocator)?))),
         // Without a stack: whoever shrinks the heap of brk is glibc's, as a rule.
         Place::Stack(_) if found.group.kind == ReleaseKind::BrkTrim && found.stack.callers.is_empty() => {
-            Some(format!("where the allocator is that of glibc: {}", glibc()))
+            Some(glibc("where the allocator is that of glibc: "))
         }
         Place::Allocator(None) | Place::Stack(_) => None,
     }
 }
 
 /// What would end it.
-pub(super) fn fixes(found: &Found<'_>) -> Vec<(&'static str, String)> {
+pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
     let keep = match found.group.place {
         _ if asks_for_trim(found) => {
             "in the source: call malloc_trim after work that is not done again soon, not after each round".to_owned()
@@ -112,9 +115,7 @@ pub(super) fn fixes(found: &Found<'_>) -> Vec<(&'static str, String)> {
               one long-lived block behind them, so that what is free between two rounds stays in the heap"
             .to_owned(),
     };
-    let mut fixes = vec![(KEEP_BUFFER, keep)];
-    fixes.extend(tunables(found).map(|how| (ALLOCATOR_TUNABLES, how)));
-    fixes
+    std::iter::once(WayOut::new(KEEP_BUFFER, keep)).chain(tunables(found)).collect()
 }
 
 #[cfg(test)]
@@ -123,14 +124,14 @@ mod tests {
 
     #[test]
     fn the_threshold_is_above_what_oscillates_and_large_blocks_stay_in_the_heap() {
-        let told = |amplitude| glibc_settings(amplitude);
+        let told = |amplitude| glibc_settings(amplitude).to_string();
         assert_eq!(
             told(6 << 20),
-            format!("glibc.malloc.trim_threshold={}:glibc.malloc.mmap_threshold={}", 8 << 20, 8 << 20)
+            format!("glibc.malloc.mmap_threshold={}:glibc.malloc.trim_threshold={}", 8 << 20, 8 << 20)
         );
         assert_eq!(
             told(100 << 20),
-            format!("glibc.malloc.trim_threshold={}:glibc.malloc.mmap_threshold={}", 128 << 20, 32 << 20)
+            format!("glibc.malloc.mmap_threshold={}:glibc.malloc.trim_threshold={}", 32 << 20, 128 << 20)
         );
         assert!(told(u64::MAX).contains(&u64::MAX.to_string()));
     }

@@ -5,17 +5,16 @@
 //! **Interval.** That of the faults ([`crate::findings::fault_sums`]); at its *low* end calls are of the median duration of their
 //! kind too.
 //!
-//! **Not included**: entering and leaving the kernel at a fault (the clock runs between the two), what zeroing and unmapping
-//! displace from caches and address translation, the other processors that are interrupted to forget the addresses, and work that
-//! the kernel does later elsewhere (giving memory back to its allocator's lists, reclaim, compaction).
+//! **Not included** here, and in part in [`super::prediction`]: entering and leaving the kernel at a fault (the clock runs between
+//! the two), what zeroing and unmapping displace from caches and address translation, the other processors that are interrupted to
+//! forget the addresses, and work that the kernel does later elsewhere (giving memory back to its allocator's lists, reclaim,
+//! compaction).
 
 use super::groups::Group;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
 use crate::memory_blocks::{Block, MemoryBlocks};
+use crate::memory_fixes::HUGE_PAGE;
 use slowpath_tables::{Bytes, Fault, Nanos, PAGE_SIZE, Quantity, Unit};
-
-/// Size of a huge page on x86-64, and on arm64 with pages of 4 KiB.
-const HUGE_PAGE: u64 = 2 << 20;
 
 /// The bill of a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +29,7 @@ pub(crate) struct Bill {
     pub total: Quantity,
     /// Everything of one operation, median, in us.
     pub per_operation: Quantity,
-    /// What keeping the blocks saves, in ms.
+    /// What of that keeping the blocks saves, in ms, by the durations alone.
     pub saving: Quantity,
     /// Size of a block, median.
     pub length: u64,
@@ -99,19 +98,19 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
         touched: blocks().map(touched).fold(0u64, u64::saturating_add),
         lifetime: (Nanos(quantile(&lifetimes, 0.5)), Nanos(quantile(&lifetimes, 0.95))),
         per_second: per_second(blocks().map(|block| block.opened.0)),
-        perhaps_huge: blocks().all(perhaps_huge),
+        perhaps_huge: blocks().any(perhaps_huge),
         across_threads: blocks().filter(|block| block.released_by.is_some_and(|by| by != block.mapped_by)).count()
             as u64,
         faults,
     }
 }
 
-/// A page that is read first and written then has two faults.
-fn touched(block: &Block) -> u64 {
+/// Bytes of pages that faults brought into a block. A page that is read first and written then has two faults.
+pub(super) fn touched(block: &Block) -> u64 {
     Bytes(block.faults.saturating_mul(PAGE_SIZE)).min(block.length).0
 }
 
 /// A fault may bring a huge page where those fit; then there is one fault for each, or less.
 fn perhaps_huge(block: &Block) -> bool {
-    block.length.0 >= HUGE_PAGE && block.faults <= block.length.0.div_ceil(HUGE_PAGE)
+    block.length >= HUGE_PAGE && block.faults <= block.length.0.div_ceil(HUGE_PAGE.0)
 }

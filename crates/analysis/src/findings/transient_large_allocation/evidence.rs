@@ -2,9 +2,12 @@
 
 use super::Found;
 use crate::finding::{Evidence, milliseconds, row};
-use crate::findings::memory_evidence::{add_faults, parts, rounded};
-use crate::findings::memory_fixes::{ALLOCATOR_TUNABLES, KEEP_BUFFER, MOST_MMAP_THRESHOLD};
+use crate::findings::memory_evidence::{WayOut, add_faults, parts, rounded};
+use crate::memory_blocks::Block;
+use crate::memory_fixes::{self, MallocSettings};
 use serde_json::Value;
+use slowpath_tables::{Bytes, Nanos, Quantity};
+use std::collections::BTreeMap;
 
 /// What operations and all of them cost, part by part.
 pub(super) fn bill(found: &Found<'_>) -> Evidence {
@@ -24,7 +27,7 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
     let mut shown = row([
         ("operations", Value::from(operations)),
         ("across_threads", Value::from(bill.across_threads)),
-        ("at_the_same_time", Value::from(group.peak())),
+        ("at_the_same_time", Value::from(group.most_in_a_process())),
         ("not_released", Value::from(group.not_released)),
         ("size_bytes", Value::from(bill.length)),
         ("median_us", rounded(bill.per_operation.value, 1)),
@@ -35,35 +38,98 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
     ]);
     add_faults(&mut shown, &bill.faults, operations as f64);
     shown.insert("per_second".to_owned(), bill.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
-    let text = "An operation is one block that was mapped, touched and released; pages are those that faults brought.";
+    let text =
+        "An operation is one block that was mapped, touched and released; at_the_same_time is the most in one process.";
     Evidence { text: text.to_owned(), rows: vec![shown] }
 }
 
-/// Settings of glibc that let it keep the blocks; `None` where no allocator asked for them, or they are too large for it.
-fn tunables(found: &Found<'_>) -> Option<String> {
-    let threshold = found.bill.length.saturating_mul(2).min(MOST_MMAP_THRESHOLD);
-    let is_possible = found.stack.through_allocator && found.bill.length < threshold;
-    let trim = threshold.saturating_mul(4).saturating_mul(found.group.peak().max(1) as u64);
-    is_possible.then(|| format!("glibc.malloc.mmap_threshold={threshold}:glibc.malloc.trim_threshold={trim}"))
+/// How long blocks live, from mapping to release, in doubling steps from 2 us on.
+pub(super) fn lifetimes(found: &Found<'_>) -> Evidence {
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for lifetime in found.operations().filter_map(Block::lifetime) {
+        *counts.entry((lifetime.0 / 1000).max(1).ilog2()).or_default() += 1;
+    }
+    let all = counts.values().sum::<u64>().max(1) as f64;
+    let steps = counts.keys().next().zip(counts.keys().next_back());
+    let rows = steps.into_iter().flat_map(|(first, last)| *first..=*last).map(|step| {
+        let blocks = counts.get(&step).copied().unwrap_or_default();
+        let from = if step == 0 { 0 } else { 1000 << step };
+        row([
+            ("lifetime_from_ms", milliseconds(Nanos(from))),
+            ("lifetime_to_ms", milliseconds(Nanos(2000 << step))),
+            ("operations", Value::from(blocks)),
+            ("operations_percent", rounded(blocks as f64 / all * 100.0, 1)),
+        ])
+    });
+    Evidence { text: "How long the blocks live, from mapping to release.".to_owned(), rows: rows.collect() }
 }
 
-/// What would end it.
-pub(super) fn fixes(found: &Found<'_>) -> Vec<(&'static str, String)> {
-    let kept = found.group.peak();
-    let blocks = if kept == 1 { "one block".to_owned() } else { format!("{kept} blocks") };
-    let mut fixes = vec![(
-        KEEP_BUFFER,
+/// What was recorded beside what was measured before; nothing where nothing was measured.
+pub(super) fn saving(found: &Found<'_>) -> Evidence {
+    let text = "What keeping the blocks is predicted to save: what was recorded, what was measured before the recording, and both.";
+    let Ok(prediction) = &found.prediction else { return Evidence { text: text.to_owned(), rows: Vec::new() } };
+    let line = |name: &str, source: &str, value: [f64; 3], each: Option<(&str, f64)>| {
+        let mut shown = row([
+            ("saved", Value::from(name)),
+            ("source", Value::from(source)),
+            ("saved_ms", rounded(value[0], 3)),
+            ("low_ms", rounded(value[1], 3)),
+            ("high_ms", rounded(value[2], 3)),
+        ]);
+        shown.extend(each.map(|(name, value)| (name.to_owned(), rounded(value, 1))));
+        shown
+    };
+    let ends = |one: &Quantity| [one.value, one.low.unwrap_or(one.value), one.high.unwrap_or(one.value)];
+    let mut rows = vec![line("durations of faults and calls", "recorded", ends(&found.bill.saving), None)];
+    if let Some(unseen) = prediction.unseen {
+        let all = [unseen.value, unseen.low, unseen.high].map(|ns| ns * prediction.faults as f64 / 1e6);
+        let each = Some(("ns_per_fault", unseen.value));
+        rows.push(line("what they lack, less what recording adds", "calibrated", all, each));
+        rows.push(line("the two together", "recorded and calibrated", ends(&prediction.recorded), None));
+    }
+    let each = Some(("ns_per_page", prediction.per_page.value));
+    let mut pages = line("as many pages of blocks of this size", "calibrated", ends(&prediction.calibrated), each);
+    pages.insert("pages".to_owned(), Value::from(prediction.pages));
+    rows.push(pages);
+    rows.push(line("predicted", "all of these", ends(&prediction.saving), None));
+    Evidence { text: text.to_owned(), rows }
+}
+
+/// The fixes that apply. Those outside of the source need an allocator that asked for the blocks.
+pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
+    let kept = found.group.most_in_a_process();
+    let mut blocks = if kept == 1 { "one block".to_owned() } else { format!("{kept} blocks") };
+    if found.group.peaks.len() > 1 {
+        blocks.push_str(" in each process");
+    }
+    let mut ways = vec![WayOut::new(
+        memory_fixes::KEEP_BUFFER,
         format!(
             "in the source: keep {blocks} and use it again (a member, a pool, thread-local storage), or use the data where \
              they are, without a copy"
         ),
     )];
-    fixes.extend(tunables(found).map(|settings| {
+    if !found.stack.through_allocator {
+        return ways;
+    }
+    let length = Bytes(found.bill.length);
+    if let Some(settings) = MallocSettings::keeping(length, kept as u64) {
         let how = format!(
             "where the allocator is that of glibc: GLIBC_TUNABLES={settings} makes it keep such blocks, at the price of \
              memory that stays with the process; other allocators have settings of their own"
         );
-        (ALLOCATOR_TUNABLES, how)
-    }));
-    fixes
+        ways.push(WayOut { settings: Some(settings), ..WayOut::new(memory_fixes::ALLOCATOR_TUNABLES, how) });
+    }
+    let other =
+        "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
+    ways.push(WayOut::new(memory_fixes::ANOTHER_ALLOCATOR, other.to_owned()));
+    if length >= memory_fixes::HUGE_PAGE {
+        let huge =
+            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for 2 MiB";
+        ways.push(WayOut::new(memory_fixes::HUGE_PAGES, huge.to_owned()));
+    }
+    let populate =
+        "in the source: madvise(MADV_POPULATE_WRITE) on a block before it is used brings all pages in one call";
+    ways.push(WayOut::new(memory_fixes::POPULATE_AT_MAP, populate.to_owned()));
+    ways
 }

@@ -41,6 +41,11 @@ impl Group {
         self.peaks.values().sum()
     }
 
+    /// Most blocks at the same time in one process.
+    pub fn most_in_a_process(&self) -> usize {
+        self.peaks.values().copied().max().unwrap_or(0)
+    }
+
     fn is_again_and_again(&self) -> bool {
         self.operations.len() >= LEAST_OPERATIONS && self.operations.len() >= self.peak().saturating_mul(LEAST_REUSE)
     }

@@ -8,7 +8,7 @@ use crate::arguments::{BenchmarkOptions, Coldness};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::target::{launcher, not_ready};
+use crate::target::{Target, launcher, not_ready};
 use slowpath_launch::{EndPolicy, ProcessLauncher, ReadyWhen, StdioPolicy};
 use slowpath_report::Benchmark;
 use slowpath_verify::{
@@ -44,28 +44,12 @@ pub fn compared(
     progress: &Progress,
     enough: impl FnMut(&[ArmResult], usize) -> bool,
 ) -> Result<Comparison, Failure> {
-    let mut launches =
-        Launches { arms, conditions, launcher: launcher(), witnesses: Witnesses::new(), last: None, seed };
+    let launched = arms.iter().map(|arm| Launched { arm: arm.described(), target: &arm.target, padding: 0 });
+    let mut launches = Launches::new(launched.collect(), conditions, seed);
     if launches.conditions.is_warm() {
         launches.warm_up(progress)?;
     }
-    let width = arms.len().max(1);
-    compare_until(
-        arms.iter().map(LaunchArm::described).collect(),
-        most,
-        seed,
-        |arm, block| launches.one(arm, block),
-        |done, _| {
-            let blocks = done.div_ceil(width);
-            progress.step(format!("block {blocks} of at most {most}: {done} launches"));
-            !interrupt::requested()
-        },
-        enough,
-    )
-    .map_err(|error| {
-        let hint = "`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take";
-        comparison_failure(error, hint)
-    })
+    launches.compare(most, progress, enough)
 }
 
 /// The failure of a comparison that was given up; `hint` is for an arm that never got ready.
@@ -84,15 +68,28 @@ impl LaunchArm {
     }
 }
 
+/// What the launches of an arm are.
+pub struct Launched<'a> {
+    /// As `verify` knows it.
+    pub arm: Arm,
+    /// What is launched.
+    pub target: &'a Target,
+    /// Bytes more of padding: what makes its environment as large as those of the others.
+    pub padding: usize,
+}
+
 /// Makes single launches.
-struct Launches<'a> {
-    arms: &'a [LaunchArm],
+pub struct Launches<'a> {
+    arms: Vec<Launched<'a>>,
     conditions: &'a mut Conditions,
     launcher: ProcessLauncher,
     witnesses: Witnesses,
     last: Option<Moment>,
     seed: u64,
 }
+
+/// What an arm that never got ready is told with.
+const HINT: &str = "`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take";
 
 /// Name of the variable that gives every block an environment of another size.
 const PAD: &str = "SLOWPATH_ENVIRONMENT_PAD";
@@ -114,28 +111,66 @@ pub fn pad(seed: u64, block: usize) -> (OsString, OsString) {
     (PAD.into(), "x".repeat(padding(seed, block)).into())
 }
 
-impl Launches<'_> {
+impl<'a> Launches<'a> {
+    /// Of these arms under these conditions.
+    pub fn new(arms: Vec<Launched<'a>>, conditions: &'a mut Conditions, seed: u64) -> Self {
+        Self { arms, conditions, launcher: launcher(), witnesses: Witnesses::new(), last: None, seed }
+    }
+
     /// One launch of each arm that does not count; one that fails ends the benchmark before it began.
     fn warm_up(&mut self, progress: &Progress) -> Result<(), Failure> {
         for arm in 0..self.arms.len() {
-            progress.step(format!("warming up: {}", self.arms[arm].name));
+            progress.step(format!("warming up: {}", self.arms[arm].arm.name));
             let sample = self.one(arm, 0)?;
             if matches!(sample, Sample::Stopped) {
                 return Err(Failure::new(Kind::Interrupted, "interrupted"));
             }
             if let Sample::Failed(reason) = sample {
-                let name = &self.arms[arm].name;
-                return Err(Failure::new(Kind::Target, format!("arm {name} failed in its first launch: {reason}"))
-                    .hint("`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take"));
+                let name = &self.arms[arm].arm.name;
+                return Err(
+                    Failure::new(Kind::Target, format!("arm {name} failed in its first launch: {reason}")).hint(HINT)
+                );
             }
         }
         Ok(())
     }
 
-    fn one(&mut self, arm: usize, block: usize) -> Result<Sample, Failure> {
-        let target = &self.arms[arm].target;
+    /// Runs `most` blocks of all arms, or until `enough(results, blocks done)`.
+    ///
+    /// # Errors
+    /// As [`compare_until`].
+    pub fn compare(
+        mut self,
+        most: usize,
+        progress: &Progress,
+        enough: impl FnMut(&[ArmResult], usize) -> bool,
+    ) -> Result<Comparison, Failure> {
+        let (width, seed) = (self.arms.len().max(1), self.seed);
+        compare_until(
+            self.arms.iter().map(|launched| launched.arm.clone()).collect(),
+            most,
+            seed,
+            |arm, block| self.one(arm, block),
+            |done, _| {
+                let blocks = done.div_ceil(width);
+                progress.step(format!("block {blocks} of at most {most}: {done} launches"));
+                !interrupt::requested()
+            },
+            enough,
+        )
+        .map_err(|error| comparison_failure(error, HINT))
+    }
+
+    /// One launch of an arm.
+    ///
+    /// # Errors
+    /// It could not be made; a target that failed is none.
+    pub fn one(&mut self, arm: usize, block: usize) -> Result<Sample, Failure> {
+        let (target, padding) = (self.arms[arm].target, self.arms[arm].padding);
         let (mut spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        spec.env.push(pad(self.seed, block));
+        let (name, mut value) = pad(self.seed, block);
+        value.push("x".repeat(padding));
+        spec.env.push((name, value));
         // A command that has ended has no memory to look at.
         spec.memory = target.ready != ReadyWhen::Exit;
         // Between two warm launches nothing is done: the look after one is that before the next.

@@ -4,17 +4,17 @@ use super::arms::{FIX, Treated};
 use super::prediction::Predicted;
 use super::training::{LAB_DEVICE_BYTES, Trained};
 use crate::commands::analyze;
+use crate::commands::diagnose::arm_summary;
 use crate::commands::report::{COLD, NEEDED};
 use crate::failure::{Failure, Kind, failed};
 use crate::target::Target;
 use slowpath_analysis::findings;
-use slowpath_experiment::{Level, median};
+use slowpath_experiment::median;
 use slowpath_lab::Settings;
 use slowpath_recording::Tables;
-use slowpath_report::{ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict, quantity};
+use slowpath_report::{DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict, quantity};
 use slowpath_tables::{PageCacheOp, Quantity, Unavailable, Unit};
-use slowpath_verify::{ArmResult, Comparison, Judgement, Metric, Role, judge};
-use std::collections::BTreeMap;
+use slowpath_verify::{Comparison, Judgement, Metric, Role, judge};
 use std::path::Path;
 
 /// Everything that is summarized.
@@ -42,7 +42,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     let cold_directory = input.directory.join(COLD);
     let cold = analyze::open(&cold_directory)?;
     let needed = analyze::open(&input.directory.join(NEEDED))?;
-    let judged = judge(input.comparison).map_err(failed(Kind::Machine))?;
+    let judged = judge(input.comparison, Metric::Wall).map_err(failed(Kind::Machine))?;
     let mut found = findings::of_recordings(&[&cold], Some(&needed));
     for finding in found.iter_mut().filter(|finding| finding.fixes.iter().any(|fix| fix == FIX)) {
         finding.predicted_saving = input.predicted.as_ref().map(|predicted| negated(&predicted.change));
@@ -57,6 +57,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     });
     Ok(Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
+        warm: false,
         command: input.target.words(),
         recording: cold_directory.to_string_lossy().into_owned(),
         launch: LaunchSummary {
@@ -64,14 +65,16 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             seed: input.comparison.seed,
             blocks: u32::try_from(input.comparison.blocks).unwrap_or(u32::MAX),
             conditions: input.conditions.clone(),
+            judged_by: Metric::Wall,
             arms: input
                 .arms
                 .iter()
                 .zip(&input.comparison.results)
-                .map(|(arm, result)| arm_summary(arm, result))
+                .map(|(treated, result)| arm_summary::arm_summary(&treated.arm, result))
                 .collect(),
         },
         findings: found,
+        fixes: Vec::new(),
         verdicts: judged.iter().filter_map(|judgement| verdict(input, judgement)).collect(),
         share_of_gap_removed: judged
             .iter()
@@ -91,52 +94,13 @@ fn negated(change: &Quantity) -> Quantity {
     Quantity { value: -change.value, low: change.high.map(|v| -v), high: change.low.map(|v| -v), unit: change.unit }
 }
 
-fn arm_summary(treated: &Treated, result: &ArmResult) -> ArmSummary {
-    let values = result.values(Metric::Wall);
-    let bytes = result.values(Metric::BytesRead);
-    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for reason in result.discarded.iter().chain(&result.failed) {
-        *reasons.entry(reason).or_default() += 1;
-    }
-    ArmSummary {
-        name: treated.arm.name.clone(),
-        title: treated.arm.title.clone(),
-        role: match treated.arm.role {
-            Role::Baseline => ArmRole::Baseline,
-            Role::Fix => ArmRole::Fix,
-            Role::Sham => ArmRole::Sham,
-            Role::Rival => ArmRole::Rival,
-            Role::Warm => ArmRole::Warm,
-        },
-        samples_ms: result.samples(Metric::Wall),
-        median: median::median(&values, Level::P95).map(|estimate| quantity(estimate, Unit::Ms)),
-        bytes_read: median::median(&bytes, Level::P95).map(|estimate| quantity(estimate, Unit::Bytes)),
-        discarded: u32::try_from(result.discarded.len()).unwrap_or(u32::MAX),
-        failed: u32::try_from(result.failed.len()).unwrap_or(u32::MAX),
-        discard_reasons: reasons.into_iter().map(|(reason, count)| format!("{count} x {reason}")).collect(),
-    }
-}
-
 fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {
     let treated = &input.arms[judgement.arm];
     if treated.arm.role == Role::Warm {
         return None;
     }
     let predicted = if treated.arm.name == FIX { input.predicted.as_ref().map(|p| p.change) } else { None };
-    Some(Verdict {
-        arm: treated.arm.name.clone(),
-        fix: treated.fix.map(str::to_owned),
-        outcome: judgement.outcome.into(),
-        predicted,
-        measured: judgement.effect.difference.map(|estimate| quantity(estimate, Unit::Ms)),
-        minimum_detectable_effect: judgement
-            .effect
-            .minimum_detectable_effect
-            .map(|value| Quantity::exact(value, Unit::Ms)),
-        pairs: u32::try_from(judgement.effect.pairs).unwrap_or(u32::MAX),
-        discarded: u32::try_from(judgement.effect.dropped).unwrap_or(u32::MAX),
-        reason: judgement.reason.clone(),
-    })
+    Some(arm_summary::verdict(&treated.arm, treated.fix, judgement, Metric::Wall, predicted))
 }
 
 /// The page-cache rows of the cold recording against the block layer's counter of the same device.

@@ -190,9 +190,6 @@ pub fn choose(arguments: &DiagnoseArguments, plans: &[PlanFile]) -> Vec<Treated>
         Treated { arm: arm("cold", "cold", Role::Baseline), treatment: Treatment::Cold, fix: None },
         Treated { arm: arm("warm", "everything in memory", Role::Warm), treatment: Treatment::Warm, fix: None },
     ];
-    if arguments.warm {
-        return arms;
-    }
     for plan in plans {
         let (role, fix) = match plan.kind {
             PlanKind::Fix => (Role::Fix, Some(FIX)),

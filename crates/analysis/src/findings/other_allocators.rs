@@ -1,14 +1,6 @@
-//! Names of the fixes of findings about memory, and settings of allocators.
+//! How allocators other than that of glibc are told to keep memory.
 
 use super::allocating_stack::Allocator;
-
-/// Fix in the source: memory is kept, or not needed.
-pub const KEEP_BUFFER: &str = "keep_buffer";
-/// Fix outside of it: the allocator is told to keep memory.
-pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
-
-/// The highest `M_MMAP_THRESHOLD` that glibc takes on 64-bit systems (`DEFAULT_MMAP_THRESHOLD_MAX`, mallopt(3)).
-pub(crate) const MOST_MMAP_THRESHOLD: u64 = 32 << 20;
 
 /// How allocators other than glibc's are told to give pages back later, or never; their own documentation says more.
 pub(crate) fn keeping_pages(allocator: Allocator) -> Option<&'static str> {

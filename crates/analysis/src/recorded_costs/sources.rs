@@ -1,0 +1,140 @@
+//! What a recording can tell: which tables were recorded, and what of them is known.
+
+use crate::shares::Shares;
+use slowpath_recording::{ProbeState, Tables};
+use slowpath_tables::Unavailable;
+use std::collections::BTreeSet;
+
+/// Something that a recording has or has not. In recordings that have it, a figure that is not there is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// A launch that got ready.
+    Launch,
+    /// The kernel's counters of processes.
+    Counters,
+    /// Page faults.
+    Faults,
+    /// Their durations.
+    FaultTimes,
+    /// Their call stacks.
+    FaultStacks,
+    /// CPU samples and their rate.
+    Samples,
+    /// Their call stacks.
+    SampleStacks,
+    /// Calls that change memory.
+    MemoryCalls,
+    /// Their call stacks.
+    MemoryCallStacks,
+    /// Intervals off the CPU.
+    Waits,
+    /// Their call stacks.
+    WaitStacks,
+    /// The time ledger.
+    Ledger,
+    /// The kernel's own threads.
+    KernelThreads,
+}
+
+impl Source {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 13] = [
+        Self::Launch,
+        Self::Counters,
+        Self::Faults,
+        Self::FaultTimes,
+        Self::FaultStacks,
+        Self::Samples,
+        Self::SampleStacks,
+        Self::MemoryCalls,
+        Self::MemoryCallStacks,
+        Self::Waits,
+        Self::WaitStacks,
+        Self::Ledger,
+        Self::KernelThreads,
+    ];
+
+    /// What cannot be compared without it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Launch => "time to ready",
+            Self::Counters => "CPU time by the kernel's counters",
+            Self::Faults => "page faults",
+            Self::FaultTimes => "time in page faults",
+            Self::FaultStacks => "page faults by function",
+            Self::Samples => "CPU samples",
+            Self::SampleStacks => "CPU samples by function",
+            Self::MemoryCalls => "allocations",
+            Self::MemoryCallStacks => "allocations by function",
+            Self::Waits => "time off the CPU",
+            Self::WaitStacks => "time off the CPU by function",
+            Self::Ledger => "the time ledger",
+            Self::KernelThreads => "the kernel's own threads",
+        }
+    }
+
+    /// What would record it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Launch => "record a command from its start until it is ready",
+            Self::Counters => "recordings of this version that ended in order",
+            Self::Faults | Self::FaultTimes => "`slowpath doctor` says what stops the recording of faults",
+            Self::FaultStacks => "record with --stacks fault",
+            Self::Samples | Self::SampleStacks => "record with --cpu 997",
+            Self::MemoryCalls => "record with --memory-calls",
+            Self::MemoryCallStacks => "record with --stacks alloc",
+            Self::Waits => "record with --waits",
+            Self::WaitStacks => "record with --stacks wait",
+            Self::Ledger => "record with --waits, until the recording ends in order",
+            Self::KernelThreads => "record with --system",
+        }
+    }
+
+    /// Its absence, for this reason.
+    pub fn unavailable(self, reason: String) -> Unavailable {
+        Unavailable { what: self.words().to_owned(), reason, remedy: self.remedy().to_owned() }
+    }
+
+    /// Whether recording it costs the recorded program something, so that recordings with and without it differ for that reason too.
+    pub fn costs_the_target(self) -> bool {
+        !matches!(self, Self::Launch | Self::Counters | Self::FaultTimes | Self::Ledger | Self::KernelThreads)
+    }
+}
+
+/// What a recording has, but for the ledger and the kernel's threads, which are seen when they are added up.
+pub(super) fn sources(tables: &Tables, shares: &Shares) -> BTreeSet<Source> {
+    let manifest = &tables.manifest;
+    let ran = |probe: &str| manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
+    let is_ready = manifest.launch.as_ref().is_some_and(|launch| launch.ready.is_some());
+    let faults = ran("fault") || !tables.faults.is_empty();
+    let samples = ran("cpu_sample") || !tables.cpu_samples.is_empty();
+    let memory = ran("memory") || !tables.memory_calls.is_empty();
+    let waits = ran("off_cpu") || !tables.off_cpu.is_empty();
+    // Without rows there is nothing that a function could have.
+    let has_stacks = |mut rows: Box<dyn Iterator<Item = Option<u32>> + '_>| match rows.next() {
+        None => true,
+        Some(first) => first.is_some() || rows.any(|stack| stack.is_some()),
+    };
+    let has = [
+        (Source::Launch, is_ready),
+        (Source::Counters, shares.total.cpu_time.is_some()),
+        (Source::Faults, faults),
+        (
+            Source::FaultTimes,
+            faults && (tables.faults.is_empty() || tables.faults.iter().any(|row| row.duration.is_some())),
+        ),
+        (Source::FaultStacks, faults && has_stacks(Box::new(tables.faults.iter().map(|row| row.stack)))),
+        (Source::Samples, samples && manifest.cpu_sample_hz().is_some()),
+        (
+            Source::SampleStacks,
+            samples
+                && manifest.cpu_sample_hz().is_some()
+                && has_stacks(Box::new(tables.cpu_samples.iter().map(|row| row.stack))),
+        ),
+        (Source::MemoryCalls, memory),
+        (Source::MemoryCallStacks, memory && has_stacks(Box::new(tables.memory_calls.iter().map(|row| row.stack)))),
+        (Source::Waits, waits),
+        (Source::WaitStacks, waits && has_stacks(Box::new(tables.off_cpu.iter().map(|row| row.stack)))),
+    ];
+    has.into_iter().filter(|(_, has)| *has).map(|(source, _)| source).collect()
+}

@@ -1,0 +1,119 @@
+//! The recorded launch of a warm diagnosis, what it shows, and the fixes for that. The recording is read, and the program's files
+//! are looked at, as the target's user.
+
+use crate::commands::analyze;
+use crate::commands::launch::conditions::Conditions;
+use crate::commands::report::WARM;
+use crate::failure::{Failure, Kind, failed};
+use crate::progress::Progress;
+use crate::recorded_launch::{self, Subject};
+use crate::recording_writer::WriterProcess;
+use crate::streamed_recording::{self, StreamedRecording};
+use crate::target::{Target, launcher, not_ready};
+use crate::unprivileged::as_user;
+use crate::{interrupt, output_directory};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use slowpath_analysis::{Finding, findings};
+use slowpath_capture::{Options, StackEvents};
+use slowpath_fix::program::RunsAs;
+use slowpath_fix::{Machine, Program, Proposal, proposal, propose};
+use slowpath_launch::{EndPolicy, StdioPolicy};
+use slowpath_tables::{Bytes, Losses, Quantity, Unavailable};
+use std::path::Path;
+
+/// Samples a second: a number that no program's own rhythm is a multiple of.
+const HERTZ: u32 = 997;
+/// Most of the disk that the recording takes, as for `slowpath record`.
+const MOST: Bytes = Bytes(4 << 30);
+/// File with the predictions in the directory of a diagnosis.
+const PREDICTION_FILE: &str = "prediction.json";
+
+/// What the recorded launch gave.
+#[derive(Serialize, Deserialize)]
+pub struct Found {
+    /// Hidden costs, most costly first.
+    pub findings: Vec<Finding>,
+    /// Fixes for them.
+    pub proposals: Vec<Proposal>,
+    /// Fixes that findings name and that need a lab.
+    pub need_lab: Vec<String>,
+    /// Events lost.
+    pub losses: Losses,
+    /// What could not be recorded.
+    pub unavailable: Vec<Unavailable>,
+}
+
+/// A prediction as it is stored.
+#[derive(Serialize)]
+struct Predicted<'a> {
+    fix: &'a str,
+    change_of_cpu_time: Option<Quantity>,
+}
+
+/// Launches once, so that the recorded launch is warm. A target that fails is told before anything is recorded.
+pub fn warm_up(target: &Target, progress: &Progress) -> Result<(), Failure> {
+    progress.step("first launch: warming up");
+    let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+    let launched = Conditions::Warm.launch(&mut launcher(), spec)?;
+    match not_ready(&launched.outcome) {
+        Some(failure) => Err(failure),
+        None if interrupt::requested() => Err(Failure::new(Kind::Interrupted, "interrupted")),
+        None => Ok(()),
+    }
+}
+
+/// Records a launch into the directory of the diagnosis.
+pub fn record(target: &Target, directory: &Path, progress: &Progress) -> Result<(), Failure> {
+    progress.step("recording a warm launch");
+    let place = directory.join(WARM);
+    output_directory::prepare(&place, &target.identity)?;
+    // Before anything is loaded into the kernel, which it would hold.
+    let writer = WriterProcess::start(&target.identity, &place, MOST)?;
+    let stacks = StackEvents { faults: true, waits: false, memory_calls: true };
+    let options = Options { waits: true, memory_calls: true, stacks, cpu_hertz: Some(HERTZ), ..Options::default() };
+    let recording = StreamedRecording::load(options, writer, Subject::of(target), None)?;
+    let recording = recording.prepared(&target.program());
+    let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+    let launched = |outcome: &_| recorded_launch::launch_of(target, outcome);
+    let (outcome, _, stop) = streamed_recording::launch(&mut launcher(), &spec, recording, launched)?;
+    if interrupt::requested() {
+        return Err(super::interrupted());
+    }
+    if let Some(stop) = stop {
+        return Err(Failure::new(Kind::Machine, format!("the recorded launch was ended early: {stop}")));
+    }
+    match not_ready(&outcome) {
+        Some(failure) => Err(failure.hint("what was recorded until then is kept")),
+        None => Ok(()),
+    }
+}
+
+/// Reads the recording, makes the fixes, and writes down what is predicted of them.
+pub fn found(target: &Target, directory: &Path, progress: &Progress) -> Result<Found, Failure> {
+    progress.step("looking for hidden costs");
+    let environment = target.variables();
+    let who = RunsAs { uid: target.identity.uid, gid: target.identity.gid };
+    as_user(&target.identity, || {
+        let tables = analyze::open(&directory.join(WARM))?;
+        let findings = findings::of_recordings(&[&tables], None);
+        let program = |finding: &Finding| {
+            let name = finding.subject.get("process").and_then(Value::as_str).unwrap_or_default();
+            Program::recorded(&tables, name).look(who)
+        };
+        let proposals = propose(&findings, program, &environment, &Machine::look());
+        let predicted: Vec<Predicted<'_>> = proposals
+            .iter()
+            .map(|proposal| Predicted { fix: &proposal.plan.name, change_of_cpu_time: proposal.predicted })
+            .collect();
+        let text = serde_json::to_vec_pretty(&predicted).map_err(failed(Kind::Machine))?;
+        std::fs::write(directory.join(PREDICTION_FILE), text).map_err(failed(Kind::Machine))?;
+        Ok(Found {
+            need_lab: proposal::others(&findings),
+            findings,
+            proposals,
+            losses: tables.manifest.losses,
+            unavailable: tables.manifest.unavailable,
+        })
+    })
+}

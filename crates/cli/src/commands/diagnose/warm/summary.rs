@@ -1,0 +1,154 @@
+//! From the comparison to what is printed: arms, verdicts by CPU time with the other metrics beside them, fixes, notes.
+
+use super::arms::WarmArm;
+use super::recorded::Found;
+use crate::commands::diagnose::arm_summary::{arm_summary, verdict};
+use crate::commands::report::WARM;
+use crate::failure::{Failure, Kind, failed};
+use crate::target::Target;
+use slowpath_fix::Proposal;
+use slowpath_report::{DIAGNOSE_SCHEMA, Decision, Diagnosis, LaunchSummary, MetricChange, Outcome, Verdict, quantity};
+use slowpath_verify::{Comparison, Judgement, Metric, judge};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What decides: a hidden cost of memory is work of the processor, in whichever thread of the tree, and shows in the time to ready
+/// only where somebody waits for it.
+const JUDGED_BY: Metric = Metric::Cpu;
+/// What stands beside it; the last is the price.
+const BESIDE: [Metric; 3] = [Metric::Wall, Metric::MinorFaults, Metric::PeakRss];
+
+/// Everything that is summarized.
+pub struct Input<'a> {
+    /// The target.
+    pub target: &'a Target,
+    /// Where the recording is.
+    pub directory: &'a Path,
+    /// The arms that were compared.
+    pub arms: &'a [WarmArm],
+    /// Fixes with which the program fails, by their place among the proposals, with the reason.
+    pub failing: &'a BTreeMap<usize, String>,
+    /// Their launches; `None` where there was no fix to try.
+    pub comparison: Option<&'a Comparison>,
+    /// What was found.
+    pub found: &'a Found,
+    /// Seed of the order of the launches.
+    pub seed: u64,
+    /// What was done before the launches.
+    pub conditions: Vec<String>,
+}
+
+/// The diagnosis.
+pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
+    let found = input.found;
+    let arms = input.comparison.into_iter().flat_map(|compared| input.arms.iter().zip(&compared.results));
+    let mut verdicts = input.comparison.map(|compared| judged(input, compared)).transpose()?.unwrap_or_default();
+    verdicts.extend(untried(input));
+    let gaps = found.proposals.iter().filter_map(|proposal| proposal.gap.clone());
+    Ok(Diagnosis {
+        schema: DIAGNOSE_SCHEMA.to_owned(),
+        warm: true,
+        command: input.target.words(),
+        recording: input.directory.join(WARM).to_string_lossy().into_owned(),
+        launch: LaunchSummary {
+            ready: input.target.ready.to_string(),
+            seed: input.seed,
+            blocks: input.comparison.map_or(0, |compared| u32::try_from(compared.blocks).unwrap_or(u32::MAX)),
+            conditions: conditions(input),
+            judged_by: JUDGED_BY,
+            arms: arms.map(|(arm, result)| arm_summary(&arm.arm, result)).collect(),
+        },
+        findings: found.findings.clone(),
+        fixes: found.proposals.iter().map(|proposal| proposal.plan.clone()).collect(),
+        notes: notes(input, &verdicts),
+        verdicts,
+        share_of_gap_removed: Vec::new(),
+        losses: found.losses.clone(),
+        unavailable: found.unavailable.iter().cloned().chain(gaps).collect(),
+    })
+}
+
+/// Verdicts of the arms that were launched.
+fn judged(input: &Input<'_>, compared: &Comparison) -> Result<Vec<Verdict>, Failure> {
+    let judge = |metric| judge(compared, metric).map_err(failed(Kind::Machine));
+    let deciding = judge(JUDGED_BY)?;
+    let beside: Vec<(Metric, Vec<Judgement>)> =
+        BESIDE.into_iter().map(|metric| Ok((metric, judge(metric)?))).collect::<Result<_, Failure>>()?;
+    let of = |judgement: &Judgement| {
+        let arm = &input.arms[judgement.arm];
+        let proposal = arm.proposal.map(|number| &input.found.proposals[number]);
+        let fix = proposal.map(|proposal| proposal.plan.fix.as_str());
+        let predicted = proposal.and_then(|proposal| proposal.predicted);
+        let others = beside.iter().filter_map(|(metric, judged)| {
+            let other = judged.iter().find(|other| other.arm == judgement.arm)?;
+            Some(MetricChange {
+                metric: *metric,
+                change: other.effect.difference.map(|estimate| quantity(estimate, metric.unit())),
+                outcome: Outcome::from(other.outcome),
+            })
+        });
+        Verdict { beside: others.collect(), ..verdict(&arm.arm, fix, judgement, JUDGED_BY, predicted) }
+    };
+    Ok(deciding.iter().map(of).collect())
+}
+
+/// Fixes that were not launched in blocks.
+fn untried(input: &Input<'_>) -> Vec<Verdict> {
+    let is_launched = |number: &usize| input.arms.iter().any(|arm| arm.proposal == Some(*number));
+    let all = input.found.proposals.iter().enumerate().filter(|(number, _)| !is_launched(number));
+    let of = |(number, proposal): (usize, &Proposal)| Verdict {
+        arm: proposal.plan.name.clone(),
+        fix: Some(proposal.plan.fix.clone()),
+        outcome: Outcome::NotTestable,
+        decision: Some(Decision::NotTried),
+        predicted: proposal.predicted,
+        measured: None,
+        minimum_detectable_effect: None,
+        pairs: 0,
+        discarded: 0,
+        reason: match input.failing.get(&number) {
+            Some(reason) => format!("the program fails with it: {reason}"),
+            None => proposal.plan.trial.how.clone(),
+        },
+        beside: Vec::new(),
+    };
+    all.map(of).collect()
+}
+
+fn conditions(input: &Input<'_>) -> Vec<String> {
+    let mut conditions = input.conditions.clone();
+    if input.comparison.is_some() {
+        conditions.push(
+            "the environment has another size in every block, the same for all arms of it; arms differ in the values of \
+             variables"
+                .to_owned(),
+        );
+    }
+    conditions
+}
+
+fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
+    let found = input.found;
+    // A fix that is proved was heeded.
+    let is_proved = |proposal: &&Proposal| {
+        verdicts.iter().any(|one| one.arm == proposal.plan.name && one.decision == Some(Decision::Proved))
+    };
+    let doubtful = found.proposals.iter().filter(|proposal| !is_proved(proposal));
+    let mut notes: Vec<String> = doubtful.filter_map(|proposal| proposal.caution.clone()).collect();
+    notes.extend(input.comparison.and_then(not_wholly_warm));
+    if input.comparison.is_some() {
+        notes.push("findings, and what fixes set, come from another launch than those that judge them".to_owned());
+    }
+    if !found.need_lab.is_empty() {
+        let names = found.need_lab.join(", ");
+        notes.push(format!("fixes that are tried by `slowpath diagnose` without --warm, in a lab: {names}"));
+    }
+    notes
+}
+
+/// A warm launch that waited for storage was not warm.
+fn not_wholly_warm(compared: &Comparison) -> Option<String> {
+    let launches = || compared.results.iter().flat_map(|result| result.values(Metric::MajorFaults));
+    let waited = launches().filter(|faults| *faults > 0.0).count();
+    (waited > 0).then(|| format!("not wholly warm: {waited} of {} launches had major faults", launches().count()))
+}

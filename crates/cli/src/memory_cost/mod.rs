@@ -1,0 +1,230 @@
+//! Measures what mapping, touching and releasing memory costs here, before anything is recorded: durations of recorded faults lack
+//! entering and leaving the kernel and what a fault displaces, and hold what recording adds.
+//!
+//! A child with the user's identity measures in two steps, some 120 ms and some 20 ms, on a busy machine up to half a second:
+//!
+//! 1. while no recorder is loaded: what an operation costs more than the same writes into a kept block;
+//! 2. once the recorder is loaded and before it records anything: how long the recorder takes faults of the same operations to be.
+//!
+//! What the first has more than the second is what durations lack. Not in it: what writing a record and walking a stack after a
+//! fault displaces from caches, which makes the next fault dearer.
+//!
+//! Intervals are those of `slowpath-experiment`: the centre of the differences with the interval of the signed ranks; where two are
+//! subtracted, their worst ends are.
+//!
+//! The child has the scheduling, the control group and the setting of huge pages of the recorder, as a target that is launched has;
+//! what a program or a running process sets for itself is not known.
+
+mod child;
+
+use crate::unprivileged::Worker;
+use child::{DISPLACED, Measured, Series, WARM, WATCHED};
+use slowpath_capture::Recorder;
+use slowpath_experiment::{Estimate, Level, signed_rank};
+use slowpath_launch::Identity;
+use slowpath_recording::{BlockCost, MemoryCost};
+use slowpath_tables::{Bytes, Nanos, PAGE_SIZE, Quantity, Unavailable, Unit};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Operations of each kind that the recorder watches.
+const WATCHED_OPERATIONS: usize = 8;
+
+/// How long the child is waited for: many times what it takes.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The first step, done.
+pub struct FirstStep {
+    child: Worker<()>,
+    socket: UnixStream,
+    measured: Measured,
+}
+
+/// Takes the first step; to be called before a recorder is loaded.
+///
+/// # Errors
+/// There was no process, or no answer of it; recording goes on without.
+pub fn begin(identity: &Identity) -> Result<FirstStep, Unavailable> {
+    let (socket, theirs) = UnixStream::pair().map_err(|error| gap(&error))?;
+    let child = Worker::start(identity, move || {
+        // Its end is seen by the recorder, which says why.
+        let _ = child::serve(theirs);
+        Ok(())
+    });
+    let child = child.map_err(|failure| gap(&failure.chain()))?;
+    let measured = first_line(&socket).map_err(|error| gap(&error))?;
+    Ok(FirstStep { child, socket, measured })
+}
+
+fn first_line(socket: &UnixStream) -> io::Result<Measured> {
+    /// More than any answer has.
+    const MOST: u64 = 1 << 20;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    // Nothing follows the line until it is asked for, so nothing is lost with the buffer.
+    BufReader::new(socket.take(MOST)).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+impl FirstStep {
+    /// Takes the second step with a recorder that records nothing yet.
+    ///
+    /// # Errors
+    /// Nothing could be measured so that it has an interval. Where only the second step fails, the result lacks what it tells.
+    pub fn finish(self, recorder: &mut Recorder) -> Result<MemoryCost, Unavailable> {
+        let Self { child, socket, measured } = self;
+        let began = Instant::now();
+        let watched = watch(recorder, child.pid(), &socket).unwrap_or_default();
+        drop(child);
+        let took = Nanos(measured.took) + Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let blocks: Vec<BlockCost> = measured.series.iter().filter_map(|series| cost(series, &watched)).collect();
+        match blocks.is_empty() {
+            true => Err(gap(&"the machine is too slow or too busy for it to be measured in time")),
+            false => Ok(MemoryCost { took, blocks }),
+        }
+    }
+}
+
+fn gap(reason: &dyn std::fmt::Display) -> Unavailable {
+    Unavailable {
+        what: "the measured cost of memory".to_owned(),
+        reason: reason.to_string(),
+        remedy: "savings are predicted from durations alone; record again".to_owned(),
+    }
+}
+
+/// Durations of faults as the recorder takes them, in ns, a mean for each operation: with warm caches, and with displaced ones.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Watched {
+    warm: Vec<f64>,
+    displaced: Vec<f64>,
+}
+
+/// Has the child do operations while its faults are timed. `None` where that is not possible here.
+fn watch(recorder: &mut Recorder, pid: u32, mut socket: &UnixStream) -> Option<Watched> {
+    let clock = recorder.time_faults(pid).ok()?;
+    let mut watched = Watched::default();
+    let mut operation = |kind: u8| {
+        let before = clock.read()?;
+        socket.write_all(&[kind]).ok()?;
+        socket.read_exact(&mut [0]).ok()?;
+        let timed = clock.read()?.since(before);
+        (timed.faults > 0).then(|| timed.time.0 as f64 / timed.faults as f64)
+    };
+    for _ in 0..WATCHED_OPERATIONS {
+        watched.warm.push(operation(WARM)?);
+        watched.displaced.push(operation(DISPLACED)?);
+    }
+    Some(watched)
+}
+
+/// What a series says of its blocks; `None` where it has too few operations for an interval, or nonsense.
+fn cost(series: &Series, watched: &Watched) -> Option<BlockCost> {
+    let pages = (series.bytes / PAGE_SIZE).max(1) as f64;
+    let operations = series.pairs.len() as u64;
+    let differences: Vec<f64> = series.pairs.iter().map(|pair| pair.each as f64 - pair.kept as f64).collect();
+    let calls: Vec<f64> = series.pairs.iter().map(|pair| pair.calls as f64).collect();
+    let cost = Interval::of(&differences)?;
+    let faults = series.faults as f64 / operations.max(1) as f64;
+    let durations = if series.displaced { &watched.displaced } else { &watched.warm };
+    let unseen = (series.bytes == WATCHED && series.faults > 0).then(|| {
+        let (calls, durations) = (Interval::of(&calls)?, Interval::of(durations)?);
+        Some(cost.minus(calls).over(faults).minus(durations).quantity())
+    });
+    Some(BlockCost {
+        bytes: Bytes(series.bytes),
+        displaced: series.displaced,
+        operations,
+        faults: series.faults,
+        huge_pages: faults < pages / 2.0,
+        per_page: cost.over(pages).quantity(),
+        unseen: unseen.flatten(),
+    })
+}
+
+/// A centre with its 95 % interval, in ns.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Interval {
+    /// The centre of values; `None` for too few of them.
+    fn of(values: &[f64]) -> Option<Self> {
+        let Estimate { value, low, high } = signed_rank::centre(values, Level::P95)?;
+        Some(Self { value, low: low?, high: high? })
+    }
+
+    fn over(self, divisor: f64) -> Self {
+        Self { value: self.value / divisor, low: self.low / divisor, high: self.high / divisor }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self { value: self.value - other.value, low: self.low - other.high, high: self.high - other.low }
+    }
+
+    fn quantity(self) -> Quantity {
+        let rounded = |value: f64| (value * 100.0).round() / 100.0;
+        Quantity::interval(rounded(self.value), rounded(self.low), rounded(self.high), Unit::Ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use child::Pair;
+
+    fn series(bytes: u64, pairs: usize, faults: u64) -> Series {
+        // Each page costs 2000 ns more than in the kept block; 300 of them in the calls.
+        let pages = bytes / PAGE_SIZE;
+        let pair = Pair { each: pages * 2100, kept: pages * 100, calls: pages * 300 };
+        Series { bytes, displaced: false, pairs: vec![pair; pairs], faults: faults * pairs as u64 }
+    }
+
+    #[test]
+    fn what_durations_lack_is_what_is_left_of_the_cost() {
+        let watched = Watched { warm: vec![1200.0; 8], displaced: vec![7.0; 8] };
+        let cost = cost(&series(WATCHED, 10, 338), &watched).unwrap();
+        assert_eq!((cost.bytes, cost.operations, cost.faults, cost.huge_pages), (Bytes(WATCHED), 10, 3380, false));
+        assert_eq!(cost.per_page, Quantity::interval(2000.0, 2000.0, 2000.0, Unit::Ns));
+        // 2000 - 300 - 1200.
+        assert_eq!(cost.unseen, Some(Quantity::interval(500.0, 500.0, 500.0, Unit::Ns)));
+    }
+
+    #[test]
+    fn worst_ends_are_subtracted() {
+        let one = Interval { value: 10.0, low: 8.0, high: 13.0 };
+        let other = Interval { value: 4.0, low: 3.0, high: 6.0 };
+        assert_eq!(one.minus(other).quantity(), Quantity::interval(6.0, 2.0, 10.0, Unit::Ns));
+        assert_eq!(one.over(2.0).quantity(), Quantity::interval(5.0, 4.0, 6.5, Unit::Ns));
+    }
+
+    #[test]
+    fn too_few_operations_other_sizes_and_no_recorder_leave_out_what_they_do_not_tell() {
+        let watched = Watched { warm: vec![1200.0; 8], displaced: vec![1200.0; 8] };
+        assert_eq!(cost(&series(WATCHED, 5, 338), &watched), None);
+        assert_eq!(cost(&Series::default(), &watched), None);
+        assert!(cost(&series(WATCHED, 6, 338), &Watched::default()).unwrap().unseen.is_none());
+        assert!(cost(&series(4 << 20, 6, 1024), &watched).unwrap().unseen.is_none());
+        assert!(cost(&series(4 << 20, 6, 2), &watched).unwrap().huge_pages);
+    }
+
+    #[test]
+    fn the_child_measures_within_its_time_and_works_on_when_asked() {
+        let variables = std::env::vars_os().collect::<Vec<_>>();
+        let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let me = Identity::for_invocation(None, borrowed).unwrap().0;
+        let first = begin(&me).unwrap();
+        assert!(first.measured.series.iter().any(|series| !series.pairs.is_empty()), "{:?}", first.measured);
+        let mut socket = &first.socket;
+        for kind in [WARM, DISPLACED] {
+            socket.write_all(&[kind]).unwrap();
+            let mut answer = [0];
+            socket.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, [kind]);
+        }
+    }
+}

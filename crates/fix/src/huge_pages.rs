@@ -1,0 +1,121 @@
+//! The fix `huge_pages`: glibc's malloc asks the kernel for huge pages (`glibc.malloc.hugetlb=1`, glibc 2.35 and later): one fault
+//! brings 2 MiB.
+//!
+//! Owns when that changes anything: where transparent huge pages are given to who asks (`madvise`). Where every mapping has them
+//! (`always`) it changes nothing, and where none has (`never`) it cannot.
+
+use crate::allocator_tunables::{VARIABLE, with};
+use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::proposal::{Case, Proposal, gap, places, unreachable};
+use slowpath_analysis::memory_fixes::HUGE_PAGES;
+
+/// The setting: 1 is `madvise(MADV_HUGEPAGE)` on what malloc maps (manual of glibc, Memory Allocation Tunables).
+const SETTING: (&str, u64) = ("glibc.malloc.hugetlb", 1);
+
+/// Where the kernel says its mode.
+const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+/// The mode in force; `None` where the kernel has no huge pages.
+pub fn mode() -> Option<String> {
+    mode_in(&std::fs::read_to_string(ENABLED).ok()?)
+}
+
+/// The word in brackets: `always [madvise] never`.
+fn mode_in(text: &str) -> Option<String> {
+    Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+/// At most one proposal, for all findings together.
+pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+    let (willing, reasons) = case.willing(unreachable);
+    let refusal = match case.machine.huge_pages.as_deref() {
+        Some("madvise") if !willing.is_empty() => None,
+        Some("madvise") => Some((reasons.first().cloned().unwrap_or_default(), "none from outside")),
+        Some("always") => Some((
+            "all memory may have huge pages on this machine already".to_owned(),
+            "none is needed; to compare, write madvise to /sys/kernel/mm/transparent_hugepage/enabled",
+        )),
+        Some(_) => Some((
+            format!("huge pages are switched off ({ENABLED})"),
+            "as root: write madvise to /sys/kernel/mm/transparent_hugepage/enabled",
+        )),
+        None => {
+            Some(("this kernel has no transparent huge pages".to_owned(), "a kernel with CONFIG_TRANSPARENT_HUGEPAGE"))
+        }
+    };
+    let value = with(case.variable(VARIABLE), [SETTING].into_iter());
+    let trial = match &refusal {
+        None => Trial { possible: true, how: "in the environment of the launch".to_owned() },
+        Some((reason, _)) => Trial { possible: false, how: reason.clone() },
+    };
+    let plan = FixPlan {
+        fix: HUGE_PAGES.to_owned(),
+        name: HUGE_PAGES.to_owned(),
+        title: "glibc's malloc asks for huge pages: glibc.malloc.hugetlb=1".to_owned(),
+        changes: vec![Change {
+            what: format!("{VARIABLE} in the environment of the program"),
+            from: case.variable(VARIABLE).map(|value| value.to_string_lossy().into_owned()),
+            to: value.to_string_lossy().into_owned(),
+        }],
+        scope: Scope::Launch,
+        privilege: Privilege::User,
+        side_effects: vec![
+            "programs that it starts inherit the variable".to_owned(),
+            "a fault zeroes 2 MiB at once: fewer waits, longer ones; the kernel may move memory to find such pages"
+                .to_owned(),
+            "no effect with a glibc before 2.35, and on programs that refuse huge pages themselves".to_owned(),
+        ],
+        price: "resident memory: a huge page is there as a whole when one byte of it is used".to_owned(),
+        security_cost: "none: the variable is the user's own; programs in secure mode ignore it".to_owned(),
+        undo: format!("start the program without {VARIABLE}, or with the value before"),
+        trial,
+    };
+    let gap = refusal.as_ref().map(|(reason, remedy)| gap(HUGE_PAGES, reason, remedy));
+    let environment = if gap.is_none() { vec![(VARIABLE.into(), value)] } else { Vec::new() };
+    let findings = places(if gap.is_none() { &willing } else { case.findings });
+    // Fewer faults that take longer each: nobody knows before how much.
+    vec![Proposal { plan, findings, environment, predicted: None, gap, caution: None }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::tests::program;
+    use crate::proposal::Machine;
+    use crate::proposal::tests::{finding, proposed};
+
+    fn one(mode: Option<&str>, mapped: &[&str], environment: &[(&str, &str)]) -> Proposal {
+        let machine = Machine { huge_pages: mode.map(str::to_owned), ..Machine::default() };
+        proposed(&[finding(HUGE_PAGES, "", 10.0)], &program(mapped), environment, &machine).remove(0)
+    }
+
+    #[test]
+    fn the_mode_in_force_stands_in_brackets() {
+        assert_eq!(mode_in("always [madvise] never\n").as_deref(), Some("madvise"));
+        assert_eq!(mode_in("[always] madvise never\n").as_deref(), Some("always"));
+        assert_eq!((mode_in(""), mode_in("[always")), (None, None));
+    }
+
+    #[test]
+    fn it_is_tried_where_the_kernel_gives_them_to_who_asks() {
+        let made =
+            one(Some("madvise"), &["/lib/libc.so.6"], &[(VARIABLE, "glibc.malloc.hugetlb=2:glibc.malloc.check=1")]);
+        assert_eq!(made.environment[0].1, "glibc.malloc.check=1:glibc.malloc.hugetlb=1");
+        assert!(made.plan.trial.possible && made.gap.is_none() && made.predicted.is_none());
+    }
+
+    #[test]
+    fn elsewhere_the_reason_and_the_remedy_are_told() {
+        for (mode, mapped, words) in [
+            (Some("always"), "libc.so.6", "already"),
+            (Some("never"), "libc.so.6", "switched off"),
+            (None, "libc.so.6", "no transparent huge pages"),
+            (Some("madvise"), "libmusl", "maps no libc.so.6"),
+        ] {
+            let made = one(mode, &[&format!("/lib/{mapped}")], &[]);
+            assert!(!made.plan.trial.possible && made.environment.is_empty(), "{mode:?}");
+            let gap = made.gap.unwrap();
+            assert!(gap.reason.contains(words) && !gap.remedy.is_empty(), "{gap:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The fix `keep_buffer`: the program keeps a block and uses it again, or does without it.
+//!
+//! Owns saying where: function, file and line, and the whole stack, from the finding's evidence. It is a change of the source, so
+//! slowpath predicts what it saves and does not try it.
+
+use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::proposal::{Case, Proposal, predicted};
+use serde_json::Value;
+use slowpath_analysis::Finding;
+use slowpath_analysis::finding::Row;
+use slowpath_analysis::memory_fixes::{KEEP_BUFFER, rows_of};
+
+/// One proposal a finding: each is another place in the source.
+pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+    let number = |at: usize| if case.findings.len() == 1 { String::new() } else { format!(" {}", at + 1) };
+    let made = case.findings.iter().enumerate().map(|(at, one)| Proposal {
+        plan: plan(one.1, &number(at)),
+        findings: vec![one.0],
+        environment: Vec::new(),
+        predicted: predicted(&[*one]),
+        gap: None,
+        caution: None,
+    });
+    made.collect()
+}
+
+fn plan(finding: &Finding, number: &str) -> FixPlan {
+    let how = rows_of(finding, KEEP_BUFFER).find_map(|row| row.get("how")?.as_str());
+    let place = place(finding).unwrap_or_else(|| "who asks for the block is not known".to_owned());
+    let stack = finding.subject.get("stack").and_then(Value::as_str).filter(|stack| !stack.is_empty());
+    FixPlan {
+        fix: KEEP_BUFFER.to_owned(),
+        name: format!("{KEEP_BUFFER}{number}"),
+        title: format!("in the source: {place}"),
+        changes: vec![Change {
+            what: format!("the source: {place}"),
+            from: stack.map(|stack| format!("a new block each time, asked for by {stack}")),
+            to: how.unwrap_or("keep the block and use it again").to_owned(),
+        }],
+        scope: Scope::Source,
+        privilege: Privilege::User,
+        side_effects: vec!["what was in the block before is still in it: nobody zeroes it between two uses".to_owned()],
+        price: "resident memory: the block stays between two uses".to_owned(),
+        security_cost: "data of an earlier use stay in memory for longer".to_owned(),
+        undo: "take the change of the source back".to_owned(),
+        trial: Trial { possible: false, how: format!("change the source: {place}") },
+    }
+}
+
+/// Who asked: the row of the stack that is marked so.
+fn place(finding: &Finding) -> Option<String> {
+    let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
+    let row = rows.find(|row| row.get("asked").and_then(Value::as_bool) == Some(true))?;
+    let text = |column: &str| row.get(column).and_then(Value::as_str);
+    let function = text("function")?;
+    Some(match (source(row), text("file")) {
+        (Some(source), _) => format!("{function} ({source})"),
+        (None, Some(file)) => format!("{function} in {file}"),
+        (None, None) => function.to_owned(),
+    })
+}
+
+fn source(row: &Row) -> Option<String> {
+    let path = row.get("source_file")?.as_str()?;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    Some(match row.get("source_line").and_then(Value::as_u64) {
+        Some(line) => format!("{name}:{line}"),
+        None => name.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proposal::Machine;
+    use crate::proposal::tests::{finding, proposed};
+    use slowpath_analysis::finding::row;
+    use slowpath_tables::{Quantity, Unit};
+
+    fn with_stack(row: Row) -> Finding {
+        let mut finding = finding(KEEP_BUFFER, "", 10.0);
+        finding.subject.insert("stack".to_owned(), "main;copy_frame;malloc".into());
+        finding.evidence[0].rows.push(row);
+        finding
+    }
+
+    #[test]
+    fn the_place_in_the_source_and_the_saving_are_told() {
+        let asked = row([
+            ("function", "copy_frame".into()),
+            ("asked", true.into()),
+            ("source_file", "/src/frame_buffer.cpp".into()),
+            ("source_line", 136.into()),
+        ]);
+        let made = proposed(&[with_stack(asked)], &crate::Program::default(), &[], &Machine::default()).remove(0);
+        assert_eq!(made.plan.title, "in the source: copy_frame (frame_buffer.cpp:136)");
+        assert_eq!(made.plan.changes[0].to, "keep one block");
+        assert!(made.plan.changes[0].from.as_ref().unwrap().ends_with("main;copy_frame;malloc"));
+        assert_eq!(made.predicted, Some(Quantity::interval(-10.0, -12.0, -9.0, Unit::Ms)));
+        assert!(!made.plan.trial.possible && made.gap.is_none());
+    }
+
+    #[test]
+    fn without_lines_the_file_is_told_and_several_places_are_several_plans() {
+        let asked = row([("function", "f".into()), ("file", "libvideo.so".into()), ("asked", true.into())]);
+        let findings = [with_stack(asked), finding(KEEP_BUFFER, "", 1.0)];
+        let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+        let told: Vec<_> = made.iter().map(|one| (one.plan.name.as_str(), one.plan.title.as_str())).collect();
+        let unknown = "in the source: who asks for the block is not known";
+        assert_eq!(told, [("keep_buffer 1", "in the source: f in libvideo.so"), ("keep_buffer 2", unknown)]);
+    }
+}

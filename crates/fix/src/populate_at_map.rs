@@ -1,0 +1,50 @@
+//! The fix `populate_at_map`: pages are brought in one call when memory is mapped, not one by one when they are used.
+//!
+//! Owns why slowpath cannot try it: malloc's own mmap is a call inside the C library, which nothing that is loaded before it can
+//! take the place of, and glibc has no setting for `MAP_POPULATE`. In the source it is one line.
+
+use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::proposal::{Case, Proposal, places};
+use slowpath_analysis::memory_fixes::POPULATE_AT_MAP;
+
+/// One proposal, which cannot be tried.
+pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+    let plan = FixPlan {
+        fix: POPULATE_AT_MAP.to_owned(),
+        name: POPULATE_AT_MAP.to_owned(),
+        title: "pages come with the mapping, in one call".to_owned(),
+        changes: vec![Change {
+            what: "the source, where the block is allocated".to_owned(),
+            from: None,
+            to: "madvise(MADV_POPULATE_WRITE) on its whole pages (Linux 5.14), or mmap with MAP_POPULATE".to_owned(),
+        }],
+        scope: Scope::Source,
+        privilege: Privilege::User,
+        side_effects: vec!["pages that are never used are brought too".to_owned()],
+        price: "the kernel still zeroes every page; only entering it for each one is saved".to_owned(),
+        security_cost: "none".to_owned(),
+        undo: "take the call out again".to_owned(),
+        trial: Trial {
+            possible: false,
+            how: "malloc's mmap is inside the C library, where nothing can take its place; change the source"
+                .to_owned(),
+        },
+    };
+    let findings = places(case.findings);
+    vec![Proposal { plan, findings, environment: Vec::new(), predicted: None, gap: None, caution: None }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proposal::Machine;
+    use crate::proposal::tests::{finding, proposed};
+
+    #[test]
+    fn it_is_told_and_not_tried() {
+        let findings = [finding(POPULATE_AT_MAP, "", 1.0), finding(POPULATE_AT_MAP, "", 1.0)];
+        let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+        assert_eq!(made.len(), 1);
+        assert!(!made[0].plan.trial.possible && made[0].environment.is_empty() && made[0].findings == [0, 1]);
+    }
+}

@@ -1,0 +1,135 @@
+//! What the nodes of flame graphs are called, each name once.
+//!
+//! Owns the numbers of frames. A function is its name and the name of its file, so two places in it are one frame; code without
+//! names is one frame for each file, because every address would be one of its own otherwise.
+
+use super::{FlameFrames, FlamePlace, FlameTree, PlaceKind};
+use slowpath_analysis::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The frame of what is folded away.
+pub(super) const OTHER: u32 = 1;
+/// The root.
+pub(super) const WHOLE: u32 = 0;
+const NO_STACK: u32 = 2;
+
+/// Characters of a name in the page: names of C++ templates can have thousands.
+const LONGEST_NAME: usize = 240;
+
+/// Frames by number.
+pub(super) struct Names {
+    frames: Vec<(String, FlamePlace)>,
+    numbers: HashMap<(String, FlamePlace), u32>,
+    /// The functions of each frame of the stacks, outermost first.
+    of_frame: Vec<Vec<u32>>,
+}
+
+impl Names {
+    pub(super) fn new(stacks: &CallStacks<'_>) -> Self {
+        let mut names = Self { frames: Vec::new(), numbers: HashMap::new(), of_frame: Vec::new() };
+        let place = |kind| FlamePlace { name: String::new(), kind };
+        names.number("all", place(PlaceKind::Whole));
+        names.number("(other)", place(PlaceKind::Folded));
+        names.number("[no stack]", place(PlaceKind::Unknown));
+        for frame in stacks.frames() {
+            let place = place_of(frame);
+            let outermost_first = frame.functions.iter().rev();
+            let numbers = outermost_first.map(|function| names.number(&name_of(function, &place), place.clone()));
+            let numbers = numbers.collect();
+            names.of_frame.push(numbers);
+        }
+        names
+    }
+
+    fn number(&mut self, name: &str, place: FlamePlace) -> u32 {
+        let key = (shortened(name).into_owned(), place);
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = self.frames.len() as u32;
+        self.frames.push(key.clone());
+        self.numbers.insert(key, number);
+        number
+    }
+
+    /// The frame of all processes of this name.
+    pub(super) fn process(&mut self, name: &str) -> u32 {
+        self.number(name, FlamePlace { name: String::new(), kind: PlaceKind::Process })
+    }
+
+    /// The frames of a path, outermost first; of none, the one that says so.
+    pub(super) fn of_path(&self, stacks: &CallStacks<'_>, path: Option<StackPath>) -> Vec<u32> {
+        let Some(path) = path else { return vec![NO_STACK] };
+        let frames = stacks.outermost_first(path);
+        frames.iter().filter_map(|frame| self.of_frame.get(*frame as usize)).flatten().copied().collect()
+    }
+
+    /// The frames that `trees` name, which name them by their new numbers from now on.
+    pub(super) fn used<'t>(self, trees: impl Iterator<Item = &'t mut FlameTree>) -> (FlameFrames, Vec<FlamePlace>) {
+        let mut frames = FlameFrames::default();
+        let mut places: Vec<FlamePlace> = Vec::new();
+        let mut place_numbers: HashMap<&FlamePlace, u32> = HashMap::new();
+        let mut new_numbers: HashMap<u32, u32> = HashMap::new();
+        for number in trees.flat_map(|tree| &mut tree.frame) {
+            *number = *new_numbers.entry(*number).or_insert_with(|| {
+                let (name, place) = &self.frames[*number as usize];
+                let place = *place_numbers.entry(place).or_insert_with(|| {
+                    places.push(place.clone());
+                    places.len() as u32 - 1
+                });
+                frames.name.push(name.clone());
+                frames.place.push(place);
+                frames.name.len() as u32 - 1
+            });
+        }
+        (frames, places)
+    }
+}
+
+fn place_of(frame: &CodeFrame<'_>) -> FlamePlace {
+    let (name, kind) = match frame.place {
+        Place::File { key, file, .. } => (file_name(key, file), PlaceKind::File),
+        Place::Vdso(_) => (Cow::Borrowed("[vdso]"), PlaceKind::Vdso),
+        Place::Generated(_) => (Cow::Borrowed("[generated]"), PlaceKind::Generated),
+        Place::Kernel(_) => (Cow::Borrowed("[kernel]"), PlaceKind::Kernel),
+        Place::Truncated(_) | Place::Unknown => (Cow::Borrowed(""), PlaceKind::Unknown),
+    };
+    FlamePlace { name: shortened(&name).into_owned(), kind }
+}
+
+fn name_of<'f>(function: &'f Function<'_>, place: &FlamePlace) -> Cow<'f, str> {
+    match place.kind {
+        PlaceKind::File if !function.named => Cow::Owned(format!("[{}]", place.name)),
+        PlaceKind::Vdso | PlaceKind::Generated | PlaceKind::Kernel if !function.named => Cow::Owned(place.name.clone()),
+        _ => Cow::Borrowed(&function.name),
+    }
+}
+
+/// A name whose middle is left out where it is too long: both ends of a template's name tell it from others.
+fn shortened(name: &str) -> Cow<'_, str> {
+    let length = name.chars().count();
+    if length <= LONGEST_NAME {
+        return Cow::Borrowed(name);
+    }
+    let begin = LONGEST_NAME * 2 / 3;
+    let end = LONGEST_NAME - 1 - begin;
+    let head = name.chars().take(begin);
+    Cow::Owned(head.chain(std::iter::once('…')).chain(name.chars().skip(length - end)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_keeps_both_ends_and_a_short_one_all() {
+        let long = format!("begin{}end", "é".repeat(10_000));
+        let short = shortened(&long);
+        assert_eq!(short.chars().count(), LONGEST_NAME);
+        assert!(short.starts_with("begin") && short.ends_with("end") && short.contains('…'));
+        assert_eq!(shortened("main"), "main");
+        let whole = "x".repeat(LONGEST_NAME);
+        assert_eq!(shortened(&whole), whole);
+    }
+}

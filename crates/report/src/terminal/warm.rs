@@ -1,0 +1,174 @@
+//! The parts of the screen of a warm diagnosis: what it costs, what was tried, what is proved.
+//!
+//! Owns what differs from a cold one: CPU time leads, time to ready and faults stand beside it, and fixes have decisions. Leaves
+//! findings, doubts and the recording to [`super::sections`].
+
+use super::escape::escape;
+use super::figures;
+use super::item::Item;
+use super::line::{Line, Paint, left, right, wrap};
+use super::sections::{ANSWER_LINES, Section, program};
+use super::style::Style;
+use crate::diagnosis::{ArmRole, ArmSummary, Decision, Diagnosis, LaunchSummary, MetricChange, Outcome, Verdict};
+use slowpath_tables::Quantity;
+use slowpath_verify::Metric;
+
+/// Columns of a name.
+const NAME: usize = 20;
+
+fn baseline(launch: &LaunchSummary) -> Option<&ArmSummary> {
+    launch.arms.iter().find(|arm| arm.role == ArmRole::Baseline)
+}
+
+/// What a launch costs and what was tried, in up to four lines.
+pub(super) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
+    let program = program(&diagnosis.command, style);
+    let baseline = baseline(&diagnosis.launch);
+    let mut text = match baseline.and_then(|arm| Some((arm.cpu?, arm.median?))) {
+        Some((cpu, ready)) => format!(
+            "A warm launch of {program} uses {} of CPU time and is ready after {}.",
+            figures::value(&cpu, style),
+            figures::value(&ready, style)
+        ),
+        None if diagnosis.findings.is_empty() => format!("No hidden cost was found in a warm launch of {program}."),
+        None => format!("Nothing could be tried on a warm launch of {program}."),
+    };
+    if baseline.is_some() {
+        text.push_str(&tried(diagnosis, style));
+    }
+    let lines = wrap(&escape(&text, style.unicode), ANSWER_LINES, style);
+    Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
+}
+
+/// A sentence for each decision that was made, each with a space before it.
+fn tried(diagnosis: &Diagnosis, style: &Style) -> String {
+    let decided = |decision| diagnosis.verdicts.iter().filter(move |verdict| verdict.decision == Some(decision));
+    let mut text = String::new();
+    let whole = baseline(&diagnosis.launch).and_then(|arm| arm.cpu);
+    for verdict in decided(Decision::Proved) {
+        let saving =
+            verdict.measured.map(|measured| Quantity { value: -measured.value, low: None, high: None, ..measured });
+        let share = saving.zip(whole).filter(|(_, whole)| whole.value > 0.0);
+        let share = share.map(|(saving, whole)| format!(" ({:.1} %)", saving.value / whole.value * 100.0));
+        let saving = saving.map_or_else(String::new, |saving| format!(" {}", figures::value(&saving, style)));
+        text.push_str(&format!(" Proved: {} saves{saving}{} of it.", verdict.arm, share.unwrap_or_default()));
+    }
+    for (decision, why) in [
+        (Decision::Withdrawn, "Withdrawn, it saves nothing that matters"),
+        (Decision::NotShown, "Not shown, the launches do not tell"),
+    ] {
+        let names: Vec<&str> = decided(decision).map(|verdict| verdict.arm.as_str()).collect();
+        if !names.is_empty() {
+            text.push_str(&format!(" {why}: {}.", names.join(", ")));
+        }
+    }
+    let shams = diagnosis.verdicts.iter().filter(|verdict| is_sham(diagnosis, verdict));
+    let loud: Vec<&str> = shams
+        .filter(|verdict| matches!(verdict.outcome, Outcome::Helps | Outcome::Hurts))
+        .map(|verdict| verdict.arm.as_str())
+        .collect();
+    if !loud.is_empty() {
+        text.push_str(&format!(" But a sham changed it too: {}.", loud.join(", ")));
+    }
+    text
+}
+
+fn is_sham(diagnosis: &Diagnosis, verdict: &Verdict) -> bool {
+    diagnosis.launch.arms.iter().any(|arm| arm.name == verdict.arm && arm.role == ArmRole::Sham)
+}
+
+/// The arms with CPU time and its sketch, time to ready and faults.
+pub(super) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
+    const MEDIAN: usize = 9;
+    const INTERVAL: usize = 14;
+    const READY: usize = 9;
+    const FAULTS: usize = 9;
+    const COUNT: usize = 7;
+    if launch.arms.is_empty() {
+        return Section::default();
+    }
+    let sketch_columns = style.columns.saturating_sub(NAME + MEDIAN + INTERVAL + READY + FAULTS + COUNT + 2);
+    let (from, to) = figures::axis(launch.arms.iter().filter_map(|arm| arm.cpu.as_ref()));
+    let heading = [
+        left("arm", NAME, style),
+        right("CPU", MEDIAN, style),
+        right("95 % interval", INTERVAL, style),
+        right("ready", READY, style),
+        right("faults", FAULTS, style),
+        right("n", COUNT, style),
+    ];
+    let told = |quantity: Option<Quantity>| quantity.map_or("-".to_owned(), |known| figures::value(&known, style));
+    let items = launch.arms.iter().map(|arm| {
+        let counted = arm.samples_ms.iter().flatten().count();
+        let cells = [
+            left(&escape(&arm.name, style.unicode), NAME, style),
+            right(&told(arm.cpu), MEDIAN, style),
+            right(&arm.cpu.and_then(|cpu| figures::interval(&cpu, style)).unwrap_or_default(), INTERVAL, style),
+            right(&told(arm.median), READY, style),
+            right(&told(arm.minor_faults), FAULTS, style),
+            right(&format!("{counted}/{}", arm.samples_ms.len()), COUNT, style),
+        ];
+        let sketch = arm.cpu.map(|cpu| figures::sketch(&cpu, from, to, sketch_columns, style)).unwrap_or_default();
+        Line::of(Paint::Plain, &cells.concat(), style).with(Paint::Plain, &format!("  {sketch}"), style).into()
+    });
+    Section {
+        items: items.collect(),
+        head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
+        what: "arms",
+        spaced: true,
+        dropped: 0,
+    }
+}
+
+/// Every verdict: the decision, predicted beside measured, and below it the changes by the other metrics.
+pub(super) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
+    if diagnosis.verdicts.is_empty() {
+        return Section::default();
+    }
+    let heading = [
+        left("change of CPU time", NAME, style),
+        left("", 14, style),
+        right("predicted", 11, style),
+        right("measured (95 % interval)", 32, style),
+    ];
+    Section {
+        items: diagnosis.verdicts.iter().map(|verdict| item(verdict, style)).collect(),
+        head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
+        what: "verdicts",
+        spaced: true,
+        dropped: 0,
+    }
+}
+
+fn item(verdict: &Verdict, style: &Style) -> Item {
+    let (words, paint) = match verdict.decision {
+        Some(decision @ Decision::Proved) => (decision.words(), Paint::Good),
+        Some(decision) => (decision.words(), Paint::Plain),
+        None => (verdict.outcome.words(), Paint::Plain),
+    };
+    let paint = if verdict.outcome == Outcome::Hurts { Paint::Bad } else { paint };
+    let predicted = verdict.predicted.map_or("-".to_owned(), |predicted| figures::value(&predicted, style));
+    let line = Line::of(Paint::Plain, &left(&escape(&verdict.arm, style.unicode), NAME, style), style)
+        .with(paint, &left(words, 14, style), style)
+        .with(Paint::Plain, &right(&predicted, 11, style), style);
+    let Some(measured) = &verdict.measured else {
+        return Item::wrapped(line.with(Paint::Quiet, "  ", style), Paint::Quiet, &verdict.reason, Some(4), style);
+    };
+    let mut item =
+        Item::from(line.with(Paint::Plain, &right(&figures::with_interval(measured, style), 32, style), style));
+    let beside: Vec<String> = verdict.beside.iter().filter_map(|change| beside(change, style)).collect();
+    if !beside.is_empty() {
+        item.more.push(Line::of(Paint::Quiet, &format!("    {}", beside.join(", ")), style));
+    }
+    item
+}
+
+fn beside(change: &MetricChange, style: &Style) -> Option<String> {
+    let name = match change.metric {
+        Metric::Wall => "ready",
+        Metric::MinorFaults => "faults",
+        // The price stands in the report.
+        _ => return None,
+    };
+    Some(format!("{name} {}", figures::with_interval(change.change.as_ref()?, style)))
+}

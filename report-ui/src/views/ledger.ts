@@ -1,0 +1,150 @@
+// Where the time went: a stacked bar for each process and thread, and the table behind it.
+
+import { barSentence, ledgerPicture, partDid, partWords, UNEXPLAINED, type BarPart, type BarRow, type LedgerBar } from "../derive/ledger-bars";
+import { count, inUnit, percent, quantityInterval, quantityValue } from "../format";
+import type { PageLedger } from "../types";
+import { h, isolated, section, type Child } from "./element";
+import type { Tooltip, TooltipLine } from "./tooltip";
+
+/** Bars before "show all". */
+const PROCESSES = 6;
+const THREADS = 12;
+/** Below this share of its bar a part has no text in it. */
+const WORDS_FROM = 0.09;
+
+export function ledgerView(ledger: PageLedger, tooltip: Tooltip): HTMLElement {
+  const picture = ledgerPicture(ledger);
+  const body = h("div", { class: "ledger" });
+  const lists = [barList("Processes", "process, time of all its threads", picture.processes, PROCESSES, tooltip), barList("Threads", "thread, time from its begin to its end", picture.threads, THREADS, tooltip)];
+  const scale = h("select", {}, h("option", { value: "own" }, "its own time"), h("option", { value: "same" }, "the longest time"));
+  scale.addEventListener("change", () => lists.forEach((list) => list.draw(scale.value === "same")));
+  lists.forEach((list) => list.draw(false));
+  body.append(...lists.map((list) => list.element));
+  return section(
+    "ledger",
+    "Where the time went",
+    h("p", { class: "quiet" }, "Each moment of a thread belongs to one category; what no category has is unexplained, and spread over nothing. Busiest first: by the time in which it ran or the machine kept it from running. Open a bar for its table; the arrow keys step through its parts."),
+    picture.notes.length > 0 && h("ul", { class: "quiet" }, ...picture.notes.map((n) => h("li", {}, n))),
+    h("div", { class: "legend" }, h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": "All processes together" }, rowsTable("All processes together", picture.total.rows))),
+    h("div", { class: "controls" }, h("label", {}, "Full length is ", scale)),
+    body,
+  );
+}
+
+/** A custom property of the style sheet. */
+function colour(part: BarPart): string {
+  return `var(--ledger-${part.replaceAll("_", "-")})`;
+}
+
+function swatch(part: BarPart): HTMLElement {
+  const element = h("span", { class: part === UNEXPLAINED ? "swatch unexplained" : "swatch", "aria-hidden": "true" });
+  if (part !== UNEXPLAINED) element.style.background = colour(part);
+  return element;
+}
+
+/** The table is the legend of the colours too: categories, and what is unexplained as a row of its own. */
+function rowsTable(caption: string, rows: readonly BarRow[]): HTMLElement {
+  const hasIntervals = rows.some((r) => r.time !== null && quantityInterval(r.time) !== null);
+  const head = ["Category", "Time", ...(hasIntervals ? ["95 % interval"] : []), "Share"].map((t, i) => h("th", { scope: "col", class: i > 0 ? "num" : null }, t));
+  const line = (r: BarRow): HTMLElement =>
+    h(
+      "tr",
+      { class: r.part === UNEXPLAINED ? "total" : null, title: partDid(r.part) },
+      h("th", { scope: "row" }, swatch(r.part), " ", partWords(r.part)),
+      h("td", { class: "num" }, timeText(r)),
+      hasIntervals && h("td", { class: "num quiet" }, (r.time && quantityInterval(r.time)) ?? ""),
+      h("td", { class: "num" }, r.share === null ? "" : percent(r.share)),
+    );
+  return h("table", { class: "compact" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows.map(line)));
+}
+
+function timeText(row: BarRow): Child {
+  return row.time === null ? h("span", { class: "quiet" }, "not known") : quantityValue(row.time);
+}
+
+function plainText(row: BarRow): string {
+  if (row.time === null) return "not known";
+  return row.share === null ? quantityValue(row.time) : `${quantityValue(row.time)} (${percent(row.share)})`;
+}
+
+interface BarList {
+  element: HTMLElement;
+  draw: (sameScale: boolean) => void;
+}
+
+function barList(title: string, what: string, bars: readonly LedgerBar[], first: number, tooltip: Tooltip): BarList {
+  let limit = bars.length <= first + 2 ? Infinity : first;
+  let sameScale = false;
+  const longest = Math.max(...bars.filter((b) => !b.isSum).map((b) => b.length), 0);
+  const list = h("div", { class: "ledger-bars" });
+  const more = h("button", { type: "button", class: "more", onclick: () => ((limit = Infinity), fill()) }, `Show all ${count(bars.length)}`);
+
+  function fill(): void {
+    // A sum of many would make all others short: it always has its own length.
+    const lengthOf = (b: LedgerBar): number => (sameScale && !b.isSum && longest > 0 ? b.length / longest : 1);
+    list.replaceChildren(...bars.slice(0, limit).map((b) => entry(b, lengthOf(b), tooltip)));
+    more.hidden = bars.length <= limit;
+  }
+  const head = h("div", { class: "ledger-head quiet", "aria-hidden": "true" }, h("span", {}, what), h("span", {}), h("span", { class: "num" }, "time"), h("span", { class: "num" }, "unexplained"));
+  const draw = (same: boolean): void => {
+    sameScale = same;
+    fill();
+  };
+  return { element: h("div", {}, h("h3", {}, title), head, list, more), draw };
+}
+
+function entry(bar: LedgerBar, length: number, tooltip: Tooltip): HTMLElement {
+  const pieces = bar.segments.map((s) => {
+    const piece = h("span", { class: s.row.part === UNEXPLAINED ? "piece unexplained" : "piece" }, (s.to - s.from) * length >= WORDS_FROM && s.row.part !== UNEXPLAINED ? h("span", {}, partWords(s.row.part)) : null);
+    piece.style.width = `${(s.to - s.from) * 100}%`;
+    if (s.row.part !== UNEXPLAINED) piece.style.background = colour(s.row.part);
+    return piece;
+  });
+  const picture = h("span", { class: "ledger-bar", role: "img", "aria-label": barSentence(bar, plainText) }, ...pieces);
+  picture.style.width = `${Math.max(length * 100, 0.3)}%`;
+  const rest = bar.unexplained;
+  const summary = h(
+    "summary",
+    {},
+    h("span", { class: "ledger-name" }, isolated(bar.name), " ", h("span", { class: "quiet" }, bar.detail)),
+    h("span", { class: "ledger-track" }, picture),
+    h("span", { class: "num" }, inUnit(bar.whole, "ms")),
+    h("span", { class: "num" }, rest.time === null ? h("span", { class: "quiet" }, "not known") : rest.share === null ? quantityValue(rest.time) : percent(rest.share)),
+  );
+  let stepped = -1;
+  const point = (index: number, x: number, y: number): void => {
+    stepped = index;
+    pieces.forEach((p, i) => p.classList.toggle("on", i === index));
+    const segment = bar.segments[index];
+    if (segment) tooltip.show(describe(bar, segment.row), x, y);
+    else tooltip.hide();
+  };
+  picture.addEventListener("pointermove", (e) => point(pieces.findIndex((p) => e.target instanceof Node && p.contains(e.target)), e.clientX, e.clientY));
+  picture.addEventListener("pointerleave", () => point(-1, 0, 0));
+  summary.addEventListener("blur", () => point(-1, 0, 0));
+  summary.addEventListener("keydown", (e) => {
+    const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0 || pieces.length === 0) return;
+    e.preventDefault();
+    const index = Math.min(Math.max(stepped + step, 0), pieces.length - 1);
+    const box = pieces[index]!.getBoundingClientRect();
+    point(index, box.left + box.width / 2, box.bottom);
+  });
+  // The table is made when it is asked for: there may be hundreds.
+  const details = h("details", { class: "ledger-entry" }, summary);
+  details.addEventListener("toggle", () => {
+    if (details.open && details.childElementCount === 1) details.append(h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": bar.name }, rowsTable(`${bar.name}, ${bar.detail}`, bar.rows)));
+  });
+  return details;
+}
+
+function describe(bar: LedgerBar, row: BarRow): TooltipLine[] {
+  const interval = row.time && quantityInterval(row.time);
+  return [
+    { heading: partWords(row.part) },
+    { note: partDid(row.part) },
+    { label: "time", value: plainText(row) },
+    ...(interval ? [{ label: "95 % interval", value: interval }] : []),
+    { label: "of", value: [inUnit(bar.whole, "ms"), ", ", isolated(bar.name)] },
+  ];
+}
