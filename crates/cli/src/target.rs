@@ -199,20 +199,20 @@ mod tests {
             user: None,
             ready: ReadyWhen::Exit,
             timeout: None,
-            env: vec!["SLOWPATH_A=old".into(), "SLOWPATH_B=b".into()],
+            env: vec!["TREATED_A=old".into(), "TREATED_B=b".into()],
         };
         let target = Target::of(&arguments, vec!["true".into()], None).unwrap();
-        let treated = target.with(&[pair("SLOWPATH_A", "new"), pair("SLOWPATH_C", "c")]);
+        let treated = target.with(&[pair("TREATED_A", "new"), pair("TREATED_C", "c")]);
         let own = |target: &Target| {
             let all = target.variables();
-            all.into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("SLOWPATH_")).collect::<Vec<_>>()
+            all.into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("TREATED_")).collect::<Vec<_>>()
         };
         let of_spec = |target: &Target| {
             let (spec, _) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture).unwrap();
-            spec.env.into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("SLOWPATH_")).collect::<Vec<_>>()
+            spec.env.into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("TREATED_")).collect::<Vec<_>>()
         };
-        let treated_has = [pair("SLOWPATH_B", "b"), pair("SLOWPATH_A", "new"), pair("SLOWPATH_C", "c")];
+        let treated_has = [pair("TREATED_B", "b"), pair("TREATED_A", "new"), pair("TREATED_C", "c")];
         assert_eq!((own(&treated), of_spec(&treated)), (treated_has.to_vec(), treated_has.to_vec()));
-        assert_eq!(own(&target), [pair("SLOWPATH_A", "old"), pair("SLOWPATH_B", "b")]);
+        assert_eq!(own(&target), [pair("TREATED_A", "old"), pair("TREATED_B", "b")]);
     }
 }

@@ -5,6 +5,7 @@ use crate::limit::Limit;
 use crate::manifest::{Manifest, Segment};
 use crate::write_error::WriteError;
 use crate::{MANIFEST_FILE, RESERVE_FILE, segment};
+use arrow_array::RecordBatch;
 use slowpath_tables::{Bytes, Table};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -12,6 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// Rows that are buffered per table before a segment is written: some 10 MB of memory, 1 MB of file.
 pub const SEGMENT_ROWS: usize = 100_000;
+
+/// Part of a segment that is tried once more where the disk has no room for the whole. What is left then is for the tables that
+/// tell about it.
+const KEPT_OF_FULL: usize = 4;
 
 /// Space held at first for the manifest, so that a full disk can still be told: enough for some 400 segments. It grows with
 /// the manifest.
@@ -24,14 +29,14 @@ const UNLISTED_SHARE: usize = 100;
 /// Rows of one table that wait for their segment, without their type.
 trait Pending: Any + Send {
     fn rows(&self) -> usize;
-    fn take(&mut self) -> arrow_array::RecordBatch;
+    fn take(&mut self) -> RecordBatch;
 }
 
 impl<T: Table + Send + 'static> Pending for Vec<T> {
     fn rows(&self) -> usize {
         self.len()
     }
-    fn take(&mut self) -> arrow_array::RecordBatch {
+    fn take(&mut self) -> RecordBatch {
         let batch = T::to_batch(self);
         self.clear();
         batch
@@ -218,23 +223,17 @@ impl Writer {
         let Some(pending) = self.pending.get_mut(table).filter(|pending| pending.rows() > 0) else {
             return Ok(());
         };
-        let waiting = pending.rows() as u64;
-        let number = self.written_segments.entry(table).or_default();
-        let name = format!("{number:06}.parquet");
-        let file = format!("{table}/{name}");
+        let batch = pending.take();
+        let waiting = batch.num_rows() as u64;
         let room = self.limit.as_ref().map_or(Bytes(u64::MAX), |limit| limit.room(table, self.written));
-        let encoded = segment::encode_within(&pending.take(), room);
-        let written = encoded
-            .map_err(|source| WriteError::Encode { file: file.clone(), source })
-            .and_then(|(rows, content)| self.write_segment(table, &name, &file, &content).map(|bytes| (rows, bytes)));
+        let written = self.write_rows(table, &batch, room);
         let rows = match &written {
-            Ok((0, _)) | Err(_) => 0,
-            Ok((rows, bytes)) => {
-                *self.written_segments.entry(table).or_default() += 1;
-                self.written += *bytes;
-                self.manifest.segments.push(Segment { table: table.to_owned(), file, rows: *rows, bytes: *bytes });
-                *rows
+            Ok(rows) => *rows,
+            // It may be the size of the segment that the disk has no room for: its beginning is better than nothing.
+            Err(WriteError::Full { .. }) => {
+                self.write_rows(table, &batch.slice(0, batch.num_rows() / KEPT_OF_FULL), room).unwrap_or(0)
             }
+            Err(_) => 0,
         };
         if rows < waiting {
             self.manifest.losses.add(&format!("not_written.{table}"), waiting - rows);
@@ -248,6 +247,22 @@ impl Writer {
         }
     }
 
+    /// Writes a segment of the first rows that fit into `room`; how many those are.
+    fn write_rows(&mut self, table: &'static str, batch: &RecordBatch, room: Bytes) -> Result<u64, WriteError> {
+        let number = self.written_segments.get(table).copied().unwrap_or_default();
+        let name = format!("{number:06}.parquet");
+        let file = format!("{table}/{name}");
+        let encoded = segment::encode_within(batch, room);
+        let (rows, content) = encoded.map_err(|source| WriteError::Encode { file: file.clone(), source })?;
+        if rows > 0 {
+            let bytes = self.write_segment(table, &name, &file, &content)?;
+            self.written_segments.insert(table, number + 1);
+            self.written += bytes;
+            self.manifest.segments.push(Segment { table: table.to_owned(), file, rows, bytes });
+        }
+        Ok(rows)
+    }
+
     fn write_segment(
         &mut self,
         table: &'static str,
@@ -255,9 +270,6 @@ impl Writer {
         file: &str,
         content: &[u8],
     ) -> Result<Bytes, WriteError> {
-        if content.is_empty() {
-            return Ok(Bytes(0));
-        }
         let system = |source| WriteError::system(file, source);
         if !self.folders.contains_key(table) {
             self.folders.insert(table, self.directory.subdirectory(table).map_err(system)?);

@@ -67,6 +67,25 @@ fn a_full_disk_is_a_typed_error_and_earlier_segments_stay_readable() {
 }
 
 #[test]
+fn of_a_segment_larger_than_the_disk_the_beginning_is_kept() {
+    const ROWS: u64 = 1_000_000;
+    on_a_small_disk(|disk| {
+        let path = disk.join("r");
+        let mut writer = Writer::create(&path, Manifest::default()).unwrap().with_segment_rows(ROWS as usize);
+        let error = writer.push(samples::page_cache(0, ROWS)).unwrap_err();
+        assert!(matches!(error, WriteError::Full { .. }), "{error:?}");
+        writer.push(samples::every_table().execs).unwrap();
+        let manifest = writer.finish(|_| ()).unwrap();
+        let kept = manifest.rows("page_cache");
+        assert!(kept > 0 && kept + manifest.losses.0["not_written.page_cache"] == ROWS, "{manifest:?}");
+        assert_eq!(manifest.rows("execs"), samples::every_table().execs.len() as u64);
+        assert!(
+            Recording::open(&path).unwrap().read::<PageCache>().unwrap().into_iter().eq(samples::page_cache(0, kept))
+        );
+    });
+}
+
+#[test]
 fn a_disk_without_any_space_refuses_the_recording_at_once() {
     on_a_small_disk(|disk| {
         let filled = std::fs::write(disk.join("big"), vec![0; 1 << 20]).unwrap_err();
