@@ -12,7 +12,7 @@
 mod collect;
 mod sources;
 
-pub use collect::recorded_costs;
+pub use collect::{recorded_costs, takes_memory};
 pub use sources::Source;
 
 use crate::charged_functions::ChargedFunction;

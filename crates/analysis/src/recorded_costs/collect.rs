@@ -125,8 +125,8 @@ fn time_in(tables: &Tables, is_meant: fn(&MemoryCall) -> bool) -> f64 {
     milliseconds(calls(tables, is_meant).map(|call| call.duration).sum())
 }
 
-/// Whether a call lets the address space grow by more than a reservation.
-fn grows(call: &MemoryCall) -> bool {
+/// Whether a call lets the address space grow by more than a reservation (`MAP_NORESERVE`), which is no memory.
+pub fn takes_memory(call: &MemoryCall) -> bool {
     let is_reservation = call.call == MemoryCallKind::Mmap && call.argument & MAP_NORESERVE != 0;
     call.growth().0 > 0 && !is_reservation
 }
@@ -155,8 +155,8 @@ fn add_totals(
         (Measure::Faults, Some(total.faults() as f64)),
         (Measure::FaultsByKernel, total.counted.map(|faults| faults as f64)),
         (Measure::FaultTime, Some(milliseconds(total.fault_time))),
-        (Measure::Allocations, Some(calls(tables, grows).count() as f64)),
-        (Measure::AllocatedBytes, Some(calls(tables, grows).map(|call| call.growth().0 as f64).sum())),
+        (Measure::Allocations, Some(calls(tables, takes_memory).count() as f64)),
+        (Measure::AllocatedBytes, Some(calls(tables, takes_memory).map(|call| call.growth().0 as f64).sum())),
         (Measure::MapTime, Some(time_in(tables, |call| !releases(call)))),
         (Measure::Releases, Some(calls(tables, succeeds).count() as f64)),
         (Measure::ReleaseTime, Some(time_in(tables, releases))),
@@ -171,7 +171,7 @@ fn add_totals(
 fn add_programs(costs: &mut RecordedCosts, tables: &Tables, shares: &Shares, names: &HashMap<ProcessKey, String>) {
     let per_sample = per_sample(&tables.manifest);
     let mut allocated: HashMap<ProcessKey, f64> = HashMap::new();
-    for call in calls(tables, grows) {
+    for call in calls(tables, takes_memory) {
         *allocated.entry(call.process()).or_default() += call.growth().0 as f64;
     }
     for one in &shares.processes {
@@ -217,8 +217,8 @@ fn add_functions(costs: &mut RecordedCosts, tables: &Tables) {
     let faults = &tables.faults;
     add(Measure::Faults, 1.0, &mut faults.iter().map(|row| (row.stack, 1)));
     add(Measure::FaultTime, ns, &mut faults.iter().map(|row| (row.stack, row.duration.unwrap_or_default().0)));
-    add(Measure::Allocations, 1.0, &mut calls(tables, grows).map(|call| (call.stack, 1)));
-    add(Measure::AllocatedBytes, 1.0, &mut calls(tables, grows).map(|call| (call.stack, call.growth().0)));
+    add(Measure::Allocations, 1.0, &mut calls(tables, takes_memory).map(|call| (call.stack, 1)));
+    add(Measure::AllocatedBytes, 1.0, &mut calls(tables, takes_memory).map(|call| (call.stack, call.growth().0)));
     add(Measure::Releases, 1.0, &mut calls(tables, succeeds).map(|call| (call.stack, 1)));
     add(Measure::ReleaseTime, ns, &mut calls(tables, releases).map(|call| (call.stack, call.duration.0)));
     add(Measure::OffCpuTime, ns, &mut tables.off_cpu.iter().map(|row| (row.stack, row.duration.0)));

@@ -72,8 +72,8 @@ pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosi
     }
 }
 
-/// Writes the page; the file is made new or replaced as a whole, and never through a link.
-pub fn write_page(data: &ReportData, to: &Path) -> Result<(), Failure> {
+/// Writes a page; the file is made new or replaced as a whole, and never through a link.
+pub fn write_page(data: &impl html::PageData, to: &Path) -> Result<(), Failure> {
     let page = html::render(data).map_err(failed(Kind::Machine))?;
     whole_file::replace(to, 0o600, page.as_bytes())
 }

@@ -1,8 +1,8 @@
 //! Two sets of recordings on a screen: figures before and after, and how much they changed.
 //!
 //! Every table has the same columns: what, before, after, the change with its interval or, without one, in percent. A change whose
-//! interval leaves nothing out of doubt has a colour. There is no page that has what a screen would leave out, so nothing gives way to
-//! the height of the screen; long lists are cut at a number of rows, and `--json` has the rest.
+//! interval leaves nothing out of doubt has a colour. A page is only made where it is asked for, so nothing gives way to the height of
+//! the screen; long lists are cut at a number of rows, and `--json` and the page have the rest.
 
 use super::escape::escape;
 use super::figures;
@@ -327,7 +327,8 @@ fn remarks(comparison: &RecordingComparison, style: &Style) -> Section {
     notes.extend(comparison.notes.iter().cloned());
     if !comparison.functions.is_empty() {
         notes.push(
-            "functions have what the kernel and the C library did for them; --json has more of each list".to_owned(),
+            "functions have what the kernel and the C library did for them; --json and -o FILE have more of each list"
+                .to_owned(),
         );
     }
     let notes = notes.into_iter().map(|note| ("Note: ", note));
