@@ -140,7 +140,7 @@ pub(crate) fn predicted(findings: &[(usize, &Finding)]) -> Option<Quantity> {
         high: a.high.zip(b.high).map(|(a, b)| a + b),
         unit: Unit::Ms,
     })?;
-    Some(Quantity { value: -sum.value, low: sum.high.map(|v| -v), high: sum.low.map(|v| -v), unit: sum.unit })
+    Some(-sum)
 }
 
 /// A gap of which `what` is the fix.
