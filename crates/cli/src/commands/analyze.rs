@@ -49,7 +49,7 @@ fn unfinished(manifest: &Manifest) -> Option<Unavailable> {
 }
 
 /// What a recording shows, as printed.
-pub fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> Analysis {
+fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> Analysis {
     let manifest = &tables.manifest;
     let launch = manifest.launch.as_ref();
     let shares = slowpath_report::shares_of(tables);
