@@ -161,7 +161,7 @@ pub(super) fn notes(ledger: Option<&Ledger>) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::shares_of;
-    use crate::terminal::screen;
+    use crate::terminal::{Rest, screen};
     use slowpath_recording::Tables;
 
     /// So many threads of one process, and one of another. Each ran a tenth of its time and waited on a futex; the first had to
@@ -183,7 +183,7 @@ mod tests {
 
     fn printed(ledger: &Ledger) -> String {
         let style = Style { lines: usize::MAX, ..Style::PLAIN };
-        screen(sections(Some(ledger), &style), &style)
+        screen(sections(Some(ledger), &style), Rest::InJson, &style)
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let text = printed(&many);
         assert!(text.contains("time of the 12 busiest of 41 threads; --json has all"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with('t') && line.contains(" ms ")).count(), 12, "{text}");
-        let beside = screen(vec![beside_a_launch(Some(&many), &Style::PLAIN)], &Style::PLAIN);
+        let beside = screen(vec![beside_a_launch(Some(&many), &Style::PLAIN)], Rest::InJson, &Style::PLAIN);
         assert_eq!(beside.lines().filter(|line| line.contains(" ms ")).count(), 3, "{beside}");
         assert!(sections(None, &Style::PLAIN).is_empty() && notes(None).is_empty());
         assert!(

@@ -8,9 +8,9 @@ use super::escape::escape;
 use super::figures;
 use super::item::Item;
 use super::line::{Line, Paint, left, right, wrap};
-use super::screen;
 use super::sections::Section;
 use super::style::Style;
+use super::{Rest, screen};
 use crate::recording_comparison::{
     Basis, Change, ComparedRecording, FindingChange, FindingState, FunctionChange, RecordingComparison,
 };
@@ -46,7 +46,7 @@ pub fn recording_comparison(comparison: &RecordingComparison, style: &Style) -> 
     sections.push(programs(comparison, &table));
     sections.push(ledger(comparison, &table));
     sections.push(remarks(comparison, style));
-    screen(sections, style)
+    screen(sections, Rest::InJson, style)
 }
 
 /// How rows are printed.
