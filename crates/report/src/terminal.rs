@@ -65,7 +65,7 @@ pub fn analysis(analysis: &Analysis, style: &Style) -> String {
         shares::beside_a_launch(shares, style),
         critical_path::beside_a_launch(analysis.critical_path.as_ref(), style),
         ledger::beside_a_launch(analysis.ledger.as_ref(), style),
-        sections::doubts(&analysis.losses, &analysis.unavailable, &[], style),
+        sections::doubts(&analysis.losses, &analysis.unavailable, &ledger::notes(analysis.ledger.as_ref()), style),
         sections::recording(&analysis.recording, &analysis.losses, style),
     ];
     screen(sections, Rest::InJson, style)

@@ -207,6 +207,16 @@ fn of_launch(sample: Diagnosis) -> Analysis {
 }
 
 #[test]
+fn what_the_time_ledger_of_a_launch_leaves_out_is_said() {
+    let ledger = slowpath_report::Ledger { incomplete_threads: 3, lost_intervals: 1, ..Default::default() };
+    let printed = analysis(&Analysis { ledger: Some(ledger), ..of_launch(samples::diagnosis()) }, &Style::PLAIN);
+    check_screen(&printed);
+    let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Note: 3 threads are not in the time ledger"), "{printed}");
+    assert!(words.contains("Note: 1 interval off the CPU was lost"), "{printed}");
+}
+
+#[test]
 fn what_does_not_fit_is_in_the_report_only_where_one_was_written() {
     let printed = analysis(&of_launch(samples::hostile("x", 30, 30)), &UNICODE);
     check_screen(&printed);

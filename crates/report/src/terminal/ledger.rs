@@ -150,9 +150,17 @@ pub(super) fn beside_a_launch(ledger: Option<&Ledger>, style: &Style) -> Section
 pub(super) fn notes(ledger: Option<&Ledger>) -> Vec<String> {
     let Some(ledger) = ledger else { return Vec::new() };
     let mut notes = Vec::new();
-    if ledger.incomplete_threads > 0 {
-        let left_out = ledger.incomplete_threads;
-        notes.push(format!("{left_out} threads are not in the time ledger: their begin or end was not recorded"));
+    match ledger.incomplete_threads {
+        0 => {}
+        1 => notes.push("1 thread is not in the time ledger: its begin or end was not recorded".to_owned()),
+        left_out => {
+            notes.push(format!("{left_out} threads are not in the time ledger: their begin or end was not recorded"));
+        }
+    }
+    match ledger.lost_intervals {
+        0 => {}
+        1 => notes.push("1 interval off the CPU was lost: its time is unexplained".to_owned()),
+        lost => notes.push(format!("{lost} intervals off the CPU were lost: their time is unexplained")),
     }
     notes
 }
@@ -211,7 +219,7 @@ mod tests {
         assert_eq!(beside.lines().filter(|line| line.contains(" ms ")).count(), 3, "{beside}");
         assert!(sections(None, &Style::PLAIN).is_empty() && notes(None).is_empty());
         assert!(
-            notes(Some(&many)).iter().any(|note| note.starts_with("1 threads are not")),
+            notes(Some(&many)).iter().any(|note| note.starts_with("1 thread is not")),
             "{:?}",
             notes(Some(&many))
         );
