@@ -19,6 +19,7 @@ mod ledger;
 mod longest;
 mod page_ledger;
 pub mod perfetto;
+mod quantities;
 mod recording_comparison;
 mod scenario;
 pub mod schema;

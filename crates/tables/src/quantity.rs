@@ -106,7 +106,10 @@ mod tests {
 
     #[test]
     fn a_change_from_the_other_side_has_its_interval_round_its_value() {
-        assert_eq!(-Quantity::interval(-300.0, -350.0, -20.0, Unit::Ms), Quantity::interval(300.0, 20.0, 350.0, Unit::Ms));
+        assert_eq!(
+            -Quantity::interval(-300.0, -350.0, -20.0, Unit::Ms),
+            Quantity::interval(300.0, 20.0, 350.0, Unit::Ms)
+        );
         assert_eq!(-Quantity::exact(4.0, Unit::Bytes), Quantity::exact(-4.0, Unit::Bytes));
         let half = Quantity { low: Some(1.0), ..Quantity::exact(2.0, Unit::Ms) };
         assert_eq!((-half).high, Some(-1.0));

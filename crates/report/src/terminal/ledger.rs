@@ -11,7 +11,7 @@ use super::line::{Line, Paint, left, right};
 use super::sections::Section;
 use super::style::Style;
 use crate::{Ledger, LedgerRow};
-use slowpath_tables::{Quantity, Unit};
+use slowpath_tables::Quantity;
 
 /// Threads with rows of their own where the ledger stands among all that there is, and beside a launch.
 const THREADS: usize = 12;
@@ -27,15 +27,6 @@ const NAME: usize = 16;
 const ID: usize = 8;
 const TIME: usize = 8;
 const UNEXPLAINED: usize = 8;
-
-fn time(quantity: &Quantity, style: &Style) -> String {
-    match quantity.unit {
-        Unit::Ms if quantity.value >= 1000.0 => {
-            figures::value(&Quantity::exact(quantity.value / 1000.0, Unit::S), style)
-        }
-        _ => figures::value(quantity, style),
-    }
-}
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -71,7 +62,11 @@ impl Row<'_> {
     pub(super) fn item(&self, style: &Style) -> Item {
         let name = left(&escape(self.name, style.unicode), NAME - 1, style);
         let id = self.id.map_or_else(String::new, |id| id.to_string());
-        let start = [format!("{name} "), right(&id, ID, style), right(&time(self.time, style), TIME, style)];
+        let start = [
+            format!("{name} "),
+            right(&id, ID, style),
+            right(&figures::value(&figures::readable(*self.time), style), TIME, style),
+        ];
         let doubt =
             if self.unexplained.is_some_and(|share| share.abs() > SMALL_DOUBT) { Paint::Bad } else { Paint::Plain };
         let unexplained = self.unexplained.map_or_else(|| "-".to_owned(), percent);
@@ -218,10 +213,6 @@ mod tests {
         let beside = screen(vec![beside_a_launch(Some(&many), &Style::PLAIN)], Rest::InJson, &Style::PLAIN);
         assert_eq!(beside.lines().filter(|line| line.contains(" ms ")).count(), 3, "{beside}");
         assert!(sections(None, &Style::PLAIN).is_empty() && notes(None).is_empty());
-        assert!(
-            notes(Some(&many)).iter().any(|note| note.starts_with("1 thread is not")),
-            "{:?}",
-            notes(Some(&many))
-        );
+        assert!(notes(Some(&many)).iter().any(|note| note.starts_with("1 thread is not")), "{:?}", notes(Some(&many)));
     }
 }
