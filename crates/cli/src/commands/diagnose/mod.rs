@@ -13,7 +13,7 @@ use crate::arguments::DiagnoseArguments;
 use crate::commands::print_json;
 use crate::commands::report::{self, DIAGNOSIS_FILE};
 use crate::failure::{Failure, Kind, failed};
-use crate::target::Target;
+use crate::target::{PATIENCE, Target};
 use crate::whole_file;
 use serde::Serialize;
 use slowpath_report::Diagnosis;
@@ -21,10 +21,6 @@ use slowpath_report::terminal::{self, Style};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// A launch that takes longer than this is given up, unless `--timeout` says otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is predicted, written down in the directory of a diagnosis before the first treated launch.
 const PREDICTION_FILE: &str = "prediction.json";
