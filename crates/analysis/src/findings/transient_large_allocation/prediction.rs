@@ -64,7 +64,7 @@ pub(crate) fn predict(
         return Err("blocks are populated by a call, so faults do not tell how much of them was touched");
     }
     if bill.perhaps_huge {
-        return Err("pages may be huge ones, for which nothing was measured");
+        return Err("pages are huge ones, or may be, for which nothing was measured");
     }
     let per_page = model.per_page(bill.length).ok_or("no block of this size was measured")?;
     let first: BTreeSet<u32> = group.first_uses(&memory.blocks).collect();
