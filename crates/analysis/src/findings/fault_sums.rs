@@ -24,6 +24,7 @@ pub(crate) struct FaultSums {
     /// Mean of the known durations; that of all, where several kinds are added up.
     pub mean: f64,
     time: f64,
+    undisturbed: f64,
     low: f64,
     high: f64,
 }
@@ -46,6 +47,8 @@ impl FaultSums {
         sums.median = quantile(&durations, 0.5) as f64;
         let long = quantile(&durations, 0.95) as f64;
         sums.time = timed + sums.untimed as f64 * sums.mean;
+        let cut = durations.iter().map(|one| (*one as f64).min(long)).sum::<f64>();
+        sums.undisturbed = cut / durations.len().max(1) as f64 * sums.count as f64;
         sums.low = sums.median * sums.count as f64;
         sums.high = timed + sums.untimed as f64 * long.max(sums.mean);
         sums
@@ -63,6 +66,7 @@ impl FaultSums {
             median: if self.count > 0 { self.median } else { other.median },
             mean: time / count.max(1) as f64,
             time,
+            undisturbed: self.undisturbed + other.undisturbed,
             low: self.low + other.low,
             high: self.high + other.high,
         }
@@ -71,6 +75,12 @@ impl FaultSums {
     /// Time in them.
     pub fn time(&self) -> f64 {
         self.time
+    }
+
+    /// Time in them where none is taken to last longer than that which only a twentieth of them exceeds: a thread that was displaced in
+    /// a fault of a microsecond is in it for some milliseconds, of which it uses no processor time.
+    pub fn undisturbed(&self) -> f64 {
+        self.undisturbed
     }
 
     /// Lower end of [`FaultSums::time`]; where most durations are longer than their mean it is above, so callers cut it.

@@ -32,6 +32,9 @@ pub(crate) struct Bill {
     pub per_operation: Quantity,
     /// What of that keeping the blocks saves, in ms, by the durations alone.
     pub saving: Quantity,
+    /// The same where a fault is not taken to be longer than most ([`FaultSums::undisturbed`]), in ms: what comes nearest to processor
+    /// time, which is what keeping the blocks saves.
+    pub undisturbed_saving: f64,
     /// Size of a block, median.
     pub length: u64,
     /// Bytes that were mapped.
@@ -92,6 +95,7 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
     let first: f64 = group.first_uses(&memory.blocks).map(|number| of_block(block(&number))).sum();
     let left = 1.0 - group.peak() as f64 / operations.max(1.0);
     let saved = (value - first).max(0.0);
+    let undisturbed = (faults.undisturbed() + map_time + release_time) / value.max(1.0);
     let ms = |value: f64, low: f64, high: f64| Quantity::interval(value / 1e6, low / 1e6, high / 1e6, Unit::Ms);
 
     let lifetimes = sorted(blocks().filter_map(|block| Some(block.lifetime()?.0)));
@@ -103,6 +107,7 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
         release_time,
         total: ms(value, low, high),
         per_operation: Quantity::exact(quartile(0.5), Unit::Us),
+        undisturbed_saving: saved * undisturbed.min(1.0) / 1e6,
         saving: ms(saved, (low * left).min(saved), (high * left).max(saved)),
         length: quantile(&lengths, 0.5),
         mapped: sum(|block| block.length.0),
