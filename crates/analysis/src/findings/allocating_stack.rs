@@ -128,6 +128,8 @@ pub(crate) enum Allocator {
 pub(crate) struct Caller {
     /// Its name, or what stands for it. Foreign text.
     pub function: String,
+    /// Whether that is a name: symbols of the file tell it.
+    pub is_named: bool,
     /// Name of the file that it is in, or the kind of code. Foreign text.
     pub file: String,
     /// Source file and line, where they are known.
@@ -156,6 +158,11 @@ impl AllocatingStack {
     /// Who asked for the memory; `None` without a stack, and where it ends inside the allocator.
     pub fn who_asked(&self) -> Option<&Caller> {
         self.callers.get(self.asked)
+    }
+
+    /// Where who asked has no name: the first function with one that called it, through others or not.
+    pub fn named_caller(&self) -> Option<&Caller> {
+        self.callers.iter().skip(self.asked.saturating_add(1)).find(|caller| caller.is_named)
     }
 
     /// What tells it from others.
@@ -227,6 +234,7 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
         made.is_truncated |= matches!(frame.place, Place::Truncated(_) | Place::Unknown);
         made.callers.extend(frame.functions.iter().map(|function| Caller {
             function: function.name.to_string(),
+            is_named: function.named,
             file: file.clone(),
             source: function.source_file.map(|source| (source.to_owned(), function.source_line)),
         }));

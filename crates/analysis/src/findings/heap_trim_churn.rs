@@ -31,7 +31,7 @@ pub mod groups;
 use super::allocating_stack::AllocatingStack;
 use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
-use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
+use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
@@ -127,6 +127,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         reasons
             .push(format!("memory is away for {away:.1} s (median): others can use it meanwhile, so it may be meant"));
     }
+    reasons.extend(unnamed(&found.stack));
     reasons.extend(UNKNOWN_COSTS.map(str::to_owned));
 
     let ways = evidence::ways_out(found);

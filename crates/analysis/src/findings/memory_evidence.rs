@@ -156,9 +156,30 @@ pub(crate) fn perf_target(processes: &BTreeSet<ProcessKey>) -> String {
     }
 }
 
-/// Who asked, for a title: ` in copy_frame`, or nothing where it is not known.
+/// Who asked, for a title: ` in copy_frame`; of a function without a name its file and the nearest caller that has one, which tells
+/// apart what a library without symbols does for several: ` in _multiarray_umath for PyNumber_Add`. Nothing where it is not known.
 pub(crate) fn in_function(stack: &AllocatingStack) -> String {
-    stack.who_asked().map_or(String::new(), |caller| format!(" in {}", short(&caller.function)))
+    match (stack.who_asked(), stack.named_caller()) {
+        (None, _) => String::new(),
+        (Some(caller), _) if caller.is_named => format!(" in {}", short(&caller.function)),
+        (Some(caller), Some(above)) => format!(" in {} for {}", library(&caller.file), short(&above.function)),
+        (Some(caller), None) => format!(" in {}", library(&caller.file)),
+    }
+}
+
+/// What a reader is told who looks for the line.
+pub(crate) fn unnamed(stack: &AllocatingStack) -> Option<String> {
+    let asked = stack.who_asked().filter(|caller| !caller.is_named)?;
+    Some(format!(
+        "the symbols of {} do not name the function that asked: with its debug symbols installed, a new recording does",
+        asked.file
+    ))
+}
+
+/// The name of a shared library without what follows it: versions, the interpreter that it is for.
+fn library(file: &str) -> String {
+    let stem = file.split('.').next().filter(|stem| !stem.is_empty() && file.contains(".so"));
+    short(stem.unwrap_or(file))
 }
 
 /// A name that can stand in a line: without parameters, which with templates fill screens.
@@ -175,6 +196,39 @@ pub fn short(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::allocating_stack::Caller;
+
+    #[test]
+    fn who_has_no_name_is_told_by_the_library_and_by_who_called_it() {
+        let caller = |function: &str, file: &str, is_named| Caller {
+            function: function.to_owned(),
+            is_named,
+            file: file.to_owned(),
+            source: None,
+        };
+        let file = "_multiarray_umath.cpython-311-x86_64-linux-gnu.so";
+        let mut stack = AllocatingStack {
+            callers: vec![
+                caller("malloc", "libc.so.6", true),
+                caller("x.so+0x1", file, false),
+                caller("x.so+0x2", file, false),
+                caller("PyNumber_Add", "python3.11", true),
+                caller("main", "python3.11", true),
+            ],
+            asked: 1,
+            ..AllocatingStack::default()
+        };
+        assert_eq!(in_function(&stack), " in _multiarray_umath for PyNumber_Add");
+        assert!(unnamed(&stack).unwrap().contains(file));
+        stack.callers.truncate(3);
+        assert_eq!(in_function(&stack), " in _multiarray_umath");
+        stack.callers[1] = caller("python3.11+0x1", "python3.11", false);
+        assert_eq!(in_function(&stack), " in python3.11");
+        stack.callers[1] = caller("copy(int)", "program", true);
+        assert_eq!((in_function(&stack).as_str(), unnamed(&stack)), (" in copy", None));
+        stack.asked = usize::MAX;
+        assert_eq!((in_function(&stack).as_str(), unnamed(&stack)), ("", None));
+    }
 
     #[test]
     fn names_are_told_without_their_parameters_and_cut() {

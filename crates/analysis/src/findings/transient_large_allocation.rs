@@ -26,12 +26,13 @@
 pub mod bill;
 mod evidence;
 pub mod groups;
+mod huge_faults;
 pub mod prediction;
 
 use super::allocating_stack::{AllocatingStack, Functions};
 use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
-use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
+use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
 use crate::cost_model::CostModel;
 use crate::finding::Finding;
@@ -136,6 +137,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         perhaps_huge: found.bill.perhaps_huge,
     };
     let confidence = judge(&claim, &mut reasons);
+    reasons.extend(unnamed(&found.stack));
     reasons.extend(saving_reasons(found));
     let ways = evidence::ways_out(found);
     let asked = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not \

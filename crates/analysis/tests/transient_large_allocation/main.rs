@@ -1,5 +1,6 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
+mod large_blocks;
 mod prediction;
 
 use serde_json::Value;

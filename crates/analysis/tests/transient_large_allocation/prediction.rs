@@ -52,6 +52,22 @@ fn what_durations_lack_is_added_and_the_interval_holds_what_was_measured() {
 }
 
 #[test]
+fn threads_that_were_displaced_in_faults_move_the_value_by_little_and_the_upper_end_by_all_of_it() {
+    let measure = measured([1700.0, 1600.0, 1800.0], Some([500.0, 400.0, 600.0]));
+    // One fault of each operation but the first lasts for 4 ms: ten times what all others take together.
+    let displaced = |tables: &mut Tables| {
+        let many = tables.faults.iter_mut().skip(338).step_by(338);
+        many.for_each(|fault| fault.duration = Some(Nanos(4 * MS)));
+    };
+    let finding = Program::new().frames(300).edited(measure).edited(displaced).found().unwrap();
+    let (faults, calls) = (LEFT_OUT / 1e6, 0.06 * 299.0);
+    let saving = finding.predicted_saving.unwrap();
+    let quiet = faults * (1000.0 + 500.0) + calls;
+    assert!((saving.value - quiet).abs() < quiet * 0.02, "{saving:?}, expected {quiet}");
+    assert!(saving.high.unwrap() > 4.0 * 299.0 && saving.low.unwrap() < quiet, "{saving:?}");
+}
+
+#[test]
 fn recording_can_add_more_than_durations_lack() {
     let edit = measured([1000.0, 900.0, 1100.0], Some([-200.0, -300.0, -100.0]));
     let finding = Program::new().frames(300).edited(edit).found().unwrap();

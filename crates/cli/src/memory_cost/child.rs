@@ -26,23 +26,27 @@ struct Size {
     displaced: usize,
 }
 
-/// Six pairs are the fewest from which there is an interval. The dearest stands last: when time is over, what was not done is left
-/// out. Warm and displaced ones take turns: of a size both are known, or neither.
+/// Six pairs are the fewest from which there is an interval; from sixteen on one that was disturbed does not move its ends. The
+/// smallest and the largest size come early: between two sizes their costs are laid, beyond them they are guessed. When time is over,
+/// what was not done is left out. Warm and displaced ones take turns: of a size both are known, or neither.
 const PLAN: [Size; 5] = [
-    Size { bytes: WATCHED, warm: 8, displaced: 8 },
+    Size { bytes: WATCHED, warm: 16, displaced: 16 },
     Size { bytes: 128 << 10, warm: 8, displaced: 8 },
-    Size { bytes: 512 << 10, warm: 8, displaced: 0 },
-    Size { bytes: 4 << 20, warm: 6, displaced: 6 },
     // So large a block displaces caches itself.
     Size { bytes: LARGEST as u64, warm: 6, displaced: 0 },
+    Size { bytes: 4 << 20, warm: 6, displaced: 6 },
+    Size { bytes: 512 << 10, warm: 8, displaced: 0 },
 ];
 
-/// How long measuring may take; the last pair is finished. The first size, without which nothing can be said, is given
-/// [`PERSISTENCE`] times as much on a busy machine.
-const LIMIT: Duration = Duration::from_millis(120);
+/// How long measuring may take; the last pair is finished. The first [`ENOUGH`] pairs of the first size, without which nothing can be
+/// said, are given [`PERSISTENCE`] times as much on a busy machine.
+const LIMIT: Duration = Duration::from_millis(160);
 
-/// How much longer the first size may take.
+/// How much longer these may take.
 const PERSISTENCE: u32 = 4;
+
+/// Pairs that make an interval which one disturbed pair does not make useless.
+const ENOUGH: usize = 8;
 
 /// Largest block.
 const LARGEST: usize = 16 << 20;
@@ -71,7 +75,7 @@ pub struct Pair {
     pub each: u64,
     /// CPU time of writing into the kept block.
     pub kept: u64,
-    /// Of mapping and unmapping, by the clock.
+    /// CPU time of mapping and unmapping.
     pub calls: u64,
 }
 
@@ -88,6 +92,8 @@ pub struct Measured {
 pub const WARM: u8 = b'w';
 /// The same with displaced caches.
 pub const DISPLACED: u8 = b'd';
+/// The answer where another thread ran instead in between: durations by the clock say nothing then. Else it is what was asked for.
+pub const INTERRUPTED: u8 = b'i';
 
 /// Measures, tells it as a line of JSON, and does single operations for as long as it is asked for.
 ///
@@ -104,8 +110,10 @@ pub fn serve(mut socket: UnixStream) -> io::Result<()> {
         if asked[0] == DISPLACED {
             blocks.displace();
         }
+        let before = interruptions()?;
         blocks.each(WATCHED as usize)?;
-        socket.write_all(&asked)?;
+        let answer = if interruptions()? == before { asked } else { [INTERRUPTED] };
+        socket.write_all(&answer)?;
     }
     Ok(())
 }
@@ -128,10 +136,10 @@ impl Blocks {
     fn measure(&mut self, plan: &[Size], limit: Duration) -> io::Result<Measured> {
         let mut series = Vec::new();
         for (place, size) in plan.iter().enumerate() {
-            let limit = if place == 0 { limit * PERSISTENCE } else { limit };
             let empty = |displaced| Series { bytes: size.bytes, displaced, ..Series::default() };
             let (mut warm, mut displaced) = (empty(false), empty(true));
             for number in 0..size.warm.max(size.displaced) {
+                let limit = if place == 0 && number < ENOUGH { limit * PERSISTENCE } else { limit };
                 if self.began.elapsed() >= limit {
                     break;
                 }
@@ -169,25 +177,23 @@ impl Blocks {
         Ok(())
     }
 
-    /// CPU time of an operation, and the time of its calls.
+    /// CPU time of an operation, and of its calls.
     fn each(&mut self, bytes: usize) -> io::Result<(u64, u64)> {
         let began = cpu_time()?;
-        let mapping = Instant::now();
         let mut block = MmapMut::map_anon(bytes)?;
-        let mut calls = mapping.elapsed();
+        let mapped = cpu_time()?;
         write(&mut block, &self.source);
-        let unmapping = Instant::now();
+        let unmapping = cpu_time()?;
         drop(block);
-        calls += unmapping.elapsed();
-        Ok((cpu_time()? - began, u64::try_from(calls.as_nanos()).unwrap_or(u64::MAX)))
+        let ended = cpu_time()?;
+        Ok((ended - began, (mapped - began) + (ended - unmapping)))
     }
 
     fn keep(&mut self, bytes: usize) -> io::Result<u64> {
         let began = cpu_time()?;
         // As many looks at the clock as an operation takes.
-        let (mapping, unmapping) = (Instant::now(), Instant::now());
+        black_box(cpu_time()? + cpu_time()?);
         write(&mut self.kept[..bytes.min(LARGEST)], &self.source);
-        black_box(mapping.elapsed() + unmapping.elapsed());
         Ok(cpu_time()? - began)
     }
 
@@ -208,6 +214,11 @@ fn write(block: &mut [u8], source: &[u8]) {
 fn cpu_time() -> io::Result<u64> {
     let now = Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?);
     Ok(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// How often another thread was given the processor of this one.
+fn interruptions() -> io::Result<i64> {
+    Ok(getrusage(UsageWho::RUSAGE_THREAD)?.involuntary_context_switches())
 }
 
 /// Page faults of this thread.

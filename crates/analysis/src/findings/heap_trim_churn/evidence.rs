@@ -73,7 +73,7 @@ fn asks_for_trim(found: &Found<'_>) -> bool {
 fn glibc_settings(amplitude: u64) -> MallocSettings {
     let trim = amplitude.saturating_add(TOP_OF_HEAP).checked_next_power_of_two().unwrap_or(u64::MAX);
     let mmap = trim.min(MOST_MMAP_THRESHOLD);
-    MallocSettings { mmap_threshold: Some(mmap), trim_threshold: Some(trim), top_pad: None }
+    MallocSettings { mmap_threshold: Some(mmap), trim_threshold: Some(trim), ..MallocSettings::default() }
 }
 
 fn tunables(found: &Found<'_>) -> Option<WayOut> {

@@ -37,6 +37,9 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
         ("touched_bytes", Value::from(bill.touched)),
     ]);
     add_faults(&mut shown, &bill.faults, operations as f64);
+    if bill.huge_faults > 0 {
+        shown.insert("huge_faults".to_owned(), Value::from(bill.huge_faults));
+    }
     shown.insert("per_second".to_owned(), bill.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
     let text =
         "An operation is one block that was mapped, touched and released; at_the_same_time is the most in one process.";
@@ -113,7 +116,8 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
         return ways;
     }
     let length = Bytes(found.bill.length);
-    if let Some(settings) = MallocSettings::keeping(length, kept as u64) {
+    let by_other_threads = found.operations().any(|block| block.mapped_by != block.process.pid);
+    if let Some(settings) = MallocSettings::keeping(length, kept as u64, by_other_threads) {
         let how = format!(
             "where the allocator is that of glibc: GLIBC_TUNABLES={settings} makes it keep such blocks, at the price of \
              memory that stays with the process; other allocators have settings of their own"
@@ -123,7 +127,9 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
     let other =
         "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
     ways.push(WayOut::new(memory_fixes::ANOTHER_ALLOCATOR, other.to_owned()));
-    if length >= memory_fixes::HUGE_PAGE {
+    // Where the program asked for huge pages and has them, asking once more changes nothing.
+    let has_huge = found.bill.huge_faults.saturating_mul(memory_fixes::HUGE_PAGE.0) > found.bill.touched / 2;
+    if length >= memory_fixes::HUGE_PAGE && !has_huge {
         let huge =
             "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for 2 MiB";
         ways.push(WayOut::new(memory_fixes::HUGE_PAGES, huge.to_owned()));
