@@ -13,8 +13,7 @@
 use super::groups::Group;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
 use crate::memory_blocks::{Block, MemoryBlocks};
-use crate::memory_fixes::HUGE_PAGE;
-use slowpath_tables::{Bytes, Fault, Nanos, PAGE_SIZE, Quantity, Unit};
+use slowpath_tables::{Fault, Nanos, Quantity, Unit};
 
 /// The bill of a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,13 +34,13 @@ pub(crate) struct Bill {
     pub length: u64,
     /// Bytes that were mapped.
     pub mapped: u64,
-    /// Bytes of pages that faults brought, of 4 KiB each.
+    /// Bytes of pages that faults brought.
     pub touched: u64,
     /// Lifetimes: median, and what a twentieth exceeds.
     pub lifetime: (Nanos, Nanos),
     /// Operations a second, from the first to the last.
     pub per_second: Option<f64>,
-    /// Whether faults can have brought huge pages: `touched` is the least then.
+    /// Whether faults can have brought huge pages, and `touched` counts them so.
     pub perhaps_huge: bool,
     /// Operations that a thread began and another one ended.
     pub across_threads: u64,
@@ -95,22 +94,12 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
         saving: ms(saved, (low * left).min(saved), (high * left).max(saved)),
         length: quantile(&lengths, 0.5),
         mapped: sum(|block| block.length.0),
-        touched: blocks().map(touched).fold(0u64, u64::saturating_add),
+        touched: sum(|block| block.brought.bytes.0),
         lifetime: (Nanos(quantile(&lifetimes, 0.5)), Nanos(quantile(&lifetimes, 0.95))),
         per_second: per_second(blocks().map(|block| block.opened.0)),
-        perhaps_huge: blocks().any(perhaps_huge),
+        perhaps_huge: sum(|block| block.brought.huge_pages) > 0,
         across_threads: blocks().filter(|block| block.released_by.is_some_and(|by| by != block.mapped_by)).count()
             as u64,
         faults,
     }
-}
-
-/// Bytes of pages that faults brought into a block. A page that is read first and written then has two faults.
-pub(super) fn touched(block: &Block) -> u64 {
-    Bytes(block.faults.saturating_mul(PAGE_SIZE)).min(block.length).0
-}
-
-/// A fault may bring a huge page where those fit; then there is one fault for each, or less.
-fn perhaps_huge(block: &Block) -> bool {
-    block.length >= HUGE_PAGE && block.faults <= block.length.0.div_ceil(HUGE_PAGE.0)
 }
