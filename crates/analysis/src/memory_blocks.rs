@@ -6,12 +6,16 @@
 //!
 //! - Calls take effect in the order of [`crate::memory_calls`]. An address that one thread frees and another is given at once
 //!   belongs to the right block then, though both calls last.
+//! - What is unmapped before anything was touched was only there to find a place: it is no part of the block's size.
 //! - A call that takes away parts of several blocks counts for each in proportion to its bytes.
+//! - A fault that a fork caused ([`crate::fork_faults`]) is not the block's: it is counted apart, and belongs to no block.
 //! - Not blocks: memory that was mapped before the recording, and what mremap adds to it; the heap of brk; mapped files; what a
 //!   child has from its parent. A child of vfork shares its parent's address space until it executes: what it unmaps there is
 //!   not seen in the parent.
 
 use crate::address_ranges::{AddressRanges, Part};
+use crate::fork_faults::ForkFaults;
+use crate::huge_faults::{self, Brought};
 use crate::integer_hash::IntegerMap;
 use crate::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
@@ -54,7 +58,7 @@ pub struct Block {
     pub closed: Option<Nanos>,
     /// How it ended.
     pub end: BlockEnd,
-    /// Size, in whole pages, at its largest.
+    /// Size, in whole pages, at its largest since the first touch.
     pub length: Bytes,
     /// Whether it is a thread's stack (`MAP_STACK`).
     pub is_stack: bool,
@@ -76,6 +80,10 @@ pub struct Block {
     pub by_kernel: u64,
     /// Time in faults of known duration.
     pub fault_time: Nanos,
+    /// Faults in it that forks caused, in none of the numbers above.
+    pub fork_faults: u64,
+    /// Bytes of the pages that its faults brought, and how many of those may be huge ones ([`crate::huge_faults`]).
+    pub brought: Brought,
 }
 
 impl Block {
@@ -100,14 +108,24 @@ impl Block {
 pub struct MemoryBlocks {
     /// The blocks, in the order in which they came to be.
     pub blocks: Vec<Block>,
-    /// For each row of `faults` the block that it was taken in.
+    /// For each row of `faults` the block that it was taken in; none for those that forks caused.
     pub of_fault: Vec<Option<u32>>,
     /// Advice that gave pages of blocks back: row of `memory_calls` and block.
     pub discarded: Vec<(usize, u32)>,
+    /// Rows of `faults` that may have brought a huge page, sorted.
+    huge: Vec<usize>,
 }
 
-/// Follows the blocks of all processes. Rows may be in any order; calls of the same moment keep theirs.
-pub fn follow(tables: &Tables) -> MemoryBlocks {
+impl MemoryBlocks {
+    /// Whether a row of `faults` may have brought a huge page ([`crate::huge_faults`]).
+    pub fn is_huge(&self, row: usize) -> bool {
+        self.huge.binary_search(&row).is_ok()
+    }
+}
+
+/// Follows the blocks of all processes. Rows may be in any order; calls of the same moment keep theirs. `forks` says which faults
+/// are not theirs.
+pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
     let mut of_fault = vec![None; tables.faults.len()];
     if tables.memory_calls.is_empty() {
         return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
@@ -115,9 +133,11 @@ pub fn follow(tables: &Tables) -> MemoryBlocks {
     let mut replay = Replay { calls: &tables.memory_calls, ..Replay::default() };
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
-        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number]),
+        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
     });
-    MemoryBlocks { blocks: replay.blocks, of_fault, discarded: replay.discarded }
+    let mut blocks = replay.blocks;
+    let huge = huge_faults::add(&mut blocks, &of_fault, tables);
+    MemoryBlocks { blocks, of_fault, discarded: replay.discarded, huge }
 }
 
 #[derive(Default)]
@@ -143,6 +163,8 @@ impl Replay<'_> {
                 let parts = self.spaces.remove(&process).map(|mut space| space.take_all()).unwrap_or_default();
                 parts.into_iter().for_each(|part| self.lose(part, ts, BlockEnd::WithProcess, None));
             }
+            // A child's blocks are those that it maps itself.
+            Step::Forks { .. } => {}
             Step::Begins(number) => match calls[number].call {
                 MemoryCallKind::Munmap => self.unmap(&calls[number]),
                 MemoryCallKind::Madvise => self.advise(number, &calls[number]),
@@ -168,6 +190,12 @@ impl Replay<'_> {
         if *mapped == 0 {
             let block = self.block(part);
             (block.closed, block.end, block.released_by) = (Some(ts), end, by);
+        } else {
+            let left = Bytes(*mapped);
+            let block = self.block(part);
+            if block.faults == 0 && block.fork_faults == 0 && !block.populated {
+                block.length = left;
+            }
         }
     }
 
@@ -203,6 +231,8 @@ impl Replay<'_> {
             major: 0,
             by_kernel: 0,
             fault_time: Nanos(0),
+            fork_faults: 0,
+            brought: Brought::default(),
         });
         self.mapped.push(to - from);
         self.spaces.entry(call.process()).or_default().put(Part { from, to, owner: block });
@@ -273,7 +303,7 @@ impl Replay<'_> {
         lost.into_iter().for_each(|part| self.lose(part, ts, BlockEnd::Unmapped, Some(call.tid)));
     }
 
-    fn fault(&mut self, fault: &Fault) -> Option<u32> {
+    fn fault(&mut self, fault: &Fault, by_fork: bool) -> Option<u32> {
         let is_last = |(process, part): &(ProcessKey, Part)| *process == fault.process() && part.holds(fault.address);
         let part = match self.last.filter(is_last) {
             Some((_, part)) => part,
@@ -282,6 +312,10 @@ impl Replay<'_> {
         self.last = Some((fault.process(), part));
         let number = part.owner;
         let block = &mut self.blocks[number as usize];
+        if by_fork {
+            block.fork_faults += 1;
+            return None;
+        }
         block.faults += 1;
         block.untimed += u64::from(fault.duration.is_none());
         block.major += u64::from(fault.kind == FaultKind::Major);

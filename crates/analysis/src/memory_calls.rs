@@ -25,6 +25,13 @@ pub(crate) const POPULATES: [u32; 2] = [22, 23];
 pub(crate) enum Step {
     /// A call made something: number of its row.
     Returns(usize),
+    /// A process made another one, which has its memory.
+    Forks {
+        /// Who.
+        parent: ProcessKey,
+        /// Whom.
+        child: ProcessKey,
+    },
     /// A process ended, or executes another program.
     Ends(ProcessKey),
     /// A call takes something away, or advises: number of its row.
@@ -35,8 +42,9 @@ impl Step {
     fn order(&self) -> u8 {
         match self {
             Self::Returns(_) => 0,
-            Self::Ends(_) => 1,
-            Self::Begins(_) => 2,
+            Self::Forks { .. } => 1,
+            Self::Ends(_) => 2,
+            Self::Begins(_) => 3,
         }
     }
 }
@@ -81,6 +89,11 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
             MemoryCallKind::Brk => steps.push(end),
         }
     }
+    let forked = tables.forks.iter().filter(|fork| !fork.thread).map(|fork| {
+        let parent = ProcessKey { pid: fork.parent_pid, start: fork.parent_start };
+        (fork.ts, Step::Forks { parent, child: fork.process() })
+    });
+    steps.extend(forked);
     let ended = tables.exits.iter().filter(|exit| exit.last && !exit.running);
     steps.extend(ended.map(|exit| (exit.ts, Step::Ends(exit.process()))));
     let executed = tables.execs.iter().filter(|exec| !exec.present);

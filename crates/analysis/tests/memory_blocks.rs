@@ -1,6 +1,7 @@
 //! Blocks of memory on recordings written as text, and on random calls against a model of single pages.
 
 use proptest::prelude::*;
+use slowpath_analysis::fork_faults;
 use slowpath_analysis::memory_blocks::{Block, BlockEnd, MemoryBlocks, follow};
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
@@ -10,7 +11,7 @@ const CALLS: &str = "ts duration pid start tid call address length old_length ol
 
 fn followed(calls: &str, rest: &str) -> (MemoryBlocks, Tables) {
     let tables = Tables::from_text(&format!("== memory_calls\n{CALLS}\n{calls}\n{rest}")).unwrap();
-    (follow(&tables), tables)
+    (follow(&tables, &fork_faults::follow(&tables)), tables)
 }
 
 /// Length in pages, begin and end, how it ended, faults.
@@ -50,7 +51,7 @@ ts  duration pid start tid address kind  kernel
 
 #[test]
 fn a_block_ends_with_its_last_byte_and_a_call_counts_for_blocks_by_their_bytes() {
-    // One block of four pages loses its ends, then, with the whole of the second, its middle.
+    // One block of four pages is touched, loses its ends, then, with the whole of the second, its middle.
     let (memory, _) = followed(
         "
 10 1  7 1 7 mmap   0x10000 16384 - - 0x22 0
@@ -62,6 +63,7 @@ fn a_block_ends_with_its_last_byte_and_a_call_counts_for_blocks_by_their_bytes()
         "
 == faults
 ts pid start address kind
+15 7   1     0x10000 minor
 35 7   1     0x10000 minor
 36 7   1     0x11000 minor
 45 7   1     0x13000 minor
@@ -69,9 +71,75 @@ ts pid start address kind
 47 7   1     0x12000 minor
 ",
     );
-    assert_eq!(all(&memory), [(4, 11, Some(50), BlockEnd::Unmapped, 2), (2, 21, Some(40), BlockEnd::Unmapped, 0)]);
+    assert_eq!(all(&memory), [(4, 11, Some(50), BlockEnd::Unmapped, 3), (2, 21, Some(40), BlockEnd::Unmapped, 0)]);
     assert_eq!((memory.blocks[0].release_time, memory.blocks[1].release_time), (Nanos(8 + 4 + 6), Nanos(8)));
-    assert_eq!(memory.of_fault, [None, Some(0), None, None, Some(0)]);
+    assert_eq!(memory.of_fault, [Some(0), None, Some(0), None, None, Some(0)]);
+}
+
+#[test]
+fn what_is_unmapped_before_the_first_touch_was_there_to_find_a_place_and_later_parts_were_the_blocks() {
+    // 12 pages of which 4 stay: 2 before and 6 behind are cut off, then one more after a touch.
+    let (memory, _) = followed(
+        "
+10 1 7 1 7 mmap   0x10000 49152 - - 0x22 0
+20 1 7 1 7 munmap 0x10000 8192  - - 0    0
+21 1 7 1 7 munmap 0x16000 24576 - - 0    0
+30 1 7 1 7 munmap 0x12000 4096  - - 0    0
+40 1 7 1 7 munmap 0x13000 12288 - - 0    0
+",
+        "== faults\nts pid start address kind\n25 7 1 0x12000 minor\n",
+    );
+    assert_eq!(all(&memory), [(4, 11, Some(40), BlockEnd::Unmapped, 1)]);
+    assert_eq!(memory.blocks[0].release_time, Nanos(4));
+}
+
+#[test]
+fn faults_that_a_fork_caused_are_counted_apart_and_belong_to_no_block() {
+    let (memory, _) = followed(
+        "
+10 1 7 1 7 mmap   0x10000 8192 - - 0x22 0
+60 1 7 1 7 munmap 0x10000 8192 - - 0    0
+",
+        "
+== forks
+ts parent_pid parent_start pid start tid thread
+30 7          1            8   30    8   false
+== faults
+ts duration pid start address kind
+20 2        7   1     0x10000 minor
+40 5        7   1     0x10000 minor
+41 2        7   1     0x11000 minor
+45 5        8   30    0x10000 minor
+",
+    );
+    assert_eq!(all(&memory), [(2, 11, Some(60), BlockEnd::Unmapped, 2)]);
+    assert_eq!(memory.of_fault, [Some(0), None, Some(0), None]);
+    assert_eq!((memory.blocks[0].fault_time, memory.blocks[0].fork_faults), (Nanos(4), 1));
+}
+
+#[test]
+fn a_slow_fault_alone_at_a_multiple_of_2_mib_may_be_a_huge_page_and_a_quick_one_is_none() {
+    // 8 MiB from the middle of a huge page on: small pages at both ends, three huge ones between; the last is read first.
+    let mut faults = "== faults\nts duration pid start address kind\n".to_owned();
+    for page in 0..256u64 {
+        faults += &format!("{} 500 7 1 {} minor\n", 20 + page, 0x10_0000 + page * PAGE_SIZE);
+        faults += &format!("{} 500 7 1 {} minor\n", 2000 + page, 0x80_0000 + page * PAGE_SIZE);
+    }
+    for (ts, duration, address) in
+        [(400, 90_000, 0x20_0000), (401, 80_000, 0x40_1000), (402, 400, 0x60_0000), (403, 70_000, 0x60_0000)]
+    {
+        faults += &format!("{ts} {duration} 7 1 {address} minor\n");
+    }
+    let (memory, _) = followed("10 1 7 1 7 mmap 0x100000 8388608 - - 0x22 0\n", &faults);
+    let block = &memory.blocks[0];
+    assert_eq!((block.faults, block.brought.huge_pages, block.brought.bytes), (516, 3, Bytes(8 << 20)));
+    // As many quick ones are pages of a stride, and what is smaller has no huge page, however slow a fault is.
+    let quick = "== faults\nts duration pid start address kind\n20 900 7 1 0x200000 minor\n21 900 7 1 0x400000 minor\n";
+    let (memory, _) = followed("10 1 7 1 7 mmap 0x100000 8388608 - - 0x22 0\n", quick);
+    assert_eq!((memory.blocks[0].brought.huge_pages, memory.blocks[0].brought.bytes), (0, Bytes(2 * PAGE_SIZE)));
+    let slow = "== faults\nts duration pid start address kind\n20 90000 7 1 0x200000 minor\n";
+    let (memory, _) = followed("10 1 7 1 7 mmap 0x200000 2093056 - - 0x22 0\n", slow);
+    assert_eq!((memory.blocks[0].brought.huge_pages, memory.blocks[0].brought.bytes), (0, Bytes(PAGE_SIZE)));
 }
 
 #[test]
@@ -377,7 +445,7 @@ proptest! {
         if turn {
             tables.memory_calls.reverse();
         }
-        let memory = follow(&tables);
+        let memory = follow(&tables, &fork_faults::follow(&tables));
         prop_assert_eq!(memory.blocks.len(), model.blocks as usize);
         prop_assert_eq!(&memory.of_fault, &model.of_fault);
         for (number, block) in (0u32..).zip(&memory.blocks) {

@@ -95,7 +95,10 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
     if stack.callers.is_empty() {
         lower(Confidence::Low, "no call stacks of memory calls were recorded (record --stacks alloc)".to_owned());
     } else if stack.who_asked().is_none() {
-        lower(Confidence::Low, "the call stack ends inside the allocator: who asked is not known".to_owned());
+        lower(
+            Confidence::Low,
+            "the call stack ends inside the allocator, or in code without names: who asked is not known".to_owned(),
+        );
     } else if stack.is_truncated {
         lower(Confidence::Medium, "the call stack ends early: several callers may be taken for one".to_owned());
     }
@@ -108,7 +111,10 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
         );
     }
     if perhaps_huge {
-        lower(Confidence::Medium, "pages may be huge ones: how much was touched is not known".to_owned());
+        lower(
+            Confidence::Medium,
+            "pages may be huge ones, and are counted as such: how much was touched is not known".to_owned(),
+        );
     }
     if tables.manifest.ended.is_none() {
         lower(Confidence::Medium, "the recording has no end".to_owned());

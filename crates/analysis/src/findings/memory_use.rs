@@ -1,7 +1,7 @@
 //! What the memory calls of a launch say, derived once for the findings about memory.
 //!
 //! Owns which of them has what, so that no fault and no call is billed twice. Blocks that are mapped again and again have all
-//! faults taken in them, and advice that gave pages of theirs back; what is given back and touched again elsewhere is what
+//! faults taken in them but for those that forks caused, and advice that gave pages of theirs back; what is given back and touched again elsewhere is what
 //! [`ReleasedPages`] says.
 
 use super::allocating_stack::AllocatingStacks;
@@ -9,6 +9,7 @@ use super::heap_trim_churn::groups::{self as churn, Churn};
 use super::materiality::{CostShare, CpuTimes};
 use super::transient_large_allocation::groups::{self as transient, Group};
 use crate::call_stacks::CallStacks;
+use crate::fork_faults;
 use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{self, MemoryBlocks};
 use crate::released_pages::{self, ReleasedPages};
@@ -39,13 +40,14 @@ impl<'a> MemoryUse<'a> {
     pub fn new(facts: &'a LaunchFacts<'a>, call_stacks: &'a CallStacks<'a>) -> Self {
         let tables = &facts.tables;
         let mut stacks = AllocatingStacks::new(call_stacks);
-        let blocks = memory_blocks::follow(tables);
+        let forks = fork_faults::follow(tables);
+        let blocks = memory_blocks::follow(tables, &forks);
         let transient = transient::groups(&blocks.blocks, &facts.processes, &mut stacks);
         let mut is_transient = vec![false; blocks.blocks.len()];
         transient.iter().flat_map(|group| &group.operations).for_each(|block| is_transient[*block as usize] = true);
         let theirs = blocks.discarded.iter().filter(|(_, block)| is_transient[*block as usize]);
         let theirs: Vec<usize> = theirs.map(|(call, _)| *call).collect();
-        let released = released_pages::follow(tables, &theirs);
+        let released = released_pages::follow(tables, &theirs, &forks);
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
         let is_bad = !transient.is_empty() || !churn.is_empty();
         let cpu_times = if is_bad { cpu_times(tables) } else { CpuTimes::default() };

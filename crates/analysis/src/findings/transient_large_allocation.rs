@@ -26,7 +26,6 @@
 pub mod bill;
 mod evidence;
 pub mod groups;
-mod huge_faults;
 pub mod prediction;
 
 use super::allocating_stack::{AllocatingStack, Functions};
@@ -139,6 +138,12 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let confidence = judge(&claim, &mut reasons);
     reasons.extend(unnamed(&found.stack));
     reasons.extend(saving_reasons(found));
+    let copied: u64 = found.operations().map(|block| block.fork_faults).fold(0, u64::saturating_add);
+    if copied > 0 {
+        reasons.push(format!(
+            "not billed: {copied} faults in these blocks that forks caused (pages that were copied, or given back)"
+        ));
+    }
     let ways = evidence::ways_out(found);
     let asked = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not \
                  the allocator's.";

@@ -186,6 +186,58 @@ fn a_frame_that_is_mapped_touched_and_unmapped_300_times_is_found_with_its_bill(
 }
 
 #[test]
+fn what_only_glibc_heeds_is_not_offered_to_other_allocators() {
+    let fixes = |file: &'static str| {
+        let named = move |tables: &mut Tables| tables.files[1].path = file.to_owned();
+        Program::new().frames(300).edited(named).found().unwrap().fixes
+    };
+    let every = ["keep_buffer", "allocator_tunables", "another_allocator", "populate_at_map"];
+    assert_eq!(fixes("/usr/lib/libc.so.6"), every);
+    assert_eq!(fixes("/usr/lib/libmimalloc.so.2.0"), ["keep_buffer", "populate_at_map"]);
+    assert_eq!(fixes("/usr/lib/libjemalloc.so.2"), ["keep_buffer", "populate_at_map"]);
+    assert_eq!(fixes("/lib/ld-musl-x86_64.so.1"), ["keep_buffer", "another_allocator", "populate_at_map"]);
+}
+
+#[test]
+fn blocks_of_the_java_machine_are_kept_by_its_own_setting() {
+    let of_java = |tables: &mut Tables| {
+        tables.files[0].path = "/usr/lib/jvm/lib/server/libjvm.so".to_owned();
+        tables.memory_calls.iter_mut().for_each(|call| call.stack = Some(9));
+    };
+    let mut finding = Program::new().frames(300).edited(of_java).found().unwrap();
+    assert!(row(&finding, "how")["how"].as_str().unwrap().contains("-Xms as large as -Xmx"), "{finding:#?}");
+    finding = Program::new().frames(300).found().unwrap();
+    assert!(row(&finding, "how")["how"].as_str().unwrap().starts_with("in the source"), "{finding:#?}");
+}
+
+#[test]
+fn copies_after_a_fork_are_not_billed_and_the_first_touches_are() {
+    // A child is made in the middle of every operation, and all pages are written once more.
+    let forked = |tables: &mut Tables| {
+        for frame in 0..300 {
+            let ts = frame * 33 * MS + 2 * MS;
+            let fork = format!("== forks\nts parent_pid parent_start pid start tid thread\n{ts} 7 1 9 {ts} 9 false\n");
+            tables.forks.append(&mut Tables::from_text(&fork).unwrap().forks);
+        }
+        let again = tables.faults.clone().into_iter().map(|fault| Fault { ts: fault.ts + Nanos(2 * MS), ..fault });
+        tables.faults.extend(again);
+        tables.exits[0].min_flt = tables.faults.len() as u64;
+    };
+    let finding = Program::new().frames(300).edited(forked).found().unwrap();
+    assert_eq!(row(&finding, "operations")["faults"], 300 * 338);
+    assert!((finding.cost.value - 0.398 * 300.0).abs() < 1e-9, "{:?}", finding.cost);
+    let copied = finding.reasons.iter().filter(|reason| reason.starts_with("not billed: 101400 faults")).count();
+    assert_eq!(copied, 1, "{:#?}", finding.reasons);
+}
+
+#[test]
+fn a_cost_by_the_clock_is_never_more_than_all_of_the_cpu_time() {
+    let hardly_ran = |tables: &mut Tables| tables.exits[0].run_time = Some(Nanos(MS));
+    let finding = Program::new().frames(300).edited(hardly_ran).found().unwrap();
+    assert!(finding.title.ends_with(": 100.0 % of its CPU time") && finding.subject["share"] == 1.0, "{finding:#?}");
+}
+
+#[test]
 fn lifetimes_are_counted_in_doubling_steps_without_gaps() {
     let mut program = Program::new().frames(60);
     // Ten that live for 20 ms: no block lives for a time between, and that step is a row too.
@@ -389,7 +441,7 @@ fn losses_gaps_and_unknown_callers_lower_confidence() {
     };
     assert_eq!(confidence(&stack(None)), Confidence::Low);
     assert_eq!(confidence(&|tables| tables.manifest.ended = None), Confidence::Medium);
-    // Large pages: a fault for 2 MiB.
+    // Huge pages: a fault for 2 MiB.
     let huge = |tables: &mut Tables| {
         tables.memory_calls.iter_mut().for_each(|call| call.length = Bytes(8 << 20));
         let mut number = 0;
@@ -397,7 +449,10 @@ fn losses_gaps_and_unknown_callers_lower_confidence() {
             number += 1;
             (number - 1) % 338 < 4
         });
-        tables.faults.iter_mut().for_each(|fault| fault.duration = Some(Nanos(100_000)));
+        for (number, fault) in (0u64..).zip(&mut tables.faults) {
+            fault.duration = Some(Nanos(100_000));
+            fault.address += number % 4 * ((2 << 20) - PAGE_SIZE);
+        }
     };
     assert_eq!(confidence(&huge), Confidence::Medium);
 }

@@ -111,6 +111,10 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
              advice is there to have zeros again, clear what is used",
             found.bill.away.0.as_ms()
         ),
+        Place::Allocator(Some(allocator)) if allocator != Allocator::Glibc => {
+            "in the source: keep the blocks of a round for the next one (a pool, an arena that is emptied and not freed)"
+                .to_owned()
+        }
         _ => "in the source: keep the blocks of a round for the next one (a pool, an arena that is emptied and not freed), or \
               one long-lived block behind them, so that what is free between two rounds stays in the heap"
             .to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! **Value.** Time in the faults in them, in mmap and mremap, in munmap and in advice that gives pages back.
 //!
-//! **Interval.** That of the faults ([`crate::findings::fault_sums`]), with those that brought huge pages apart ([`huge_faults`]); at its *low* end calls are of the median duration of their
+//! **Interval.** That of the faults ([`crate::findings::fault_sums`]), with those that brought huge pages apart ([`crate::huge_faults`]); at its *low* end calls are of the median duration of their
 //! kind too.
 //!
 //! **Not included** here, and in part in [`super::prediction`]: entering and leaving the kernel at a fault (the clock runs between
@@ -11,11 +11,9 @@
 //! compaction).
 
 use super::groups::Group;
-use super::huge_faults;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
 use crate::memory_blocks::{Block, MemoryBlocks};
-use crate::memory_fixes::HUGE_PAGE;
-use slowpath_tables::{Bytes, Fault, Nanos, PAGE_SIZE, Quantity, Unit};
+use slowpath_tables::{Fault, Nanos, Quantity, Unit};
 
 /// The bill of a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,13 +39,13 @@ pub(crate) struct Bill {
     pub mapped: u64,
     /// Bytes of pages that faults brought.
     pub touched: u64,
-    /// Faults that brought huge pages ([`huge_faults`]).
+    /// Faults that brought huge pages ([`crate::huge_faults`]).
     pub huge_faults: u64,
     /// Lifetimes: median, and what a twentieth exceeds.
     pub lifetime: (Nanos, Nanos),
     /// Operations a second, from the first to the last.
     pub per_second: Option<f64>,
-    /// Whether faults brought huge pages, or can have: `touched` is the least then.
+    /// Whether faults can have brought huge pages, and `touched` counts them so.
     pub perhaps_huge: bool,
     /// Operations that a thread began and another one ended.
     pub across_threads: u64,
@@ -73,11 +71,9 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
     let block = |number: &u32| &memory.blocks[*number as usize];
     let blocks = || group.operations.iter().map(block);
     let sum = |of: fn(&Block) -> u64| blocks().map(of).fold(0u64, u64::saturating_add);
-    let are_huge = huge_faults::which(memory, faults, numbers);
-    let huge_of_block = huge_faults::by_block(memory, numbers, &are_huge);
     let of_kind = |is_meant: bool| {
-        let rows = numbers.iter().zip(&are_huge).filter(move |(_, is_huge)| **is_huge == is_meant);
-        FaultSums::of(rows.map(|(number, _)| &faults[*number]))
+        let rows = numbers.iter().filter(move |number| memory.is_huge(**number) == is_meant);
+        FaultSums::of(rows.map(|number| &faults[*number]))
     };
     let (faults, huge) = (of_kind(false), of_kind(true));
     let huge_faults = huge.count;
@@ -111,26 +107,13 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
         saving: ms(saved, (low * left).min(saved), (high * left).max(saved)),
         length: quantile(&lengths, 0.5),
         mapped: sum(|block| block.length.0),
-        touched: group.operations.iter().fold(0u64, |sum, number| {
-            let more = huge_of_block.get(number).map_or(0, |huge| huge.saturating_mul(HUGE_PAGE.0 - PAGE_SIZE));
-            sum.saturating_add(touched(block(number)).saturating_add(more).min(block(number).length.0))
-        }),
+        touched: sum(|block| block.brought.bytes.0),
         lifetime: (Nanos(quantile(&lifetimes, 0.5)), Nanos(quantile(&lifetimes, 0.95))),
         per_second: per_second(blocks().map(|block| block.opened.0)),
         huge_faults,
-        perhaps_huge: huge_faults > 0 || blocks().any(perhaps_huge),
+        perhaps_huge: huge_faults > 0,
         across_threads: blocks().filter(|block| block.released_by.is_some_and(|by| by != block.mapped_by)).count()
             as u64,
         faults,
     }
-}
-
-/// Bytes of pages that faults brought into a block, of 4 KiB each. A page that is read first and written then has two faults.
-pub(super) fn touched(block: &Block) -> u64 {
-    Bytes(block.faults.saturating_mul(PAGE_SIZE)).min(block.length).0
-}
-
-/// A fault may bring a huge page where those fit; then there is one fault for each, or less.
-fn perhaps_huge(block: &Block) -> bool {
-    block.length >= HUGE_PAGE && block.faults <= block.length.0.div_ceil(HUGE_PAGE.0)
 }

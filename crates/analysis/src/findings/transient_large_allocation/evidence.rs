@@ -2,12 +2,16 @@
 
 use super::Found;
 use crate::finding::{Evidence, milliseconds, row};
+use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{WayOut, add_faults, parts, rounded};
 use crate::memory_blocks::Block;
 use crate::memory_fixes::{self, MallocSettings};
 use serde_json::Value;
 use slowpath_tables::{Bytes, Nanos, Quantity};
 use std::collections::BTreeMap;
+
+/// Beginning of the name of the library that is the Java machine.
+const JAVA_MACHINE: &str = "libjvm.so";
 
 /// What operations and all of them cost, part by part.
 pub(super) fn bill(found: &Found<'_>) -> Evidence {
@@ -105,15 +109,35 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
     if found.group.peaks.len() > 1 {
         blocks.push_str(" in each process");
     }
-    let mut ways = vec![WayOut::new(
-        memory_fixes::KEEP_BUFFER,
+    let keep = if found.stack.who_asked().is_some_and(|caller| caller.file.starts_with(JAVA_MACHINE)) {
+        "the heap of the Java machine grows and shrinks: -Xms as large as -Xmx has it keep what it has".to_owned()
+    } else {
         format!(
             "in the source: keep {blocks} and use it again (a member, a pool, thread-local storage), or use the data where \
              they are, without a copy"
-        ),
-    )];
+        )
+    };
+    let mut ways = vec![WayOut::new(memory_fixes::KEEP_BUFFER, keep)];
     if !found.stack.through_allocator {
         return ways;
+    }
+    let other =
+        "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
+    let other = WayOut::new(memory_fixes::ANOTHER_ALLOCATOR, other.to_owned());
+    let populate =
+        "in the source: madvise(MADV_POPULATE_WRITE) on a block before it is used brings all pages in one call";
+    let populate = WayOut::new(memory_fixes::POPULATE_AT_MAP, populate.to_owned());
+    match found.stack.allocator {
+        None | Some(Allocator::Glibc) => {}
+        Some(Allocator::Musl) => {
+            ways.extend([other, populate]);
+            return ways;
+        }
+        // Settings of glibc are nothing to others, and none of theirs is known to keep blocks that they map one by one.
+        Some(_) => {
+            ways.push(populate);
+            return ways;
+        }
     }
     let length = Bytes(found.bill.length);
     let by_other_threads = found.operations().any(|block| block.mapped_by != block.process.pid);
@@ -124,9 +148,7 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
         );
         ways.push(WayOut { settings: Some(settings), ..WayOut::new(memory_fixes::ALLOCATOR_TUNABLES, how) });
     }
-    let other =
-        "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
-    ways.push(WayOut::new(memory_fixes::ANOTHER_ALLOCATOR, other.to_owned()));
+    ways.push(other);
     // Where the program asked for huge pages and has them, asking once more changes nothing.
     let has_huge = found.bill.huge_faults.saturating_mul(memory_fixes::HUGE_PAGE.0) > found.bill.touched / 2;
     if length >= memory_fixes::HUGE_PAGE && !has_huge {
@@ -134,8 +156,6 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
             "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for 2 MiB";
         ways.push(WayOut::new(memory_fixes::HUGE_PAGES, huge.to_owned()));
     }
-    let populate =
-        "in the source: madvise(MADV_POPULATE_WRITE) on a block before it is used brings all pages in one call";
-    ways.push(WayOut::new(memory_fixes::POPULATE_AT_MAP, populate.to_owned()));
+    ways.push(populate);
     ways
 }

@@ -17,7 +17,7 @@
 //! **None** without a measurement; where blocks are populated by a call, for then faults do not tell how much was touched; and
 //! where faults may have brought huge pages.
 
-use super::bill::{Bill, touched};
+use super::bill::Bill;
 use super::groups::Group;
 use crate::cost_model::{CostModel, Estimate};
 use crate::memory_blocks::{Block, MemoryBlocks};
@@ -74,7 +74,7 @@ pub(crate) fn predict(
         numbers.map(|number| &memory.blocks[*number as usize])
     };
     let sum = |of: fn(&Block) -> u64| left_out().map(of).fold(0u64, u64::saturating_add);
-    let (faults, pages) = (sum(|block| block.faults), sum(|block| touched(block) / PAGE_SIZE));
+    let (faults, pages) = (sum(|block| block.faults), sum(|block| block.brought.bytes.0 / PAGE_SIZE));
     let unseen = model.unseen();
 
     let per_fault = unseen.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 0.0 });
