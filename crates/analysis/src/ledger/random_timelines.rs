@@ -81,6 +81,7 @@ impl Story {
             tid: self.tid(),
             reason,
             runnable: Nanos(if is_whole { waits + runnable } else { runnable }),
+            woken: None,
             waker_pid: None,
             waker_tid: None,
             syscall: 0,

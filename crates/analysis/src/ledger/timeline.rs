@@ -188,6 +188,7 @@ mod tests {
             tid: 7,
             reason,
             runnable: Nanos(runnable),
+            woken: None,
             waker_pid: None,
             waker_tid: None,
             syscall: -1,
