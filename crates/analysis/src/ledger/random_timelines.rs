@@ -216,7 +216,7 @@ proptest! {
         tables.forks = shuffled(tables.forks);
         tables.exits = shuffled(tables.exits);
         tables.manifest = with_waits();
-        let found = ledger(&tables).unwrap();
+        let found = ledger(&tables).unwrap().unwrap();
         prop_assert_eq!(found.threads.len(), 3);
         for (tid, began, truth) in truth {
             let thread = found.threads.iter().find(|one| (one.tid, one.began.0) == (tid, began)).unwrap();
@@ -241,7 +241,7 @@ proptest! {
         let at = which.index(story.tables.off_cpu.len());
         let missing = story.tables.off_cpu.remove(at).duration;
         story.tables.manifest = with_waits();
-        let found = ledger(&story.tables).unwrap();
+        let found = ledger(&story.tables).unwrap().unwrap();
         prop_assert_eq!(found.threads[0].unexplained, Some(missing.0 as i64));
     }
 
@@ -263,7 +263,7 @@ proptest! {
         }
         story.end();
         story.tables.manifest = with_waits();
-        let found = ledger(&story.tables).unwrap();
+        let found = ledger(&story.tables).unwrap().unwrap();
         let thread = &found.threads[0];
         let sum = thread.account.total().0 as i64 + thread.unexplained.unwrap();
         prop_assert_eq!(sum, 1500);
