@@ -224,7 +224,12 @@ fn of_thread(life: &Life<'_>, walked: Walked) -> ThreadLedger {
     let mut account = walked.account;
     let rest = match life.run_time {
         Some(run_time) => run_time - walked.ran_in_them,
-        None => walked.left - account.get(Category::Stolen),
+        // There is no more of it than the waits leave.
+        None => {
+            let stolen = account.take(Category::Stolen).min(walked.left);
+            account.add(Category::Stolen, stolen);
+            walked.left - stolen
+        }
     };
     let split = split(rest, walked.ran_in_them, walked.samples, life.ticks);
     if split.by == SplitBy::Nothing {

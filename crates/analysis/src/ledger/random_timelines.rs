@@ -269,6 +269,9 @@ proptest! {
         prop_assert_eq!(sum, 1500);
         let off: u64 = thread.account.iter().filter(|(category, _)| category.is_idle()).map(|(_, time)| time.0).sum();
         prop_assert!(off <= 1500);
+        story.tables.exits.iter_mut().for_each(|exit| exit.run_time = None);
+        let found = ledger(&story.tables).unwrap().unwrap();
+        prop_assert_eq!((found.threads[0].account.total(), found.threads[0].unexplained), (Nanos(1500), None));
     }
 }
 
