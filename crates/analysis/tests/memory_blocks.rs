@@ -327,7 +327,8 @@ fn tables_of(ops: &[(u32, Op)]) -> Tables {
     for (ts, (pid, op)) in (1u64..).map(|step| Nanos(step * 10)).zip(ops) {
         let call = |call, page: u64, pages: u64, old: Option<(u64, u64)>| MemoryCall {
             ts,
-            duration: Nanos(5),
+            // Also none: rows of other programs may have no clock so fine.
+            duration: Nanos(ts.0 / 10 % 3 * 2),
             pid: *pid,
             start,
             tid: *pid,
