@@ -17,7 +17,6 @@
 
 use super::allocating_stack::AllocatingStack;
 use super::fault_sums::FaultSums;
-use crate::completeness::completeness;
 use crate::finding::Confidence;
 use crate::launch_facts::LaunchFacts;
 use slowpath_tables::{ProcessKey, Quantity};
@@ -79,7 +78,7 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
         let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
         lower(level, format!("{lost} faults and memory calls were lost ({:.2} %)", share * 100.0));
     }
-    let counted = completeness(facts).processes.into_iter().filter(|one| processes.contains(&one.process));
+    let counted = facts.completeness().processes.iter().filter(|one| processes.contains(&one.process));
     let (recorded, kernel) = counted
         .fold((0u64, 0u64), |sum, one| (sum.0.saturating_add(one.recorded()), sum.1.saturating_add(one.kernel())));
     let share = recorded as f64 / kernel.max(1) as f64;
