@@ -101,10 +101,14 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
     let width = total.high.unwrap_or(total.value) - total.low.unwrap_or(total.value);
     if width > total.value * WIDTH_MEDIUM {
         let share = width / total.value * 100.0;
-        lower(
-            Confidence::Medium,
-            format!("the interval is as wide as {share:.0} % of the cost: threads were displaced or waited in faults"),
-        );
+        // What the higher end has for faults of unknown duration; the rest of the width lies between medians and sums.
+        let by_untimed = (faults.high() - faults.time()) / 1e6;
+        let why = if by_untimed * 2.0 > width {
+            "not all faults have a known duration"
+        } else {
+            "some faults or calls lasted far longer than most: threads were displaced or waited in them"
+        };
+        lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: {why}"));
     }
     if perhaps_huge {
         lower(Confidence::Medium, "pages may be huge ones: how much was touched is not known".to_owned());

@@ -357,6 +357,15 @@ fn faults_without_duration_count_as_long_as_the_others_and_widen_the_interval() 
     let finding = Program::new().frames(300).edited(untimed(2)).found().unwrap();
     assert_eq!(finding.confidence, Confidence::Low);
     assert!(finding.reasons.iter().any(|reason| reason.contains("50.0 %")), "{:?}", finding.reasons);
+    // Of those that are known a tenth is long: how long the others are makes most of the width.
+    let spread = |tables: &mut Tables| {
+        untimed(2)(tables);
+        let known = tables.faults.iter_mut().filter_map(|fault| fault.duration.as_mut());
+        known.step_by(10).for_each(|duration| duration.0 *= 20);
+    };
+    let finding = Program::new().frames(300).edited(spread).found().unwrap();
+    let why = finding.reasons.iter().find(|reason| reason.contains("as wide as")).unwrap();
+    assert!(why.ends_with("not all faults have a known duration"), "{why}");
 }
 
 #[test]
@@ -367,6 +376,8 @@ fn a_displaced_thread_moves_the_value_and_not_the_lower_end() {
     let finding = Program::new().frames(300).edited(displaced).found().unwrap();
     assert!(finding.cost.value > 500.0 && (finding.cost.low.unwrap() - 119.4).abs() < 1e-6, "{:?}", finding.cost);
     assert_eq!(finding.confidence, Confidence::Medium);
+    let why = finding.reasons.iter().find(|reason| reason.contains("as wide as")).unwrap();
+    assert!(why.ends_with("threads were displaced or waited in them"), "{why}");
     assert!(finding.predicted_saving.unwrap().low.unwrap() < 119.4);
 }
 
