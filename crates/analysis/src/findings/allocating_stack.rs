@@ -142,8 +142,9 @@ pub(crate) type Functions = Vec<(String, String)>;
 pub(crate) struct AllocatingStack {
     /// The functions; empty where no stack was recorded.
     pub callers: Vec<Caller>,
-    /// Which of them asked for the memory: the first one that is not the allocator's.
-    pub asked: usize,
+    /// Which of them asked for the memory: the first one that is not the allocator's; `None` where all are, or where the stack ends before
+    /// it.
+    pub asked: Option<usize>,
     /// Whether an allocator of a library stands between it and the kernel.
     pub through_allocator: bool,
     /// Which allocator that is, where it is one of those.
@@ -155,7 +156,7 @@ pub(crate) struct AllocatingStack {
 impl AllocatingStack {
     /// Who asked for the memory; `None` without a stack, and where it ends inside the allocator.
     pub fn who_asked(&self) -> Option<&Caller> {
-        self.callers.get(self.asked)
+        self.callers.get(self.asked?)
     }
 
     /// What tells it from others.
@@ -233,10 +234,7 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
     }
     let is_end = |caller: &Caller| matches!(caller.file.as_str(), "[truncated]" | "[unknown]");
     let asked = made.callers.iter().position(|caller| !is_allocator(caller) || is_end(caller));
-    made.asked = match asked {
-        Some(asked) if !is_end(&made.callers[asked]) => asked,
-        _ => usize::MAX,
-    };
+    made.asked = asked.filter(|asked| !is_end(&made.callers[*asked]));
     let allocator = &made.callers[..asked.unwrap_or(made.callers.len())];
     // The call itself is one of the C library too, also where the program makes it; it can be inlined into itself.
     let own = || allocator.iter().skip(1).filter(|caller| !CALLS.contains(&bare(&caller.function)));

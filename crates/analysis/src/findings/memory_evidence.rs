@@ -55,7 +55,7 @@ pub(crate) fn stack(text: &str, stack: &AllocatingStack) -> Evidence {
         let mut shown = row([
             ("function", Value::from(caller.function.as_str())),
             ("file", Value::from(caller.file.as_str())),
-            ("asked", Value::from(number == stack.asked)),
+            ("asked", Value::from(Some(number) == stack.asked)),
         ]);
         if let Some((source, line)) = &caller.source {
             shown.insert("source_file".to_owned(), Value::from(source.as_str()));
