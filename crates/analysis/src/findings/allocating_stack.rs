@@ -5,7 +5,7 @@
 //! `operator delete`, containers of the standard libraries), by their names. A program's own wrapper (`xmalloc`) is not known to be
 //! one: it is named, and its callers stand in the stack.
 
-use crate::call_stacks::{CallStacks, Place, file_name};
+use crate::call_stacks::{CallStacks, Place};
 use std::collections::HashMap;
 
 /// Beginnings of the names of libraries that allocate for others: glibc, musl, the dynamic loader, the C++ libraries, jemalloc,
@@ -217,18 +217,14 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
     let mut made = AllocatingStack::default();
     for number in call_stacks.outermost_first(path).into_iter().rev() {
         let Some(frame) = call_stacks.frames().get(number as usize) else { continue };
-        let file = match frame.place {
-            Place::Kernel(_) => continue,
-            Place::File { key, file, .. } => file_name(key, file).into_owned(),
-            Place::Vdso(_) => "[vdso]".to_owned(),
-            Place::Generated(_) => "[generated]".to_owned(),
-            Place::Truncated(_) => "[truncated]".to_owned(),
-            Place::Unknown => "[unknown]".to_owned(),
-        };
+        if matches!(frame.place, Place::Kernel(_)) {
+            continue;
+        }
+        let file = frame.place.name();
         made.is_truncated |= matches!(frame.place, Place::Truncated(_) | Place::Unknown);
         made.callers.extend(frame.functions.iter().map(|function| Caller {
             function: function.name.to_string(),
-            file: file.clone(),
+            file: file.to_string(),
             source: function.source_file.map(|source| (source.to_owned(), function.source_line)),
         }));
     }
