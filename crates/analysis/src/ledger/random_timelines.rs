@@ -1,6 +1,7 @@
 //! Ledgers of random timelines, of which the truth is known.
 
 use super::*;
+use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_tables::{Exit, Fault, FaultKind, Fork, MemoryCall, MemoryCallKind, OffCpu, OffCpuReason};
 
@@ -95,16 +96,11 @@ impl Story {
 
     fn fault(&mut self, kind: FaultKind, began: u64) {
         self.tables.faults.push(Fault {
-            ts: Nanos(began),
             duration: Some(Nanos(self.now - began)),
-            pid: KEY.pid,
             start: KEY.start,
             tid: self.tid(),
-            address: 0,
-            ip: 0,
             kind,
-            kernel: false,
-            stack: None,
+            ..fault(began, 0)
         });
     }
 
@@ -135,20 +131,10 @@ impl Story {
                 self.fault(FaultKind::Minor, at);
                 self.off(OffCpuReason::Kernel, waits, 0);
                 self.tables.memory_calls.push(MemoryCall {
-                    ts: Nanos(began),
                     duration: Nanos(self.now - began),
-                    pid: KEY.pid,
                     start: KEY.start,
                     tid: self.tid(),
-                    call: MemoryCallKind::Munmap,
-                    address: 0,
-                    length: slowpath_tables::Bytes(0),
-                    old_length: None,
-                    old_address: None,
-                    shrinks: false,
-                    argument: 0,
-                    result: 0,
-                    stack: None,
+                    ..memory_call(MemoryCallKind::Munmap, began, 0, 0)
                 });
             }
             Piece::Waits(reason, waits, runnable) => match OffCpuReason::ALL[reason] {

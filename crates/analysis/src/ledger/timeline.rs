@@ -182,6 +182,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory_rows::memory_call;
     use Category::{Events, Lock, MajorFault, MinorFault, PipeOrSocket, Runnable, Stolen, Throttled, Timer};
 
     fn off(ts: u64, duration: u64, runnable: u64, reason: OffCpuReason) -> OffCpu {
@@ -202,18 +203,7 @@ mod tests {
     }
 
     fn fault(ts: u64, duration: Option<u64>, kind: FaultKind) -> Fault {
-        Fault {
-            ts: Nanos(ts),
-            duration: duration.map(Nanos),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            address: 0,
-            ip: 0,
-            kind,
-            kernel: false,
-            stack: None,
-        }
+        Fault { duration: duration.map(Nanos), kind, ..crate::memory_rows::fault(ts, 0) }
     }
 
     fn sample(ts: u64, kernel: bool) -> CpuSample {
@@ -273,20 +263,8 @@ mod tests {
     fn a_fault_in_a_memory_call_is_a_fault_and_samples_in_either_do_not_count() {
         let mut line = Timeline::default();
         line.memory_call(&MemoryCall {
-            ts: Nanos(10),
             duration: Nanos(50),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            call: slowpath_tables::MemoryCallKind::Mmap,
-            address: 0,
-            length: slowpath_tables::Bytes(0),
-            old_length: None,
-            old_address: None,
-            shrinks: false,
-            argument: 0,
-            result: 0,
-            stack: None,
+            ..memory_call(slowpath_tables::MemoryCallKind::Mmap, 10, 0, 0)
         });
         line.fault(&fault(20, Some(5), FaultKind::Minor));
         for (ts, kernel) in [(70, true), (15, true), (22, true), (80, false), (5, false), (500, false)] {

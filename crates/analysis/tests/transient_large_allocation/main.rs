@@ -1,13 +1,16 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
+#[path = "../memory_rows/mod.rs"]
+mod memory_rows;
 mod prediction;
 
+use memory_rows::{fault, memory_call};
 use serde_json::Value;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::transient_large_allocation::NAME;
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 
 const FRAME: u64 = 338 * PAGE_SIZE;
 const MS: u64 = 1_000_000;
@@ -70,36 +73,16 @@ impl Program {
 
     fn call(&mut self, call: MemoryCallKind, ts: u64, duration: u64, address: u64, length: u64, stack: Option<u32>) {
         self.0.memory_calls.push(MemoryCall {
-            ts: Nanos(ts),
             duration: Nanos(duration),
-            pid: 7,
-            start: Nanos(1),
             tid: if call == MemoryCallKind::Munmap { 8 } else { 7 },
-            call,
-            address,
-            length: Bytes(length),
-            old_length: None,
-            old_address: None,
-            shrinks: false,
             argument: if call == MemoryCallKind::Mmap { 0x22 } else { 0 },
-            result: 0,
             stack,
+            ..memory_call(call, ts, address, length)
         });
     }
 
     fn fault(&mut self, ts: u64, duration: Option<u64>, address: u64) {
-        self.0.faults.push(Fault {
-            ts: Nanos(ts),
-            duration: duration.map(Nanos),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            address,
-            ip: 0,
-            kind: FaultKind::Minor,
-            kernel: false,
-            stack: Some(COPIES),
-        });
+        self.0.faults.push(Fault { duration: duration.map(Nanos), stack: Some(COPIES), ..fault(ts, address) });
     }
 
     /// mmap of 10 us, a fault of 1 us a page, munmap of 50 us after 5 ms.
