@@ -33,6 +33,9 @@ pub mod ledger;
 pub mod memory_blocks;
 mod memory_calls;
 pub mod memory_fixes;
+#[cfg(test)]
+#[path = "../tests/memory_rows/mod.rs"]
+mod memory_rows;
 pub mod merge;
 pub mod predict;
 pub mod processes;

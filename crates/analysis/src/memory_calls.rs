@@ -20,7 +20,8 @@ pub(crate) const DISCARDS: [u32; 2] = [MADV_DONTNEED, MADV_FREE];
 /// Advice that brings them: `MADV_POPULATE_READ`, `MADV_POPULATE_WRITE`.
 pub(crate) const POPULATES: [u32; 2] = [22, 23];
 
-/// What happens at a moment. Of the same moment, what is made comes first: it is there before it can be taken away.
+/// What happens at a moment. Of the same moment, what is made comes first: it is there before it can be taken away. A call that moves and
+/// took no time does both at its place among these, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// A call made something: number of its row.
@@ -39,11 +40,14 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    fn order(&self) -> u8 {
+    fn order(&self, calls: &[MemoryCall]) -> u8 {
         match self {
             Self::Returns(_) => 0,
             Self::Forks { .. } => 1,
             Self::Ends(_) => 2,
+            Self::Begins(number) if calls[*number].call == MemoryCallKind::Mremap && calls[*number].duration.0 == 0 => {
+                0
+            }
             Self::Begins(_) => 3,
         }
     }
@@ -98,7 +102,7 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
     steps.extend(ended.map(|exit| (exit.ts, Step::Ends(exit.process()))));
     let executed = tables.execs.iter().filter(|exec| !exec.present);
     steps.extend(executed.map(|exec| (exec.ts, Step::Ends(exec.process()))));
-    steps.sort_by_key(|(ts, step)| (*ts, step.order()));
+    steps.sort_by_key(|(ts, step)| (*ts, step.order(&tables.memory_calls)));
     steps
 }
 

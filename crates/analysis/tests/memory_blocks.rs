@@ -1,10 +1,13 @@
 //! Blocks of memory on recordings written as text, and on random calls against a model of single pages.
 
+mod memory_rows;
+
+use memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_analysis::fork_faults;
 use slowpath_analysis::memory_blocks::{Block, BlockEnd, MemoryBlocks, follow};
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 use std::collections::HashMap;
 
 const CALLS: &str = "ts duration pid start tid call address length old_length old_address argument result";
@@ -390,24 +393,17 @@ impl Model {
 
 fn tables_of(ops: &[(u32, Op)]) -> Tables {
     let mut tables = Tables::default();
-    let start = Nanos(1);
     let bytes = |pages: u64| Bytes(pages * PAGE_SIZE);
     for (ts, (pid, op)) in (1u64..).map(|step| Nanos(step * 10)).zip(ops) {
         let call = |call, page: u64, pages: u64, old: Option<(u64, u64)>| MemoryCall {
-            ts,
-            duration: Nanos(5),
+            // Also none: rows of other programs may have no clock so fine.
+            duration: Nanos(ts.0 / 10 % 3 * 2),
             pid: *pid,
-            start,
             tid: *pid,
-            call,
-            address: page * PAGE_SIZE,
-            length: bytes(pages),
             old_length: old.map(|(_, pages)| bytes(pages)),
             old_address: old.map(|(page, _)| page * PAGE_SIZE),
-            shrinks: false,
             argument: if call == MemoryCallKind::Mmap { 0x22 } else { 1 },
-            result: 0,
-            stack: None,
+            ..memory_call(call, ts.0, page * PAGE_SIZE, pages * PAGE_SIZE)
         };
         match *op {
             Op::Map(page, pages) => tables.memory_calls.push(call(MemoryCallKind::Mmap, page, pages, None)),
@@ -415,18 +411,10 @@ fn tables_of(ops: &[(u32, Op)]) -> Tables {
             Op::Move(from, old, to, new) => {
                 tables.memory_calls.push(call(MemoryCallKind::Mremap, to, new, Some((from, old))));
             }
-            Op::Fault(page) => tables.faults.push(Fault {
-                ts,
-                duration: Some(Nanos(3)),
-                pid: *pid,
-                start,
-                tid: *pid,
-                address: page * PAGE_SIZE + ts.0 % PAGE_SIZE,
-                ip: 0,
-                kind: FaultKind::Minor,
-                kernel: false,
-                stack: None,
-            }),
+            Op::Fault(page) => {
+                let row = fault(ts.0, page * PAGE_SIZE + ts.0 % PAGE_SIZE);
+                tables.faults.push(Fault { duration: Some(Nanos(3)), pid: *pid, tid: *pid, ..row });
+            }
             Op::Exit => {
                 let text = format!("== exits\nts pid start tid last\n{} {pid} 1 {pid} true\n", ts.0);
                 tables.exits.append(&mut Tables::from_text(&text).unwrap().exits);

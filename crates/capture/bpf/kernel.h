@@ -154,6 +154,7 @@ struct rq {
 struct sched_info {
 	u64 run_delay;
 	u64 last_arrival;
+	u64 last_queued;
 };
 struct cfs_rq {
 	struct rq *rq;

@@ -246,6 +246,8 @@ struct off_cpu_event {
 	struct event_header header;
 	unsigned long long duration;
 	unsigned long long runnable;
+	/* 0 for not at all. */
+	unsigned long long woken;
 	/* 0 for none. */
 	unsigned int waker_pid;
 	unsigned int waker_tid;

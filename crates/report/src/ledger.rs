@@ -118,12 +118,12 @@ pub(crate) fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos
     used.into_iter().map(row).collect()
 }
 
-/// The ledger of a recording; processes are called as in its shares.
+/// The ledger of a recording, where one was asked for; processes are called as in its shares.
 ///
 /// # Errors
 /// As [`analysis::ledger`].
-pub fn of_tables(tables: &Tables, shares: &Shares) -> Result<Ledger, Unavailable> {
-    let found = analysis::ledger(tables)?;
+pub fn of_tables(tables: &Tables, shares: &Shares) -> Result<Option<Ledger>, Unavailable> {
+    let Some(found) = analysis::ledger(tables)? else { return Ok(None) };
     let name = shares.namer();
     let threads = found.threads.into_iter().map(|one| {
         let wall = one.wall();
@@ -157,11 +157,11 @@ pub fn of_tables(tables: &Tables, shares: &Shares) -> Result<Ledger, Unavailable
         unexplained_share: one.unexplained.and_then(|ns| ratio(ns as f64, one.thread_time.0)),
         unchecked_threads: one.unchecked_threads,
     });
-    Ok(Ledger {
+    Ok(Some(Ledger {
         threads: threads.collect(),
         processes: processes.collect(),
         incomplete_threads: found.incomplete_threads,
         lost_intervals: found.lost_intervals,
         has_memory_calls: found.has_memory_calls,
-    })
+    }))
 }

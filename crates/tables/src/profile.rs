@@ -99,10 +99,15 @@ table! {
         tid: u32,
         /// Why it did not run.
         reason: OffCpuReason,
-        /// The last part of the interval, from its wake-up on, in which it could have run and waited for a processor; the whole of
-        /// it for `runnable` and `throttled`.
+        /// The last part of the interval, in which it stood in a run queue and waited for a processor, by the kernel's own count where
+        /// that is kept (`sched_info.run_delay`); the whole of it for `runnable` and `throttled`.
         runnable: Nanos,
-        /// Pid of the task that woke it, recorded or not; null where no task did: an interrupt (a timer, a device), or nobody yet.
+        /// When the wake-up came that ended its wait. It stands in a run queue a moment later: when its processor has been interrupted,
+        /// where another one woke it. Null where it was not woken, where the kernel has not told of it, and in recordings that lack the
+        /// column: `runnable` began with the wake-up then.
+        woken: Option<Nanos>,
+        /// Pid of the task that woke it, recorded or not; null where no task did: an interrupt (a timer, a device), or nobody yet;
+        /// and where the kernel has not told of the wake-up.
         waker_pid: Option<u32>,
         /// Thread id of that task.
         waker_tid: Option<u32>,

@@ -5,7 +5,7 @@
 //! `operator delete`, containers of the standard libraries), by their names. A program's own wrapper (`xmalloc`) is not known to be
 //! one: it is named, and its callers stand in the stack.
 
-use crate::call_stacks::{CallStacks, Place, file_name};
+use crate::call_stacks::{CallStacks, Place};
 use std::collections::HashMap;
 
 /// Beginnings of the names of libraries that allocate for others: glibc, musl, the dynamic loader, the C++ libraries, jemalloc,
@@ -160,8 +160,9 @@ pub(crate) type Functions = Vec<(String, String)>;
 pub(crate) struct AllocatingStack {
     /// The functions; empty where no stack was recorded.
     pub callers: Vec<Caller>,
-    /// Which of them asked for the memory: the first one that is not the allocator's.
-    pub asked: usize,
+    /// Which of them asked for the memory: the first one that is not the allocator's; `None` where all are, or where the stack ends before
+    /// it.
+    pub asked: Option<usize>,
     /// Whether an allocator of a library stands between it and the kernel.
     pub through_allocator: bool,
     /// Which allocator that is, where it is one of those.
@@ -173,12 +174,12 @@ pub(crate) struct AllocatingStack {
 impl AllocatingStack {
     /// Who asked for the memory; `None` without a stack, and where it ends inside the allocator.
     pub fn who_asked(&self) -> Option<&Caller> {
-        self.callers.get(self.asked)
+        self.callers.get(self.asked?)
     }
 
     /// Where who asked has no name: the first function with one that called it, through others or not.
     pub fn named_caller(&self) -> Option<&Caller> {
-        self.callers.iter().skip(self.asked.saturating_add(1)).find(|caller| caller.is_named)
+        self.callers.iter().skip(self.asked?.saturating_add(1)).find(|caller| caller.is_named)
     }
 
     /// What tells it from others.
@@ -240,20 +241,16 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
     let mut is_named = None;
     for number in call_stacks.outermost_first(path).into_iter().rev() {
         let Some(frame) = call_stacks.frames().get(number as usize) else { continue };
-        let file = match frame.place {
-            Place::Kernel(_) => continue,
-            Place::File { key, file, .. } => file_name(key, file).into_owned(),
-            Place::Vdso(_) => "[vdso]".to_owned(),
-            Place::Generated(_) => "[generated]".to_owned(),
-            Place::Truncated(_) => "[truncated]".to_owned(),
-            Place::Unknown => "[unknown]".to_owned(),
-        };
+        if matches!(frame.place, Place::Kernel(_)) {
+            continue;
+        }
+        let file = frame.place.name();
         made.is_truncated |= matches!(frame.place, Place::Truncated(_) | Place::Unknown);
         is_named = is_named.or_else(|| frame.functions.first().map(|function| function.named));
         made.callers.extend(frame.functions.iter().map(|function| Caller {
             function: function.name.to_string(),
             is_named: function.named,
-            file: file.clone(),
+            file: file.to_string(),
             source: function.source_file.map(|source| (source.to_owned(), function.source_line)),
         }));
     }
@@ -261,10 +258,7 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
     let asked = made.callers.iter().position(|caller| !is_allocator(caller) || is_end(caller));
     // Where the call itself stands in code without a name, an allocator without names may be linked into the program.
     let is_nameless = is_named == Some(false) && asked == Some(0);
-    made.asked = match asked {
-        Some(asked) if !is_nameless && !is_end(&made.callers[asked]) => asked,
-        _ => usize::MAX,
-    };
+    made.asked = asked.filter(|asked| !is_nameless && !is_end(&made.callers[*asked]));
     let allocator = &made.callers[..asked.unwrap_or(made.callers.len())];
     // The call itself is one of the C library too, also where the program makes it; it can be inlined into itself.
     let own = || allocator.iter().skip(1).filter(|caller| !CALLS.contains(&bare(&caller.function)));

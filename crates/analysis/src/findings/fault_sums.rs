@@ -72,6 +72,11 @@ impl FaultSums {
         }
     }
 
+    /// What one of them counts for, in whole ns.
+    pub fn weight(&self, fault: &Fault) -> u64 {
+        fault.duration.map_or(self.mean.round() as u64, |duration| duration.0)
+    }
+
     /// Time in them.
     pub fn time(&self) -> f64 {
         self.time
@@ -112,4 +117,20 @@ pub(crate) fn per_second(moments: impl Iterator<Item = u64>) -> Option<f64> {
     let moments = sorted(moments);
     let (first, last) = (moments.first()?, moments.last()?);
     (last > first).then(|| (moments.len() - 1) as f64 / ((last - first) as f64 / 1e9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_recording::Tables;
+
+    #[test]
+    fn what_faults_count_for_adds_up_to_the_time_in_them() {
+        let text = "== faults\nts duration pid start kind\n1 1000 7 1 minor\n2 - 7 1 minor\n3 9000 7 1 minor\n4 - 7 1 minor\n\
+                    5 2000 7 1 minor\n";
+        let faults = Tables::from_text(text).unwrap().faults;
+        let sums = FaultSums::of(faults.iter());
+        assert_eq!((sums.mean, sums.median, sums.untimed), (4000.0, 2000.0, 2));
+        assert_eq!(faults.iter().map(|fault| sums.weight(fault)).sum::<u64>() as f64, sums.time());
+    }
 }

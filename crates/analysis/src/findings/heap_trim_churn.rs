@@ -88,7 +88,7 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let found = memory.churn.iter().zip(numbers).map(|(group, numbers)| {
         let bill = bill::bill(group, &memory.released, faults, &numbers);
         let rows = numbers.iter().map(|number| &faults[*number]);
-        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
+        let rows = rows.map(|fault| (fault.stack, bill.faults.weight(fault)));
         Found {
             memory,
             stack: group.stacks.first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),

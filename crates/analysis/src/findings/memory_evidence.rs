@@ -55,7 +55,7 @@ pub(crate) fn stack(text: &str, stack: &AllocatingStack) -> Evidence {
         let mut shown = row([
             ("function", Value::from(caller.function.as_str())),
             ("file", Value::from(caller.file.as_str())),
-            ("asked", Value::from(number == stack.asked)),
+            ("asked", Value::from(Some(number) == stack.asked)),
         ]);
         if let Some((source, line)) = &caller.source {
             shown.insert("source_file".to_owned(), Value::from(source.as_str()));
@@ -215,7 +215,7 @@ mod tests {
                 caller("PyNumber_Add", "python3.11", true),
                 caller("main", "python3.11", true),
             ],
-            asked: 1,
+            asked: Some(1),
             ..AllocatingStack::default()
         };
         assert_eq!(in_function(&stack), " in _multiarray_umath for PyNumber_Add");
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(in_function(&stack), " in python3.11");
         stack.callers[1] = caller("copy(int)", "program", true);
         assert_eq!((in_function(&stack).as_str(), unnamed(&stack)), (" in copy", None));
-        stack.asked = usize::MAX;
+        stack.asked = None;
         assert_eq!((in_function(&stack).as_str(), unnamed(&stack)), ("", None));
     }
 

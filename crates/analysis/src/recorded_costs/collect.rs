@@ -243,7 +243,7 @@ fn is_unknown(charged: &ChargedFunction) -> bool {
 }
 
 fn add_ledger(costs: &mut RecordedCosts, tables: &Tables, names: &HashMap<ProcessKey, String>) {
-    let Ok(found) = ledger(tables) else { return };
+    let Ok(Some(found)) = ledger(tables) else { return };
     costs.sources.insert(Source::Ledger);
     for process in &found.processes {
         let name = names.get(&process.process).map_or("", String::as_str);

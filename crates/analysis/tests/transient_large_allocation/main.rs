@@ -1,14 +1,17 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
 mod large_blocks;
+#[path = "../memory_rows/mod.rs"]
+mod memory_rows;
 mod prediction;
 
+use memory_rows::{fault, memory_call};
 use serde_json::Value;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::transient_large_allocation::NAME;
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 
 const FRAME: u64 = 338 * PAGE_SIZE;
 const MS: u64 = 1_000_000;
@@ -71,36 +74,16 @@ impl Program {
 
     fn call(&mut self, call: MemoryCallKind, ts: u64, duration: u64, address: u64, length: u64, stack: Option<u32>) {
         self.0.memory_calls.push(MemoryCall {
-            ts: Nanos(ts),
             duration: Nanos(duration),
-            pid: 7,
-            start: Nanos(1),
             tid: if call == MemoryCallKind::Munmap { 8 } else { 7 },
-            call,
-            address,
-            length: Bytes(length),
-            old_length: None,
-            old_address: None,
-            shrinks: false,
             argument: if call == MemoryCallKind::Mmap { 0x22 } else { 0 },
-            result: 0,
             stack,
+            ..memory_call(call, ts, address, length)
         });
     }
 
     fn fault(&mut self, ts: u64, duration: Option<u64>, address: u64) {
-        self.0.faults.push(Fault {
-            ts: Nanos(ts),
-            duration: duration.map(Nanos),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            address,
-            ip: 0,
-            kind: FaultKind::Minor,
-            kernel: false,
-            stack: Some(COPIES),
-        });
+        self.0.faults.push(Fault { duration: duration.map(Nanos), stack: Some(COPIES), ..fault(ts, address) });
     }
 
     /// mmap of 10 us, a fault of 1 us a page, munmap of 50 us after 5 ms.
@@ -410,6 +393,15 @@ fn faults_without_duration_count_as_long_as_the_others_and_widen_the_interval() 
     let finding = Program::new().frames(300).edited(untimed(2)).found().unwrap();
     assert_eq!(finding.confidence, Confidence::Low);
     assert!(finding.reasons.iter().any(|reason| reason.contains("50.0 %")), "{:?}", finding.reasons);
+    // Of those that are known a tenth is long: how long the others are makes most of the width.
+    let spread = |tables: &mut Tables| {
+        untimed(2)(tables);
+        let known = tables.faults.iter_mut().filter_map(|fault| fault.duration.as_mut());
+        known.step_by(10).for_each(|duration| duration.0 *= 20);
+    };
+    let finding = Program::new().frames(300).edited(spread).found().unwrap();
+    let why = finding.reasons.iter().find(|reason| reason.contains("as wide as")).unwrap();
+    assert!(why.ends_with("not all faults have a known duration"), "{why}");
 }
 
 #[test]
@@ -420,6 +412,8 @@ fn a_displaced_thread_moves_the_value_and_not_the_lower_end() {
     let finding = Program::new().frames(300).edited(displaced).found().unwrap();
     assert!(finding.cost.value > 500.0 && (finding.cost.low.unwrap() - 119.4).abs() < 1e-6, "{:?}", finding.cost);
     assert_eq!(finding.confidence, Confidence::Medium);
+    let why = finding.reasons.iter().find(|reason| reason.contains("as wide as")).unwrap();
+    assert!(why.ends_with("threads were displaced or waited in them"), "{why}");
     assert!(finding.predicted_saving.unwrap().low.unwrap() < 119.4);
 }
 

@@ -181,7 +181,7 @@ mod tests {
         );
         text.extend((11..10 + threads).map(|tid| format!("5 9000 7 1 {tid} futex 50\n")));
         let tables = Tables::from_text(&text).unwrap();
-        crate::ledger_of(&tables, &shares_of(&tables)).unwrap()
+        crate::ledger_of(&tables, &shares_of(&tables)).unwrap().unwrap()
     }
 
     fn printed(ledger: &Ledger) -> String {

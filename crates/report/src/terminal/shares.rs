@@ -233,6 +233,18 @@ mod tests {
     }
 
     #[test]
+    fn a_ledger_that_could_not_be_made_is_told_and_one_that_nobody_asked_for_is_not() {
+        let mut found = recorded(1, false);
+        found.unavailable = vec![slowpath_analysis::ledger::not_asked_for()];
+        assert!(!analysis(&found, &Style::PLAIN).contains("time ledger"));
+        let killed = "== manifest\n{\"probes\": [{\"name\": \"off_cpu\", \"state\": \"attached\"}]}\n";
+        let tables = Tables::from_text(killed).unwrap();
+        found.unavailable.extend(crate::ledger_of(&tables, &shares_of(&tables)).err());
+        let text = analysis(&found, &Style::PLAIN);
+        assert!(text.contains("time ledger (no thread has both a begin and an end)"), "{text}");
+    }
+
+    #[test]
     fn fifteen_processes_have_rows_and_the_others_one() {
         let text = analysis(&recorded(20, false), &Style::PLAIN);
         let line = |start: &str| {

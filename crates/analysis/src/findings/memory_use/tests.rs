@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::findings::{heap_trim_churn, transient_large_allocation};
+use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 
 /// Pages of a block, of an arena and of what the heap grows by.
 const PAGES: u64 = 40;
@@ -48,38 +49,17 @@ impl Program {
     fn call(&mut self, call: MemoryCallKind, address: u64, pages: u64, argument: u32) {
         self.now += 100;
         self.tables.memory_calls.push(MemoryCall {
-            ts: Nanos(self.now),
             duration: Nanos(50),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            call,
-            address,
-            length: Bytes(pages * PAGE_SIZE),
-            old_length: None,
-            old_address: None,
             shrinks: call == MemoryCallKind::Brk && argument == 1,
             argument: if call == MemoryCallKind::Brk { 0 } else { argument },
-            result: 0,
-            stack: None,
+            ..memory_call(call, self.now, address, pages * PAGE_SIZE)
         });
     }
 
     fn touch(&mut self, address: u64, pages: u64) {
         for page in 0..pages {
             self.now += 100;
-            self.tables.faults.push(Fault {
-                ts: Nanos(self.now),
-                duration: Some(Nanos(20)),
-                pid: 7,
-                start: Nanos(1),
-                tid: 7,
-                address: address + page * PAGE_SIZE,
-                ip: 0,
-                kind: FaultKind::Minor,
-                kernel: false,
-                stack: None,
-            });
+            self.tables.faults.push(Fault { duration: Some(Nanos(20)), ..fault(self.now, address + page * PAGE_SIZE) });
         }
     }
 

@@ -8,6 +8,7 @@ use crate::memory_blocks::Block;
 use crate::processes::Processes;
 use slowpath_tables::{Bytes, Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 /// Least size of a block, in bytes: from here on glibc maps blocks of their own unless it has learnt not to
 /// (`M_MMAP_THRESHOLD` of mallopt(3)), and musl about the same.
@@ -69,21 +70,22 @@ fn is_candidate(block: &Block) -> bool {
 
 /// The groups whose blocks are mapped, touched and released again and again.
 pub(crate) fn groups(blocks: &[Block], processes: &Processes, stacks: &mut AllocatingStacks<'_>) -> Vec<Group> {
-    let mut programs: HashMap<ProcessKey, String> = HashMap::new();
-    let mut members: BTreeMap<(String, usize, u32), Vec<u32>> = BTreeMap::new();
+    // Millions of rows have a program of few.
+    let mut programs: HashMap<ProcessKey, Rc<str>> = HashMap::new();
+    let mut members: BTreeMap<(Rc<str>, usize, u32), Vec<u32>> = BTreeMap::new();
     for (number, block) in (0u32..).zip(blocks).filter(|(_, block)| is_candidate(block)) {
-        let program = programs.entry(block.process).or_insert_with(|| processes.name(block.process));
-        let key = (program.clone(), stacks.number(block.stack), block.length.0.ilog2());
+        let program = programs.entry(block.process).or_insert_with(|| processes.name(block.process).into());
+        let key = (Rc::clone(program), stacks.number(block.stack), block.length.0.ilog2());
         members.entry(key).or_default().push(number);
     }
-    let group = |((program, stack, _), members): ((String, usize, u32), Vec<u32>)| {
+    let group = |((program, stack, _), members): ((Rc<str>, usize, u32), Vec<u32>)| {
         let (operations, others): (Vec<u32>, Vec<u32>) =
             members.iter().copied().partition(|number| blocks[*number as usize].is_released());
         let mut peaks = peaks(members.iter().map(|number| &blocks[*number as usize]));
         let with_operations: BTreeSet<ProcessKey> =
             operations.iter().map(|number| blocks[*number as usize].process).collect();
         peaks.retain(|process, _| with_operations.contains(process));
-        Group { program, stack, operations, not_released: others.len() as u64, peaks }
+        Group { program: program.to_string(), stack, operations, not_released: others.len() as u64, peaks }
     };
     members.into_iter().map(group).filter(Group::is_again_and_again).collect()
 }
