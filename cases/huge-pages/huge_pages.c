@@ -84,26 +84,21 @@ static void count(uintptr_t from, uintptr_t to, uintptr_t first, uintptr_t last)
 	}
 }
 
-static void *map(size_t size, int flags, int file)
-{
-	return checked(mmap(NULL, size, PROT_READ | PROT_WRITE, flags, file, 0), "mmap");
-}
-
 /* A part of the table, which is filled from its begin on in steps. */
 __attribute__((noinline)) static char *make_part(size_t size)
 {
-	int private = MAP_PRIVATE | MAP_ANONYMOUS;
+	int writable = PROT_READ | PROT_WRITE, private = MAP_PRIVATE | MAP_ANONYMOUS;
 	if (is("blocks") || is("heap"))
 		return checked(malloc(size), "malloc");
 	if (is("sparse"))
-		return map(size, private | MAP_NORESERVE, -1);
+		return checked(mmap(NULL, size, writable, private | MAP_NORESERVE, -1, 0), "mmap");
 	if (is("file")) {
 		int file = memfd_create("table", MFD_CLOEXEC);
 		if (file < 0 || ftruncate(file, (off_t)size))
 			checked(NULL, "memfd_create");
-		return map(size, MAP_SHARED, file);
+		return checked(mmap(NULL, size, writable, MAP_SHARED, file, 0), "mmap");
 	}
-	char *memory = map(size + SPAN, private, -1);
+	char *memory = checked(mmap(NULL, size + SPAN, writable, private, -1, 0), "mmap");
 	memory += -(uintptr_t)memory % SPAN;
 	if (is("advised") || is("refused"))
 		if (madvise(memory, size, is("advised") ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))

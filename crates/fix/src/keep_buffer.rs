@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::proposal::Machine;
     use crate::proposal::tests::{finding, proposed};
-    use slowpath_analysis::finding::row;
+    use slowpath_analysis::finding::{Row, row};
     use slowpath_tables::{Quantity, Unit};
 
     fn with_stack(row: Row) -> Finding {

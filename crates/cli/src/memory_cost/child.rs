@@ -35,20 +35,22 @@ struct Size {
 /// out. Warm and displaced ones take turns: of a size both are known, or neither.
 const PLAN: [Size; 6] = [
     Size { bytes: WATCHED, warm: 8, displaced: 8, advised: false },
+    Size { bytes: ADVISED as u64, warm: 6, displaced: 6, advised: true },
     Size { bytes: 128 << 10, warm: 8, displaced: 8, advised: false },
     Size { bytes: 512 << 10, warm: 8, displaced: 0, advised: false },
     Size { bytes: 4 << 20, warm: 6, displaced: 6, advised: false },
-    Size { bytes: ADVISED as u64, warm: 6, displaced: 6, advised: true },
     // So large a block displaces caches itself.
     Size { bytes: LARGEST as u64, warm: 6, displaced: 0, advised: false },
 ];
 
-/// How long measuring may take; the last pair is finished. The first size, without which nothing can be said, is given
-/// [`PERSISTENCE`] times as much on a busy machine.
+/// How long measuring may take; the last pair is finished. The first sizes, without which nothing can be said, are given
+/// [`PERSISTENCE`] times as much on a busy machine: those of one sort of pages, and those of the other.
 const LIMIT: Duration = Duration::from_millis(150);
 
-/// How much longer the first size may take.
+/// How much longer the first sizes may take.
 const PERSISTENCE: u32 = 4;
+/// How many those are.
+const INDISPENSABLE: usize = 2;
 
 /// Largest block.
 const LARGEST: usize = 16 << 20;
@@ -146,7 +148,7 @@ impl Blocks {
             if size.advised && !(1..=ADVISED).contains(&self.huge) {
                 continue;
             }
-            let limit = if place == 0 { limit * PERSISTENCE } else { limit };
+            let limit = if place < INDISPENSABLE { limit * PERSISTENCE } else { limit };
             let empty = |displaced| Series { bytes: size.bytes, displaced, advised: size.advised, ..Series::default() };
             let (mut warm, mut displaced) = (empty(false), empty(true));
             for number in 0..size.warm.max(size.displaced) {

@@ -103,12 +103,12 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
         return ways;
     }
     let resident = (group.untouched + group.untouched_elsewhere).bytes().as_mb();
-    let price = format!("at the price of {resident:.1} MB or more that become resident");
+    let price = format!("{resident:.1} MB or more that nobody touched become resident with it");
     let is_unknown = found.stack.callers.is_empty();
     let glibc = |where_glibc: &str| {
         let how = format!(
             "{where_glibc}GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later) has malloc ask for huge pages, and its heap grow in \
-             steps of their size, {price}"
+             steps of their size; {price}"
         );
         WayOut { is_predicted: true, ..WayOut::new(HUGE_PAGES, how) }
     };
@@ -118,7 +118,7 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
         Place::Stack(_) if is_unknown => ways.push(glibc("where the memory is that of glibc's malloc: ")),
         Place::Allocator(Some(Allocator::Jemalloc)) => {
             let how = format!(
-                "MALLOC_CONF=thp:always has jemalloc ask for huge pages (_RJEM_MALLOC_CONF in programs of Rust that link it), {price}"
+                "MALLOC_CONF=thp:always has jemalloc ask for huge pages (_RJEM_MALLOC_CONF in programs of Rust that link it); {price}"
             );
             ways.push(WayOut::new(ALLOCATOR_TUNABLES, how));
         }
@@ -131,7 +131,7 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
         }
         Place::Allocator(_) => "in the source: for large blocks, aligned_alloc(2 MiB, ...), and before the first use ",
     };
-    let how = format!("{how}madvise(MADV_HUGEPAGE) on whole spans of 2 MiB, {price}");
+    let how = format!("{how}madvise(MADV_HUGEPAGE) on whole spans of 2 MiB; {price}");
     ways.push(WayOut { is_predicted: true, ..WayOut::new(ADVISE_HUGE_PAGES, how) });
     ways
 }
