@@ -153,7 +153,7 @@ mod tests {
             let made = proposed(findings, &program(&["/lib/libc.so.6"]), &[], &machine).remove(0);
             made.predicted.map(|change| change.value)
         };
-        assert_eq!(value(&[known.clone()]), Some(-10.0));
+        assert_eq!(value(std::slice::from_ref(&known)), Some(-10.0));
         assert_eq!(value(&[known.clone(), known.clone()]), Some(-20.0));
         assert_eq!(value(&[known, unknown]), None);
     }
