@@ -25,6 +25,8 @@ use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos
 
 /// Flag of mmap: a thread's stack (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
 const MAP_STACK: u32 = 0x2_0000;
+/// Bit of the flags of mmap that `MAP_SHARED` and `MAP_SHARED_VALIDATE` have and `MAP_PRIVATE` has not.
+const MAP_SHARED: u32 = 1;
 /// Flag of mremap: the old range stays mapped.
 const MREMAP_DONTUNMAP: u32 = 4;
 
@@ -62,6 +64,8 @@ pub struct Block {
     pub length: Bytes,
     /// Whether it is a thread's stack (`MAP_STACK`).
     pub is_stack: bool,
+    /// Whether children share its pages, which are those of a file without a name then (`MAP_SHARED`).
+    pub is_shared: bool,
     /// Whether a call brought its pages, without faults that are told (`MAP_POPULATE`, `MADV_POPULATE_*`).
     pub populated: bool,
     /// Time in mmap and mremap, and in advice that brings pages.
@@ -130,7 +134,7 @@ pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
     if tables.memory_calls.is_empty() {
         return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
     }
-    let mut replay = Replay { calls: &tables.memory_calls, ..Replay::default() };
+    let mut replay = Replay::new(&tables.memory_calls);
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
@@ -140,8 +144,9 @@ pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
     MemoryBlocks { blocks, of_fault, discarded: replay.discarded, huge }
 }
 
+/// The blocks at a moment; for those who follow something else beside them.
 #[derive(Default)]
-struct Replay<'a> {
+pub(crate) struct Replay<'a> {
     calls: &'a [MemoryCall],
     spaces: IntegerMap<ProcessKey, AddressRanges>,
     blocks: Vec<Block>,
@@ -154,8 +159,20 @@ struct Replay<'a> {
     last: Option<(ProcessKey, Part)>,
 }
 
-impl Replay<'_> {
-    fn step(&mut self, ts: Nanos, step: Step) {
+impl<'a> Replay<'a> {
+    /// Before the first of these calls.
+    pub fn new(calls: &'a [MemoryCall]) -> Self {
+        Self { calls, ..Self::default() }
+    }
+
+    /// The part of a block that an address is in now.
+    pub fn at(&self, process: ProcessKey, address: u64) -> Option<(Part, &Block)> {
+        let part = self.spaces.get(&process)?.part_at(address)?;
+        Some((part, self.blocks.get(part.owner as usize)?))
+    }
+
+    /// A call takes effect.
+    pub fn step(&mut self, ts: Nanos, step: Step) {
         let calls = self.calls;
         self.last = None;
         match step {
@@ -169,7 +186,7 @@ impl Replay<'_> {
                 MemoryCallKind::Munmap => self.unmap(&calls[number]),
                 MemoryCallKind::Madvise => self.advise(number, &calls[number]),
                 MemoryCallKind::Mremap => self.leave(number, &calls[number]),
-                MemoryCallKind::Mmap | MemoryCallKind::Brk => {}
+                MemoryCallKind::Mmap | MemoryCallKind::Brk | MemoryCallKind::Prctl => {}
             },
             Step::Returns(number) => match calls[number].call {
                 MemoryCallKind::Mmap => self.map(ts, &calls[number]),
@@ -222,6 +239,7 @@ impl Replay<'_> {
             end: BlockEnd::Never,
             length: Bytes(to - from),
             is_stack: call.argument & MAP_STACK != 0,
+            is_shared: call.argument & MAP_SHARED != 0,
             populated: call.argument & MAP_POPULATE != 0,
             map_time: call.duration,
             release_time: Nanos(0),

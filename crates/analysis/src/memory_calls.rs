@@ -20,6 +20,11 @@ pub(crate) const DISCARDS: [u32; 2] = [MADV_DONTNEED, MADV_FREE];
 /// Advice that brings them: `MADV_POPULATE_READ`, `MADV_POPULATE_WRITE`.
 pub(crate) const POPULATES: [u32; 2] = [22, 23];
 
+/// Advice to give huge pages.
+pub(crate) const MADV_HUGEPAGE: u32 = 14;
+/// Advice to give none.
+pub(crate) const MADV_NOHUGEPAGE: u32 = 15;
+
 /// What happens at a moment. Of the same moment, what is made comes first: it is there before it can be taken away. A call that moves and
 /// took no time does both at its place among these, one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +93,7 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
         match call.call {
             MemoryCallKind::Mmap => steps.push(end),
             MemoryCallKind::Munmap | MemoryCallKind::Madvise => steps.push(begin),
+            MemoryCallKind::Prctl => steps.push(end),
             MemoryCallKind::Mremap => steps.extend([begin, end]),
             MemoryCallKind::Brk if call.shrinks => steps.push(begin),
             MemoryCallKind::Brk => steps.push(end),

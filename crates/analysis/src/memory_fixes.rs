@@ -17,8 +17,13 @@ pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
 pub const ANOTHER_ALLOCATOR: &str = "another_allocator";
 /// Huge pages for what malloc gives out: one fault for 2 MiB.
 pub const HUGE_PAGES: &str = "huge_pages";
+/// Fix in the source: memory that the program maps itself is aligned and asks for huge pages.
+pub const ADVISE_HUGE_PAGES: &str = "advise_huge_pages";
 /// Page tables are filled when memory is mapped: no fault for each page.
 pub const POPULATE_AT_MAP: &str = "populate_at_map";
+
+/// Column of the row of a fix: the finding's predicted saving is what this fix saves.
+pub const IS_PREDICTED: &str = "is_predicted";
 
 /// Size of a huge page on x86-64, and on arm64 with pages of 4 KiB.
 pub const HUGE_PAGE: Bytes = Bytes(2 << 20);

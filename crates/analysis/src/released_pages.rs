@@ -206,7 +206,7 @@ impl Replay<'_> {
                     }
                     MemoryCallKind::Mremap => self.forget(call, pages(call.address, call.length)),
                     MemoryCallKind::Brk => self.grow(call),
-                    MemoryCallKind::Munmap | MemoryCallKind::Madvise => {}
+                    MemoryCallKind::Munmap | MemoryCallKind::Madvise | MemoryCallKind::Prctl => {}
                 }
             }
         }

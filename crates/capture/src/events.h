@@ -277,6 +277,7 @@ enum memory_call {
 	CALL_MREMAP = 2,
 	CALL_BRK = 3,
 	CALL_MADVISE = 4,
+	CALL_PRCTL = 5,
 };
 
 struct memory_call_event {

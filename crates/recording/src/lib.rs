@@ -28,8 +28,8 @@ mod write;
 mod write_error;
 
 pub use manifest::{
-    CPU_SAMPLE_HZ, Clock, Device, Host, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress, RecorderProcess,
-    SCHEMA_VERSION, Segment,
+    CPU_SAMPLE_HZ, Clock, Device, Host, HugePages, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress,
+    RecorderProcess, SCHEMA_VERSION, Segment,
 };
 pub use memory_cost::{BlockCost, MemoryCost};
 pub use read::{Damage, OpenError, ReadError, Recording, Why};

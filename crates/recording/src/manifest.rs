@@ -81,6 +81,20 @@ pub struct Host {
     pub cpus: u32,
     /// Memory in bytes (`MemTotal`).
     pub memory_bytes: u64,
+    /// Transparent huge pages; null where the kernel has none, and in recordings that lack the field.
+    #[serde(default)]
+    pub huge_pages: Option<HugePages>,
+}
+
+/// How a machine gives transparent huge pages (`/sys/kernel/mm/transparent_hugepage`, admin-guide/mm/transhuge.rst).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HugePages {
+    /// To whom: `always`, `madvise` (who asks for them) or `never`. That of this size where it has a setting of its own.
+    pub enabled: String,
+    /// What the kernel does for a fault where none is free (`defrag`).
+    pub defrag: String,
+    /// Their size (`hpage_pmd_size`).
+    pub size: Bytes,
 }
 
 /// One moment on two clocks.
@@ -299,6 +313,7 @@ mod tests {
         let manifest = Manifest { machine_faults, memory_cost, ..Manifest::default() };
         let mut value = serde_json::to_value(&manifest).unwrap();
         assert_eq!(Manifest::parse(value.to_string().as_bytes()).unwrap(), manifest);
+        value["host"].as_object_mut().unwrap().remove("huge_pages").unwrap();
         for added in ["machine_faults", "memory_cost", "recorder", "clock_at_end"] {
             value.as_object_mut().unwrap().remove(added).unwrap();
         }

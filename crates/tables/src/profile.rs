@@ -173,7 +173,8 @@ table! {
         old_address: Option<u64>,
         /// True for a brk that shrank the heap.
         shrinks: bool,
-        /// Advice of madvise, flags of mmap and mremap; else 0.
+        /// Advice of madvise, flags of mmap and mremap. Of prctl 0 where huge pages are allowed, 1 where they are refused, 3 where
+        /// they are but for what madvise asks for (`PR_THP_DISABLE_EXCEPT_ADVISED`). Else 0.
         argument: u32,
         /// 0, or the negated errno; for a brk that was refused that of ENOMEM, as from the C library.
         result: i32,

@@ -132,5 +132,7 @@ words! {
         Brk = "brk",
         /// `madvise`.
         Madvise = "madvise",
+        /// `prctl` with `PR_SET_THP_DISABLE`, with which a process refuses huge pages; no other use of it is told.
+        Prctl = "prctl",
     }
 }

@@ -5,7 +5,7 @@ use super::fault_sums::FaultSums;
 use super::materiality::CostShare;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::function_weights::FunctionWeights;
-use crate::memory_fixes::MallocSettings;
+use crate::memory_fixes::{IS_PREDICTED, MallocSettings};
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,12 +106,14 @@ pub(crate) struct WayOut {
     pub how: String,
     /// What malloc is to be told.
     pub settings: Option<MallocSettings>,
+    /// Whether the finding's predicted saving is what this fix saves, for fixes that do not end every cost they are named for.
+    pub is_predicted: bool,
 }
 
 impl WayOut {
     /// One without settings of malloc.
     pub fn new(fix: &'static str, how: String) -> Self {
-        Self { fix, how, settings: None }
+        Self { fix, how, settings: None, is_predicted: false }
     }
 }
 
@@ -120,6 +122,7 @@ pub(crate) fn ways_out(ways: &[WayOut]) -> Evidence {
     let rows = ways.iter().map(|way| {
         let mut shown = row([("fix", Value::from(way.fix)), ("how", Value::from(way.how.as_str()))]);
         shown.extend(way.settings.map(|settings| ("settings".to_owned(), Value::from(settings.to_string()))));
+        shown.extend(way.is_predicted.then(|| (IS_PREDICTED.to_owned(), Value::from(true))));
         shown
     });
     Evidence { text: "What would end it, or make it cheaper.".to_owned(), rows: rows.collect() }

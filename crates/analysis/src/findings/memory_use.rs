@@ -2,14 +2,17 @@
 //!
 //! Owns which of them has what, so that no fault and no call is billed twice. Blocks that are mapped again and again have all
 //! faults taken in them but for those that forks caused, and advice that gave pages of theirs back; what is given back and touched again elsewhere is what
-//! [`ReleasedPages`] says.
+//! [`ReleasedPages`] says. Spans that would fit a huge page have the first touches of their pages, where none of the others has a
+//! fault in them and no fork caused it.
 
 use super::allocating_stack::AllocatingStacks;
 use super::heap_trim_churn::groups::{self as churn, Churn};
 use super::materiality::{CostShare, CpuTimes};
+use super::thp_missed::groups::{self as missed, Missed, Mode};
 use super::transient_large_allocation::groups::{self as transient, Group};
 use crate::call_stacks::CallStacks;
 use crate::fork_faults;
+use crate::huge_page_spans::{self, Spans};
 use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{self, MemoryBlocks};
 use crate::released_pages::{self, ReleasedPages};
@@ -32,6 +35,12 @@ pub(super) struct MemoryUse<'a> {
     pub released: ReleasedPages,
     /// Those of them that were given back and touched again, over and over.
     pub churn: Vec<Churn>,
+    /// Spans that would fit a huge page; empty where the machine has none, or it is not known.
+    pub spans: Spans,
+    /// Those of them that stay and were touched densely, page by page.
+    pub missed: Vec<Missed>,
+    /// To whom the machine gives huge pages; `None` where that is not known, and where it has none.
+    pub huge_pages: Option<Mode>,
     cpu_times: CpuTimes,
 }
 
@@ -49,9 +58,18 @@ impl<'a> MemoryUse<'a> {
         let theirs: Vec<usize> = theirs.map(|(call, _)| *call).collect();
         let released = released_pages::follow(tables, &theirs, &forks);
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
-        let is_bad = !transient.is_empty() || !churn.is_empty();
+        let is_others = |fault: usize| {
+            let of = |list: &[Option<u32>]| list.get(fault).copied().flatten();
+            forks.holds(fault) || of(&released.of_fault).is_some() || of(&blocks.of_fault).is_some_and(|block| is_transient[block as usize])
+        };
+        let huge_pages = tables.manifest.host.huge_pages.as_ref().and_then(|told| Mode::of(&told.enabled));
+        let size = huge_page_spans::size(&tables.manifest).filter(|_| huge_pages.is_some());
+        let spans = size.map(|size| huge_page_spans::follow(tables, size, is_others)).unwrap_or_default();
+        let missed = huge_pages.map(|mode| missed::groups(&spans, mode, &facts.processes, &mut stacks));
+        let missed = missed.unwrap_or_default();
+        let is_bad = !transient.is_empty() || !churn.is_empty() || !missed.is_empty();
         let cpu_times = if is_bad { cpu_times(tables) } else { CpuTimes::default() };
-        Self { facts, call_stacks, stacks, blocks, transient, released, churn, cpu_times }
+        Self { facts, call_stacks, stacks, blocks, transient, released, churn, spans, missed, huge_pages, cpu_times }
     }
 
     /// A cost in ms beside the CPU time of those who pay it.

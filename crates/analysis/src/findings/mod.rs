@@ -12,6 +12,7 @@ pub mod memory_confidence;
 pub mod memory_evidence;
 mod memory_use;
 mod other_allocators;
+pub mod thp_missed;
 pub mod transient_large_allocation;
 
 use crate::call_stacks::CallStacks;
@@ -47,6 +48,7 @@ fn about_memory<'a>(launches: &'a [LaunchFacts<'a>]) -> Vec<Finding> {
         launches.map(|(facts, call_stacks)| Some(MemoryUse::new(facts, call_stacks.as_ref()?))).collect();
     let mut findings = transient_large_allocation::find(&launches);
     findings.extend(heap_trim_churn::find(&launches));
+    findings.extend(thp_missed::find(&launches));
     findings
 }
 

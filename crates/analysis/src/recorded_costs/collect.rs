@@ -113,7 +113,7 @@ fn releases(call: &MemoryCall) -> bool {
         MemoryCallKind::Munmap => true,
         MemoryCallKind::Brk => call.shrinks,
         MemoryCallKind::Madvise => DISCARDS.contains(&call.argument),
-        MemoryCallKind::Mmap | MemoryCallKind::Mremap => false,
+        MemoryCallKind::Mmap | MemoryCallKind::Mremap | MemoryCallKind::Prctl => false,
     }
 }
 

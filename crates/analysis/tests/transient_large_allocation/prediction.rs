@@ -13,6 +13,7 @@ fn measured(per_page: [f64; 3], unseen: Option<[f64; 3]>) -> impl Fn(&mut Tables
         operations: 8,
         faults: 8 * bytes / PAGE_SIZE,
         huge_pages: false,
+        advised: false,
         per_page: quantity(per_page),
         unseen: unseen.map(quantity),
     };

@@ -1,7 +1,7 @@
 //! Measures what mapping, touching and releasing memory costs here, before anything is recorded: durations of recorded faults lack
 //! entering and leaving the kernel and what a fault displaces, and hold what recording adds.
 //!
-//! A child with the user's identity measures in two steps, some 130 ms and some 30 ms, on a busy machine up to half a second:
+//! A child with the user's identity measures in two steps, some 140 ms and some 30 ms, on a busy machine up to half a second:
 //!
 //! 1. while no recorder is loaded: what an operation costs more than the same writes into a kept block;
 //! 2. once the recorder is loaded and before it records anything: how long the recorder takes faults of the same operations to be.
@@ -142,7 +142,7 @@ fn cost(series: &Series, watched: &Watched) -> Option<BlockCost> {
     let cost = Interval::of(&differences)?;
     let faults = series.faults as f64 / operations.max(1) as f64;
     let durations = if series.displaced { &watched.displaced } else { &watched.warm };
-    let unseen = (series.bytes == WATCHED && series.faults > 0).then(|| {
+    let unseen = (series.bytes == WATCHED && !series.advised && series.faults > 0).then(|| {
         let in_faults = series.pairs.iter().map(|pair| pair.each as f64 - pair.kept as f64 - pair.calls as f64);
         let (in_faults, durations) = (Interval::of(&in_faults.collect::<Vec<_>>())?, Interval::of(durations)?);
         Some(in_faults.over(faults).minus(durations).quantity())
@@ -153,6 +153,7 @@ fn cost(series: &Series, watched: &Watched) -> Option<BlockCost> {
         operations,
         faults: series.faults,
         huge_pages: faults < pages / 2.0,
+        advised: series.advised,
         per_page: cost.over(pages).quantity(),
         unseen: unseen.flatten(),
     })
@@ -200,7 +201,7 @@ mod tests {
         // Each page costs 2000 ns more than in the kept block; 300 of them in the calls.
         let pages = bytes / PAGE_SIZE;
         let pair = Pair { each: pages * 2100, kept: pages * 100, calls: pages * 300 };
-        Series { bytes, displaced: false, pairs: vec![pair; pairs], faults: faults * pairs as u64 }
+        Series { bytes, displaced: false, advised: false, pairs: vec![pair; pairs], faults: faults * pairs as u64 }
     }
 
     #[test]

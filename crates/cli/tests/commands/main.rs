@@ -11,6 +11,7 @@ mod exports;
 mod forks;
 mod heap_trim;
 mod hostile_names;
+mod huge_pages;
 mod interruptions;
 mod json;
 mod kills;

@@ -1,17 +1,19 @@
 //! No fault and no call is billed twice, whatever programs do with their memory.
 
 use super::*;
-use crate::findings::{heap_trim_churn, transient_large_allocation};
+use crate::findings::{heap_trim_churn, thp_missed, transient_large_allocation};
 use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
-use slowpath_recording::Tables;
-use slowpath_tables::{Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_recording::{HugePages, Tables};
+use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 
 /// Pages of a block, of an arena and of what the heap grows by.
 const PAGES: u64 = 40;
 const BLOCKS: u64 = 0x7000_0000_0000;
 const ARENA: u64 = 0x6000_0000_0000;
 const HEAP: u64 = 0x5000_0000_0000;
+/// Pages of a huge page here: two of them fit into a block.
+const HUGE: u64 = 16;
 
 /// What a round of a program does. Numbers of pages are of those that it touches.
 #[derive(Clone, Debug)]
@@ -98,18 +100,24 @@ impl Program {
 
 fn tables_of(rounds: &[Round]) -> Tables {
     let mut program = Program::default();
+    let size = Bytes(HUGE * PAGE_SIZE);
+    program.tables.manifest.host.huge_pages =
+        Some(HugePages { enabled: "madvise".to_owned(), defrag: "madvise".to_owned(), size });
     rounds.iter().for_each(|round| program.round(round));
     program.tables
 }
 
+/// Faults of each finding: of blocks, of pages that came back, of missed huge pages.
+type Faults = [usize; 3];
+
 /// Faults of each finding, times each is billed, time of all calls that are billed.
-fn billed(tables: &Tables) -> (usize, usize, Vec<u32>, u64) {
+fn billed(tables: &Tables) -> (Faults, Vec<u32>, u64) {
     let facts = LaunchFacts::new(tables);
     let call_stacks = CallStacks::new(tables);
     let memory = MemoryUse::new(&facts, &call_stacks);
     let faults = &facts.tables.faults;
     let mut times = vec![0; faults.len()];
-    let (mut of_blocks, mut of_churn, mut calls) = (0, 0, 0.0);
+    let (mut of_blocks, mut of_churn, mut of_missed, mut calls) = (0, 0, 0, 0.0);
     let numbers = transient_large_allocation::bill::faults_of(&memory.transient, &memory.blocks);
     for (group, numbers) in memory.transient.iter().zip(numbers) {
         let bill = transient_large_allocation::bill::bill(group, &memory.blocks, faults, &numbers);
@@ -125,29 +133,45 @@ fn billed(tables: &Tables) -> (usize, usize, Vec<u32>, u64) {
         of_churn += numbers.len();
         numbers.iter().for_each(|number| times[*number] += 1);
     }
-    (of_blocks, of_churn, times, calls as u64)
+    let numbers = thp_missed::bill::faults_of(&memory.missed, &memory.spans);
+    for (group, numbers) in memory.missed.iter().zip(numbers) {
+        let bill = thp_missed::bill::bill(&memory.spans, faults, &numbers, None);
+        let pages = group.spans.len() as u64 * HUGE - group.untouched.0;
+        assert_eq!((bill.faults.count, pages), (numbers.len() as u64, numbers.len() as u64));
+        of_missed += numbers.len();
+        numbers.iter().for_each(|number| times[*number] += 1);
+    }
+    ([of_blocks, of_churn, of_missed], times, calls as u64)
 }
 
 #[test]
 fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks() {
     let block = Round::Block { place: 0, touched: 30, advice: Some(4), again: 20, unmapped: true };
-    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![block; 20]));
-    assert_eq!((of_blocks, of_churn, calls), (20 * 50, 0, 20 * 150));
+    let (faults, _, calls) = billed(&tables_of(&vec![block; 20]));
+    assert_eq!((faults, calls), ([20 * 50, 0, 0], 20 * 150));
     // The same in a block that stays: its pages come back.
     let arena = Round::Arena { from: 0, touched: 30, advice: 4 };
-    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![arena; 20]));
-    assert_eq!((of_blocks, of_churn, calls), (0, 19 * 30, 19 * 50));
+    let (faults, _, calls) = billed(&tables_of(&vec![arena; 20]));
+    assert_eq!((faults, calls), ([0, 19 * 30, 0], 19 * 50));
     let heap = Round::Heap { touched: 30, shrinks: true };
-    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![heap; 20]));
+    let (faults, _, calls) = billed(&tables_of(&vec![heap; 20]));
     // Thirty of the forty pages by which it grows had been given back.
-    assert_eq!((of_blocks, of_churn, calls), (0, 19 * 30, 19 * 50 + 19 * 37));
+    assert_eq!((faults, calls), ([0, 19 * 30, 0], 19 * 50 + 19 * 37));
+    // A heap that stays: 800 pages are 50 spans, each of them touched as a whole.
+    let heap = Round::Heap { touched: 40, shrinks: false };
+    let (faults, _, calls) = billed(&tables_of(&vec![heap; 20]));
+    assert_eq!((faults, calls), ([0, 0, 800], 0));
+    // Six blocks are no pattern of their own; two spans of each are.
+    let block = Round::Block { place: 0, touched: 40, advice: None, again: 0, unmapped: true };
+    let (faults, _, calls) = billed(&tables_of(&vec![block; 6]));
+    assert_eq!((faults, calls), ([0, 0, 6 * 32], 0));
 }
 
 proptest! {
     #[test]
     fn each_fault_belongs_to_one_finding_at_most_and_no_call_is_billed_twice(rounds in rounds()) {
         let tables = tables_of(&rounds);
-        let (_, _, times, calls) = billed(&tables);
+        let (_, times, calls) = billed(&tables);
         prop_assert!(times.iter().all(|times| *times <= 1));
         let all: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
         prop_assert!(calls <= all, "{} of {}", calls, all);
