@@ -50,7 +50,11 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
 /// Who asked: the row of the stack that is marked so.
 fn place(finding: &Finding) -> Option<String> {
     let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-    let row = rows.find(|row| row.get("asked").and_then(Value::as_bool) == Some(true))?;
+    function_at(rows.find(|row| row.get("asked").and_then(Value::as_bool) == Some(true))?)
+}
+
+/// The function of a row, and where it is: its source line, else its file.
+pub(crate) fn function_at(row: &Row) -> Option<String> {
     let text = |column: &str| row.get(column).and_then(Value::as_str);
     let function = text("function")?;
     Some(match (source(row), text("file")) {

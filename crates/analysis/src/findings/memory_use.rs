@@ -2,9 +2,11 @@
 //!
 //! Owns which of them has what, so that no fault and no call is billed twice. Blocks that are mapped again and again have all
 //! faults taken in them, and advice that gave pages of theirs back; what is given back and touched again elsewhere is what
-//! [`ReleasedPages`] says.
+//! [`ReleasedPages`] says. Copies into and out of blocks have the samples in user code, and no fault.
 
 use super::allocating_stack::AllocatingStacks;
+use super::buffer_copied_back::round_trips::{RoundTrip, round_trips};
+use super::copying_code;
 use super::heap_trim_churn::groups::{self as churn, Churn};
 use super::materiality::{CostShare, CpuTimes};
 use super::transient_large_allocation::groups::{self as transient, Group};
@@ -13,7 +15,7 @@ use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{self, MemoryBlocks};
 use crate::released_pages::{self, ReleasedPages};
 use crate::shares::cpu_times;
-use slowpath_tables::ProcessKey;
+use slowpath_tables::{Nanos, ProcessKey};
 
 /// The memory calls of one launch.
 pub(super) struct MemoryUse<'a> {
@@ -31,6 +33,8 @@ pub(super) struct MemoryUse<'a> {
     pub released: ReleasedPages,
     /// Those of them that were given back and touched again, over and over.
     pub churn: Vec<Churn>,
+    /// Blocks that data were copied into and back out of.
+    pub round_trips: Vec<RoundTrip>,
     cpu_times: CpuTimes,
 }
 
@@ -47,14 +51,21 @@ impl<'a> MemoryUse<'a> {
         let theirs: Vec<usize> = theirs.map(|(call, _)| *call).collect();
         let released = released_pages::follow(tables, &theirs);
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
-        let is_bad = !transient.is_empty() || !churn.is_empty();
+        let copies = copying_code::copies(tables, &blocks, call_stacks);
+        let round_trips = round_trips(&copies, &blocks.blocks, &facts.processes, &mut stacks);
+        let is_bad = !transient.is_empty() || !churn.is_empty() || !round_trips.is_empty();
         let cpu_times = if is_bad { cpu_times(tables) } else { CpuTimes::default() };
-        Self { facts, call_stacks, stacks, blocks, transient, released, churn, cpu_times }
+        Self { facts, call_stacks, stacks, blocks, transient, released, churn, round_trips, cpu_times }
     }
 
     /// A cost in ms beside the CPU time of those who pay it.
     pub fn share_of(&self, cost: f64, processes: impl Iterator<Item = ProcessKey>) -> CostShare {
         CostShare::new(cost, processes, &self.cpu_times, self.facts)
+    }
+
+    /// CPU time of processes; `None` where that of one is not known.
+    pub fn cpu_time_of(&self, mut processes: impl Iterator<Item = ProcessKey>) -> Option<Nanos> {
+        processes.try_fold(Nanos(0), |sum, process| Some(sum + self.cpu_times.get(&process).copied().flatten()?))
     }
 }
 

@@ -4,7 +4,9 @@
 //! recordings; it never measures.
 
 pub(crate) mod allocating_stack;
+pub mod buffer_copied_back;
 pub mod cold_file_reads;
+mod copying_code;
 pub mod fault_sums;
 pub mod heap_trim_churn;
 pub mod materiality;
@@ -12,6 +14,7 @@ pub mod memory_confidence;
 pub mod memory_evidence;
 mod memory_use;
 mod other_allocators;
+mod sampled_time;
 pub mod transient_large_allocation;
 
 use crate::call_stacks::CallStacks;
@@ -47,6 +50,7 @@ fn about_memory<'a>(launches: &'a [LaunchFacts<'a>]) -> Vec<Finding> {
         launches.map(|(facts, call_stacks)| Some(MemoryUse::new(facts, call_stacks.as_ref()?))).collect();
     let mut findings = transient_large_allocation::find(&launches);
     findings.extend(heap_trim_churn::find(&launches));
+    findings.extend(buffer_copied_back::find(&launches));
     findings
 }
 
