@@ -13,8 +13,9 @@
 //! the kernel below a copy are not in it: they are page faults, which [`super::transient_large_allocation`] bills. So nothing is billed
 //! twice.
 //!
-//! **Predicted saving.** The cost: the two copies. Each stands in the evidence by itself. What reading in place costs where a copy had
-//! brought data into caches, and writing the source while others use it, is not in it.
+//! **Predicted saving.** The two copies; each stands in the evidence by itself. A copy in also brings data into caches, which whoever
+//! looks at them in place has to do too, at worst at the price of that copy: the low end of the interval is that of the cheaper copy
+//! alone.
 //!
 //! **No finding** with fewer than [`round_trips::LEAST_SAMPLES`] samples in a direction. Where copies go one way: into a block that is
 //! consumed, out of one that is produced, from one block to the next (a queue: the memory that data come from and the memory that they go
@@ -60,7 +61,13 @@ struct Found<'a> {
 impl Found<'_> {
     /// The stack with most samples of a direction.
     fn main_site(&self, way: &Way) -> AllocatingStack {
-        way.sites.first().map(|(stack, _, _)| self.memory.stacks.get(*stack)).unwrap_or_default()
+        way.sites.first().map(|site| self.memory.stacks.of_row(site.stack)).unwrap_or_default()
+    }
+
+    fn saving(&self) -> Quantity {
+        let low = |way: &Way| sampled_time(way.samples, self.hertz).low.unwrap_or_default();
+        let low = low(&self.trip.copied_in).min(low(&self.trip.copied_back));
+        Quantity { low: Some(low), ..self.cost }
     }
 
     /// What makes it the same in several launches.
@@ -96,12 +103,14 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let values: Vec<f64> = launches.iter().map(|found| found.cost.value).collect();
     let several = (launches.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten();
     let cost = several.unwrap_or(found.cost);
+    let low = launches.iter().filter_map(|found| found.saving().low).fold(f64::INFINITY, f64::min);
+    let saving = Quantity { low: Some(low.min(cost.value)), ..cost };
 
     let mut reasons = Vec::new();
     let confidence = confidence::judge(found, &mut reasons);
     reasons.push(
-        "the saving is that of both copies; not in it: what reading in place costs where a copy had brought data into caches, and \
-         that samples come at regular times, with which work can keep step"
+        "the saving is that of both copies, its low end that of the cheaper one: a copy also brings data into caches, which looking at \
+         them in place has to do too; not in the interval: samples come at regular times, with which work can keep step"
             .to_owned(),
     );
     let (copies_in, copies_back) = (found.main_site(&found.trip.copied_in), found.main_site(&found.trip.copied_back));
@@ -130,7 +139,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         title: title(found, &copies_in, &copies_back, confidence),
         subject: about,
         cost,
-        predicted_saving: Some(cost),
+        predicted_saving: Some(saving),
         confidence,
         reasons,
         evidence,

@@ -49,12 +49,12 @@ pub(super) fn copies(found: &Found<'_>) -> Evidence {
 /// Who copies.
 pub(super) fn sites(found: &Found<'_>) -> Evidence {
     let rows = ways(found).flat_map(|(name, way)| {
-        way.sites.iter().take(MOST_SITES).map(move |(number, own, all)| {
-            let stack = found.memory.stacks.get(*number);
+        way.sites.iter().take(MOST_SITES).map(move |site| {
+            let stack = found.memory.stacks.of_row(site.stack);
             let mut shown = row([
                 ("copy", Value::from(name)),
-                ("samples", Value::from(*own)),
-                ("samples_in_kernel", Value::from(all - own)),
+                ("samples", Value::from(site.samples)),
+                ("samples_in_kernel", Value::from(site.in_kernel)),
                 ("stack", Value::from(stack.folded())),
             ]);
             if let Some(caller) = stack.who_asked() {

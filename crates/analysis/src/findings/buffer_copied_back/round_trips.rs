@@ -43,8 +43,19 @@ pub(crate) struct Way {
     pub samples: u64,
     /// Samples in the kernel below it: faults of the copy, which other findings bill, and interrupts.
     pub in_kernel: u64,
-    /// Call stacks (numbers in [`AllocatingStacks`]) with their samples in user code, and in all, the most first.
-    pub sites: Vec<(usize, u64, u64)>,
+    /// Who copies, the most samples first.
+    pub sites: Vec<Site>,
+}
+
+/// A call stack that copies, whichever lines it is at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// One that has its lines: `stacks.id`.
+    pub stack: Option<u32>,
+    /// Samples in user code.
+    pub samples: u64,
+    /// Samples in the kernel below it.
+    pub in_kernel: u64,
 }
 
 /// A block, or the blocks of one call stack, and the copies into and out of them.
@@ -239,18 +250,18 @@ impl Search<'_, '_> {
     }
 
     fn way(&mut self, numbers: &[usize]) -> Way {
-        let (mut way, mut sites) = (Way::default(), BTreeMap::<usize, (u64, u64)>::new());
+        let mut sites: BTreeMap<usize, Site> = BTreeMap::new();
         for number in numbers {
             let copy = &self.copies[*number];
-            let site = sites.entry(self.stacks.number(copy.stack)).or_default();
-            let own = u64::from(!copy.in_kernel);
-            (site.0, site.1) = (site.0 + own, site.1 + 1);
-            way.samples += own;
-            way.in_kernel += 1 - own;
+            let new = Site { stack: copy.stack, ..Site::default() };
+            let site = sites.entry(self.stacks.number(copy.stack)).or_insert(new);
+            let count = if copy.in_kernel { &mut site.in_kernel } else { &mut site.samples };
+            *count += 1;
         }
-        way.sites = sites.into_iter().map(|(stack, (own, all))| (stack, own, all)).collect();
-        way.sites.sort_by_key(|(stack, own, all)| (std::cmp::Reverse((*own, *all)), *stack));
-        way
+        let mut sites: Vec<Site> = sites.into_values().collect();
+        sites.sort_by_key(|site| std::cmp::Reverse((site.samples, site.in_kernel)));
+        let sum = |of: fn(&Site) -> u64| sites.iter().map(of).sum();
+        Way { samples: sum(|site| site.samples), in_kernel: sum(|site| site.in_kernel), sites }
     }
 }
 
