@@ -5,6 +5,7 @@
 //! an image, rows of which are copied into a scratch block and back. Then the one that is not needed has the copies:
 //!
 //! - the blocks that live for a copy each, where copies into them come before those out of them, as in nothing that is worked on;
+//! - else the heap of an allocator, of which the least is known, where data go back to the block that they came from;
 //! - else the smaller block, and of two of one size the one that was mapped later. The saving is the same.
 
 use crate::findings::allocating_stack::{AllocatingStacks, Allocator};
@@ -127,7 +128,7 @@ impl Search<'_, '_> {
     fn of_blocks(&mut self, sides: BTreeMap<u32, Sides>) -> Vec<RoundTrip> {
         let mut order: Vec<_> = sides.into_iter().map(|(block, sides)| (self.key(block), block, sides)).collect();
         order.sort_by_key(|(_, block, _)| {
-            (self.is_heap(*block), self.blocks[*block as usize].length, std::cmp::Reverse(*block))
+            (!self.is_heap(*block), self.blocks[*block as usize].length, std::cmp::Reverse(*block))
         });
         order.into_iter().filter_map(|(key, _, sides)| self.trip(key, sides, |_, _| true)).collect()
     }
@@ -151,14 +152,10 @@ impl Search<'_, '_> {
             }
         }
         sides.retain(|_, (into, out)| into.len().min(out.len()) >= LEAST_SAMPLES);
-        let mut mapped: BTreeMap<Place, usize> = BTreeMap::new();
-        if !sides.is_empty() {
-            (0..self.blocks.len() as u32).for_each(|block| *mapped.entry(self.key(block)).or_default() += 1);
-        }
         let mut order: Vec<(&Place, Sides)> = sides.into_iter().collect();
         order.sort_by_key(|(place, _)| place.2);
         let trips = order.into_iter().map(|(place, sides)| {
-            let all = mapped.get(place).copied().unwrap_or_default();
+            let all = self.mapped_at(place);
             self.trip(place.clone(), sides, |written, read| pass_through(written, read, all))
         });
         trips.flatten().collect()
@@ -167,6 +164,11 @@ impl Search<'_, '_> {
     fn key(&mut self, block: u32) -> Place {
         let block = &self.blocks[block as usize];
         (self.processes.name(block.process), self.stacks.number(block.stack), block.length.0.max(1).ilog2())
+    }
+
+    /// How many blocks were mapped there.
+    fn mapped_at(&mut self, place: &Place) -> usize {
+        (0..self.blocks.len() as u32).filter(|block| self.key(*block) == *place).count()
     }
 
     /// Whether an allocator keeps many objects in it. That of glibc maps large ones one by one, and the room for its heaps with a flag
@@ -242,11 +244,13 @@ impl Search<'_, '_> {
         if within(sources.0, &to) && within(targets.0, &from) {
             return Some(OtherEnd::Same);
         }
-        // Blocks that live for one copy each are met in one direction, mostly; who allocates them tells.
-        let are_many = |blocks: &HashSet<u32>, copies: &[u32]| blocks.len() > copies.len() / 2;
-        let mut keys = |blocks: &HashSet<u32>| blocks.iter().map(|block| self.key(*block)).collect::<BTreeSet<_>>();
-        let are_alike = keys(&from) == keys(&to) && are_many(&from, sources.0) && are_many(&to, targets.0);
-        are_alike.then_some(OtherEnd::Same)
+        // Blocks that live for one copy each are met in one direction, mostly.
+        let mut places: Vec<Place> = from.union(&to).map(|block| self.key(*block)).collect();
+        places.sort();
+        places.dedup();
+        let [place] = places.as_slice() else { return None };
+        let both = from.intersection(&to).count();
+        are_the_same(both, from.len(), to.len(), self.mapped_at(place)).then_some(OtherEnd::Same)
     }
 
     fn way(&mut self, numbers: &[usize]) -> Way {
@@ -265,9 +269,14 @@ impl Search<'_, '_> {
     }
 }
 
-/// Whether data pass through blocks, of which so many were mapped: whether those that were written to and those that were read are the
-/// same ones, first the one and then the other. Blocks for input and blocks for output may come from one call stack. Where each block is
-/// met by chance, those met in both directions are as many as that says, and for two kinds of blocks none.
+/// Whether blocks that are met in one direction and in the other are the same ones, and not blocks for input and blocks for output from
+/// one call stack: each is met by chance, so those met in both are as many as that says, and of two kinds of blocks none.
+fn are_the_same(both: usize, one: usize, other: usize, all: usize) -> bool {
+    let by_chance = one as f64 * other as f64 / all.max(1) as f64;
+    both >= LEAST_BOTH && both as f64 * 3.0 >= by_chance
+}
+
+/// Whether data pass through blocks, of which so many were mapped: into them first and then out of the same ones.
 fn pass_through(written: &[End], read: &[End], all: usize) -> bool {
     let first = |ends: &[End]| {
         let mut first: BTreeMap<u32, usize> = BTreeMap::new();
@@ -277,8 +286,7 @@ fn pass_through(written: &[End], read: &[End], all: usize) -> bool {
     let (written, read) = (first(written), first(read));
     let both = written.iter().filter_map(|(block, into)| Some((into, read.get(block)?)));
     let (both, in_order) = both.fold((0, 0), |sum, (into, out)| (sum.0 + 1, sum.1 + usize::from(into < out)));
-    let by_chance = written.len() as f64 * read.len() as f64 / all.max(1) as f64;
-    both >= LEAST_BOTH && both as f64 * 3.0 >= by_chance && in_order * 2 > both
+    are_the_same(both, written.len(), read.len(), all) && in_order * 2 > both
 }
 
 /// What two ranges of offsets have in common, as a part of the larger.
