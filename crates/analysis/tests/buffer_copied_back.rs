@@ -79,6 +79,9 @@ const COMPARES: u32 = 10;
 const ANONYMOUS: u32 = 0x22;
 const ROOM: u32 = 0x4022;
 
+/// What a test does with a program.
+type Change<'a> = &'a dyn Fn(&mut Program);
+
 struct Program {
     tables: Tables,
     now: u64,
@@ -285,7 +288,7 @@ fn near_misses_are_no_finding() {
             (row.first_argument, row.second_argument, row.copies) = (None, None, None);
         });
     };
-    let all: [(&str, &dyn Fn(&mut Program)); 11] = [
+    let all: [(&str, Change<'_>); 11] = [
         ("consumed", &consumed),
         ("produced", &produced),
         ("moved inside", &moved),
