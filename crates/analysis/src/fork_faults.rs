@@ -59,6 +59,7 @@ pub fn follow(tables: &Tables) -> ForkFaults {
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => caused[number] = replay.fault(&tables.faults[number]),
+        Event::Sample(_) => {}
     });
     ForkFaults { caused }
 }

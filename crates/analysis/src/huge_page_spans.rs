@@ -118,6 +118,7 @@ pub fn follow(tables: &Tables, size: Bytes, is_others: impl Fn(usize) -> bool) -
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], || is_others(number)),
+        Event::Sample(_) => {}
     });
     Spans { spans: replay.spans, of_fault, size }
 }

@@ -1,4 +1,5 @@
-//! Blocks of anonymous memory: who mapped them, until when they lasted, which faults were taken in them.
+//! Blocks of anonymous memory: who mapped them, until when they lasted, which faults were taken in them, and which of them the
+//! arguments of code point into that CPU samples saw.
 //!
 //! Owns the replay of `memory_calls` by process. A block is what one mmap without a file made. It lasts until its last byte is
 //! unmapped or mapped over, or its process ends or executes a program; mremap moves, grows and shrinks it; a fault belongs to
@@ -21,12 +22,14 @@ use crate::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
 };
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, ProcessKey};
+use slowpath_tables::{Bytes, CpuSample, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 
 /// Flag of mmap: a thread's stack (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
 const MAP_STACK: u32 = 0x2_0000;
 /// Bit of the flags of mmap that `MAP_SHARED` and `MAP_SHARED_VALIDATE` have and `MAP_PRIVATE` has not.
 const MAP_SHARED: u32 = 1;
+/// Flag of mmap: no swap space is set aside (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
+const MAP_NORESERVE: u32 = 0x4000;
 /// Flag of mremap: the old range stays mapped.
 const MREMAP_DONTUNMAP: u32 = 4;
 
@@ -66,6 +69,8 @@ pub struct Block {
     pub is_stack: bool,
     /// Whether children share its pages, which are those of a file without a name then (`MAP_SHARED`).
     pub is_shared: bool,
+    /// Whether no swap space was set aside for it (`MAP_NORESERVE`): how allocators map the room that a heap may grow into.
+    pub is_room: bool,
     /// Whether a call brought its pages, without faults that are told (`MAP_POPULATE`, `MADV_POPULATE_*`).
     pub populated: bool,
     /// Time in mmap and mremap, and in advice that brings pages.
@@ -107,6 +112,26 @@ impl Block {
     }
 }
 
+/// A place in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlockPlace {
+    /// Number of the block.
+    pub block: u32,
+    /// Bytes from the beginning of what is mapped of the block in one piece.
+    pub offset: u64,
+}
+
+/// Where the two arguments of a CPU sample point to; at least one of them into a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArgumentPlaces {
+    /// Row of `cpu_samples`.
+    pub sample: usize,
+    /// The place of the first argument.
+    pub first: Option<BlockPlace>,
+    /// The place of the second argument.
+    pub second: Option<BlockPlace>,
+}
+
 /// All blocks of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryBlocks {
@@ -118,6 +143,8 @@ pub struct MemoryBlocks {
     pub discarded: Vec<(usize, u32)>,
     /// Rows of `faults` that may have brought a huge page, sorted.
     huge: Vec<usize>,
+    /// CPU samples of which an argument points into a block, in the order of time.
+    pub arguments: Vec<ArgumentPlaces>,
 }
 
 impl MemoryBlocks {
@@ -134,14 +161,16 @@ pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
     if tables.memory_calls.is_empty() {
         return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
     }
+    let mut arguments = Vec::new();
     let mut replay = Replay::new(&tables.memory_calls);
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
+        Event::Sample(number) => arguments.extend(replay.arguments(number, &tables.cpu_samples[number])),
     });
     let mut blocks = replay.blocks;
     let huge = huge_faults::add(&mut blocks, &of_fault, tables);
-    MemoryBlocks { blocks, of_fault, discarded: replay.discarded, huge }
+    MemoryBlocks { blocks, of_fault, discarded: replay.discarded, arguments, huge }
 }
 
 /// The blocks at a moment; for those who follow something else beside them.
@@ -240,6 +269,7 @@ impl<'a> Replay<'a> {
             length: Bytes(to - from),
             is_stack: call.argument & MAP_STACK != 0,
             is_shared: call.argument & MAP_SHARED != 0,
+            is_room: call.argument & MAP_NORESERVE != 0,
             populated: call.argument & MAP_POPULATE != 0,
             map_time: call.duration,
             release_time: Nanos(0),
@@ -319,6 +349,16 @@ impl<'a> Replay<'a> {
             self.spaces.entry(call.process()).or_default().put(new);
         }
         lost.into_iter().for_each(|part| self.lose(part, ts, BlockEnd::Unmapped, Some(call.tid)));
+    }
+
+    fn arguments(&self, sample: usize, row: &CpuSample) -> Option<ArgumentPlaces> {
+        let space = self.spaces.get(&row.process())?;
+        let place = |address: Option<u64>| {
+            let part = space.part_at(address?)?;
+            Some(BlockPlace { block: part.owner, offset: address? - part.from })
+        };
+        let (first, second) = (place(row.first_argument), place(row.second_argument));
+        (first.is_some() || second.is_some()).then_some(ArgumentPlaces { sample, first, second })
     }
 
     fn fault(&mut self, fault: &Fault, by_fork: bool) -> Option<u32> {

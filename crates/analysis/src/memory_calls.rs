@@ -65,25 +65,45 @@ pub(crate) enum Event {
     Step(Nanos, Step),
     /// A fault: number of its row.
     Fault(usize),
+    /// A CPU sample that tells arguments: number of its row.
+    Sample(usize),
 }
 
-/// Hands out all steps and faults in the order in which they count. Rows may be in any order; calls of the same moment keep
-/// theirs, and come before faults.
+/// Hands out all steps, faults and samples in the order in which they count. Rows may be in any order; calls of the same moment keep
+/// theirs, and come before faults, and these before samples.
 pub(crate) fn in_order(tables: &Tables, mut take: impl FnMut(Event)) {
     let steps = steps(tables);
     let mut next = 0;
-    let mut faults: Vec<usize> = (0..tables.faults.len()).collect();
-    if !tables.faults.is_sorted_by_key(|fault| fault.ts) {
-        faults.sort_by_key(|fault| tables.faults[*fault].ts);
-    }
-    for number in faults {
-        let ts = tables.faults[number].ts;
+    let mut up_to = |ts: Nanos, take: &mut dyn FnMut(Event)| {
         let until = next + steps[next..].partition_point(|(step, _)| *step <= ts);
         steps[next..until].iter().for_each(|(ts, step)| take(Event::Step(*ts, *step)));
         next = until;
+    };
+    let faults = by_time((0..tables.faults.len()).collect(), |fault| tables.faults[fault].ts);
+    let tells = |sample: &usize| tables.cpu_samples[*sample].first_argument.is_some();
+    let samples = (0..tables.cpu_samples.len()).filter(tells).collect();
+    let mut samples = by_time(samples, |sample| tables.cpu_samples[sample].ts).into_iter().peekable();
+    for number in faults {
+        let ts = tables.faults[number].ts;
+        while let Some(sample) = samples.next_if(|sample| tables.cpu_samples[*sample].ts < ts) {
+            up_to(tables.cpu_samples[sample].ts, &mut take);
+            take(Event::Sample(sample));
+        }
+        up_to(ts, &mut take);
         take(Event::Fault(number));
     }
-    steps[next..].iter().for_each(|(ts, step)| take(Event::Step(*ts, *step)));
+    for sample in samples {
+        up_to(tables.cpu_samples[sample].ts, &mut take);
+        take(Event::Sample(sample));
+    }
+    up_to(Nanos(u64::MAX), &mut take);
+}
+
+fn by_time(mut rows: Vec<usize>, ts: impl Fn(usize) -> Nanos) -> Vec<usize> {
+    if !rows.is_sorted_by_key(|row| ts(*row)) {
+        rows.sort_by_key(|row| ts(*row));
+    }
+    rows
 }
 
 fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {

@@ -11,6 +11,8 @@ use std::fmt;
 
 /// Fix in the source: the block is kept, or not needed.
 pub const KEEP_BUFFER: &str = "keep_buffer";
+/// Fix in the source: data are used where they lie, without a copy of them.
+pub const LOOK_IN_PLACE: &str = "look_in_place";
 /// glibc's malloc is told to keep memory.
 pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
 /// An allocator that keeps more, in front of the C library's.

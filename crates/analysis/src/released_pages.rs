@@ -124,6 +124,7 @@ pub fn follow(tables: &Tables, others: &[usize], forks: &ForkFaults) -> Released
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
+        Event::Sample(_) => {}
     });
     ReleasedPages { releases: replay.releases, of_fault }
 }

@@ -5,7 +5,7 @@ mod memory_rows;
 use memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_analysis::fork_faults;
-use slowpath_analysis::memory_blocks::{Block, BlockEnd, MemoryBlocks, follow};
+use slowpath_analysis::memory_blocks::{ArgumentPlaces, Block, BlockEnd, BlockPlace, MemoryBlocks, follow};
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 use std::collections::HashMap;
@@ -50,6 +50,36 @@ ts  duration pid start tid address kind  kernel
     assert_eq!((block.untimed, block.major, block.by_kernel, block.fault_time), (1, 1, 1, Nanos(12)));
     assert_eq!((block.map_time, block.release_time, block.time()), (Nanos(10), Nanos(40), Nanos(62)));
     assert_eq!((block.mapped_by, block.released_by, block.lifetime()), (7, Some(8), Some(Nanos(90))));
+}
+
+#[test]
+fn arguments_of_samples_point_into_the_blocks_that_are_mapped_at_that_moment() {
+    let (memory, tables) = followed(
+        "
+10 1 7 1 7 mmap   0x10000 8192 - - 0x22 0
+20 1 7 1 7 mmap   0x20000 8192 - - 0x22 0
+50 1 7 1 7 munmap 0x10000 8192 - - 0    0
+",
+        "
+== faults
+ts pid start address kind
+30 7   1     0x10000 minor
+== cpu_samples
+ts pid start first_argument second_argument copies
+60 7   1     0x10000        0x20000         false
+30 7   1     0x10010        0x21fff         true
+11 7   1     0x12000        0x11000         false
+15 8   1     0x10000        0x10000         false
+16 7   1     -              -               -
+",
+    );
+    let place = |block, offset| Some(BlockPlace { block, offset });
+    let told = |sample: usize, first, second| ArgumentPlaces { sample, first, second };
+    assert_eq!(
+        memory.arguments,
+        [told(2, None, place(0, 0x1000)), told(1, place(0, 0x10), place(1, 0x1fff)), told(0, None, place(1, 0))]
+    );
+    assert_eq!((tables.cpu_samples.len(), memory.of_fault), (5, vec![Some(0)]));
 }
 
 #[test]

@@ -413,6 +413,12 @@ struct cpu_sample_event {
 	unsigned int cpu;
 	/* The part in the kernel; the user's stands in the header. */
 	unsigned int kernel_stack;
+	/* Registers of user code in which functions get their first two arguments; with FLAG_ARGUMENTS only. */
+	unsigned long long first_argument;
+	unsigned long long second_argument;
 };
+/* In the header, beside FLAG_KERNEL: arguments are told; the instruction of user code copies from the second to the first. */
+#define FLAG_ARGUMENTS 4
+#define FLAG_COPIES 8
 
 #endif

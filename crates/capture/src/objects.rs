@@ -194,6 +194,12 @@ pub(crate) fn load(
                     crate::off_cpu::processor::Layout::of(btf).write(value);
                 }
             }
+            None if name.ends_with(".rodata") && probe.name == "cpu_sample" => {
+                // The one read-only variable: `tells_arguments`.
+                if let Some(value) = map.initial_value_mut() {
+                    value[..4].copy_from_slice(&u32::from(options.memory_calls).to_ne_bytes());
+                }
+            }
             None => {}
         }
     }

@@ -7,7 +7,11 @@ use slowpath_analysis::finding::Row;
 /// Who asked: the row of the stack that is marked so.
 pub(crate) fn place(finding: &Finding) -> Option<String> {
     let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-    let row = rows.find(|row| row.get("asked").and_then(Value::as_bool) == Some(true))?;
+    function_at(rows.find(|row| row.get("asked").and_then(Value::as_bool) == Some(true))?)
+}
+
+/// The function of a row, and where it is: its source line, else its file.
+pub(crate) fn function_at(row: &Row) -> Option<String> {
     let text = |column: &str| row.get(column).and_then(Value::as_str);
     let function = text("function")?;
     Some(match (source(row), text("file")) {

@@ -79,6 +79,15 @@ table! {
         kernel: bool,
         /// Innermost frame of its call stack, kernel and user: `stacks.id`.
         stack: Option<u32>,
+        /// Register of its user code in which a function gets its first argument (rdi on x86-64, x0 on arm64), as it was at this
+        /// moment: in code that copies memory, a place that it writes to. Null unless memory calls were recorded too, for threads
+        /// of the kernel, and in recordings that lack the column.
+        first_argument: Option<u64>,
+        /// The same for the second argument (rsi, x1): in code that copies memory, a place that it reads from.
+        second_argument: Option<u64>,
+        /// Whether the instruction of its user code was one that copies memory from the second to the first (`rep movs` of
+        /// x86-64; false on other architectures). Null as the first argument is.
+        copies: Option<bool>,
     }
 }
 

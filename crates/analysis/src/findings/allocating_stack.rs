@@ -228,6 +228,11 @@ impl<'a> AllocatingStacks<'a> {
         self.stacks.get(number).cloned().unwrap_or_default()
     }
 
+    /// The stack of a row's column `stack`, with its own lines.
+    pub fn of_row(&self, stack: Option<u32>) -> AllocatingStack {
+        allocating_stack(self.call_stacks, stack)
+    }
+
     /// The allocator that a stack goes through; the inner one is `None` where it is none of those that are known.
     pub fn allocator(&self, number: usize) -> Option<Option<Allocator>> {
         let stack = self.stacks.get(number)?;

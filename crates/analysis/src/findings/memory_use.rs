@@ -4,8 +4,11 @@
 //! faults taken in them but for those that forks caused, and advice that gave pages of theirs back; what is given back and touched again elsewhere is what
 //! [`ReleasedPages`] says. Spans that would fit a huge page have the first touches of their pages, where none of the others has a
 //! fault in them and no fork caused it.
+//! Copies into and out of blocks have the samples in user code, and no fault.
 
 use super::allocating_stack::AllocatingStacks;
+use super::buffer_copied_back::round_trips::{RoundTrip, round_trips};
+use super::copying_code;
 use super::heap_trim_churn::groups::{self as churn, Churn};
 use super::materiality::{CostShare, CpuTimes};
 use super::thp_missed::groups::{self as missed, Missed, Mode};
@@ -17,7 +20,7 @@ use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{self, MemoryBlocks};
 use crate::released_pages::{self, ReleasedPages};
 use crate::shares::cpu_times;
-use slowpath_tables::ProcessKey;
+use slowpath_tables::{Nanos, ProcessKey};
 
 /// The memory calls of one launch.
 pub(super) struct MemoryUse<'a> {
@@ -41,6 +44,8 @@ pub(super) struct MemoryUse<'a> {
     pub missed: Vec<Missed>,
     /// To whom the machine gives huge pages; `None` where that is not known, and where it has none.
     pub huge_pages: Option<Mode>,
+    /// Blocks that data were copied into and back out of.
+    pub round_trips: Vec<RoundTrip>,
     cpu_times: CpuTimes,
 }
 
@@ -67,14 +72,21 @@ impl<'a> MemoryUse<'a> {
         let spans = size.map(|size| huge_page_spans::follow(tables, size, is_others)).unwrap_or_default();
         let missed = huge_pages.map(|mode| missed::groups(&spans, mode, &facts.processes, &mut stacks));
         let missed = missed.unwrap_or_default();
-        let is_bad = !transient.is_empty() || !churn.is_empty() || !missed.is_empty();
+        let copies = copying_code::copies(tables, &blocks, call_stacks);
+        let round_trips = round_trips(&copies, &blocks.blocks, &facts.processes, &mut stacks);
+        let is_bad = !transient.is_empty() || !churn.is_empty() || !missed.is_empty() || !round_trips.is_empty();
         let cpu_times = if is_bad { cpu_times(tables) } else { CpuTimes::default() };
-        Self { facts, call_stacks, stacks, blocks, transient, released, churn, spans, missed, huge_pages, cpu_times }
+        Self { facts, call_stacks, stacks, blocks, transient, released, churn, spans, missed, huge_pages, round_trips, cpu_times }
     }
 
     /// A cost in ms beside the CPU time of those who pay it.
     pub fn share_of(&self, cost: f64, processes: impl Iterator<Item = ProcessKey>) -> CostShare {
         CostShare::new(cost, processes, &self.cpu_times, self.facts)
+    }
+
+    /// CPU time of processes; `None` where that of one is not known.
+    pub fn cpu_time_of(&self, mut processes: impl Iterator<Item = ProcessKey>) -> Option<Nanos> {
+        processes.try_fold(Nanos(0), |sum, process| Some(sum + self.cpu_times.get(&process).copied().flatten()?))
     }
 }
 

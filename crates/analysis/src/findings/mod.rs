@@ -4,7 +4,9 @@
 //! recordings; it never measures.
 
 pub(crate) mod allocating_stack;
+pub mod buffer_copied_back;
 pub mod cold_file_reads;
+mod copying_code;
 pub mod fault_sums;
 pub mod heap_trim_churn;
 pub mod materiality;
@@ -12,6 +14,7 @@ pub mod memory_confidence;
 pub mod memory_evidence;
 mod memory_use;
 mod other_allocators;
+mod sampled_time;
 pub mod thp_missed;
 pub mod transient_large_allocation;
 
@@ -49,6 +52,7 @@ fn about_memory<'a>(launches: &'a [LaunchFacts<'a>]) -> Vec<Finding> {
     let mut findings = transient_large_allocation::find(&launches);
     findings.extend(heap_trim_churn::find(&launches));
     findings.extend(thp_missed::find(&launches));
+    findings.extend(buffer_copied_back::find(&launches));
     findings
 }
 

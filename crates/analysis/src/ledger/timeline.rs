@@ -207,7 +207,18 @@ mod tests {
     }
 
     fn sample(ts: u64, kernel: bool) -> CpuSample {
-        CpuSample { ts: Nanos(ts), pid: 7, start: Nanos(1), tid: 7, cpu: 0, kernel, stack: None }
+        CpuSample {
+            ts: Nanos(ts),
+            pid: 7,
+            start: Nanos(1),
+            tid: 7,
+            cpu: 0,
+            kernel,
+            stack: None,
+            first_argument: None,
+            second_argument: None,
+            copies: None,
+        }
     }
 
     fn times(walked: &Walked) -> Vec<(Category, u64)> {

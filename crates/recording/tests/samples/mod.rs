@@ -54,8 +54,8 @@ ts pid start tid path flags result dev ino
 ts duration pid start tid dev ino offset result syscall
 17 300 8 11 8 265289728 43 0 4096 0
 == cpu_samples
-ts pid start tid cpu kernel stack
-30 8 11 8 1 true 1
+ts pid start tid cpu kernel stack first_argument second_argument copies
+30 8 11 8 1 true 1 0x7f0000001000 0xffffffffffffffff true
 == off_cpu
 ts duration pid start tid reason runnable waker_pid waker_tid syscall stack
 31 700 8 11 8 futex 20 9 9 202 1
