@@ -7,6 +7,7 @@ mod check;
 mod children;
 mod compare;
 mod critical_path;
+mod deferred_memory;
 mod exports;
 mod forks;
 mod heap_trim;
