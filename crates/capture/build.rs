@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// One folder a probe; `<probe>/<probe>.bpf.c`.
-const PROBES: [&str; 14] = [
+const PROBES: [&str; 15] = [
     "process",
     "fault",
     "mapping",
@@ -17,6 +17,7 @@ const PROBES: [&str; 14] = [
     "first_wait",
     "off_cpu",
     "memory",
+    "memory_work",
     "present",
     "code_area",
     "cpu_sample",
@@ -46,6 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/task_vma.bpf.h",
         "bpf/wanted.bpf.h",
         "bpf/hand_over.bpf.h",
+        "bpf/interrupts.bpf.h",
         "bpf/stack.bpf.h",
         "bpf/stack_copy.bpf.h",
         "src/off_cpu/reason.bpf.h",

@@ -26,7 +26,8 @@ enum event_kind {
 	EVENT_MEMORY_CALL = 16,
 	EVENT_STACK_COPY = 17,
 	EVENT_THREAD_COUNTERS = 18,
-	EVENT_KINDS = 19,
+	EVENT_MEMORY_WORK = 19,
+	EVENT_KINDS = 20,
 };
 
 struct event_header {
@@ -59,6 +60,9 @@ struct task_state {
 	unsigned long long fault_in_kernel;
 	/* End of the heap when a brk that is not over began. */
 	unsigned long long heap_end;
+	/* Since when it reclaims or moves pages itself; 0 when it does not. */
+	unsigned long long reclaim_since;
+	unsigned long long compaction_since;
 };
 
 /* What the kernel keeps for a task whose faults are timed and not recorded: not of the tree, so that no other probe tells of it. */
@@ -290,6 +294,31 @@ struct memory_call_event {
 	long long result;
 	unsigned int argument;
 	unsigned int call;
+};
+
+/* In the order of the words in the reference. */
+enum memory_work {
+	WORK_DIRECT_RECLAIM = 0,
+	WORK_GROUP_RECLAIM = 1,
+	WORK_DIRECT_COMPACTION = 2,
+	WORK_OWN_COLLAPSE = 3,
+	WORK_WAKE_KSWAPD = 4,
+	WORK_WAKE_KCOMPACTD = 5,
+	WORK_KHUGEPAGED_SCAN = 6,
+	WORK_KHUGEPAGED_COLLAPSE = 7,
+};
+
+/* In the header, beside FLAG_IN_TREE. */
+#define FLAG_SUCCEEDED 2
+#define NO_NODE (-1)
+
+struct memory_work_event {
+	struct event_header header;
+	/* 0 where another thread does the work. */
+	unsigned long long duration;
+	unsigned long long pages;
+	unsigned int work;
+	int node;
 };
 
 struct name_event {

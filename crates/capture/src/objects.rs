@@ -29,7 +29,7 @@ pub(crate) struct Probe {
 }
 
 /// All probes, the first being the one that the others hang on.
-pub(crate) fn all(options: &Options) -> [Probe; 14] {
+pub(crate) fn all(options: &Options) -> [Probe; 15] {
     let stacks = options.stacks;
     [
         object!("process"),
@@ -43,6 +43,7 @@ pub(crate) fn all(options: &Options) -> [Probe; 14] {
         object!("first_wait"),
         if stacks.waits { object!("off_cpu", "off_cpu_stacks") } else { object!("off_cpu") },
         if stacks.memory_calls { object!("memory", "memory_stacks") } else { object!("memory") },
+        object!("memory_work"),
         object!("present"),
         object!("code_area"),
         object!("cpu_sample"),
@@ -189,9 +190,9 @@ pub(crate) fn load(
                     value[16..24].copy_from_slice(&u64::from(options.writer.unwrap_or(0)).to_ne_bytes());
                 }
             }
-            None if name.ends_with(".rodata") && probe.name == "off_cpu" => {
+            None if name.ends_with(".rodata") && probe.name == "off_cpu" || probe.name == "memory_work" => {
                 if let Some(value) = map.initial_value_mut() {
-                    crate::off_cpu::processor::Layout::of(btf).write(value);
+                    crate::interrupts::Layout::of(btf).write(value);
                 }
             }
             None if name.ends_with(".rodata") && probe.name == "cpu_sample" => {

@@ -174,6 +174,7 @@ pub fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifes
         ended: None,
         stop_reason: Some(stop.unwrap_or("the launch ended").to_owned()),
         machine_faults: facts.machine_faults,
+        memory_threads: facts.memory_threads.clone(),
         memory_cost: None,
         devices: facts.devices.clone(),
         probes: facts.probes.clone(),

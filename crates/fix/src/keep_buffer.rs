@@ -8,12 +8,14 @@ use crate::proposal::{Case, Proposal, predicted};
 use crate::source_place::place;
 use serde_json::Value;
 use slowpath_analysis::Finding;
+use slowpath_analysis::findings::deferred_memory_cost;
 use slowpath_analysis::memory_fixes::{KEEP_BUFFER, rows_of};
 
 /// One proposal a finding: each is another place in the source.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let number = |at: usize| if case.findings.len() == 1 { String::new() } else { format!(" {}", at + 1) };
-    let made = case.findings.iter().enumerate().map(|(at, one)| Proposal {
+    let places = case.findings.iter().filter(|one| names_a_place(one.1)).count();
+    let number = |at: usize| if places == 1 { String::new() } else { format!(" {}", at + 1) };
+    let made = case.findings.iter().filter(|one| names_a_place(one.1)).enumerate().map(|(at, one)| Proposal {
         plan: plan(one.1, &number(at)),
         findings: vec![one.0],
         environment: Vec::new(),
@@ -22,6 +24,11 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
         caution: None,
     });
     made.collect()
+}
+
+/// Whether a finding is about a place in the source; one about what a block costs elsewhere follows from that of the block.
+fn names_a_place(finding: &Finding) -> bool {
+    finding.name != deferred_memory_cost::NAME
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {
@@ -86,5 +93,14 @@ mod tests {
         let told: Vec<_> = made.iter().map(|one| (one.plan.name.as_str(), one.plan.title.as_str())).collect();
         let unknown = "in the source: who asks for the block is not known";
         assert_eq!(told, [("keep_buffer 1", "in the source: f in libvideo.so"), ("keep_buffer 2", unknown)]);
+    }
+
+    #[test]
+    fn what_a_block_costs_elsewhere_is_no_place_of_its_own() {
+        let asked = row([("function", "f".into()), ("file", "libvideo.so".into()), ("asked", true.into())]);
+        let mut elsewhere = finding(KEEP_BUFFER, "", 10.0);
+        elsewhere.name = deferred_memory_cost::NAME.to_owned();
+        let made = proposed(&[with_stack(asked), elsewhere], &crate::Program::default(), &[], &Machine::default());
+        assert_eq!(made.iter().map(|one| one.plan.name.as_str()).collect::<Vec<_>>(), [KEEP_BUFFER]);
     }
 }

@@ -18,6 +18,7 @@ mod directory;
 mod limit;
 mod manifest;
 mod memory_cost;
+mod memory_threads;
 mod order;
 mod read;
 mod segment;
@@ -32,6 +33,7 @@ pub use manifest::{
     RecorderProcess, SCHEMA_VERSION, Segment,
 };
 pub use memory_cost::{BlockCost, MemoryCost};
+pub use memory_threads::{MemoryThread, MemoryThreads};
 pub use read::{Damage, OpenError, ReadError, Recording, Why};
 pub use tables::Tables;
 pub use text::TextError;

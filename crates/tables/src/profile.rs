@@ -1,11 +1,12 @@
-//! Tables about time and memory: call stacks and their names, CPU samples, intervals off the CPU, calls that change memory.
+//! Tables about time and memory: call stacks and their names, CPU samples, intervals off the CPU, calls that change memory, what
+//! the kernel does to have free and huge pages.
 //!
 //! A call stack is a path through a tree: a row of `stacks` is one frame called from its parent, so what stacks have in
 //! common is stored once. `frames` says where the code of a frame is, `symbols` how it is called.
 
 use crate::declare::table;
-use crate::units::{Bytes, Nanos};
-use crate::vocabulary::{FrameKind, MemoryCallKind, OffCpuReason};
+use crate::units::{Bytes, Nanos, Pages};
+use crate::vocabulary::{FrameKind, MemoryCallKind, MemoryWorkKind, OffCpuReason};
 
 table! {
     /// A frame of call stacks: this code, called from its parent. The outermost frame has no parent; where a stack could not
@@ -203,5 +204,34 @@ impl MemoryCall {
             _ => 0,
         };
         Bytes(grown)
+    }
+}
+
+table! {
+    /// What the kernel did to have free and huge pages: in a recorded thread's own context, where it is part of the thread's
+    /// faults and calls, or by one of its own threads, which a task woke or which worked on the memory of a process. Of the latter
+    /// those of all tasks of the machine are told. What the kernel's threads cost is `memory_threads` of the manifest.
+    MemoryWork = "memory_work" {
+        /// When; of work in a thread's own context when it began.
+        ts: Nanos,
+        /// How long it took in the thread's own context; null for what one of the kernel's threads was left with.
+        duration: Option<Nanos>,
+        /// Pid of the process in whose context it was done, that woke the kernel's thread, or on whose memory that worked; 0 where
+        /// no process is to blame: a page that was allocated in an interrupt, memory of a process that is gone.
+        pid: u32,
+        /// Start of the process; 0 for one that is not recorded.
+        start: Nanos,
+        /// Thread id; for work on the memory of a process that of the thread which the kernel has as its owner.
+        tid: u32,
+        /// True for a recorded process.
+        in_tree: bool,
+        /// What.
+        work: MemoryWorkKind,
+        /// Memory node of a wake-up; null for the others.
+        node: Option<u32>,
+        /// Pages that were reclaimed; for huge pages those of a range.
+        pages: Pages,
+        /// True where it did what it was done for; of compaction and scans that is not told, and false.
+        succeeded: bool,
     }
 }

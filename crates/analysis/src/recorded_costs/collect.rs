@@ -4,19 +4,18 @@ use super::sources::sources;
 use super::{FindingCost, FindingKey, Measure, RecordedCosts, Source};
 use crate::call_stacks::CallStacks;
 use crate::charged_functions::{ChargedFunction, ChargedFunctions};
+use crate::deferred_memory::{DeferredMemory, sum};
 use crate::demand::NeededUnknown;
 use crate::findings::{Observation, cold_file_reads, of_observation};
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::ledger;
 use crate::memory_calls::DISCARDS;
+use crate::processes::kernel_threads;
 use crate::shares::{Shares, shares};
 use slowpath_recording::{Manifest, ProbeState, Tables};
 use slowpath_tables::{MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::slice::from_ref;
-
-/// Pid of the kernel thread that makes the others (`kthreadd`, init/main.c).
-const KTHREADD: u32 = 2;
 
 /// Flag of mmap: address space alone, as allocators reserve it for a thread (`include/uapi/asm-generic/mman-common.h`).
 const MAP_NORESERVE: u32 = 0x4000;
@@ -63,15 +62,6 @@ pub fn recorded_costs(tables: &Tables) -> RecordedCosts {
     add_findings(&mut costs, &facts);
     add_doubts(&mut costs, tables, &shares);
     costs
-}
-
-/// The kernel's own threads among the processes; they are there when the whole system was recorded.
-fn kernel_threads(tables: &Tables) -> HashSet<ProcessKey> {
-    let is_one = |pid: u32, parent: u32| pid == KTHREADD || parent == KTHREADD;
-    let present = tables.execs.iter().filter(|exec| exec.present && exec.command_line.is_empty());
-    let present = present.filter(|exec| is_one(exec.pid, exec.parent_pid)).map(|exec| exec.process());
-    let born = tables.forks.iter().filter(|fork| !fork.thread && fork.parent_pid == KTHREADD);
-    present.chain(born.map(|fork| fork.process())).collect()
 }
 
 /// A process's name; that of a kernel thread as `ps` tells it, without its number: `[kworker]` for `kworker/0:1`.
@@ -135,6 +125,12 @@ fn succeeds(call: &MemoryCall) -> bool {
     call.result == 0 && releases(call)
 }
 
+/// What all recorded processes together had the kernel's threads do for memory.
+fn deferred_cost(facts: &LaunchFacts<'_>) -> Option<f64> {
+    let memory = DeferredMemory::of(facts)?;
+    Some(sum(&memory.costs(memory.processes())).value)
+}
+
 fn add_totals(
     costs: &mut RecordedCosts,
     facts: &LaunchFacts<'_>,
@@ -162,6 +158,7 @@ fn add_totals(
         (Measure::ReleaseTime, Some(time_in(tables, releases))),
         (Measure::OffCpuTime, total.off_cpu.map(milliseconds)),
         (Measure::RunnableTime, total.runnable.map(milliseconds)),
+        (Measure::DeferredMemoryCost, deferred_cost(facts)),
     ];
     let known = figures.into_iter().filter_map(|(measure, value)| Some((measure, value?)));
     let known = known.filter(|(measure, _)| costs.sources.contains(&measure.source()));

@@ -1,8 +1,6 @@
 //! Probe `off_cpu`: intervals in which threads did not run, why, and who woke them; and the kernel's account of each thread
 //! where its intervals begin and end.
 
-pub(crate) mod processor;
-
 use crate::context::Context;
 use crate::events::{
     FLAG_COUNTERS_AT_END, OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE,

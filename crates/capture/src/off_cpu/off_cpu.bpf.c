@@ -5,6 +5,7 @@
  * A task has a record of its own here from its exec, its creation or the walk on; it is never made in the scheduler's hooks,
  * which hold the lock of a run queue and must not allocate. Compiled twice: with stacks, and without what they cost. */
 #include "reason.bpf.h"
+#include "../../bpf/interrupts.bpf.h"
 
 struct off_state {
 	/* Since when it does not run; 0 while it runs. */
@@ -41,29 +42,9 @@ struct {
 /* Less stolen time in one stay on a processor is not told: hypervisors interrupt often and shortly. */
 #define SHORTEST_STOLEN_NS 20000ULL
 
-/* Where a processor's count of nested interrupts stands, as a distance from its run queue: both are in the same section of its
- * own variables. The driver reads it from BTF, because kernels without CONFIG_KALLSYMS_ALL tell no addresses of variables. */
-const volatile struct {
-	long long preempt_count_from_queue;
-	/* 0: not known; 1: a variable (x86); 2: a field of the variable pcpu_hot (x86 from 6.2 to 6.14). */
-	u64 preempt_count_is;
-} processor = {};
-#if defined(__TARGET_ARCH_x86)
-struct pcpu_hot {
-	int preempt_count;
-} __attribute__((preserve_access_index));
-#endif
-
 static __always_inline struct off_state *off_of(struct task_struct *task)
 {
 	return has_storage(task) ? bpf_task_storage_get(&waits, task, 0, 0) : 0;
-}
-
-/* The run queue of the processor that a task runs on. */
-static __always_inline struct rq *queue_of(struct task_struct *task)
-{
-	struct cfs_rq *fair = task->se.cfs_rq;
-	return bpf_core_field_exists(fair->rq) ? fair->rq : 0;
 }
 
 /* Time that the hypervisor took so far from the processor that a task runs on, as of the scheduler's last look at the clock. */
@@ -127,28 +108,6 @@ static __always_inline u64 away(struct off_state *state, struct moment *until)
 		return by_event;
 	return by_clock;
 }
-
-/* Nested interrupts and the like of the processor that the task runs on; 0 where they are not known. */
-static __always_inline u32 preempt_count(struct task_struct *current)
-{
-#if defined(__TARGET_ARCH_x86)
-	u32 count = 0;
-	char *at = (char *)queue_of(current);
-	if (!at || !processor.preempt_count_is)
-		return 0;
-	at += processor.preempt_count_from_queue;
-	if (processor.preempt_count_is == 2)
-		at += bpf_core_field_offset(struct pcpu_hot, preempt_count);
-	bpf_probe_read_kernel(&count, sizeof(count), at);
-	return count;
-#else
-	return current->thread_info.preempt.count;
-#endif
-}
-
-/* include/linux/preempt.h */
-#define NMI_OR_HARDIRQ_MASK 0x00ff0000
-#define SERVING_SOFTIRQ 0x00000100
 
 /* Whether the current task is the one that wakes. In an interrupt it is not, whoever was interrupted. What a task sends to a
  * socket of this machine is delivered by a softirq in its own context. */

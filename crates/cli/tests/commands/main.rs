@@ -8,6 +8,7 @@ mod children;
 mod compare;
 mod copied_back;
 mod critical_path;
+mod deferred_memory;
 mod exports;
 mod forks;
 mod heap_trim;

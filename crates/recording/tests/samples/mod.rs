@@ -65,6 +65,10 @@ ts pid start tid name end run_time utime stime run_delay
 == memory_calls
 ts duration pid start tid call address length old_length shrinks argument result stack
 32 900 8 11 8 mremap 0x7f0000000000 8192 4096 false 1 0 -
+== memory_work
+ts duration pid start tid in_tree work node pages succeeded
+34 500 8 11 8 true direct_reclaim - 32 true
+35 -   9 0  9 false wake_kswapd   0 0  true
 == stacks
 id parent frame
 0  -      0
