@@ -7,6 +7,7 @@
 mod benchmark;
 mod children;
 pub mod collapsed;
+mod context;
 mod critical_path;
 mod diagnosis;
 pub mod exports;
@@ -31,6 +32,7 @@ pub use children::{
     CHILDREN_SCHEMA, ChildBucket, ChildKind, ChildLaunches, ChildOrigin, ChildSpread, ChildTimes,
     of_runs as children_of_runs,
 };
+pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext};
 pub use critical_path::{CriticalPath, PathStep, PathThread, of_tables as critical_path_of};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,

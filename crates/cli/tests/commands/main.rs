@@ -6,6 +6,7 @@ mod browsers;
 mod check;
 mod children;
 mod compare;
+mod context;
 mod critical_path;
 mod exports;
 mod forks;
