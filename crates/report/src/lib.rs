@@ -8,6 +8,7 @@ mod benchmark;
 mod children;
 pub mod collapsed;
 mod comparison_page;
+mod context;
 mod critical_path;
 mod diagnosis;
 pub mod exports;
@@ -34,6 +35,7 @@ pub use children::{
     of_runs as children_of_runs,
 };
 pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
+pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext};
 pub use critical_path::{CriticalPath, PathStep, PathThread, of_tables as critical_path_of};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,

@@ -4,6 +4,7 @@
 
 mod benchmark;
 mod children;
+mod context;
 mod critical_path;
 mod escape;
 pub(crate) mod figures;
@@ -20,6 +21,7 @@ mod warm;
 
 pub use benchmark::benchmark;
 pub use children::children;
+pub use context::{context, context_comparison};
 pub use escape::escape_terminal;
 pub(crate) use escape::is_dangerous;
 pub use recording_comparison::recording_comparison;

@@ -65,7 +65,9 @@ impl<'a> MemoryUse<'a> {
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
         let is_others = |fault: usize| {
             let of = |list: &[Option<u32>]| list.get(fault).copied().flatten();
-            forks.holds(fault) || of(&released.of_fault).is_some() || of(&blocks.of_fault).is_some_and(|block| is_transient[block as usize])
+            forks.holds(fault)
+                || of(&released.of_fault).is_some()
+                || of(&blocks.of_fault).is_some_and(|block| is_transient[block as usize])
         };
         let huge_pages = tables.manifest.host.huge_pages.as_ref().and_then(|told| Mode::of(&told.enabled));
         let size = huge_page_spans::size(&tables.manifest).filter(|_| huge_pages.is_some());
@@ -76,7 +78,20 @@ impl<'a> MemoryUse<'a> {
         let round_trips = round_trips(&copies, &blocks.blocks, &facts.processes, &mut stacks);
         let is_bad = !transient.is_empty() || !churn.is_empty() || !missed.is_empty() || !round_trips.is_empty();
         let cpu_times = if is_bad { cpu_times(tables) } else { CpuTimes::default() };
-        Self { facts, call_stacks, stacks, blocks, transient, released, churn, spans, missed, huge_pages, round_trips, cpu_times }
+        Self {
+            facts,
+            call_stacks,
+            stacks,
+            blocks,
+            transient,
+            released,
+            churn,
+            spans,
+            missed,
+            huge_pages,
+            round_trips,
+            cpu_times,
+        }
     }
 
     /// A cost in ms beside the CPU time of those who pay it.

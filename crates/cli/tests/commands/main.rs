@@ -6,6 +6,7 @@ mod browsers;
 mod check;
 mod children;
 mod compare;
+mod context;
 mod copied_back;
 mod critical_path;
 mod deferred_memory;
