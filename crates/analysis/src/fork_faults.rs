@@ -96,7 +96,8 @@ impl Replay<'_> {
                     MemoryCallKind::Madvise if POPULATES.contains(&call.argument) => {
                         self.bring(ts, call, pages(call.address, call.length));
                     }
-                    MemoryCallKind::Madvise | MemoryCallKind::Mmap | MemoryCallKind::Mremap => {}
+                    MemoryCallKind::Madvise | MemoryCallKind::Mmap | MemoryCallKind::Mremap | MemoryCallKind::Prctl => {
+                    }
                 }
             }
             Step::Returns(number) => {
@@ -110,7 +111,7 @@ impl Replay<'_> {
                         }
                     }
                     MemoryCallKind::Mremap => self.move_pages(call, old_pages(call), range),
-                    MemoryCallKind::Munmap | MemoryCallKind::Madvise | MemoryCallKind::Brk => {}
+                    MemoryCallKind::Munmap | MemoryCallKind::Madvise | MemoryCallKind::Brk | MemoryCallKind::Prctl => {}
                 }
             }
         }

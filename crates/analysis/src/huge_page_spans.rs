@@ -149,7 +149,8 @@ impl Replay<'_> {
             Step::Begins(number) | Step::Returns(number) if self.calls[number].call == MemoryCallKind::Brk => {
                 self.brk(number);
             }
-            Step::Begins(_) | Step::Returns(_) => {}
+            // Memory that a child has from its parent has no spans: it was touched before.
+            Step::Begins(_) | Step::Returns(_) | Step::Forks { .. } => {}
         }
         self.blocks.step(ts, step);
     }

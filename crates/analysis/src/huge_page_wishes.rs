@@ -71,6 +71,8 @@ impl<'a> Wishes<'a> {
         let calls = self.calls;
         match step {
             Step::Ends(process) => _ = self.advised.remove(&process),
+            // Of a child only what it maps itself is asked about.
+            Step::Forks { .. } => {}
             Step::Begins(number) => {
                 let call = &calls[number];
                 match call.call {

@@ -5,7 +5,7 @@ use crate::findings::{heap_trim_churn, thp_missed, transient_large_allocation};
 use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_recording::{HugePages, Tables};
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 
 /// Pages of a block, of an arena and of what the heap grows by.
 const PAGES: u64 = 40;
