@@ -7,8 +7,8 @@ use serde_json::Value;
 use slowpath_analysis::findings::heap_trim_churn::NAME;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::{Confidence, Finding};
-use slowpath_recording::Tables;
-use slowpath_tables::{Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_recording::{BlockCost, MemoryCost, Tables};
+use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Quantity, Unit};
 
 const HEAP: u64 = 0x5555_0000_0000;
 const ARENA: u64 = 0x7f00_0000_0000;
@@ -149,6 +149,33 @@ fn row<'a>(finding: &'a Finding, column: &str) -> &'a std::collections::BTreeMap
 fn how<'a>(finding: &'a Finding, fix: &str) -> &'a str {
     let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
     rows.find(|row| row.get("fix").is_some_and(|name| name == fix)).unwrap()["how"].as_str().unwrap()
+}
+
+#[test]
+fn the_predicted_saving_has_what_was_measured_that_durations_lack_and_the_cost_has_not() {
+    let measured = |tables: &mut Tables| {
+        let ns = |value, low, high| Quantity::interval(value, low, high, Unit::Ns);
+        let block = BlockCost {
+            bytes: Bytes(1 << 20),
+            displaced: false,
+            operations: 8,
+            faults: 2048,
+            huge_pages: false,
+            advised: false,
+            per_page: ns(1700.0, 1600.0, 1800.0),
+            unseen: Some(ns(500.0, 400.0, 600.0)),
+        };
+        tables.manifest.memory_cost = Some(MemoryCost { took: Nanos(MS), blocks: vec![block] });
+    };
+    let finding = Program::new().heap(101).edited(measured).found().unwrap();
+    assert!((finding.cost.value - 46.0).abs() < 1e-9);
+    let saving = finding.predicted_saving.unwrap();
+    let found = [saving.value, saving.low.unwrap(), saving.high.unwrap()];
+    // 100 times 400 faults.
+    let expected = [46.0 + 20.0, 46.0 + 16.0, 46.0 + 24.0];
+    assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?}");
+    assert!(finding.reasons[0].contains("500 ns (400 to 600)"), "{:?}", finding.reasons);
+    assert!(!finding.reasons.iter().any(|reason| reason.contains("calibrated")), "{:?}", finding.reasons);
 }
 
 #[test]

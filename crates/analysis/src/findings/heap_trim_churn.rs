@@ -9,8 +9,8 @@
 //! back, in the calls, as far as their pages came back, and in calls of brk that made room for them again. In ms, over the whole
 //! recording. What the interval says and what is not included stands in [`bill`].
 //!
-//! **Predicted saving.** All of it: where the memory is kept, nobody gives it back, and first touches are not part of the bill.
-//! The price is memory: `held_bytes`.
+//! **Predicted saving.** All of it: where the memory is kept, nobody gives it back, and first touches are not part of the bill;
+//! and what durations of faults lack (`prediction`). The price is memory: `held_bytes`.
 //!
 //! **Pages** are followed by [`crate::released_pages`], which says what a release is; releases are told apart by [`groups`]. A
 //! block that is unmapped and mapped again is another pattern ([`super::transient_large_allocation`]), with all that is done to
@@ -27,12 +27,14 @@
 pub mod bill;
 mod evidence;
 pub mod groups;
+mod prediction;
 
 use super::allocating_stack::AllocatingStack;
 use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
+use crate::cost_model::CostModel;
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -128,7 +130,11 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
             .push(format!("memory is away for {away:.1} s (median): others can use it meanwhile, so it may be meant"));
     }
     reasons.extend(unnamed(&found.stack));
-    reasons.extend(UNKNOWN_COSTS.map(str::to_owned));
+    let model = found.memory.facts.tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
+    let unseen = model.and_then(|model| model.unseen());
+    // The first is about what was measured here.
+    reasons.extend(unseen.map(prediction::reason));
+    reasons.extend(UNKNOWN_COSTS.iter().skip(usize::from(unseen.is_some())).map(|one| (*one).to_owned()));
 
     let ways = evidence::ways_out(found);
     let asked = "The call stack that gives back what costs most, the innermost function first; asked marks the first that is \
@@ -151,7 +157,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         title: title(found),
         subject: about,
         cost,
-        predicted_saving: Some(cost),
+        predicted_saving: Some(prediction::saving(&cost, found.bill.faults.count, unseen)),
         confidence,
         reasons,
         evidence,
