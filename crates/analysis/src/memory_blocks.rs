@@ -1,6 +1,6 @@
 //! Blocks of anonymous memory: who mapped them, until when they lasted, which faults were taken in them.
 //!
-//! Owns the replay of `memory_calls` by process. A block is what one mmap without a file made. It lasts until its last byte is
+//! Owns the replay of `memory_calls` by process, with what `page_contents` says of the pages in blocks. A block is what one mmap without a file made. It lasts until its last byte is
 //! unmapped or mapped over, or its process ends or executes a program; mremap moves, grows and shrinks it; a fault belongs to
 //! the block that its address is in. Leaves what that costs, and whether it is bad, to [`crate::findings`].
 //!
@@ -12,17 +12,22 @@
 //!   not seen in the parent.
 
 use crate::address_ranges::{AddressRanges, Part};
-use crate::integer_hash::IntegerMap;
+use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
 };
+use crate::memory_fixes::HUGE_PAGE;
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, ProcessKey};
+use slowpath_tables::{
+    Bytes, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent, Pages, ProcessKey,
+};
 
 /// Flag of mmap: a thread's stack (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
 const MAP_STACK: u32 = 0x2_0000;
 /// Flag of mremap: the old range stays mapped.
 const MREMAP_DONTUNMAP: u32 = 4;
+/// Flag of mmap: a range that may never be used as a whole (the same header).
+const MAP_NORESERVE: u32 = 0x4000;
 
 /// How a block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +63,8 @@ pub struct Block {
     pub length: Bytes,
     /// Whether it is a thread's stack (`MAP_STACK`).
     pub is_stack: bool,
+    /// Whether it is a range of which parts will be used (`MAP_NORESERVE`): those of glibc's arenas, of runtimes.
+    pub is_reserved: bool,
     /// Whether a call brought its pages, without faults that are told (`MAP_POPULATE`, `MADV_POPULATE_*`).
     pub populated: bool,
     /// Time in mmap and mremap, and in advice that brings pages.
@@ -66,6 +73,12 @@ pub struct Block {
     pub release_time: Nanos,
     /// Calls of such advice.
     pub discards: u64,
+    /// When the last of them began.
+    pub discarded_at: Option<Nanos>,
+    /// Bytes for which looks at its pages stand, before munmap took them.
+    pub looked_at: Bytes,
+    /// Whether the pages of its process were looked at when that ended, or the recording did, and it was mapped still.
+    pub looked_at_end: bool,
     /// Faults in it.
     pub faults: u64,
     /// Those of unknown duration.
@@ -89,10 +102,30 @@ impl Block {
         Some(self.closed? - self.opened)
     }
 
+    /// Whether faults can have brought huge pages: there is one for each place where one fits, or less.
+    pub fn perhaps_huge(&self) -> bool {
+        self.length >= HUGE_PAGE && self.faults <= self.length.0.div_ceil(HUGE_PAGE.0)
+    }
+
     /// Whether the program took it away itself.
     pub fn is_released(&self) -> bool {
         matches!(self.end, BlockEnd::Unmapped | BlockEnd::Replaced)
     }
+}
+
+/// A page of a block that was looked at and was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenPage {
+    /// Number of its block.
+    pub block: u32,
+    /// Its address.
+    pub page: u64,
+    /// From the begin of the block, as it was then.
+    pub offset: Bytes,
+    /// For how many pages it stands: those up to the next that was looked at.
+    pub stands_for: Pages,
+    /// Whether every byte was zero.
+    pub is_zero: bool,
 }
 
 /// All blocks of a recording.
@@ -104,6 +137,8 @@ pub struct MemoryBlocks {
     pub of_fault: Vec<Option<u32>>,
     /// Advice that gave pages of blocks back: row of `memory_calls` and block.
     pub discarded: Vec<(usize, u32)>,
+    /// Pages of blocks that were looked at.
+    pub seen: Vec<SeenPage>,
 }
 
 /// Follows the blocks of all processes. Rows may be in any order; calls of the same moment keep theirs.
@@ -112,17 +147,19 @@ pub fn follow(tables: &Tables) -> MemoryBlocks {
     if tables.memory_calls.is_empty() {
         return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
     }
-    let mut replay = Replay { calls: &tables.memory_calls, ..Replay::default() };
+    let (calls, looks) = (&tables.memory_calls, &tables.page_contents);
+    let mut replay = Replay { calls, looks, ..Replay::default() };
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number]),
     });
-    MemoryBlocks { blocks: replay.blocks, of_fault, discarded: replay.discarded }
+    MemoryBlocks { blocks: replay.blocks, of_fault, discarded: replay.discarded, seen: replay.seen }
 }
 
 #[derive(Default)]
 struct Replay<'a> {
     calls: &'a [MemoryCall],
+    looks: &'a [PageContent],
     spaces: IntegerMap<ProcessKey, AddressRanges>,
     blocks: Vec<Block>,
     /// Bytes of each block that are mapped.
@@ -130,6 +167,9 @@ struct Replay<'a> {
     /// What calls of mremap took away and have not put to its new place, by number of the call.
     moving: IntegerMap<usize, Vec<Part>>,
     discarded: Vec<(usize, u32)>,
+    seen: Vec<SeenPage>,
+    /// Processes whose pages were looked at when they, or the recording, ended.
+    at_end: IntegerSet<ProcessKey>,
     /// The part that the last fault was in, while nothing has changed: faults come in rows of neighbours.
     last: Option<(ProcessKey, Part)>,
 }
@@ -139,6 +179,7 @@ impl Replay<'_> {
         let calls = self.calls;
         self.last = None;
         match step {
+            Step::Looks(number) => self.look(&self.looks[number]),
             Step::Ends(process) => {
                 let parts = self.spaces.remove(&process).map(|mut space| space.take_all()).unwrap_or_default();
                 parts.into_iter().for_each(|part| self.lose(part, ts, BlockEnd::WithProcess, None));
@@ -194,10 +235,14 @@ impl Replay<'_> {
             end: BlockEnd::Never,
             length: Bytes(to - from),
             is_stack: call.argument & MAP_STACK != 0,
+            is_reserved: call.argument & MAP_NORESERVE != 0,
             populated: call.argument & MAP_POPULATE != 0,
             map_time: call.duration,
             release_time: Nanos(0),
             discards: 0,
+            discarded_at: None,
+            looked_at: Bytes(0),
+            looked_at_end: false,
             faults: 0,
             untimed: 0,
             major: 0,
@@ -230,10 +275,30 @@ impl Replay<'_> {
             if discards {
                 block.release_time += time;
                 block.discards += 1;
+                block.discarded_at = Some(call.ts);
                 self.discarded.push((number, part.owner));
             } else {
                 block.map_time += time;
                 block.populated = true;
+            }
+        }
+    }
+
+    fn look(&mut self, look: &PageContent) {
+        let Some(space) = self.spaces.get(&look.process()) else { return };
+        let (from, to) = look.range();
+        for (page, is_zero) in look.present_pages() {
+            let Some(part) = space.part_at(page) else { continue };
+            let (offset, stands_for) = (Bytes(page - part.from), Pages(look.stride.0 / PAGE_SIZE));
+            self.seen.push(SeenPage { block: part.owner, page, offset, stands_for, is_zero });
+        }
+        if look.moment == LookMoment::Munmap {
+            for part in space.between(from, to) {
+                self.blocks[part.owner as usize].looked_at += Bytes(part.bytes());
+            }
+        } else if self.at_end.insert(look.process()) {
+            for part in space.between(0, u64::MAX) {
+                self.blocks[part.owner as usize].looked_at_end = true;
             }
         }
     }

@@ -4,6 +4,7 @@
 //! can know its address; what it takes away, from its begin on, when nobody may use it. Leaves what a call means to those that
 //! follow it: [`crate::memory_blocks`], [`crate::released_pages`].
 
+use crate::integer_hash::IntegerMap;
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, ProcessKey};
 
@@ -25,6 +26,8 @@ pub(crate) const POPULATES: [u32; 2] = [22, 23];
 pub(crate) enum Step {
     /// A call made something: number of its row.
     Returns(usize),
+    /// Pages were looked at: number of the row of `page_contents`.
+    Looks(usize),
     /// A process ended, or executes another program.
     Ends(ProcessKey),
     /// A call takes something away, or advises: number of its row.
@@ -35,8 +38,9 @@ impl Step {
     fn order(&self) -> u8 {
         match self {
             Self::Returns(_) => 0,
-            Self::Ends(_) => 1,
-            Self::Begins(_) => 2,
+            Self::Looks(_) => 1,
+            Self::Ends(_) => 2,
+            Self::Begins(_) => 3,
         }
     }
 }
@@ -81,8 +85,16 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
             MemoryCallKind::Brk => steps.push(end),
         }
     }
-    let ended = tables.exits.iter().filter(|exit| exit.last && !exit.running);
-    steps.extend(ended.map(|exit| (exit.ts, Step::Ends(exit.process()))));
+    let ended = || tables.exits.iter().filter(|exit| exit.last && !exit.running);
+    steps.extend(ended().map(|exit| (exit.ts, Step::Ends(exit.process()))));
+    if !tables.page_contents.is_empty() {
+        // At the end of a process its pages are looked at after the end is told.
+        let ends: IntegerMap<ProcessKey, Nanos> = ended().map(|exit| (exit.process(), exit.ts)).collect();
+        steps.extend(tables.page_contents.iter().enumerate().map(|(number, look)| {
+            let end = ends.get(&look.process()).copied().unwrap_or(look.ts);
+            (look.ts.min(end), Step::Looks(number))
+        }));
+    }
     let executed = tables.execs.iter().filter(|exec| !exec.present);
     steps.extend(executed.map(|exec| (exec.ts, Step::Ends(exec.process()))));
     steps.sort_by_key(|(ts, step)| (*ts, step.order()));

@@ -11,6 +11,8 @@ use std::fmt;
 
 /// Fix in the source: the block is kept, or not needed.
 pub const KEEP_BUFFER: &str = "keep_buffer";
+/// Fix in the source: no more is made, or cleared, than is used.
+pub const SIZE_TO_USE: &str = "size_to_use";
 /// glibc's malloc is told to keep memory.
 pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
 /// An allocator that keeps more, in front of the C library's.

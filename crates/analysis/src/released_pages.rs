@@ -177,6 +177,7 @@ impl Replay<'_> {
     fn step(&mut self, ts: Nanos, step: Step) {
         let calls = self.calls;
         match step {
+            Step::Looks(_) => {}
             Step::Ends(process) => _ = self.spaces.remove(&process),
             Step::Begins(number) => {
                 let call = &calls[number];

@@ -159,6 +159,7 @@ impl Decoder {
                 events::EVENT_THREAD_COUNTERS => {
                     out.thread_counters.extend(crate::off_cpu::decode_counters(bytes, context));
                 }
+                events::EVENT_PAGE_CONTENT => out.page_contents.extend(crate::page_content::decode(bytes, context)),
                 events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, context, stacks)),
                 _ => {
                     if let Some(event) = record(bytes) {
@@ -177,6 +178,7 @@ impl Decoder {
         // What lasts is told at its end.
         out.off_cpu.sort_by_key(|interval| interval.ts);
         out.memory_calls.sort_by_key(|call| call.ts);
+        out.page_contents.sort_by_key(|look| look.ts);
         self.settle(&mut out);
         out
     }

@@ -39,6 +39,7 @@ mod memory;
 mod off_cpu;
 mod open;
 mod page_cache;
+mod page_content;
 mod process;
 mod read;
 mod readahead;

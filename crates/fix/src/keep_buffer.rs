@@ -1,27 +1,17 @@
 //! The fix `keep_buffer`: the program keeps a block and uses it again, or does without it.
 //!
-//! Owns saying where: function, file and line, and the whole stack, from the finding's evidence. It is a change of the source, so
-//! slowpath predicts what it saves and does not try it.
+//! Owns what is to be changed there ([`crate::source_change`] says where).
 
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, predicted};
+use crate::proposal::{Case, Proposal};
+use crate::source_change::{self, place};
 use serde_json::Value;
 use slowpath_analysis::Finding;
-use slowpath_analysis::finding::Row;
 use slowpath_analysis::memory_fixes::{KEEP_BUFFER, rows_of};
 
-/// One proposal a finding: each is another place in the source.
+/// One proposal a finding.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let number = |at: usize| if case.findings.len() == 1 { String::new() } else { format!(" {}", at + 1) };
-    let made = case.findings.iter().enumerate().map(|(at, one)| Proposal {
-        plan: plan(one.1, &number(at)),
-        findings: vec![one.0],
-        environment: Vec::new(),
-        predicted: predicted(&[*one]),
-        gap: None,
-        caution: None,
-    });
-    made.collect()
+    source_change::proposals(case, plan)
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {
@@ -47,34 +37,12 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
     }
 }
 
-/// Who asked: the row of the stack that is marked so.
-fn place(finding: &Finding) -> Option<String> {
-    let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-    let row = rows.find(|row| row.get("asked").and_then(Value::as_bool) == Some(true))?;
-    let text = |column: &str| row.get(column).and_then(Value::as_str);
-    let function = text("function")?;
-    Some(match (source(row), text("file")) {
-        (Some(source), _) => format!("{function} ({source})"),
-        (None, Some(file)) => format!("{function} in {file}"),
-        (None, None) => function.to_owned(),
-    })
-}
-
-fn source(row: &Row) -> Option<String> {
-    let path = row.get("source_file")?.as_str()?;
-    let name = path.rsplit('/').next().unwrap_or(path);
-    Some(match row.get("source_line").and_then(Value::as_u64) {
-        Some(line) => format!("{name}:{line}"),
-        None => name.to_owned(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::proposal::Machine;
     use crate::proposal::tests::{finding, proposed};
-    use slowpath_analysis::finding::row;
+    use slowpath_analysis::finding::{Row, row};
     use slowpath_tables::{Quantity, Unit};
 
     fn with_stack(row: Row) -> Finding {

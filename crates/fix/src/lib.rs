@@ -2,8 +2,8 @@
 //!
 //! Owns one module a fix, and the description that all share ([`plan`]). For cold reads: [`preload_plan`], [`readahead_size`].
 //! For memory, each from what findings ask for and what is known of the program ([`program`]), put together by [`proposal`]:
-//! [`allocator_tunables`], [`another_allocator`], [`huge_pages`], [`populate_at_map`], [`keep_buffer`], and the control beside
-//! them, [`sham_environment`]. Leaves findings, and the values that follow from them, to `analysis`, and the judgement of a trial
+//! [`allocator_tunables`], [`another_allocator`], [`huge_pages`], [`populate_at_map`], [`keep_buffer`], [`size_to_use`], and the control
+//! beside them, [`sham_environment`]. Leaves findings, and the values that follow from them, to `analysis`, and the judgement of a trial
 //! to `verify`.
 
 pub mod allocator_tunables;
@@ -17,6 +17,8 @@ pub mod program;
 pub mod proposal;
 pub mod readahead_size;
 pub mod sham_environment;
+pub mod size_to_use;
+mod source_change;
 
 pub use plan::{Change, FixPlan, Privilege, Scope, Trial};
 pub use program::Program;

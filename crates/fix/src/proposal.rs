@@ -5,7 +5,7 @@
 //! fixes alone. Leaves each plan to its module, and arms and launches to who tries them.
 
 use crate::program::Program;
-use crate::{FixPlan, allocator_tunables, another_allocator, huge_pages, keep_buffer, populate_at_map};
+use crate::{FixPlan, allocator_tunables, another_allocator, huge_pages, keep_buffer, populate_at_map, size_to_use};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes;
@@ -61,12 +61,13 @@ pub struct Proposal {
 type Maker = fn(&Case<'_>) -> Vec<Proposal>;
 
 /// Every fix that changes a launch and needs no lab: its name in findings, and who makes it.
-const MAKERS: [(&str, Maker); 5] = [
+const MAKERS: [(&str, Maker); 6] = [
     (memory_fixes::ALLOCATOR_TUNABLES, allocator_tunables::proposals),
     (memory_fixes::ANOTHER_ALLOCATOR, another_allocator::proposals),
     (memory_fixes::HUGE_PAGES, huge_pages::proposals),
     (memory_fixes::POPULATE_AT_MAP, populate_at_map::proposals),
     (memory_fixes::KEEP_BUFFER, keep_buffer::proposals),
+    (memory_fixes::SIZE_TO_USE, size_to_use::proposals),
 ];
 
 /// All fixes for these findings. `program` tells the program of a finding.

@@ -2,11 +2,12 @@
 //!
 //! Owns which of them has what, so that no fault and no call is billed twice. Blocks that are mapped again and again have all
 //! faults taken in them, and advice that gave pages of theirs back; what is given back and touched again elsewhere is what
-//! [`ReleasedPages`] says.
+//! [`ReleasedPages`] says; of the faults that are left, those that brought pages of which nothing was used are the third's.
 
 use super::allocating_stack::AllocatingStacks;
 use super::heap_trim_churn::groups::{self as churn, Churn};
 use super::materiality::{CostShare, CpuTimes};
+use super::oversized_first_touch::groups::{self as oversized, Oversized};
 use super::transient_large_allocation::groups::{self as transient, Group};
 use crate::call_stacks::CallStacks;
 use crate::launch_facts::LaunchFacts;
@@ -31,6 +32,8 @@ pub(super) struct MemoryUse<'a> {
     pub released: ReleasedPages,
     /// Those of them that were given back and touched again, over and over.
     pub churn: Vec<Churn>,
+    /// Other blocks, of which some pages that were touched were never used.
+    pub oversized: Vec<Oversized>,
     cpu_times: CpuTimes,
 }
 
@@ -47,9 +50,17 @@ impl<'a> MemoryUse<'a> {
         let theirs: Vec<usize> = theirs.map(|(call, _)| *call).collect();
         let released = released_pages::follow(tables, &theirs);
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
-        let is_bad = !transient.is_empty() || !churn.is_empty();
+        let mut is_churned = vec![false; released.releases.len()];
+        churn.iter().flat_map(|churn| &churn.operations).for_each(|release| is_churned[*release as usize] = true);
+        let is_billed = |fault: usize| {
+            let release = released.of_fault.get(fault).copied().flatten();
+            release.is_some_and(|release| is_churned[release as usize])
+        };
+        let is_other = |block: u32| is_transient[block as usize];
+        let oversized = oversized::groups(tables, &blocks, &facts.processes, &mut stacks, is_other, is_billed);
+        let is_bad = !transient.is_empty() || !churn.is_empty() || !oversized.is_empty();
         let cpu_times = if is_bad { cpu_times(tables) } else { CpuTimes::default() };
-        Self { facts, call_stacks, stacks, blocks, transient, released, churn, cpu_times }
+        Self { facts, call_stacks, stacks, blocks, transient, released, churn, oversized, cpu_times }
     }
 
     /// A cost in ms beside the CPU time of those who pay it.

@@ -4,6 +4,7 @@
 //! recordings; it never measures.
 
 pub(crate) mod allocating_stack;
+pub mod block_places;
 pub mod cold_file_reads;
 pub mod fault_sums;
 pub mod heap_trim_churn;
@@ -11,7 +12,9 @@ pub mod materiality;
 pub mod memory_confidence;
 pub mod memory_evidence;
 mod memory_use;
+mod never_used;
 mod other_allocators;
+pub mod oversized_first_touch;
 pub mod transient_large_allocation;
 
 use crate::call_stacks::CallStacks;
@@ -47,6 +50,7 @@ fn about_memory<'a>(launches: &'a [LaunchFacts<'a>]) -> Vec<Finding> {
         launches.map(|(facts, call_stacks)| Some(MemoryUse::new(facts, call_stacks.as_ref()?))).collect();
     let mut findings = transient_large_allocation::find(&launches);
     findings.extend(heap_trim_churn::find(&launches));
+    findings.extend(oversized_first_touch::find(&launches));
     findings
 }
 

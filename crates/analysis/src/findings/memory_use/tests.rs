@@ -1,10 +1,10 @@
 //! No fault and no call is billed twice, whatever programs do with their memory.
 
 use super::*;
-use crate::findings::{heap_trim_churn, transient_large_allocation};
+use crate::findings::{heap_trim_churn, oversized_first_touch, transient_large_allocation};
 use proptest::prelude::*;
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent};
 
 /// Pages of a block, of an arena and of what the heap grows by.
 const PAGES: u64 = 40;
@@ -65,6 +65,24 @@ impl Program {
         });
     }
 
+    /// Pages of a range are looked at, and all of them are there.
+    fn look(&mut self, moment: LookMoment, address: u64, zero: u64) {
+        self.now += 100;
+        self.tables.page_contents.push(PageContent {
+            ts: Nanos(self.now),
+            duration: Nanos(10),
+            pid: 7,
+            start: Nanos(1),
+            tid: 7,
+            moment,
+            address,
+            stride: Bytes(PAGE_SIZE),
+            pages: PAGES as u32,
+            present: u64::MAX,
+            zero,
+        });
+    }
+
     fn touch(&mut self, address: u64, pages: u64) {
         for page in 0..pages {
             self.now += 100;
@@ -94,6 +112,7 @@ impl Program {
                 }
                 self.touch(block(place), again);
                 if unmapped {
+                    self.look(LookMoment::Munmap, block(place), !0 << (touched / 4));
                     self.call(MemoryCallKind::Munmap, block(place), PAGES, 0);
                 }
             }
@@ -119,11 +138,22 @@ impl Program {
 fn tables_of(rounds: &[Round]) -> Tables {
     let mut program = Program::default();
     rounds.iter().for_each(|round| program.round(round));
+    for address in [BLOCKS, BLOCKS + PAGES * PAGE_SIZE, ARENA, HEAP] {
+        program.look(LookMoment::End, address, !0 << 3);
+    }
     program.tables
 }
 
 /// Faults of each finding, times each is billed, time of all calls that are billed.
-fn billed(tables: &Tables) -> (usize, usize, Vec<u32>, u64) {
+struct Billed {
+    of_blocks: usize,
+    of_churn: usize,
+    of_oversized: usize,
+    times: Vec<u32>,
+    calls: u64,
+}
+
+fn billed(tables: &Tables) -> Billed {
     let facts = LaunchFacts::new(tables);
     let call_stacks = CallStacks::new(tables);
     let memory = MemoryUse::new(&facts, &call_stacks);
@@ -145,31 +175,47 @@ fn billed(tables: &Tables) -> (usize, usize, Vec<u32>, u64) {
         of_churn += numbers.len();
         numbers.iter().for_each(|number| times[*number] += 1);
     }
-    (of_blocks, of_churn, times, calls as u64)
+    let mut of_oversized = 0;
+    for group in &memory.oversized {
+        let bill = oversized_first_touch::bill::bill(group, &memory.blocks, faults).unwrap();
+        assert!(bill.faults.count == group.faults.len() as u64 && bill.unused.high <= 1.0);
+        assert!(bill.total.value * 1e6 <= bill.faults.time() + 1e-6);
+        of_oversized += group.faults.len();
+        group.faults.iter().for_each(|number| times[*number] += 1);
+    }
+    Billed { of_blocks, of_churn, of_oversized, times, calls: calls as u64 }
 }
 
 #[test]
 fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks() {
     let block = Round::Block { place: 0, touched: 30, advice: Some(4), again: 20, unmapped: true };
-    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![block; 20]));
-    assert_eq!((of_blocks, of_churn, calls), (20 * 50, 0, 20 * 150));
+    let told = |round: Round| {
+        let billed = billed(&tables_of(&vec![round; 20]));
+        (billed.of_blocks, billed.of_churn, billed.calls)
+    };
+    assert_eq!(told(block), (20 * 50, 0, 20 * 150));
     // The same in a block that stays: its pages come back.
     let arena = Round::Arena { from: 0, touched: 30, advice: 4 };
-    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![arena; 20]));
-    assert_eq!((of_blocks, of_churn, calls), (0, 19 * 30, 19 * 50));
+    assert_eq!(told(arena), (0, 19 * 30, 19 * 50));
     let heap = Round::Heap { touched: 30, shrinks: true };
-    let (of_blocks, of_churn, _, calls) = billed(&tables_of(&vec![heap; 20]));
     // Thirty of the forty pages by which it grows had been given back.
-    assert_eq!((of_blocks, of_churn, calls), (0, 19 * 30, 19 * 50 + 19 * 37));
+    assert_eq!(told(heap), (0, 19 * 30, 19 * 50 + 19 * 37));
+}
+
+#[test]
+fn what_blocks_hold_that_are_mapped_now_and_then_is_billed_by_what_was_never_used() {
+    let block = Round::Block { place: 0, touched: 30, advice: None, again: 0, unmapped: true };
+    let billed = billed(&tables_of(&vec![block; 3]));
+    assert_eq!((billed.of_blocks, billed.of_churn, billed.of_oversized), (0, 0, 3 * 30));
 }
 
 proptest! {
     #[test]
     fn each_fault_belongs_to_one_finding_at_most_and_no_call_is_billed_twice(rounds in rounds()) {
         let tables = tables_of(&rounds);
-        let (_, _, times, calls) = billed(&tables);
-        prop_assert!(times.iter().all(|times| *times <= 1));
+        let billed = billed(&tables);
+        prop_assert!(billed.times.iter().all(|times| *times <= 1));
         let all: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
-        prop_assert!(calls <= all, "{} of {}", calls, all);
+        prop_assert!(billed.calls <= all, "{} of {}", billed.calls, all);
     }
 }

@@ -13,7 +13,6 @@
 use super::groups::Group;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
 use crate::memory_blocks::{Block, MemoryBlocks};
-use crate::memory_fixes::HUGE_PAGE;
 use slowpath_tables::{Bytes, Fault, Nanos, PAGE_SIZE, Quantity, Unit};
 
 /// The bill of a group.
@@ -98,7 +97,7 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
         touched: blocks().map(touched).fold(0u64, u64::saturating_add),
         lifetime: (Nanos(quantile(&lifetimes, 0.5)), Nanos(quantile(&lifetimes, 0.95))),
         per_second: per_second(blocks().map(|block| block.opened.0)),
-        perhaps_huge: blocks().any(perhaps_huge),
+        perhaps_huge: blocks().any(Block::perhaps_huge),
         across_threads: blocks().filter(|block| block.released_by.is_some_and(|by| by != block.mapped_by)).count()
             as u64,
         faults,
@@ -108,9 +107,4 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
 /// Bytes of pages that faults brought into a block. A page that is read first and written then has two faults.
 pub(super) fn touched(block: &Block) -> u64 {
     Bytes(block.faults.saturating_mul(PAGE_SIZE)).min(block.length).0
-}
-
-/// A fault may bring a huge page where those fit; then there is one fault for each, or less.
-fn perhaps_huge(block: &Block) -> bool {
-    block.length >= HUGE_PAGE && block.faults <= block.length.0.div_ceil(HUGE_PAGE.0)
 }
