@@ -7,8 +7,8 @@ set -euo pipefail
 build="clang llvm libclang-dev pkg-config make gcc libc6-dev libelf-dev zlib1g-dev e2fsprogs ca-certificates"
 test="chromium binutils g++ libc6-dbg xz-utils python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 browsers="chromium firefox-esr"
-# Other tools that acceptance runs are compared with.
-peers="hyperfine"
+# Other tools that acceptance runs are compared with, and programs of the archive that they examine.
+peers="hyperfine r-base-core python3-numpy imagemagick netpbm libjpeg-turbo-progs ffmpeg jq zstd poppler-utils"
 
 wanted=""
 for group in "${@:-build}"; do

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
 import struct
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,13 +75,26 @@ class Taskstats:
 @contextlib.contextmanager
 def delay_accounting() -> Iterator[str | None]:
     """Threads that are made meanwhile have their delays counted; gives the reason where the kernel cannot. Afterwards the setting is what it
-    was."""
+    was, also when this process is interrupted or killed: a process of its own, which no signal of the terminal reaches, puts it
+    back as soon as the end of its pipe is closed. Who comes second waits, or the first would end what the second needs, and the
+    second would leave behind what it found."""
     if not DELAYS.exists():
         yield "this kernel has no kernel.task_delayacct (CONFIG_TASK_DELAY_ACCT)"
         return
-    before = DELAYS.read_text()
-    DELAYS.write_text("1")
-    try:
-        yield None
-    finally:
-        DELAYS.write_text(before)
+    with DELAYS.open() as setting:
+        fcntl.flock(setting, fcntl.LOCK_EX)
+        before = setting.read()
+        # It inherits the lock, and so holds it until it has written.
+        keeper = subprocess.Popen(
+            ["sh", "-c", 'read -r _; printf %s "$1" > "$2"', "keeper", before, str(DELAYS)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=[setting.fileno()],
+        )
+        try:
+            DELAYS.write_text("1")
+            yield None
+        finally:
+            keeper.stdin.close()
+            if keeper.wait():
+                raise RuntimeError(f"kernel.task_delayacct could not be set back to {before.strip()}")

@@ -3,8 +3,9 @@
  *
  *     threads SECONDS [REST [FILE]]
  *
- * The process rests for REST seconds before it ends. With FILE one more thread reads pages of it from storage, and stays a while after it
- * has spoken, so that the kernel can be asked about it. */
+ * The process rests for REST seconds before it ends. With FILE two more threads read pages of it from storage, and stay a while after they
+ * have spoken, so that the kernel can be asked about them. One of the two goes before all that are scheduled fairly, where that is
+ * allowed; where it is not, it says nothing. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,6 +20,7 @@
 
 static double seconds;
 static const char *stored;
+static int is_first;
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, printing = PTHREAD_MUTEX_INITIALIZER;
 static int ends[2];
 
@@ -90,7 +92,7 @@ static void reads(void)
 		;
 }
 
-static void stores(void)
+static void read_pages(long pause_ms)
 {
 	int file = open(stored, O_RDONLY | O_DIRECT);
 	off_t pages = file < 0 ? 0 : lseek(file, 0, SEEK_END) / 4096, page = 0;
@@ -103,13 +105,25 @@ static void stores(void)
 		page = (page + 7919) % pages;
 		if (pread(file, buffer, 4096, page * 4096) != 4096)
 			return;
+		if (pause_ms)
+			rest(pause_ms);
 	}
+}
+static void stores(void) { read_pages(0); }
+
+static void stores_first(void)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	is_first = !pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
+	/* With pauses, or nobody else would read. */
+	if (is_first)
+		read_pages(1);
 }
 
 static struct { const char *name; void (*does)(void); } all[] = {
 	{ "computes", computes }, { "shares0", shares_a_processor }, { "shares1", shares_a_processor },
 	{ "sleeps", sleeps }, { "locks", locks }, { "touches", touches }, { "reads", reads },
-	{ "stores", stores },
+	{ "stores", stores }, { "stores_first", stores_first },
 };
 #define COUNT (sizeof(all) / sizeof(*all))
 
@@ -132,9 +146,12 @@ static void tell(const char *name)
 static void *run(void *number)
 {
 	pthread_setname_np(pthread_self(), all[(long)number].name);
-	all[(long)number].does();
+	void (*does)(void) = all[(long)number].does;
+	does();
+	if (does == stores_first && !is_first)
+		return 0;
 	tell(all[(long)number].name);
-	if (all[(long)number].does == stores)
+	if (does == stores || does == stores_first)
 		rest(1500);
 	return 0;
 }
@@ -144,7 +161,7 @@ int main(int count, char **arguments)
 	seconds = atof(arguments[1]);
 	double wait = count > 2 ? atof(arguments[2]) : 0;
 	stored = count > 3 ? arguments[3] : 0;
-	const long begun = stored ? COUNT : COUNT - 1;
+	const long begun = stored ? COUNT : COUNT - 2;
 	pthread_t threads[COUNT];
 	if (pipe(ends))
 		return 1;

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// One folder a probe; `<probe>/<probe>.bpf.c`.
-const PROBES: [&str; 15] = [
+const PROBES: [&str; 16] = [
     "process",
     "fault",
     "mapping",
@@ -18,6 +18,7 @@ const PROBES: [&str; 15] = [
     "off_cpu",
     "page_content",
     "memory",
+    "memory_work",
     "present",
     "code_area",
     "cpu_sample",
@@ -47,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/task_vma.bpf.h",
         "bpf/wanted.bpf.h",
         "bpf/hand_over.bpf.h",
+        "bpf/interrupts.bpf.h",
         "bpf/stack.bpf.h",
         "bpf/stack_copy.bpf.h",
         "src/off_cpu/reason.bpf.h",

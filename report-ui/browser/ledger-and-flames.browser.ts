@@ -4,7 +4,6 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Page } from "playwright-core";
 import { flamesFromText } from "../fixtures/flame-graphs";
 import { HOSTILE_NAMES } from "../fixtures/io-map";
 import { ledgerProcess, ledgerThread } from "../fixtures/ledger";
@@ -12,7 +11,7 @@ import { makeReport } from "../fixtures/report";
 import { reportOf } from "../fixtures/text-columns";
 import { displayText } from "../src/display-text";
 import type { PageLedger, Report } from "../src/types";
-import { ReportBrowser, text, visit } from "./open-page";
+import { flamePlace, ReportBrowser, scrollTo, text, visit } from "./open-page";
 
 let browser: ReportBrowser;
 before(async () => {
@@ -34,20 +33,6 @@ const FLAMES = `
   app;[no stack] 5
 `;
 const flameReport = (): Report => reportOf({ flame_graphs: flamesFromText(FLAMES) });
-
-/** Scrolling hides tooltips, so it must be over before the pointer comes. */
-async function scrollTo(page: Page, selector: string): Promise<void> {
-  await page.locator(selector).first().evaluate((e) => e.scrollIntoView({ block: "center" }));
-  await page.evaluate(async () => {
-    for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
-  });
-}
-
-/** The middle of a row of the flame graph at a fraction of its width. */
-async function flamePlace(page: Page, fx: number, row: number): Promise<{ x: number; y: number }> {
-  const box = (await page.locator(".flames").boundingBox())!;
-  return { x: box.x + fx * box.width, y: box.y + (row + 0.5) * 18 };
-}
 
 test("recordings without waits and stacks have a page without ledger and flame graph", () =>
   visit(browser.open(makeReport({ reads: 300 })), async (page) => {

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { fill } from "../fixtures/fill";
+import type { ComparisonPage } from "../src/comparison-types";
 import type { Report } from "../src/types";
 
 export interface Opened {
@@ -37,7 +38,7 @@ export class ReportBrowser {
     return new ReportBrowser(browser, mkdtempSync(join(tmpdir(), "slowpath-report-")));
   }
 
-  async open(report: Report, visit: Visit = {}): Promise<Opened> {
+  async open(report: Report | ComparisonPage, visit: Visit = {}): Promise<Opened> {
     const template = readFileSync(new URL("../report.html", import.meta.url), "utf8");
     const file = join(this.folder, "report.html");
     writeFileSync(file, visit.unfilled ? template : fill(template, report));
@@ -72,3 +73,17 @@ export async function visit(opened: Promise<Opened>, check: (page: Page, opened:
 }
 
 export const text = async (page: Page, selector: string): Promise<string> => (await page.locator(selector).first().innerText()).replace(/\u00a0/g, " ");
+
+/** Scrolling hides tooltips, so it must be over before the pointer comes. */
+export async function scrollTo(page: Page, selector: string): Promise<void> {
+  await page.locator(selector).first().evaluate((e) => e.scrollIntoView({ block: "center" }));
+  await page.evaluate(async () => {
+    for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
+  });
+}
+
+/** The middle of a row of the flame graph at a fraction of its width. */
+export async function flamePlace(page: Page, fx: number, row: number): Promise<{ x: number; y: number }> {
+  const box = (await page.locator(".flames").boundingBox())!;
+  return { x: box.x + fx * box.width, y: box.y + (row + 0.5) * 18 };
+}

@@ -2,6 +2,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { largeComparison } from "../fixtures/comparison";
 import { makeReport } from "../fixtures/report";
 import { ReportBrowser } from "./open-page";
 
@@ -38,6 +39,16 @@ try {
       await page.evaluate((i) => document.getElementById(i)?.scrollIntoView(), id);
       await page.waitForTimeout(150);
       await page.screenshot({ path: join(folder, `${colours}-7-${id}.png`) });
+    }
+    await page.close();
+  }
+  for (const colours of ["light", "dark"] as const) {
+    const { page } = await browser.open(largeComparison(3_000, false), { colours, height: 1100 });
+    await page.screenshot({ path: join(folder, `${colours}-8-comparison.png`) });
+    for (const id of ["ledger", "flame-graph"]) {
+      await page.evaluate((i) => document.getElementById(i)?.scrollIntoView(), id);
+      await page.waitForTimeout(150);
+      await page.screenshot({ path: join(folder, `${colours}-8-${id}.png`) });
     }
     await page.close();
   }

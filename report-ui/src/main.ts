@@ -5,18 +5,24 @@ import { answer } from "./derive/answer";
 import { armsPicture } from "./derive/arms";
 import { groupReads } from "./derive/file-reads";
 import { ioTotals } from "./derive/io-totals";
-import { readReport, UnreadableReport } from "./derive/read-report";
+import type { ComparisonPage } from "./comparison-types";
+import { titleOf } from "./derive/comparison";
+import { readPage, UnreadableReport } from "./derive/read-report";
 import { displayText } from "./display-text";
 import type { Report } from "./types";
 import { answerView } from "./views/answer";
 import { armsView } from "./views/arms";
 import { circumstancesView } from "./views/circumstances";
+import { comparisonCircumstances, comparisonHead, findingChangesView, functionChangesView, programChangesView, totalsView } from "./views/comparison";
+import { differentialFlames } from "./views/differential-flames";
 import { h } from "./views/element";
 import { findingsView } from "./views/findings";
 import { fixesView } from "./views/fixes";
 import { flameView } from "./views/flame-graph";
 import { ioMapView } from "./views/io-map";
 import { ledgerView } from "./views/ledger";
+import { ledgerPairsView } from "./views/ledger-pairs";
+import { recordedFlames } from "./views/recorded-flames";
 import { Tooltip } from "./views/tooltip";
 
 function show(report: Report, root: HTMLElement): void {
@@ -30,7 +36,7 @@ function show(report: Report, root: HTMLElement): void {
   // Most recordings have neither: a diagnosis asks for what it judges, not for everything.
   const ledger = report.ledger && ledgerView(report.ledger, tooltip);
   const fixes = fixesView(report.diagnosis);
-  const flames = report.flame_graphs && flameView(report.flame_graphs, tooltip);
+  const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs), tooltip);
   const links = [
     ["arms", "Launches"],
     ["findings", "Findings"],
@@ -41,7 +47,7 @@ function show(report: Report, root: HTMLElement): void {
     ["circumstances", "Losses, limits, repeat"],
   ];
   root.replaceChildren(
-    h("nav", { "aria-label": "Parts of the report" }, ...links.map(([id = "", text = ""]) => h("a", { href: `#${id}` }, text))),
+    partsOfPage(links),
     answerView(report, answer(report, totals)),
     armsView(report.diagnosis ? armsPicture(report.diagnosis) : null, tooltip),
     findingsView(report),
@@ -56,14 +62,40 @@ function show(report: Report, root: HTMLElement): void {
   map.start();
 }
 
+function partsOfPage(links: readonly (readonly string[])[]): HTMLElement {
+  return h("nav", { "aria-label": "Parts of the report" }, ...links.map(([id = "", text = ""]) => h("a", { href: `#${id}` }, text)));
+}
+
+function showComparison(page: ComparisonPage, root: HTMLElement): void {
+  const { comparison } = page;
+  document.title = `Slowpath: ${displayText(titleOf(comparison))}`;
+  const tooltip = new Tooltip(document.body);
+  const flames = page.flame_graphs && flameView(differentialFlames(page.flame_graphs, comparison.per), tooltip);
+  performance.mark("slowpath:derived");
+  const parts: [HTMLElement | null, string][] = [
+    [totalsView(comparison), "What changed"],
+    [findingChangesView(comparison), "Findings"],
+    [ledgerPairsView(comparison, tooltip), "Time"],
+    [flames && flames.element, "Flame graph"],
+    [functionChangesView(comparison), "Functions"],
+    [programChangesView(comparison), "Programs"],
+    [comparisonCircumstances(comparison), "Gaps, losses, repeat"],
+  ];
+  const there = parts.flatMap(([element, text]) => (element ? [{ element, text }] : []));
+  root.replaceChildren(partsOfPage(there.map(({ element, text }) => [element.id, text])), comparisonHead(page), ...there.map((p) => p.element));
+  performance.mark("slowpath:built");
+  flames?.start();
+}
+
 function start(): void {
   const root = document.getElementById("report");
   const data = document.getElementById("slowpath-data");
   if (!root || !data) return;
   try {
-    const report = readReport(data.textContent ?? "");
+    const page = readPage(data.textContent ?? "");
     performance.mark("slowpath:read");
-    show(report, root);
+    if ("report" in page) show(page.report, root);
+    else showComparison(page.comparison, root);
   } catch (error) {
     if (!(error instanceof UnreadableReport)) console.error(error);
     const why = error instanceof UnreadableReport ? error.message : "The data in this page do not have the expected form.";

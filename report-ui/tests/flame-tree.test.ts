@@ -5,7 +5,7 @@ import { flamesFromText } from "../fixtures/flame-graphs";
 import { makeReport } from "../fixtures/report";
 import { reportOf } from "../fixtures/text-columns";
 import { boxesOf, callersOf, found, functionsOf, heaviestFiles, indexTree, MOST_ROWS, neighbour, ROOT, type FlameIndex } from "../src/derive/flame-tree";
-import { readReport } from "../src/derive/read-report";
+import { readPage } from "../src/derive/read-report";
 
 const STACKS = `
   app;main@app;work@app;copy@libc.so.6 60
@@ -96,7 +96,7 @@ test("columns that are no tree are refused with a reason, and those of the fixtu
   const broken = (edit: (tree: { depth: number[]; frame: number[]; weight: number[] }) => void): (() => void) => {
     const flames = flamesFromText(STACKS);
     edit(flames.graphs[0]!.callees!);
-    return () => readReport(embeddedJson(reportOf({ flame_graphs: flames })));
+    return () => readPage(embeddedJson(reportOf({ flame_graphs: flames })));
   };
   assert.doesNotThrow(broken(() => undefined));
   const reason = (message: RegExp): object => ({ name: "UnreadableReport", message });
@@ -105,5 +105,5 @@ test("columns that are no tree are refused with a reason, and those of the fixtu
   assert.throws(broken((t) => (t.depth[3] = 0)), reason(/depth 0/));
   assert.throws(broken((t) => (t.frame[1] = 99)), reason(/frame 99/));
   assert.throws(broken((t) => ((t.depth = []), (t.frame = []), (t.weight = []))), reason(/0 depths/));
-  assert.doesNotThrow(() => readReport(embeddedJson(makeReport({ flames: 2_000, threads: 40, hostileNames: true, reads: 300 }))));
+  assert.doesNotThrow(() => readPage(embeddedJson(makeReport({ flames: 2_000, threads: 40, hostileNames: true, reads: 300 }))));
 });

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { embeddedJson, fill } from "../fixtures/fill";
 import { HOSTILE_NAMES } from "../fixtures/io-map";
 import { reportOf } from "../fixtures/text-columns";
-import { readReport, UnreadableReport } from "../src/derive/read-report";
+import { readPage, UnreadableReport } from "../src/derive/read-report";
 import { displayText, shellCommand, shortenMiddle } from "../src/display-text";
 import { bytes, count, duration, inUnit, percent, quantity, quantityInterval, significant, timeOnAxis } from "../src/format";
 import { cellText, keyText } from "../src/derive/cell";
@@ -32,12 +32,13 @@ test("embedded data cannot end their element and come back unchanged", () => {
   const report = reportOf({ title: HOSTILE_NAMES.join("") + "$&" });
   const json = embeddedJson(report);
   assert.doesNotMatch(json, /[<>&\u2028\u2029]/);
-  assert.equal(readReport(json).title, report.title);
+  const page = readPage(json);
+  assert.equal("report" in page && page.report.title, report.title);
   assert.equal(fill("a__SLOWPATH_DATA__b", report), `a${json}b`);
 });
 
 test("data of another schema, cut-off data and broken columns are refused with a reason", () => {
-  const refused = (text: string, why: RegExp): void => assert.throws(() => readReport(text), (e) => e instanceof UnreadableReport && why.test(e.message));
+  const refused = (text: string, why: RegExp): void => assert.throws(() => readPage(text), (e) => e instanceof UnreadableReport && why.test(e.message));
   refused("{", /not complete JSON/);
   refused('{"schema":"other/1"}', /schema slowpath-report\/2/);
   refused("null", /schema/);

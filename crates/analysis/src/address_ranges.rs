@@ -30,7 +30,7 @@ impl Part {
 }
 
 /// The ranges of one address space, which do not overlap.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AddressRanges {
     parts: BTreeMap<u64, Part>,
 }

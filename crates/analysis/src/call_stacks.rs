@@ -63,6 +63,21 @@ pub enum Place<'a> {
     Truncated(Option<&'a str>),
 }
 
+impl<'a> Place<'a> {
+    /// Name of the file, or what stands for the kind of code: `[kernel]`, `[vdso]`, `[generated]`, `[truncated]`, `[unknown]`. Foreign
+    /// text.
+    pub fn name(&self) -> Cow<'a, str> {
+        match *self {
+            Self::File { key, file, .. } => file_name(key, file),
+            Self::Vdso(_) => Cow::Borrowed("[vdso]"),
+            Self::Generated(_) => Cow::Borrowed("[generated]"),
+            Self::Kernel(_) => Cow::Borrowed("[kernel]"),
+            Self::Truncated(_) => Cow::Borrowed("[truncated]"),
+            Self::Unknown => Cow::Borrowed("[unknown]"),
+        }
+    }
+}
+
 /// A function of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function<'a> {
@@ -262,19 +277,14 @@ fn code_frame<'a>(row: &'a Frame, files: &IntegerMap<FileKey, &'a File>, symbols
 
 /// What stands for the name of a function at `place`.
 fn unnamed<'a>(place: &Place<'a>) -> Function<'a> {
-    let at = |what: &str, offset: &Option<u64>| match offset {
-        Some(offset) => format!("{what}+{offset:#x}"),
-        None => what.to_owned(),
-    };
+    let whole = place.name();
     let name = match place {
-        Place::Unknown => "[unknown]".to_owned(),
-        Place::File { key, file, offset } => at(&file_name(*key, *file), offset),
-        Place::Vdso(offset) => at("[vdso]", offset),
+        Place::File { offset: Some(offset), .. } | Place::Vdso(Some(offset)) | Place::Kernel(Some(offset)) => {
+            format!("{whole}+{offset:#x}")
+        }
         Place::Generated(Some(address)) => format!("[generated {address:#x}]"),
-        Place::Generated(None) => "[generated]".to_owned(),
-        Place::Kernel(address) => at("[kernel]", address),
         Place::Truncated(Some(reason)) => format!("[truncated: {reason}]"),
-        Place::Truncated(None) => "[truncated]".to_owned(),
+        _ => whole.into_owned(),
     };
     Function { name: Cow::Owned(name), named: false, source_file: None, source_line: None }
 }

@@ -12,7 +12,6 @@
 
 use crate::call_stacks::{CallStacks, CodeFrame, Place};
 use crate::findings::allocating_stack::works_for_others;
-use crate::function_weights::place;
 use std::collections::HashMap;
 
 /// A function that rows are charged to.
@@ -88,10 +87,12 @@ impl<'a> ChargedFunctions<'a> {
 fn own(frame: &CodeFrame<'_>) -> Option<ChargedFunction> {
     match frame.place {
         Place::Kernel(_) | Place::Vdso(_) => return None,
-        Place::Truncated(_) | Place::Unknown => return Some(ChargedFunction { function: None, place: place(frame) }),
+        Place::Truncated(_) | Place::Unknown => {
+            return Some(ChargedFunction { function: None, place: frame.place.name().into_owned() });
+        }
         Place::File { .. } | Place::Generated(_) => {}
     }
-    let place = place(frame);
+    let place = frame.place.name().into_owned();
     let name = |named: bool, name: &str| if named { name.to_owned() } else { String::new() };
     let mut functions = frame.functions.iter().map(|function| name(function.named, &function.name));
     // A file of which only the name is known stands in brackets.
@@ -105,7 +106,7 @@ fn outermost(frame: &CodeFrame<'_>) -> ChargedFunction {
     let named = frame.functions.last().filter(|function| function.named);
     let is_kernel = matches!(frame.place, Place::Kernel(_));
     let function = named.filter(|_| !is_kernel).map(|function| function.name.to_string());
-    ChargedFunction { function, place: place(frame) }
+    ChargedFunction { function, place: frame.place.name().into_owned() }
 }
 
 #[cfg(test)]

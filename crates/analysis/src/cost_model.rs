@@ -5,7 +5,8 @@
 //!
 //! - A row is believed when its numbers are finite, in order, and no more than [`MOST_NS`]; its cost must be above zero. Others are
 //!   left out: a manifest is a file that anybody may have written.
-//! - Only rows without huge pages: faults of 4 KiB are what is counted.
+//! - Rows with huge pages are kept apart: faults of 4 KiB are what is counted. Those that asked for huge pages and got them say what
+//!   the same bytes cost then; the two must be laid side by side, for a block without huge pages is slower in a kept block too.
 //! - **Between** two sizes cost and interval are interpolated along the logarithm of the size: caches and the lists of free pages
 //!   make steps at some powers of two, not at certain distances in bytes.
 //! - **Beyond** the smallest and the largest size their cost holds, and the interval is wider by a quarter of its ends with each
@@ -82,6 +83,10 @@ type Point = (f64, Estimate);
 pub struct CostModel {
     warm: Vec<Point>,
     displaced: Vec<Point>,
+    /// Of blocks that asked for huge pages and got them: warm and displaced.
+    huge: [Vec<Point>; 2],
+    /// Whether blocks asked for huge pages and got none.
+    asked_in_vain: bool,
     /// See [`BlockCost::unseen`].
     unseen: Option<Estimate>,
 }
@@ -89,21 +94,27 @@ pub struct CostModel {
 impl CostModel {
     /// Takes what can be believed; `None` where nothing is left.
     pub fn new(measured: &MemoryCost) -> Option<Self> {
-        let of_pages = |row: &&BlockCost| !row.huge_pages && (1..=MOST_BYTES).contains(&row.bytes.0);
-        let points = |displaced: bool| {
-            let rows = measured.blocks.iter().filter(of_pages).filter(|row| row.displaced == displaced);
+        let is_believed = |row: &&BlockCost| (1..=MOST_BYTES).contains(&row.bytes.0);
+        let is_small = |row: &BlockCost| !row.huge_pages && !row.advised;
+        let is_huge = |row: &BlockCost| row.huge_pages && row.advised;
+        let points = |is_meant: fn(&BlockCost) -> bool, displaced: bool| {
+            let rows = measured.blocks.iter().filter(is_believed).filter(|row| is_meant(row));
+            let rows = rows.filter(|row| row.displaced == displaced);
             let point = |row: &BlockCost| Some(((row.bytes.0 as f64).log2(), Estimate::of_cost(&row.per_page)?));
             let mut points: Vec<Point> = rows.filter_map(point).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             points.dedup_by_key(|point| point.0);
             points
         };
-        let (warm, mut displaced) = (points(false), points(true));
+        let (warm, mut displaced) = (points(is_small, false), points(is_small, true));
         if let Some(last) = displaced.last().map(|point| point.0) {
             displaced.extend(warm.iter().filter(|point| point.0 > last));
         }
-        let unseen = measured.blocks.iter().filter(of_pages).filter_map(|row| Estimate::of(row.unseen.as_ref()?));
-        let model = Self { warm, displaced, unseen: unseen.reduce(Estimate::with) };
+        let small = measured.blocks.iter().filter(is_believed).filter(|row| is_small(row));
+        let unseen = small.filter_map(|row| Estimate::of(row.unseen.as_ref()?));
+        let huge = [false, true].map(|displaced| points(is_huge, displaced));
+        let asked_in_vain = measured.blocks.iter().any(|row| row.advised && !row.huge_pages);
+        let model = Self { warm, displaced, huge, asked_in_vain, unseen: unseen.reduce(Estimate::with) };
         (!model.warm.is_empty() || !model.displaced.is_empty()).then_some(model)
     }
 
@@ -111,6 +122,17 @@ impl CostModel {
     pub fn per_page(&self, bytes: u64) -> Option<Estimate> {
         let size = (bytes > 0).then(|| (bytes as f64).log2())?;
         [&self.warm, &self.displaced].into_iter().filter_map(|points| at(points, size)).reduce(Estimate::with)
+    }
+
+    /// The same for a block that has huge pages, for each 4 KiB of it; `None` where it was not measured.
+    pub fn per_page_of_huge(&self, bytes: u64) -> Option<Estimate> {
+        let size = (bytes > 0).then(|| (bytes as f64).log2())?;
+        self.huge.iter().filter_map(|points| at(points, size)).reduce(Estimate::with)
+    }
+
+    /// Whether blocks asked for huge pages when it was measured and the kernel gave them none.
+    pub fn asked_in_vain(&self) -> bool {
+        self.asked_in_vain
     }
 
     /// What no duration of a fault shows, less what recording adds inside one, in ns; `None` where it was not measured. May be below
@@ -146,6 +168,7 @@ mod tests {
             operations: 8,
             faults: bytes / 512,
             huge_pages: false,
+            advised: false,
             per_page: Quantity::interval(value, low, high, Unit::Ns),
             unseen: None,
         }
@@ -191,6 +214,25 @@ mod tests {
         assert_eq!(numbers(model.per_page(16 * MIB)), [1400.0, 1500.0, 1600.0]);
         // Half way: warm 1250, displaced on its way from 2000 to 1500.
         assert_eq!(numbers(model.per_page(4 * MIB)), [1150.0, 1500.0, 1850.0]);
+    }
+
+    #[test]
+    fn blocks_with_huge_pages_have_a_price_of_their_own() {
+        let huge =
+            |displaced, numbers| BlockCost { huge_pages: true, advised: true, ..row(4 * MIB, displaced, numbers) };
+        let small = row(MIB, false, [900.0, 1000.0, 1100.0]);
+        let model = model(vec![small.clone(), huge(false, [70.0, 80.0, 90.0]), huge(true, [100.0, 120.0, 130.0])]);
+        let model = model.unwrap();
+        assert_eq!(numbers(model.per_page_of_huge(4 * MIB)), [70.0, 100.0, 130.0]);
+        assert_eq!(numbers(model.per_page_of_huge(64 * MIB)), [35.0, 100.0, 260.0]);
+        assert_eq!(numbers(model.per_page(MIB)), [900.0, 1000.0, 1100.0]);
+        assert!(!model.asked_in_vain() && model.per_page_of_huge(0).is_none());
+        let in_vain = BlockCost { huge_pages: false, ..huge(false, [900.0, 1000.0, 1100.0]) };
+        let model = self::model(vec![small, in_vain]).unwrap();
+        assert!(model.asked_in_vain() && model.per_page_of_huge(4 * MIB).is_none());
+        // A block that got huge pages without asking tells nothing of one that has none.
+        let unasked = BlockCost { huge_pages: true, ..row(4 * MIB, false, [70.0, 80.0, 90.0]) };
+        assert_eq!(self::model(vec![unasked]), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the code that touched the page, for a CPU sample the code that ran, in the kernel too. Owns that sum; leaves stacks and
 //! names to [`crate::call_stacks`].
 
-use crate::call_stacks::{CallStacks, CodeFrame, Place, file_name};
+use crate::call_stacks::CallStacks;
 use std::collections::HashMap;
 
 /// What one function has.
@@ -54,7 +54,7 @@ pub fn heaviest(
     };
     for (frame, weight) in stacks.frames().iter().zip(of_frame).filter(|(_, weight)| *weight > 0) {
         let named = frame.functions.first().filter(|function| function.named);
-        add((named.map(|function| function.name.as_ref()), place(frame)), weight);
+        add((named.map(|function| function.name.as_ref()), frame.place.name().into_owned()), weight);
     }
     if without > 0 {
         add((None, "[no stack]".to_owned()), without);
@@ -69,18 +69,6 @@ pub fn heaviest(
         .sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| (&a.place, &a.function).cmp(&(&b.place, &b.function))));
     functions.truncate(most);
     has_stacks.then_some(FunctionWeights { functions, total })
-}
-
-/// Name of the file that a frame is in, or what stands for it.
-pub(crate) fn place(frame: &CodeFrame<'_>) -> String {
-    match frame.place {
-        Place::File { key, file, .. } => file_name(key, file).into_owned(),
-        Place::Vdso(_) => "[vdso]".to_owned(),
-        Place::Generated(_) => "[generated]".to_owned(),
-        Place::Kernel(_) => "[kernel]".to_owned(),
-        Place::Truncated(_) => "[truncated]".to_owned(),
-        Place::Unknown => "[unknown]".to_owned(),
-    }
 }
 
 #[cfg(test)]

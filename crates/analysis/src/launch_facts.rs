@@ -5,12 +5,14 @@
 
 use crate::address_space::{AddressSpaces, Place};
 use crate::blocked::Blocked;
+use crate::completeness::{Completeness, completeness};
 use crate::files::{FileId, Files};
 use crate::insertions::{self, Insertion};
 use crate::processes::Processes;
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 /// What a faulting address meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,7 @@ pub struct LaunchFacts<'a> {
     pub ready: Option<Nanos>,
     /// End of the recording.
     pub ended: Nanos,
+    completeness: OnceLock<Completeness>,
 }
 
 impl<'a> LaunchFacts<'a> {
@@ -73,7 +76,13 @@ impl<'a> LaunchFacts<'a> {
         let released = launch.map_or(first, |launch| launch.released);
         let ready = launch.and_then(|launch| launch.ready).filter(|&ready| ready >= released);
         let ended = tables.manifest.ended.unwrap_or(last).max(released);
-        Self { files, processes, places, insertions, blocked, released, ready, ended, tables }
+        let completeness = OnceLock::new();
+        Self { files, processes, places, insertions, blocked, released, ready, ended, completeness, tables }
+    }
+
+    /// Recorded faults beside the kernel's counters, compared when it is first asked for.
+    pub fn completeness(&self) -> &Completeness {
+        self.completeness.get_or_init(|| completeness(self))
     }
 
     /// End of the time that counts: ready, or the end of the recording where there was no ready event.

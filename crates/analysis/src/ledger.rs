@@ -111,23 +111,32 @@ pub struct Ledger {
     pub has_memory_calls: bool,
 }
 
-/// The name under which the ledger stands among what is unavailable.
-pub const TIME_LEDGER: &str = "time ledger";
+fn missing(reason: &str, remedy: &str) -> Unavailable {
+    Unavailable { what: "time ledger".to_owned(), reason: reason.to_owned(), remedy: remedy.to_owned() }
+}
 
-/// Adds up a recording. Rows may be in any order.
+/// What is to be said of a recording for which nobody asked when threads do not run: how to have a ledger. It is no doubt about what
+/// was found.
+pub fn not_asked_for() -> Unavailable {
+    missing("it was not recorded when threads do not run", "record with --waits")
+}
+
+/// Adds up a recording. Rows may be in any order. `None` where nobody asked when threads do not run ([`not_asked_for`]).
 ///
 /// # Errors
-/// Waits were not recorded, or no thread was seen from begin to end.
-pub fn ledger(tables: &Tables) -> Result<Ledger, Unavailable> {
-    let ran =
-        |probe: &str| tables.manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
-    let missing = |reason: &str, remedy: &str| Unavailable {
-        what: TIME_LEDGER.to_owned(),
-        reason: reason.to_owned(),
-        remedy: remedy.to_owned(),
-    };
-    if !ran("off_cpu") && tables.off_cpu.is_empty() {
-        return Err(missing("it was not recorded when threads do not run", "record with --waits"));
+/// It was asked and could not be recorded, or no thread was seen from begin to end.
+pub fn ledger(tables: &Tables) -> Result<Option<Ledger>, Unavailable> {
+    let probe = |name: &str| tables.manifest.probes.iter().find(|one| one.name == name).map(|one| one.state);
+    let ran = |name: &str| probe(name) == Some(ProbeState::Attached);
+    if tables.off_cpu.is_empty() {
+        match probe("off_cpu") {
+            None => return Ok(None),
+            Some(ProbeState::Unavailable) => {
+                let reason = "when threads do not run could not be recorded on that machine";
+                return Err(missing(reason, "`slowpath doctor` there says what it lacks"));
+            }
+            Some(ProbeState::Attached) => {}
+        }
     }
     let lives = Lives::new(tables);
     if lives.all.is_empty() {
@@ -138,13 +147,13 @@ pub fn ledger(tables: &Tables) -> Result<Ledger, Unavailable> {
         threads.chunk_by(|a, b| a.process == b.process).filter_map(of_process).collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse(thread.account.busy()), thread.process, thread.tid, thread.began));
     processes.sort_by_key(|one| (std::cmp::Reverse(one.account.busy()), one.process));
-    Ok(Ledger {
+    Ok(Some(Ledger {
         threads,
         processes,
         incomplete_threads: lives.incomplete,
         lost_intervals: tables.manifest.losses.of("off_cpu"),
         has_memory_calls: ran("memory") || !tables.memory_calls.is_empty(),
-    })
+    }))
 }
 
 /// Rows by thread, each thread's in their order. Millions of rows cost a count and a number each, and no copy.
@@ -215,7 +224,12 @@ fn of_thread(life: &Life<'_>, walked: Walked) -> ThreadLedger {
     let mut account = walked.account;
     let rest = match life.run_time {
         Some(run_time) => run_time - walked.ran_in_them,
-        None => walked.left - account.get(Category::Stolen),
+        // There is no more of it than the waits leave.
+        None => {
+            let stolen = account.take(Category::Stolen).min(walked.left);
+            account.add(Category::Stolen, stolen);
+            walked.left - stolen
+        }
     };
     let split = split(rest, walked.ran_in_them, walked.samples, life.ticks);
     if split.by == SplitBy::Nothing {

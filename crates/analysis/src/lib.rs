@@ -1,8 +1,8 @@
 //! From the tables of a recording to findings. Pure: no clock, no file, no process.
 //!
-//! Owns what rows mean: address spaces ([`address_space`]), blocks of memory ([`memory_blocks`]), what they cost ([`cost_model`]) and what would keep them ([`memory_fixes`]), pages that were given back ([`released_pages`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
+//! Owns what rows mean: address spaces ([`address_space`]), blocks of memory ([`memory_blocks`]), what they cost ([`cost_model`]) and what would keep them ([`memory_fixes`]), which of their faults may have brought huge pages ([`huge_faults`]), pages that were given back ([`released_pages`]), spans that would fit a huge page ([`huge_page_spans`]) and who asked for one ([`huge_page_wishes`]), faults that a fork caused ([`fork_faults`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
 //! ([`insertions`]), when threads waited for them ([`blocked`]), which were needed ([`demand`], [`merge`]), whether
-//! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what a launch waited for in the end ([`critical_path`]), what a preload plan would gain ([`predict`]), what a recording cost as another one can be laid beside it ([`recorded_costs`]), and the findings
+//! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what the kernel's threads did for memory and for whom ([`deferred_memory`]), what a launch waited for in the end ([`critical_path`]), what a preload plan would gain ([`predict`]), what a recording cost as another one can be laid beside it ([`recorded_costs`]), and the findings
 //! ([`findings`]) with the report's I/O map ([`io_map`]). Leaves recording to `capture`, plans on disk and trials to
 //! `fix` and `verify`, inference between arms to `experiment`.
 //!
@@ -17,11 +17,16 @@ pub mod children;
 pub mod completeness;
 pub mod cost_model;
 pub mod critical_path;
+pub mod deferred_memory;
 pub mod demand;
 pub mod files;
 pub mod finding;
 pub mod findings;
+pub mod fork_faults;
 pub mod function_weights;
+pub mod huge_faults;
+pub mod huge_page_spans;
+pub mod huge_page_wishes;
 pub mod insertions;
 mod integer_hash;
 pub mod interval;
@@ -31,6 +36,9 @@ pub mod ledger;
 pub mod memory_blocks;
 mod memory_calls;
 pub mod memory_fixes;
+#[cfg(test)]
+#[path = "../tests/memory_rows/mod.rs"]
+mod memory_rows;
 pub mod merge;
 pub mod predict;
 pub mod processes;

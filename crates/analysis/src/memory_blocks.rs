@@ -1,33 +1,40 @@
-//! Blocks of anonymous memory: who mapped them, until when they lasted, which faults were taken in them.
+//! Blocks of anonymous memory: who mapped them, until when they lasted, which faults were taken in them, and which of them the
+//! arguments of code point into that CPU samples saw.
 //!
-//! Owns the replay of `memory_calls` by process, with what `page_contents` says of the pages in blocks. A block is what one mmap without a file made. It lasts until its last byte is
-//! unmapped or mapped over, or its process ends or executes a program; mremap moves, grows and shrinks it; a fault belongs to
-//! the block that its address is in. Leaves what that costs, and whether it is bad, to [`crate::findings`].
+//! Owns the replay of `memory_calls` by process, with what `page_contents` says of the pages in blocks. A block is what one mmap
+//! without a file made. It lasts until its last byte is unmapped or mapped over, or its process ends or executes a program; mremap
+//! moves, grows and shrinks it; a fault belongs to the block that its address is in. Leaves what that costs, and whether it is bad, to [`crate::findings`].
 //!
 //! - Calls take effect in the order of [`crate::memory_calls`]. An address that one thread frees and another is given at once
 //!   belongs to the right block then, though both calls last.
+//! - What is unmapped before anything was touched was only there to find a place: it is no part of the block's size.
 //! - A call that takes away parts of several blocks counts for each in proportion to its bytes.
+//! - A fault that a fork caused ([`crate::fork_faults`]) is not the block's: it is counted apart, and belongs to no block.
 //! - Not blocks: memory that was mapped before the recording, and what mremap adds to it; the heap of brk; mapped files; what a
 //!   child has from its parent. A child of vfork shares its parent's address space until it executes: what it unmaps there is
 //!   not seen in the parent.
 
 use crate::address_ranges::{AddressRanges, Part};
+use crate::fork_faults::ForkFaults;
+use crate::huge_faults::{self, Brought};
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
 };
-use crate::memory_fixes::HUGE_PAGE;
 use slowpath_recording::Tables;
 use slowpath_tables::{
-    Bytes, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent, Pages, ProcessKey,
+    Bytes, CpuSample, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent, Pages,
+    ProcessKey,
 };
 
 /// Flag of mmap: a thread's stack (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
 const MAP_STACK: u32 = 0x2_0000;
+/// Bit of the flags of mmap that `MAP_SHARED` and `MAP_SHARED_VALIDATE` have and `MAP_PRIVATE` has not.
+const MAP_SHARED: u32 = 1;
+/// Flag of mmap: no swap space is set aside (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
+const MAP_NORESERVE: u32 = 0x4000;
 /// Flag of mremap: the old range stays mapped.
 const MREMAP_DONTUNMAP: u32 = 4;
-/// Flag of mmap: a range that may never be used as a whole (the same header).
-const MAP_NORESERVE: u32 = 0x4000;
 
 /// How a block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,12 +66,14 @@ pub struct Block {
     pub closed: Option<Nanos>,
     /// How it ended.
     pub end: BlockEnd,
-    /// Size, in whole pages, at its largest.
+    /// Size, in whole pages, at its largest since the first touch.
     pub length: Bytes,
     /// Whether it is a thread's stack (`MAP_STACK`).
     pub is_stack: bool,
-    /// Whether it is a range of which parts will be used (`MAP_NORESERVE`): those of glibc's arenas, of runtimes.
-    pub is_reserved: bool,
+    /// Whether children share its pages, which are those of a file without a name then (`MAP_SHARED`).
+    pub is_shared: bool,
+    /// Whether no swap space was set aside for it (`MAP_NORESERVE`): how allocators map the room that a heap may grow into.
+    pub is_room: bool,
     /// Whether a call brought its pages, without faults that are told (`MAP_POPULATE`, `MADV_POPULATE_*`).
     pub populated: bool,
     /// Time in mmap and mremap, and in advice that brings pages.
@@ -89,6 +98,10 @@ pub struct Block {
     pub by_kernel: u64,
     /// Time in faults of known duration.
     pub fault_time: Nanos,
+    /// Faults in it that forks caused, in none of the numbers above.
+    pub fork_faults: u64,
+    /// Bytes of the pages that its faults brought, and how many of those may be huge ones ([`crate::huge_faults`]).
+    pub brought: Brought,
 }
 
 impl Block {
@@ -100,11 +113,6 @@ impl Block {
     /// From its mmap to its end; `None` while it lasts.
     pub fn lifetime(&self) -> Option<Nanos> {
         Some(self.closed? - self.opened)
-    }
-
-    /// Whether faults can have brought huge pages: there is one for each place where one fits, or less.
-    pub fn perhaps_huge(&self) -> bool {
-        self.length >= HUGE_PAGE && self.faults <= self.length.0.div_ceil(HUGE_PAGE.0)
     }
 
     /// Whether the program took it away itself.
@@ -128,36 +136,72 @@ pub struct SeenPage {
     pub is_zero: bool,
 }
 
+/// A place in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlockPlace {
+    /// Number of the block.
+    pub block: u32,
+    /// Bytes from the beginning of what is mapped of the block in one piece.
+    pub offset: u64,
+}
+
+/// Where the two arguments of a CPU sample point to; at least one of them into a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArgumentPlaces {
+    /// Row of `cpu_samples`.
+    pub sample: usize,
+    /// The place of the first argument.
+    pub first: Option<BlockPlace>,
+    /// The place of the second argument.
+    pub second: Option<BlockPlace>,
+}
+
 /// All blocks of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryBlocks {
     /// The blocks, in the order in which they came to be.
     pub blocks: Vec<Block>,
-    /// For each row of `faults` the block that it was taken in.
+    /// For each row of `faults` the block that it was taken in; none for those that forks caused.
     pub of_fault: Vec<Option<u32>>,
     /// Advice that gave pages of blocks back: row of `memory_calls` and block.
     pub discarded: Vec<(usize, u32)>,
     /// Pages of blocks that were looked at.
     pub seen: Vec<SeenPage>,
+    /// Rows of `faults` that may have brought a huge page, sorted.
+    huge: Vec<usize>,
+    /// CPU samples of which an argument points into a block, in the order of time.
+    pub arguments: Vec<ArgumentPlaces>,
 }
 
-/// Follows the blocks of all processes. Rows may be in any order; calls of the same moment keep theirs.
-pub fn follow(tables: &Tables) -> MemoryBlocks {
+impl MemoryBlocks {
+    /// Whether a row of `faults` may have brought a huge page ([`crate::huge_faults`]).
+    pub fn is_huge(&self, row: usize) -> bool {
+        self.huge.binary_search(&row).is_ok()
+    }
+}
+
+/// Follows the blocks of all processes. Rows may be in any order; calls of the same moment keep theirs. `forks` says which faults
+/// are not theirs.
+pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
     let mut of_fault = vec![None; tables.faults.len()];
     if tables.memory_calls.is_empty() {
         return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
     }
-    let (calls, looks) = (&tables.memory_calls, &tables.page_contents);
-    let mut replay = Replay { calls, looks, ..Replay::default() };
+    let mut arguments = Vec::new();
+    let mut replay = Replay { looks: &tables.page_contents, ..Replay::new(&tables.memory_calls) };
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
-        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number]),
+        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
+        Event::Sample(number) => arguments.extend(replay.arguments(number, &tables.cpu_samples[number])),
     });
-    MemoryBlocks { blocks: replay.blocks, of_fault, discarded: replay.discarded, seen: replay.seen }
+    let mut blocks = replay.blocks;
+    let huge = huge_faults::add(&mut blocks, &of_fault, tables);
+    MemoryBlocks { blocks, of_fault, discarded: replay.discarded, seen: replay.seen, huge, arguments }
 }
 
+/// The blocks at a moment; for those who follow something else beside them.
 #[derive(Default)]
-struct Replay<'a> {
+pub(crate) struct Replay<'a> {
     calls: &'a [MemoryCall],
     looks: &'a [PageContent],
     spaces: IntegerMap<ProcessKey, AddressRanges>,
@@ -174,21 +218,35 @@ struct Replay<'a> {
     last: Option<(ProcessKey, Part)>,
 }
 
-impl Replay<'_> {
-    fn step(&mut self, ts: Nanos, step: Step) {
+impl<'a> Replay<'a> {
+    /// Before the first of these calls; what pages held is not followed.
+    pub fn new(calls: &'a [MemoryCall]) -> Self {
+        Self { calls, ..Self::default() }
+    }
+
+    /// The part of a block that an address is in now.
+    pub fn at(&self, process: ProcessKey, address: u64) -> Option<(Part, &Block)> {
+        let part = self.spaces.get(&process)?.part_at(address)?;
+        Some((part, self.blocks.get(part.owner as usize)?))
+    }
+
+    /// A call takes effect.
+    pub fn step(&mut self, ts: Nanos, step: Step) {
         let calls = self.calls;
         self.last = None;
         match step {
-            Step::Looks(number) => self.look(&self.looks[number]),
+            Step::Looks(number) => self.looks.get(number).into_iter().for_each(|look| self.look(look)),
             Step::Ends(process) => {
                 let parts = self.spaces.remove(&process).map(|mut space| space.take_all()).unwrap_or_default();
                 parts.into_iter().for_each(|part| self.lose(part, ts, BlockEnd::WithProcess, None));
             }
+            // A child's blocks are those that it maps itself.
+            Step::Forks { .. } => {}
             Step::Begins(number) => match calls[number].call {
                 MemoryCallKind::Munmap => self.unmap(&calls[number]),
                 MemoryCallKind::Madvise => self.advise(number, &calls[number]),
                 MemoryCallKind::Mremap => self.leave(number, &calls[number]),
-                MemoryCallKind::Mmap | MemoryCallKind::Brk => {}
+                MemoryCallKind::Mmap | MemoryCallKind::Brk | MemoryCallKind::Prctl => {}
             },
             Step::Returns(number) => match calls[number].call {
                 MemoryCallKind::Mmap => self.map(ts, &calls[number]),
@@ -209,6 +267,12 @@ impl Replay<'_> {
         if *mapped == 0 {
             let block = self.block(part);
             (block.closed, block.end, block.released_by) = (Some(ts), end, by);
+        } else {
+            let left = Bytes(*mapped);
+            let block = self.block(part);
+            if block.faults == 0 && block.fork_faults == 0 && !block.populated {
+                block.length = left;
+            }
         }
     }
 
@@ -235,7 +299,8 @@ impl Replay<'_> {
             end: BlockEnd::Never,
             length: Bytes(to - from),
             is_stack: call.argument & MAP_STACK != 0,
-            is_reserved: call.argument & MAP_NORESERVE != 0,
+            is_shared: call.argument & MAP_SHARED != 0,
+            is_room: call.argument & MAP_NORESERVE != 0,
             populated: call.argument & MAP_POPULATE != 0,
             map_time: call.duration,
             release_time: Nanos(0),
@@ -248,6 +313,8 @@ impl Replay<'_> {
             major: 0,
             by_kernel: 0,
             fault_time: Nanos(0),
+            fork_faults: 0,
+            brought: Brought::default(),
         });
         self.mapped.push(to - from);
         self.spaces.entry(call.process()).or_default().put(Part { from, to, owner: block });
@@ -338,7 +405,17 @@ impl Replay<'_> {
         lost.into_iter().for_each(|part| self.lose(part, ts, BlockEnd::Unmapped, Some(call.tid)));
     }
 
-    fn fault(&mut self, fault: &Fault) -> Option<u32> {
+    fn arguments(&self, sample: usize, row: &CpuSample) -> Option<ArgumentPlaces> {
+        let space = self.spaces.get(&row.process())?;
+        let place = |address: Option<u64>| {
+            let part = space.part_at(address?)?;
+            Some(BlockPlace { block: part.owner, offset: address? - part.from })
+        };
+        let (first, second) = (place(row.first_argument), place(row.second_argument));
+        (first.is_some() || second.is_some()).then_some(ArgumentPlaces { sample, first, second })
+    }
+
+    fn fault(&mut self, fault: &Fault, by_fork: bool) -> Option<u32> {
         let is_last = |(process, part): &(ProcessKey, Part)| *process == fault.process() && part.holds(fault.address);
         let part = match self.last.filter(is_last) {
             Some((_, part)) => part,
@@ -347,6 +424,10 @@ impl Replay<'_> {
         self.last = Some((fault.process(), part));
         let number = part.owner;
         let block = &mut self.blocks[number as usize];
+        if by_fork {
+            block.fork_faults += 1;
+            return None;
+        }
         block.faults += 1;
         block.untimed += u64::from(fault.duration.is_none());
         block.major += u64::from(fault.kind == FaultKind::Major);

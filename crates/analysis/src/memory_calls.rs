@@ -21,13 +21,26 @@ pub(crate) const DISCARDS: [u32; 2] = [MADV_DONTNEED, MADV_FREE];
 /// Advice that brings them: `MADV_POPULATE_READ`, `MADV_POPULATE_WRITE`.
 pub(crate) const POPULATES: [u32; 2] = [22, 23];
 
-/// What happens at a moment. Of the same moment, what is made comes first: it is there before it can be taken away.
+/// Advice to give huge pages.
+pub(crate) const MADV_HUGEPAGE: u32 = 14;
+/// Advice to give none.
+pub(crate) const MADV_NOHUGEPAGE: u32 = 15;
+
+/// What happens at a moment. Of the same moment, what is made comes first: it is there before it can be taken away. A call that moves and
+/// took no time does both at its place among these, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// A call made something: number of its row.
     Returns(usize),
     /// Pages were looked at: number of the row of `page_contents`.
     Looks(usize),
+    /// A process made another one, which has its memory.
+    Forks {
+        /// Who.
+        parent: ProcessKey,
+        /// Whom.
+        child: ProcessKey,
+    },
     /// A process ended, or executes another program.
     Ends(ProcessKey),
     /// A call takes something away, or advises: number of its row.
@@ -35,11 +48,14 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    fn order(&self) -> u8 {
+    fn order(&self, calls: &[MemoryCall]) -> u8 {
         match self {
             Self::Returns(_) => 0,
-            Self::Looks(_) => 1,
+            Self::Looks(_) | Self::Forks { .. } => 1,
             Self::Ends(_) => 2,
+            Self::Begins(number) if calls[*number].call == MemoryCallKind::Mremap && calls[*number].duration.0 == 0 => {
+                0
+            }
             Self::Begins(_) => 3,
         }
     }
@@ -52,25 +68,45 @@ pub(crate) enum Event {
     Step(Nanos, Step),
     /// A fault: number of its row.
     Fault(usize),
+    /// A CPU sample that tells arguments: number of its row.
+    Sample(usize),
 }
 
-/// Hands out all steps and faults in the order in which they count. Rows may be in any order; calls of the same moment keep
-/// theirs, and come before faults.
+/// Hands out all steps, faults and samples in the order in which they count. Rows may be in any order; calls of the same moment keep
+/// theirs, and come before faults, and these before samples.
 pub(crate) fn in_order(tables: &Tables, mut take: impl FnMut(Event)) {
     let steps = steps(tables);
     let mut next = 0;
-    let mut faults: Vec<usize> = (0..tables.faults.len()).collect();
-    if !tables.faults.is_sorted_by_key(|fault| fault.ts) {
-        faults.sort_by_key(|fault| tables.faults[*fault].ts);
-    }
-    for number in faults {
-        let ts = tables.faults[number].ts;
+    let mut up_to = |ts: Nanos, take: &mut dyn FnMut(Event)| {
         let until = next + steps[next..].partition_point(|(step, _)| *step <= ts);
         steps[next..until].iter().for_each(|(ts, step)| take(Event::Step(*ts, *step)));
         next = until;
+    };
+    let faults = by_time((0..tables.faults.len()).collect(), |fault| tables.faults[fault].ts);
+    let tells = |sample: &usize| tables.cpu_samples[*sample].first_argument.is_some();
+    let samples = (0..tables.cpu_samples.len()).filter(tells).collect();
+    let mut samples = by_time(samples, |sample| tables.cpu_samples[sample].ts).into_iter().peekable();
+    for number in faults {
+        let ts = tables.faults[number].ts;
+        while let Some(sample) = samples.next_if(|sample| tables.cpu_samples[*sample].ts < ts) {
+            up_to(tables.cpu_samples[sample].ts, &mut take);
+            take(Event::Sample(sample));
+        }
+        up_to(ts, &mut take);
         take(Event::Fault(number));
     }
-    steps[next..].iter().for_each(|(ts, step)| take(Event::Step(*ts, *step)));
+    for sample in samples {
+        up_to(tables.cpu_samples[sample].ts, &mut take);
+        take(Event::Sample(sample));
+    }
+    up_to(Nanos(u64::MAX), &mut take);
+}
+
+fn by_time(mut rows: Vec<usize>, ts: impl Fn(usize) -> Nanos) -> Vec<usize> {
+    if !rows.is_sorted_by_key(|row| ts(*row)) {
+        rows.sort_by_key(|row| ts(*row));
+    }
+    rows
 }
 
 fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
@@ -80,11 +116,17 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
         match call.call {
             MemoryCallKind::Mmap => steps.push(end),
             MemoryCallKind::Munmap | MemoryCallKind::Madvise => steps.push(begin),
+            MemoryCallKind::Prctl => steps.push(end),
             MemoryCallKind::Mremap => steps.extend([begin, end]),
             MemoryCallKind::Brk if call.shrinks => steps.push(begin),
             MemoryCallKind::Brk => steps.push(end),
         }
     }
+    let forked = tables.forks.iter().filter(|fork| !fork.thread).map(|fork| {
+        let parent = ProcessKey { pid: fork.parent_pid, start: fork.parent_start };
+        (fork.ts, Step::Forks { parent, child: fork.process() })
+    });
+    steps.extend(forked);
     let ended = || tables.exits.iter().filter(|exit| exit.last && !exit.running);
     steps.extend(ended().map(|exit| (exit.ts, Step::Ends(exit.process()))));
     if !tables.page_contents.is_empty() {
@@ -97,7 +139,7 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
     }
     let executed = tables.execs.iter().filter(|exec| !exec.present);
     steps.extend(executed.map(|exec| (exec.ts, Step::Ends(exec.process()))));
-    steps.sort_by_key(|(ts, step)| (*ts, step.order()));
+    steps.sort_by_key(|(ts, step)| (*ts, step.order(&tables.memory_calls)));
     steps
 }
 

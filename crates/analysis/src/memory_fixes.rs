@@ -13,14 +13,21 @@ use std::fmt;
 pub const KEEP_BUFFER: &str = "keep_buffer";
 /// Fix in the source: no more is made, or cleared, than is used.
 pub const SIZE_TO_USE: &str = "size_to_use";
+/// Fix in the source: data are used where they lie, without a copy of them.
+pub const LOOK_IN_PLACE: &str = "look_in_place";
 /// glibc's malloc is told to keep memory.
 pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
 /// An allocator that keeps more, in front of the C library's.
 pub const ANOTHER_ALLOCATOR: &str = "another_allocator";
 /// Huge pages for what malloc gives out: one fault for 2 MiB.
 pub const HUGE_PAGES: &str = "huge_pages";
+/// Fix in the source: memory that the program maps itself is aligned and asks for huge pages.
+pub const ADVISE_HUGE_PAGES: &str = "advise_huge_pages";
 /// Page tables are filled when memory is mapped: no fault for each page.
 pub const POPULATE_AT_MAP: &str = "populate_at_map";
+
+/// Column of the row of a fix: the finding's predicted saving is what this fix saves.
+pub const IS_PREDICTED: &str = "is_predicted";
 
 /// Size of a huge page on x86-64, and on arm64 with pages of 4 KiB.
 pub const HUGE_PAGE: Bytes = Bytes(2 << 20);
@@ -29,10 +36,18 @@ pub const HUGE_PAGE: Bytes = Bytes(2 << 20);
 /// versions of glibc take more (2.36 does), older ones refuse it; and no heap of a thread holds more than 64 MiB.
 pub const MOST_MMAP_THRESHOLD: u64 = 32 << 20;
 
+/// Of `glibc.malloc.mmap_max`: no block is mapped by itself.
+const NONE_MAPPED: u64 = 0;
+/// Of `glibc.malloc.arena_max`: all threads share the heap of brk.
+const ONE_HEAP: u64 = 1;
+
 /// Times the blocks themselves that may lie free at the end of a heap before it is given back: other memory lies between them.
 const TRIM_FACTOR: u64 = 4;
 
-/// Settings of glibc's malloc, in bytes. What is `None` stays as it is.
+/// The largest `trim_threshold` that is asked for: what machines of today have, so that no heap reaches it.
+const MOST_TRIM_THRESHOLD: u64 = 1 << 40;
+
+/// Settings of glibc's malloc: thresholds and padding in bytes. What is `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MallocSettings {
     /// Blocks from this size on are mapped one by one (`M_MMAP_THRESHOLD`).
@@ -41,18 +56,25 @@ pub struct MallocSettings {
     pub trim_threshold: Option<u64>,
     /// So much more is taken when a heap grows, and kept when it is given back (`M_TOP_PAD`).
     pub top_pad: Option<u64>,
+    /// So many blocks are mapped one by one at most (`M_MMAP_MAX`); the others are in the heap, whatever their size.
+    pub mmap_max: Option<u64>,
+    /// So many heaps for threads at most (`M_ARENA_MAX`).
+    pub arena_max: Option<u64>,
 }
 
 impl MallocSettings {
-    /// Those that keep `at_once` blocks of this size: mapping one by one begins at the next power of two above. `None` where the
-    /// blocks are too large for it.
-    pub fn keeping(block: Bytes, at_once: u64) -> Option<Self> {
-        let threshold = block.0.checked_add(1)?.checked_next_power_of_two()?.min(MOST_MMAP_THRESHOLD);
-        let trim = threshold.saturating_mul(TRIM_FACTOR).saturating_mul(at_once.max(1));
-        (block.0 < threshold).then_some(Self {
-            mmap_threshold: Some(threshold),
-            trim_threshold: Some(trim),
-            top_pad: None,
+    /// Those that keep `at_once` blocks of this size. Mapping one by one begins at the next power of two above; blocks that are too
+    /// large for that setting are kept where none is mapped by itself. Only the heap of brk has room for those, which belongs to the
+    /// first thread: where `by_other_threads` is said, the others share it. `None` for a size that no machine has.
+    pub fn keeping(block: Bytes, at_once: u64, by_other_threads: bool) -> Option<Self> {
+        let above = block.0.checked_add(1)?.checked_next_power_of_two()?;
+        let trim = above.checked_mul(TRIM_FACTOR)?.saturating_mul(at_once.max(1));
+        let trim_threshold = Some(trim.min(MOST_TRIM_THRESHOLD));
+        Some(if block.0 < MOST_MMAP_THRESHOLD {
+            Self { mmap_threshold: Some(above), trim_threshold, ..Self::default() }
+        } else {
+            let arena_max = by_other_threads.then_some(ONE_HEAP);
+            Self { mmap_max: Some(NONE_MAPPED), trim_threshold, arena_max, ..Self::default() }
         })
     }
 
@@ -62,6 +84,8 @@ impl MallocSettings {
             ("glibc.malloc.mmap_threshold", self.mmap_threshold),
             ("glibc.malloc.trim_threshold", self.trim_threshold),
             ("glibc.malloc.top_pad", self.top_pad),
+            ("glibc.malloc.mmap_max", self.mmap_max),
+            ("glibc.malloc.arena_max", self.arena_max),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
@@ -75,6 +99,8 @@ impl MallocSettings {
                 "glibc.malloc.mmap_threshold" => &mut settings.mmap_threshold,
                 "glibc.malloc.trim_threshold" => &mut settings.trim_threshold,
                 "glibc.malloc.top_pad" => &mut settings.top_pad,
+                "glibc.malloc.mmap_max" => &mut settings.mmap_max,
+                "glibc.malloc.arena_max" => &mut settings.arena_max,
                 _ => return None,
             };
             if setting.replace(value.parse().ok()?).is_some() {
@@ -84,10 +110,13 @@ impl MallocSettings {
         Some(settings)
     }
 
-    /// Settings that do what both do: the larger of each.
+    /// Settings that do what both do: the larger of each threshold, the smaller of each number.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
+        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         Self {
+            mmap_max: least(self.mmap_max, other.mmap_max),
+            arena_max: least(self.arena_max, other.arena_max),
             mmap_threshold: self.mmap_threshold.max(other.mmap_threshold),
             trim_threshold: self.trim_threshold.max(other.trim_threshold),
             top_pad: self.top_pad.max(other.top_pad),
@@ -125,7 +154,8 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn thresholds(block: u64, at_once: u64) -> Option<(u64, u64)> {
-        let settings = MallocSettings::keeping(Bytes(block), at_once)?;
+        let settings = MallocSettings::keeping(Bytes(block), at_once, true)?;
+        assert_eq!((settings.mmap_max, settings.arena_max), (None, None));
         Some((settings.mmap_threshold?, settings.trim_threshold?))
     }
 
@@ -135,15 +165,23 @@ mod tests {
         assert_eq!(thresholds(2 * MIB - 4 * KIB, 3), Some((2 * MIB, 24 * MIB)));
         assert_eq!(thresholds(2 * MIB, 0), Some((4 * MIB, 16 * MIB)));
         assert_eq!(thresholds(32 * MIB - 4 * KIB, 1), Some((32 * MIB, 128 * MIB)));
-        assert_eq!(thresholds(32 * MIB, 1), None);
-        assert_eq!(thresholds(u64::MAX, 1), None);
+    }
+
+    #[test]
+    fn larger_blocks_are_kept_in_the_heap_of_brk_which_other_threads_must_share() {
+        let told = |block, threads| MallocSettings::keeping(Bytes(block), 2, threads).map(|one| one.to_string());
+        let first = "glibc.malloc.trim_threshold=536870912:glibc.malloc.mmap_max=0";
+        assert_eq!(told(32 * MIB, false).as_deref(), Some(first));
+        assert_eq!(told(32 * MIB, true), Some(format!("{first}:glibc.malloc.arena_max=1")));
+        assert!(told(1 << 60, false).unwrap().contains(&format!("trim_threshold={MOST_TRIM_THRESHOLD}:")));
+        assert_eq!(told(u64::MAX, false), None);
     }
 
     #[test]
     fn settings_are_read_as_they_are_written() {
-        let both = MallocSettings::keeping(Bytes(MIB), 1).unwrap();
+        let both = MallocSettings::keeping(Bytes(MIB), 1, false).unwrap();
         assert_eq!(both.to_string(), "glibc.malloc.mmap_threshold=2097152:glibc.malloc.trim_threshold=8388608");
-        let all = MallocSettings { top_pad: Some(4096), ..both };
+        let all = MallocSettings { top_pad: Some(4096), mmap_max: Some(0), arena_max: Some(2), ..both };
         assert_eq!(MallocSettings::parse(&all.to_string()), Some(all));
         for wrong in ["", "glibc.malloc.check=1", "glibc.malloc.top_pad", "glibc.malloc.top_pad=x"] {
             assert_eq!(MallocSettings::parse(wrong), None, "{wrong}");
@@ -152,10 +190,20 @@ mod tests {
     }
 
     #[test]
-    fn together_the_larger_of_each_holds() {
-        let small = MallocSettings::keeping(Bytes(MIB), 4).unwrap();
-        let large = MallocSettings { top_pad: Some(1), ..MallocSettings::keeping(Bytes(3 * MIB), 1).unwrap() };
-        let both = MallocSettings { mmap_threshold: Some(4 * MIB), trim_threshold: Some(32 * MIB), top_pad: Some(1) };
+    fn together_the_larger_of_each_threshold_holds_and_the_smaller_of_each_number() {
+        let small = MallocSettings::keeping(Bytes(MIB), 4, false).unwrap();
+        let large = MallocSettings { top_pad: Some(1), ..MallocSettings::keeping(Bytes(3 * MIB), 1, false).unwrap() };
+        let both = MallocSettings {
+            mmap_threshold: Some(4 * MIB),
+            trim_threshold: Some(32 * MIB),
+            top_pad: Some(1),
+            ..MallocSettings::default()
+        };
         assert_eq!((small.with(large), large.with(small)), (both, both));
+        let largest = MallocSettings::keeping(Bytes(64 * MIB), 1, true).unwrap();
+        let some = MallocSettings { mmap_max: Some(9), arena_max: Some(9), ..small };
+        for all in [some.with(largest), largest.with(some), small.with(largest)] {
+            assert_eq!((all.mmap_max, all.arena_max, all.mmap_threshold), (Some(0), Some(1), Some(2 * MIB)));
+        }
     }
 }

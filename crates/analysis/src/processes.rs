@@ -2,8 +2,12 @@
 //!
 //! Owns the process model built from `forks`, `execs` and `exits`. Leaves address spaces to [`crate::address_space`].
 
+use slowpath_recording::Tables;
 use slowpath_tables::{Exec, Exit, Fork, Nanos, ProcessKey};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// Pid of the kernel thread that makes the others (`kthreadd`, init/main.c).
+const KTHREADD: u32 = 2;
 
 /// One process of the recorded tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,15 @@ fn program_name(filename: &str, command_line: &str) -> String {
         Some(role) if !role.is_empty() => format!("{base} ({role})"),
         _ => base.to_owned(),
     }
+}
+
+/// The kernel's own threads among the processes; they are there when the whole system was recorded.
+pub(crate) fn kernel_threads(tables: &Tables) -> HashSet<ProcessKey> {
+    let is_one = |pid: u32, parent: u32| pid == KTHREADD || parent == KTHREADD;
+    let present = tables.execs.iter().filter(|exec| exec.present && exec.command_line.is_empty());
+    let present = present.filter(|exec| is_one(exec.pid, exec.parent_pid)).map(|exec| exec.process());
+    let born = tables.forks.iter().filter(|fork| !fork.thread && fork.parent_pid == KTHREADD);
+    present.chain(born.map(|fork| fork.process())).collect()
 }
 
 impl Processes {

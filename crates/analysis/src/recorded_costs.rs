@@ -12,7 +12,7 @@
 mod collect;
 mod sources;
 
-pub use collect::recorded_costs;
+pub use collect::{recorded_costs, takes_memory};
 pub use sources::Source;
 
 use crate::charged_functions::ChargedFunction;
@@ -37,6 +37,9 @@ pub enum Measure {
     SampledKernelTime,
     /// Time that the kernel's own threads ran, by the scheduler's clock; part of `cpu_time`. Ms.
     KernelThreadTime,
+    /// CPU time of the kernel's threads for memory (kswapd, kcompactd, khugepaged) that recorded processes caused. Not part of their
+    /// `cpu_time`; where the whole system was recorded, part of `kernel_thread_time`. Ms.
+    DeferredMemoryCost,
     /// Recorded page faults.
     Faults,
     /// Page faults by the kernel's counters of the processes, also those that raise no event.
@@ -61,7 +64,7 @@ pub enum Measure {
 
 impl Measure {
     /// All, in the order in which they are told.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::TimeToReady,
         Self::CpuTime,
         Self::SampledCpuTime,
@@ -75,6 +78,7 @@ impl Measure {
         Self::MapTime,
         Self::Releases,
         Self::ReleaseTime,
+        Self::DeferredMemoryCost,
         Self::OffCpuTime,
         Self::RunnableTime,
     ];
@@ -95,6 +99,7 @@ impl Measure {
             Self::CpuTime | Self::FaultsByKernel => Source::Counters,
             Self::SampledCpuTime | Self::SampledKernelTime => Source::Samples,
             Self::KernelThreadTime => Source::KernelThreads,
+            Self::DeferredMemoryCost => Source::DeferredMemory,
             Self::Faults => Source::Faults,
             Self::FaultTime => Source::FaultTimes,
             Self::Allocations | Self::AllocatedBytes | Self::MapTime | Self::Releases | Self::ReleaseTime => {
@@ -114,6 +119,11 @@ impl Measure {
             _ => return None,
         };
         Some([self.source(), stacks])
+    }
+
+    /// Whether it is told where it is zero everywhere: of a hidden cost that is an answer.
+    pub fn is_told_when_zero(self) -> bool {
+        self == Self::DeferredMemoryCost
     }
 
     /// Whether twice the time makes twice the figure.

@@ -10,10 +10,12 @@
 //!   consequence of any release, however often its range was given back before; nor is what was touched before the recording.
 //! - Advice of `MADV_FREE` leaves pages until the kernel needs them. Where they are touched before, there is no fault, and where
 //!   they are given back once more, the later release counts.
+//! - A fault that a fork caused ([`crate::fork_faults`]) is nobody's, also where advice of `MADV_FREE` had taken its page.
 //! - munmap, mmap and mremap end it: what lies there afterwards is another block ([`crate::memory_blocks`]).
 //! - A page is one of 4 KiB. Where a fault brings more at once (huge pages), only the one with its address is known.
 
 use crate::address_ranges::{AddressRanges, Part};
+use crate::fork_faults::ForkFaults;
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_calls::{
     DISCARDS, Event, MADV_FREE, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
@@ -109,8 +111,8 @@ pub struct ReleasedPages {
 const PRESENT: u32 = u32::MAX;
 
 /// Follows the pages of all processes. Rows may be in any order; calls of the same moment keep theirs. Advice in the rows
-/// `others` of `memory_calls` is left out: it belongs to something else.
-pub fn follow(tables: &Tables, others: &[usize]) -> ReleasedPages {
+/// `others` of `memory_calls` is left out: it belongs to something else. `forks` says which faults are not of releases.
+pub fn follow(tables: &Tables, others: &[usize], forks: &ForkFaults) -> ReleasedPages {
     let others: IntegerSet<usize> = others.iter().copied().collect();
     let ranges = released_ranges(&tables.memory_calls, &others);
     if ranges.is_empty() {
@@ -121,7 +123,8 @@ pub fn follow(tables: &Tables, others: &[usize]) -> ReleasedPages {
     let mut of_fault = vec![None; tables.faults.len()];
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
-        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number]),
+        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
+        Event::Sample(_) => {}
     });
     ReleasedPages { releases: replay.releases, of_fault }
 }
@@ -177,7 +180,8 @@ impl Replay<'_> {
     fn step(&mut self, ts: Nanos, step: Step) {
         let calls = self.calls;
         match step {
-            Step::Looks(_) => {}
+            // What a child gives back of its parent's memory counts only where it touched it itself.
+            Step::Forks { .. } | Step::Looks(_) => {}
             Step::Ends(process) => _ = self.spaces.remove(&process),
             Step::Begins(number) => {
                 let call = &calls[number];
@@ -203,7 +207,7 @@ impl Replay<'_> {
                     }
                     MemoryCallKind::Mremap => self.forget(call, pages(call.address, call.length)),
                     MemoryCallKind::Brk => self.grow(call),
-                    MemoryCallKind::Munmap | MemoryCallKind::Madvise => {}
+                    MemoryCallKind::Munmap | MemoryCallKind::Madvise | MemoryCallKind::Prctl => {}
                 }
             }
         }
@@ -276,7 +280,7 @@ impl Replay<'_> {
         }
     }
 
-    fn fault(&mut self, fault: &Fault) -> Option<u32> {
+    fn fault(&mut self, fault: &Fault, by_fork: bool) -> Option<u32> {
         let process = fault.process();
         let ranges = self.ranges.get(&process)?;
         let next = ranges.partition_point(|range| range.0 <= fault.address);
@@ -295,7 +299,7 @@ impl Replay<'_> {
             space.take(page.from, page.to);
         }
         space.join(page);
-        let number = owner?;
+        let number = owner.filter(|_| !by_fork)?;
         let release = self.releases.get_mut(number as usize)?;
         release.touched = Some((release.touched.map_or(fault.ts, |(first, _)| first), fault.ts));
         release.faults += 1;

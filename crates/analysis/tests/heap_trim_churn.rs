@@ -1,11 +1,14 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
+mod memory_rows;
+
+use memory_rows::{fault, memory_call};
 use serde_json::Value;
 use slowpath_analysis::findings::heap_trim_churn::NAME;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 
 const HEAP: u64 = 0x5555_0000_0000;
 const ARENA: u64 = 0x7f00_0000_0000;
@@ -81,39 +84,15 @@ impl Program {
     }
 
     fn call(&mut self, call: MemoryCallKind, ts: u64, duration: u64, address: u64, pages: u64) -> &mut MemoryCall {
-        self.0.memory_calls.push(MemoryCall {
-            ts: Nanos(ts),
-            duration: Nanos(duration),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            call,
-            address,
-            length: Bytes(pages * PAGE_SIZE),
-            old_length: None,
-            old_address: None,
-            shrinks: false,
-            argument: 0,
-            result: 0,
-            stack: Some(FREES),
-        });
+        let row = memory_call(call, ts, address, pages * PAGE_SIZE);
+        self.0.memory_calls.push(MemoryCall { duration: Nanos(duration), stack: Some(FREES), ..row });
         self.0.memory_calls.last_mut().unwrap()
     }
 
     fn touch(&mut self, ts: u64, address: u64, pages: u64) {
         for page in 0..pages {
-            self.0.faults.push(Fault {
-                ts: Nanos(ts + page * 2_000),
-                duration: Some(Nanos(1_000)),
-                pid: 7,
-                start: Nanos(1),
-                tid: 7,
-                address: address + page * PAGE_SIZE,
-                ip: 0,
-                kind: FaultKind::Minor,
-                kernel: false,
-                stack: Some(TOUCHES),
-            });
+            let row = fault(ts + page * 2_000, address + page * PAGE_SIZE);
+            self.0.faults.push(Fault { duration: Some(Nanos(1_000)), stack: Some(TOUCHES), ..row });
         }
     }
 

@@ -1,16 +1,20 @@
 //! Blocks of memory on recordings written as text, and on random calls against a model of single pages.
 
+mod memory_rows;
+
+use memory_rows::{fault, memory_call};
 use proptest::prelude::*;
-use slowpath_analysis::memory_blocks::{Block, BlockEnd, MemoryBlocks, follow};
+use slowpath_analysis::fork_faults;
+use slowpath_analysis::memory_blocks::{ArgumentPlaces, Block, BlockEnd, BlockPlace, MemoryBlocks, follow};
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 use std::collections::HashMap;
 
 const CALLS: &str = "ts duration pid start tid call address length old_length old_address argument result";
 
 fn followed(calls: &str, rest: &str) -> (MemoryBlocks, Tables) {
     let tables = Tables::from_text(&format!("== memory_calls\n{CALLS}\n{calls}\n{rest}")).unwrap();
-    (follow(&tables), tables)
+    (follow(&tables, &fork_faults::follow(&tables)), tables)
 }
 
 /// Length in pages, begin and end, how it ended, faults.
@@ -49,8 +53,38 @@ ts  duration pid start tid address kind  kernel
 }
 
 #[test]
+fn arguments_of_samples_point_into_the_blocks_that_are_mapped_at_that_moment() {
+    let (memory, tables) = followed(
+        "
+10 1 7 1 7 mmap   0x10000 8192 - - 0x22 0
+20 1 7 1 7 mmap   0x20000 8192 - - 0x22 0
+50 1 7 1 7 munmap 0x10000 8192 - - 0    0
+",
+        "
+== faults
+ts pid start address kind
+30 7   1     0x10000 minor
+== cpu_samples
+ts pid start first_argument second_argument copies
+60 7   1     0x10000        0x20000         false
+30 7   1     0x10010        0x21fff         true
+11 7   1     0x12000        0x11000         false
+15 8   1     0x10000        0x10000         false
+16 7   1     -              -               -
+",
+    );
+    let place = |block, offset| Some(BlockPlace { block, offset });
+    let told = |sample: usize, first, second| ArgumentPlaces { sample, first, second };
+    assert_eq!(
+        memory.arguments,
+        [told(2, None, place(0, 0x1000)), told(1, place(0, 0x10), place(1, 0x1fff)), told(0, None, place(1, 0))]
+    );
+    assert_eq!((tables.cpu_samples.len(), memory.of_fault), (5, vec![Some(0)]));
+}
+
+#[test]
 fn a_block_ends_with_its_last_byte_and_a_call_counts_for_blocks_by_their_bytes() {
-    // One block of four pages loses its ends, then, with the whole of the second, its middle.
+    // One block of four pages is touched, loses its ends, then, with the whole of the second, its middle.
     let (memory, _) = followed(
         "
 10 1  7 1 7 mmap   0x10000 16384 - - 0x22 0
@@ -62,6 +96,7 @@ fn a_block_ends_with_its_last_byte_and_a_call_counts_for_blocks_by_their_bytes()
         "
 == faults
 ts pid start address kind
+15 7   1     0x10000 minor
 35 7   1     0x10000 minor
 36 7   1     0x11000 minor
 45 7   1     0x13000 minor
@@ -69,9 +104,75 @@ ts pid start address kind
 47 7   1     0x12000 minor
 ",
     );
-    assert_eq!(all(&memory), [(4, 11, Some(50), BlockEnd::Unmapped, 2), (2, 21, Some(40), BlockEnd::Unmapped, 0)]);
+    assert_eq!(all(&memory), [(4, 11, Some(50), BlockEnd::Unmapped, 3), (2, 21, Some(40), BlockEnd::Unmapped, 0)]);
     assert_eq!((memory.blocks[0].release_time, memory.blocks[1].release_time), (Nanos(8 + 4 + 6), Nanos(8)));
-    assert_eq!(memory.of_fault, [None, Some(0), None, None, Some(0)]);
+    assert_eq!(memory.of_fault, [Some(0), None, Some(0), None, None, Some(0)]);
+}
+
+#[test]
+fn what_is_unmapped_before_the_first_touch_was_there_to_find_a_place_and_later_parts_were_the_blocks() {
+    // 12 pages of which 4 stay: 2 before and 6 behind are cut off, then one more after a touch.
+    let (memory, _) = followed(
+        "
+10 1 7 1 7 mmap   0x10000 49152 - - 0x22 0
+20 1 7 1 7 munmap 0x10000 8192  - - 0    0
+21 1 7 1 7 munmap 0x16000 24576 - - 0    0
+30 1 7 1 7 munmap 0x12000 4096  - - 0    0
+40 1 7 1 7 munmap 0x13000 12288 - - 0    0
+",
+        "== faults\nts pid start address kind\n25 7 1 0x12000 minor\n",
+    );
+    assert_eq!(all(&memory), [(4, 11, Some(40), BlockEnd::Unmapped, 1)]);
+    assert_eq!(memory.blocks[0].release_time, Nanos(4));
+}
+
+#[test]
+fn faults_that_a_fork_caused_are_counted_apart_and_belong_to_no_block() {
+    let (memory, _) = followed(
+        "
+10 1 7 1 7 mmap   0x10000 8192 - - 0x22 0
+60 1 7 1 7 munmap 0x10000 8192 - - 0    0
+",
+        "
+== forks
+ts parent_pid parent_start pid start tid thread
+30 7          1            8   30    8   false
+== faults
+ts duration pid start address kind
+20 2        7   1     0x10000 minor
+40 5        7   1     0x10000 minor
+41 2        7   1     0x11000 minor
+45 5        8   30    0x10000 minor
+",
+    );
+    assert_eq!(all(&memory), [(2, 11, Some(60), BlockEnd::Unmapped, 2)]);
+    assert_eq!(memory.of_fault, [Some(0), None, Some(0), None]);
+    assert_eq!((memory.blocks[0].fault_time, memory.blocks[0].fork_faults), (Nanos(4), 1));
+}
+
+#[test]
+fn a_slow_fault_alone_at_a_multiple_of_2_mib_may_be_a_huge_page_and_a_quick_one_is_none() {
+    // 8 MiB from the middle of a huge page on: small pages at both ends, three huge ones between; the last is read first.
+    let mut faults = "== faults\nts duration pid start address kind\n".to_owned();
+    for page in 0..256u64 {
+        faults += &format!("{} 500 7 1 {} minor\n", 20 + page, 0x10_0000 + page * PAGE_SIZE);
+        faults += &format!("{} 500 7 1 {} minor\n", 2000 + page, 0x80_0000 + page * PAGE_SIZE);
+    }
+    for (ts, duration, address) in
+        [(400, 90_000, 0x20_0000), (401, 80_000, 0x40_1000), (402, 400, 0x60_0000), (403, 70_000, 0x60_0000)]
+    {
+        faults += &format!("{ts} {duration} 7 1 {address} minor\n");
+    }
+    let (memory, _) = followed("10 1 7 1 7 mmap 0x100000 8388608 - - 0x22 0\n", &faults);
+    let block = &memory.blocks[0];
+    assert_eq!((block.faults, block.brought.huge_pages, block.brought.bytes), (516, 3, Bytes(8 << 20)));
+    // As many quick ones are pages of a stride, and what is smaller has no huge page, however slow a fault is.
+    let quick = "== faults\nts duration pid start address kind\n20 900 7 1 0x200000 minor\n21 900 7 1 0x400000 minor\n";
+    let (memory, _) = followed("10 1 7 1 7 mmap 0x100000 8388608 - - 0x22 0\n", quick);
+    assert_eq!((memory.blocks[0].brought.huge_pages, memory.blocks[0].brought.bytes), (0, Bytes(2 * PAGE_SIZE)));
+    let slow = "== faults\nts duration pid start address kind\n20 90000 7 1 0x200000 minor\n";
+    let (memory, _) = followed("10 1 7 1 7 mmap 0x200000 2093056 - - 0x22 0\n", slow);
+    assert_eq!((memory.blocks[0].brought.huge_pages, memory.blocks[0].brought.bytes), (0, Bytes(PAGE_SIZE)));
 }
 
 #[test]
@@ -322,24 +423,17 @@ impl Model {
 
 fn tables_of(ops: &[(u32, Op)]) -> Tables {
     let mut tables = Tables::default();
-    let start = Nanos(1);
     let bytes = |pages: u64| Bytes(pages * PAGE_SIZE);
     for (ts, (pid, op)) in (1u64..).map(|step| Nanos(step * 10)).zip(ops) {
         let call = |call, page: u64, pages: u64, old: Option<(u64, u64)>| MemoryCall {
-            ts,
-            duration: Nanos(5),
+            // Also none: rows of other programs may have no clock so fine.
+            duration: Nanos(ts.0 / 10 % 3 * 2),
             pid: *pid,
-            start,
             tid: *pid,
-            call,
-            address: page * PAGE_SIZE,
-            length: bytes(pages),
             old_length: old.map(|(_, pages)| bytes(pages)),
             old_address: old.map(|(page, _)| page * PAGE_SIZE),
-            shrinks: false,
             argument: if call == MemoryCallKind::Mmap { 0x22 } else { 1 },
-            result: 0,
-            stack: None,
+            ..memory_call(call, ts.0, page * PAGE_SIZE, pages * PAGE_SIZE)
         };
         match *op {
             Op::Map(page, pages) => tables.memory_calls.push(call(MemoryCallKind::Mmap, page, pages, None)),
@@ -347,18 +441,10 @@ fn tables_of(ops: &[(u32, Op)]) -> Tables {
             Op::Move(from, old, to, new) => {
                 tables.memory_calls.push(call(MemoryCallKind::Mremap, to, new, Some((from, old))));
             }
-            Op::Fault(page) => tables.faults.push(Fault {
-                ts,
-                duration: Some(Nanos(3)),
-                pid: *pid,
-                start,
-                tid: *pid,
-                address: page * PAGE_SIZE + ts.0 % PAGE_SIZE,
-                ip: 0,
-                kind: FaultKind::Minor,
-                kernel: false,
-                stack: None,
-            }),
+            Op::Fault(page) => {
+                let row = fault(ts.0, page * PAGE_SIZE + ts.0 % PAGE_SIZE);
+                tables.faults.push(Fault { duration: Some(Nanos(3)), pid: *pid, tid: *pid, ..row });
+            }
             Op::Exit => {
                 let text = format!("== exits\nts pid start tid last\n{} {pid} 1 {pid} true\n", ts.0);
                 tables.exits.append(&mut Tables::from_text(&text).unwrap().exits);
@@ -377,7 +463,7 @@ proptest! {
         if turn {
             tables.memory_calls.reverse();
         }
-        let memory = follow(&tables);
+        let memory = follow(&tables, &fork_faults::follow(&tables));
         prop_assert_eq!(memory.blocks.len(), model.blocks as usize);
         prop_assert_eq!(&memory.of_fault, &model.of_fault);
         for (number, block) in (0u32..).zip(&memory.blocks) {

@@ -205,7 +205,7 @@ fn transient() -> Tables {
 fn the_time_of_following_a_million_faults_through_blocks_of_memory_is_printed() {
     let tables = transient();
     let begun = Instant::now();
-    let memory = slowpath_analysis::memory_blocks::follow(&tables);
+    let memory = slowpath_analysis::memory_blocks::follow(&tables, &slowpath_analysis::fork_faults::follow(&tables));
     println!("{:>8.0} ms wall: blocks", begun.elapsed().as_secs_f64() * 1e3);
     let facts = LaunchFacts::new(&tables);
     let begun = Instant::now();

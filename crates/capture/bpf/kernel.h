@@ -126,6 +126,7 @@ struct ma_state {
 	unsigned long index;
 	unsigned long last;
 };
+struct task_struct;
 /* Told of a lock that is given back: before 6.14 with a path, since with a number. */
 struct trace_event_raw_mmap_lock {
 	u64 memcg_id;
@@ -140,6 +141,8 @@ struct mm_struct {
 	unsigned long start_brk;
 	unsigned long brk;
 	struct file *exe_file;
+	/* Kernels with memory control groups (CONFIG_MEMCG) only. */
+	struct task_struct *owner;
 };
 struct task_io_accounting {
 	u64 read_bytes;
@@ -155,6 +158,7 @@ struct rq {
 struct sched_info {
 	u64 run_delay;
 	u64 last_arrival;
+	u64 last_queued;
 };
 struct cfs_rq {
 	struct rq *rq;

@@ -11,7 +11,7 @@ use crate::mounts::Mount;
 use crate::names::Names;
 use crate::stack::{CopyReader, StackAudit, Stacks};
 use serde::{Deserialize, Serialize};
-use slowpath_recording::{Device, MachineFaults, Probe, Tables};
+use slowpath_recording::{Device, MachineFaults, MemoryThreads, Probe, Tables};
 use slowpath_tables::{File, FileKey, Losses, Nanos, Unavailable};
 use std::collections::BTreeSet;
 
@@ -37,6 +37,9 @@ pub struct Facts {
     /// Faults of the whole machine; known when recording has ended.
     #[serde(default)]
     pub machine_faults: Option<MachineFaults>,
+    /// What the kernel's threads for memory did; known when recording has ended.
+    #[serde(default)]
+    pub memory_threads: Option<MemoryThreads>,
 }
 
 /// What the recorder hands over at the end: bytes, and what is needed to understand them elsewhere.
@@ -161,6 +164,7 @@ impl Decoder {
                 }
                 events::EVENT_PAGE_CONTENT => out.page_contents.extend(crate::page_content::decode(bytes, context)),
                 events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, context, stacks)),
+                events::EVENT_MEMORY_WORK => out.memory_work.extend(crate::memory_work::decode(bytes, context)),
                 _ => {
                     if let Some(event) = record(bytes) {
                         names.learn(&event);
@@ -179,6 +183,7 @@ impl Decoder {
         out.off_cpu.sort_by_key(|interval| interval.ts);
         out.memory_calls.sort_by_key(|call| call.ts);
         out.page_contents.sort_by_key(|look| look.ts);
+        out.memory_work.sort_by_key(|work| work.ts);
         self.settle(&mut out);
         out
     }

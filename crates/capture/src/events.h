@@ -26,8 +26,9 @@ enum event_kind {
 	EVENT_MEMORY_CALL = 16,
 	EVENT_STACK_COPY = 17,
 	EVENT_THREAD_COUNTERS = 18,
-	EVENT_PAGE_CONTENT = 19,
-	EVENT_KINDS = 20,
+	EVENT_MEMORY_WORK = 19,
+	EVENT_PAGE_CONTENT = 20,
+	EVENT_KINDS = 21,
 };
 
 struct event_header {
@@ -64,6 +65,9 @@ struct task_state {
 	unsigned long long looks_up;
 	/* Time that the task has spent in looks at its pages. */
 	unsigned long long looked;
+	/* Since when it reclaims or moves pages itself; 0 when it does not. */
+	unsigned long long reclaim_since;
+	unsigned long long compaction_since;
 };
 
 /* What the kernel keeps for a task whose faults are timed and not recorded: not of the tree, so that no other probe tells of it. */
@@ -251,6 +255,8 @@ struct off_cpu_event {
 	struct event_header header;
 	unsigned long long duration;
 	unsigned long long runnable;
+	/* 0 for not at all. */
+	unsigned long long woken;
 	/* 0 for none. */
 	unsigned int waker_pid;
 	unsigned int waker_tid;
@@ -280,6 +286,7 @@ enum memory_call {
 	CALL_MREMAP = 2,
 	CALL_BRK = 3,
 	CALL_MADVISE = 4,
+	CALL_PRCTL = 5,
 };
 
 struct memory_call_event {
@@ -326,6 +333,31 @@ struct page_content_event {
 	unsigned long long duration;
 	unsigned int pages;
 	unsigned int moment;
+};
+
+/* In the order of the words in the reference. */
+enum memory_work {
+	WORK_DIRECT_RECLAIM = 0,
+	WORK_GROUP_RECLAIM = 1,
+	WORK_DIRECT_COMPACTION = 2,
+	WORK_OWN_COLLAPSE = 3,
+	WORK_WAKE_KSWAPD = 4,
+	WORK_WAKE_KCOMPACTD = 5,
+	WORK_KHUGEPAGED_SCAN = 6,
+	WORK_KHUGEPAGED_COLLAPSE = 7,
+};
+
+/* In the header, beside FLAG_IN_TREE. */
+#define FLAG_SUCCEEDED 2
+#define NO_NODE (-1)
+
+struct memory_work_event {
+	struct event_header header;
+	/* 0 where another thread does the work. */
+	unsigned long long duration;
+	unsigned long long pages;
+	unsigned int work;
+	int node;
 };
 
 struct name_event {
@@ -449,6 +481,12 @@ struct cpu_sample_event {
 	unsigned int cpu;
 	/* The part in the kernel; the user's stands in the header. */
 	unsigned int kernel_stack;
+	/* Registers of user code in which functions get their first two arguments; with FLAG_ARGUMENTS only. */
+	unsigned long long first_argument;
+	unsigned long long second_argument;
 };
+/* In the header, beside FLAG_KERNEL: arguments are told; the instruction of user code copies from the second to the first. */
+#define FLAG_ARGUMENTS 4
+#define FLAG_COPIES 8
 
 #endif

@@ -13,14 +13,14 @@ pub(crate) struct FaultCounters {
 }
 
 impl FaultCounters {
-    /// Those of this moment; `None` where the kernel tells none. `writer` is a process of the recorder's own.
-    pub(crate) fn now(writer: Option<u32>) -> Option<Self> {
+    /// Those of this moment, with those of the machine from `/proc/vmstat`; `None` where the kernel tells none. `writer` is a process
+    /// of the recorder's own.
+    pub(crate) fn now(writer: Option<u32>, vmstat: &str) -> Option<Self> {
         let stat = |process: &str| std::fs::read(format!("/proc/{process}/stat")).ok();
         let own = stat("self").and_then(|text| faults_of_process(&text)).unwrap_or(0);
         let writer =
             writer.and_then(|pid| stat(&pid.to_string())).and_then(|text| faults_of_process(&text)).unwrap_or(0);
-        let vmstat = std::fs::read_to_string("/proc/vmstat").ok()?;
-        let (faults, major) = faults_of_machine(&vmstat)?;
+        let (faults, major) = faults_of_machine(vmstat)?;
         Some(Self { faults, major, recorder: own.saturating_add(writer) })
     }
 
@@ -75,13 +75,14 @@ mod tests {
 
     #[test]
     fn the_machine_counts_the_faults_that_the_recorder_takes() {
-        let before = FaultCounters::now(None).unwrap();
+        let now = || FaultCounters::now(None, &std::fs::read_to_string("/proc/vmstat").unwrap()).unwrap();
+        let before = now();
         let mut memory = vec![0u8; 4 << 20];
         for page in memory.chunks_mut(4096) {
             page[0] = 1;
         }
         std::hint::black_box(&memory);
-        let grown = FaultCounters::now(None).unwrap().since(&before);
+        let grown = now().since(&before);
         assert!(grown.recorder >= 2 && grown.faults >= grown.recorder, "{grown:?}");
     }
 }

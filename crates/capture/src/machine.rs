@@ -72,6 +72,14 @@ const OPTIONAL: [&str; 6] = [
 /// What tells when threads do not run.
 const WAITS: [&str; 2] = ["sched_switch", "sched_waking"];
 
+/// What tells who makes the kernel's threads for memory work.
+const MEMORY_WORK: [&str; 4] = [
+    "mm_vmscan_wakeup_kswapd",
+    "mm_compaction_wakeup_kcompactd",
+    "mm_vmscan_direct_reclaim_begin",
+    "mm_collapse_huge_page",
+];
+
 /// Capabilities that loading BPF, opening events and preparing a lab need (include/uapi/linux/capability.h):
 /// `CAP_SYS_ADMIN` (21) covers `CAP_BPF` and `CAP_PERFMON`.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -100,6 +108,7 @@ pub fn facts() -> Facts {
         NECESSARY
             .iter()
             .chain(&OPTIONAL)
+            .chain(&MEMORY_WORK)
             .chain(&WAITS)
             .filter(|name| {
                 btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
@@ -181,6 +190,16 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         WAITS.iter().all(|name| has(name)),
         gap("waits", why(&WAITS), "a kernel of 5.18 or later; the rest works without"),
     );
+    check(
+        "reclaim, compaction and huge pages",
+        &[Need::Optional],
+        MEMORY_WORK.iter().all(|name| has(name)),
+        gap(
+            "reclaim, compaction and huge pages",
+            why(&MEMORY_WORK),
+            "a kernel with CONFIG_COMPACTION=y and CONFIG_TRANSPARENT_HUGEPAGE=y; the rest works without",
+        ),
+    );
     let no_walk = "this kernel has no bpf_iter_task_vma_new";
     check(
         "running processes, call stacks and CPU samples",
@@ -221,7 +240,13 @@ mod tests {
         Facts {
             privileged: true,
             btf: true,
-            tracepoints: Some(NECESSARY.iter().chain(&OPTIONAL).chain(&WAITS).map(|name| (*name).to_owned()).collect()),
+            tracepoints: Some(
+                [&NECESSARY[..], &OPTIONAL, &WAITS, &MEMORY_WORK]
+                    .concat()
+                    .iter()
+                    .map(|name| (*name).to_owned())
+                    .collect(),
+            ),
             area_tree: true,
             area_walk: true,
             tracefs: Ok(()),
@@ -247,7 +272,7 @@ mod tests {
         let facts = Facts { tracepoints: Some(NECESSARY.iter().map(|name| (*name).to_owned()).collect()), ..good() };
         assert!(gaps(&checks(&facts), Need::Record).is_empty());
         let gaps = gaps(&checks(&facts), Need::Optional);
-        assert_eq!(gaps.len(), 2);
+        assert_eq!(gaps.len(), 3);
         assert!(gaps[1].reason.ends_with("no sched_switch, sched_waking"), "{}", gaps[1].reason);
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Probe {
 }
 
 /// All probes, the first being the one that the others hang on.
-pub(crate) fn all(options: &Options) -> [Probe; 15] {
+pub(crate) fn all(options: &Options) -> [Probe; 16] {
     let stacks = options.stacks;
     [
         object!("process"),
@@ -46,6 +46,7 @@ pub(crate) fn all(options: &Options) -> [Probe; 15] {
         // Before `memory`, so that looking is in no duration of a call.
         object!("page_content"),
         if stacks.memory_calls { object!("memory", "memory_stacks") } else { object!("memory") },
+        object!("memory_work"),
         object!("present"),
         object!("code_area"),
         object!("cpu_sample"),
@@ -195,9 +196,15 @@ pub(crate) fn load(
                     value[16..24].copy_from_slice(&u64::from(options.writer.unwrap_or(0)).to_ne_bytes());
                 }
             }
-            None if name.ends_with(".rodata") && probe.name == "off_cpu" => {
+            None if name.ends_with(".rodata") && probe.name == "off_cpu" || probe.name == "memory_work" => {
                 if let Some(value) = map.initial_value_mut() {
-                    crate::off_cpu::processor::Layout::of(btf).write(value);
+                    crate::interrupts::Layout::of(btf).write(value);
+                }
+            }
+            None if name.ends_with(".rodata") && probe.name == "cpu_sample" => {
+                // The one read-only variable: `tells_arguments`.
+                if let Some(value) = map.initial_value_mut() {
+                    value[..4].copy_from_slice(&u32::from(options.memory_calls).to_ne_bytes());
                 }
             }
             None => {}

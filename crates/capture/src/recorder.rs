@@ -4,7 +4,8 @@ use crate::alive::running_since;
 use crate::capture_error::CaptureError;
 use crate::decode::{Facts, RawCapture};
 use crate::events;
-use crate::fault_counters::FaultCounters;
+use crate::machine_counters::MachineCounters;
+use crate::memory_threads::MemoryThreadPids;
 use crate::mounts::{Mount, parse_mountinfo};
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::options::{LabDevice, Options, Running};
@@ -41,8 +42,9 @@ pub struct Recorder {
     pub(crate) unavailable: Vec<Unavailable>,
     /// When probes were ready; of processes that run already, when they began to be followed.
     started: Nanos,
+    memory_threads: MemoryThreadPids,
     /// Before the first process was followed.
-    faults_before: Option<FaultCounters>,
+    counters_before: Option<MachineCounters>,
     /// Executable mappings without room that the second survey counted once more.
     pub(crate) areas_counted_twice: u64,
 }
@@ -118,6 +120,11 @@ impl Recorder {
                 remedy: "a kernel with CONFIG_FTRACE_SYSCALLS".to_owned(),
             });
         }
+        let memory_threads =
+            if options.processes_only { MemoryThreadPids::default() } else { MemoryThreadPids::find() };
+        if !options.processes_only {
+            unavailable.extend(memory_threads.gap());
+        }
         if options.waits {
             unavailable.extend(crate::off_cpu::Stealing::here(&btf).gap());
         }
@@ -139,7 +146,8 @@ impl Recorder {
             probes,
             unavailable,
             started: monotonic_now(),
-            faults_before: None,
+            memory_threads,
+            counters_before: None,
             areas_counted_twice: 0,
         })
     }
@@ -156,7 +164,7 @@ impl Recorder {
         };
         let pidfd = pidfd(pid).map_err(|source| attach("pidfd", source))?;
         self.follows = true;
-        self.faults_before = FaultCounters::now(self.options.writer);
+        self.counters_before = Some(self.machine_counters());
         let state = [0u8; size_of::<events::task_state>()];
         self.tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
@@ -178,7 +186,7 @@ impl Recorder {
         // First, so that no fault of a marked task is missed.
         self.attach_processors()?;
         self.started = monotonic_now();
-        self.faults_before = FaultCounters::now(self.options.writer);
+        self.counters_before = Some(self.machine_counters());
         // A child that was made behind the first walk's back is found by the second.
         self.walk_tasks(which, "present", "tell_present", 2)?;
         if self.options.walks_stacks() {
@@ -224,6 +232,10 @@ impl Recorder {
             wanted.update(&pid.to_ne_bytes(), &[1], MapFlags::ANY).map_err(|error| attach(io_error(error)))?;
         }
         walk::over_tasks(one, program, times)
+    }
+
+    fn machine_counters(&self) -> MachineCounters {
+        MachineCounters::now(self.options.writer, &self.memory_threads)
     }
 
     pub(crate) fn loaded(&self, probe: &str) -> Option<&Loaded> {
@@ -309,6 +321,7 @@ impl Recorder {
             started: self.started,
             ended: monotonic_now(),
             machine_faults: None,
+            memory_threads: None,
         }
     }
 
@@ -350,14 +363,19 @@ impl Recorder {
             }
         }
         let ended = monotonic_now();
-        let after = FaultCounters::now(self.options.writer);
-        let machine_faults = self.faults_before.zip(after).map(|(before, after)| after.since(&before));
+        let after = self.machine_counters();
+        let before = self.counters_before.as_ref();
+        let machine_faults = before.and_then(|before| after.faults_since(before));
+        let memory_threads = before.and_then(|before| after.memory_since(before));
         self.links.clear();
         self.processor_links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
         self.unavailable.extend(self.unknown_code());
-        Ok(RawCapture { bytes: self.ring.take(), facts: Facts { ended, machine_faults, ..self.facts() } })
+        Ok(RawCapture {
+            bytes: self.ring.take(),
+            facts: Facts { ended, machine_faults, memory_threads, ..self.facts() },
+        })
     }
 }
 

@@ -3,11 +3,13 @@
 
 mod check;
 mod compare;
+mod context;
 mod export;
 mod launch;
 
 pub use check::CheckArguments;
 pub use compare::CompareArguments;
+pub use context::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
 pub use export::{ExportArguments, Format, What};
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
@@ -43,6 +45,7 @@ impl Arguments {
             Command::Record(arguments) => arguments.json,
             Command::Analyze(arguments) => arguments.json,
             Command::Compare(arguments) => arguments.json,
+            Command::Context(arguments) => arguments.json(),
             Command::Preload(arguments) => matches!(
                 &arguments.command,
                 PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
@@ -75,6 +78,8 @@ pub enum Command {
     Analyze(AnalyzeArguments),
     /// Say what changed between recordings of a workload before and after a change.
     Compare(CompareArguments),
+    /// Read what surrounds a process and can make the same code slower, and say what differs between two.
+    Context(Box<ContextArguments>),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
     /// Write a recording in another tool's format.

@@ -174,6 +174,7 @@ pub fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifes
         ended: None,
         stop_reason: Some(stop.unwrap_or("the launch ended").to_owned()),
         machine_faults: facts.machine_faults,
+        memory_threads: facts.memory_threads.clone(),
         memory_cost: None,
         devices: facts.devices.clone(),
         probes: facts.probes.clone(),
@@ -204,6 +205,7 @@ pub fn host() -> Host {
         page_size: PAGE_SIZE,
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
         memory_bytes: memory.unwrap_or(0),
+        huge_pages: slowpath_fix::huge_pages::of_this_machine(),
     }
 }
 

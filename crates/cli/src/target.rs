@@ -29,6 +29,9 @@ pub struct Target {
     timeout: Option<Duration>,
 }
 
+/// A launch that takes longer than this is given up by commands that launch many times, unless `--timeout` says otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 const PLACEHOLDER: &[u8] = b"{tmp}";
 
 fn substituted(word: &OsStr, directory: Option<&Path>) -> OsString {

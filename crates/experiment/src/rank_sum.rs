@@ -69,6 +69,36 @@ pub fn has_interval(before: usize, after: usize, level: Level) -> bool {
     excluded(before, after, level).is_some()
 }
 
+/// Two samples of these sizes, for the same question about thousands of pairs of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    cut: Option<usize>,
+}
+
+impl Sizes {
+    /// Sizes of the samples before and after.
+    pub fn new(before: usize, after: usize, level: Level) -> Self {
+        Self { cut: excluded(before, after, level) }
+    }
+
+    /// As [`has_interval`].
+    pub fn has_interval(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// Whether the interval of [`shift`] leaves zero out, without computing it: the difference that is its end on the side of zero is
+    /// beside zero when no more than those outside the interval are not. `false` where there is no interval.
+    pub fn is_beside_zero(&self, before: &[f64], after: &[f64]) -> bool {
+        let Some(cut) = self.cut else { return false };
+        let pairs = before.len() * after.len();
+        let count = |is_meant: fn(f64) -> bool| -> usize {
+            before.iter().map(|one| after.iter().filter(|other| is_meant(*other - one)).count()).sum()
+        };
+        let (above, below) = (count(|difference| difference > 0.0), count(|difference| difference < 0.0));
+        pairs - above <= cut || pairs - below <= cut
+    }
+}
+
 /// How many of the sorted differences lie outside the interval on each side: the largest `c` with `P(U <= c) < tail`. `None`
 /// when even `c = 0` is too likely, so that no interval of this level exists.
 fn excluded(m: usize, n: usize, level: Level) -> Option<usize> {
@@ -194,6 +224,23 @@ mod tests {
             let exact = cumulative.take_while(|sum| *sum < tail).count() - 1;
             assert!(approximate.abs_diff(exact) <= 1, "{m} and {n}: {approximate} against {exact}");
         }
+    }
+
+    #[test]
+    fn what_is_beside_zero_is_what_the_interval_says() {
+        let before = [3.0, 1.0, 4.0, 1.5, 5.0];
+        let mut outcomes = std::collections::BTreeSet::new();
+        for step in -40..40 {
+            let after = [2.0, 7.0, 1.0, 8.0, 2.5, 3.0].map(|value| value + f64::from(step) / 4.0);
+            let (low, high) = shift(&before, &after, Level::P95).and_then(|found| found.interval()).expect("enough");
+            let is_beside = low > 0.0 || high < 0.0;
+            assert_eq!(Sizes::new(5, 6, Level::P95).is_beside_zero(&before, &after), is_beside, "{low} to {high}");
+            outcomes.insert((is_beside, low > 0.0));
+        }
+        assert_eq!(outcomes.len(), 3, "above, below and neither were seen");
+        assert!(!Sizes::new(4, 4, Level::P95).is_beside_zero(&[1.0; 4], &[1.0; 4]), "no difference at all");
+        let few = Sizes::new(1, 1, Level::P95);
+        assert!(!few.has_interval() && !few.is_beside_zero(&[1.0], &[100.0]));
     }
 
     #[test]

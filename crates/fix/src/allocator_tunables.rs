@@ -63,6 +63,15 @@ fn plan(case: &Case<'_>, settings: &MallocSettings, trial: Trial) -> FixPlan {
     kept.extend(settings.trim_threshold.map(|bytes| format!("up to {:.0} MiB at the end of each heap", mib(bytes))));
     kept.extend(settings.top_pad.map(|bytes| format!("{:.1} MiB more than asked for in each heap", mib(bytes))));
     let kept = if kept.is_empty() { "freed memory".to_owned() } else { kept.join(", ") };
+    let mut side_effects = vec![
+        "programs that it starts inherit the variable".to_owned(),
+        "malloc no longer adapts its threshold by itself; small and large blocks share heaps, which can fragment"
+            .to_owned(),
+    ];
+    if settings.arena_max == Some(1) {
+        side_effects
+            .push("all threads share one heap: those that allocate at the same time wait for each other".to_owned());
+    }
     FixPlan {
         fix: ALLOCATOR_TUNABLES.to_owned(),
         name: ALLOCATOR_TUNABLES.to_owned(),
@@ -74,11 +83,7 @@ fn plan(case: &Case<'_>, settings: &MallocSettings, trial: Trial) -> FixPlan {
         }],
         scope: Scope::Launch,
         privilege: Privilege::User,
-        side_effects: vec![
-            "programs that it starts inherit the variable".to_owned(),
-            "malloc no longer adapts its threshold by itself; small and large blocks share heaps, which can fragment"
-                .to_owned(),
-        ],
+        side_effects,
         price: format!("resident memory: {kept} stays with the process after it was freed"),
         security_cost: "none: the variable is the user's own; programs in secure mode ignore it".to_owned(),
         undo: format!("start the program without {VARIABLE}, or with the value before"),
@@ -135,6 +140,19 @@ mod tests {
             "glibc.malloc.mmap_threshold=4194304:glibc.malloc.trim_threshold=8388608:glibc.malloc.top_pad=65536"
         );
         assert_eq!((both.findings.as_slice(), both.predicted.unwrap().value), ([0, 1].as_slice(), -20.0));
+    }
+
+    #[test]
+    fn that_threads_share_one_heap_is_said_where_they_do() {
+        let told = |settings: &str| {
+            let made = one(&program(&[LIBC]), &[("GLIBC_TUNABLES", "glibc.malloc.arena_max=8")], &[settings]);
+            let says = made.plan.side_effects.iter().any(|effect| effect.contains("share one heap"));
+            (value(&made).to_owned(), says)
+        };
+        let first = "glibc.malloc.trim_threshold=536870912:glibc.malloc.mmap_max=0";
+        assert_eq!(told(first), (format!("glibc.malloc.arena_max=8:{first}"), false));
+        let shared = format!("{first}:glibc.malloc.arena_max=1");
+        assert_eq!(told(&shared), (shared.clone(), true));
     }
 
     #[test]

@@ -6,18 +6,37 @@
 
 use crate::allocator_tunables::{VARIABLE, with};
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, gap, places, unreachable};
-use slowpath_analysis::memory_fixes::HUGE_PAGES;
+use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
+use slowpath_analysis::Finding;
+use slowpath_analysis::memory_fixes::{HUGE_PAGES, IS_PREDICTED, rows_of};
+use slowpath_recording::HugePages;
+use slowpath_tables::Bytes;
+use std::path::Path;
 
 /// The setting: 1 is `madvise(MADV_HUGEPAGE)` on what malloc maps (manual of glibc, Memory Allocation Tunables).
 const SETTING: (&str, u64) = ("glibc.malloc.hugetlb", 1);
 
-/// Where the kernel says its mode.
+/// Where the kernel says how it gives huge pages (admin-guide/mm/transhuge.rst).
+const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
+/// Its mode.
 const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// The mode in force; `None` where the kernel has no huge pages.
-pub fn mode() -> Option<String> {
-    mode_in(&std::fs::read_to_string(ENABLED).ok()?)
+/// How this machine gives huge pages; `None` where the kernel has none.
+pub fn of_this_machine() -> Option<HugePages> {
+    settings_in(Path::new(SETTINGS))
+}
+
+/// Since Linux 6.8 every size has a mode of its own, which by default says that it inherits the one of all.
+fn settings_in(place: &Path) -> Option<HugePages> {
+    let read = |name: &str| std::fs::read_to_string(place.join(name)).ok();
+    let mode = |name: &str| mode_in(&read(name)?);
+    let size: u64 = read("hpage_pmd_size")?.trim().parse().ok()?;
+    let own = mode(&format!("hugepages-{}kB/enabled", size >> 10)).filter(|mode| mode != "inherit");
+    let enabled = match own {
+        Some(own) => own,
+        None => mode("enabled")?,
+    };
+    Some(HugePages { enabled, defrag: mode("defrag").unwrap_or_default(), size: Bytes(size) })
 }
 
 /// The word in brackets: `always [madvise] never`.
@@ -73,8 +92,16 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let gap = refusal.as_ref().map(|(reason, remedy)| gap(HUGE_PAGES, reason, remedy));
     let environment = if gap.is_none() { vec![(VARIABLE.into(), value)] } else { Vec::new() };
     let findings = places(if gap.is_none() { &willing } else { case.findings });
-    // Fewer faults that take longer each: nobody knows before how much.
-    vec![Proposal { plan, findings, environment, predicted: None, gap, caution: None }]
+    // Fewer faults that take longer each: only findings that say how much predict it.
+    let all = || if willing.is_empty() { case.findings.iter() } else { willing.iter() };
+    let predicted =
+        all().all(|(_, finding)| is_predicted(finding)).then(|| predicted(&all().copied().collect::<Vec<_>>()));
+    vec![Proposal { plan, findings, environment, predicted: predicted.flatten(), gap, caution: None }]
+}
+
+/// Whether a finding's predicted saving is that of this fix.
+fn is_predicted(finding: &Finding) -> bool {
+    rows_of(finding, HUGE_PAGES).any(|row| row.get(IS_PREDICTED).and_then(serde_json::Value::as_bool) == Some(true))
 }
 
 #[cfg(test)]
@@ -94,6 +121,41 @@ mod tests {
         assert_eq!(mode_in("always [madvise] never\n").as_deref(), Some("madvise"));
         assert_eq!(mode_in("[always] madvise never\n").as_deref(), Some("always"));
         assert_eq!((mode_in(""), mode_in("[always")), (None, None));
+    }
+
+    #[test]
+    fn a_size_can_have_a_mode_of_its_own() {
+        let place = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
+        assert_eq!(settings_in(place.path()), None);
+        write("hpage_pmd_size", "2097152\n");
+        assert_eq!(settings_in(place.path()), None);
+        write("enabled", "always [madvise] never\n");
+        let told = |enabled: &str, defrag: &str| {
+            Some(HugePages { enabled: enabled.to_owned(), defrag: defrag.to_owned(), size: Bytes(2 << 20) })
+        };
+        assert_eq!(settings_in(place.path()), told("madvise", ""));
+        write("defrag", "always defer [madvise] never\n");
+        std::fs::create_dir(place.path().join("hugepages-2048kB")).unwrap();
+        write("hugepages-2048kB/enabled", "always [inherit] madvise never\n");
+        assert_eq!(settings_in(place.path()), told("madvise", "madvise"));
+        write("hugepages-2048kB/enabled", "always inherit madvise [never]\n");
+        assert_eq!(settings_in(place.path()), told("never", "madvise"));
+    }
+
+    #[test]
+    fn a_change_is_predicted_where_every_finding_says_that_its_saving_is_of_this_fix() {
+        let machine = Machine { huge_pages: Some("madvise".to_owned()), ..Machine::default() };
+        let mut known = finding(HUGE_PAGES, "", 10.0);
+        known.evidence[0].rows[0].insert(IS_PREDICTED.to_owned(), true.into());
+        let unknown = finding(HUGE_PAGES, "", 5.0);
+        let value = |findings: &[Finding]| {
+            let made = proposed(findings, &program(&["/lib/libc.so.6"]), &[], &machine).remove(0);
+            made.predicted.map(|change| change.value)
+        };
+        assert_eq!(value(std::slice::from_ref(&known)), Some(-10.0));
+        assert_eq!(value(&[known.clone(), known.clone()]), Some(-20.0));
+        assert_eq!(value(&[known, unknown]), None);
     }
 
     #[test]

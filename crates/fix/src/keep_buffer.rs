@@ -1,17 +1,25 @@
 //! The fix `keep_buffer`: the program keeps a block and uses it again, or does without it.
 //!
-//! Owns what is to be changed there ([`crate::source_change`] says where).
+//! Owns what is to be changed there ([`crate::source_place`] says where).
 
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
-use crate::source_change::{self, place};
+use crate::source_change;
+use crate::source_place::place;
 use serde_json::Value;
 use slowpath_analysis::Finding;
+use slowpath_analysis::findings::deferred_memory_cost;
 use slowpath_analysis::memory_fixes::{KEEP_BUFFER, rows_of};
 
 /// One proposal a finding.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    source_change::proposals(case, plan)
+    let places: Vec<_> = case.findings.iter().copied().filter(|one| names_a_place(one.1)).collect();
+    source_change::proposals(&places, plan)
+}
+
+/// Whether a finding is about a place in the source; one about what a block costs elsewhere follows from that of the block.
+fn names_a_place(finding: &Finding) -> bool {
+    finding.name != deferred_memory_cost::NAME
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {
@@ -76,5 +84,14 @@ mod tests {
         let told: Vec<_> = made.iter().map(|one| (one.plan.name.as_str(), one.plan.title.as_str())).collect();
         let unknown = "in the source: who asks for the block is not known";
         assert_eq!(told, [("keep_buffer 1", "in the source: f in libvideo.so"), ("keep_buffer 2", unknown)]);
+    }
+
+    #[test]
+    fn what_a_block_costs_elsewhere_is_no_place_of_its_own() {
+        let asked = row([("function", "f".into()), ("file", "libvideo.so".into()), ("asked", true.into())]);
+        let mut elsewhere = finding(KEEP_BUFFER, "", 10.0);
+        elsewhere.name = deferred_memory_cost::NAME.to_owned();
+        let made = proposed(&[with_stack(asked), elsewhere], &crate::Program::default(), &[], &Machine::default());
+        assert_eq!(made.iter().map(|one| one.plan.name.as_str()).collect::<Vec<_>>(), [KEEP_BUFFER]);
     }
 }

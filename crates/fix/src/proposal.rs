@@ -5,7 +5,10 @@
 //! fixes alone. Leaves each plan to its module, and arms and launches to who tries them.
 
 use crate::program::Program;
-use crate::{FixPlan, allocator_tunables, another_allocator, huge_pages, keep_buffer, populate_at_map, size_to_use};
+use crate::{
+    FixPlan, advise_huge_pages, allocator_tunables, another_allocator, huge_pages, keep_buffer, look_in_place,
+    populate_at_map, size_to_use,
+};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes;
@@ -24,7 +27,10 @@ pub struct Machine {
 impl Machine {
     /// Looks at this machine.
     pub fn look() -> Self {
-        Self { allocator: another_allocator::installed(), huge_pages: huge_pages::mode() }
+        Self {
+            allocator: another_allocator::installed(),
+            huge_pages: huge_pages::of_this_machine().map(|told| told.enabled),
+        }
     }
 }
 
@@ -61,13 +67,15 @@ pub struct Proposal {
 type Maker = fn(&Case<'_>) -> Vec<Proposal>;
 
 /// Every fix that changes a launch and needs no lab: its name in findings, and who makes it.
-const MAKERS: [(&str, Maker); 6] = [
+const MAKERS: [(&str, Maker); 8] = [
     (memory_fixes::ALLOCATOR_TUNABLES, allocator_tunables::proposals),
     (memory_fixes::ANOTHER_ALLOCATOR, another_allocator::proposals),
     (memory_fixes::HUGE_PAGES, huge_pages::proposals),
     (memory_fixes::POPULATE_AT_MAP, populate_at_map::proposals),
     (memory_fixes::KEEP_BUFFER, keep_buffer::proposals),
     (memory_fixes::SIZE_TO_USE, size_to_use::proposals),
+    (memory_fixes::ADVISE_HUGE_PAGES, advise_huge_pages::proposals),
+    (memory_fixes::LOOK_IN_PLACE, look_in_place::proposals),
 ];
 
 /// All fixes for these findings. `program` tells the program of a finding.
@@ -141,7 +149,7 @@ pub(crate) fn predicted(findings: &[(usize, &Finding)]) -> Option<Quantity> {
         high: a.high.zip(b.high).map(|(a, b)| a + b),
         unit: Unit::Ms,
     })?;
-    Some(Quantity { value: -sum.value, low: sum.high.map(|v| -v), high: sum.low.map(|v| -v), unit: sum.unit })
+    Some(-sum)
 }
 
 /// A gap of which `what` is the fix.

@@ -1,17 +1,18 @@
 //! The fix `size_to_use`: a program makes, or clears, no more of a buffer than it uses.
 //!
-//! Owns what is to be changed there ([`crate::source_change`] says where).
+//! Owns what is to be changed there ([`crate::source_place`] says where).
 
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
-use crate::source_change::{self, place};
+use crate::source_change;
+use crate::source_place::place;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes::{SIZE_TO_USE, rows_of};
 
 /// One proposal a finding.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    source_change::proposals(case, plan)
+    source_change::proposals(&case.findings, plan)
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {

@@ -29,6 +29,7 @@ const EVERYTHING: &[&str] = &[
     "browse",
     "report",
     "symbols",
+    "context",
 ];
 
 /// The order of the workspace.
@@ -65,8 +66,13 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
+        name: "context",
+        may_use: &["tables"],
+        why: "reads what surrounds a process; what a difference costs, others measure",
+    },
+    Rule {
         name: "report",
-        may_use: &["tables", "recording", "analysis", "fix", "experiment", "verify"],
+        may_use: &["tables", "recording", "analysis", "fix", "experiment", "verify", "context"],
         why: "shows results; it starts nothing and records nothing",
     },
     Rule { name: "cli", may_use: EVERYTHING, why: "wiring: the only one that sees all" },

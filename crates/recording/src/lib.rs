@@ -18,6 +18,7 @@ mod directory;
 mod limit;
 mod manifest;
 mod memory_cost;
+mod memory_threads;
 mod order;
 mod read;
 mod segment;
@@ -28,10 +29,11 @@ mod write;
 mod write_error;
 
 pub use manifest::{
-    CPU_SAMPLE_HZ, Clock, Device, Host, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress, RecorderProcess,
-    SCHEMA_VERSION, Segment,
+    CPU_SAMPLE_HZ, Clock, Device, Host, HugePages, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress,
+    RecorderProcess, SCHEMA_VERSION, Segment,
 };
 pub use memory_cost::{BlockCost, MemoryCost};
+pub use memory_threads::{MemoryThread, MemoryThreads};
 pub use read::{Damage, OpenError, ReadError, Recording, Why};
 pub use tables::Tables;
 pub use text::TextError;

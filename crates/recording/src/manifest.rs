@@ -2,6 +2,7 @@
 
 use crate::MANIFEST_FILE;
 use crate::memory_cost::MemoryCost;
+use crate::memory_threads::MemoryThreads;
 use crate::read::{OpenError, Why};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,10 @@ pub struct Manifest {
     /// Page faults of the whole machine meanwhile; null while recording goes on, and where they are not known.
     #[serde(default)]
     pub machine_faults: Option<MachineFaults>,
+    /// What the kernel's threads for memory did meanwhile; null while recording goes on, where they are not seen (`unavailable` says
+    /// why), and in recordings that lack the field.
+    #[serde(default)]
+    pub memory_threads: Option<MemoryThreads>,
     /// What mapping, touching and releasing memory costs, measured just before recording; null where memory calls were not recorded,
     /// where it could not be measured (`unavailable` says why), and in recordings that lack the field.
     #[serde(default)]
@@ -81,6 +86,20 @@ pub struct Host {
     pub cpus: u32,
     /// Memory in bytes (`MemTotal`).
     pub memory_bytes: u64,
+    /// Transparent huge pages; null where the kernel has none, and in recordings that lack the field.
+    #[serde(default)]
+    pub huge_pages: Option<HugePages>,
+}
+
+/// How a machine gives transparent huge pages (`/sys/kernel/mm/transparent_hugepage`, admin-guide/mm/transhuge.rst).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HugePages {
+    /// To whom: `always`, `madvise` (who asks for them) or `never`. That of this size where it has a setting of its own.
+    pub enabled: String,
+    /// What the kernel does for a fault where none is free (`defrag`).
+    pub defrag: String,
+    /// Their size (`hpage_pmd_size`).
+    pub size: Bytes,
 }
 
 /// One moment on two clocks.
@@ -205,6 +224,7 @@ impl Default for Manifest {
             ended: None,
             stop_reason: None,
             machine_faults: None,
+            memory_threads: None,
             memory_cost: None,
             devices: Vec::new(),
             probes: Vec::new(),
@@ -296,10 +316,12 @@ mod tests {
     fn a_manifest_from_before_a_field_was_added_opens_without_it() {
         let machine_faults = Some(MachineFaults { faults: 7, major: 1, recorder: 2 });
         let memory_cost = Some(MemoryCost { took: Nanos(9), blocks: Vec::new() });
-        let manifest = Manifest { machine_faults, memory_cost, ..Manifest::default() };
+        let memory_threads = Some(MemoryThreads::default());
+        let manifest = Manifest { machine_faults, memory_threads, memory_cost, ..Manifest::default() };
         let mut value = serde_json::to_value(&manifest).unwrap();
         assert_eq!(Manifest::parse(value.to_string().as_bytes()).unwrap(), manifest);
-        for added in ["machine_faults", "memory_cost", "recorder", "clock_at_end"] {
+        value["host"].as_object_mut().unwrap().remove("huge_pages").unwrap();
+        for added in ["machine_faults", "memory_threads", "memory_cost", "recorder", "clock_at_end"] {
             value.as_object_mut().unwrap().remove(added).unwrap();
         }
         assert_eq!(Manifest::parse(value.to_string().as_bytes()).unwrap(), Manifest::default());

@@ -24,6 +24,10 @@ pub struct BlockCost {
     /// Whether other memory was written before each operation, so that caches hold little of the block and of the pages that the
     /// last one gave back. A block of many MiB does that itself.
     pub displaced: bool,
+    /// Whether the block asked for huge pages (`MADV_HUGEPAGE`), and so did the one that is kept. False in recordings that lack the
+    /// field.
+    #[serde(default)]
+    pub advised: bool,
     /// Operations: a block that is mapped, written as a whole and unmapped.
     pub operations: u64,
     /// Page faults in all operations, as the kernel counted them.

@@ -2,8 +2,9 @@
 //!
 //! Owns names, units and how much of the chain is told. Leaves the path to `analysis::critical_path`.
 
-use crate::ledger::{LedgerRow, milliseconds, ratio, rows};
+use crate::ledger::{LedgerRow, rows};
 use crate::longest::longest;
+use crate::quantities::{milliseconds, ratio};
 use crate::shares::Shares;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,7 @@ use slowpath_analysis::critical_path as analysis;
 use slowpath_analysis::critical_path::{EndedBy, EndsWith};
 use slowpath_analysis::ledger::{Category, SplitBy};
 use slowpath_recording::Tables;
-use slowpath_tables::{Nanos, ProcessKey, Quantity};
-use std::collections::HashMap;
+use slowpath_tables::{Nanos, Quantity};
 
 /// Steps that are told, the longest of them: more than anybody reads, and some 400 KB.
 const STEPS: usize = 2_000;
@@ -93,12 +93,7 @@ pub struct PathStep {
 /// The critical path of a recorded launch, `None` as [`analysis::critical_path`]; processes are called as in its shares.
 pub fn of_tables(tables: &Tables, shares: &Shares) -> Option<CriticalPath> {
     let found = analysis::critical_path(tables)?;
-    let names: HashMap<ProcessKey, &str> = shares
-        .processes
-        .iter()
-        .map(|one| (ProcessKey { pid: one.pid, start: one.start }, one.process.as_str()))
-        .collect();
-    let name = |key: ProcessKey| names.get(&key).map_or_else(|| format!("pid {}", key.pid), |name| (*name).to_owned());
+    let name = shares.namer();
     let whole = found.to - found.from;
     let threads = found.threads.into_iter().map(|one| PathThread {
         process: name(one.process),
@@ -106,7 +101,7 @@ pub fn of_tables(tables: &Tables, shares: &Shares) -> Option<CriticalPath> {
         start: one.process.start,
         tid: one.tid,
         time: milliseconds(one.time()),
-        share: ratio(one.time().0 as f64, whole),
+        share: ratio(one.time().0 as f64, whole.0),
         rows: rows(&one.account, one.time(), None),
         unexplained: milliseconds(one.unexplained),
         thread: one.name,
@@ -136,7 +131,7 @@ pub fn of_tables(tables: &Tables, shares: &Shares) -> Option<CriticalPath> {
         time: milliseconds(whole),
         rows: rows(&found.account, whole, found.kernel_interval),
         unexplained: milliseconds(found.unexplained),
-        unexplained_share: ratio(found.unexplained.0 as f64, whole),
+        unexplained_share: ratio(found.unexplained.0 as f64, whole.0),
         split_by: found.split_by,
         threads,
         step_count,

@@ -2,14 +2,18 @@
 //! outwards, of a size that does not grow with the recording.
 //!
 //! Owns which weights there are, what the page says of those that were not recorded, and the shape of the JSON. Leaves what rows
-//! weigh to [`crate::collapsed`], what a frame is called to `names`, and building and folding to `tree`. The trees of a weight
+//! weigh to [`crate::collapsed`], what a frame is called to `names`, building and folding to `tree`, and those of two sets of
+//! recordings in one tree to `differential`. The trees of a weight
 //! add up to its rows: what is folded away is a node of its own.
 
+mod differential;
 mod names;
 mod tree;
 
-use crate::collapsed::Weight;
-use names::Names;
+pub use differential::{DifferentialFlames, DifferentialGraph, DifferentialTree, FlameRecordings, NodesOfChance};
+
+use crate::collapsed::{Weight, Weighted};
+use names::{NamedStacks, Names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::call_stacks::{CallStacks, StackPath};
@@ -131,30 +135,61 @@ const WEIGHTS: [(FlameWeight, Weight, Unit); 4] = [
 /// The flame graphs of a recording, whose stacks are resolved already; `None` where no row of any weight has a stack.
 pub fn of_tables(tables: &Tables, stacks: &CallStacks<'_>) -> Option<FlameGraphs> {
     let processes = Processes::new(&tables.forks, &tables.execs, &tables.exits);
-    let mut names = Names::new(stacks);
+    let mut names = Names::default();
+    let stacks = names.of_stacks(stacks);
     let mut graphs: Vec<FlameGraph> = WEIGHTS
         .into_iter()
-        .map(|(name, weight, unit)| graph(tables, stacks, &processes, &mut names, (name, weight, unit)))
+        .map(|(name, weight, unit)| graph(tables, &stacks, &processes, &mut names, (name, weight, unit)))
         .collect();
     if graphs.iter().all(|graph| graph.callees.is_none()) {
         return None;
     }
     let trees = graphs.iter_mut().flat_map(|graph| graph.callees.iter_mut().chain(&mut graph.callers));
-    let (frames, places) = names.used(trees);
+    let (frames, places) = names.used(trees.map(|tree| &mut tree.frame));
     Some(FlameGraphs { frames, places, graphs })
 }
 
 fn graph(
     tables: &Tables,
-    stacks: &CallStacks<'_>,
+    stacks: &NamedStacks<'_, '_>,
     processes: &Processes,
     names: &mut Names,
     (name, weight, unit): (FlameWeight, Weight, Unit),
 ) -> FlameGraph {
+    let Sums { of_stack, total, has_rows, has_stacks } = sums(weight.rows(tables), stacks, processes, names);
+    if !has_stacks {
+        let unavailable = Some(unavailable(tables, name, has_rows));
+        return FlameGraph { weight: name, unit, total, unavailable, callees: None, callers: None };
+    }
+    let mut found = Stacks::default();
+    for ((process, path), sum) in of_stack {
+        found.add(process, stacks.frames(path), sum);
+    }
+    let callees = found.tree(SMALLEST_SHARE, MOST_NODES);
+    found.turn();
+    let callers = found.tree(SMALLEST_SHARE, MOST_NODES);
+    FlameGraph { weight: name, unit, total, unavailable: None, callees: Some(callees), callers: Some(callers) }
+}
+
+/// The rows of a weight, those of one program and stack together.
+struct Sums {
+    /// By frame of the process and path, sorted.
+    of_stack: Vec<((u32, Option<StackPath>), u64)>,
+    total: u64,
+    has_rows: bool,
+    has_stacks: bool,
+}
+
+fn sums(
+    rows: impl Iterator<Item = Weighted>,
+    stacks: &NamedStacks<'_, '_>,
+    processes: &Processes,
+    names: &mut Names,
+) -> Sums {
     let mut number_of_process: HashMap<ProcessKey, u32> = HashMap::new();
     let mut sums: HashMap<(u32, Option<StackPath>), u64> = HashMap::new();
     let (mut total, mut has_rows, mut has_stacks) = (0u64, false, false);
-    for (process, stack, amount) in weight.rows(tables) {
+    for (process, stack, amount) in rows {
         let process = *number_of_process.entry(process).or_insert_with(|| names.process(&processes.name(process)));
         let path = stacks.path(stack);
         (has_rows, has_stacks) = (true, has_stacks || path.is_some());
@@ -162,20 +197,9 @@ fn graph(
         let sum = sums.entry((process, path)).or_default();
         *sum = sum.saturating_add(amount);
     }
-    if !has_stacks {
-        let unavailable = Some(unavailable(tables, name, has_rows));
-        return FlameGraph { weight: name, unit, total, unavailable, callees: None, callers: None };
-    }
-    let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_unstable_by_key(|(key, _)| *key);
-    let mut found = Stacks::default();
-    for ((process, path), sum) in sums {
-        found.add(process, names.of_path(stacks, path), sum);
-    }
-    let callees = found.tree(SMALLEST_SHARE, MOST_NODES);
-    found.turn();
-    let callers = found.tree(SMALLEST_SHARE, MOST_NODES);
-    FlameGraph { weight: name, unit, total, unavailable: None, callees: Some(callees), callers: Some(callers) }
+    let mut of_stack: Vec<_> = sums.into_iter().collect();
+    of_stack.sort_unstable_by_key(|(key, _)| *key);
+    Sums { of_stack, total, has_rows, has_stacks }
 }
 
 /// Why a weight has no stacks, and which option of `slowpath record` asks for them.

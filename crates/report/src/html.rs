@@ -3,7 +3,9 @@
 //! Owns putting data into the page so that they stay data. Leaves the page itself to `report-ui`, whose policy
 //! (Content-Security-Policy) names script and style by their hashes; they are not touched here.
 
+use crate::comparison_page::ComparisonPage;
 use crate::diagnosis::ReportData;
+use serde::Serialize;
 
 /// Stands in the page's data block, once.
 const PLACEHOLDER: &str = "__SLOWPATH_DATA__";
@@ -19,11 +21,17 @@ pub enum HtmlError {
     Json(#[from] serde_json::Error),
 }
 
+/// Data that the page can show; it tells them by their schema.
+pub trait PageData: Serialize {}
+
+impl PageData for ReportData {}
+impl PageData for ComparisonPage {}
+
 /// The page with its data.
 ///
 /// # Errors
 /// The data cannot be written as JSON.
-pub fn render(report: &ReportData) -> Result<String, HtmlError> {
+pub fn render(report: &impl PageData) -> Result<String, HtmlError> {
     let data = escape_json(&serde_json::to_string(report)?);
     // By position and not by a replacement pattern: nothing in the data is special.
     let (before, after) = TEMPLATE.split_once(PLACEHOLDER).unwrap_or((TEMPLATE, ""));

@@ -2,14 +2,14 @@
 //!
 //! Owns names and units. Leaves categories and sums to `analysis::ledger`.
 
+use crate::quantities::{milliseconds, ratio};
 use crate::shares::Shares;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::ledger as analysis;
 use slowpath_analysis::ledger::{Account, Category, SplitBy};
 use slowpath_recording::Tables;
-use slowpath_tables::{Nanos, ProcessKey, Quantity, Unavailable, Unit};
-use std::collections::HashMap;
+use slowpath_tables::{Nanos, Quantity, Unavailable, Unit};
 
 /// Where time went, by thread and by process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,16 +99,8 @@ pub struct LedgerProcess {
     pub unchecked_threads: u64,
 }
 
-pub(crate) fn milliseconds(time: Nanos) -> Quantity {
-    Quantity::exact(time.as_ms(), Unit::Ms)
-}
-
 fn signed(ns: i64) -> Quantity {
     Quantity::exact(ns as f64 / 1e6, Unit::Ms)
-}
-
-pub(crate) fn ratio(part: f64, whole: Nanos) -> Option<Quantity> {
-    (whole.0 > 0).then(|| Quantity::exact(part / whole.0 as f64, Unit::Ratio))
 }
 
 pub(crate) fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos)>) -> Vec<LedgerRow> {
@@ -118,7 +110,7 @@ pub(crate) fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos
         LedgerRow {
             category,
             time: interval.map_or_else(|| milliseconds(time), ends),
-            share: ratio(time.0 as f64, whole),
+            share: ratio(time.0 as f64, whole.0),
         }
     };
     let mut used: Vec<(Category, Nanos)> = account.iter().filter(|(_, time)| time.0 > 0).collect();
@@ -126,18 +118,13 @@ pub(crate) fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos
     used.into_iter().map(row).collect()
 }
 
-/// The ledger of a recording; processes are called as in its shares.
+/// The ledger of a recording, where one was asked for; processes are called as in its shares.
 ///
 /// # Errors
 /// As [`analysis::ledger`].
-pub fn of_tables(tables: &Tables, shares: &Shares) -> Result<Ledger, Unavailable> {
-    let found = analysis::ledger(tables)?;
-    let names: HashMap<ProcessKey, &str> = shares
-        .processes
-        .iter()
-        .map(|one| (ProcessKey { pid: one.pid, start: one.start }, one.process.as_str()))
-        .collect();
-    let name = |key: ProcessKey| names.get(&key).map_or_else(|| format!("pid {}", key.pid), |name| (*name).to_owned());
+pub fn of_tables(tables: &Tables, shares: &Shares) -> Result<Option<Ledger>, Unavailable> {
+    let Some(found) = analysis::ledger(tables)? else { return Ok(None) };
+    let name = shares.namer();
     let threads = found.threads.into_iter().map(|one| {
         let wall = one.wall();
         LedgerThread {
@@ -150,7 +137,7 @@ pub fn of_tables(tables: &Tables, shares: &Shares) -> Result<Ledger, Unavailable
             wall: milliseconds(wall),
             rows: rows(&one.account, wall, one.kernel_interval),
             unexplained: one.unexplained.map(signed),
-            unexplained_share: one.unexplained.and_then(|ns| ratio(ns as f64, wall)),
+            unexplained_share: one.unexplained.and_then(|ns| ratio(ns as f64, wall.0)),
             on_cpu: one.on_cpu.map(milliseconds),
             runnable_by_kernel: one.runnable_by_kernel.map(milliseconds),
             split_by: one.split_by,
@@ -167,14 +154,14 @@ pub fn of_tables(tables: &Tables, shares: &Shares) -> Result<Ledger, Unavailable
         thread_time: milliseconds(one.thread_time),
         rows: rows(&one.account, one.thread_time, one.kernel_interval),
         unexplained: one.unexplained.map(signed),
-        unexplained_share: one.unexplained.and_then(|ns| ratio(ns as f64, one.thread_time)),
+        unexplained_share: one.unexplained.and_then(|ns| ratio(ns as f64, one.thread_time.0)),
         unchecked_threads: one.unchecked_threads,
     });
-    Ok(Ledger {
+    Ok(Some(Ledger {
         threads: threads.collect(),
         processes: processes.collect(),
         incomplete_threads: found.incomplete_threads,
         lost_intervals: found.lost_intervals,
         has_memory_calls: found.has_memory_calls,
-    })
+    }))
 }

@@ -7,6 +7,8 @@
 mod benchmark;
 mod children;
 pub mod collapsed;
+mod comparison_page;
+mod context;
 mod critical_path;
 mod diagnosis;
 pub mod exports;
@@ -18,6 +20,7 @@ mod ledger;
 mod longest;
 mod page_ledger;
 pub mod perfetto;
+mod quantities;
 mod recording_comparison;
 mod scenario;
 pub mod schema;
@@ -31,13 +34,16 @@ pub use children::{
     CHILDREN_SCHEMA, ChildBucket, ChildKind, ChildLaunches, ChildOrigin, ChildSpread, ChildTimes,
     of_runs as children_of_runs,
 };
+pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
+pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext};
 pub use critical_path::{CriticalPath, PathStep, PathThread, of_tables as critical_path_of};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,
     Machine, MetricChange, Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };
 pub use flame_graphs::{
-    FlameFrames, FlameGraph, FlameGraphs, FlamePlace, FlameTree, FlameWeight, PlaceKind, of_tables as flame_graphs_of,
+    DifferentialFlames, DifferentialGraph, DifferentialTree, FlameFrames, FlameGraph, FlameGraphs, FlamePlace,
+    FlameRecordings, FlameTree, FlameWeight, NodesOfChance, PlaceKind, of_tables as flame_graphs_of,
 };
 pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
 pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};

@@ -10,7 +10,9 @@ mod changes;
 mod gaps;
 mod scale;
 
+pub(crate) use gaps::lacking;
 pub use scale::Basis;
+pub(crate) use scale::factor;
 
 use crate::recording_comparison::changes::Sides;
 use schemars::JsonSchema;

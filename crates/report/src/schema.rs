@@ -1,7 +1,7 @@
 //! The JSON schemas that are published in `docs/schemas`, made from the types that are printed.
 
 use crate::diagnosis::{Analysis, Diagnosis, ReportData};
-use crate::{Benchmark, RecordingComparison, Scenario};
+use crate::{Benchmark, ComparisonPage, ContextComparison, RecordingComparison, Scenario, ShownContext};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use slowpath_recording::Manifest;
 
@@ -20,6 +20,9 @@ pub fn schemas() -> Vec<(&'static str, String)> {
     vec![
         ("analyze.json", schema_of::<Analysis>()),
         ("compare.json", schema_of::<RecordingComparison>()),
+        ("comparison-page.json", schema_of::<ComparisonPage>()),
+        ("context.json", schema_of::<ShownContext>()),
+        ("context-diff.json", schema_of::<ContextComparison>()),
         ("diagnose.json", schema_of::<Diagnosis>()),
         ("launch.json", schema_of::<Benchmark>()),
         ("launch-scenario.json", schema_of::<Scenario>()),

@@ -2,13 +2,15 @@
 //!
 //! Owns names and units. Leaves sums and what they mean to `analysis`.
 
+use crate::quantities::{milliseconds, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_analysis::function_weights::{FunctionWeights, heaviest};
 use slowpath_analysis::shares as analysis;
 use slowpath_recording::Tables;
-use slowpath_tables::{Nanos, Quantity, Unit};
+use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
+use std::collections::HashMap;
 
 /// Functions that are listed.
 const FUNCTIONS: usize = 10;
@@ -104,12 +106,14 @@ pub struct FunctionShare {
     pub share: Option<Quantity>,
 }
 
-fn ratio(part: u64, whole: u64) -> Option<Quantity> {
-    (whole > 0).then(|| Quantity::exact(part as f64 / whole as f64, Unit::Ratio))
-}
-
-fn milliseconds(time: Nanos) -> Quantity {
-    Quantity::exact(time.as_ms(), Unit::Ms)
+impl Shares {
+    /// What processes are called here; those that are not listed, by their pid.
+    pub(crate) fn namer(&self) -> impl Fn(ProcessKey) -> String {
+        let key = |one: &ProcessShare| ProcessKey { pid: one.pid, start: one.start };
+        let names: HashMap<ProcessKey, &str> =
+            self.processes.iter().map(|one| (key(one), one.process.as_str())).collect();
+        move |key| names.get(&key).map_or_else(|| format!("pid {}", key.pid), |name| (*name).to_owned())
+    }
 }
 
 fn used(sums: &analysis::Sums) -> Used {
@@ -133,7 +137,7 @@ fn functions(found: Option<FunctionWeights>, weight: impl Fn(u64) -> Quantity) -
         function: one.function,
         file: one.place,
         weight: weight(one.weight),
-        share: ratio(one.weight, found.total),
+        share: ratio(one.weight as f64, found.total),
     };
     Some(found.functions.into_iter().map(share).collect())
 }
@@ -143,11 +147,11 @@ pub fn of_tables(tables: &Tables) -> Shares {
     let found = analysis::shares(tables);
     let (total, machine) = (found.total, found.machine);
     let share = |sums: &analysis::Sums| Share {
-        faults: ratio(sums.faults(), total.faults()),
-        fault_time: ratio(sums.fault_time.0, total.fault_time.0),
-        cpu_time: sums.cpu_time.zip(total.cpu_time).and_then(|(part, whole)| ratio(part.0, whole.0)),
-        cpu_samples: sums.cpu_samples.zip(total.cpu_samples).and_then(|(part, whole)| ratio(part, whole)),
-        machine_faults: machine.and_then(|machine| ratio(sums.faults(), machine.faults)),
+        faults: ratio(sums.faults() as f64, total.faults()),
+        fault_time: ratio(sums.fault_time.0 as f64, total.fault_time.0),
+        cpu_time: sums.cpu_time.zip(total.cpu_time).and_then(|(part, whole)| ratio(part.0 as f64, whole.0)),
+        cpu_samples: sums.cpu_samples.zip(total.cpu_samples).and_then(|(part, whole)| ratio(part as f64, whole)),
+        machine_faults: machine.and_then(|machine| ratio(sums.faults() as f64, machine.faults)),
     };
     let stacks = CallStacks::new(tables);
     let timed = tables.faults.iter().filter_map(|row| Some((row.stack, row.duration?.0)));

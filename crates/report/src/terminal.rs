@@ -4,6 +4,7 @@
 
 mod benchmark;
 mod children;
+mod context;
 mod critical_path;
 mod escape;
 pub(crate) mod figures;
@@ -20,6 +21,7 @@ mod warm;
 
 pub use benchmark::benchmark;
 pub use children::children;
+pub use context::{context, context_comparison};
 pub use escape::escape_terminal;
 pub(crate) use escape::is_dangerous;
 pub use recording_comparison::recording_comparison;
@@ -50,7 +52,7 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
     };
     sections.push(sections::doubts(&diagnosis.losses, &diagnosis.unavailable, &diagnosis.notes, style));
     sections.push(sections::recording(&diagnosis.recording, &diagnosis.losses, style));
-    screen(sections, style)
+    screen(sections, Rest::InReport, style)
 }
 
 /// The summary of the analysis of one recording, with a newline after every line.
@@ -65,10 +67,10 @@ pub fn analysis(analysis: &Analysis, style: &Style) -> String {
         shares::beside_a_launch(shares, style),
         critical_path::beside_a_launch(analysis.critical_path.as_ref(), style),
         ledger::beside_a_launch(analysis.ledger.as_ref(), style),
-        sections::doubts(&analysis.losses, &analysis.unavailable, &[], style),
+        sections::doubts(&analysis.losses, &analysis.unavailable, &ledger::notes(analysis.ledger.as_ref()), style),
         sections::recording(&analysis.recording, &analysis.losses, style),
     ];
-    screen(sections, style)
+    screen(sections, Rest::InJson, style)
 }
 
 /// The summary of a recording that holds no launch, or one that never got ready: who used what. Every row stays: the table is
@@ -103,12 +105,21 @@ fn without_launch(analysis: &Analysis, style: &Style) -> String {
         sections::doubts(&analysis.losses, &analysis.unavailable, &notes, style),
         sections::recording(&analysis.recording, &analysis.losses, style),
     ]);
-    screen(sections, style)
+    screen(sections, Rest::InJson, style)
+}
+
+/// Where what a screen leaves out can be read.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// The command wrote a page.
+    InReport,
+    /// It wrote none.
+    InJson,
 }
 
 /// Puts sections below each other. What does not fit gives way in this order: empty lines, the later lines of long
 /// remarks, and the last items of the longest list.
-fn screen(mut sections: Vec<Section>, style: &Style) -> String {
+fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     sections.retain(|section| section.lines() > 0);
     let total = |sections: &[Section]| {
         sections.iter().map(Section::lines).sum::<usize>() + sections.iter().skip(1).filter(|s| s.spaced).count()
@@ -129,7 +140,7 @@ fn screen(mut sections: Vec<Section>, style: &Style) -> String {
         if section.spaced && !printed.is_empty() {
             printed.push('\n');
         }
-        let dropped = section.dropped_note(style);
+        let dropped = section.dropped_note(rest, style);
         let items = section.items.iter().flat_map(|item| std::iter::once(&item.first).chain(&item.more));
         for line in section.head.iter().chain(items).chain(&dropped) {
             printed.push_str(&line.print(style));
@@ -154,8 +165,12 @@ impl Section {
         }
     }
 
-    fn dropped_note(&self, style: &Style) -> Option<Line> {
-        (self.dropped > 0)
-            .then(|| Line::of(Paint::Quiet, &format!("  {} more {} in the report", self.dropped, self.what), style))
+    fn dropped_note(&self, rest: Rest, style: &Style) -> Option<Line> {
+        let place = match rest {
+            Rest::InReport => "in the report",
+            Rest::InJson => "with --json",
+        };
+        let note = || Line::of(Paint::Quiet, &format!("  {} more {} {place}", self.dropped, self.what), style);
+        (self.dropped > 0).then(note)
     }
 }

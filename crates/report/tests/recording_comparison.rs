@@ -2,7 +2,7 @@
 
 use slowpath_analysis::ledger::Category;
 use slowpath_analysis::recorded_costs::{Measure, recorded_costs};
-use slowpath_recording::Tables;
+use slowpath_recording::{MemoryThread, MemoryThreads, Probe, ProbeState, Tables};
 use slowpath_report::terminal::{Style, recording_comparison as printed};
 use slowpath_report::{Basis, Change, Compared, FindingState, RecordingComparison, compare_recordings};
 use slowpath_tables::{Bytes, MemoryCallKind, Nanos, Unit};
@@ -303,4 +303,31 @@ fn a_large_block_more_is_more_and_no_finding() {
     is(function(&comparison, COPY_FRAME, Measure::AllocatedBytes), 0.0, 67_108_864.0);
     assert_eq!(total(&comparison, Measure::AllocatedBytes).unwrap().ratio, None);
     assert!(comparison.findings.is_empty());
+}
+
+#[test]
+fn the_deferred_cost_is_told_also_where_it_is_zero_and_is_a_gap_where_a_side_did_not_look() {
+    // The 20 pages of the frames are half of all pages that the machine gave out.
+    let with = |ms: u64| {
+        video(20, move |tables| {
+            tables.manifest.probes.push(Probe { name: "memory_work".to_owned(), state: ProbeState::Attached });
+            let kswapd = MemoryThread { name: "kswapd0".to_owned(), pid: 60, cpu_time: Nanos(ms * 1_000_000) };
+            let counters = [("pgalloc".to_owned(), 40)].into();
+            tables.manifest.memory_threads = Some(MemoryThreads { threads: vec![kswapd], counters });
+        })
+    };
+    let gone = compare_recordings(&[with(36)], &[with(0)], false);
+    is(total(&gone, Measure::DeferredMemoryCost), 18.0, 0.0);
+    let text = printed(&gone, &Style::PLAIN);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let has = |start: &str| assert!(text.lines().any(|line| words(line).starts_with(start)), "{start}: {text}");
+    has("deferred cost of memory 18.0 ms 0 ms -18.0 ms (-100 %)");
+    has("deferred_memory_cost 18.0 ms - gone");
+    is(total(&compare_recordings(&[with(0)], &[with(0)], false), Measure::DeferredMemoryCost), 0.0, 0.0);
+
+    let blind = compare_recordings(&[with(36)], &[plain(20)], false);
+    assert_eq!(total(&blind, Measure::DeferredMemoryCost), None);
+    assert_eq!(gap(&blind, "the deferred cost of memory"), Some("not recorded in after (of 20)"));
+    let finding = blind.findings.iter().find(|one| one.name == "deferred_memory_cost").unwrap();
+    assert_eq!(finding.state, FindingState::Unknown);
 }

@@ -190,24 +190,42 @@ fn remarks_and_titles_are_wrapped_while_the_screen_has_room() {
     assert!(printed.contains("of the recorded cold~\n") || printed.contains("of the recorded cold ~\n"), "{printed}");
 }
 
+/// The analysis of a launch with what a diagnosis found.
+fn of_launch(sample: Diagnosis) -> Analysis {
+    Analysis {
+        schema: ANALYZE_SCHEMA.to_owned(),
+        command: sample.command,
+        recording: sample.recording,
+        time_to_ready: Some(Quantity::exact(2335.0, Unit::Ms)),
+        findings: sample.findings,
+        shares: slowpath_report::Shares::default(),
+        ledger: None,
+        critical_path: None,
+        losses: sample.losses,
+        unavailable: sample.unavailable,
+    }
+}
+
+#[test]
+fn what_the_time_ledger_of_a_launch_leaves_out_is_said() {
+    let ledger = slowpath_report::Ledger { incomplete_threads: 3, lost_intervals: 1, ..Default::default() };
+    let printed = analysis(&Analysis { ledger: Some(ledger), ..of_launch(samples::diagnosis()) }, &Style::PLAIN);
+    check_screen(&printed);
+    let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Note: 3 threads are not in the time ledger"), "{printed}");
+    assert!(words.contains("Note: 1 interval off the CPU was lost"), "{printed}");
+}
+
+#[test]
+fn what_does_not_fit_is_in_the_report_only_where_one_was_written() {
+    let printed = analysis(&of_launch(samples::hostile("x", 30, 30)), &UNICODE);
+    check_screen(&printed);
+    assert!(printed.contains("more findings with --json") && !printed.contains("in the report"), "{printed}");
+}
+
 #[test]
 fn an_analysis_names_the_time_to_ready_and_the_top_finding() {
-    let sample = samples::diagnosis();
-    let printed = analysis(
-        &Analysis {
-            schema: ANALYZE_SCHEMA.to_owned(),
-            command: sample.command,
-            recording: sample.recording,
-            time_to_ready: Some(Quantity::exact(2335.0, Unit::Ms)),
-            findings: sample.findings,
-            shares: slowpath_report::Shares::default(),
-            ledger: None,
-            critical_path: None,
-            losses: sample.losses,
-            unavailable: sample.unavailable,
-        },
-        &Style::PLAIN,
-    );
+    let printed = analysis(&of_launch(samples::diagnosis()), &Style::PLAIN);
     check_screen(&printed);
     assert!(printed.starts_with("chromium was ready after 2335 ms."), "{printed}");
     assert!(printed.replace('\n', " ").contains("Waiting for reads of 218 files, 1830 ms."), "{printed}");

@@ -122,6 +122,21 @@ impl Column for bool {
     }
 }
 
+impl Column for Option<bool> {
+    const TYPE: DataType = DataType::Boolean;
+    const NULLABLE: bool = true;
+    fn build(values: impl Iterator<Item = Self>) -> ArrayRef {
+        Arc::new(values.collect::<BooleanArray>())
+    }
+    type Values<'a> = &'a BooleanArray;
+    fn values(array: &dyn Array) -> Result<&BooleanArray, String> {
+        typed(array)
+    }
+    fn read(values: &&BooleanArray, row: usize) -> Result<Self, String> {
+        Ok((!values.is_null(row)).then(|| values.value(row)))
+    }
+}
+
 impl Column for String {
     const TYPE: DataType = DataType::Utf8;
     fn build(values: impl Iterator<Item = Self>) -> ArrayRef {

@@ -1,11 +1,12 @@
-//! Tables about time and memory: call stacks and their names, CPU samples, intervals off the CPU, calls that change memory.
+//! Tables about time and memory: call stacks and their names, CPU samples, intervals off the CPU, calls that change memory, what
+//! the kernel does to have free and huge pages, what pages held.
 //!
 //! A call stack is a path through a tree: a row of `stacks` is one frame called from its parent, so what stacks have in
 //! common is stored once. `frames` says where the code of a frame is, `symbols` how it is called.
 
 use crate::declare::table;
-use crate::units::{Bytes, Nanos};
-use crate::vocabulary::{FrameKind, LookMoment, MemoryCallKind, OffCpuReason};
+use crate::units::{Bytes, Nanos, Pages};
+use crate::vocabulary::{FrameKind, LookMoment, MemoryCallKind, MemoryWorkKind, OffCpuReason};
 
 table! {
     /// A frame of call stacks: this code, called from its parent. The outermost frame has no parent; where a stack could not
@@ -79,6 +80,15 @@ table! {
         kernel: bool,
         /// Innermost frame of its call stack, kernel and user: `stacks.id`.
         stack: Option<u32>,
+        /// Register of its user code in which a function gets its first argument (rdi on x86-64, x0 on arm64), as it was at this
+        /// moment: in code that copies memory, a place that it writes to. Null unless memory calls were recorded too, for threads
+        /// of the kernel, and in recordings that lack the column.
+        first_argument: Option<u64>,
+        /// The same for the second argument (rsi, x1): in code that copies memory, a place that it reads from.
+        second_argument: Option<u64>,
+        /// Whether the instruction of its user code was one that copies memory from the second to the first (`rep movs` of
+        /// x86-64; false on other architectures). Null as the first argument is.
+        copies: Option<bool>,
     }
 }
 
@@ -99,10 +109,15 @@ table! {
         tid: u32,
         /// Why it did not run.
         reason: OffCpuReason,
-        /// The last part of the interval, from its wake-up on, in which it could have run and waited for a processor; the whole of
-        /// it for `runnable` and `throttled`.
+        /// The last part of the interval, in which it stood in a run queue and waited for a processor, by the kernel's own count where
+        /// that is kept (`sched_info.run_delay`); the whole of it for `runnable` and `throttled`.
         runnable: Nanos,
-        /// Pid of the task that woke it, recorded or not; null where no task did: an interrupt (a timer, a device), or nobody yet.
+        /// When the wake-up came that ended its wait. It stands in a run queue a moment later: when its processor has been interrupted,
+        /// where another one woke it. Null where it was not woken, where the kernel has not told of it, and in recordings that lack the
+        /// column: `runnable` began with the wake-up then.
+        woken: Option<Nanos>,
+        /// Pid of the task that woke it, recorded or not; null where no task did: an interrupt (a timer, a device), or nobody yet;
+        /// and where the kernel has not told of the wake-up.
         waker_pid: Option<u32>,
         /// Thread id of that task.
         waker_tid: Option<u32>,
@@ -168,7 +183,8 @@ table! {
         old_address: Option<u64>,
         /// True for a brk that shrank the heap.
         shrinks: bool,
-        /// Advice of madvise, flags of mmap and mremap; else 0.
+        /// Advice of madvise, flags of mmap and mremap. Of prctl 0 where huge pages are allowed, 1 where they are refused, 3 where
+        /// they are but for what madvise asks for (`PR_THP_DISABLE_EXCEPT_ADVISED`). Else 0.
         argument: u32,
         /// 0, or the negated errno; for a brk that was refused that of ENOMEM, as from the C library.
         result: i32,
@@ -234,5 +250,34 @@ impl MemoryCall {
             _ => 0,
         };
         Bytes(grown)
+    }
+}
+
+table! {
+    /// What the kernel did to have free and huge pages: in a recorded thread's own context, where it is part of the thread's
+    /// faults and calls, or by one of its own threads, which a task woke or which worked on the memory of a process. Of the latter
+    /// those of all tasks of the machine are told. What the kernel's threads cost is `memory_threads` of the manifest.
+    MemoryWork = "memory_work" {
+        /// When; of work in a thread's own context when it began.
+        ts: Nanos,
+        /// How long it took in the thread's own context; null for what one of the kernel's threads was left with.
+        duration: Option<Nanos>,
+        /// Pid of the process in whose context it was done, that woke the kernel's thread, or on whose memory that worked; 0 where
+        /// no process is to blame: a page that was allocated in an interrupt, memory of a process that is gone.
+        pid: u32,
+        /// Start of the process; 0 for one that is not recorded.
+        start: Nanos,
+        /// Thread id; for work on the memory of a process that of the thread which the kernel has as its owner.
+        tid: u32,
+        /// True for a recorded process.
+        in_tree: bool,
+        /// What.
+        work: MemoryWorkKind,
+        /// Memory node of a wake-up; null for the others.
+        node: Option<u32>,
+        /// Pages that were reclaimed; for huge pages those of a range.
+        pages: Pages,
+        /// True where it did what it was done for; of compaction and scans that is not told, and false.
+        succeeded: bool,
     }
 }

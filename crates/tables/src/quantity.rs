@@ -52,6 +52,15 @@ impl Quantity {
     }
 }
 
+/// A change seen from the other side: a change of -300 ms is a saving of 300 ms. The ends of the interval change places.
+impl std::ops::Neg for Quantity {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self { value: -self.value, low: self.high.map(|high| -high), high: self.low.map(|low| -low), unit: self.unit }
+    }
+}
+
 /// Something that could not be observed or done here; data, not an error.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Unavailable {
@@ -88,5 +97,21 @@ impl Losses {
         for (kind, lost) in &other.0 {
             self.add(kind, *lost);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_from_the_other_side_has_its_interval_round_its_value() {
+        assert_eq!(
+            -Quantity::interval(-300.0, -350.0, -20.0, Unit::Ms),
+            Quantity::interval(300.0, 20.0, 350.0, Unit::Ms)
+        );
+        assert_eq!(-Quantity::exact(4.0, Unit::Bytes), Quantity::exact(-4.0, Unit::Bytes));
+        let half = Quantity { low: Some(1.0), ..Quantity::exact(2.0, Unit::Ms) };
+        assert_eq!((-half).high, Some(-1.0));
     }
 }

@@ -4,7 +4,7 @@
 //! ([`FileKey`]). In a lab `dev` is the lab's own device and `files.path` the path on the host.
 
 use crate::declare::{Table, TableDoc, table};
-use crate::profile::{CpuSample, Frame, MemoryCall, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
+use crate::profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
 use crate::units::{Bytes, FileKey, Nanos, Pages, ProcessKey};
 use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, SectionKind};
 
@@ -360,6 +360,7 @@ process_rows!(
     CpuSample,
     OffCpu,
     MemoryCall,
+    MemoryWork,
     PageContent,
     ThreadCounters
 );
@@ -394,6 +395,7 @@ pub fn all_tables() -> Vec<TableDoc> {
         OffCpu::doc(),
         ThreadCounters::doc(),
         MemoryCall::doc(),
+        MemoryWork::doc(),
         PageContent::doc(),
         Stack::doc(),
         Frame::doc(),

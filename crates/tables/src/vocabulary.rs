@@ -144,5 +144,29 @@ words! {
         Brk = "brk",
         /// `madvise`.
         Madvise = "madvise",
+        /// `prctl` with `PR_SET_THP_DISABLE`, with which a process refuses huge pages; no other use of it is told.
+        Prctl = "prctl",
+    }
+}
+
+words! {
+    /// Work of the kernel to have free and huge pages.
+    MemoryWorkKind {
+        /// The thread itself reclaimed pages, because the machine had too few free ones.
+        DirectReclaim = "direct_reclaim",
+        /// The thread itself reclaimed pages of its memory control group, because that was at its limit.
+        GroupReclaim = "group_reclaim",
+        /// The thread itself moved pages, to have free ones that lie together.
+        DirectCompaction = "direct_compaction",
+        /// The thread itself made a huge page of small ones (`MADV_COLLAPSE`).
+        OwnCollapse = "own_collapse",
+        /// The task woke kswapd: free pages of the node had become few.
+        WakeKswapd = "wake_kswapd",
+        /// The task woke kcompactd; a task that is kswapd does that when it has reclaimed enough.
+        WakeKcompactd = "wake_kcompactd",
+        /// khugepaged looked at a range of the process that may become a huge page.
+        KhugepagedScan = "khugepaged_scan",
+        /// khugepaged made a huge page of a range of the process, or tried to.
+        KhugepagedCollapse = "khugepaged_collapse",
     }
 }

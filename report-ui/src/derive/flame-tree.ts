@@ -7,6 +7,11 @@ import type { FlameGraphs, FlameTree } from "../types";
 
 export const ROOT = 0;
 
+/** What nodes are called. */
+export type FlameNames = Pick<FlameGraphs, "frames" | "places">;
+/** From the processes to the innermost functions, or from these outwards. */
+export type Direction = "callees" | "callers";
+
 export interface FlameIndex {
   tree: FlameTree;
   /** Caller; the root is its own. */
@@ -93,7 +98,7 @@ export function boxesOf(index: FlameIndex, focus: number, narrowest: number): { 
 }
 
 /** The nodes whose function or file has this in its name, in any case, and the weight below them, each row once. */
-export function found(index: FlameIndex, graphs: FlameGraphs, text: string): { nodes: Uint8Array; weight: number; count: number } {
+export function found(index: FlameIndex, graphs: FlameNames, text: string): { nodes: Uint8Array; weight: number; count: number } {
   const { tree, end } = index;
   const wanted = text.trim().toLowerCase();
   const nodes = new Uint8Array(tree.depth.length);
@@ -144,7 +149,7 @@ export function functionsOf(index: FlameIndex): FlameFunction[] {
 }
 
 /** The files with most weight of their own, heaviest first: those that get a colour of their own. */
-export function heaviestFiles(index: FlameIndex, graphs: FlameGraphs, most: number): number[] {
+export function heaviestFiles(index: FlameIndex, graphs: FlameNames, most: number): number[] {
   const sums = new Map<number, number>();
   for (const { frame, own } of functionsOf(index)) {
     const place = graphs.frames.place[frame]!;

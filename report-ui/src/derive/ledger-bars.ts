@@ -9,8 +9,8 @@ import type { LedgerCategory, LedgerProcess, LedgerRow, LedgerSum, LedgerThread,
 export const UNEXPLAINED = "unexplained";
 export type BarPart = LedgerCategory | typeof UNEXPLAINED;
 
-/** All categories in the order of a bar: running, in faults and calls, kept from running, waiting for others. */
-export const CATEGORIES: ReadonlyMap<LedgerCategory, { words: string; did: string }> = new Map([
+/** All categories in the order of a bar: running, in faults and calls, kept from running, and `waits` for what others do. */
+export const CATEGORIES: ReadonlyMap<LedgerCategory, { words: string; did: string; waits?: boolean }> = new Map([
   ["user", { words: "user", did: "ran in user mode" }],
   ["kernel", { words: "kernel", did: "ran in the kernel, outside of page faults and recorded memory calls" }],
   ["on_cpu", { words: "user or kernel", did: "ran; too little is known to tell user from kernel" }],
@@ -21,16 +21,21 @@ export const CATEGORIES: ReadonlyMap<LedgerCategory, { words: string; did: strin
   ["runnable", { words: "runnable", did: "could run; another task had the processor" }],
   ["throttled", { words: "throttled", did: "could run; its control group had used up its quota" }],
   ["stolen", { words: "stolen", did: "ran, as far as this system knows; the hypervisor had the processor" }],
-  ["lock", { words: "locks", did: "waited on a futex: for a lock, a condition, another thread" }],
-  ["pipe_or_socket", { words: "pipes, sockets", did: "waited in a read or write for somebody else" }],
-  ["kernel_wait", { words: "kernel waits", did: "waited for a lock inside the kernel, or for anything else there" }],
-  ["child", { words: "children", did: "waited for a child process" }],
-  ["events", { words: "events", did: "waited in poll, epoll, select or for a signal" }],
-  ["timer", { words: "timers", did: "slept until a time" }],
-  ["stopped", { words: "stopped", did: "stopped by a signal, a tracer or a freezer" }],
+  ["lock", { words: "locks", did: "waited on a futex: for a lock, a condition, another thread", waits: true }],
+  ["pipe_or_socket", { words: "pipes, sockets", did: "waited in a read or write for somebody else", waits: true }],
+  ["kernel_wait", { words: "kernel waits", did: "waited for a lock inside the kernel, or for anything else there", waits: true }],
+  ["child", { words: "children", did: "waited for a child process", waits: true }],
+  ["events", { words: "events", did: "waited in poll, epoll, select or for a signal", waits: true }],
+  ["timer", { words: "timers", did: "slept until a time", waits: true }],
+  ["stopped", { words: "stopped", did: "stopped by a signal, a tracer or a freezer", waits: true }],
 ]);
 
-const ORDER: readonly LedgerCategory[] = [...CATEGORIES.keys()];
+export const ORDER: readonly LedgerCategory[] = [...CATEGORIES.keys()];
+
+/** Whether a thread that has nothing to do spends its time so. */
+export function isWaiting(part: BarPart): boolean {
+  return part !== UNEXPLAINED && CATEGORIES.get(part)?.waits === true;
+}
 
 export function partWords(part: BarPart): string {
   return part === UNEXPLAINED ? UNEXPLAINED : (CATEGORIES.get(part)?.words ?? part);
@@ -92,23 +97,24 @@ export function ledgerPicture(ledger: PageLedger): LedgerPicture {
 }
 
 function ofProcess(p: LedgerProcess): LedgerBar {
-  return bar(p.process, `pid ${p.pid}, ${things(p.threads, "thread", "threads")}`, p.thread_time, p.rows, p.unexplained);
+  return barOf(p.process, `pid ${p.pid}, ${things(p.threads, "thread", "threads")}`, p.thread_time, p.rows, p.unexplained);
 }
 
 function ofThread(t: LedgerThread): LedgerBar {
   const name = t.thread === null || t.thread === t.process ? t.process : `${t.thread} (${t.process})`;
-  return bar(name, `pid ${t.pid}, thread ${t.tid}`, t.wall, t.rows, t.unexplained);
+  return barOf(name, `pid ${t.pid}, thread ${t.tid}`, t.wall, t.rows, t.unexplained);
 }
 
 function ofSum(s: LedgerSum, one: string, many: string): LedgerBar {
-  return { ...bar(`${count(s.count)} other ${s.count === 1 ? one : many}`, "the least busy, together", s.thread_time, s.rows, s.unexplained), isSum: true };
+  return { ...barOf(`${count(s.count)} other ${s.count === 1 ? one : many}`, "the least busy, together", s.thread_time, s.rows, s.unexplained), isSum: true };
 }
 
 function things(n: number, one: string, many: string): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-function bar(name: string, detail: string, whole: Quantity, rows: readonly LedgerRow[], unexplained: Quantity | null): LedgerBar {
+/** A bar of rows that are part of `whole`. */
+export function barOf(name: string, detail: string, whole: Quantity, rows: readonly LedgerRow[], unexplained: Quantity | null): LedgerBar {
   const share = (ms: number): number | null => (whole.value > 0 ? ms / whole.value : null);
   const shown = rows.map((r): BarRow => ({ part: r.category, time: r.time, share: share(r.time.value) }));
   const rest: BarRow = { part: UNEXPLAINED, time: unexplained, share: unexplained ? share(unexplained.value) : null };
@@ -140,7 +146,7 @@ function sum(bars: readonly LedgerBar[]): LedgerBar {
     }
   }
   const rows = [...times].sort((a, b) => b[1] - a[1]).map(([category, value]): LedgerRow => ({ category, time: ms(value), share: null }));
-  return bar("all processes", "together", ms(whole), rows, unexplained === null ? null : ms(unexplained));
+  return barOf("all processes", "together", ms(whole), rows, unexplained === null ? null : ms(unexplained));
 }
 
 function notes({ busiest }: PageLedger): string[] {

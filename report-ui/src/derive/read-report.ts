@@ -1,29 +1,39 @@
-// Text of the data block -> a checked `Report`.
+// Text of the data block -> a checked report, or a checked comparison.
 //
 // Owns the checks without which a view could fail half-way: the schema, columns of one length whose
 // indices exist, and trees that are trees. It does not judge the content.
 
-import { SCHEMA, type FlameGraphs, type FlameTree, type IoMap, type Report } from "../types";
+import { COMPARISON_SCHEMA, type ComparisonPage } from "../comparison-types";
+import { SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
 
 /** Thrown when the data block cannot be shown; its message is meant for the reader. */
 export class UnreadableReport extends Error {
   override name = "UnreadableReport";
 }
 
-export function readReport(text: string): Report {
+/** What the page shows, told by its schema. */
+export type PageData = { report: Report } | { comparison: ComparisonPage };
+
+export function readPage(text: string): PageData {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
   } catch (cause) {
     throw new UnreadableReport("The data in this page is not complete JSON; the file may be cut off or never filled in.", { cause });
   }
-  const report = parsed as Report;
-  if (typeof report !== "object" || report === null || report.schema !== SCHEMA) {
-    throw new UnreadableReport(`The data in this page is not of the schema ${SCHEMA}.`);
+  const schema = typeof parsed === "object" && parsed !== null && "schema" in parsed ? parsed.schema : null;
+  if (schema === SCHEMA) {
+    const report = parsed as Report;
+    if (report.io_map) checkColumns(report.io_map);
+    if (report.flame_graphs) checkFlames(report.flame_graphs, ({ depth, frame, weight }) => ({ depth, frame, weights: [weight] }));
+    return { report };
   }
-  if (report.io_map) checkColumns(report.io_map);
-  if (report.flame_graphs) checkFlames(report.flame_graphs);
-  return report;
+  if (schema === COMPARISON_SCHEMA) {
+    const page = parsed as ComparisonPage;
+    if (page.flame_graphs) checkFlames(page.flame_graphs, ({ depth, frame, before, after }) => ({ depth, frame, weights: [before, after] }));
+    return { comparison: page };
+  }
+  throw new UnreadableReport(`The data in this page is neither of the schema ${SCHEMA} nor of ${COMPARISON_SCHEMA}.`);
 }
 
 function checkColumns(map: IoMap): void {
@@ -43,18 +53,25 @@ function checkColumns(map: IoMap): void {
   }
 }
 
-function checkFlames({ frames, places, graphs }: FlameGraphs): void {
+interface TreeColumns {
+  depth: number[];
+  frame: number[];
+  weights: number[][];
+}
+
+function checkFlames<Tree>({ frames, places, graphs }: Pick<FlameGraphs, "frames" | "places"> & { graphs: { callees: Tree | null; callers: Tree | null }[] }, columns: (tree: Tree) => TreeColumns): void {
   if (frames.name.length !== frames.place.length) {
     throw new UnreadableReport(`The frames have ${frames.name.length} names and ${frames.place.length} places.`);
   }
   const bad = frames.place.findIndex((i) => !isIndex(i, places.length));
   if (bad >= 0) throw new UnreadableReport(`Frame ${bad} names place ${frames.place[bad]}, of which there are ${places.length}.`);
-  for (const g of graphs) for (const tree of [g.callees, g.callers]) if (tree) checkTree(tree, frames.name.length);
+  for (const g of graphs) for (const tree of [g.callees, g.callers]) if (tree) checkTree(columns(tree), frames.name.length);
 }
 
-function checkTree({ depth, frame, weight }: FlameTree, frames: number): void {
-  if (depth.length === 0 || frame.length !== depth.length || weight.length !== depth.length) {
-    throw new UnreadableReport(`A flame graph has ${depth.length} depths, ${frame.length} frames and ${weight.length} weights.`);
+function checkTree({ depth, frame, weights }: TreeColumns, frames: number): void {
+  const lengths = weights.map((w) => w.length);
+  if (depth.length === 0 || frame.length !== depth.length || lengths.some((l) => l !== depth.length)) {
+    throw new UnreadableReport(`A flame graph has ${depth.length} depths, ${frame.length} frames and ${lengths.join(" and ")} weights.`);
   }
   for (let i = 0; i < depth.length; i++) {
     const deepest = i === 0 ? 0 : depth[i - 1]! + 1;

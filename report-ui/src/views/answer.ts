@@ -11,8 +11,8 @@ export function answerView(report: Report, answer: Answer): HTMLElement {
     { class: "answer", id: "answer" },
     h("p", { class: "quiet kicker" }, "Slowpath report, ", report.generated),
     h("h1", {}, h("bdi", { dir: "ltr", title: report.title }, report.title)),
-    h("p", { class: "why" }, ...words(answer.why)),
-    h("p", { class: "tried" }, ...words(answer.tried)),
+    h("p", { class: "why" }, ...wordsOf(answer.why)),
+    h("p", { class: "tried" }, ...wordsOf(answer.tried)),
     answer.figures.length > 0 &&
       h(
         "dl",
@@ -23,6 +23,7 @@ export function answerView(report: Report, answer: Answer): HTMLElement {
   );
 }
 
-function words(list: Words): (string | HTMLElement)[] {
+/** Sentences with their points marked. */
+export function wordsOf(list: Words): (string | HTMLElement)[] {
   return list.map((w) => (typeof w === "string" ? w : h("strong", {}, w.strong)));
 }

@@ -57,9 +57,14 @@ function losses(report: Report): Child {
 }
 
 function unavailable(report: Report): Child {
+  return unavailableTable([...report.unavailable, ...(report.diagnosis?.unavailable ?? [])], "Everything that the analysis asks for could be observed.");
+}
+
+/** What is lacking, each once; `nothing` says that nothing is. */
+export function unavailableTable(list: readonly Unavailable[], nothing: string): Child {
   const all = new Map<string, Unavailable>();
-  for (const u of [...report.unavailable, ...(report.diagnosis?.unavailable ?? [])]) all.set(JSON.stringify([u.what, u.reason]), u);
-  if (all.size === 0) return h("p", {}, "Everything that the analysis asks for could be observed.");
+  for (const u of list) all.set(JSON.stringify([u.what, u.reason]), u);
+  if (all.size === 0) return h("p", {}, nothing);
   return h(
     "div",
     { class: "table-frame", tabindex: 0, role: "region", "aria-label": "Not available" },

@@ -1,11 +1,11 @@
 // Paints the boxes of a flame graph onto a canvas.
 //
-// Owns colours and text of the boxes. Leaves where they lie to `derive/flame-tree.ts`, events to
-// `flame-graph.ts`.
+// Owns how boxes are filled and their text. Leaves where they lie to `derive/flame-tree.ts`, events to
+// `flame-graph.ts`, and which colour a box has to what the graph is of.
 
 import type { Box } from "../derive/flame-tree";
 import { displayText } from "../display-text";
-import type { FlameGraphs, PlaceKind } from "../types";
+import type { PlaceKind } from "../types";
 
 /** Height of a row in CSS pixels. */
 export const ROW = 18;
@@ -24,24 +24,24 @@ export function placeVariable(kind: PlaceKind, fileRank: number): string {
 }
 
 export interface FlamePaint {
-  /** By index into the frames. */
-  fills: string[];
+  fill: (node: number) => string;
   text: string;
-  ground: string;
-  line: string;
   found: string;
   font: string;
 }
 
-export function flamePaint(graphs: FlameGraphs, files: readonly number[]): FlamePaint {
+/** Colours of the style sheet as it is now; `colour` names the custom property of a node's. */
+export function flamePaint(colour: (node: number) => string): FlamePaint {
   const style = getComputedStyle(document.documentElement);
-  const get = (name: string): string => style.getPropertyValue(name).trim();
-  const ofPlace = graphs.places.map((p, i) => get(placeVariable(p.kind, files.indexOf(i))));
+  const known = new Map<string, string>();
+  const get = (name: string): string => {
+    let value = known.get(name);
+    if (value === undefined) known.set(name, (value = style.getPropertyValue(name).trim()));
+    return value;
+  };
   return {
-    fills: graphs.frames.place.map((p) => ofPlace[p]!),
+    fill: (node) => get(colour(node)),
     text: get("--text"),
-    ground: get("--ground"),
-    line: get("--line"),
     found: get("--flame-found"),
     font: `12px ${getComputedStyle(document.body).fontFamily}`,
   };
@@ -49,8 +49,8 @@ export function flamePaint(graphs: FlameGraphs, files: readonly number[]): Flame
 
 export interface Scene {
   boxes: readonly Box[];
-  /** Frame of a node. */
-  frame: readonly number[];
+  /** Name of a node. */
+  name: (node: number) => string;
   /** Callers of the node that is zoomed to are paler. */
   focusRow: number;
   /** Nodes that the search found. */
@@ -59,7 +59,7 @@ export interface Scene {
 }
 
 /** Paints at the canvas's own size; `width` is in CSS pixels. */
-export function paintFlames(context: CanvasRenderingContext2D, width: number, ratio: number, graphs: FlameGraphs, paint: FlamePaint, scene: Scene): void {
+export function paintFlames(context: CanvasRenderingContext2D, width: number, ratio: number, paint: FlamePaint, scene: Scene): void {
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -72,12 +72,12 @@ export function paintFlames(context: CanvasRenderingContext2D, width: number, ra
     const drawn = boxWidth > 3 ? boxWidth - 1 : Math.max(boxWidth, 0.5);
     const isFound = scene.found[box.node] === 1;
     context.globalAlpha = box.row < scene.focusRow ? 0.55 : scene.isSearching && !isFound ? 0.45 : 1;
-    context.fillStyle = isFound ? paint.found : paint.fills[scene.frame[box.node]!]!;
+    context.fillStyle = isFound ? paint.found : paint.fill(box.node);
     context.fillRect(x, y, drawn, ROW - 1);
     context.globalAlpha = 1;
     if (boxWidth < TEXT_FROM) continue;
     context.fillStyle = paint.text;
-    const text = fitted(context, displayText(graphs.frames.name[scene.frame[box.node]!]!), drawn - 2 * PADDING);
+    const text = fitted(context, displayText(scene.name(box.node)), drawn - 2 * PADDING);
     if (text !== "") context.fillText(text, x + PADDING, y + ROW / 2);
   }
 }

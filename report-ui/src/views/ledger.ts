@@ -1,16 +1,15 @@
 // Where the time went: a stacked bar for each process and thread, and the table behind it.
 
-import { barSentence, ledgerPicture, partDid, partWords, UNEXPLAINED, type BarPart, type BarRow, type LedgerBar } from "../derive/ledger-bars";
+import { barSentence, ledgerPicture, partDid, partWords, UNEXPLAINED, type BarRow, type LedgerBar } from "../derive/ledger-bars";
 import { count, inUnit, percent, quantityInterval, quantityValue } from "../format";
 import type { PageLedger } from "../types";
 import { h, isolated, section, type Child } from "./element";
+import { drawBar, stepThrough, swatch } from "./ledger-bar";
 import type { Tooltip, TooltipLine } from "./tooltip";
 
 /** Bars before "show all". */
 const PROCESSES = 6;
 const THREADS = 12;
-/** Below this share of its bar a part has no text in it. */
-const WORDS_FROM = 0.09;
 
 export function ledgerView(ledger: PageLedger, tooltip: Tooltip): HTMLElement {
   const picture = ledgerPicture(ledger);
@@ -29,17 +28,6 @@ export function ledgerView(ledger: PageLedger, tooltip: Tooltip): HTMLElement {
     h("div", { class: "controls" }, h("label", {}, "Full length is ", scale)),
     body,
   );
-}
-
-/** A custom property of the style sheet. */
-function colour(part: BarPart): string {
-  return `var(--ledger-${part.replaceAll("_", "-")})`;
-}
-
-function swatch(part: BarPart): HTMLElement {
-  const element = h("span", { class: part === UNEXPLAINED ? "swatch unexplained" : "swatch", "aria-hidden": "true" });
-  if (part !== UNEXPLAINED) element.style.background = colour(part);
-  return element;
 }
 
 /** The table is the legend of the colours too: categories, and what is unexplained as a row of its own. */
@@ -94,42 +82,17 @@ function barList(title: string, what: string, bars: readonly LedgerBar[], first:
 }
 
 function entry(bar: LedgerBar, length: number, tooltip: Tooltip): HTMLElement {
-  const pieces = bar.segments.map((s) => {
-    const piece = h("span", { class: s.row.part === UNEXPLAINED ? "piece unexplained" : "piece" }, (s.to - s.from) * length >= WORDS_FROM && s.row.part !== UNEXPLAINED ? h("span", {}, partWords(s.row.part)) : null);
-    piece.style.width = `${(s.to - s.from) * 100}%`;
-    if (s.row.part !== UNEXPLAINED) piece.style.background = colour(s.row.part);
-    return piece;
-  });
-  const picture = h("span", { class: "ledger-bar", role: "img", "aria-label": barSentence(bar, plainText) }, ...pieces);
-  picture.style.width = `${Math.max(length * 100, 0.3)}%`;
+  const picture = drawBar(bar, length, barSentence(bar, plainText));
   const rest = bar.unexplained;
   const summary = h(
     "summary",
     {},
     h("span", { class: "ledger-name" }, isolated(bar.name), " ", h("span", { class: "quiet" }, bar.detail)),
-    h("span", { class: "ledger-track" }, picture),
+    h("span", { class: "ledger-track" }, picture.element),
     h("span", { class: "num" }, inUnit(bar.whole, "ms")),
     h("span", { class: "num" }, rest.time === null ? h("span", { class: "quiet" }, "not known") : rest.share === null ? quantityValue(rest.time) : percent(rest.share)),
   );
-  let stepped = -1;
-  const point = (index: number, x: number, y: number): void => {
-    stepped = index;
-    pieces.forEach((p, i) => p.classList.toggle("on", i === index));
-    const segment = bar.segments[index];
-    if (segment) tooltip.show(describe(bar, segment.row), x, y);
-    else tooltip.hide();
-  };
-  picture.addEventListener("pointermove", (e) => point(pieces.findIndex((p) => e.target instanceof Node && p.contains(e.target)), e.clientX, e.clientY));
-  picture.addEventListener("pointerleave", () => point(-1, 0, 0));
-  summary.addEventListener("blur", () => point(-1, 0, 0));
-  summary.addEventListener("keydown", (e) => {
-    const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0;
-    if (step === 0 || pieces.length === 0) return;
-    e.preventDefault();
-    const index = Math.min(Math.max(stepped + step, 0), pieces.length - 1);
-    const box = pieces[index]!.getBoundingClientRect();
-    point(index, box.left + box.width / 2, box.bottom);
-  });
+  stepThrough(summary, [picture], bar.segments.map((s) => s.row.part), tooltip, (part) => describe(bar, bar.segments.find((s) => s.row.part === part)!.row));
   // The table is made when it is asked for: there may be hundreds.
   const details = h("details", { class: "ledger-entry" }, summary);
   details.addEventListener("toggle", () => {

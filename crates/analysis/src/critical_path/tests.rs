@@ -110,6 +110,27 @@ ts  duration pid start tid reason runnable waker_pid waker_tid
 }
 
 #[test]
+fn who_woke_a_thread_is_asked_at_the_moment_of_the_wake_up_and_not_when_it_stood_in_a_run_queue() {
+    let rows = "
+== forks
+ts  parent_pid parent_start pid start tid thread
+250 7          1            7   1     8   true
+== exits
+ts  pid start tid last
+990 7   1     8   false
+== off_cpu
+ts  duration pid start tid reason runnable woken waker_pid waker_tid
+310 340      7   1     7   futex  10       600   7         8
+605 300      7   1     8   timer  20       -     -         -
+";
+    // The waker sleeps again when the interrupt of the other processor comes.
+    let path = found(rows);
+    assert_eq!(told(&path), [(7, 100, 250, RAN), (8, 250, 600, RAN), (7, 600, 650, "runnable"), (7, 650, 1000, RAN)]);
+    let path = found(&rows.replace("600 ", "-   "));
+    assert!(path.steps.iter().any(|step| step.ended_by == Some(EndedBy::Contradicted)), "{:?}", path.steps);
+}
+
+#[test]
 fn a_parent_that_waits_for_its_child_waits_for_what_the_child_waits_for() {
     let path = found(
         "
@@ -285,6 +306,7 @@ fn off(ts: u64, duration: u64, tid: u32, reason: OffCpuReason, runnable: u64, wa
         tid,
         reason,
         runnable: Nanos(runnable),
+        woken: None,
         waker_pid: waker.map(|_| KEY.pid),
         waker_tid: waker,
         syscall: 0,
@@ -335,7 +357,8 @@ impl Turns {
         self.does(runnable, Category::Runnable);
     }
 
-    fn hands_over(&mut self, to: u32, delay: u64) {
+    /// Of the delay until the other one runs, `unqueued` at most are over when it stands in a run queue.
+    fn hands_over(&mut self, to: u32, delay: u64, unqueued: Option<u64>) {
         let given = self.now;
         if to == self.holder {
             return;
@@ -343,7 +366,9 @@ impl Turns {
         let since = std::mem::replace(&mut self.since[(self.holder - 7) as usize], given);
         assert!(since <= given);
         let since = self.since[(to - 7) as usize];
-        self.rows.push(off(since, given - since + delay, to, OffCpuReason::Futex, delay, Some(self.holder)));
+        let runnable = delay - unqueued.unwrap_or(0).min(delay);
+        let row = off(since, given - since + delay, to, OffCpuReason::Futex, runnable, Some(self.holder));
+        self.rows.push(OffCpu { woken: unqueued.map(|_| Nanos(given)), ..row });
         self.holder = to;
         self.does(delay, Category::Runnable);
     }
@@ -352,15 +377,17 @@ impl Turns {
 proptest! {
     #[test]
     fn the_path_is_whose_turn_it_was_where_threads_take_turns(
-        all in proptest::collection::vec((1u64..1000, 0u64..1000, 0u64..100, 7u32..11, 0u64..100), 1..40),
+        all in proptest::collection::vec(
+            (1u64..1000, 0u64..1000, 0u64..100, 7u32..11, 0u64..100, proptest::option::of(0u64..120)), 1..40,
+        ),
     ) {
         let mut turns = Turns { now: 1000, holder: 7, truth: Vec::new(), since: [1000; 4], rows: Vec::new() };
-        for (runs, sleeps, runnable, next, delay) in all {
+        for (runs, sleeps, runnable, next, delay, unqueued) in all {
             turns.does(runs, Category::OnCpu);
             turns.sleeps(sleeps, runnable);
             // It runs when it wakes another one, and runs when it is woken.
             turns.does(1, Category::OnCpu);
-            turns.hands_over(next, delay);
+            turns.hands_over(next, delay, unqueued);
             turns.does(1, Category::OnCpu);
         }
         let Turns { now, holder, truth, since, mut rows } = turns;
@@ -377,12 +404,17 @@ proptest! {
     #[test]
     fn whatever_rows_say_the_path_covers_the_launch_without_gaps_or_overlaps(
         rows in proptest::collection::vec(
-            (900u64..3100, 0u64..600, 7u32..11, 0usize..12, 0u64..700, proptest::option::of(5u32..13)), 1..60,
+            (
+                900u64..3100, 0u64..600, 7u32..11, 0usize..12, 0u64..700, proptest::option::of(5u32..13),
+                proptest::option::of(800u64..3300),
+            ),
+            1..60,
         ),
         begins in proptest::collection::vec(900u64..3000, 3),
     ) {
-        let rows = rows.into_iter().map(|(ts, duration, tid, reason, runnable, waker)| {
-            off(ts, duration, tid, OffCpuReason::ALL[reason], runnable, waker)
+        let rows = rows.into_iter().map(|(ts, duration, tid, reason, runnable, waker, woken)| OffCpu {
+            woken: woken.map(Nanos),
+            ..off(ts, duration, tid, OffCpuReason::ALL[reason], runnable, waker)
         });
         let mut tables = recording(1000, 3000, rows.collect());
         for (fork, begin) in tables.forks.iter_mut().zip(begins) {

@@ -14,7 +14,8 @@ use std::rc::Rc;
 /// Threads that are looked at to find the one that made another, of a process with very many.
 const MOST_SIBLINGS: u32 = 512;
 
-/// An interval in which a thread did not run: it waits until `woken`, and can run from then on.
+/// An interval in which a thread did not run: it waits until `woken`, and can run from then on, or as soon as the kernel has put it into a
+/// run queue.
 #[derive(Clone, Copy, Debug)]
 struct Away {
     from: Nanos,
@@ -36,7 +37,11 @@ impl Away {
         let (woken, then) = match row.reason {
             OffCpuReason::Stolen => return None,
             OffCpuReason::Runnable | OffCpuReason::Throttled => (from, category),
-            _ => (to - row.runnable.min(row.duration), Category::Runnable),
+            _ => {
+                // Who woke it ran then, and may wait itself by the time that the thread stands in a run queue.
+                let queued = to - row.runnable.min(row.duration);
+                (row.woken.unwrap_or(queued), Category::Runnable)
+            }
         };
         Some(Self { from, woken, to, wait: category, then, waker: row.waker_pid.zip(row.waker_tid) })
     }

@@ -5,7 +5,7 @@
 //! `operator delete`, containers of the standard libraries), by their names. A program's own wrapper (`xmalloc`) is not known to be
 //! one: it is named, and its callers stand in the stack.
 
-use crate::call_stacks::{CallStacks, Place, file_name};
+use crate::call_stacks::{CallStacks, Place};
 use std::collections::HashMap;
 
 /// Beginnings of the names of libraries that allocate for others: glibc, musl, the dynamic loader, the C++ libraries, jemalloc,
@@ -53,6 +53,17 @@ const ALLOCATING_FUNCTIONS: [&str; 18] = [
     "malloc_trim",
 ];
 
+/// Functions inside musl's allocator, which static programs have in their own file.
+const MUSL_FUNCTIONS: [&str; 7] = [
+    "libc_malloc_impl",
+    "default_malloc",
+    "simple_malloc",
+    "nontrivial_free",
+    "alloc_slot",
+    "alloc_group",
+    "malloc_alloc_meta",
+];
+
 /// Functions inside glibc's allocator.
 const GLIBC_FUNCTIONS: [&str; 15] = [
     "int_malloc",
@@ -73,7 +84,7 @@ const GLIBC_FUNCTIONS: [&str; 15] = [
 ];
 
 /// Beginnings of the names of functions of allocators that are linked into programs.
-const LINKED_ALLOCATORS: [(&str, Allocator); 7] = [
+const LINKED_ALLOCATORS: [(&str, Allocator); 8] = [
     ("je_", Allocator::Jemalloc),
     ("_rjem_", Allocator::Jemalloc),
     ("_mi_", Allocator::Mimalloc),
@@ -81,15 +92,18 @@ const LINKED_ALLOCATORS: [(&str, Allocator); 7] = [
     ("mi_malloc", Allocator::Mimalloc),
     ("tcmalloc::", Allocator::Tcmalloc),
     ("runtime.", Allocator::Go),
+    ("runtime/debug.", Allocator::Go),
 ];
 
 /// Beginnings of the names of libraries that are one allocator.
-const ALLOCATOR_LIBRARIES: [(&str, Allocator); 5] = [
+const ALLOCATOR_LIBRARIES: [(&str, Allocator); 7] = [
     ("libjemalloc", Allocator::Jemalloc),
     ("libmimalloc", Allocator::Mimalloc),
     ("libtcmalloc", Allocator::Tcmalloc),
     ("libc.so.6", Allocator::Glibc),
     ("libc-2.", Allocator::Glibc),
+    ("ld-musl-", Allocator::Musl),
+    ("libc.musl-", Allocator::Musl),
 ];
 
 /// Beginnings of the names of functions that allocate for their callers: C++, then Rust.
@@ -121,6 +135,8 @@ pub(crate) enum Allocator {
     Tcmalloc,
     /// That of Go.
     Go,
+    /// That of musl.
+    Musl,
 }
 
 /// A function of a stack.
@@ -128,6 +144,8 @@ pub(crate) enum Allocator {
 pub(crate) struct Caller {
     /// Its name, or what stands for it. Foreign text.
     pub function: String,
+    /// Whether that is a name: symbols of the file tell it.
+    pub is_named: bool,
     /// Name of the file that it is in, or the kind of code. Foreign text.
     pub file: String,
     /// Source file and line, where they are known.
@@ -142,8 +160,9 @@ pub(crate) type Functions = Vec<(String, String)>;
 pub(crate) struct AllocatingStack {
     /// The functions; empty where no stack was recorded.
     pub callers: Vec<Caller>,
-    /// Which of them asked for the memory: the first one that is not the allocator's.
-    pub asked: usize,
+    /// Which of them asked for the memory: the first one that is not the allocator's; `None` where all are, or where the stack ends before
+    /// it.
+    pub asked: Option<usize>,
     /// Whether an allocator of a library stands between it and the kernel.
     pub through_allocator: bool,
     /// Which allocator that is, where it is one of those.
@@ -155,7 +174,12 @@ pub(crate) struct AllocatingStack {
 impl AllocatingStack {
     /// Who asked for the memory; `None` without a stack, and where it ends inside the allocator.
     pub fn who_asked(&self) -> Option<&Caller> {
-        self.callers.get(self.asked)
+        self.callers.get(self.asked?)
+    }
+
+    /// Where who asked has no name: the first function with one that called it, through others or not.
+    pub fn named_caller(&self) -> Option<&Caller> {
+        self.callers.iter().skip(self.asked?.saturating_add(1)).find(|caller| caller.is_named)
     }
 
     /// What tells it from others.
@@ -204,6 +228,11 @@ impl<'a> AllocatingStacks<'a> {
         self.stacks.get(number).cloned().unwrap_or_default()
     }
 
+    /// The stack of a row's column `stack`, with its own lines.
+    pub fn of_row(&self, stack: Option<u32>) -> AllocatingStack {
+        allocating_stack(self.call_stacks, stack)
+    }
+
     /// The allocator that a stack goes through; the inner one is `None` where it is none of those that are known.
     pub fn allocator(&self, number: usize) -> Option<Option<Allocator>> {
         let stack = self.stacks.get(number)?;
@@ -214,29 +243,27 @@ impl<'a> AllocatingStacks<'a> {
 fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> AllocatingStack {
     let Some(path) = call_stacks.path(stack) else { return AllocatingStack::default() };
     let mut made = AllocatingStack::default();
+    let mut is_named = None;
     for number in call_stacks.outermost_first(path).into_iter().rev() {
         let Some(frame) = call_stacks.frames().get(number as usize) else { continue };
-        let file = match frame.place {
-            Place::Kernel(_) => continue,
-            Place::File { key, file, .. } => file_name(key, file).into_owned(),
-            Place::Vdso(_) => "[vdso]".to_owned(),
-            Place::Generated(_) => "[generated]".to_owned(),
-            Place::Truncated(_) => "[truncated]".to_owned(),
-            Place::Unknown => "[unknown]".to_owned(),
-        };
+        if matches!(frame.place, Place::Kernel(_)) {
+            continue;
+        }
+        let file = frame.place.name();
         made.is_truncated |= matches!(frame.place, Place::Truncated(_) | Place::Unknown);
+        is_named = is_named.or_else(|| frame.functions.first().map(|function| function.named));
         made.callers.extend(frame.functions.iter().map(|function| Caller {
             function: function.name.to_string(),
-            file: file.clone(),
+            is_named: function.named,
+            file: file.to_string(),
             source: function.source_file.map(|source| (source.to_owned(), function.source_line)),
         }));
     }
     let is_end = |caller: &Caller| matches!(caller.file.as_str(), "[truncated]" | "[unknown]");
     let asked = made.callers.iter().position(|caller| !is_allocator(caller) || is_end(caller));
-    made.asked = match asked {
-        Some(asked) if !is_end(&made.callers[asked]) => asked,
-        _ => usize::MAX,
-    };
+    // Where the call itself stands in code without a name, an allocator without names may be linked into the program.
+    let is_nameless = is_named == Some(false) && asked == Some(0);
+    made.asked = asked.filter(|asked| !is_nameless && !is_end(&made.callers[*asked]));
     let allocator = &made.callers[..asked.unwrap_or(made.callers.len())];
     // The call itself is one of the C library too, also where the program makes it; it can be inlined into itself.
     let own = || allocator.iter().skip(1).filter(|caller| !CALLS.contains(&bare(&caller.function)));
@@ -249,10 +276,11 @@ fn which(caller: &Caller) -> Option<Allocator> {
     let starting = |name: &str, with: &[(&str, Allocator)]| {
         with.iter().find(|(start, _)| name.starts_with(start)).map(|(_, allocator)| *allocator)
     };
-    let is_glibc = GLIBC_FUNCTIONS.contains(&bare(&caller.function));
+    let is_one_of = |names: &[&str]| names.contains(&bare(&caller.function));
     starting(&caller.file, &ALLOCATOR_LIBRARIES)
         .or_else(|| starting(&caller.function, &LINKED_ALLOCATORS))
-        .or_else(|| is_glibc.then_some(Allocator::Glibc))
+        .or_else(|| is_one_of(&GLIBC_FUNCTIONS).then_some(Allocator::Glibc))
+        .or_else(|| is_one_of(&MUSL_FUNCTIONS).then_some(Allocator::Musl))
 }
 
 fn is_allocator(caller: &Caller) -> bool {
@@ -269,7 +297,9 @@ pub(crate) fn works_for_others(function: &str, file: &str) -> bool {
     let name = function.strip_prefix("void* ").or_else(|| function.strip_prefix("void ")).unwrap_or(function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || LINKED_ALLOCATORS.iter().any(|(prefix, _)| name.starts_with(prefix))
-        || [&ALLOCATING_FUNCTIONS[..], &GLIBC_FUNCTIONS[..], &CALLS[..]].iter().any(|names| names.contains(&bare(name)))
+        || [&ALLOCATING_FUNCTIONS[..], &GLIBC_FUNCTIONS[..], &MUSL_FUNCTIONS[..], &CALLS[..]]
+            .iter()
+            .any(|names| names.contains(&bare(name)))
 }
 
 /// A name without what glibc puts before it for its own use, and the compiler behind it: `__GI___libc_malloc`,
@@ -373,6 +403,32 @@ mod tests {
         let (one, other) = (of("libone.so"), of("libother.so"));
         assert_eq!(one.folded(), other.folded());
         assert_ne!(one.functions(), other.functions());
+    }
+
+    #[test]
+    fn a_stripped_program_that_makes_the_call_itself_may_have_its_allocator_in_it() {
+        let stripped = [("server", ""), ("server", "")];
+        assert_eq!(asked(&stripped), (None, false));
+        assert_eq!(stack(&stripped).folded(), "server+0x0;server+0x1");
+        assert_eq!(asked(&[("server", ""), ("server", "serve")]), (Some("serve".to_owned()), false));
+    }
+
+    #[test]
+    fn musl_and_go_have_their_allocators_in_the_program() {
+        let of = |rows: &[(&str, &str)]| {
+            (stack(rows).who_asked().map(|caller| caller.function.clone()), stack(rows).allocator)
+        };
+        let (main, own) = (("program", "main"), Some("main".to_owned()));
+        let musl = [("program", "default_malloc"), ("program", "__libc_malloc_impl"), ("program", "__mmap")];
+        assert_eq!(of(&[main, musl[0], musl[1], musl[2]]), (own.clone(), Some(Allocator::Musl)));
+        let library = ("ld-musl-x86_64.so.1", "");
+        assert_eq!(of(&[main, library, library]), (own.clone(), Some(Allocator::Musl)));
+        let go = [
+            ("program", "runtime/debug.FreeOSMemory"),
+            ("program", "runtime.sysUnused"),
+            ("program", "runtime.madvise"),
+        ];
+        assert_eq!(of(&[main, go[0], go[1], go[2]]), (own, Some(Allocator::Go)));
     }
 
     #[test]

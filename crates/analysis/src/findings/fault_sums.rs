@@ -21,12 +21,12 @@ pub(crate) struct FaultSums {
     pub by_kernel: u64,
     /// Median duration.
     pub median: f64,
-    /// Mean of the known durations.
+    /// Mean of the known durations; that of all, where several kinds are added up.
     pub mean: f64,
-    /// Sum of the known durations.
-    timed: f64,
-    /// The duration that only a twentieth exceeds.
-    long: f64,
+    time: f64,
+    undisturbed: f64,
+    low: f64,
+    high: f64,
 }
 
 impl FaultSums {
@@ -42,25 +42,60 @@ impl FaultSums {
         }
         durations.sort_unstable();
         sums.untimed = sums.count - durations.len() as u64;
-        sums.timed = durations.iter().fold(0u64, |sum, one| sum.saturating_add(*one)) as f64;
-        sums.mean = sums.timed / durations.len().max(1) as f64;
-        (sums.median, sums.long) = (quantile(&durations, 0.5) as f64, quantile(&durations, 0.95) as f64);
+        let timed = durations.iter().fold(0u64, |sum, one| sum.saturating_add(*one)) as f64;
+        sums.mean = timed / durations.len().max(1) as f64;
+        sums.median = quantile(&durations, 0.5) as f64;
+        let long = quantile(&durations, 0.95) as f64;
+        sums.time = timed + sums.untimed as f64 * sums.mean;
+        let cut = durations.iter().map(|one| (*one as f64).min(long)).sum::<f64>();
+        sums.undisturbed = cut / durations.len().max(1) as f64 * sums.count as f64;
+        sums.low = sums.median * sums.count as f64;
+        sums.high = timed + sums.untimed as f64 * long.max(sums.mean);
         sums
+    }
+
+    /// With faults of another kind: those that bring huge pages last some hundred times as long, so the median of both together would
+    /// say nothing of either. The median stays that of the first, where there are any.
+    pub fn with(self, other: Self) -> Self {
+        let (count, time) = (self.count + other.count, self.time + other.time);
+        Self {
+            count,
+            untimed: self.untimed + other.untimed,
+            major: self.major + other.major,
+            by_kernel: self.by_kernel + other.by_kernel,
+            median: if self.count > 0 { self.median } else { other.median },
+            mean: time / count.max(1) as f64,
+            time,
+            undisturbed: self.undisturbed + other.undisturbed,
+            low: self.low + other.low,
+            high: self.high + other.high,
+        }
+    }
+
+    /// What one of them counts for, in whole ns.
+    pub fn weight(&self, fault: &Fault) -> u64 {
+        fault.duration.map_or(self.mean.round() as u64, |duration| duration.0)
     }
 
     /// Time in them.
     pub fn time(&self) -> f64 {
-        self.timed + self.untimed as f64 * self.mean
+        self.time
+    }
+
+    /// Time in them where none is taken to last longer than that which only a twentieth of them exceeds: a thread that was displaced in
+    /// a fault of a microsecond is in it for some milliseconds, of which it uses no processor time.
+    pub fn undisturbed(&self) -> f64 {
+        self.undisturbed
     }
 
     /// Lower end of [`FaultSums::time`]; where most durations are longer than their mean it is above, so callers cut it.
     pub fn low(&self) -> f64 {
-        self.median * self.count as f64
+        self.low
     }
 
     /// Upper end of [`FaultSums::time`].
     pub fn high(&self) -> f64 {
-        self.timed + self.untimed as f64 * self.long.max(self.mean)
+        self.high
     }
 }
 
@@ -82,4 +117,20 @@ pub(crate) fn per_second(moments: impl Iterator<Item = u64>) -> Option<f64> {
     let moments = sorted(moments);
     let (first, last) = (moments.first()?, moments.last()?);
     (last > first).then(|| (moments.len() - 1) as f64 / ((last - first) as f64 / 1e9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_recording::Tables;
+
+    #[test]
+    fn what_faults_count_for_adds_up_to_the_time_in_them() {
+        let text = "== faults\nts duration pid start kind\n1 1000 7 1 minor\n2 - 7 1 minor\n3 9000 7 1 minor\n4 - 7 1 minor\n\
+                    5 2000 7 1 minor\n";
+        let faults = Tables::from_text(text).unwrap().faults;
+        let sums = FaultSums::of(faults.iter());
+        assert_eq!((sums.mean, sums.median, sums.untimed), (4000.0, 2000.0, 2));
+        assert_eq!(faults.iter().map(|fault| sums.weight(fault)).sum::<u64>() as f64, sums.time());
+    }
 }

@@ -31,7 +31,7 @@ pub mod groups;
 use super::allocating_stack::AllocatingStack;
 use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
-use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
+use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
@@ -88,7 +88,7 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let found = memory.churn.iter().zip(numbers).map(|(group, numbers)| {
         let bill = bill::bill(group, &memory.released, faults, &numbers);
         let rows = numbers.iter().map(|number| &faults[*number]);
-        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
+        let rows = rows.map(|fault| (fault.stack, bill.faults.weight(fault)));
         Found {
             memory,
             stack: group.stacks.first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),
@@ -127,6 +127,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         reasons
             .push(format!("memory is away for {away:.1} s (median): others can use it meanwhile, so it may be meant"));
     }
+    reasons.extend(unnamed(&found.stack));
     reasons.extend(UNKNOWN_COSTS.map(str::to_owned));
 
     let ways = evidence::ways_out(found);

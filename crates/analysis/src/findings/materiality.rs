@@ -26,7 +26,8 @@ pub(crate) struct CostShare {
 }
 
 impl CostShare {
-    /// Of a cost in ms that these processes pay.
+    /// Of a cost in ms that these processes pay. Durations are of the clock, so a cost can be more than the CPU time of threads that
+    /// were displaced in it: no more than all is said.
     pub fn new(
         cost: f64,
         processes: impl Iterator<Item = ProcessKey>,
@@ -36,7 +37,7 @@ impl CostShare {
         let cpu: Option<Nanos> = processes.map(|one| times.get(&one).copied().flatten()).sum();
         let cpu = cpu.filter(|cpu| cpu.0 > 0);
         let whole = cpu.unwrap_or(facts.ended - facts.released);
-        Self { cost, share: cost * 1e6 / whole.0.max(1) as f64, is_of_cpu: cpu.is_some() }
+        Self { cost, share: (cost * 1e6 / whole.0.max(1) as f64).min(1.0), is_of_cpu: cpu.is_some() }
     }
 
     /// Whether it matters.

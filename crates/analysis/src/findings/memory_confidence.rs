@@ -17,7 +17,6 @@
 
 use super::allocating_stack::AllocatingStack;
 use super::fault_sums::FaultSums;
-use crate::completeness::completeness;
 use crate::finding::Confidence;
 use crate::launch_facts::LaunchFacts;
 use slowpath_tables::{ProcessKey, Quantity};
@@ -79,7 +78,7 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
         let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
         lower(level, format!("{lost} faults and memory calls were lost ({:.2} %)", share * 100.0));
     }
-    let counted = completeness(facts).processes.into_iter().filter(|one| processes.contains(&one.process));
+    let counted = facts.completeness().processes.iter().filter(|one| processes.contains(&one.process));
     let (recorded, kernel) = counted
         .fold((0u64, 0u64), |sum, one| (sum.0.saturating_add(one.recorded()), sum.1.saturating_add(one.kernel())));
     let share = recorded as f64 / kernel.max(1) as f64;
@@ -95,20 +94,30 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
     if stack.callers.is_empty() {
         lower(Confidence::Low, "no call stacks of memory calls were recorded (record --stacks alloc)".to_owned());
     } else if stack.who_asked().is_none() {
-        lower(Confidence::Low, "the call stack ends inside the allocator: who asked is not known".to_owned());
+        lower(
+            Confidence::Low,
+            "the call stack ends inside the allocator, or in code without names: who asked is not known".to_owned(),
+        );
     } else if stack.is_truncated {
         lower(Confidence::Medium, "the call stack ends early: several callers may be taken for one".to_owned());
     }
     let width = total.high.unwrap_or(total.value) - total.low.unwrap_or(total.value);
     if width > total.value * WIDTH_MEDIUM {
         let share = width / total.value * 100.0;
-        lower(
-            Confidence::Medium,
-            format!("the interval is as wide as {share:.0} % of the cost: threads were displaced or waited in faults"),
-        );
+        // What the higher end has for faults of unknown duration; the rest of the width lies between medians and sums.
+        let by_untimed = (faults.high() - faults.time()) / 1e6;
+        let why = if by_untimed * 2.0 > width {
+            "not all faults have a known duration"
+        } else {
+            "some faults or calls lasted far longer than most: threads were displaced or waited in them"
+        };
+        lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: {why}"));
     }
     if perhaps_huge {
-        lower(Confidence::Medium, "pages may be huge ones: how much was touched is not known".to_owned());
+        lower(
+            Confidence::Medium,
+            "pages may be huge ones, and are counted as such: how much was touched is not known".to_owned(),
+        );
     }
     if tables.manifest.ended.is_none() {
         lower(Confidence::Medium, "the recording has no end".to_owned());

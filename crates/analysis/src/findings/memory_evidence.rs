@@ -5,7 +5,7 @@ use super::fault_sums::FaultSums;
 use super::materiality::CostShare;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::function_weights::FunctionWeights;
-use crate::memory_fixes::MallocSettings;
+use crate::memory_fixes::{IS_PREDICTED, MallocSettings};
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,7 @@ pub(crate) fn stack(text: &str, stack: &AllocatingStack) -> Evidence {
         let mut shown = row([
             ("function", Value::from(caller.function.as_str())),
             ("file", Value::from(caller.file.as_str())),
-            ("asked", Value::from(number == stack.asked)),
+            ("asked", Value::from(Some(number) == stack.asked)),
         ]);
         if let Some((source, line)) = &caller.source {
             shown.insert("source_file".to_owned(), Value::from(source.as_str()));
@@ -106,12 +106,14 @@ pub(crate) struct WayOut {
     pub how: String,
     /// What malloc is to be told.
     pub settings: Option<MallocSettings>,
+    /// Whether the finding's predicted saving is what this fix saves, for fixes that do not end every cost they are named for.
+    pub is_predicted: bool,
 }
 
 impl WayOut {
     /// One without settings of malloc.
     pub fn new(fix: &'static str, how: String) -> Self {
-        Self { fix, how, settings: None }
+        Self { fix, how, settings: None, is_predicted: false }
     }
 }
 
@@ -120,6 +122,7 @@ pub(crate) fn ways_out(ways: &[WayOut]) -> Evidence {
     let rows = ways.iter().map(|way| {
         let mut shown = row([("fix", Value::from(way.fix)), ("how", Value::from(way.how.as_str()))]);
         shown.extend(way.settings.map(|settings| ("settings".to_owned(), Value::from(settings.to_string()))));
+        shown.extend(way.is_predicted.then(|| (IS_PREDICTED.to_owned(), Value::from(true))));
         shown
     });
     Evidence { text: "What would end it, or make it cheaper.".to_owned(), rows: rows.collect() }
@@ -156,9 +159,30 @@ pub(crate) fn perf_target(processes: &BTreeSet<ProcessKey>) -> String {
     }
 }
 
-/// Who asked, for a title: ` in copy_frame`, or nothing where it is not known.
+/// Who asked, for a title: ` in copy_frame`; of a function without a name its file and the nearest caller that has one, which tells
+/// apart what a library without symbols does for several: ` in _multiarray_umath for PyNumber_Add`. Nothing where it is not known.
 pub(crate) fn in_function(stack: &AllocatingStack) -> String {
-    stack.who_asked().map_or(String::new(), |caller| format!(" in {}", short(&caller.function)))
+    match (stack.who_asked(), stack.named_caller()) {
+        (None, _) => String::new(),
+        (Some(caller), _) if caller.is_named => format!(" in {}", short(&caller.function)),
+        (Some(caller), Some(above)) => format!(" in {} for {}", library(&caller.file), short(&above.function)),
+        (Some(caller), None) => format!(" in {}", library(&caller.file)),
+    }
+}
+
+/// What a reader is told who looks for the line.
+pub(crate) fn unnamed(stack: &AllocatingStack) -> Option<String> {
+    let asked = stack.who_asked().filter(|caller| !caller.is_named)?;
+    Some(format!(
+        "the symbols of {} do not name the function that asked: with its debug symbols installed, a new recording does",
+        asked.file
+    ))
+}
+
+/// The name of a shared library without what follows it: versions, the interpreter that it is for.
+fn library(file: &str) -> String {
+    let stem = file.split('.').next().filter(|stem| !stem.is_empty() && file.contains(".so"));
+    short(stem.unwrap_or(file))
 }
 
 /// A name that can stand in a line: without parameters, which with templates fill screens.
@@ -175,6 +199,39 @@ pub fn short(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::allocating_stack::Caller;
+
+    #[test]
+    fn who_has_no_name_is_told_by_the_library_and_by_who_called_it() {
+        let caller = |function: &str, file: &str, is_named| Caller {
+            function: function.to_owned(),
+            is_named,
+            file: file.to_owned(),
+            source: None,
+        };
+        let file = "_multiarray_umath.cpython-311-x86_64-linux-gnu.so";
+        let mut stack = AllocatingStack {
+            callers: vec![
+                caller("malloc", "libc.so.6", true),
+                caller("x.so+0x1", file, false),
+                caller("x.so+0x2", file, false),
+                caller("PyNumber_Add", "python3.11", true),
+                caller("main", "python3.11", true),
+            ],
+            asked: Some(1),
+            ..AllocatingStack::default()
+        };
+        assert_eq!(in_function(&stack), " in _multiarray_umath for PyNumber_Add");
+        assert!(unnamed(&stack).unwrap().contains(file));
+        stack.callers.truncate(3);
+        assert_eq!(in_function(&stack), " in _multiarray_umath");
+        stack.callers[1] = caller("python3.11+0x1", "python3.11", false);
+        assert_eq!(in_function(&stack), " in python3.11");
+        stack.callers[1] = caller("copy(int)", "program", true);
+        assert_eq!((in_function(&stack).as_str(), unnamed(&stack)), (" in copy", None));
+        stack.asked = None;
+        assert_eq!((in_function(&stack).as_str(), unnamed(&stack)), ("", None));
+    }
 
     #[test]
     fn names_are_told_without_their_parameters_and_cut() {

@@ -5,7 +5,10 @@
 
 pub(crate) mod allocating_stack;
 pub mod block_places;
+pub mod buffer_copied_back;
 pub mod cold_file_reads;
+mod copying_code;
+pub mod deferred_memory_cost;
 pub mod fault_sums;
 pub mod heap_trim_churn;
 pub mod materiality;
@@ -15,14 +18,18 @@ mod memory_use;
 mod never_used;
 mod other_allocators;
 pub mod oversized_first_touch;
+mod sampled_time;
+pub mod thp_missed;
 pub mod transient_large_allocation;
 
 use crate::call_stacks::CallStacks;
 use crate::demand::{Demand, NeededUnknown};
 use crate::finding::Finding;
 use crate::launch_facts::LaunchFacts;
+use crate::memory_fixes::KEEP_BUFFER;
 use memory_use::MemoryUse;
 use slowpath_recording::Tables;
+use std::collections::BTreeMap;
 
 /// What findings look at.
 #[derive(Debug)]
@@ -37,6 +44,7 @@ pub struct Observation<'a> {
 pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = cold_file_reads::find(observation).into_iter().collect();
     findings.extend(about_memory(observation.launches));
+    findings.extend(deferred_memory_cost::find(observation.launches, &kept(&findings)));
     findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
     findings
 }
@@ -51,7 +59,17 @@ fn about_memory<'a>(launches: &'a [LaunchFacts<'a>]) -> Vec<Finding> {
     let mut findings = transient_large_allocation::find(&launches);
     findings.extend(heap_trim_churn::find(&launches));
     findings.extend(oversized_first_touch::find(&launches));
+    findings.extend(thp_missed::find(&launches));
+    findings.extend(buffer_copied_back::find(&launches));
     findings
+}
+
+/// Programs of which a finding says which blocks to keep, and its name.
+fn kept(findings: &[Finding]) -> BTreeMap<String, String> {
+    let keeps = findings.iter().filter(|finding| finding.fixes.iter().any(|fix| fix == KEEP_BUFFER));
+    keeps
+        .filter_map(|finding| Some((finding.subject.get("process")?.as_str()?.to_owned(), finding.name.clone())))
+        .collect()
 }
 
 /// All findings of recorded launches of one command; `training` is a launch of it at readahead 0.

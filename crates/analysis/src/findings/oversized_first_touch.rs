@@ -15,7 +15,7 @@
 //!
 //! **Blocks** are followed by [`crate::memory_blocks`] and told apart by place ([`groups`], which says what does not count). A block
 //! that is mapped again and again is [`super::transient_large_allocation`], which tells what share of it was never used; faults that
-//! [`super::heap_trim_churn`] bills are not billed here.
+//! [`super::heap_trim_churn`] bills are not billed here. Blocks that are billed here have no part in [`super::thp_missed`].
 //!
 //! **No finding** when fewer than [`LEAST_UNUSED`] pages, or less than [`LEAST_SHARE`] of those that were touched, were never used
 //! (by the lower end of the interval). When memory is mapped and not touched: that costs nothing. For the heap of brk: who asked for
@@ -67,7 +67,7 @@ pub const MOST_WITHOUT_FAULT: f64 = 0.1;
 struct Found<'a> {
     memory: &'a MemoryUse<'a>,
     group: &'a Oversized,
-    bill: Bill,
+    bill: &'a Bill,
     /// What leaving the pages out saves by more than durations, or why that is not known.
     saving: Result<Quantity, &'static str>,
     stack: AllocatingStack,
@@ -84,11 +84,12 @@ impl Found<'_> {
     fn key(&self) -> (String, Functions, u32) {
         (self.group.program.clone(), self.stack.functions(), self.bill.length.max(1).ilog2())
     }
+}
 
-    fn is_one(&self) -> bool {
-        let least = self.bill.unused_pages().low.unwrap_or_default();
-        least >= LEAST_UNUSED.0 as f64 && self.bill.unused.low >= LEAST_SHARE && self.share.is_material()
-    }
+/// Whether so many pages of a group were never used, at such a cost, that it is a finding.
+pub(super) fn is_one(bill: &Bill, share: &CostShare) -> bool {
+    let least = bill.unused_pages().low.unwrap_or_default();
+    least >= LEAST_UNUSED.0 as f64 && bill.unused.low >= LEAST_SHARE && share.is_material()
 }
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
@@ -103,11 +104,10 @@ pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
 fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let tables = &memory.facts.tables;
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
-    let found = memory.oversized.iter().filter_map(|group| {
-        let bill = bill::bill(group, &memory.blocks, &tables.faults)?;
+    let found = memory.oversized.iter().map(|(group, bill)| {
         let rows = group.faults.iter().map(|row| &tables.faults[*row]);
-        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
-        let found = Found {
+        let rows = rows.map(|fault| (fault.stack, bill.faults.weight(fault)));
+        Found {
             memory,
             saving: bill.saving(model.as_ref()),
             stack: memory.stacks.get(group.stack),
@@ -115,8 +115,7 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
             touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
             group,
             bill,
-        };
-        found.is_one().then_some(found)
+        }
     });
     found.collect()
 }

@@ -31,7 +31,7 @@ pub mod prediction;
 use super::allocating_stack::{AllocatingStack, Functions};
 use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
-use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
+use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
 use crate::cost_model::CostModel;
 use crate::finding::Finding;
@@ -96,7 +96,7 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let found = memory.transient.iter().zip(numbers).map(|(group, numbers)| {
         let bill = bill::bill(group, &memory.blocks, faults, &numbers);
         let rows = numbers.iter().map(|number| &faults[*number]);
-        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
+        let rows = rows.map(|fault| (fault.stack, bill.faults.weight(fault)));
         Found {
             memory,
             prediction: prediction::predict(group, &memory.blocks, &bill, model.as_ref()),
@@ -136,7 +136,14 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         perhaps_huge: found.bill.perhaps_huge,
     };
     let confidence = judge(&claim, &mut reasons);
+    reasons.extend(unnamed(&found.stack));
     reasons.extend(saving_reasons(found));
+    let copied: u64 = found.operations().map(|block| block.fork_faults).fold(0, u64::saturating_add);
+    if copied > 0 {
+        reasons.push(format!(
+            "not billed: {copied} faults in these blocks that forks caused (pages that were copied, or given back)"
+        ));
+    }
     let ways = evidence::ways_out(found);
     let asked = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not \
                  the allocator's.";

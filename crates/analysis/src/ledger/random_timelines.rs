@@ -1,6 +1,7 @@
 //! Ledgers of random timelines, of which the truth is known.
 
 use super::*;
+use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_tables::{Exit, Fault, FaultKind, Fork, MemoryCall, MemoryCallKind, OffCpu, OffCpuReason};
 
@@ -81,6 +82,7 @@ impl Story {
             tid: self.tid(),
             reason,
             runnable: Nanos(if is_whole { waits + runnable } else { runnable }),
+            woken: None,
             waker_pid: None,
             waker_tid: None,
             syscall: 0,
@@ -94,16 +96,11 @@ impl Story {
 
     fn fault(&mut self, kind: FaultKind, began: u64) {
         self.tables.faults.push(Fault {
-            ts: Nanos(began),
             duration: Some(Nanos(self.now - began)),
-            pid: KEY.pid,
             start: KEY.start,
             tid: self.tid(),
-            address: 0,
-            ip: 0,
             kind,
-            kernel: false,
-            stack: None,
+            ..fault(began, 0)
         });
     }
 
@@ -134,20 +131,10 @@ impl Story {
                 self.fault(FaultKind::Minor, at);
                 self.off(OffCpuReason::Kernel, waits, 0);
                 self.tables.memory_calls.push(MemoryCall {
-                    ts: Nanos(began),
                     duration: Nanos(self.now - began),
-                    pid: KEY.pid,
                     start: KEY.start,
                     tid: self.tid(),
-                    call: MemoryCallKind::Munmap,
-                    address: 0,
-                    length: slowpath_tables::Bytes(0),
-                    old_length: None,
-                    old_address: None,
-                    shrinks: false,
-                    argument: 0,
-                    result: 0,
-                    stack: None,
+                    ..memory_call(MemoryCallKind::Munmap, began, 0, 0)
                 });
             }
             Piece::Waits(reason, waits, runnable) => match OffCpuReason::ALL[reason] {
@@ -215,7 +202,7 @@ proptest! {
         tables.forks = shuffled(tables.forks);
         tables.exits = shuffled(tables.exits);
         tables.manifest = with_waits();
-        let found = ledger(&tables).unwrap();
+        let found = ledger(&tables).unwrap().unwrap();
         prop_assert_eq!(found.threads.len(), 3);
         for (tid, began, truth) in truth {
             let thread = found.threads.iter().find(|one| (one.tid, one.began.0) == (tid, began)).unwrap();
@@ -240,7 +227,7 @@ proptest! {
         let at = which.index(story.tables.off_cpu.len());
         let missing = story.tables.off_cpu.remove(at).duration;
         story.tables.manifest = with_waits();
-        let found = ledger(&story.tables).unwrap();
+        let found = ledger(&story.tables).unwrap().unwrap();
         prop_assert_eq!(found.threads[0].unexplained, Some(missing.0 as i64));
     }
 
@@ -262,12 +249,15 @@ proptest! {
         }
         story.end();
         story.tables.manifest = with_waits();
-        let found = ledger(&story.tables).unwrap();
+        let found = ledger(&story.tables).unwrap().unwrap();
         let thread = &found.threads[0];
         let sum = thread.account.total().0 as i64 + thread.unexplained.unwrap();
         prop_assert_eq!(sum, 1500);
         let off: u64 = thread.account.iter().filter(|(category, _)| category.is_idle()).map(|(_, time)| time.0).sum();
         prop_assert!(off <= 1500);
+        story.tables.exits.iter_mut().for_each(|exit| exit.run_time = None);
+        let found = ledger(&story.tables).unwrap().unwrap();
+        prop_assert_eq!((found.threads[0].account.total(), found.threads[0].unexplained), (Nanos(1500), None));
     }
 }
 

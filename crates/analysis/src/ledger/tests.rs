@@ -42,7 +42,7 @@ ts  duration pid start tid kind
 "#;
 
 fn recorded(text: &str) -> Ledger {
-    ledger(&Tables::from_text(text).unwrap()).unwrap()
+    ledger(&Tables::from_text(text).unwrap()).unwrap().unwrap()
 }
 
 fn thread(ledger: &Ledger, tid: u32) -> &ThreadLedger {
@@ -122,8 +122,11 @@ fn the_busiest_come_first_and_processes_are_sums_of_their_threads() {
 
 #[test]
 fn what_was_not_recorded_has_a_reason_and_a_remedy() {
-    let without = ledger(&Tables::from_text("== exits\nts pid start tid\n5 7 1 7\n").unwrap()).unwrap_err();
-    assert!(without.remedy.contains("--waits") && without.what == TIME_LEDGER, "{without:?}");
+    assert_eq!(ledger(&Tables::from_text("== exits\nts pid start tid\n5 7 1 7\n").unwrap()), Ok(None));
+    assert!(not_asked_for().remedy.contains("--waits"));
+    let failed = "== manifest\n{\"probes\": [{\"name\": \"off_cpu\", \"state\": \"unavailable\"}]}\n";
+    let failed = ledger(&Tables::from_text(failed).unwrap()).unwrap_err();
+    assert!(failed.reason.contains("could not") && failed.what == not_asked_for().what, "{failed:?}");
     let killed = "== manifest\n{\"probes\": [{\"name\": \"off_cpu\", \"state\": \"attached\"}]}\n\
                   == forks\nts pid start tid thread\n1 7 1 8 true\n";
     let killed = ledger(&Tables::from_text(killed).unwrap()).unwrap_err();

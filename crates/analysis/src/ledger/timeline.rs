@@ -85,8 +85,9 @@ pub(crate) struct Timeline {
     calls: Track,
     /// When, and whether in the kernel.
     samples: Vec<(u64, bool)>,
-    stolen: u64,
-    untimed: u64,
+    /// Begin and length.
+    stolen: Vec<(u64, u64)>,
+    untimed: Vec<u64>,
 }
 
 impl Timeline {
@@ -94,7 +95,7 @@ impl Timeline {
         let category = Category::of_wait(row.reason);
         match row.reason {
             // In a stay on the CPU, at a place that is not known.
-            OffCpuReason::Stolen => self.stolen = self.stolen.saturating_add(row.duration.0),
+            OffCpuReason::Stolen => self.stolen.push((row.ts.0, row.duration.0)),
             OffCpuReason::Runnable | OffCpuReason::Throttled => self.off.push(row.ts.0, row.duration.0, category),
             _ => {
                 let runnable = row.runnable.min(row.duration);
@@ -112,7 +113,7 @@ impl Timeline {
         };
         match row.duration {
             Some(duration) => self.faults.push(row.ts.0, duration.0, category),
-            None => self.untimed += 1,
+            None => self.untimed.push(row.ts.0),
         }
     }
 
@@ -127,7 +128,8 @@ impl Timeline {
     /// Walks the life of the thread, and forgets its rows.
     pub(crate) fn walk(&mut self, began: Nanos, ended: Nanos) -> Walked {
         let (began, ended) = (began.0, ended.0);
-        let mut walked = Walked { untimed_faults: self.untimed, ..Walked::default() };
+        let untimed = self.untimed.iter().filter(|ts| (began..=ended).contains(*ts)).count() as u64;
+        let mut walked = Walked { untimed_faults: untimed, ..Walked::default() };
         for track in [&mut self.off, &mut self.faults, &mut self.calls] {
             track.settle(began, ended);
         }
@@ -162,7 +164,9 @@ impl Timeline {
         }
         walked.left = Nanos(left);
         walked.ran_in_them = Nanos(ran_in_them);
-        walked.account.add(Category::Stolen, Nanos(self.stolen.min(ended - began)));
+        let inside = |&(ts, length): &(u64, u64)| ts.saturating_add(length).min(ended).saturating_sub(ts.max(began));
+        let stolen = self.stolen.iter().map(inside).fold(0, u64::saturating_add);
+        walked.account.add(Category::Stolen, Nanos(stolen.min(ended - began)));
         self.clear();
         walked
     }
@@ -170,13 +174,15 @@ impl Timeline {
     fn clear(&mut self) {
         [&mut self.off, &mut self.faults, &mut self.calls].into_iter().for_each(Track::clear);
         self.samples.clear();
-        (self.stolen, self.untimed) = (0, 0);
+        self.stolen.clear();
+        self.untimed.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory_rows::memory_call;
     use Category::{Events, Lock, MajorFault, MinorFault, PipeOrSocket, Runnable, Stolen, Throttled, Timer};
 
     fn off(ts: u64, duration: u64, runnable: u64, reason: OffCpuReason) -> OffCpu {
@@ -188,6 +194,7 @@ mod tests {
             tid: 7,
             reason,
             runnable: Nanos(runnable),
+            woken: None,
             waker_pid: None,
             waker_tid: None,
             syscall: -1,
@@ -196,22 +203,22 @@ mod tests {
     }
 
     fn fault(ts: u64, duration: Option<u64>, kind: FaultKind) -> Fault {
-        Fault {
-            ts: Nanos(ts),
-            duration: duration.map(Nanos),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            address: 0,
-            ip: 0,
-            kind,
-            kernel: false,
-            stack: None,
-        }
+        Fault { duration: duration.map(Nanos), kind, ..crate::memory_rows::fault(ts, 0) }
     }
 
     fn sample(ts: u64, kernel: bool) -> CpuSample {
-        CpuSample { ts: Nanos(ts), pid: 7, start: Nanos(1), tid: 7, cpu: 0, kernel, stack: None }
+        CpuSample {
+            ts: Nanos(ts),
+            pid: 7,
+            start: Nanos(1),
+            tid: 7,
+            cpu: 0,
+            kernel,
+            stack: None,
+            first_argument: None,
+            second_argument: None,
+            copies: None,
+        }
     }
 
     fn times(walked: &Walked) -> Vec<(Category, u64)> {
@@ -253,30 +260,22 @@ mod tests {
         line.off_cpu(&off(130, 20, 0, OffCpuReason::Timer));
         line.off_cpu(&off(180, 1000, 990, OffCpuReason::PipeOrSocket));
         line.off_cpu(&off(u64::MAX, u64::MAX, 1, OffCpuReason::PipeOrSocket));
+        line.off_cpu(&off(90, 30, 0, OffCpuReason::Stolen));
+        line.off_cpu(&off(300, 30, 0, OffCpuReason::Stolen));
+        [50, 150, 300].into_iter().for_each(|ts| line.fault(&fault(ts, None, FaultKind::Minor)));
         let walked = line.walk(Nanos(100), Nanos(200));
         // Waits until 120 and runnable until 140, then 140..150, then 180..190 and runnable to the end.
-        assert_eq!(times(&walked), [(PipeOrSocket, 10), (Events, 20), (Timer, 10), (Runnable, 30)]);
-        assert_eq!(walked.left, Nanos(30));
+        let told = [(PipeOrSocket, 10), (Events, 20), (Timer, 10), (Runnable, 30), (Stolen, 20)];
+        assert_eq!(times(&walked), told);
+        assert_eq!((walked.left, walked.untimed_faults), (Nanos(30), 1));
     }
 
     #[test]
     fn a_fault_in_a_memory_call_is_a_fault_and_samples_in_either_do_not_count() {
         let mut line = Timeline::default();
         line.memory_call(&MemoryCall {
-            ts: Nanos(10),
             duration: Nanos(50),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            call: slowpath_tables::MemoryCallKind::Mmap,
-            address: 0,
-            length: slowpath_tables::Bytes(0),
-            old_length: None,
-            old_address: None,
-            shrinks: false,
-            argument: 0,
-            result: 0,
-            stack: None,
+            ..memory_call(slowpath_tables::MemoryCallKind::Mmap, 10, 0, 0)
         });
         line.fault(&fault(20, Some(5), FaultKind::Minor));
         for (ts, kernel) in [(70, true), (15, true), (22, true), (80, false), (5, false), (500, false)] {

@@ -4,19 +4,18 @@ use super::sources::sources;
 use super::{FindingCost, FindingKey, Measure, RecordedCosts, Source};
 use crate::call_stacks::CallStacks;
 use crate::charged_functions::{ChargedFunction, ChargedFunctions};
+use crate::deferred_memory::{DeferredMemory, sum};
 use crate::demand::NeededUnknown;
 use crate::findings::{Observation, cold_file_reads, of_observation};
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::ledger;
 use crate::memory_calls::DISCARDS;
+use crate::processes::kernel_threads;
 use crate::shares::{Shares, shares};
 use slowpath_recording::{Manifest, ProbeState, Tables};
 use slowpath_tables::{MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::slice::from_ref;
-
-/// Pid of the kernel thread that makes the others (`kthreadd`, init/main.c).
-const KTHREADD: u32 = 2;
 
 /// Flag of mmap: address space alone, as allocators reserve it for a thread (`include/uapi/asm-generic/mman-common.h`).
 const MAP_NORESERVE: u32 = 0x4000;
@@ -65,15 +64,6 @@ pub fn recorded_costs(tables: &Tables) -> RecordedCosts {
     costs
 }
 
-/// The kernel's own threads among the processes; they are there when the whole system was recorded.
-fn kernel_threads(tables: &Tables) -> HashSet<ProcessKey> {
-    let is_one = |pid: u32, parent: u32| pid == KTHREADD || parent == KTHREADD;
-    let present = tables.execs.iter().filter(|exec| exec.present && exec.command_line.is_empty());
-    let present = present.filter(|exec| is_one(exec.pid, exec.parent_pid)).map(|exec| exec.process());
-    let born = tables.forks.iter().filter(|fork| !fork.thread && fork.parent_pid == KTHREADD);
-    present.chain(born.map(|fork| fork.process())).collect()
-}
-
 /// A process's name; that of a kernel thread as `ps` tells it, without its number: `[kworker]` for `kworker/0:1`.
 fn program(name: &str, is_kernel: bool) -> String {
     if is_kernel { format!("[{}]", name.split('/').next().unwrap_or(name)) } else { name.to_owned() }
@@ -113,7 +103,7 @@ fn releases(call: &MemoryCall) -> bool {
         MemoryCallKind::Munmap => true,
         MemoryCallKind::Brk => call.shrinks,
         MemoryCallKind::Madvise => DISCARDS.contains(&call.argument),
-        MemoryCallKind::Mmap | MemoryCallKind::Mremap => false,
+        MemoryCallKind::Mmap | MemoryCallKind::Mremap | MemoryCallKind::Prctl => false,
     }
 }
 
@@ -125,14 +115,20 @@ fn time_in(tables: &Tables, is_meant: fn(&MemoryCall) -> bool) -> f64 {
     milliseconds(calls(tables, is_meant).map(|call| call.duration).sum())
 }
 
-/// Whether a call lets the address space grow by more than a reservation.
-fn grows(call: &MemoryCall) -> bool {
+/// Whether a call lets the address space grow by more than a reservation (`MAP_NORESERVE`), which is no memory.
+pub fn takes_memory(call: &MemoryCall) -> bool {
     let is_reservation = call.call == MemoryCallKind::Mmap && call.argument & MAP_NORESERVE != 0;
     call.growth().0 > 0 && !is_reservation
 }
 
 fn succeeds(call: &MemoryCall) -> bool {
     call.result == 0 && releases(call)
+}
+
+/// What all recorded processes together had the kernel's threads do for memory.
+fn deferred_cost(facts: &LaunchFacts<'_>) -> Option<f64> {
+    let memory = DeferredMemory::of(facts)?;
+    Some(sum(&memory.costs(memory.processes())).value)
 }
 
 fn add_totals(
@@ -155,13 +151,14 @@ fn add_totals(
         (Measure::Faults, Some(total.faults() as f64)),
         (Measure::FaultsByKernel, total.counted.map(|faults| faults as f64)),
         (Measure::FaultTime, Some(milliseconds(total.fault_time))),
-        (Measure::Allocations, Some(calls(tables, grows).count() as f64)),
-        (Measure::AllocatedBytes, Some(calls(tables, grows).map(|call| call.growth().0 as f64).sum())),
+        (Measure::Allocations, Some(calls(tables, takes_memory).count() as f64)),
+        (Measure::AllocatedBytes, Some(calls(tables, takes_memory).map(|call| call.growth().0 as f64).sum())),
         (Measure::MapTime, Some(time_in(tables, |call| !releases(call)))),
         (Measure::Releases, Some(calls(tables, succeeds).count() as f64)),
         (Measure::ReleaseTime, Some(time_in(tables, releases))),
         (Measure::OffCpuTime, total.off_cpu.map(milliseconds)),
         (Measure::RunnableTime, total.runnable.map(milliseconds)),
+        (Measure::DeferredMemoryCost, deferred_cost(facts)),
     ];
     let known = figures.into_iter().filter_map(|(measure, value)| Some((measure, value?)));
     let known = known.filter(|(measure, _)| costs.sources.contains(&measure.source()));
@@ -171,7 +168,7 @@ fn add_totals(
 fn add_programs(costs: &mut RecordedCosts, tables: &Tables, shares: &Shares, names: &HashMap<ProcessKey, String>) {
     let per_sample = per_sample(&tables.manifest);
     let mut allocated: HashMap<ProcessKey, f64> = HashMap::new();
-    for call in calls(tables, grows) {
+    for call in calls(tables, takes_memory) {
         *allocated.entry(call.process()).or_default() += call.growth().0 as f64;
     }
     for one in &shares.processes {
@@ -217,8 +214,8 @@ fn add_functions(costs: &mut RecordedCosts, tables: &Tables) {
     let faults = &tables.faults;
     add(Measure::Faults, 1.0, &mut faults.iter().map(|row| (row.stack, 1)));
     add(Measure::FaultTime, ns, &mut faults.iter().map(|row| (row.stack, row.duration.unwrap_or_default().0)));
-    add(Measure::Allocations, 1.0, &mut calls(tables, grows).map(|call| (call.stack, 1)));
-    add(Measure::AllocatedBytes, 1.0, &mut calls(tables, grows).map(|call| (call.stack, call.growth().0)));
+    add(Measure::Allocations, 1.0, &mut calls(tables, takes_memory).map(|call| (call.stack, 1)));
+    add(Measure::AllocatedBytes, 1.0, &mut calls(tables, takes_memory).map(|call| (call.stack, call.growth().0)));
     add(Measure::Releases, 1.0, &mut calls(tables, succeeds).map(|call| (call.stack, 1)));
     add(Measure::ReleaseTime, ns, &mut calls(tables, releases).map(|call| (call.stack, call.duration.0)));
     add(Measure::OffCpuTime, ns, &mut tables.off_cpu.iter().map(|row| (row.stack, row.duration.0)));
@@ -243,7 +240,7 @@ fn is_unknown(charged: &ChargedFunction) -> bool {
 }
 
 fn add_ledger(costs: &mut RecordedCosts, tables: &Tables, names: &HashMap<ProcessKey, String>) {
-    let Ok(found) = ledger(tables) else { return };
+    let Ok(Some(found)) = ledger(tables) else { return };
     costs.sources.insert(Source::Ledger);
     for process in &found.processes {
         let name = names.get(&process.process).map_or("", String::as_str);

@@ -1,5 +1,6 @@
 //! What a recording can tell: which tables were recorded, and what of them is known.
 
+use crate::deferred_memory::has_events;
 use crate::shares::Shares;
 use slowpath_recording::{ProbeState, Tables};
 use slowpath_tables::Unavailable;
@@ -34,11 +35,13 @@ pub enum Source {
     Ledger,
     /// The kernel's own threads.
     KernelThreads,
+    /// What the kernel's threads did for memory, and for whom.
+    DeferredMemory,
 }
 
 impl Source {
     /// All, in the order in which they are told.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Launch,
         Self::Counters,
         Self::Faults,
@@ -52,6 +55,7 @@ impl Source {
         Self::WaitStacks,
         Self::Ledger,
         Self::KernelThreads,
+        Self::DeferredMemory,
     ];
 
     /// What cannot be compared without it.
@@ -70,6 +74,7 @@ impl Source {
             Self::WaitStacks => "time off the CPU by function",
             Self::Ledger => "the time ledger",
             Self::KernelThreads => "the kernel's own threads",
+            Self::DeferredMemory => "the deferred cost of memory",
         }
     }
 
@@ -87,6 +92,7 @@ impl Source {
             Self::WaitStacks => "record with --stacks wait",
             Self::Ledger => "record with --waits, until the recording ends in order",
             Self::KernelThreads => "record with --system",
+            Self::DeferredMemory => "recordings of this version, where /proc shows the kernel's threads",
         }
     }
 
@@ -97,7 +103,15 @@ impl Source {
 
     /// Whether recording it costs the recorded program something, so that recordings with and without it differ for that reason too.
     pub fn costs_the_target(self) -> bool {
-        !matches!(self, Self::Launch | Self::Counters | Self::FaultTimes | Self::Ledger | Self::KernelThreads)
+        !matches!(
+            self,
+            Self::Launch
+                | Self::Counters
+                | Self::FaultTimes
+                | Self::Ledger
+                | Self::KernelThreads
+                | Self::DeferredMemory
+        )
     }
 }
 
@@ -134,6 +148,7 @@ pub(super) fn sources(tables: &Tables, shares: &Shares) -> BTreeSet<Source> {
         (Source::MemoryCalls, memory),
         (Source::MemoryCallStacks, memory && has_stacks(Box::new(tables.memory_calls.iter().map(|row| row.stack)))),
         (Source::Waits, waits),
+        (Source::DeferredMemory, manifest.memory_threads.is_some() && has_events(tables)),
         (Source::WaitStacks, waits && has_stacks(Box::new(tables.off_cpu.iter().map(|row| row.stack)))),
     ];
     has.into_iter().filter(|(_, has)| *has).map(|(source, _)| source).collect()

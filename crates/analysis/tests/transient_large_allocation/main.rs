@@ -1,13 +1,17 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
+mod large_blocks;
+#[path = "../memory_rows/mod.rs"]
+mod memory_rows;
 mod prediction;
 
+use memory_rows::{fault, memory_call};
 use serde_json::Value;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::transient_large_allocation::NAME;
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 
 const FRAME: u64 = 338 * PAGE_SIZE;
 const MS: u64 = 1_000_000;
@@ -70,36 +74,16 @@ impl Program {
 
     fn call(&mut self, call: MemoryCallKind, ts: u64, duration: u64, address: u64, length: u64, stack: Option<u32>) {
         self.0.memory_calls.push(MemoryCall {
-            ts: Nanos(ts),
             duration: Nanos(duration),
-            pid: 7,
-            start: Nanos(1),
             tid: if call == MemoryCallKind::Munmap { 8 } else { 7 },
-            call,
-            address,
-            length: Bytes(length),
-            old_length: None,
-            old_address: None,
-            shrinks: false,
             argument: if call == MemoryCallKind::Mmap { 0x22 } else { 0 },
-            result: 0,
             stack,
+            ..memory_call(call, ts, address, length)
         });
     }
 
     fn fault(&mut self, ts: u64, duration: Option<u64>, address: u64) {
-        self.0.faults.push(Fault {
-            ts: Nanos(ts),
-            duration: duration.map(Nanos),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            address,
-            ip: 0,
-            kind: FaultKind::Minor,
-            kernel: false,
-            stack: Some(COPIES),
-        });
+        self.0.faults.push(Fault { duration: duration.map(Nanos), stack: Some(COPIES), ..fault(ts, address) });
     }
 
     /// mmap of 10 us, a fault of 1 us a page, munmap of 50 us after 5 ms.
@@ -182,6 +166,58 @@ fn a_frame_that_is_mapped_touched_and_unmapped_300_times_is_found_with_its_bill(
     assert_eq!((touching["function"].as_str(), touching["fault_ms"].as_f64()), (Some("memcpy"), Some(101.4)));
     let asked = finding.evidence[2].rows.iter().find(|row| row["asked"] == true).unwrap();
     assert_eq!((asked["function"].as_str(), asked["source_line"].as_u64()), (Some("copy_frame"), Some(40)));
+}
+
+#[test]
+fn what_only_glibc_heeds_is_not_offered_to_other_allocators() {
+    let fixes = |file: &'static str| {
+        let named = move |tables: &mut Tables| tables.files[1].path = file.to_owned();
+        Program::new().frames(300).edited(named).found().unwrap().fixes
+    };
+    let every = ["keep_buffer", "allocator_tunables", "another_allocator", "populate_at_map"];
+    assert_eq!(fixes("/usr/lib/libc.so.6"), every);
+    assert_eq!(fixes("/usr/lib/libmimalloc.so.2.0"), ["keep_buffer", "populate_at_map"]);
+    assert_eq!(fixes("/usr/lib/libjemalloc.so.2"), ["keep_buffer", "populate_at_map"]);
+    assert_eq!(fixes("/lib/ld-musl-x86_64.so.1"), ["keep_buffer", "another_allocator", "populate_at_map"]);
+}
+
+#[test]
+fn blocks_of_the_java_machine_are_kept_by_its_own_setting() {
+    let of_java = |tables: &mut Tables| {
+        tables.files[0].path = "/usr/lib/jvm/lib/server/libjvm.so".to_owned();
+        tables.memory_calls.iter_mut().for_each(|call| call.stack = Some(9));
+    };
+    let mut finding = Program::new().frames(300).edited(of_java).found().unwrap();
+    assert!(row(&finding, "how")["how"].as_str().unwrap().contains("-Xms as large as -Xmx"), "{finding:#?}");
+    finding = Program::new().frames(300).found().unwrap();
+    assert!(row(&finding, "how")["how"].as_str().unwrap().starts_with("in the source"), "{finding:#?}");
+}
+
+#[test]
+fn copies_after_a_fork_are_not_billed_and_the_first_touches_are() {
+    // A child is made in the middle of every operation, and all pages are written once more.
+    let forked = |tables: &mut Tables| {
+        for frame in 0..300 {
+            let ts = frame * 33 * MS + 2 * MS;
+            let fork = format!("== forks\nts parent_pid parent_start pid start tid thread\n{ts} 7 1 9 {ts} 9 false\n");
+            tables.forks.append(&mut Tables::from_text(&fork).unwrap().forks);
+        }
+        let again = tables.faults.clone().into_iter().map(|fault| Fault { ts: fault.ts + Nanos(2 * MS), ..fault });
+        tables.faults.extend(again);
+        tables.exits[0].min_flt = tables.faults.len() as u64;
+    };
+    let finding = Program::new().frames(300).edited(forked).found().unwrap();
+    assert_eq!(row(&finding, "operations")["faults"], 300 * 338);
+    assert!((finding.cost.value - 0.398 * 300.0).abs() < 1e-9, "{:?}", finding.cost);
+    let copied = finding.reasons.iter().filter(|reason| reason.starts_with("not billed: 101400 faults")).count();
+    assert_eq!(copied, 1, "{:#?}", finding.reasons);
+}
+
+#[test]
+fn a_cost_by_the_clock_is_never_more_than_all_of_the_cpu_time() {
+    let hardly_ran = |tables: &mut Tables| tables.exits[0].run_time = Some(Nanos(MS));
+    let finding = Program::new().frames(300).edited(hardly_ran).found().unwrap();
+    assert!(finding.title.ends_with(": 100.0 % of its CPU time") && finding.subject["share"] == 1.0, "{finding:#?}");
 }
 
 #[test]
@@ -357,6 +393,15 @@ fn faults_without_duration_count_as_long_as_the_others_and_widen_the_interval() 
     let finding = Program::new().frames(300).edited(untimed(2)).found().unwrap();
     assert_eq!(finding.confidence, Confidence::Low);
     assert!(finding.reasons.iter().any(|reason| reason.contains("50.0 %")), "{:?}", finding.reasons);
+    // Of those that are known a tenth is long: how long the others are makes most of the width.
+    let spread = |tables: &mut Tables| {
+        untimed(2)(tables);
+        let known = tables.faults.iter_mut().filter_map(|fault| fault.duration.as_mut());
+        known.step_by(10).for_each(|duration| duration.0 *= 20);
+    };
+    let finding = Program::new().frames(300).edited(spread).found().unwrap();
+    let why = finding.reasons.iter().find(|reason| reason.contains("as wide as")).unwrap();
+    assert!(why.ends_with("not all faults have a known duration"), "{why}");
 }
 
 #[test]
@@ -367,6 +412,8 @@ fn a_displaced_thread_moves_the_value_and_not_the_lower_end() {
     let finding = Program::new().frames(300).edited(displaced).found().unwrap();
     assert!(finding.cost.value > 500.0 && (finding.cost.low.unwrap() - 119.4).abs() < 1e-6, "{:?}", finding.cost);
     assert_eq!(finding.confidence, Confidence::Medium);
+    let why = finding.reasons.iter().find(|reason| reason.contains("as wide as")).unwrap();
+    assert!(why.ends_with("threads were displaced or waited in them"), "{why}");
     assert!(finding.predicted_saving.unwrap().low.unwrap() < 119.4);
 }
 
@@ -388,7 +435,7 @@ fn losses_gaps_and_unknown_callers_lower_confidence() {
     };
     assert_eq!(confidence(&stack(None)), Confidence::Low);
     assert_eq!(confidence(&|tables| tables.manifest.ended = None), Confidence::Medium);
-    // Large pages: a fault for 2 MiB.
+    // Huge pages: a fault for 2 MiB.
     let huge = |tables: &mut Tables| {
         tables.memory_calls.iter_mut().for_each(|call| call.length = Bytes(8 << 20));
         let mut number = 0;
@@ -396,7 +443,10 @@ fn losses_gaps_and_unknown_callers_lower_confidence() {
             number += 1;
             (number - 1) % 338 < 4
         });
-        tables.faults.iter_mut().for_each(|fault| fault.duration = Some(Nanos(100_000)));
+        for (number, fault) in (0u64..).zip(&mut tables.faults) {
+            fault.duration = Some(Nanos(100_000));
+            fault.address += number % 4 * ((2 << 20) - PAGE_SIZE);
+        }
     };
     assert_eq!(confidence(&huge), Confidence::Medium);
 }

@@ -13,6 +13,7 @@ fn measured(per_page: [f64; 3], unseen: Option<[f64; 3]>) -> impl Fn(&mut Tables
         operations: 8,
         faults: 8 * bytes / PAGE_SIZE,
         huge_pages: false,
+        advised: false,
         per_page: quantity(per_page),
         unseen: unseen.map(quantity),
     };
@@ -49,6 +50,22 @@ fn what_durations_lack_is_added_and_the_interval_holds_what_was_measured() {
     assert_eq!(row(&finding, "ns_per_page")["pages"], LEFT_OUT as u64);
     assert_eq!(row(&finding, "ns_per_fault")["ns_per_fault"], 500.0);
     assert_eq!(finding.confidence, Confidence::High, "{:?}", finding.reasons);
+}
+
+#[test]
+fn threads_that_were_displaced_in_faults_move_the_value_by_little_and_the_upper_end_by_all_of_it() {
+    let measure = measured([1700.0, 1600.0, 1800.0], Some([500.0, 400.0, 600.0]));
+    // One fault of each operation but the first lasts for 4 ms: ten times what all others take together.
+    let displaced = |tables: &mut Tables| {
+        let many = tables.faults.iter_mut().skip(338).step_by(338);
+        many.for_each(|fault| fault.duration = Some(Nanos(4 * MS)));
+    };
+    let finding = Program::new().frames(300).edited(measure).edited(displaced).found().unwrap();
+    let (faults, calls) = (LEFT_OUT / 1e6, 0.06 * 299.0);
+    let saving = finding.predicted_saving.unwrap();
+    let quiet = faults * (1000.0 + 500.0) + calls;
+    assert!((saving.value - quiet).abs() < quiet * 0.02, "{saving:?}, expected {quiet}");
+    assert!(saving.high.unwrap() > 4.0 * 299.0 && saving.low.unwrap() < quiet, "{saving:?}");
 }
 
 #[test]

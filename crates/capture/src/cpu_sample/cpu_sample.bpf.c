@@ -2,6 +2,39 @@
 /* Samples of running threads: the kernel's timer event (PERF_COUNT_SW_CPU_CLOCK) of each processor, filtered by the tree. */
 #include "../../bpf/stack.bpf.h"
 
+/* Whether the arguments are told: where memory calls are recorded, they say into and out of which blocks code copies. */
+const volatile u32 tells_arguments = 0;
+
+/* Whether the instruction is `rep movs` of x86-64 (f3, perhaps a REX prefix, a4 or a5): it keeps its two places in the registers of
+ * the first two arguments, whichever function it is in. */
+static __always_inline bool copies_memory(u64 ip)
+{
+#if defined(__TARGET_ARCH_x86)
+	unsigned char code[3];
+	if (bpf_probe_read_user(code, sizeof(code), (void *)ip) || code[0] != 0xf3)
+		return false;
+	unsigned char operation = (code[1] & 0xf0) == 0x40 ? code[2] : code[1];
+	return (operation & 0xfe) == 0xa4;
+#else
+	return false;
+#endif
+}
+
+static __always_inline void tell_arguments(struct cpu_sample_event *event, struct task_struct *task)
+{
+	struct pt_regs *regs = user_registers(task);
+#if defined(__TARGET_ARCH_x86)
+	event->first_argument = regs->di;
+	event->second_argument = regs->si;
+	u64 ip = regs->ip;
+#else
+	event->first_argument = regs->user_regs.regs[0];
+	event->second_argument = regs->user_regs.regs[1];
+	u64 ip = regs->user_regs.pc;
+#endif
+	event->header.flags |= FLAG_ARGUMENTS | (copies_memory(ip) ? FLAG_COPIES : 0);
+}
+
 SEC("perf_event")
 int cpu_sample(struct bpf_perf_event_data *context)
 {
@@ -25,6 +58,9 @@ int cpu_sample(struct bpf_perf_event_data *context)
 	event->cpu = bpf_get_smp_processor_id();
 	event->header.stack = user;
 	event->kernel_stack = kernel;
+	event->first_argument = event->second_argument = 0;
+	if (tells_arguments && task->mm)
+		tell_arguments(event, task);
 	submit(event);
 	return 0;
 }

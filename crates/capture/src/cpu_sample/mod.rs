@@ -1,20 +1,54 @@
 //! Probe `cpu_sample`: which code threads were running, at regular times.
 
 use crate::context::Context;
-use crate::events::{FLAG_KERNEL, cpu_sample_event, record};
+use crate::events::{FLAG_ARGUMENTS, FLAG_COPIES, FLAG_KERNEL, cpu_sample_event, record};
 use crate::stack::Stacks;
 use slowpath_tables::{CpuSample, Nanos};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &mut Stacks) -> Option<CpuSample> {
     let event: cpu_sample_event = record(bytes)?;
     let process = context.process(event.header.pid, Nanos(event.header.ts));
+    let has = |flag: u32| u32::from(event.header.flags) & flag != 0;
+    let tells_arguments = has(FLAG_ARGUMENTS);
     Some(CpuSample {
         ts: Nanos(event.header.ts),
         pid: process.pid,
         start: process.start,
         tid: event.header.tid,
         cpu: event.cpu,
-        kernel: u32::from(event.header.flags) & FLAG_KERNEL != 0,
+        kernel: has(FLAG_KERNEL),
         stack: stacks.joined(event.header.stack, event.kernel_stack),
+        first_argument: tells_arguments.then_some(event.first_argument),
+        second_argument: tells_arguments.then_some(event.second_argument),
+        copies: tells_arguments.then_some(has(FLAG_COPIES)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{EVENT_CPU_SAMPLE, bytes_of, event_header};
+
+    fn decoded(flags: u32) -> CpuSample {
+        let header =
+            event_header { kind: EVENT_CPU_SAMPLE as u16, flags: flags as u16, pid: 7, tid: 8, stack: 0, ts: 30 };
+        let event =
+            cpu_sample_event { header, cpu: 3, kernel_stack: 0, first_argument: 0x7f00_0000, second_argument: 0x10 };
+        let bytes = bytes_of(&event);
+        assert!(decode(&bytes[..bytes.len() - 1], &Context::default(), &mut Stacks::default()).is_none());
+        decode(&bytes, &Context::default(), &mut Stacks::default()).unwrap()
+    }
+
+    #[test]
+    fn arguments_are_told_where_they_were_recorded_and_only_there() {
+        let told = |flags| {
+            let row = decoded(flags);
+            assert_eq!((row.ts, row.tid, row.cpu), (Nanos(30), 8, 3));
+            (row.kernel, row.first_argument, row.second_argument, row.copies)
+        };
+        assert_eq!(told(0), (false, None, None, None));
+        assert_eq!(told(FLAG_KERNEL | FLAG_COPIES), (true, None, None, None));
+        assert_eq!(told(FLAG_ARGUMENTS), (false, Some(0x7f00_0000), Some(0x10), Some(false)));
+        assert_eq!(told(FLAG_ARGUMENTS | FLAG_COPIES | FLAG_KERNEL), (true, Some(0x7f00_0000), Some(0x10), Some(true)));
+    }
 }

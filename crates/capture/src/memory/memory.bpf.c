@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* System calls that change an address space, with their duration. The arguments are still in the registers when a call returns;
- * only the time, and for brk the end of the heap, are taken before. Compiled twice: with stacks,
- * and without what they cost. */
+ * only the time, and for brk the end of the heap, are taken before. Of prctl only what concerns huge pages is told. Compiled
+ * twice: with stacks, and without what they cost. */
 #ifdef WITH_STACKS
 #include "../../bpf/stack.bpf.h"
 #else
 #include "../../bpf/tree.bpf.h"
 #endif
+
+/* Option of prctl and its flag (include/uapi/linux/prctl.h). */
+#define PR_SET_THP_DISABLE 41
+#define PR_THP_DISABLE_EXCEPT_ADVISED 2
 
 static __always_inline struct task_state *begin(void)
 {
@@ -27,6 +31,9 @@ static __always_inline int end(struct syscall_exit *context, u32 call)
 	state->syscall_ts = 0;
 	if (!state->running)
 		return 0;
+	struct pt_regs *regs = user_registers(task);
+	if (call == CALL_PRCTL && PT_REGS_PARM1_SYSCALL(regs) != PR_SET_THP_DISABLE)
+		return 0;
 	u32 stack = 0;
 #ifdef WITH_STACKS
 	/* Before the record, which refers to it. */
@@ -35,7 +42,6 @@ static __always_inline int end(struct syscall_exit *context, u32 call)
 	struct memory_call_event *event = reserve(EVENT_MEMORY_CALL, sizeof(*event), task);
 	if (!event)
 		return 0;
-	struct pt_regs *regs = user_registers(task);
 	event->header.stack = stack;
 	event->header.ts = began;
 	event->duration = now - began;
@@ -61,6 +67,12 @@ static __always_inline int end(struct syscall_exit *context, u32 call)
 	case CALL_MADVISE:
 		event->argument = PT_REGS_PARM3_SYSCALL(regs);
 		break;
+	case CALL_PRCTL:
+		event->address = 0;
+		event->length = 0;
+		if (PT_REGS_PARM2_SYSCALL(regs))
+			event->argument = 1 | (PT_REGS_PARM3_SYSCALL(regs) & PR_THP_DISABLE_EXCEPT_ADVISED);
+		break;
 	}
 	submit(event);
 	return 0;
@@ -81,6 +93,7 @@ MEMORY_CALL(mmap, CALL_MMAP)
 MEMORY_CALL(munmap, CALL_MUNMAP)
 MEMORY_CALL(mremap, CALL_MREMAP)
 MEMORY_CALL(madvise, CALL_MADVISE)
+MEMORY_CALL(prctl, CALL_PRCTL)
 
 SEC("tracepoint/syscalls/sys_enter_brk")
 int before_brk(void *context)

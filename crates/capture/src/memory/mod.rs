@@ -1,7 +1,9 @@
 //! Probe `memory`: system calls that change an address space, with duration and result.
 
 use crate::context::Context;
-use crate::events::{CALL_BRK, CALL_MADVISE, CALL_MMAP, CALL_MREMAP, CALL_MUNMAP, memory_call_event, record};
+use crate::events::{
+    CALL_BRK, CALL_MADVISE, CALL_MMAP, CALL_MREMAP, CALL_MUNMAP, CALL_PRCTL, memory_call_event, record,
+};
 use crate::stack::Stacks;
 use slowpath_tables::{Bytes, MemoryCall, MemoryCallKind, Nanos};
 
@@ -21,6 +23,7 @@ pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> Option
         CALL_MREMAP => MemoryCallKind::Mremap,
         CALL_BRK => MemoryCallKind::Brk,
         CALL_MADVISE => MemoryCallKind::Madvise,
+        CALL_PRCTL => MemoryCallKind::Prctl,
         _ => return None,
     };
     let process = context.process(event.header.pid, Nanos(event.header.ts));
@@ -86,6 +89,14 @@ mod tests {
         assert_eq!((moved.address, moved.old_address), (0x7f00_0000_0000, Some(0x1000)));
         let unmapped = row(CALL_MUNMAP, 0x1000, 4096, 0, 0);
         assert_eq!((unmapped.address, unmapped.old_length, unmapped.old_address), (0x1000, None, None));
+    }
+
+    #[test]
+    fn a_refusal_of_huge_pages_is_told_with_its_flag() {
+        let event = memory_call_event { call: CALL_PRCTL, argument: 3, ..Default::default() };
+        let row = decode(&bytes_of(&event), &Context::default(), &Stacks::default()).unwrap();
+        assert_eq!((row.call, row.argument, row.address, row.result), (MemoryCallKind::Prctl, 3, 0, 0));
+        assert_eq!(row.growth(), Bytes(0));
     }
 
     #[test]

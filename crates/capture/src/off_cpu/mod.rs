@@ -1,8 +1,6 @@
 //! Probe `off_cpu`: intervals in which threads did not run, why, and who woke them; and the kernel's account of each thread
 //! where its intervals begin and end.
 
-pub(crate) mod processor;
-
 use crate::context::Context;
 use crate::events::{
     FLAG_COUNTERS_AT_END, OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE,
@@ -44,6 +42,7 @@ pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> Option
         tid: event.header.tid,
         reason: reason(event.reason),
         runnable: Nanos(event.runnable),
+        woken: (event.woken != 0).then_some(Nanos(event.woken)),
         waker_pid: waker.map(|(pid, _)| pid),
         waker_tid: waker.map(|(_, tid)| tid),
         syscall: event.syscall,
@@ -136,6 +135,7 @@ mod tests {
             header: event_header { ts: 100, pid: 7, tid: 8, ..Default::default() },
             duration,
             runnable,
+            woken: u64::from(waker) * 100,
             reason,
             waker_pid: waker,
             waker_tid: waker,
@@ -151,7 +151,9 @@ mod tests {
     fn an_interval_that_nobody_ended_has_no_waker() {
         let woken = row(&event(2000, 1150, OFF_FUTEX, 9));
         assert_eq!((woken.duration, woken.runnable, woken.waker_tid), (Nanos(2000), Nanos(1150), Some(9)));
-        assert_eq!(row(&event(900, 5, OFF_FUTEX, 0)).waker_pid, None);
+        assert_eq!(woken.woken, Some(Nanos(900)));
+        let not_woken = row(&event(900, 5, OFF_FUTEX, 0));
+        assert_eq!((not_woken.waker_pid, not_woken.woken), (None, None));
     }
 
     #[test]

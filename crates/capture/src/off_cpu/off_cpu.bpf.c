@@ -5,6 +5,7 @@
  * A task has a record of its own here from its exec, its creation or the walk on; it is never made in the scheduler's hooks,
  * which hold the lock of a run queue and must not allocate. Compiled twice: with stacks, and without what they cost. */
 #include "reason.bpf.h"
+#include "../../bpf/interrupts.bpf.h"
 
 struct off_state {
 	/* Since when it does not run; 0 while it runs. */
@@ -15,6 +16,12 @@ struct off_state {
 	/* Since when it runs or last ran, 0 before it was seen to run; and the clock of stolen time of its processor then. */
 	u64 runs_since;
 	u64 stolen;
+	/* When it stopped by the scheduler's clock, 0 where that is not known; and how long it had waited in run queues until then, by the
+	 * kernel's count. */
+	u64 clock;
+	u64 run_delay;
+	/* Where the last interval that was told ends. */
+	u64 told_until;
 	u32 waker_pid;
 	u32 waker_tid;
 	int syscall;
@@ -35,29 +42,9 @@ struct {
 /* Less stolen time in one stay on a processor is not told: hypervisors interrupt often and shortly. */
 #define SHORTEST_STOLEN_NS 20000ULL
 
-/* Where a processor's count of nested interrupts stands, as a distance from its run queue: both are in the same section of its
- * own variables. The driver reads it from BTF, because kernels without CONFIG_KALLSYMS_ALL tell no addresses of variables. */
-const volatile struct {
-	long long preempt_count_from_queue;
-	/* 0: not known; 1: a variable (x86); 2: a field of the variable pcpu_hot (x86 from 6.2 to 6.14). */
-	u64 preempt_count_is;
-} processor = {};
-#if defined(__TARGET_ARCH_x86)
-struct pcpu_hot {
-	int preempt_count;
-} __attribute__((preserve_access_index));
-#endif
-
 static __always_inline struct off_state *off_of(struct task_struct *task)
 {
 	return has_storage(task) ? bpf_task_storage_get(&waits, task, 0, 0) : 0;
-}
-
-/* The run queue of the processor that a task runs on. */
-static __always_inline struct rq *queue_of(struct task_struct *task)
-{
-	struct cfs_rq *fair = task->se.cfs_rq;
-	return bpf_core_field_exists(fair->rq) ? fair->rq : 0;
 }
 
 /* Time that the hypervisor took so far from the processor that a task runs on, as of the scheduler's last look at the clock. */
@@ -74,32 +61,53 @@ static __always_inline u64 stolen_here(struct task_struct *task)
 static __always_inline u64 arrival(struct task_struct *current, u64 now)
 {
 	struct rq *queue = queue_of(current);
-	if (!queue || !bpf_core_field_exists(current->sched_info))
+	if (!queue || !bpf_core_field_exists(current->sched_info.last_arrival))
 		return 0;
 	return now - (queue->clock - current->sched_info.last_arrival);
 }
 
-/* Nested interrupts and the like of the processor that the task runs on; 0 where they are not known. */
-static __always_inline u32 preempt_count(struct task_struct *current)
+/* When a task stops or goes on, by our clock and by the scheduler's; and how long it stood in run queues until then.
+ *
+ * The scheduler looks at its clock when it begins to switch, and not at all for a switch that follows a wake-up (rq_clock_skip_update):
+ * the event of the switch is told one to several microseconds later. What it counts, run times and waits, is by its own clock;
+ * intervals that are to add up with these must be too. */
+struct moment {
+	u64 now;
+	/* 0: not known. */
+	u64 clock;
+	/* NOT_KEPT: not known. */
+	u64 run_delay;
+};
+
+/* Of a task that is about to run. The kernel adds to its count a moment later (sched_info_arrive in kernel/sched/stats.h), by
+ * the same clock of which both ends are known here. */
+static __always_inline struct moment moment_of_going_on(struct task_struct *task, u64 now)
 {
-#if defined(__TARGET_ARCH_x86)
-	u32 count = 0;
-	char *at = (char *)queue_of(current);
-	if (!at || !processor.preempt_count_is)
-		return 0;
-	at += processor.preempt_count_from_queue;
-	if (processor.preempt_count_is == 2)
-		at += bpf_core_field_offset(struct pcpu_hot, preempt_count);
-	bpf_probe_read_kernel(&count, sizeof(count), at);
-	return count;
-#else
-	return current->thread_info.preempt.count;
-#endif
+	struct moment moment = { .now = now, .run_delay = NOT_KEPT };
+	struct rq *queue = queue_of(task);
+	if (!queue)
+		return moment;
+	moment.clock = queue->clock;
+	if (bpf_core_field_exists(task->sched_info.last_queued)) {
+		u64 queued = task->sched_info.last_queued;
+		moment.run_delay = task->sched_info.run_delay + (queued ? queue->clock - queued : 0);
+	}
+	return moment;
 }
 
-/* include/linux/preempt.h */
-#define NMI_OR_HARDIRQ_MASK 0x00ff0000
-#define SERVING_SOFTIRQ 0x00000100
+/* More than this the two clocks do not drift apart in one interval, nor are they read apart, unless the scheduler's differs from
+ * processor to processor. */
+#define MOST_APART_NS 100000000LL
+
+/* How long a task did not run. */
+static __always_inline u64 away(struct off_state *state, struct moment *until)
+{
+	u64 by_event = until->now - state->since, by_clock = until->clock - state->clock;
+	long long apart = by_clock - by_event;
+	if (!until->clock || !state->clock || (long long)by_clock < 0 || apart > MOST_APART_NS || apart < -MOST_APART_NS)
+		return by_event;
+	return by_clock;
+}
 
 /* Whether the current task is the one that wakes. In an interrupt it is not, whoever was interrupted. What a task sends to a
  * socket of this machine is delivered by a softirq in its own context. */
@@ -134,36 +142,50 @@ static __always_inline void tell_counters(struct task_struct *task, u64 now, u32
 	submit(event);
 }
 
-/* The interval as far as it goes until `now`. */
-static __always_inline void tell(struct task_struct *task, struct off_state *state, u64 now, u32 flags)
+/* The interval as far as it goes. */
+static __always_inline void tell(struct task_struct *task, struct off_state *state, struct moment *until, u32 flags)
 {
 	struct off_cpu_event *event = reserve(EVENT_OFF_CPU, sizeof(*event), task);
 	if (!event)
 		return;
 	u32 reason = state->reason;
-	u64 since = state->since, woken = state->woken;
+	u64 since = state->since, woken = state->woken, duration = away(state, until);
+	/* The scheduler's clock stood at the begin when that was told. */
+	if (since + duration > until->now)
+		since = until->now - duration;
+	if (since < state->told_until) {
+		since = state->told_until;
+		duration = until->now > since ? until->now - since : 0;
+	}
+	state->told_until = since + duration;
+	u64 queued = until->run_delay == NOT_KEPT ? NOT_KEPT : until->run_delay - state->run_delay;
 	bool waited = reason != OFF_RUNNABLE && reason != OFF_THROTTLED;
-	/* Back without a wake-up: a signal that was pending had kept it from waiting. */
-	if (waited && !woken && !(flags & FLAG_OPEN)) {
+	/* Back without a wake-up, and in a queue all the time: a signal that was pending had kept it from waiting. If it was in none, the
+	 * kernel has not told of the wake-up (6.18 in a sandbox: of one in some hundreds). */
+	if (waited && !woken && queued >= duration && !(flags & FLAG_OPEN)) {
 		reason = OFF_RUNNABLE;
 		waited = false;
 	}
 	event->header.flags = flags;
 	event->header.stack = state->stack;
 	event->header.ts = since;
-	event->duration = now - since;
+	event->duration = duration;
 	event->reason = reason;
 	event->syscall = state->syscall;
 	event->waker_pid = event->waker_tid = 0;
-	if (!waited) {
-		event->runnable = now - since;
-	} else if (woken) {
-		event->runnable = now - (woken > since ? woken : since);
+	event->woken = 0;
+	event->runnable = queued;
+	if (waited && woken) {
+		event->woken = woken > since ? woken : since;
+		if (event->woken > since + duration)
+			event->woken = since + duration;
 		event->waker_pid = state->waker_pid;
 		event->waker_tid = state->waker_tid;
-	} else {
-		event->runnable = 0;
 	}
+	if (waited && queued == NOT_KEPT)
+		event->runnable = woken ? since + duration - event->woken : 0;
+	if (!waited || event->runnable > duration)
+		event->runnable = duration;
 	submit(event);
 }
 
@@ -177,9 +199,11 @@ static __always_inline void tell_stolen(struct task_struct *task, struct off_sta
 	struct off_cpu_event *event = reserve(EVENT_OFF_CPU, sizeof(*event), task);
 	if (!event)
 		return;
-	event->header.ts = now - stolen;
+	/* Anywhere in the stay; not at its end, which may be moved to where the scheduler's clock stood. */
+	event->header.ts = state->runs_since;
+	state->told_until = state->runs_since + stolen;
 	event->duration = stolen;
-	event->runnable = 0;
+	event->runnable = event->woken = 0;
 	event->reason = OFF_STOLEN;
 	event->syscall = -1;
 	event->waker_pid = event->waker_tid = 0;
@@ -193,12 +217,18 @@ static __always_inline void stops(struct task_struct *task, struct off_state *st
 	if (task_state && state->reason != OFF_STOPPED)
 		state->waited_for = state->reason;
 	state->since = now;
+	state->clock = 0;
+	/* While it runs, it stands in no queue. */
+	state->run_delay = bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
 }
 
 /* In the scheduler's hook the task that stops is still the current one, and its memory is there. */
 static __always_inline void stops_here(struct task_struct *task, struct off_state *state, u32 task_state, u64 now)
 {
 	stops(task, state, task_state, now);
+	struct rq *queue = queue_of(task);
+	if (queue)
+		state->clock = queue->clock;
 #ifdef WITH_STACKS
 	state->stack = user_stack(0);
 #endif
@@ -220,8 +250,11 @@ static __always_inline struct off_state *follow(struct task_struct *task)
 static __always_inline void runs_unseen(struct task_struct *task, struct off_state *state, u64 now)
 {
 	u64 began = arrival(task, now);
+	struct moment moment = moment_of_going_on(task, began);
+	if (bpf_core_field_exists(task->sched_info.last_arrival))
+		moment.clock = task->sched_info.last_arrival;
 	if (began > state->since && began <= now)
-		tell(task, state, began, 0);
+		tell(task, state, &moment, 0);
 	else
 		count_lost(EVENT_OFF_CPU, 1);
 	state->since = state->woken = 0;
@@ -235,8 +268,9 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	struct off_state *state = off_of(next);
 	if (state) {
 		u64 now = bpf_ktime_get_ns();
+		struct moment moment = moment_of_going_on(next, now);
 		if (state->since)
-			tell(next, state, now, 0);
+			tell(next, state, &moment, 0);
 		else if (state->runs_since)
 			/* The kernel has not told when it stopped. */
 			count_lost(EVENT_OFF_CPU, 1);
@@ -330,7 +364,9 @@ static __always_inline void tell_open(struct task_struct *task, struct off_state
 	/* It was woken before it had stopped, went on, and waits still. */
 	if (task->__state && state->woken < state->since)
 		state->woken = 0;
-	tell(task, state, now, FLAG_OPEN);
+	/* The clock of its queue may be old. */
+	struct moment moment = { .now = now, .run_delay = NOT_KEPT };
+	tell(task, state, &moment, FLAG_OPEN);
 }
 
 /* What is not over when recording ends. The task is followed no further: the other programs are there for a while yet. */

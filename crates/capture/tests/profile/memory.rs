@@ -28,6 +28,8 @@ fact('heap', end)
 assert libc.brk(word(end + (7 << 20))) == 0
 assert libc.brk(word(end + (2 << 20))) == 0
 assert libc.brk(word(1 << 46)) == -1
+assert libc.prctl(15, b'name', 0, 0, 0) == 0
+for refused in (1, 0): assert libc.prctl(41, refused, 0, 0, 0) == 0
 facts.close()
 ";
 
@@ -45,7 +47,7 @@ fn calls_are_told_with_what_they_were_given_and_what_came_of_it() {
         return;
     }
     let (calls, said) = record(CALLS);
-    use MemoryCallKind::{Brk, Madvise, Mmap, Mremap, Munmap};
+    use MemoryCallKind::{Brk, Madvise, Mmap, Mremap, Munmap, Prctl};
     let one = |call: MemoryCallKind, address: u64, length: u64, result: i32| {
         let same =
             |row: &&MemoryCall| (row.call, row.address, row.length.0, row.result) == (call, address, length, result);
@@ -72,6 +74,10 @@ fn calls_are_told_with_what_they_were_given_and_what_came_of_it() {
     assert_eq!((in_order[2].old_address, in_order[3].old_address), (Some(at), None));
     assert_eq!(in_order.map(|row| row.shrinks).iter().filter(|shrinks| **shrinks).count(), 1);
     assert!(in_order[8].shrinks);
+    // What names a thread is not told.
+    let refusals: Vec<(u32, i32)> =
+        calls.iter().filter(|row| row.call == Prctl).map(|row| (row.argument, row.result)).collect();
+    assert_eq!(refusals, [(1, 0), (0, 0)]);
 }
 
 /// `name(...) = result <duration>` of strace: calls and their results in order, by name.

@@ -22,7 +22,13 @@ pub struct CompareArguments {
     /// long.
     #[arg(long)]
     pub per_second: bool,
+    /// Also write an HTML page with all of it, the time ledgers beside each other and the differential flame graphs.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
 }

@@ -4,6 +4,7 @@ use crate::arguments::AnalyzeArguments;
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::as_user;
 use slowpath_analysis::findings;
+use slowpath_analysis::ledger::not_asked_for;
 use slowpath_lab::Owner;
 use slowpath_recording::{Manifest, Progress, RecorderProcess, Recording, Tables};
 use slowpath_report::terminal::{self, Style};
@@ -49,12 +50,13 @@ fn unfinished(manifest: &Manifest) -> Option<Unavailable> {
 }
 
 /// What a recording shows, as printed.
-pub fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> Analysis {
+fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> Analysis {
     let manifest = &tables.manifest;
     let launch = manifest.launch.as_ref();
     let shares = slowpath_report::shares_of(tables);
     let mut unavailable = manifest.unavailable.clone();
-    let ledger = slowpath_report::ledger_of(tables, &shares).map_err(|gap| unavailable.push(gap)).ok();
+    let found = slowpath_report::ledger_of(tables, &shares);
+    let ledger = found.and_then(|found| found.ok_or_else(not_asked_for)).map_err(|gap| unavailable.push(gap)).ok();
     let critical_path = slowpath_report::critical_path_of(tables, &shares);
     let time = launch.and_then(|launch| Some((launch.ready? - launch.released).as_ms()));
     Analysis {

@@ -3,6 +3,7 @@
 mod analyze;
 pub mod check;
 mod compare;
+mod context;
 pub mod diagnose;
 mod doctor;
 mod export;
@@ -36,6 +37,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Record(arguments) => unless_empty(&arguments.output, || record::run(arguments)),
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
+        Command::Context(arguments) => context::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Preload(arguments) => preload::run(arguments),

@@ -6,7 +6,8 @@ use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::as_user;
 use crate::whole_file;
 use slowpath_analysis::call_stacks::CallStacks;
-use slowpath_analysis::demand::Demand;
+use slowpath_analysis::demand::{Demand, NeededUnknown};
+use slowpath_analysis::findings::{Observation, of_observation};
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_recording::Tables;
@@ -15,6 +16,7 @@ use slowpath_report::terminal::escape_terminal;
 use slowpath_report::{Diagnosis, Machine, REPORT_SCHEMA, ReportData};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::slice::from_ref;
 
 /// File of a diagnosis in its directory.
 pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
@@ -28,17 +30,28 @@ pub const WARM: &str = "warm";
 /// Everything the page of a diagnosis shows; its recordings are in `directory`.
 pub fn of_diagnosis(directory: &Path, diagnosis: Diagnosis) -> Result<ReportData, Failure> {
     let (shown, needed) = if diagnosis.warm { (WARM, None) } else { (COLD, Some(NEEDED)) };
-    let shown = directory.join(shown);
     let needed = needed.map(|needed| analyze::open(&directory.join(needed))).transpose()?;
-    Ok(data(&analyze::open(&shown)?, needed.as_ref(), Some(diagnosis), &shown))
+    Ok(data(&analyze::open(&directory.join(shown))?, needed.as_ref(), Some(diagnosis)))
 }
 
 /// Everything the page shows.
-pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosis>, shown: &Path) -> ReportData {
+fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosis>) -> ReportData {
     let manifest = &tables.manifest;
     let facts = LaunchFacts::new(tables);
     let demand = needed.and_then(|needed| Demand::of_training(&LaunchFacts::new(needed)).ok());
     let map = io_map(&facts, demand.as_ref());
+    let (ledger, no_ledger) = match slowpath_report::ledger_of(tables, &slowpath_report::shares_of(tables)) {
+        Ok(ledger) => (Some(ledger), None),
+        Err(gap) => (None, Some(gap)),
+    };
+    // A diagnosis has its findings, which say what was predicted; and asks for no ledger, so there it is nothing that lacks.
+    let (findings, no_ledger) = match &diagnosis {
+        Some(diagnosis) => (diagnosis.findings.clone(), None),
+        None => {
+            let needed = Err(NeededUnknown::NoTraining);
+            (of_observation(&Observation { launches: from_ref(&facts), needed }), no_ledger)
+        }
+    };
     let lab = manifest.devices.iter().find(|device| device.lab);
     let storage = match lab {
         Some(lab) => format!("{} image in a lab, readahead {} KiB", lab.fs, lab.read_ahead_kb.unwrap_or(0)),
@@ -49,7 +62,6 @@ pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosi
             .map(|root| format!("{} on {}", root.fs, root.name))
             .unwrap_or_default(),
     };
-    let analysis = analyze::analysis(shown, tables, needed);
     ReportData {
         schema: REPORT_SCHEMA.to_owned(),
         title: manifest.command.join(" "),
@@ -61,19 +73,18 @@ pub fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosi
             page_size: manifest.host.page_size,
             storage,
         },
-        // A diagnosis asks for no ledger, so there it is nothing that lacks.
-        unavailable: if diagnosis.is_some() { manifest.unavailable.clone() } else { analysis.unavailable },
-        findings: diagnosis.as_ref().map_or(analysis.findings, |diagnosis| diagnosis.findings.clone()),
+        unavailable: manifest.unavailable.iter().cloned().chain(no_ledger).collect(),
+        findings,
         diagnosis,
-        losses: analysis.losses,
+        losses: manifest.losses.clone(),
         io_map: Some(map),
-        ledger: analysis.ledger.map(slowpath_report::page_ledger_of),
+        ledger: ledger.map(slowpath_report::page_ledger_of),
         flame_graphs: slowpath_report::flame_graphs_of(tables, &CallStacks::new(tables)),
     }
 }
 
-/// Writes the page; the file is made new or replaced as a whole, and never through a link.
-pub fn write_page(data: &ReportData, to: &Path) -> Result<(), Failure> {
+/// Writes a page; the file is made new or replaced as a whole, and never through a link.
+pub fn write_page(data: &impl html::PageData, to: &Path) -> Result<(), Failure> {
     let page = html::render(data).map_err(failed(Kind::Machine))?;
     whole_file::replace(to, 0o600, page.as_bytes())
 }
@@ -88,7 +99,7 @@ pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
             let diagnosis: Diagnosis = serde_json::from_slice(&text).map_err(failed(Kind::Usage))?;
             of_diagnosis(directory, diagnosis)?
         } else {
-            data(&analyze::open(directory)?, None, None, directory)
+            data(&analyze::open(directory)?, None, None)
         };
         write_page(&data, &arguments.output)?;
         Ok(arguments.output.clone())

@@ -1,15 +1,18 @@
 //! The child: alone in its process, as the user whose target it is, it maps, writes and unmaps blocks, and writes the same into a
 //! block that it keeps.
 //!
+//! Where the machine gives huge pages it does that for blocks that ask for them too, aligned as they must be.
+//!
 //! Writing is copying whole chunks, which is the C library's `memcpy` however this program was compiled. CPU time is that of the
 //! thread, so that nobody else's is in it.
 
-use memmap2::MmapMut;
+use memmap2::{Advice, MmapMut};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -24,28 +27,39 @@ struct Size {
     warm: usize,
     /// Pairs before whose operations other memory is written.
     displaced: usize,
+    /// Whether blocks ask for huge pages.
+    advised: bool,
 }
 
-/// Six pairs are the fewest from which there is an interval. The dearest stands last: when time is over, what was not done is left
-/// out. Warm and displaced ones take turns: of a size both are known, or neither.
-const PLAN: [Size; 5] = [
-    Size { bytes: WATCHED, warm: 8, displaced: 8 },
-    Size { bytes: 128 << 10, warm: 8, displaced: 8 },
-    Size { bytes: 512 << 10, warm: 8, displaced: 0 },
-    Size { bytes: 4 << 20, warm: 6, displaced: 6 },
+/// Six pairs are the fewest from which there is an interval; from sixteen on one that was disturbed does not move its ends. The
+/// smallest and the largest size come early: between two sizes their costs are laid, beyond them they are guessed. When time is over,
+/// what was not done is left out. Warm and displaced ones take turns: of a size both are known, or neither.
+const PLAN: [Size; 6] = [
+    Size { bytes: WATCHED, warm: 16, displaced: 16, advised: false },
+    Size { bytes: ADVISED as u64, warm: 6, displaced: 6, advised: true },
+    Size { bytes: 128 << 10, warm: 8, displaced: 8, advised: false },
     // So large a block displaces caches itself.
-    Size { bytes: LARGEST as u64, warm: 6, displaced: 0 },
+    Size { bytes: LARGEST as u64, warm: 6, displaced: 0, advised: false },
+    Size { bytes: 4 << 20, warm: 6, displaced: 6, advised: false },
+    Size { bytes: 512 << 10, warm: 8, displaced: 0, advised: false },
 ];
 
-/// How long measuring may take; the last pair is finished. The first size, without which nothing can be said, is given
-/// [`PERSISTENCE`] times as much on a busy machine.
-const LIMIT: Duration = Duration::from_millis(120);
+/// How long measuring may take; the last pair is finished. The first [`ENOUGH`] pairs of the first sizes, without which nothing can be
+/// said of one sort of pages and of the other, are given [`PERSISTENCE`] times as much on a busy machine.
+const LIMIT: Duration = Duration::from_millis(170);
 
-/// How much longer the first size may take.
+/// How much longer these may take.
 const PERSISTENCE: u32 = 4;
+/// How many those are.
+const INDISPENSABLE: usize = 2;
+
+/// Pairs that make an interval which one disturbed pair does not make useless.
+const ENOUGH: usize = 8;
 
 /// Largest block.
 const LARGEST: usize = 16 << 20;
+/// Largest block that asks for huge pages: two of them.
+const ADVISED: usize = 4 << 20;
 /// What is copied from: it stays in the caches.
 const SOURCE: usize = 64 << 10;
 /// What is written to displace a block from caches: more than the second level of any processor of today has.
@@ -58,6 +72,8 @@ pub struct Series {
     pub bytes: u64,
     /// Whether other memory was written before each operation.
     pub displaced: bool,
+    /// Whether the blocks asked for huge pages.
+    pub advised: bool,
     /// The operations.
     pub pairs: Vec<Pair>,
     /// Page faults in all of them.
@@ -71,7 +87,7 @@ pub struct Pair {
     pub each: u64,
     /// CPU time of writing into the kept block.
     pub kept: u64,
-    /// Of mapping and unmapping, by the clock.
+    /// CPU time of mapping and unmapping.
     pub calls: u64,
 }
 
@@ -88,13 +104,16 @@ pub struct Measured {
 pub const WARM: u8 = b'w';
 /// The same with displaced caches.
 pub const DISPLACED: u8 = b'd';
+/// The answer where another thread ran instead in between: durations by the clock say nothing then. Else it is what was asked for.
+pub const INTERRUPTED: u8 = b'i';
 
 /// Measures, tells it as a line of JSON, and does single operations for as long as it is asked for.
 ///
 /// # Errors
 /// The recorder is gone, or there is no memory.
 pub fn serve(mut socket: UnixStream) -> io::Result<()> {
-    let mut blocks = Blocks::new()?;
+    let huge = slowpath_fix::huge_pages::of_this_machine().filter(|told| told.enabled != "never");
+    let mut blocks = Blocks::new(huge.map_or(0, |told| told.size.0 as usize))?;
     let measured = blocks.measure(&PLAN, LIMIT)?;
     let mut line = serde_json::to_vec(&measured)?;
     line.push(b'\n');
@@ -104,8 +123,10 @@ pub fn serve(mut socket: UnixStream) -> io::Result<()> {
         if asked[0] == DISPLACED {
             blocks.displace();
         }
-        blocks.each(WATCHED as usize)?;
-        socket.write_all(&asked)?;
+        let before = interruptions()?;
+        blocks.each(WATCHED as usize, false)?;
+        let answer = if interruptions()? == before { asked } else { [INTERRUPTED] };
+        socket.write_all(&answer)?;
     }
     Ok(())
 }
@@ -113,25 +134,32 @@ pub fn serve(mut socket: UnixStream) -> io::Result<()> {
 struct Blocks {
     source: Vec<u8>,
     kept: MmapMut,
+    /// A kept block that asked for huge pages, with its aligned part; made when it is needed.
+    advised: Option<(MmapMut, Range<usize>)>,
+    /// Size of a huge page; 0 where the machine gives none.
+    huge: usize,
     began: Instant,
 }
 
 impl Blocks {
-    fn new() -> io::Result<Self> {
+    fn new(huge: usize) -> io::Result<Self> {
         let began = Instant::now();
         let source = vec![0x5a; SOURCE];
         let mut kept = MmapMut::map_anon(LARGEST)?;
         write(&mut kept, &source);
-        Ok(Self { source, kept, began })
+        Ok(Self { source, kept, advised: None, huge, began })
     }
 
     fn measure(&mut self, plan: &[Size], limit: Duration) -> io::Result<Measured> {
         let mut series = Vec::new();
         for (place, size) in plan.iter().enumerate() {
-            let limit = if place == 0 { limit * PERSISTENCE } else { limit };
-            let empty = |displaced| Series { bytes: size.bytes, displaced, ..Series::default() };
+            if size.advised && !(1..=ADVISED).contains(&self.huge) {
+                continue;
+            }
+            let empty = |displaced| Series { bytes: size.bytes, displaced, advised: size.advised, ..Series::default() };
             let (mut warm, mut displaced) = (empty(false), empty(true));
             for number in 0..size.warm.max(size.displaced) {
+                let limit = if place < INDISPENSABLE && number < ENOUGH { limit * PERSISTENCE } else { limit };
                 if self.began.elapsed() >= limit {
                     break;
                 }
@@ -159,35 +187,41 @@ impl Blocks {
             }
             if is_each {
                 let before = faults()?;
-                (pair.each, pair.calls) = self.each(bytes)?;
+                (pair.each, pair.calls) = self.each(bytes, series.advised)?;
                 series.faults += faults()?.saturating_sub(before);
             } else {
-                pair.kept = self.keep(bytes)?;
+                pair.kept = self.keep(bytes, series.advised)?;
             }
         }
         series.pairs.push(pair);
         Ok(())
     }
 
-    /// CPU time of an operation, and the time of its calls.
-    fn each(&mut self, bytes: usize) -> io::Result<(u64, u64)> {
+    /// CPU time of an operation, and of its calls.
+    fn each(&mut self, bytes: usize, advised: bool) -> io::Result<(u64, u64)> {
         let began = cpu_time()?;
-        let mapping = Instant::now();
-        let mut block = MmapMut::map_anon(bytes)?;
-        let mut calls = mapping.elapsed();
-        write(&mut block, &self.source);
-        let unmapping = Instant::now();
+        let (mut block, range) = map(bytes, advised.then_some(self.huge))?;
+        let mapped = cpu_time()?;
+        write(&mut block[range], &self.source);
+        let unmapping = cpu_time()?;
         drop(block);
-        calls += unmapping.elapsed();
-        Ok((cpu_time()? - began, u64::try_from(calls.as_nanos()).unwrap_or(u64::MAX)))
+        let ended = cpu_time()?;
+        Ok((ended - began, (mapped - began) + (ended - unmapping)))
     }
 
-    fn keep(&mut self, bytes: usize) -> io::Result<u64> {
+    fn keep(&mut self, bytes: usize, advised: bool) -> io::Result<u64> {
+        if advised && self.advised.is_none() {
+            let (mut block, range) = map(ADVISED, Some(self.huge))?;
+            write(&mut block[range.clone()], &self.source);
+            self.advised = Some((block, range));
+        }
         let began = cpu_time()?;
         // As many looks at the clock as an operation takes.
-        let (mapping, unmapping) = (Instant::now(), Instant::now());
-        write(&mut self.kept[..bytes.min(LARGEST)], &self.source);
-        black_box(mapping.elapsed() + unmapping.elapsed());
+        black_box(cpu_time()? + cpu_time()?);
+        match self.advised.as_mut().filter(|_| advised) {
+            Some((block, range)) => write(&mut block[range.clone()][..bytes.min(ADVISED)], &self.source),
+            None => write(&mut self.kept[..bytes.min(LARGEST)], &self.source),
+        }
         Ok(cpu_time()? - began)
     }
 
@@ -195,6 +229,15 @@ impl Blocks {
     fn displace(&mut self) {
         write(&mut self.kept[LARGEST - DISPLACING..], &self.source);
     }
+}
+
+/// Maps so many bytes; where they ask for huge pages of a size, they are the part of the mapping that is aligned to it.
+fn map(bytes: usize, huge: Option<usize>) -> io::Result<(MmapMut, Range<usize>)> {
+    let Some(huge) = huge.filter(|size| *size > 0) else { return Ok((MmapMut::map_anon(bytes)?, 0..bytes)) };
+    let block = MmapMut::map_anon(bytes + huge)?;
+    let from = block.as_ptr().align_offset(huge);
+    block.advise_range(Advice::HugePage, from, bytes)?;
+    Ok((block, from..from + bytes))
 }
 
 fn write(block: &mut [u8], source: &[u8]) {
@@ -208,6 +251,11 @@ fn write(block: &mut [u8], source: &[u8]) {
 fn cpu_time() -> io::Result<u64> {
     let now = Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?);
     Ok(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// How often another thread was given the processor of this one.
+fn interruptions() -> io::Result<i64> {
+    Ok(getrusage(UsageWho::RUSAGE_THREAD)?.involuntary_context_switches())
 }
 
 /// Page faults of this thread.
@@ -229,11 +277,11 @@ mod tests {
         let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let me = Identity::for_invocation(None, borrowed).unwrap().0;
         let work = || {
-            let mut blocks = Blocks::new().unwrap();
-            let plan = [Size { bytes: WATCHED, warm: 4, displaced: 2 }];
+            let mut blocks = Blocks::new(0).unwrap();
+            let plan = [Size { bytes: WATCHED, warm: 4, displaced: 2, advised: false }];
             let measured = blocks.measure(&plan, Duration::from_secs(60)).unwrap();
             let before = faults().unwrap();
-            blocks.keep(LARGEST).unwrap();
+            blocks.keep(LARGEST, false).unwrap();
             blocks.displace();
             Ok((measured, faults().unwrap() - before))
         };
@@ -250,8 +298,29 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_asks_is_aligned_and_has_huge_pages_where_there_are_any() {
+        let Some(huge) = slowpath_fix::huge_pages::of_this_machine().filter(|told| told.enabled != "never") else {
+            println!("skipped: this machine gives no huge pages");
+            return;
+        };
+        let size = huge.size.0 as usize;
+        let mut blocks = Blocks::new(size).unwrap();
+        let (block, range) = map(ADVISED, Some(size)).unwrap();
+        assert_eq!((range.len(), block[range].as_ptr().align_offset(size)), (ADVISED, 0));
+        let plan = [Size { bytes: ADVISED as u64, warm: 3, displaced: 3, advised: true }];
+        let measured = blocks.measure(&plan, Duration::from_secs(60)).unwrap();
+        let [warm, displaced] = measured.series.as_slice() else { panic!("{measured:?}") };
+        assert!(warm.advised && displaced.advised && warm.pairs.len() == 3, "{measured:?}");
+        // One a block at least, and no more than one a page: whether the kernel has huge pages left is its affair.
+        assert!((3..=3 * (ADVISED as u64 / 4096) + 40).contains(&warm.faults), "{warm:?}");
+        // Without a size there is nothing to ask for.
+        let without = Blocks::new(0).unwrap().measure(&plan, Duration::from_secs(60)).unwrap();
+        assert!(without.series.is_empty(), "{without:?}");
+    }
+
+    #[test]
     fn when_time_is_over_the_rest_is_left_out() {
-        let measured = Blocks::new().unwrap().measure(&PLAN, Duration::ZERO).unwrap();
+        let measured = Blocks::new(0).unwrap().measure(&PLAN, Duration::ZERO).unwrap();
         assert!(measured.series.is_empty(), "{measured:?}");
     }
 }

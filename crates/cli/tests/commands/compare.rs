@@ -1,5 +1,6 @@
 //! `slowpath compare` on real recordings of `cases/frame-buffer`, before and after its fix, and on what cannot be compared.
 
+use crate::pages::page_data;
 use crate::running::*;
 use crate::transient_blocks::program;
 use serde_json::Value;
@@ -38,6 +39,72 @@ fn of_all(comparison: &Value, measure: &str) -> (f64, f64) {
     let totals = comparison["totals"].as_array().unwrap();
     let found = totals.iter().find(|one| one["measure"] == measure).unwrap_or_else(|| panic!("no {measure}"));
     (number(&found["change"]["before"]), number(&found["change"]["after"]))
+}
+
+/// The page has what is printed, and flame graphs that add up to the tables of both sides.
+fn the_page_holds(data: &Value, printed: &Value, before: &Path, after: &Path) {
+    assert_eq!(data["schema"], "slowpath-comparison-page/1");
+    assert_eq!(&data["comparison"], printed, "the page is what --json prints");
+    let flames = &data["flame_graphs"];
+    let graphs = flames["graphs"].as_array().unwrap();
+    let (before, after) = (tables(before), tables(after));
+    let sums = |tables: &slowpath_recording::Tables| {
+        [
+            tables.cpu_samples.len() as u64 * (1_000_000_000 / 997),
+            0,
+            tables.faults.iter().filter_map(|row| row.duration).map(|time| time.0).sum(),
+            // Reserved address space (MAP_NORESERVE) is no memory.
+            tables
+                .memory_calls
+                .iter()
+                .filter(|row| row.argument & 0x4000 == 0 || row.call != slowpath_tables::MemoryCallKind::Mmap)
+                .map(|row| row.growth().0)
+                .sum(),
+        ]
+    };
+    for (((graph, before), after), is_there) in
+        graphs.iter().zip(sums(&before)).zip(sums(&after)).zip([true, false, true, true])
+    {
+        let of = &graph["weight"];
+        assert_eq!((graph["unavailable"].is_null(), graph["callees"].is_null()), (is_there, !is_there), "{of}");
+        for tree in [&graph["callees"], &graph["callers"]].into_iter().filter(|tree| !tree.is_null()) {
+            assert_eq!((tree["before"][0].as_u64(), tree["after"][0].as_u64()), (Some(before), Some(after)), "{of}");
+        }
+    }
+    // What is gone keeps its place: frames of copy_frame have time before and none after.
+    let tree = &graphs[2]["callees"];
+    let names = flames["frames"]["name"].as_array().unwrap();
+    let is_copy = |node: &usize| {
+        let frame = tree["frame"][*node].as_u64().unwrap() as usize;
+        names[frame].as_str().unwrap().contains("copy_frame")
+    };
+    let nodes: Vec<usize> = (0..tree["frame"].as_array().unwrap().len()).filter(is_copy).collect();
+    assert!(!nodes.is_empty(), "{names:?}");
+    for node in nodes {
+        assert!(tree["before"][node].as_u64() > Some(0) && tree["after"][node] == 0, "{node}");
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
+    let place = place();
+    let (before, after) = (place.path().join("before"), place.path().join("after"));
+    for side in [&before, &after] {
+        std::fs::create_dir(side).unwrap();
+        std::fs::write(
+            side.join(slowpath_recording::MANIFEST_FILE),
+            serde_json::to_string(&slowpath_recording::Manifest::default()).unwrap(),
+        )
+        .unwrap();
+    }
+    let compare = |page: &Path| run(slowpath(["compare"]).args([&before, &after]).arg("-o").arg(page));
+    compare(&place.path().join("missing/page.html")).fails_with(2, &["cannot be written", "No such file"]);
+    compare(place.path()).fails_with(2, &["cannot be written", "directory"]);
+    let page = place.path().join("page.html");
+    compare(&page).succeeds();
+    // Nothing was recorded: a page without flame graphs, which says what lacks.
+    let data = page_data(&page);
+    assert!(data["flame_graphs"].is_null() && !data["comparison"]["gaps"].as_array().unwrap().is_empty());
 }
 
 #[test]
@@ -85,6 +152,12 @@ fn the_fix_of_a_block_for_every_frame_shows_in_its_function_its_allocations_and_
     println!("{}", shown.stdout);
     assert!(shown.stdout.contains("CPU in copy_frame: "), "{}", shown.stdout);
     assert!(shown.stdout.lines().any(|line| line.starts_with("transient_large_allocation") && line.contains("gone")));
+
+    let page = place.path().join("page.html");
+    let paged = run(slowpath(["compare", "--json", &before, &after, "-o", page.to_str().unwrap()]));
+    paged.succeeds();
+    assert!(paged.stderr.contains("the page of the comparison is "), "{}", paged.stderr);
+    the_page_holds(&page_data(&page), &paged.json(), Path::new(&before), Path::new(&after));
 
     run(slowpath(["compare", &before, &before])).fails_with(2, &["is given twice", "hint:"]);
     run(slowpath(["compare", &before, &after, "--after", &path("set")])).fails_with(2, &["is given twice"]);

@@ -118,18 +118,18 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
         agrees(&format!("{name}, on the CPU"), on_cpu, said.cpu, 2.0);
         agrees(&format!("{name}, run by schedstat"), on_cpu, said.ran, 2.0);
         let runnable = time(thread, "runnable") + time(thread, "throttled");
-        // A wake-up is told before the kernel's own clock of waiting starts, by tens of microseconds on a busy host: these two
-        // have some 400 of them.
-        let slack = if ["sleeps", "reads"].contains(&name.as_str()) { 45.0 } else { 5.0 };
-        agrees(&format!("{name}, runnable by the counter"), runnable, number(&thread["runnable_by_kernel"]), slack);
+        agrees(&format!("{name}, runnable by the counter"), runnable, number(&thread["runnable_by_kernel"]), 2.0);
     }
     // Two that share a processor wait for it; what samples say of user and kernel has an interval.
     let shares = of(&ledger, said["shares0"].tid);
     assert!(time(shares, "runnable") > 0.3 * number(&shares["wall"]), "{shares:#}");
+    assert_eq!(of(&ledger, said["computes"].tid)["split_by"], "samples");
+    // On a busy machine it has too few samples outside of its faults.
     let touches = of(&ledger, said["touches"].tid);
-    assert_eq!(touches["split_by"], "samples");
-    let kernel = touches["rows"].as_array().unwrap().iter().find(|row| row["category"] == "kernel").unwrap();
-    assert!(kernel["time"]["low"].as_f64().unwrap() <= number(&kernel["time"]), "{kernel}");
+    if touches["split_by"] == "samples" {
+        let kernel = touches["rows"].as_array().unwrap().iter().find(|row| row["category"] == "kernel").unwrap();
+        assert!(kernel["time"]["low"].as_f64().unwrap() <= number(&kernel["time"]), "{kernel}");
+    }
 
     let printed = run(slowpath(["analyze", out.to_str().unwrap()]));
     printed.succeeds();

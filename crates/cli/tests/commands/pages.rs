@@ -10,6 +10,11 @@ use std::path::Path;
 fn data(recording: &Path) -> Value {
     let page = recording.with_extension("html");
     run(slowpath(["report"]).arg(recording).arg("-o").arg(&page)).succeeds();
+    page_data(&page)
+}
+
+/// The data of a page.
+pub fn page_data(page: &Path) -> Value {
     let page = fs::read_to_string(page).unwrap();
     let (_, rest) = page.split_once("id=\"slowpath-data\">").unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()

@@ -54,8 +54,8 @@ ts pid start tid path flags result dev ino
 ts duration pid start tid dev ino offset result syscall
 17 300 8 11 8 265289728 43 0 4096 0
 == cpu_samples
-ts pid start tid cpu kernel stack
-30 8 11 8 1 true 1
+ts pid start tid cpu kernel stack first_argument second_argument copies
+30 8 11 8 1 true 1 0x7f0000001000 0xffffffffffffffff true
 == off_cpu
 ts duration pid start tid reason runnable waker_pid waker_tid syscall stack
 31 700 8 11 8 futex 20 9 9 202 1
@@ -68,6 +68,10 @@ ts duration pid start tid call address length old_length shrinks argument result
 == page_contents
 ts duration pid start tid moment address stride pages present zero
 33 700 8 11 8 exit 0x7f0000000000 8192 3 5 4
+== memory_work
+ts duration pid start tid in_tree work node pages succeeded
+34 500 8 11 8 true direct_reclaim - 32 true
+35 -   9 0  9 false wake_kswapd   0 0  true
 == stacks
 id parent frame
 0  -      0

@@ -3,7 +3,7 @@
 //! Owns the numbers of frames. A function is its name and the name of its file, so two places in it are one frame; code without
 //! names is one frame for each file, because every address would be one of its own otherwise.
 
-use super::{FlameFrames, FlamePlace, FlameTree, PlaceKind};
+use super::{FlameFrames, FlamePlace, PlaceKind};
 use slowpath_analysis::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,25 +21,49 @@ const LONGEST_NAME: usize = 240;
 pub(super) struct Names {
     frames: Vec<(String, FlamePlace)>,
     numbers: HashMap<(String, FlamePlace), u32>,
-    /// The functions of each frame of the stacks, outermost first.
+}
+
+/// The stacks of a recording, whose frames have numbers.
+pub(super) struct NamedStacks<'s, 'a> {
+    stacks: &'s CallStacks<'a>,
+    /// The functions of each frame, outermost first.
     of_frame: Vec<Vec<u32>>,
 }
 
-impl Names {
-    pub(super) fn new(stacks: &CallStacks<'_>) -> Self {
-        let mut names = Self { frames: Vec::new(), numbers: HashMap::new(), of_frame: Vec::new() };
+impl NamedStacks<'_, '_> {
+    /// Their path of a row's column `stack`.
+    pub(super) fn path(&self, stack: Option<u32>) -> Option<StackPath> {
+        self.stacks.path(stack)
+    }
+
+    /// The frames of a path, outermost first; of none, the one that says so.
+    pub(super) fn frames(&self, path: Option<StackPath>) -> Vec<u32> {
+        let Some(path) = path else { return vec![NO_STACK] };
+        let frames = self.stacks.outermost_first(path);
+        frames.iter().filter_map(|frame| self.of_frame.get(*frame as usize)).flatten().copied().collect()
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let mut names = Self { frames: Vec::new(), numbers: HashMap::new() };
         let place = |kind| FlamePlace { name: String::new(), kind };
         names.number("all", place(PlaceKind::Whole));
         names.number("(other)", place(PlaceKind::Folded));
         names.number("[no stack]", place(PlaceKind::Unknown));
-        for frame in stacks.frames() {
+        names
+    }
+}
+
+impl Names {
+    /// Gives the frames of a recording their numbers; a function of another recording keeps its own.
+    pub(super) fn of_stacks<'s, 'a>(&mut self, stacks: &'s CallStacks<'a>) -> NamedStacks<'s, 'a> {
+        let functions = |frame: &CodeFrame<'_>| -> Vec<u32> {
             let place = place_of(frame);
             let outermost_first = frame.functions.iter().rev();
-            let numbers = outermost_first.map(|function| names.number(&name_of(function, &place), place.clone()));
-            let numbers = numbers.collect();
-            names.of_frame.push(numbers);
-        }
-        names
+            outermost_first.map(|function| self.number(&name_of(function, &place), place.clone())).collect()
+        };
+        NamedStacks { stacks, of_frame: stacks.frames().iter().map(functions).collect() }
     }
 
     fn number(&mut self, name: &str, place: FlamePlace) -> u32 {
@@ -58,20 +82,13 @@ impl Names {
         self.number(name, FlamePlace { name: String::new(), kind: PlaceKind::Process })
     }
 
-    /// The frames of a path, outermost first; of none, the one that says so.
-    pub(super) fn of_path(&self, stacks: &CallStacks<'_>, path: Option<StackPath>) -> Vec<u32> {
-        let Some(path) = path else { return vec![NO_STACK] };
-        let frames = stacks.outermost_first(path);
-        frames.iter().filter_map(|frame| self.of_frame.get(*frame as usize)).flatten().copied().collect()
-    }
-
-    /// The frames that `trees` name, which name them by their new numbers from now on.
-    pub(super) fn used<'t>(self, trees: impl Iterator<Item = &'t mut FlameTree>) -> (FlameFrames, Vec<FlamePlace>) {
+    /// The frames that the columns of trees name, which name them by their new numbers from now on.
+    pub(super) fn used<'t>(self, columns: impl Iterator<Item = &'t mut Vec<u32>>) -> (FlameFrames, Vec<FlamePlace>) {
         let mut frames = FlameFrames::default();
         let mut places: Vec<FlamePlace> = Vec::new();
         let mut place_numbers: HashMap<&FlamePlace, u32> = HashMap::new();
         let mut new_numbers: HashMap<u32, u32> = HashMap::new();
-        for number in trees.flat_map(|tree| &mut tree.frame) {
+        for number in columns.flatten() {
             *number = *new_numbers.entry(*number).or_insert_with(|| {
                 let (name, place) = &self.frames[*number as usize];
                 let place = *place_numbers.entry(place).or_insert_with(|| {

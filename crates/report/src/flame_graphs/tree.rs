@@ -1,6 +1,7 @@
 //! Stacks with weights to a tree of bounded size.
 //!
-//! Owns building and folding. Stacks are sorted, so that those with the same begin are neighbours and a node is a range of them; the
+//! Owns building and folding: which nodes there are ([`Shape`]) is told apart from what they have, so that figures of several
+//! recordings can stand at the same nodes. Stacks are sorted, so that those with the same begin are neighbours and a node is a range of them; the
 //! heaviest node that is not yet in the tree comes next, until there are enough or the rest is too light. Its callers are in
 //! the tree by then, because a caller is at least as heavy. So the cost is that of sorting, and of the nodes that are kept,
 //! however deep and many the stacks are.
@@ -15,7 +16,62 @@ use std::ops::Range;
 #[derive(Default)]
 pub(super) struct Stacks {
     frames: Vec<u32>,
-    stacks: Vec<(Range<usize>, u64)>,
+    stacks: Vec<Stack>,
+}
+
+struct Stack {
+    frames: Range<usize>,
+    weight: u64,
+    /// How many were added before it.
+    number: usize,
+}
+
+/// The nodes of a tree, each before its children and these heaviest first.
+pub(super) struct Shape {
+    pub(super) nodes: Vec<ShapeNode>,
+    /// Numbers of the stacks as they are sorted.
+    order: Vec<usize>,
+    /// Nodes of less are folded.
+    pub(super) smallest: u128,
+}
+
+/// A node, or what is folded into its caller.
+pub(super) struct ShapeNode {
+    pub(super) depth: u32,
+    pub(super) frame: u32,
+    /// Its sorted stacks and those of all that is below it.
+    all: Vec<Range<usize>>,
+    /// Those that none of its children has.
+    own: Vec<Range<usize>>,
+}
+
+impl Shape {
+    /// What each node has with all that is below it, from what each stack has, by its number.
+    pub(super) fn sums(&self, of_stack: impl Fn(usize) -> u64) -> Vec<u64> {
+        self.sums_of(of_stack, |node| &node.all)
+    }
+
+    /// What each node has that none of its children has.
+    pub(super) fn own_sums(&self, of_stack: impl Fn(usize) -> u64) -> Vec<u64> {
+        self.sums_of(of_stack, |node| &node.own)
+    }
+
+    fn sums_of(&self, of_stack: impl Fn(usize) -> u64, runs: impl Fn(&ShapeNode) -> &[Range<usize>]) -> Vec<u64> {
+        let before = sums_before(self.order.iter().map(|number| of_stack(*number)));
+        let sum = |node| clamped(runs(node).iter().map(|run| before[run.end] - before[run.start]).sum());
+        self.nodes.iter().map(sum).collect()
+    }
+}
+
+/// The sum before each weight and, last, that of all: the sum of a range is one subtraction.
+fn sums_before(weights: impl Iterator<Item = u64>) -> Vec<u128> {
+    let mut before: Vec<u128> = vec![0];
+    let mut sum = 0;
+    for weight in weights {
+        sum += u128::from(weight);
+        before.push(sum);
+    }
+    before
 }
 
 /// A range of sorted stacks that begin with the same frames.
@@ -35,27 +91,35 @@ impl Stacks {
         let from = self.frames.len();
         self.frames.push(process);
         self.frames.extend(outermost_first);
-        self.stacks.push((from..self.frames.len(), weight));
+        self.stacks.push(Stack { frames: from..self.frames.len(), weight, number: self.stacks.len() });
     }
 
     /// Turns all stacks round: the innermost frame comes first, the process last.
     pub(super) fn turn(&mut self) {
-        for (range, _) in &self.stacks {
-            self.frames[range.clone()].reverse();
+        for stack in &self.stacks {
+            self.frames[stack.frames.clone()].reverse();
         }
     }
 
     /// The tree of all stacks. Nodes below `smallest_share` of all and those beyond the `most` heaviest are folded.
     pub(super) fn tree(&mut self, smallest_share: f64, most: usize) -> FlameTree {
-        let frames = &self.frames;
-        self.stacks.sort_unstable_by(|(a, _), (b, _)| frames[a.clone()].cmp(&frames[b.clone()]));
-        // Weights before each stack: the weight of a range is one subtraction.
-        let mut before: Vec<u128> = vec![0];
-        let mut sum = 0;
-        for (_, weight) in &self.stacks {
-            sum += u128::from(*weight);
-            before.push(sum);
+        let mut weights = vec![0; self.stacks.len()];
+        self.stacks.iter().for_each(|stack| weights[stack.number] = stack.weight);
+        let shape = self.shape(smallest_share, most);
+        FlameTree {
+            depth: shape.nodes.iter().map(|node| node.depth).collect(),
+            frame: shape.nodes.iter().map(|node| node.frame).collect(),
+            weight: shape.sums(|number| weights[number]),
+            smallest: clamped(shape.smallest),
         }
+    }
+
+    /// The nodes of that tree.
+    pub(super) fn shape(&mut self, smallest_share: f64, most: usize) -> Shape {
+        let frames = &self.frames;
+        self.stacks.sort_unstable_by(|a, b| frames[a.frames.clone()].cmp(&frames[b.frames.clone()]));
+        let before = sums_before(self.stacks.iter().map(|stack| stack.weight));
+        let sum = before.last().copied().unwrap_or(0);
         let mut smallest = ((sum as f64 * smallest_share).ceil() as u128).max(1);
         let root = Node { parent: 0, depth: 0, frame: WHOLE, range: 0..self.stacks.len(), weight: sum, is_kept: false };
         let mut nodes = vec![root];
@@ -72,7 +136,7 @@ impl Stacks {
             self.children(number, &before, &mut nodes, smallest);
             next.extend((first_child..nodes.len()).map(|child| (nodes[child].weight, Reverse(child))));
         }
-        self.in_order(&nodes, &before, clamped(smallest))
+        Shape { nodes: self.in_order(&nodes), order: self.stacks.iter().map(|stack| stack.number).collect(), smallest }
     }
 
     /// Adds the children of a node that are heavy enough.
@@ -80,8 +144,8 @@ impl Stacks {
         let Node { depth, ref range, .. } = nodes[number];
         let (mut at, end) = (self.ends_of_own(&nodes[number]), range.end);
         while at < end {
-            let frame = self.frames[self.stacks[at].0.start + depth];
-            let same = |stack: &(Range<usize>, u64)| self.frames[stack.0.start + depth] == frame;
+            let frame = self.frames[self.stacks[at].frames.start + depth];
+            let same = |stack: &Stack| self.frames[stack.frames.start + depth] == frame;
             let until = at + self.stacks[at..end].partition_point(same);
             let weight = before[until] - before[at];
             if weight >= smallest {
@@ -94,48 +158,63 @@ impl Stacks {
 
     /// Where a node's own stacks end, those that go no further: shorter ones are sorted before longer ones.
     fn ends_of_own(&self, node: &Node) -> usize {
-        let ends_here = |stack: &(Range<usize>, u64)| stack.0.len() == node.depth;
+        let ends_here = |stack: &Stack| stack.frames.len() == node.depth;
         node.range.start + self.stacks[node.range.clone()].partition_point(ends_here)
     }
 
     /// The kept nodes, each before its children and these heaviest first, with what is folded.
-    fn in_order(&self, nodes: &[Node], before: &[u128], smallest: u64) -> FlameTree {
+    fn in_order(&self, nodes: &[Node]) -> Vec<ShapeNode> {
         let mut children: Vec<usize> = (1..nodes.len()).filter(|number| nodes[*number].is_kept).collect();
         // Last in a stack is first out of it: the lightest first.
         children.sort_by_key(|number| (nodes[*number].parent, nodes[*number].weight, Reverse(*number)));
-        let mut tree = FlameTree { smallest, ..FlameTree::default() };
-        let mut push = |depth: usize, frame: u32, weight: u128| {
-            tree.depth.push(depth as u32);
-            tree.frame.push(frame);
-            tree.weight.push(clamped(weight));
-        };
+        let mut ordered = Vec::with_capacity(children.len() + 1);
         enum Step {
             Node(usize),
-            Folded { depth: usize, weight: u128 },
+            Folded { depth: usize, runs: Vec<Range<usize>> },
         }
         let mut steps = vec![Step::Node(0)];
         while let Some(step) = steps.pop() {
             match step {
-                Step::Folded { depth, weight } => push(depth, OTHER, weight),
+                Step::Folded { depth, runs } => {
+                    ordered.push(ShapeNode { depth: depth as u32, frame: OTHER, all: runs.clone(), own: runs });
+                }
                 Step::Node(number) => {
                     let node = &nodes[number];
-                    push(node.depth, node.frame, node.weight);
                     let from = children.partition_point(|child| nodes[*child].parent < number);
-                    let own = &children[from..];
-                    let own = &own[..own.partition_point(|child| nodes[*child].parent == number)];
-                    let shown: u128 = own.iter().map(|child| nodes[*child].weight).sum();
-                    let folded = before[node.range.end] - before[self.ends_of_own(node)] - shown;
-                    if folded > 0 {
-                        steps.push(Step::Folded { depth: node.depth + 1, weight: folded });
+                    let shown = &children[from..];
+                    let shown = &shown[..shown.partition_point(|child| nodes[*child].parent == number)];
+                    let below = self.ends_of_own(node)..node.range.end;
+                    let runs = between(below.clone(), shown.iter().map(|child| &nodes[*child].range));
+                    if runs.iter().any(|run| self.stacks[run.clone()].iter().any(|stack| stack.weight > 0)) {
+                        steps.push(Step::Folded { depth: node.depth + 1, runs });
                     }
-                    steps.extend(own.iter().map(|child| Step::Node(*child)));
+                    steps.extend(shown.iter().map(|child| Step::Node(*child)));
+                    let own = node.range.start..below.start;
+                    let (all, own) = (vec![node.range.clone()], vec![own]);
+                    ordered.push(ShapeNode { depth: node.depth as u32, frame: node.frame, all, own });
                 }
             }
         }
-        tree
+        ordered
     }
 }
 
+/// What of a range is in none of these parts of it.
+fn between<'r>(whole: Range<usize>, parts: impl Iterator<Item = &'r Range<usize>>) -> Vec<Range<usize>> {
+    let mut parts: Vec<&Range<usize>> = parts.collect();
+    parts.sort_by_key(|part| part.start);
+    let mut at = whole.start;
+    let mut left = Vec::new();
+    for part in parts {
+        left.push(at..part.start);
+        at = part.end;
+    }
+    left.push(at..whole.end);
+    left.retain(|run| !run.is_empty());
+    left
+}
+
+/// Sums of hostile figures do not wrap round.
 fn clamped(weight: u128) -> u64 {
     u64::try_from(weight).unwrap_or(u64::MAX)
 }

@@ -44,12 +44,16 @@ impl<'a> Sides<'a> {
 
     /// A figure on both sides; `None` where it is zero everywhere.
     fn change(&self, unit: Unit, grows_with_time: bool, of: impl Fn(&RecordedCosts) -> f64) -> Option<Change> {
+        let is_any = self.all().any(|costs| of(costs) != 0.0);
+        self.either_way(unit, grows_with_time, of).filter(|_| is_any)
+    }
+
+    /// The same where it may be zero.
+    fn either_way(&self, unit: Unit, grows_with_time: bool, of: impl Fn(&RecordedCosts) -> f64) -> Option<Change> {
         let values = |side: &[Scaled<'_>]| -> Vec<f64> {
             side.iter().map(|one| of(one.costs) * if grows_with_time { one.factor } else { 1.0 }).collect()
         };
-        let (before, after) = (values(&self.before), values(&self.after));
-        let is_any = before.iter().chain(&after).any(|value| *value != 0.0);
-        Change::of(&before, &after, unit).filter(|_| is_any)
+        Change::of(&values(&self.before), &values(&self.after), unit)
     }
 
     fn measured(&self, measure: Measure, of: impl Fn(&RecordedCosts) -> f64) -> Option<Change> {
@@ -60,7 +64,11 @@ impl<'a> Sides<'a> {
         let comparable = Measure::ALL.into_iter().filter(|measure| self.have(measure.source()));
         let change = |measure: Measure| {
             let of = |costs: &RecordedCosts| costs.totals.get(&measure).copied().unwrap_or(0.0);
-            Some(TotalChange { measure, change: self.measured(measure, of)? })
+            let change = match measure.is_told_when_zero() {
+                true => self.either_way(measure.unit(), measure.grows_with_time(), of),
+                false => self.measured(measure, of),
+            };
+            Some(TotalChange { measure, change: change? })
         };
         comparable.filter_map(change).collect()
     }

@@ -104,12 +104,26 @@ fn sources(all: &[Named<'_>]) -> Vec<Unavailable> {
         lacking if *source == Source::Launch => lacking < all.len(),
         lacking => follows_from(*source).is_none_or(|whole| lacks(whole) < lacking),
     };
-    let told = Source::ALL.into_iter().filter(told);
-    told.map(|source| match lacks(source) {
-        lacking if lacking == all.len() => source.unavailable("recorded on neither side".to_owned()),
-        _ => source.unavailable(format!("not recorded in {}", list(all, |costs| !costs.sources.contains(&source)))),
-    })
-    .collect()
+    Source::ALL.into_iter().filter(told).filter_map(|source| not_recorded(all, source)).collect()
+}
+
+/// The first of these that not all recordings have.
+pub(crate) fn lacking(
+    before: &[Compared],
+    after: &[Compared],
+    sources: impl IntoIterator<Item = Source>,
+) -> Option<Unavailable> {
+    let all = named(before, after);
+    sources.into_iter().find_map(|source| not_recorded(&all, source))
+}
+
+fn not_recorded(all: &[Named<'_>], source: Source) -> Option<Unavailable> {
+    let lacks = |costs: &RecordedCosts| !costs.sources.contains(&source);
+    match all.iter().filter(|one| lacks(one.costs)).count() {
+        0 => None,
+        count if count == all.len() => Some(source.unavailable("recorded on neither side".to_owned())),
+        _ => Some(source.unavailable(format!("not recorded in {}", list(all, lacks)))),
+    }
 }
 
 /// Recording costs the recorded program something: more where more is recorded.

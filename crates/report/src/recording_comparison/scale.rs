@@ -48,7 +48,7 @@ pub(super) fn basis(before: &[Compared], after: &[Compared], per_second: bool) -
 }
 
 /// What a figure of a recording is multiplied by.
-pub(super) fn factor(one: &Compared, basis: Basis) -> f64 {
+pub(crate) fn factor(one: &Compared, basis: Basis) -> f64 {
     let seconds = one.costs.length.as_ms() / 1000.0;
     match basis {
         Basis::Second if seconds > 0.0 => 1.0 / seconds,

@@ -20,7 +20,7 @@ pub fn benchmark(benchmark: &Benchmark, style: &Style) -> String {
     parts.push(outliers(benchmark, style));
     parts.push(sections::doubts(&Losses::default(), &benchmark.unavailable, &benchmark.notes, style));
     parts.push(conditions(benchmark, style));
-    super::screen(parts, style)
+    super::screen(parts, super::Rest::InJson, style)
 }
 
 fn name(arm: &str, style: &Style) -> String {

@@ -25,7 +25,7 @@ pub fn children(children: &ChildLaunches, style: &Style) -> String {
         sections::doubts(&children.losses, &children.unavailable, &children.notes, style),
         conditions(children, style),
     ];
-    super::screen(parts, style)
+    super::screen(parts, super::Rest::InJson, style)
 }
 
 /// Counts of the shared axis by its buckets.

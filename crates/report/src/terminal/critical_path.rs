@@ -49,7 +49,7 @@ fn of_path(path: &CriticalPath, most: usize, style: &Style) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::screen;
+    use crate::terminal::{Rest, screen};
     use crate::{critical_path_of, shares_of};
     use slowpath_recording::Tables;
 
@@ -77,7 +77,7 @@ ts      duration pid start   tid reason runnable waker_pid waker_tid
         let tables = Tables::from_text(TEXT).unwrap();
         let path = critical_path_of(&tables, &shares_of(&tables));
         let style = Style { lines: usize::MAX, ..Style::PLAIN };
-        screen(vec![most(path.as_ref(), &style)], &style)
+        screen(vec![most(path.as_ref(), &style)], Rest::InJson, &style)
     }
 
     #[test]

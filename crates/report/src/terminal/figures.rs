@@ -39,6 +39,14 @@ fn scale(unit: Unit, largest: f64) -> (f64, &'static str) {
     }
 }
 
+/// Whole seconds read better than thousands of milliseconds; without its interval then.
+pub(crate) fn readable(quantity: Quantity) -> Quantity {
+    match quantity.unit {
+        Unit::Ms if quantity.value >= 1000.0 => Quantity::exact(quantity.value / 1000.0, Unit::S),
+        _ => quantity,
+    }
+}
+
 /// Value and unit: `123 ms`.
 pub(crate) fn value(quantity: &Quantity, style: &Style) -> String {
     let (divisor, word) = scale(quantity.unit, quantity.value.abs());

@@ -11,7 +11,7 @@ use super::line::{Line, Paint, left, right};
 use super::sections::Section;
 use super::style::Style;
 use crate::{Ledger, LedgerRow};
-use slowpath_tables::{Quantity, Unit};
+use slowpath_tables::Quantity;
 
 /// Threads with rows of their own where the ledger stands among all that there is, and beside a launch.
 const THREADS: usize = 12;
@@ -27,15 +27,6 @@ const NAME: usize = 16;
 const ID: usize = 8;
 const TIME: usize = 8;
 const UNEXPLAINED: usize = 8;
-
-fn time(quantity: &Quantity, style: &Style) -> String {
-    match quantity.unit {
-        Unit::Ms if quantity.value >= 1000.0 => {
-            figures::value(&Quantity::exact(quantity.value / 1000.0, Unit::S), style)
-        }
-        _ => figures::value(quantity, style),
-    }
-}
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -71,7 +62,11 @@ impl Row<'_> {
     pub(super) fn item(&self, style: &Style) -> Item {
         let name = left(&escape(self.name, style.unicode), NAME - 1, style);
         let id = self.id.map_or_else(String::new, |id| id.to_string());
-        let start = [format!("{name} "), right(&id, ID, style), right(&time(self.time, style), TIME, style)];
+        let start = [
+            format!("{name} "),
+            right(&id, ID, style),
+            right(&figures::value(&figures::readable(*self.time), style), TIME, style),
+        ];
         let doubt =
             if self.unexplained.is_some_and(|share| share.abs() > SMALL_DOUBT) { Paint::Bad } else { Paint::Plain };
         let unexplained = self.unexplained.map_or_else(|| "-".to_owned(), percent);
@@ -150,9 +145,17 @@ pub(super) fn beside_a_launch(ledger: Option<&Ledger>, style: &Style) -> Section
 pub(super) fn notes(ledger: Option<&Ledger>) -> Vec<String> {
     let Some(ledger) = ledger else { return Vec::new() };
     let mut notes = Vec::new();
-    if ledger.incomplete_threads > 0 {
-        let left_out = ledger.incomplete_threads;
-        notes.push(format!("{left_out} threads are not in the time ledger: their begin or end was not recorded"));
+    match ledger.incomplete_threads {
+        0 => {}
+        1 => notes.push("1 thread is not in the time ledger: its begin or end was not recorded".to_owned()),
+        left_out => {
+            notes.push(format!("{left_out} threads are not in the time ledger: their begin or end was not recorded"));
+        }
+    }
+    match ledger.lost_intervals {
+        0 => {}
+        1 => notes.push("1 interval off the CPU was lost: its time is unexplained".to_owned()),
+        lost => notes.push(format!("{lost} intervals off the CPU were lost: their time is unexplained")),
     }
     notes
 }
@@ -161,7 +164,7 @@ pub(super) fn notes(ledger: Option<&Ledger>) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::shares_of;
-    use crate::terminal::screen;
+    use crate::terminal::{Rest, screen};
     use slowpath_recording::Tables;
 
     /// So many threads of one process, and one of another. Each ran a tenth of its time and waited on a futex; the first had to
@@ -178,12 +181,12 @@ mod tests {
         );
         text.extend((11..10 + threads).map(|tid| format!("5 9000 7 1 {tid} futex 50\n")));
         let tables = Tables::from_text(&text).unwrap();
-        crate::ledger_of(&tables, &shares_of(&tables)).unwrap()
+        crate::ledger_of(&tables, &shares_of(&tables)).unwrap().unwrap()
     }
 
     fn printed(ledger: &Ledger) -> String {
         let style = Style { lines: usize::MAX, ..Style::PLAIN };
-        screen(sections(Some(ledger), &style), &style)
+        screen(sections(Some(ledger), &style), Rest::InJson, &style)
     }
 
     #[test]
@@ -207,13 +210,9 @@ mod tests {
         let text = printed(&many);
         assert!(text.contains("time of the 12 busiest of 41 threads; --json has all"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with('t') && line.contains(" ms ")).count(), 12, "{text}");
-        let beside = screen(vec![beside_a_launch(Some(&many), &Style::PLAIN)], &Style::PLAIN);
+        let beside = screen(vec![beside_a_launch(Some(&many), &Style::PLAIN)], Rest::InJson, &Style::PLAIN);
         assert_eq!(beside.lines().filter(|line| line.contains(" ms ")).count(), 3, "{beside}");
         assert!(sections(None, &Style::PLAIN).is_empty() && notes(None).is_empty());
-        assert!(
-            notes(Some(&many)).iter().any(|note| note.starts_with("1 threads are not")),
-            "{:?}",
-            notes(Some(&many))
-        );
+        assert!(notes(Some(&many)).iter().any(|note| note.starts_with("1 thread is not")), "{:?}", notes(Some(&many)));
     }
 }

@@ -1,16 +1,16 @@
 //! Two sets of recordings on a screen: figures before and after, and how much they changed.
 //!
 //! Every table has the same columns: what, before, after, the change with its interval or, without one, in percent. A change whose
-//! interval leaves nothing out of doubt has a colour. There is no page that has what a screen would leave out, so nothing gives way to
-//! the height of the screen; long lists are cut at a number of rows, and `--json` has the rest.
+//! interval leaves nothing out of doubt has a colour. A page is only made where it is asked for, so nothing gives way to the height of
+//! the screen; long lists are cut at a number of rows, and `--json` and the page have the rest.
 
 use super::escape::escape;
 use super::figures;
 use super::item::Item;
 use super::line::{Line, Paint, left, right, wrap};
-use super::screen;
 use super::sections::Section;
 use super::style::Style;
+use super::{Rest, screen};
 use crate::recording_comparison::{
     Basis, Change, ComparedRecording, FindingChange, FindingState, FunctionChange, RecordingComparison,
 };
@@ -46,7 +46,7 @@ pub fn recording_comparison(comparison: &RecordingComparison, style: &Style) -> 
     sections.push(programs(comparison, &table));
     sections.push(ledger(comparison, &table));
     sections.push(remarks(comparison, style));
-    screen(sections, style)
+    screen(sections, Rest::InJson, style)
 }
 
 /// How rows are printed.
@@ -156,6 +156,7 @@ fn words(measure: Measure) -> &'static str {
         Measure::SampledCpuTime => "CPU time, from samples",
         Measure::SampledKernelTime => "  of it in the kernel",
         Measure::KernelThreadTime => "CPU of the kernel's threads",
+        Measure::DeferredMemoryCost => "deferred cost of memory",
         Measure::Faults => "page faults",
         Measure::FaultsByKernel => "  by the kernel's counters",
         Measure::FaultTime => "  time in them",
@@ -327,7 +328,8 @@ fn remarks(comparison: &RecordingComparison, style: &Style) -> Section {
     notes.extend(comparison.notes.iter().cloned());
     if !comparison.functions.is_empty() {
         notes.push(
-            "functions have what the kernel and the C library did for them; --json has more of each list".to_owned(),
+            "functions have what the kernel and the C library did for them; --json and -o FILE have more of each list"
+                .to_owned(),
         );
     }
     let notes = notes.into_iter().map(|note| ("Note: ", note));

@@ -24,7 +24,7 @@ pub fn scenario(scenario: &Scenario, style: &Style) -> String {
     parts.extend(scenario.arms.iter().map(|arm| children(arm, style)));
     parts.push(pages(scenario, style));
     parts.push(sections::doubts(&scenario.losses, &scenario.unavailable, &scenario.notes, style));
-    super::screen(parts, style)
+    super::screen(parts, super::Rest::InJson, style)
 }
 
 fn heading(scenario: &Scenario, style: &Style) -> Section {

@@ -8,7 +8,7 @@ use super::tried;
 use crate::diagnosis::{Analysis, ArmRole, Diagnosis, LaunchSummary, Outcome, Verdict};
 use crate::terminal::escape::escape;
 use slowpath_analysis::finding::Finding;
-use slowpath_analysis::ledger::TIME_LEDGER;
+use slowpath_analysis::ledger::not_asked_for;
 use slowpath_tables::{Losses, Quantity, Unavailable};
 
 /// Lines that belong together.
@@ -219,9 +219,9 @@ const OUTSIDE_THE_LAB: &str = "outside the lab";
 /// What a fix that could not be tried has in this list; its verdict says it on the screen.
 const TRIAL: &str = "a trial of ";
 
-/// Whether a gap is worth a line on the screen. A ledger that was not asked for is not.
+/// Whether a gap is worth a line on the screen. A ledger that was not asked for is not; one that could not be made is.
 fn is_told(gap: &Unavailable) -> bool {
-    !gap.what.contains(OUTSIDE_THE_LAB) && gap.what != TIME_LEDGER && !gap.what.starts_with(TRIAL)
+    !gap.what.contains(OUTSIDE_THE_LAB) && *gap != not_asked_for() && !gap.what.starts_with(TRIAL)
 }
 
 /// What speaks against trusting the figures: losses, what was unavailable, notes.

@@ -5,6 +5,7 @@ use super::item::Item;
 use super::line::{Line, Paint, left, right};
 use super::sections::Section;
 use super::style::Style;
+use crate::quantities::ratio;
 use crate::{FunctionShare, ProcessShare, Shares, Used};
 use slowpath_tables::{Quantity, Unit};
 
@@ -50,14 +51,6 @@ impl Row<'_> {
     }
 }
 
-/// Whole seconds read better than thousands of milliseconds.
-fn time(quantity: &Option<Quantity>) -> Option<Quantity> {
-    quantity.map(|one| match one.unit {
-        Unit::Ms if one.value >= 1000.0 => Quantity::exact(one.value / 1000.0, Unit::S),
-        _ => one,
-    })
-}
-
 fn heading(style: &Style) -> Line {
     let cells = [
         left("process", NAME, style),
@@ -70,10 +63,6 @@ fn heading(style: &Style) -> Line {
         right("share", SHARE, style),
     ];
     Line::of(Paint::Quiet, &cells.concat(), style)
-}
-
-fn ratio(part: u64, whole: u64) -> Option<Quantity> {
-    (whole > 0).then(|| Quantity::exact(part as f64 / whole as f64, Unit::Ratio))
 }
 
 fn faults(used: &Used) -> u64 {
@@ -93,8 +82,8 @@ fn rows(shares: &Shares, most: usize, style: &Style) -> Vec<Line> {
             faults: faults(&one.used),
             share: one.share.faults,
             of_machine: one.share.machine_faults,
-            fault_time: time(&one.used.fault_time),
-            cpu_time: time(&one.used.cpu_time),
+            fault_time: one.used.fault_time.map(figures::readable),
+            cpu_time: one.used.cpu_time.map(figures::readable),
             cpu_share: cpu_share(one),
         })
         .map(|row| row.line(Paint::Plain, style))
@@ -109,8 +98,8 @@ fn rows(shares: &Shares, most: usize, style: &Style) -> Vec<Line> {
             faults: rest.iter().fold(0, |sum, one| sum.saturating_add(faults(&one.used))),
             share: sum(|one| one.share.faults),
             of_machine: sum(|one| one.share.machine_faults),
-            fault_time: time(&sum(|one| one.used.fault_time)),
-            cpu_time: time(&sum(|one| one.used.cpu_time)),
+            fault_time: sum(|one| one.used.fault_time).map(figures::readable),
+            cpu_time: sum(|one| one.used.cpu_time).map(figures::readable),
             cpu_share: sum(|one| one.share.cpu_time.or(one.share.cpu_samples)),
         };
         lines.push(row.line(Paint::Plain, style));
@@ -130,7 +119,7 @@ fn machine(shares: &Shares, style: &Style) -> Vec<Line> {
         ("the machine", machine.faults, true),
     ];
     let row = |(name, faults, _): (&str, u64, bool)| {
-        let of_machine = ratio(faults, machine.faults).map_or("-".to_owned(), |one| figures::value(&one, style));
+        let of_machine = ratio(faults as f64, machine.faults).map_or("-".to_owned(), |one| figures::value(&one, style));
         let cells = [right(&faults.to_string(), PID + FAULTS, style), right(&of_machine, SHARE + SHARE + 1, style)];
         Line::of(Paint::Quiet, &format!("{}{}", left(name, NAME, style), cells.concat()), style)
     };
@@ -165,7 +154,7 @@ pub(super) fn functions(title: &str, functions: Option<&[FunctionShare]>, style:
         let share = one.share.map_or("-".to_owned(), |share| figures::value(&share, style));
         let weight = match one.weight.unit {
             Unit::Count => format!("{:.0}", one.weight.value),
-            _ => time(&Some(one.weight)).map_or(String::new(), |weight| figures::value(&weight, style)),
+            _ => figures::value(&figures::readable(one.weight), style),
         };
         let file = super::escape::escape(&one.file, style.unicode);
         let name = super::escape::escape(one.function.as_deref().unwrap_or("(no name)"), style.unicode);
@@ -194,7 +183,7 @@ pub(super) fn sentence(shares: &Shares, style: &Style) -> String {
         shares.recorded_for.as_ref().map_or(String::new(), |time| format!(" in {}", figures::value(time, style)));
     let faults = faults(&shares.total);
     let mut text = format!("{count} {processes}, {faults} faults{long}");
-    if let Some(share) = shares.machine.as_ref().and_then(|machine| ratio(machine.recorded, machine.faults)) {
+    if let Some(share) = shares.machine.as_ref().and_then(|machine| ratio(machine.recorded as f64, machine.faults)) {
         text.push_str(&format!(", {} of the machine's", figures::value(&share, style)));
     }
     if let Some(top) = shares.processes.first().filter(|_| count > 1 && faults > 0)
@@ -241,6 +230,18 @@ mod tests {
             losses: Default::default(),
             unavailable: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_ledger_that_could_not_be_made_is_told_and_one_that_nobody_asked_for_is_not() {
+        let mut found = recorded(1, false);
+        found.unavailable = vec![slowpath_analysis::ledger::not_asked_for()];
+        assert!(!analysis(&found, &Style::PLAIN).contains("time ledger"));
+        let killed = "== manifest\n{\"probes\": [{\"name\": \"off_cpu\", \"state\": \"attached\"}]}\n";
+        let tables = Tables::from_text(killed).unwrap();
+        found.unavailable.extend(crate::ledger_of(&tables, &shares_of(&tables)).err());
+        let text = analysis(&found, &Style::PLAIN);
+        assert!(text.contains("time ledger (no thread has both a begin and an end)"), "{text}");
     }
 
     #[test]

@@ -60,8 +60,7 @@ pub(crate) fn sentences(diagnosis: &Diagnosis, style: &Style) -> String {
     let name = main.fix.as_ref().unwrap_or(&main.arm);
     let mut text = format!(" {name} makes it");
     if let Some(measured) = main.measured {
-        let (low, high) = (measured.high.map(|high| -high), measured.low.map(|low| -low));
-        let saving = Quantity { value: -measured.value, low, high, ..measured };
+        let saving = -measured;
         let said = if is_rough(&saving) { figures::with_interval } else { figures::value };
         text.push_str(&format!(" {} faster", said(&saving, style)));
     } else {

@@ -46,8 +46,7 @@ fn tried(diagnosis: &Diagnosis, style: &Style) -> String {
     let mut text = String::new();
     let whole = baseline(&diagnosis.launch).and_then(|arm| arm.cpu);
     for verdict in decided(Decision::Proved) {
-        let saving =
-            verdict.measured.map(|measured| Quantity { value: -measured.value, low: None, high: None, ..measured });
+        let saving = verdict.measured.map(|measured| Quantity { low: None, high: None, ..-measured });
         let share = saving.zip(whole).filter(|(_, whole)| whole.value > 0.0);
         let share = share.map(|(saving, whole)| format!(" ({:.1} %)", saving.value / whole.value * 100.0));
         let saving = saving.map_or_else(String::new, |saving| format!(" {}", figures::value(&saving, style)));

@@ -16,7 +16,6 @@
 //!
 //! **High** otherwise.
 
-use crate::completeness::completeness;
 use crate::finding::Confidence;
 use crate::findings::Observation;
 use slowpath_recording::ProbeState;
@@ -96,7 +95,7 @@ pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity, reasons: &mu
         if unclear as f64 > major as f64 * UNRESOLVED_LOW {
             lower(Confidence::Low, format!("{unclear} of {major} major faults have no duration or no file"));
         }
-        if let Some(share) = completeness(facts).share()
+        if let Some(share) = facts.completeness().share()
             && share < RECORDED_MEDIUM
         {
             let level = if share < RECORDED_LOW { Confidence::Low } else { Confidence::Medium };

@@ -73,7 +73,7 @@ fn asks_for_trim(found: &Found<'_>) -> bool {
 fn glibc_settings(amplitude: u64) -> MallocSettings {
     let trim = amplitude.saturating_add(TOP_OF_HEAP).checked_next_power_of_two().unwrap_or(u64::MAX);
     let mmap = trim.min(MOST_MMAP_THRESHOLD);
-    MallocSettings { mmap_threshold: Some(mmap), trim_threshold: Some(trim), top_pad: None }
+    MallocSettings { mmap_threshold: Some(mmap), trim_threshold: Some(trim), ..MallocSettings::default() }
 }
 
 fn tunables(found: &Found<'_>) -> Option<WayOut> {
@@ -111,6 +111,10 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
              advice is there to have zeros again, clear what is used",
             found.bill.away.0.as_ms()
         ),
+        Place::Allocator(Some(allocator)) if allocator != Allocator::Glibc => {
+            "in the source: keep the blocks of a round for the next one (a pool, an arena that is emptied and not freed)"
+                .to_owned()
+        }
         _ => "in the source: keep the blocks of a round for the next one (a pool, an arena that is emptied and not freed), or \
               one long-lived block behind them, so that what is free between two rounds stays in the heap"
             .to_owned(),

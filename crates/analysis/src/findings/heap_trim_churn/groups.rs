@@ -9,6 +9,7 @@ use crate::processes::Processes;
 use crate::released_pages::{Release, ReleaseKind};
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 /// Oscillations from which on a pattern is one: fewer can be phases of a program, after each of which memory is rightly given
 /// back.
@@ -40,18 +41,22 @@ pub(crate) struct Churn {
     pub processes: BTreeSet<ProcessKey>,
 }
 
+/// What releases of a group have in common: program, kind, who decides.
+type Key = (Rc<str>, ReleaseKind, Place);
+
 /// The groups in which that happens again and again.
 pub(crate) fn groups(releases: &[Release], processes: &Processes, stacks: &mut AllocatingStacks<'_>) -> Vec<Churn> {
-    let mut programs: HashMap<ProcessKey, String> = HashMap::new();
-    let mut members: BTreeMap<(String, ReleaseKind, Place), Vec<(u32, usize)>> = BTreeMap::new();
+    // Millions of rows have a program of few.
+    let mut programs: HashMap<ProcessKey, Rc<str>> = HashMap::new();
+    let mut members: BTreeMap<Key, Vec<(u32, usize)>> = BTreeMap::new();
     for (number, release) in (0u32..).zip(releases).filter(|(_, release)| release.faults > 0) {
-        let program = programs.entry(release.process).or_insert_with(|| processes.name(release.process));
+        let program = programs.entry(release.process).or_insert_with(|| processes.name(release.process).into());
         let stack = stacks.number(release.stack);
         let place = stacks.allocator(stack).map_or(Place::Stack(stack), Place::Allocator);
-        members.entry((program.clone(), release.kind, place)).or_default().push((number, stack));
+        members.entry((Rc::clone(program), release.kind, place)).or_default().push((number, stack));
     }
     members.retain(|_, members| members.len() >= LEAST_OPERATIONS);
-    let churn = |((program, kind, place), members): ((String, ReleaseKind, Place), Vec<(u32, usize)>)| {
+    let churn = |((program, kind, place), members): (Key, Vec<(u32, usize)>)| {
         let mut times: BTreeMap<usize, Nanos> = BTreeMap::new();
         for (number, stack) in &members {
             let release = &releases[*number as usize];
@@ -61,7 +66,7 @@ pub(crate) fn groups(releases: &[Release], processes: &Processes, stacks: &mut A
         stacks.sort_by_key(|(stack, time)| (std::cmp::Reverse(*time), *stack));
         let operations: Vec<u32> = members.into_iter().map(|(number, _)| number).collect();
         let processes = operations.iter().map(|number| releases[*number as usize].process).collect();
-        Churn { program, kind, place, stacks, operations, processes }
+        Churn { program: program.to_string(), kind, place, stacks, operations, processes }
     };
     members.into_iter().map(churn).collect()
 }

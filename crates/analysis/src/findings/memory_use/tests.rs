@@ -1,16 +1,19 @@
 //! No fault and no call is billed twice, whatever programs do with their memory.
 
 use super::*;
-use crate::findings::{heap_trim_churn, oversized_first_touch, transient_large_allocation};
+use crate::findings::{heap_trim_churn, oversized_first_touch, thp_missed, transient_large_allocation};
+use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
-use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent};
+use slowpath_recording::{HugePages, Tables};
+use slowpath_tables::{Bytes, Fault, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent};
 
 /// Pages of a block, of an arena and of what the heap grows by.
 const PAGES: u64 = 40;
 const BLOCKS: u64 = 0x7000_0000_0000;
 const ARENA: u64 = 0x6000_0000_0000;
 const HEAP: u64 = 0x5000_0000_0000;
+/// Pages of a huge page here: two of them fit into a block.
+const HUGE: u64 = 16;
 
 /// What a round of a program does. Numbers of pages are of those that it touches.
 #[derive(Clone, Debug)]
@@ -48,20 +51,10 @@ impl Program {
     fn call(&mut self, call: MemoryCallKind, address: u64, pages: u64, argument: u32) {
         self.now += 100;
         self.tables.memory_calls.push(MemoryCall {
-            ts: Nanos(self.now),
             duration: Nanos(50),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            call,
-            address,
-            length: Bytes(pages * PAGE_SIZE),
-            old_length: None,
-            old_address: None,
             shrinks: call == MemoryCallKind::Brk && argument == 1,
             argument: if call == MemoryCallKind::Brk { 0 } else { argument },
-            result: 0,
-            stack: None,
+            ..memory_call(call, self.now, address, pages * PAGE_SIZE)
         });
     }
 
@@ -86,18 +79,7 @@ impl Program {
     fn touch(&mut self, address: u64, pages: u64) {
         for page in 0..pages {
             self.now += 100;
-            self.tables.faults.push(Fault {
-                ts: Nanos(self.now),
-                duration: Some(Nanos(20)),
-                pid: 7,
-                start: Nanos(1),
-                tid: 7,
-                address: address + page * PAGE_SIZE,
-                ip: 0,
-                kind: FaultKind::Minor,
-                kernel: false,
-                stack: None,
-            });
+            self.tables.faults.push(Fault { duration: Some(Nanos(20)), ..fault(self.now, address + page * PAGE_SIZE) });
         }
     }
 
@@ -137,6 +119,9 @@ impl Program {
 
 fn tables_of(rounds: &[Round]) -> Tables {
     let mut program = Program::default();
+    let size = Bytes(HUGE * PAGE_SIZE);
+    program.tables.manifest.host.huge_pages =
+        Some(HugePages { enabled: "madvise".to_owned(), defrag: "madvise".to_owned(), size });
     rounds.iter().for_each(|round| program.round(round));
     for address in [BLOCKS, BLOCKS + PAGES * PAGE_SIZE, ARENA, HEAP] {
         program.look(LookMoment::End, address, !0 << 3);
@@ -144,22 +129,20 @@ fn tables_of(rounds: &[Round]) -> Tables {
     program.tables
 }
 
-/// Faults of each finding, times each is billed, time of all calls that are billed.
-struct Billed {
-    of_blocks: usize,
-    of_churn: usize,
-    of_oversized: usize,
-    times: Vec<u32>,
-    calls: u64,
-}
+/// Faults of each finding: of blocks, of pages that came back, of blocks with pages that were never used, of missed huge pages.
+type Faults = [usize; 4];
 
-fn billed(tables: &Tables) -> Billed {
+/// For which bills never used pages are a finding.
+type Rule = fn(&OversizedBill, &CostShare) -> bool;
+
+/// Faults of each finding, times each is billed, time of all calls that are billed.
+fn billed(tables: &Tables, is_oversized: Rule) -> (Faults, Vec<u32>, u64) {
     let facts = LaunchFacts::new(tables);
     let call_stacks = CallStacks::new(tables);
-    let memory = MemoryUse::new(&facts, &call_stacks);
+    let memory = MemoryUse::of(&facts, &call_stacks, is_oversized);
     let faults = &facts.tables.faults;
     let mut times = vec![0; faults.len()];
-    let (mut of_blocks, mut of_churn, mut calls) = (0, 0, 0.0);
+    let (mut of_blocks, mut of_churn, mut of_missed, mut calls) = (0, 0, 0, 0.0);
     let numbers = transient_large_allocation::bill::faults_of(&memory.transient, &memory.blocks);
     for (group, numbers) in memory.transient.iter().zip(numbers) {
         let bill = transient_large_allocation::bill::bill(group, &memory.blocks, faults, &numbers);
@@ -176,46 +159,63 @@ fn billed(tables: &Tables) -> Billed {
         numbers.iter().for_each(|number| times[*number] += 1);
     }
     let mut of_oversized = 0;
-    for group in &memory.oversized {
-        let bill = oversized_first_touch::bill::bill(group, &memory.blocks, faults).unwrap();
+    for (group, bill) in &memory.oversized {
         assert!(bill.faults.count == group.faults.len() as u64 && bill.unused.high <= 1.0);
         assert!(bill.total.value * 1e6 <= bill.faults.time() + 1e-6);
         of_oversized += group.faults.len();
         group.faults.iter().for_each(|number| times[*number] += 1);
     }
-    Billed { of_blocks, of_churn, of_oversized, times, calls: calls as u64 }
+    let numbers = thp_missed::bill::faults_of(&memory.missed, &memory.spans);
+    for (group, numbers) in memory.missed.iter().zip(numbers) {
+        let bill = thp_missed::bill::bill(&memory.spans, faults, &numbers, None);
+        let pages = group.spans.len() as u64 * HUGE - group.untouched.0;
+        assert_eq!((bill.faults.count, pages), (numbers.len() as u64, numbers.len() as u64));
+        of_missed += numbers.len();
+        numbers.iter().for_each(|number| times[*number] += 1);
+    }
+    ([of_blocks, of_churn, of_oversized, of_missed], times, calls as u64)
 }
 
 #[test]
 fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks() {
     let block = Round::Block { place: 0, touched: 30, advice: Some(4), again: 20, unmapped: true };
-    let told = |round: Round| {
-        let billed = billed(&tables_of(&vec![round; 20]));
-        (billed.of_blocks, billed.of_churn, billed.calls)
+    let told = |round: Round, rounds: usize| {
+        let (faults, _, calls) = billed(&tables_of(&vec![round; rounds]), oversized_first_touch::is_one);
+        (faults, calls)
     };
-    assert_eq!(told(block), (20 * 50, 0, 20 * 150));
+    assert_eq!(told(block, 20), ([20 * 50, 0, 0, 0], 20 * 150));
     // The same in a block that stays: its pages come back.
     let arena = Round::Arena { from: 0, touched: 30, advice: 4 };
-    assert_eq!(told(arena), (0, 19 * 30, 19 * 50));
+    assert_eq!(told(arena, 20), ([0, 19 * 30, 0, 0], 19 * 50));
     let heap = Round::Heap { touched: 30, shrinks: true };
     // Thirty of the forty pages by which it grows had been given back.
-    assert_eq!(told(heap), (0, 19 * 30, 19 * 50 + 19 * 37));
+    assert_eq!(told(heap, 20), ([0, 19 * 30, 0, 0], 19 * 50 + 19 * 37));
+    // A heap that stays: 800 pages are 50 spans, each of them touched as a whole.
+    let heap = Round::Heap { touched: 40, shrinks: false };
+    assert_eq!(told(heap, 20), ([0, 0, 0, 800], 0));
 }
 
 #[test]
-fn what_blocks_hold_that_are_mapped_now_and_then_is_billed_by_what_was_never_used() {
-    let block = Round::Block { place: 0, touched: 30, advice: None, again: 0, unmapped: true };
-    let billed = billed(&tables_of(&vec![block; 3]));
-    assert_eq!((billed.of_blocks, billed.of_churn, billed.of_oversized), (0, 0, 3 * 30));
+fn what_was_never_used_is_billed_so_where_that_is_a_finding_and_else_as_spans() {
+    // Six blocks are no pattern of their own; two spans of each are.
+    let block = Round::Block { place: 0, touched: 40, advice: None, again: 0, unmapped: true };
+    let tables = tables_of(&vec![block; 6]);
+    let faults = |rule: Rule| billed(&tables, rule).0;
+    assert_eq!(faults(oversized_first_touch::is_one), [0, 0, 0, 6 * 32]);
+    assert_eq!(faults(|_, _| true), [0, 0, 6 * 40, 0]);
 }
 
 proptest! {
     #[test]
     fn each_fault_belongs_to_one_finding_at_most_and_no_call_is_billed_twice(rounds in rounds()) {
         let tables = tables_of(&rounds);
-        let billed = billed(&tables);
-        prop_assert!(billed.times.iter().all(|times| *times <= 1));
-        let all: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
-        prop_assert!(billed.calls <= all, "{} of {}", billed.calls, all);
+        let calls: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
+        // Also where never used pages are a finding from the first on.
+        let rules: [Rule; 2] = [oversized_first_touch::is_one, |_, _| true];
+        for rule in rules {
+            let (_, times, billed) = billed(&tables, rule);
+            prop_assert!(times.iter().all(|times| *times <= 1));
+            prop_assert!(billed <= calls, "{} of {}", billed, calls);
+        }
     }
 }

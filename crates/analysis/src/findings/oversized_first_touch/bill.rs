@@ -2,7 +2,8 @@
 //!
 //! **Value.** Time in the faults in the blocks, times the share of their pages that held nothing but zeros.
 //!
-//! **Interval.** That of the faults ([`crate::findings::fault_sums`]), and that of the share, which comes from a sample
+//! **Interval.** That of the faults ([`crate::findings::fault_sums`]), those that may have brought huge pages apart
+//! ([`crate::huge_faults`]), and that of the share, which comes from a sample
 //! ([`crate::findings::never_used`]): low times low, high times high.
 //!
 //! **Saving.** Where it was measured before the recording what blocks cost: the value with what no duration of a fault shows, less
@@ -16,7 +17,7 @@ use crate::cost_model::CostModel;
 use crate::findings::fault_sums::{FaultSums, quantile, sorted};
 use crate::findings::never_used::NeverUsed;
 use crate::findings::transient_large_allocation::prediction::hull;
-use crate::memory_blocks::{Block, MemoryBlocks};
+use crate::memory_blocks::MemoryBlocks;
 use slowpath_tables::{Bytes, Fault, Quantity, Unit};
 use std::collections::BTreeMap;
 
@@ -43,7 +44,13 @@ pub(crate) struct Bill {
 
 /// Adds up a group; `None` where nothing was looked at.
 pub(crate) fn bill(group: &Oversized, memory: &MemoryBlocks, faults: &[Fault]) -> Option<Bill> {
-    let sums = FaultSums::of(group.faults.iter().map(|row| &faults[*row]));
+    let of_kind = |is_meant: bool| {
+        let rows = group.faults.iter().filter(move |row| memory.is_huge(**row) == is_meant);
+        FaultSums::of(rows.map(|row| &faults[*row]))
+    };
+    let huge = of_kind(true);
+    let perhaps_huge = huge.count > 0;
+    let sums = of_kind(false).with(huge);
     let unused = NeverUsed::of(group.seen.iter())?;
     let value = sums.time() * unused.share;
     let (low, high) = ((sums.low() * unused.low).min(value), sums.high() * unused.high);
@@ -60,7 +67,6 @@ pub(crate) fn bill(group: &Oversized, memory: &MemoryBlocks, faults: &[Fault]) -
         let zero = group.seen.iter().filter(|page| page.is_zero);
         zero.filter(|page| !behind || page.offset >= end(page.block)).map(|page| page.stands_for.0).sum()
     };
-    let perhaps_huge = blocks().any(Block::perhaps_huge);
     Some(Bill {
         total: Quantity::interval(value / 1e6, low / 1e6, high / 1e6, Unit::Ms),
         length: quantile(&sorted(blocks().map(|block| block.length.0)), 0.5),

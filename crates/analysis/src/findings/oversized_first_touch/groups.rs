@@ -3,7 +3,7 @@
 //! Owns which faults and pages those are. A block counts where its pages were looked at when it was unmapped, when its process ended
 //! or when the recording did. Of its faults those count that filled a page which was there then: the first in each page, no major ones,
 //! none before advice gave pages of the block back, none that another finding bills. Pages that were looked at count where such a
-//! fault brought them.
+//! fault brought them. Faults that forks caused are in no block ([`crate::fork_faults`]).
 //!
 //! Not blocks of this finding: those that calls populate, whose faults do not tell what was touched; ranges that are reserved
 //! (`MAP_NORESERVE`), in which an allocator or a runtime keeps what many ask for; threads' stacks.
@@ -12,6 +12,7 @@ use crate::findings::allocating_stack::AllocatingStacks;
 use crate::findings::block_places::by_place;
 use crate::integer_hash::IntegerSet;
 use crate::memory_blocks::{Block, BlockEnd, MemoryBlocks, SeenPage};
+use crate::memory_fixes::HUGE_PAGE;
 use crate::processes::Processes;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, PAGE_SIZE, ProcessKey};
@@ -60,7 +61,7 @@ pub(crate) fn groups(
         return Vec::new();
     }
     let is_candidate = |number: u32, block: &Block| {
-        block.faults > 0 && !block.populated && !block.is_reserved && is_looked_at(block) && !is_other(number)
+        block.faults > 0 && !block.populated && !block.is_room && is_looked_at(block) && !is_other(number)
     };
     // Most blocks hold no page of zeros: their faults need not be followed.
     let with_zeros: IntegerSet<u32> = memory.seen.iter().filter(|page| page.is_zero).map(|page| page.block).collect();
@@ -73,9 +74,19 @@ pub(crate) fn groups(
         members.iter().for_each(|block| group_of_block[*block as usize] = Some(groups.len()));
         let processes = members.iter().map(|block| memory.blocks[*block as usize].process).collect();
         let (faults, seen) = (Vec::new(), Vec::new());
-        groups.push(Oversized { program, stack, blocks: members, processes, faults, seen, without_fault: 0 });
+        groups.push(Oversized {
+            program: program.to_string(),
+            stack,
+            blocks: members,
+            processes,
+            faults,
+            seen,
+            without_fault: 0,
+        });
     }
     let mut touched: IntegerSet<(u32, u64)> = IntegerSet::default();
+    // A fault that brings a huge page tells one address of many.
+    let mut huge: IntegerSet<(u32, u64)> = IntegerSet::default();
     for (row, (fault, block)) in tables.faults.iter().zip(&memory.of_fault).enumerate() {
         let Some(block) = *block else { continue };
         let Some(group) = group_of_block[block as usize] else { continue };
@@ -87,12 +98,14 @@ pub(crate) fn groups(
         // What is read first is faulted once more when it is written, and so is what was forked in between.
         if touched.insert(page) {
             groups[group].faults.push(row);
+            if memory.is_huge(row) {
+                huge.insert((block, fault.address / HUGE_PAGE.0));
+            }
         }
     }
     for page in &memory.seen {
         let Some(group) = group_of_block[page.block as usize].and_then(|group| groups.get_mut(group)) else { continue };
-        // A fault that brings a huge page tells one address of many.
-        let is_huge = memory.blocks[page.block as usize].perhaps_huge();
+        let is_huge = huge.contains(&(page.block, page.page / HUGE_PAGE.0));
         if is_huge || touched.contains(&(page.block, page.page)) {
             group.seen.push(*page);
         } else {

@@ -2,7 +2,7 @@
 //!
 //! **Value.** Time in the faults in them, in mmap and mremap, in munmap and in advice that gives pages back.
 //!
-//! **Interval.** That of the faults ([`crate::findings::fault_sums`]); at its *low* end calls are of the median duration of their
+//! **Interval.** That of the faults ([`crate::findings::fault_sums`]), with those that brought huge pages apart ([`crate::huge_faults`]); at its *low* end calls are of the median duration of their
 //! kind too.
 //!
 //! **Not included** here, and in part in [`super::prediction`]: entering and leaving the kernel at a fault (the clock runs between
@@ -13,7 +13,7 @@
 use super::groups::Group;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
 use crate::memory_blocks::{Block, MemoryBlocks};
-use slowpath_tables::{Bytes, Fault, Nanos, PAGE_SIZE, Quantity, Unit};
+use slowpath_tables::{Fault, Nanos, Quantity, Unit};
 
 /// The bill of a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,17 +30,22 @@ pub(crate) struct Bill {
     pub per_operation: Quantity,
     /// What of that keeping the blocks saves, in ms, by the durations alone.
     pub saving: Quantity,
+    /// The same where a fault is not taken to be longer than most ([`FaultSums::undisturbed`]), in ms: what comes nearest to processor
+    /// time, which is what keeping the blocks saves.
+    pub undisturbed_saving: f64,
     /// Size of a block, median.
     pub length: u64,
     /// Bytes that were mapped.
     pub mapped: u64,
-    /// Bytes of pages that faults brought, of 4 KiB each.
+    /// Bytes of pages that faults brought.
     pub touched: u64,
+    /// Faults that brought huge pages ([`crate::huge_faults`]).
+    pub huge_faults: u64,
     /// Lifetimes: median, and what a twentieth exceeds.
     pub lifetime: (Nanos, Nanos),
     /// Operations a second, from the first to the last.
     pub per_second: Option<f64>,
-    /// Whether faults can have brought huge pages: `touched` is the least then.
+    /// Whether faults can have brought huge pages, and `touched` counts them so.
     pub perhaps_huge: bool,
     /// Operations that a thread began and another one ended.
     pub across_threads: u64,
@@ -66,7 +71,13 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
     let block = |number: &u32| &memory.blocks[*number as usize];
     let blocks = || group.operations.iter().map(block);
     let sum = |of: fn(&Block) -> u64| blocks().map(of).fold(0u64, u64::saturating_add);
-    let faults = FaultSums::of(numbers.iter().map(|number| &faults[*number]));
+    let of_kind = |is_meant: bool| {
+        let rows = numbers.iter().filter(move |number| memory.is_huge(**number) == is_meant);
+        FaultSums::of(rows.map(|number| &faults[*number]))
+    };
+    let (faults, huge) = (of_kind(false), of_kind(true));
+    let huge_faults = huge.count;
+    let faults = faults.with(huge);
     let (map_time, release_time) = (sum(|block| block.map_time.0) as f64, sum(|block| block.release_time.0) as f64);
     let operations = group.operations.len() as f64;
 
@@ -80,6 +91,7 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
     let first: f64 = group.first_uses(&memory.blocks).map(|number| of_block(block(&number))).sum();
     let left = 1.0 - group.peak() as f64 / operations.max(1.0);
     let saved = (value - first).max(0.0);
+    let undisturbed = (faults.undisturbed() + map_time + release_time) / value.max(1.0);
     let ms = |value: f64, low: f64, high: f64| Quantity::interval(value / 1e6, low / 1e6, high / 1e6, Unit::Ms);
 
     let lifetimes = sorted(blocks().filter_map(|block| Some(block.lifetime()?.0)));
@@ -91,20 +103,17 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
         release_time,
         total: ms(value, low, high),
         per_operation: Quantity::exact(quartile(0.5), Unit::Us),
+        undisturbed_saving: saved * undisturbed.min(1.0) / 1e6,
         saving: ms(saved, (low * left).min(saved), (high * left).max(saved)),
         length: quantile(&lengths, 0.5),
         mapped: sum(|block| block.length.0),
-        touched: blocks().map(touched).fold(0u64, u64::saturating_add),
+        touched: sum(|block| block.brought.bytes.0),
         lifetime: (Nanos(quantile(&lifetimes, 0.5)), Nanos(quantile(&lifetimes, 0.95))),
         per_second: per_second(blocks().map(|block| block.opened.0)),
-        perhaps_huge: blocks().any(Block::perhaps_huge),
+        huge_faults,
+        perhaps_huge: huge_faults > 0,
         across_threads: blocks().filter(|block| block.released_by.is_some_and(|by| by != block.mapped_by)).count()
             as u64,
         faults,
     }
-}
-
-/// Bytes of pages that faults brought into a block. A page that is read first and written then has two faults.
-pub(super) fn touched(block: &Block) -> u64 {
-    Bytes(block.faults.saturating_mul(PAGE_SIZE)).min(block.length).0
 }

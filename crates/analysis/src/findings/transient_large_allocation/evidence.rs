@@ -2,6 +2,7 @@
 
 use super::Found;
 use crate::finding::{Evidence, milliseconds, row};
+use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{WayOut, add_faults, parts, rounded};
 use crate::findings::never_used::NeverUsed;
 use crate::memory_blocks::Block;
@@ -9,6 +10,9 @@ use crate::memory_fixes::{self, MallocSettings};
 use serde_json::Value;
 use slowpath_tables::{Bytes, Nanos, Quantity};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Beginning of the name of the library that is the Java machine.
+const JAVA_MACHINE: &str = "libjvm.so";
 
 /// What operations and all of them cost, part by part.
 pub(super) fn bill(found: &Found<'_>) -> Evidence {
@@ -38,6 +42,9 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
         ("touched_bytes", Value::from(bill.touched)),
     ]);
     add_faults(&mut shown, &bill.faults, operations as f64);
+    if bill.huge_faults > 0 {
+        shown.insert("huge_faults".to_owned(), Value::from(bill.huge_faults));
+    }
     shown.insert("per_second".to_owned(), bill.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
     let text =
         "An operation is one block that was mapped, touched and released; at_the_same_time is the most in one process.";
@@ -122,34 +129,53 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
     if found.group.peaks.len() > 1 {
         blocks.push_str(" in each process");
     }
-    let mut ways = vec![WayOut::new(
-        memory_fixes::KEEP_BUFFER,
+    let keep = if found.stack.who_asked().is_some_and(|caller| caller.file.starts_with(JAVA_MACHINE)) {
+        "the heap of the Java machine grows and shrinks: -Xms as large as -Xmx has it keep what it has".to_owned()
+    } else {
         format!(
             "in the source: keep {blocks} and use it again (a member, a pool, thread-local storage), or use the data where \
              they are, without a copy"
-        ),
-    )];
+        )
+    };
+    let mut ways = vec![WayOut::new(memory_fixes::KEEP_BUFFER, keep)];
     if !found.stack.through_allocator {
         return ways;
     }
+    let other =
+        "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
+    let other = WayOut::new(memory_fixes::ANOTHER_ALLOCATOR, other.to_owned());
+    let populate =
+        "in the source: madvise(MADV_POPULATE_WRITE) on a block before it is used brings all pages in one call";
+    let populate = WayOut::new(memory_fixes::POPULATE_AT_MAP, populate.to_owned());
+    match found.stack.allocator {
+        None | Some(Allocator::Glibc) => {}
+        Some(Allocator::Musl) => {
+            ways.extend([other, populate]);
+            return ways;
+        }
+        // Settings of glibc are nothing to others, and none of theirs is known to keep blocks that they map one by one.
+        Some(_) => {
+            ways.push(populate);
+            return ways;
+        }
+    }
     let length = Bytes(found.bill.length);
-    if let Some(settings) = MallocSettings::keeping(length, kept as u64) {
+    let by_other_threads = found.operations().any(|block| block.mapped_by != block.process.pid);
+    if let Some(settings) = MallocSettings::keeping(length, kept as u64, by_other_threads) {
         let how = format!(
             "where the allocator is that of glibc: GLIBC_TUNABLES={settings} makes it keep such blocks, at the price of \
              memory that stays with the process; other allocators have settings of their own"
         );
         ways.push(WayOut { settings: Some(settings), ..WayOut::new(memory_fixes::ALLOCATOR_TUNABLES, how) });
     }
-    let other =
-        "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
-    ways.push(WayOut::new(memory_fixes::ANOTHER_ALLOCATOR, other.to_owned()));
-    if length >= memory_fixes::HUGE_PAGE {
+    ways.push(other);
+    // Where the program asked for huge pages and has them, asking once more changes nothing.
+    let has_huge = found.bill.huge_faults.saturating_mul(memory_fixes::HUGE_PAGE.0) > found.bill.touched / 2;
+    if length >= memory_fixes::HUGE_PAGE && !has_huge {
         let huge =
             "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for 2 MiB";
         ways.push(WayOut::new(memory_fixes::HUGE_PAGES, huge.to_owned()));
     }
-    let populate =
-        "in the source: madvise(MADV_POPULATE_WRITE) on a block before it is used brings all pages in one call";
-    ways.push(WayOut::new(memory_fixes::POPULATE_AT_MAP, populate.to_owned()));
+    ways.push(populate);
     ways
 }

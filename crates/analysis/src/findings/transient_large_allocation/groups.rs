@@ -3,7 +3,7 @@
 //! Owns which of the blocks of one place ([`crate::findings::block_places`]) are mapped, touched and released again and again.
 
 use crate::findings::allocating_stack::AllocatingStacks;
-use crate::findings::block_places::{BlockPlace, by_place};
+use crate::findings::block_places::{AllocationPlace, by_place};
 use crate::memory_blocks::Block;
 use crate::processes::Processes;
 use slowpath_tables::{Nanos, ProcessKey};
@@ -62,14 +62,14 @@ impl Group {
 pub(crate) fn groups(blocks: &[Block], processes: &Processes, stacks: &mut AllocatingStacks<'_>) -> Vec<Group> {
     let is_used = |_, block: &Block| block.faults > 0 || block.populated;
     let members = by_place(blocks, processes, stacks, is_used);
-    let group = |((program, stack, _), members): (BlockPlace, Vec<u32>)| {
+    let group = |((program, stack, _), members): (AllocationPlace, Vec<u32>)| {
         let (operations, others): (Vec<u32>, Vec<u32>) =
             members.iter().copied().partition(|number| blocks[*number as usize].is_released());
         let mut peaks = peaks(members.iter().map(|number| &blocks[*number as usize]));
         let with_operations: BTreeSet<ProcessKey> =
             operations.iter().map(|number| blocks[*number as usize].process).collect();
         peaks.retain(|process, _| with_operations.contains(process));
-        Group { program, stack, operations, not_released: others.len() as u64, peaks }
+        Group { program: program.to_string(), stack, operations, not_released: others.len() as u64, peaks }
     };
     members.into_iter().map(group).filter(Group::is_again_and_again).collect()
 }

@@ -5,7 +5,8 @@
 //! 1. **Recorded**: the durations of their faults and calls ([`super::bill`]), and for each fault what no duration shows, less what
 //!    recording adds inside one ([`BlockCost::unseen`](slowpath_recording::BlockCost::unseen)). Durations hold what is particular to
 //!    this program: caches that others use meanwhile, pages that another processor freed, memory that is scarce, a control group
-//!    that is charged. They are of the clock, so a thread that is displaced in a fault raises them.
+//!    that is charged. They are of the clock, so a thread that is displaced in a fault raises them: at the value, the longest twentieth
+//!    counts as long as the others' longest.
 //! 2. **Calibrated**: the pages that were touched, times what keeping a block of this size saved for each page in a quiet single
 //!    thread ([`crate::cost_model`]). It is processor time with all that belongs to it, but of another program.
 //!
@@ -16,7 +17,7 @@
 //! **None** without a measurement; where blocks are populated by a call, for then faults do not tell how much was touched; and
 //! where faults may have brought huge pages.
 
-use super::bill::{Bill, touched};
+use super::bill::Bill;
 use super::groups::Group;
 use crate::cost_model::{CostModel, Estimate};
 use crate::memory_blocks::{Block, MemoryBlocks};
@@ -64,7 +65,7 @@ pub(crate) fn predict(
         return Err("blocks are populated by a call, so faults do not tell how much of them was touched");
     }
     if bill.perhaps_huge {
-        return Err("pages may be huge ones, for which nothing was measured");
+        return Err("pages are huge ones, or may be, for which nothing was measured");
     }
     let per_page = model.per_page(bill.length).ok_or("no block of this size was measured")?;
     let first: BTreeSet<u32> = group.first_uses(&memory.blocks).collect();
@@ -73,14 +74,14 @@ pub(crate) fn predict(
         numbers.map(|number| &memory.blocks[*number as usize])
     };
     let sum = |of: fn(&Block) -> u64| left_out().map(of).fold(0u64, u64::saturating_add);
-    let (faults, pages) = (sum(|block| block.faults), sum(|block| touched(block) / PAGE_SIZE));
+    let (faults, pages) = (sum(|block| block.faults), sum(|block| block.brought.bytes.0 / PAGE_SIZE));
     let unseen = model.unseen();
 
     let per_fault = unseen.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 0.0 });
     let (low, high) = (bill.saving.low.unwrap_or(bill.saving.value), bill.saving.high.unwrap_or(bill.saving.value));
     let recorded = |ms: f64, ns: f64| (ms + faults as f64 * ns / 1e6).max(0.0);
     let recorded = Quantity::interval(
-        recorded(bill.saving.value, per_fault.value),
+        recorded(bill.undisturbed_saving.clamp(low.min(high), high), per_fault.value),
         recorded(low, per_fault.low),
         recorded(high, per_fault.high),
         Unit::Ms,

@@ -13,16 +13,17 @@ use crate::arguments::DiagnoseArguments;
 use crate::commands::print_json;
 use crate::commands::report::{self, DIAGNOSIS_FILE};
 use crate::failure::{Failure, Kind, failed};
-use crate::target::Target;
+use crate::target::{PATIENCE, Target};
+use crate::whole_file;
+use serde::Serialize;
 use slowpath_report::Diagnosis;
 use slowpath_report::terminal::{self, Style};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
-/// A launch that takes longer than this is given up, unless `--timeout` says otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// What is predicted, written down in the directory of a diagnosis before the first treated launch.
+const PREDICTION_FILE: &str = "prediction.json";
 
 /// Runs the command.
 pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
@@ -42,10 +43,15 @@ fn page(directory: &Path) -> PathBuf {
     directory.join("report.html")
 }
 
+/// Writes a file of the diagnosis: whole or not at all, so that what is killed leaves none that cannot be read.
+fn write_json(directory: &Path, name: &str, value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_vec_pretty(value).map_err(failed(Kind::Machine))?;
+    whole_file::replace(&directory.join(name), 0o600, &text)
+}
+
 /// Writes the diagnosis and its page. To be called as the target's user.
 fn save(directory: &Path, diagnosis: &Diagnosis) -> Result<(), Failure> {
-    let text = serde_json::to_vec_pretty(diagnosis).map_err(failed(Kind::Machine))?;
-    std::fs::write(directory.join(DIAGNOSIS_FILE), text).map_err(failed(Kind::Machine))?;
+    write_json(directory, DIAGNOSIS_FILE, diagnosis)?;
     report::write_page(&report::of_diagnosis(directory, diagnosis.clone())?, &page(directory))
 }
 

@@ -4,11 +4,10 @@ use crate::arguments::{
     BenchmarkArguments, InvocationArguments, LadderArguments, ScenarioArguments, SelftestArguments, Words,
 };
 use crate::failure::{Failure, Kind};
-use crate::target::Target;
+use crate::target::{PATIENCE, Target};
 use slowpath_launch::ReadyWhen;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::time::Duration;
 
 /// An arm.
 pub struct LaunchArm {
@@ -17,9 +16,6 @@ pub struct LaunchArm {
     /// What is launched.
     pub target: Target,
 }
-
-/// A launch that takes longer than this is given up, unless `--timeout` says otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All arms of the command line; the first is what the others are compared with.
 pub fn of(arguments: &BenchmarkArguments) -> Result<Vec<LaunchArm>, Failure> {

@@ -3,6 +3,7 @@
 
 use super::arms::{FIX, Launches, PlanFile, Treated, Treatment};
 use crate::commands::analyze;
+use crate::commands::diagnose::{PREDICTION_FILE, write_json};
 use crate::commands::preload::trainings;
 use crate::commands::report::COLD;
 use crate::failure::{Failure, Kind, failed};
@@ -169,8 +170,7 @@ pub fn predict(
             prefetch_startup_ms: pilot.costs.startup,
             prefetch_bytes_per_second: pilot.costs.bytes_per_second,
         };
-        let text = serde_json::to_vec_pretty(&predicted).map_err(failed(Kind::Machine))?;
-        std::fs::write(directory.join("prediction.json"), text).map_err(failed(Kind::Machine))?;
+        write_json(directory, PREDICTION_FILE, &predicted)?;
         Ok(Some(predicted))
     })
 }

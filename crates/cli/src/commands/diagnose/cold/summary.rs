@@ -13,7 +13,7 @@ use slowpath_experiment::median;
 use slowpath_lab::Settings;
 use slowpath_recording::Tables;
 use slowpath_report::{DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict, quantity};
-use slowpath_tables::{PageCacheOp, Quantity, Unavailable, Unit};
+use slowpath_tables::{PageCacheOp, Unavailable, Unit};
 use slowpath_verify::{Comparison, Judgement, Metric, Role, judge};
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     let judged = judge(input.comparison, Metric::Wall).map_err(failed(Kind::Machine))?;
     let mut found = findings::of_recordings(&[&cold], Some(&needed));
     for finding in found.iter_mut().filter(|finding| finding.fixes.iter().any(|fix| fix == FIX)) {
-        finding.predicted_saving = input.predicted.as_ref().map(|predicted| negated(&predicted.change));
+        finding.predicted_saving = input.predicted.as_ref().map(|predicted| -predicted.change);
     }
     let mut losses = cold.manifest.losses.clone();
     losses.merge(&needed.manifest.losses);
@@ -88,10 +88,6 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
         unavailable,
         notes: notes(input, &cold),
     })
-}
-
-fn negated(change: &Quantity) -> Quantity {
-    Quantity { value: -change.value, low: change.high.map(|v| -v), high: change.low.map(|v| -v), unit: change.unit }
 }
 
 fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {

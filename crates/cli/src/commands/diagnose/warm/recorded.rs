@@ -2,9 +2,10 @@
 //! are looked at, as the target's user.
 
 use crate::commands::analyze;
+use crate::commands::diagnose::{PREDICTION_FILE, write_json};
 use crate::commands::launch::conditions::Conditions;
 use crate::commands::report::WARM;
-use crate::failure::{Failure, Kind, failed};
+use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::recorded_launch::{self, Subject};
 use crate::recording_writer::WriterProcess;
@@ -26,8 +27,6 @@ use std::path::Path;
 const HERTZ: u32 = 997;
 /// Most of the disk that the recording takes, as for `slowpath record`.
 const MOST: Bytes = Bytes(4 << 30);
-/// File with the predictions in the directory of a diagnosis.
-const PREDICTION_FILE: &str = "prediction.json";
 
 /// What the recorded launch gave.
 #[derive(Serialize, Deserialize)]
@@ -106,8 +105,7 @@ pub fn found(target: &Target, directory: &Path, progress: &Progress) -> Result<F
             .iter()
             .map(|proposal| Predicted { fix: &proposal.plan.name, change_of_cpu_time: proposal.predicted })
             .collect();
-        let text = serde_json::to_vec_pretty(&predicted).map_err(failed(Kind::Machine))?;
-        std::fs::write(directory.join(PREDICTION_FILE), text).map_err(failed(Kind::Machine))?;
+        write_json(directory, PREDICTION_FILE, &predicted)?;
         Ok(Found {
             need_lab: proposal::others(&findings),
             findings,

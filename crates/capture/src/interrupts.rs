@@ -1,4 +1,4 @@
-//! Where the kernel keeps what belongs to a processor, from its type information.
+//! Where the kernel keeps a processor's count of nested interrupts, from its type information, for `interrupts.bpf.h`.
 
 use libbpf_rs::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
@@ -38,7 +38,7 @@ impl Layout {
         Self { distance: i64::from(count) - i64::from(queue), kind }
     }
 
-    /// Fills the probe's read-only variable.
+    /// Fills the read-only variable of a probe.
     pub(crate) fn write(self, value: &mut [u8]) {
         if let Some(place) = value.get_mut(..16) {
             place[..8].copy_from_slice(&self.distance.to_ne_bytes());

@@ -1,0 +1,255 @@
+//! Finding `thp_missed`: memory that stays was touched densely in small pages where huge pages would have held it.
+//!
+//! **What is bad.** The first touch of each page of 4 KiB is a fault: the kernel is entered, finds a page, fills it with zeros. A huge
+//! page is one fault for 2 MiB. Programs that fill hundreds of MiB and keep them pay hundreds of thousands of faults, and the kernel
+//! would have spared them; but on most machines it gives huge pages only to who asks, and hardly any program does.
+//!
+//! **Cost.** The time of the first faults of all pages in such spans, with what their durations lack, where that was measured
+//! ([`bill`]). In ms, over the whole recording.
+//!
+//! **Predicted saving.** The cost less what huge pages cost instead: they are zeroed too ([`prediction`]). Not predicted are fewer
+//! misses of address translation, which can be worth more than the faults to programs that jump about in their memory. The price
+//! is memory: pages that nobody touched become resident (`untouched_bytes`).
+//!
+//! **Spans** are followed by [`crate::huge_page_spans`], which says when one is touched densely; they are told apart by [`groups`].
+//!
+//! **No finding** for sparse touches, and mappings that hold no aligned huge page; for shared memory and files. For memory that has
+//! huge pages: then there is one fault for each. For blocks that are mapped again and again
+//! ([`super::transient_large_allocation`]), and spans of which pages were given back and touched again ([`super::heap_trim_churn`]):
+//! they do not stay, and their faults are billed there. Where the program refuses huge pages, by `MADV_NOHUGEPAGE` or
+//! `PR_SET_THP_DISABLE`: it has decided so. For fewer than [`groups::LEAST_SPANS`] spans, for a cost, or a saving where it is known,
+//! below what [`super::materiality`] demands. Where the recording does not say how its machine gives huge pages.
+//!
+//! **Confidence.** The rule and its thresholds stand in [`super::memory_confidence`]; besides, it is medium at most where the saving is
+//! not known, and where the kernel gave no huge pages though it could have: why is not recorded.
+
+pub mod bill;
+mod evidence;
+pub mod groups;
+pub mod prediction;
+
+use super::allocating_stack::AllocatingStack;
+use super::materiality::CostShare;
+use super::memory_confidence::{Claim, judge};
+use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
+use super::memory_use::MemoryUse;
+use super::transient_large_allocation::prediction::widened;
+use crate::cost_model::CostModel;
+use crate::finding::{Confidence, Finding};
+use crate::function_weights::{FunctionWeights, heaviest};
+use crate::interval::summarize;
+use bill::Bill;
+use groups::{Cause, Missed, Mode};
+use prediction::Prediction;
+use serde_json::Value;
+use slowpath_tables::{Nanos, Quantity, Unit};
+use std::collections::BTreeMap;
+
+/// Name of the finding.
+pub const NAME: &str = "thp_missed";
+
+/// The pattern in one launch.
+struct Found<'a> {
+    memory: &'a MemoryUse<'a>,
+    group: &'a Missed,
+    mode: Mode,
+    bill: Bill,
+    /// What huge pages would save, or why that is not known.
+    prediction: Result<Prediction, &'static str>,
+    /// The stack that mapped what costs most of it.
+    stack: AllocatingStack,
+    share: CostShare,
+    touching: Option<FunctionWeights>,
+}
+
+impl Found<'_> {
+    /// How many, for means.
+    fn spans(&self) -> f64 {
+        self.group.spans.len() as f64
+    }
+
+    /// The stacks that mapped the memory with the time in its faults, the most costly first.
+    fn stacks(&self) -> Vec<(usize, Nanos)> {
+        stacks(self.group, &self.bill)
+    }
+
+    fn saving(&self) -> Option<Quantity> {
+        self.prediction.ok().map(|prediction| prediction.saving)
+    }
+
+    /// What makes it the same in several launches: for an allocator, who happens to call it is not.
+    fn key(&self) -> (String, Option<String>) {
+        let is_own = matches!(self.group.place, super::heap_trim_churn::groups::Place::Stack(_));
+        (self.group.program.clone(), is_own.then(|| self.stack.folded()))
+    }
+
+    fn is_material(&self) -> bool {
+        let saving =
+            self.saving().map(|saving| self.memory.share_of(saving.value, self.group.processes.iter().copied()));
+        self.share.is_material() && saving.is_none_or(|saving| saving.is_material())
+    }
+}
+
+fn stacks(group: &Missed, bill: &Bill) -> Vec<(usize, Nanos)> {
+    let mut times: BTreeMap<usize, Nanos> = BTreeMap::new();
+    for (span, stack) in group.spans.iter().zip(&group.stacks) {
+        *times.entry(*stack).or_default() += bill.of_span.get(span).copied().unwrap_or_default();
+    }
+    let mut stacks: Vec<(usize, Nanos)> = times.into_iter().collect();
+    stacks.sort_by_key(|(stack, time)| (std::cmp::Reverse(*time), *stack));
+    stacks
+}
+
+/// Looks for the pattern in launches of one command; where there are several, in more than half of them.
+pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
+    let mut by_place: BTreeMap<_, Vec<Found<'_>>> = BTreeMap::new();
+    for found in launches.iter().flatten().flat_map(of_launch) {
+        by_place.entry(found.key()).or_default().push(found);
+    }
+    by_place.into_values().filter(|found| found.len() * 2 > launches.len()).filter_map(finding).collect()
+}
+
+fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
+    let Some(mode) = memory.huge_pages else { return Vec::new() };
+    let tables = &memory.facts.tables;
+    let faults = &tables.faults;
+    let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
+    let numbers = bill::faults_of(&memory.missed, &memory.spans);
+    let found = memory.missed.iter().zip(numbers).map(|(group, numbers)| {
+        let bill = bill::bill(&memory.spans, faults, &numbers, model.as_ref());
+        let rows = numbers.iter().map(|number| &faults[*number]);
+        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
+        Found {
+            memory,
+            mode,
+            prediction: prediction::predict(group, &memory.spans, &bill, mode, model.as_ref()),
+            stack: stacks(group, &bill).first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),
+            share: memory.share_of(bill.total.value, group.processes.iter().copied()),
+            touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
+            group,
+            bill,
+        }
+    });
+    found.filter(Found::is_material).collect()
+}
+
+/// Details are those of the launch in the middle: figures of several launches would not add up.
+fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
+    launches.sort_by(|a, b| a.bill.total.value.total_cmp(&b.bill.total.value));
+    let found = launches.get((launches.len() - 1) / 2)?;
+    let several = |of: fn(&Found<'_>) -> Option<Quantity>| {
+        let values: Vec<f64> = launches.iter().filter_map(|found| Some(of(found)?.value)).collect();
+        (values.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten()
+    };
+    let cost = several(|found| Some(found.bill.total)).unwrap_or(found.bill.total);
+    // What one launch is uncertain of by itself, several are too.
+    let saving =
+        found.saving().map(|one| several(|found| found.saving()).map_or(one, |several| widened(several, &one)));
+
+    let pays = &found.group.processes;
+    let claim = Claim {
+        facts: found.memory.facts,
+        processes: pays,
+        stack: &found.stack,
+        faults: &found.bill.faults,
+        total: &found.bill.total,
+        perhaps_huge: false,
+    };
+    let mut reasons = Vec::new();
+    let mut confidence = judge(&claim, &mut reasons);
+    if found.group.causes.contains_key(&Cause::NotGiven) {
+        confidence = confidence.min(Confidence::Medium);
+        reasons.push("why the kernel gave no huge pages though it could have is not recorded".to_owned());
+    }
+    if let Err(why) = found.prediction {
+        confidence = confidence.min(Confidence::Medium);
+        reasons.push(format!("what huge pages would save is not known: {why}"));
+    }
+    reasons.extend(figures(found));
+
+    let ways = evidence::ways_out(found);
+    let asked = "The call stack that mapped most of the memory, the innermost function first; asked marks the first that is not \
+                 the allocator's.";
+    let mut evidence = vec![
+        evidence::bill(found),
+        evidence::spans(found),
+        evidence::causes(found),
+        stack(asked, &found.stack),
+        evidence::places(found),
+        touching("The functions that touched the pages first, by time in faults.", found.touching.as_ref()),
+        processes(found.group.spans.iter().map(|span| {
+            let time = found.bill.of_span.get(span).copied().unwrap_or_default();
+            (found.memory.spans.spans[*span as usize].process, time)
+        })),
+        evidence::saving(found),
+        super::memory_evidence::ways_out(&ways),
+    ];
+    evidence.retain(|evidence| !evidence.rows.is_empty());
+    let mut about = subject(&found.group.program, pays, &found.stack, &found.share);
+    let bytes = found.group.spans.len() as u64 * found.memory.spans.size.0;
+    about.insert("size_bytes".to_owned(), Value::from(bytes));
+    about.insert("mode".to_owned(), Value::from(found.mode.as_str()));
+    Some(Finding {
+        name: NAME.to_owned(),
+        title: title(found),
+        subject: about,
+        cost,
+        predicted_saving: saving,
+        confidence,
+        reasons,
+        evidence,
+        fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
+        see_by_hand: see_by_hand(found),
+    })
+}
+
+/// What must be known to read the figures.
+fn figures(found: &Found<'_>) -> Vec<String> {
+    let mut reasons = vec![match found.bill.unseen {
+        Some(unseen) => format!(
+            "the cost has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as measured \
+             before the recording",
+            unseen.value, unseen.low, unseen.high
+        ),
+        None => "durations hold what recording costs inside a fault, and lack entering and leaving the kernel, which can cost more: \
+                 neither is calibrated on this machine"
+            .to_owned(),
+    }];
+    if found.mode == Mode::Never {
+        reasons.push(
+            "huge pages are switched off for the whole machine: to have them, root writes madvise to \
+             /sys/kernel/mm/transparent_hugepage/enabled, and the memory of programs that ask for them grows"
+                .to_owned(),
+        );
+    }
+    reasons.push(
+        "the predicted saving holds no effect on address translation (fewer misses), nor that one page is given back faster than \
+         hundreds: the measured one of a trial does"
+            .to_owned(),
+    );
+    let (within, elsewhere) = (found.group.untouched.bytes().0, found.group.untouched_elsewhere.bytes().0);
+    reasons.push(format!(
+        "the price is memory: {within} bytes of these spans were not touched and would become resident, and {elsewhere} bytes of \
+         sparsely touched ones of the same place where those have huge pages too"
+    ));
+    reasons
+}
+
+fn title(found: &Found<'_>) -> String {
+    let (program, spans) = (&found.group.program, found.group.spans.len());
+    let size = (spans as u64 * found.memory.spans.size.0) as f64 / f64::from(1 << 20);
+    let (who, share) = (in_function(&found.stack), found.share.words());
+    let faults = found.bill.faults.count;
+    format!(
+        "{program} maps {size:.0} MiB{who} and touches them in {faults} small pages, where {spans} huge ones fit: {share}"
+    )
+}
+
+fn see_by_hand(found: &Found<'_>) -> String {
+    let target = perf_target(&found.group.processes);
+    let pid = target.trim_start_matches("-p ");
+    format!(
+        "while it runs: Rss beside AnonHugePages in /proc/{pid}/smaps shows which mappings have none; perf stat -e minor-faults {target} \
+         counts the faults, as it is and with GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+    )
+}

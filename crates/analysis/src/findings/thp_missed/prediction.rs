@@ -1,0 +1,88 @@
+//! What huge pages are predicted to save: the faults that are avoided, less what a huge page costs instead.
+//!
+//! A huge page is zeroed too, all of it. What that costs was measured before the recording: blocks that ask for huge pages, against
+//! the same writes into a kept block that has them ([`crate::cost_model::CostModel::per_page_of_huge`]). It is taken for every span as
+//! a whole, touched or not. **Value**: the bill less that. **Interval**: the worst ends of both; never below nothing, never more than
+//! the bill.
+//!
+//! **Not included**, and both are gains: address translation, which needs fewer entries for huge pages; giving back one page in place
+//! of hundreds.
+//!
+//! **None** where it was not measured: without a measurement, where the machine gives no huge pages, where the kernel gave none to
+//! blocks that asked for them.
+
+use super::bill::Bill;
+use super::groups::{Missed, Mode};
+use crate::cost_model::{CostModel, Estimate};
+use crate::huge_page_spans::Spans;
+use slowpath_tables::{Quantity, Unit};
+
+/// A prediction and its parts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Prediction {
+    /// What 4 KiB of a huge page cost, in ns.
+    pub per_page: Estimate,
+    /// What the huge pages cost, in ms.
+    pub instead: Quantity,
+    /// What is saved, in ms.
+    pub saving: Quantity,
+}
+
+/// Predicts; or says why not.
+pub(crate) fn predict(
+    group: &Missed,
+    spans: &Spans,
+    bill: &Bill,
+    mode: Mode,
+    model: Option<&CostModel>,
+) -> Result<Prediction, &'static str> {
+    if mode == Mode::Never {
+        return Err("huge pages are switched off on this machine, so what they cost instead could not be measured");
+    }
+    let model = model.ok_or("what blocks cost was not measured before this recording")?;
+    let count = group.spans.len() as u64;
+    let bytes = count.saturating_mul(spans.size.0);
+    let per_page = match model.per_page_of_huge(bytes / group.mappings.max(1)) {
+        Some(per_page) => per_page,
+        None if model.asked_in_vain() => {
+            return Err("blocks that asked for huge pages got none when it was measured what they cost");
+        }
+        None => return Err("what huge pages cost was not measured before this recording"),
+    };
+    let pages = count.saturating_mul(spans.pages().0) as f64;
+    let ms = |ns: f64| pages * ns / 1e6;
+    let instead = Quantity::interval(ms(per_page.value), ms(per_page.low), ms(per_page.high), Unit::Ms);
+    Ok(Prediction { per_page, instead, saving: less(&bill.total, &instead) })
+}
+
+/// What is left of a bill; worst ends are subtracted.
+fn less(bill: &Quantity, price: &Quantity) -> Quantity {
+    let ends = |one: &Quantity| (one.low.unwrap_or(one.value), one.high.unwrap_or(one.value));
+    let (cheap, dear) = ends(price);
+    let (low, high) = ends(bill);
+    let left = |bill: f64, price: f64| (bill - price.max(0.0)).max(0.0);
+    Quantity::interval(left(bill.value, price.value), left(low, dear), left(high, cheap), bill.unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn a_saving_is_in_order_and_never_more_than_the_bill(
+            bill in proptest::array::uniform3(0.0f64..1e6),
+            price in proptest::array::uniform3(0.0f64..1e6),
+        ) {
+            let quantity = |mut ends: [f64; 3]| {
+                ends.sort_by(f64::total_cmp);
+                Quantity::interval(ends[1], ends[0], ends[2], Unit::Ms)
+            };
+            let (bill, price) = (quantity(bill), quantity(price));
+            let saving = less(&bill, &price);
+            let (low, high) = (saving.low.unwrap(), saving.high.unwrap());
+            proptest::prop_assert!(0.0 <= low && low <= saving.value && saving.value <= high, "{:?}", saving);
+            proptest::prop_assert!(saving.value <= bill.value && high <= bill.high.unwrap(), "{:?}", saving);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The arguments of `slowpath context`.
+
+use super::InvocationArguments;
+use clap::{Args, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `slowpath context`.
+#[derive(Debug, Args)]
+pub struct ContextArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ContextCommand,
+}
+
+impl ContextArguments {
+    /// Whether standard output is to hold one JSON object.
+    pub fn json(&self) -> bool {
+        match &self.command {
+            ContextCommand::Show { json, .. } => *json,
+            ContextCommand::Save { .. } => false,
+            ContextCommand::Diff(arguments) => arguments.json,
+        }
+    }
+}
+
+/// What can be done with contexts.
+#[derive(Debug, Subcommand)]
+pub enum ContextCommand {
+    /// Show everything outside of a program's code that can change its speed.
+    Show {
+        /// Whose.
+        #[command(flatten)]
+        read: ContextReadArguments,
+        /// Print one JSON object, which `context diff` reads.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save a context, to compare it later or on another machine.
+    Save {
+        /// Whose.
+        #[command(flatten)]
+        read: ContextReadArguments,
+        /// The file.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Say what differs between two contexts, what is known of its cost, and which differences follow from each other.
+    Diff(ContextDiffArguments),
+}
+
+/// Whose context is read.
+#[derive(Debug, Args)]
+pub struct ContextReadArguments {
+    /// A process, a saved context, or a directory with files of the kernel that were copied on another machine (`proc/PID/...`, `sys/...`,
+    /// or the files of the process alone).
+    #[arg(value_name = "PID|FILE|DIR", required_unless_present = "command", conflicts_with = "command")]
+    pub subject: Option<OsString>,
+    /// How the command is started.
+    #[command(flatten)]
+    pub invocation: InvocationArguments,
+    /// A command that is started, read when it is ready (some 60 ms after its start unless --ready says when), and ended.
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `slowpath context diff`.
+#[derive(Debug, Args)]
+pub struct ContextDiffArguments {
+    /// A process, a saved context, a directory of copied files, or a command with its words in quotes.
+    #[arg(value_name = "A")]
+    pub a: OsString,
+    /// The other one.
+    #[arg(value_name = "B")]
+    pub b: OsString,
+    /// How commands are started.
+    #[command(flatten)]
+    pub invocation: InvocationArguments,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,66 @@
+//! `slowpath context`: what surrounds a process and can make the same code slower.
+
+mod subject;
+
+use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
+use crate::commands::{invoker, print_json};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::unprivileged::as_user;
+use crate::whole_file;
+use slowpath_context::Snapshot;
+use slowpath_report::terminal::{self, Style};
+use slowpath_report::{ContextComparison, ShownContext};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Mode of a saved context: it holds paths and words of a command.
+const MODE: u32 = 0o600;
+
+/// Runs the command.
+pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
+    interrupt::watch();
+    match &arguments.command {
+        ContextCommand::Show { read, json } => show(read, *json),
+        ContextCommand::Save { read, output } => save(read, output),
+        ContextCommand::Diff(arguments) => diff(arguments),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(arguments: &ContextReadArguments) -> Result<Snapshot, Failure> {
+    match &arguments.subject {
+        Some(named) => subject::named(named, &arguments.invocation),
+        None => subject::launched(&arguments.invocation, arguments.command.clone()),
+    }
+}
+
+fn show(arguments: &ContextReadArguments, json: bool) -> Result<(), Failure> {
+    let shown = ShownContext::new(read(arguments)?);
+    if json {
+        print_json(&shown);
+    } else {
+        print!("{}", terminal::context(&shown, &Style::detect(std::io::stdout().is_terminal())));
+    }
+    Ok(())
+}
+
+fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> {
+    let shown = ShownContext::new(read(arguments)?);
+    let mut text = serde_json::to_vec_pretty(&shown).unwrap_or_default();
+    text.push(b'\n');
+    as_user(&invoker()?, || whole_file::replace(output, MODE, &text))
+}
+
+fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {
+    let a = subject::named(&arguments.a, &arguments.invocation)?;
+    let b = subject::named(&arguments.b, &arguments.invocation)?;
+    let comparison = ContextComparison::new(&a, &b);
+    if arguments.json {
+        print_json(&comparison);
+    } else {
+        print!("{}", terminal::context_comparison(&comparison, &Style::detect(std::io::stdout().is_terminal())));
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Whose context is meant by a word of the command line: a process, a saved context, a directory of copied files, or a command.
+
+use crate::arguments::InvocationArguments;
+use crate::commands::invoker;
+use crate::failure::{Failure, Kind};
+use crate::interrupt;
+use crate::target::{Target, launch_failure, launcher};
+use crate::unprivileged::as_user;
+use slowpath_context::{SCHEMA, Snapshot};
+use slowpath_launch::{EndPolicy, Hooks, Launcher, ReadyWhen, StdioPolicy};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Bytes of a saved context that are read at most.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// How long a command may take until it can be read.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The context that a word names.
+///
+/// # Errors
+/// There is no such process, the file holds no context, or the command did not run.
+pub fn named(word: &OsStr, invocation: &InvocationArguments) -> Result<Snapshot, Failure> {
+    let text = word.to_string_lossy();
+    if let Ok(pid) = text.parse::<u32>() {
+        return of_process(pid);
+    }
+    let path = Path::new(word);
+    if path.is_dir() {
+        return as_user(&invoker()?, || {
+            Snapshot::of_directory(path).map_err(|error| {
+                Failure::from_error(Kind::Usage, &error).hint(
+                    "copy `/proc/PID` of one process (status, stat, cgroup, ...) there, with `/sys` and `/proc/sys` beside it for the \
+                     machine; docs/context.md has a script for Android",
+                )
+            })
+        });
+    }
+    if let Some(saved) = as_user(&invoker()?, || saved(path))? {
+        return Ok(saved);
+    }
+    let words = shlex::split(&text).filter(|words| !words.is_empty());
+    let words = words.ok_or_else(|| Failure::new(Kind::Usage, format!("{text:?} is no process, file or command")))?;
+    launched(invocation, words.into_iter().map(OsString::from).collect())
+}
+
+/// A context that `context save` wrote; none where the file is no JSON.
+fn saved(path: &Path) -> Result<Option<Snapshot>, Failure> {
+    let Ok(file) = File::open(path) else { return Ok(None) };
+    let mut bytes = Vec::new();
+    // A program, a device: what is no regular file that begins like JSON is not meant.
+    let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if !is_regular || file.take(MOST_BYTES).read_to_end(&mut bytes).is_err() || bytes.first() != Some(&b'{') {
+        return Ok(None);
+    }
+    let wrong = |why: String| Failure::new(Kind::Usage, format!("{} is no saved context: {why}", path.display()));
+    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
+        Some(SCHEMA) => serde_json::from_value(value).map(Some).map_err(|error| wrong(error.to_string())),
+        Some(other) => Err(wrong(format!("its schema is {other}, not {SCHEMA}"))
+            .hint("`slowpath context save` writes contexts; a newer slowpath reads newer ones")),
+        None => Err(wrong("it has no schema".to_owned())),
+    }
+}
+
+fn of_process(pid: u32) -> Result<Snapshot, Failure> {
+    let context = Snapshot::of_process(pid).map_err(|error| Failure::from_error(Kind::Usage, &error))?;
+    examined(context)
+}
+
+/// With what the files of its code tell, read as the user: they are foreign.
+fn examined(mut context: Snapshot) -> Result<Snapshot, Failure> {
+    as_user(&invoker()?, move || {
+        context.examine_objects();
+        Ok(context)
+    })
+}
+
+/// The context of a command that is started for it and ended after.
+///
+/// # Errors
+/// It could not be started, or ended before it could be read.
+pub fn launched(invocation: &InvocationArguments, command: Vec<OsString>) -> Result<Snapshot, Failure> {
+    let target = Target::of(invocation, command, Some(PATIENCE))?;
+    let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Null)?;
+    let at_ready = target.ready != ReadyWhen::Exit;
+    let mut look = Look { pid: None, at_ready, program: None, context: None };
+    launcher().launch(&spec, &mut look).map_err(|error| launch_failure(&error))?;
+    if interrupt::requested() {
+        return Err(Failure::new(Kind::Interrupted, "interrupted"));
+    }
+    let words = target.words().join(" ");
+    match look.context {
+        Some(context) => examined(context),
+        None => Err(Failure::new(Kind::Target, format!("`{words}` ended before its context could be read"))
+            .hint("a program that runs 100 ms can be read; `--ready WHEN` says when it is to be read")),
+    }
+}
+
+/// Looks at a program in which it must be the same: some programs (`nice`, `env`) only start others.
+const LOOKS: usize = 3;
+
+/// Reads the target once, when it is ready, or when it has executed and stays the same program for some looks.
+struct Look {
+    pid: Option<u32>,
+    at_ready: bool,
+    /// The program that the last looks showed, and how many did.
+    program: Option<(PathBuf, usize)>,
+    context: Option<Snapshot>,
+}
+
+impl Look {
+    /// The program that runs; none until it has executed, for until then the target is a fork of this one.
+    fn executed(&self) -> Option<PathBuf> {
+        let image = |pid: &str| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        image(&self.pid?.to_string()).filter(|program| Some(program) != image("self").as_ref())
+    }
+
+    fn take(&mut self) {
+        if let (None, Some(_), Some(pid)) = (&self.context, self.executed(), self.pid) {
+            self.context = Snapshot::of_process(pid).ok();
+        }
+    }
+}
+
+impl Hooks for Look {
+    fn before_release(&mut self, pid: i32) -> Result<(), slowpath_launch::BoxError> {
+        self.pid = u32::try_from(pid).ok();
+        Ok(())
+    }
+
+    fn on_tick(&mut self) {
+        if self.at_ready {
+            return;
+        }
+        self.program = self.executed().map(|program| match self.program.take() {
+            Some((same, looks)) if same == program => (same, looks + 1),
+            _ => (program, 1),
+        });
+        if self.program.as_ref().is_some_and(|(_, looks)| *looks >= LOOKS) {
+            self.take();
+        }
+    }
+
+    fn on_ready(&mut self, _: u64) {
+        self.take();
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.context.is_some() || interrupt::requested()
+    }
+}

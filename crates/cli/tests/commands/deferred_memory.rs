@@ -1,0 +1,175 @@
+//! Finding `deferred_memory_cost` and its row of `slowpath compare` on the real program of `cases/late-huge-pages`, and reclaim in a
+//! control group at its limit, which is the program's own.
+
+use crate::running::*;
+use serde_json::Value;
+use slowpath_tables::{MemoryWorkKind, Nanos};
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const FINDING: &str = "deferred_memory_cost";
+const HUGE_PAGES: u64 = 8;
+
+/// Records a variant into `out`, and gives its findings with what the program said of itself: name and number.
+fn analyzed(program: &Path, variant: &str, out: &Path) -> (Vec<Value>, Vec<(String, f64)>) {
+    let target = [program.to_str().unwrap(), variant, &HUGE_PAGES.to_string()];
+    let done = record(out, &["--quiet", "--memory-calls"], &target);
+    done.succeeds();
+    let numbers = done.stdout.split_whitespace().filter_map(|word| word.split_once('='));
+    let numbers = numbers.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect();
+    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    told.succeeds();
+    let mut findings = told.json()["findings"].as_array().unwrap().clone();
+    findings.retain(|finding| finding["name"] == FINDING);
+    (findings, numbers)
+}
+
+fn number(numbers: &[(String, f64)], name: &str) -> f64 {
+    numbers.iter().find(|(known, _)| known == name).map(|(_, value)| *value).unwrap()
+}
+
+fn rows<'a>(finding: &'a Value, column: &str) -> Vec<&'a Value> {
+    let evidence = finding["evidence"].as_array().unwrap();
+    let rows = evidence.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    rows.filter(|row| row.get(column).is_some()).collect()
+}
+
+/// Whether a finding charges khugepaged's time.
+fn has_huge_pages_made(finding: &Value) -> bool {
+    finding["subject"]["threads"].as_str().unwrap().split(", ").any(|thread| thread == "khugepaged")
+}
+
+#[test]
+fn huge_pages_that_are_asked_for_late_are_found_where_they_are_paid_and_those_made_at_once_are_not() {
+    if !root() {
+        return;
+    }
+    let mode = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if mode.is_empty() || mode.contains("[never]") {
+        println!("skipped: this machine gives no huge pages ({mode})");
+        return;
+    }
+    let place = place();
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/late-huge-pages/make");
+    let done = Command::new(make).arg(place.path()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let program = place.path().join("late-huge-pages");
+    let path = |name: &str| place.path().join(name);
+
+    let (findings, numbers) = analyzed(&program, "late", &path("late"));
+    assert_eq!(number(&numbers, "made_later") as u64, HUGE_PAGES, "khugepaged came to it: {numbers:?}");
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    let finding = &findings[0];
+    println!("{finding:#} {numbers:?}");
+    // On a machine that is short of memory other threads have work too.
+    assert_eq!(finding["subject"]["process"], "late-huge-pages");
+    assert!(has_huge_pages_made(finding), "{finding:#}");
+    let made = *rows(finding, "by").iter().find(|row| row["by"] == "huge pages made").unwrap();
+    assert_eq!(made["of_program"].as_f64(), Some(HUGE_PAGES as f64), "{made}");
+    // The program reads the same counter a little later than the recorder begins, and a little earlier than it ends.
+    let threads = rows(finding, "cpu_ms");
+    let khugepaged = threads.iter().find(|row| row["thread"] == "khugepaged").unwrap();
+    let (recorded, by_program) = (khugepaged["cpu_ms"].as_f64().unwrap(), number(&numbers, "khugepaged_ms"));
+    assert!(recorded >= by_program - 0.001 && recorded <= by_program * 1.2 + 0.5, "{recorded} and {by_program} ms");
+    let (cost, whole) = (khugepaged["cost_ms"].as_f64().unwrap(), finding["cost"]["value"].as_f64().unwrap());
+    assert!(cost > 0.0 && cost <= recorded + 0.001 && whole >= cost - 0.001, "{cost} of {recorded} ms, {whole} in all");
+    assert!(finding["predicted_saving"].is_null() && finding["fixes"] == serde_json::json!([]), "{finding:#}");
+
+    // Near miss: the same work in its own context.
+    let (findings, numbers) = analyzed(&program, "collapse", &path("collapse"));
+    assert_eq!(number(&numbers, "huge_pages") as u64, HUGE_PAGES, "{numbers:?}");
+    assert!(!findings.iter().any(has_huge_pages_made), "{findings:#?}");
+    let own = tables(&path("collapse")).memory_work;
+    let own = own.iter().filter(|row| row.work == MemoryWorkKind::OwnCollapse && row.succeeded && row.in_tree);
+    assert_eq!(own.count() as u64, HUGE_PAGES);
+
+    // Its twin asks before it touches.
+    let (findings, numbers) = analyzed(&program, "early", &path("early"));
+    assert!(!findings.iter().any(has_huge_pages_made), "{findings:#?}");
+    assert_eq!(number(&numbers, "huge_pages") as u64, HUGE_PAGES, "{numbers:?}");
+    let told = run(slowpath(["compare", "--json", path("late").to_str().unwrap(), path("early").to_str().unwrap()]));
+    told.succeeds();
+    let comparison = told.json();
+    let totals = comparison["totals"].as_array().unwrap();
+    let deferred = totals.iter().find(|one| one["measure"] == FINDING).unwrap_or_else(|| panic!("{totals:#?}"));
+    let side = |side: &str| deferred["change"][side]["value"].as_f64().unwrap();
+    assert!((side("before") - whole).abs() < 1e-6, "{whole}: {deferred:#}");
+    let shown = run(slowpath(["compare", path("late").to_str().unwrap(), path("early").to_str().unwrap()]));
+    assert!(shown.stdout.lines().any(|line| line.starts_with("deferred cost of memory")), "{}", shown.stdout);
+}
+
+/// A memory control group of the test's own. A shell that waits for the test's end removes it, however that comes.
+struct Group {
+    path: PathBuf,
+    remover: Child,
+}
+
+/// Groups that are left by nobody: the shell waits for the end of its input, and then for that of the group's last process.
+const REMOVES: &str =
+    "trap '' INT TERM HUP; cat > /dev/null; for i in $(seq 200); do rmdir \"$1\" && exit; sleep 0.1; done";
+
+impl Group {
+    /// With this limit; `None` where there are no memory control groups of version 1.
+    fn new(limit: &str) -> Option<Self> {
+        let path = PathBuf::from(format!("/sys/fs/cgroup/memory/slowpath-test-{}", std::process::id()));
+        if !Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists() {
+            return None;
+        }
+        let mut command = Command::new("setsid");
+        command.args(["sh", "-c", REMOVES, "remover"]).arg(&path);
+        let remover = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let group = Self { path, remover };
+        fs::create_dir(&group.path).ok()?;
+        fs::write(group.path.join("memory.limit_in_bytes"), limit).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        drop(self.remover.stdin.take());
+        let _ = self.remover.wait();
+    }
+}
+
+#[test]
+fn reclaim_in_a_control_group_at_its_limit_is_the_programs_own_and_no_deferred_cost() {
+    if !root() {
+        return;
+    }
+    let Some(group) = Group::new("4M") else {
+        println!("skipped: no memory control groups of version 1");
+        return;
+    };
+    let place = place();
+    // A file whose pages are not in memory: each page that is read is charged to the group.
+    let (path, size) = (place.path().join("file"), 24u64 << 20);
+    let file = fs::File::create(&path).unwrap();
+    file.write_all_at(&vec![7u8; size as usize], 0).unwrap();
+    file.sync_all().unwrap();
+    nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+    let script = format!("echo $$ > {}/cgroup.procs; exec cat {} > /dev/null", group.path.display(), path.display());
+    let out = place.path().join("out");
+    record(&out, &["--quiet"], &["/bin/sh", "-c", &script]).succeeds();
+    let found = tables(&out);
+    let own: Vec<_> = found.memory_work.iter().filter(|row| row.work == MemoryWorkKind::GroupReclaim).collect();
+    let pages: u64 = own.iter().filter(|row| row.succeeded).map(|row| row.pages.0).sum();
+    println!("{} times, {pages} pages", own.len());
+    // All but what fits must have been reclaimed; whoever tried in vain tried again.
+    let (read, fits) = (size / 4096, (4u64 << 20) / 4096);
+    assert!(pages >= (read - fits) * 9 / 10, "{pages} of {read} pages: {own:?}");
+    assert!(own.iter().all(|row| row.in_tree && row.duration.is_some_and(|time| time > Nanos(0))), "{own:?}");
+    let cat = found.execs.iter().find(|exec| exec.filename.ends_with("cat")).unwrap();
+    assert!(own.iter().any(|row| row.process() == cat.process()), "{own:?}");
+    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    told.succeeds();
+    // Nothing of it is charged a second time: a deferred cost, on a machine that is short of memory, is that of the kernel's threads.
+    let threads = found.manifest.memory_threads.unwrap().threads;
+    let theirs: f64 = threads.iter().map(|thread| thread.cpu_time.as_ms()).sum();
+    let findings = told.json()["findings"].as_array().unwrap().clone();
+    let deferred = findings.iter().filter(|finding| finding["name"] == FINDING);
+    let charged: f64 = deferred.map(|finding| finding["cost"]["value"].as_f64().unwrap()).sum();
+    assert!(charged <= theirs, "{charged} of {theirs} ms: {findings:#?}");
+}

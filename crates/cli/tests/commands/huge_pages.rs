@@ -1,0 +1,107 @@
+//! Finding `thp_missed` on the real program of `cases/huge-pages`, its near misses, and `diagnose --warm` from it to a verdict. What is
+//! compared here are counts, which do not depend on how busy the machine is.
+
+use crate::running::*;
+use crate::traces::assert_nothing_left;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+const FINDING: &str = "thp_missed";
+const MIB: &str = "64";
+
+/// The program, on a machine that gives huge pages to who asks for them; what it prints holds nowhere else.
+fn program() -> Option<tempfile::TempDir> {
+    let told = slowpath_fix::huge_pages::of_this_machine();
+    if !root() || told.is_none_or(|told| told.enabled != "madvise") {
+        println!("skipped: no root, or huge pages are not given to who asks for them");
+        return None;
+    }
+    let place = place();
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/huge-pages/make");
+    let done = Command::new(make).arg(place.path()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    Some(place)
+}
+
+/// Records a variant and gives the findings about memory with what the program said of itself: name and number.
+fn analyzed(place: &Path, variant: &str) -> (Vec<Value>, Vec<(String, f64)>) {
+    let program = place.join("huge-pages");
+    let out = place.join(variant);
+    let target = [program.to_str().unwrap(), variant, MIB];
+    let done = record(&out, &["--quiet", "--memory-calls", "--stacks", "fault,alloc"], &target);
+    done.succeeds();
+    let numbers = done.stdout.split_whitespace().filter_map(|word| word.split_once('='));
+    let numbers = numbers.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect();
+    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    told.succeeds();
+    (told.json()["findings"].as_array().unwrap().clone(), numbers)
+}
+
+#[test]
+fn memory_filled_in_small_pages_is_found_with_its_counts_and_what_has_or_holds_no_huge_pages_is_not() {
+    let Some(place) = program() else { return };
+    for (variant, fixes) in [("heap", &["huge_pages", "advise_huge_pages"][..]), ("own", &["advise_huge_pages"])] {
+        let (findings, numbers) = analyzed(place.path(), variant);
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        let finding = &findings[0];
+        println!("{finding:#} {numbers:?}");
+        assert_eq!((&finding["name"], &finding["subject"]["mode"]), (&FINDING.into(), &"madvise".into()));
+        assert!(finding["subject"]["function"].as_str().unwrap().contains("make_part"), "{finding:#}");
+        let rows: Vec<&Value> =
+            finding["evidence"].as_array().unwrap().iter().flat_map(|one| one["rows"].as_array().unwrap()).collect();
+        let spans = rows.iter().find(|row| row.get("spans").is_some()).unwrap();
+        for (column, name) in [("spans", "spans"), ("faults", "pages")] {
+            let (_, truth) = numbers.iter().find(|(known, _)| known == name).unwrap();
+            let value = spans[column].as_f64().unwrap();
+            assert!(*truth >= 30.0 && (value - truth).abs() <= truth * 0.01, "{column}: {value} of {truth}: {spans:#}");
+        }
+        assert_eq!(finding["fixes"], serde_json::json!(fixes));
+        assert_ne!(finding["confidence"], "low", "{:#}", finding["reasons"]);
+        let (cost, saving) = (finding["cost"]["value"].as_f64().unwrap(), &finding["predicted_saving"]["value"]);
+        assert!(saving.is_null() || saving.as_f64().unwrap() <= cost, "{finding:#}");
+        let touching = rows.iter().find(|row| row.get("fault_ms").is_some()).unwrap();
+        assert!(touching["fault_ms"].as_f64().unwrap() > 0.0, "{touching:#}");
+    }
+    for variant in ["advised", "refused", "half"] {
+        let (findings, _) = analyzed(place.path(), variant);
+        assert!(findings.is_empty(), "{variant}: {findings:#?}");
+    }
+    // What the machine was and what its huge pages cost stands in the recording.
+    let manifest = tables(&place.path().join("own")).manifest;
+    assert_eq!(manifest.host.huge_pages.unwrap().size.0, 2 << 20);
+    let blocks = manifest.memory_cost.map(|measured| measured.blocks).unwrap_or_default();
+    println!("{blocks:#?}");
+    assert!(blocks.iter().all(|block| !block.advised || block.unseen.is_none()), "{blocks:#?}");
+}
+
+#[test]
+fn the_allocators_setting_is_tried_and_takes_the_faults_away() {
+    let Some(place) = program() else { return };
+    let program = place.path().join("huge-pages");
+    let out = place.path().join("out");
+    let mut command = slowpath(["diagnose", "--warm", "--json", "--runs", "6", "-o"]);
+    let done = run(command.arg(&out).arg("--").arg(&program).args(["heap", MIB]));
+    done.succeeds();
+    assert_nothing_left(&done);
+    let told = done.json();
+    let named = |list: &Value, key: &str, name: &str| -> Value {
+        let all = list.as_array().unwrap();
+        all.iter().find(|one| one[key] == name).unwrap_or_else(|| panic!("no {name} in {list:#}")).clone()
+    };
+    let faults = |arm: &str| named(&told["launch"]["arms"], "name", arm)["minor_faults"]["value"].as_f64().unwrap();
+    let (before, with) = (faults("untreated"), faults("huge_pages"));
+    println!("faults: untreated {before}, huge_pages {with}");
+    assert!(before > 16_000.0 && with <= before / 5.0, "{before} {with}");
+    let verdict = named(&told["verdicts"], "arm", "huge_pages");
+    println!("{verdict:#}");
+    assert!(["proved", "withdrawn", "not_shown"].iter().any(|word| verdict["decision"] == *word), "{verdict:#}");
+    assert!(verdict["measured"]["low"].is_f64() && verdict["pairs"] == 6, "{verdict:#}");
+    let fewer = named(&verdict["beside"], "metric", "minor_faults");
+    assert!(fewer["outcome"] == "helps" && fewer["change"]["high"].as_f64().unwrap() < 0.0, "{verdict:#}");
+    let source = named(&told["verdicts"], "fix", "advise_huge_pages");
+    assert!(
+        source["decision"] == "not_tried" && source["reason"].as_str().unwrap().contains("make_part"),
+        "{source:#}"
+    );
+}

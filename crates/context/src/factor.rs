@@ -1,0 +1,75 @@
+//! What a factor of an execution context is: something that can make the same code faster or slower, and can be read.
+
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whose a factor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Each thread has its own.
+    Thread,
+    /// The threads of a process have it in common.
+    Process,
+    /// All processes of a machine have it in common.
+    Machine,
+}
+
+/// How much a difference is known to matter, the most first. What it costs a given program, only a measurement tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// Known to make programs slower by a tenth and more.
+    Heavy,
+    /// Known to cost some programs some percent.
+    Moderate,
+    /// Known to cost little, or only under special conditions.
+    Light,
+    /// Nothing is known of a cost.
+    Unknown,
+    /// Known to cost nothing by itself.
+    Harmless,
+}
+
+/// What is known of the cost of a difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Known {
+    /// How much it is known to matter.
+    pub weight: Weight,
+    /// What it costs, and whom.
+    pub cost: String,
+    /// Where that is known from.
+    pub source: String,
+}
+
+impl Known {
+    /// What is known.
+    pub fn new(weight: Weight, cost: impl Into<String>, source: impl Into<String>) -> Self {
+        Self { weight, cost: cost.into(), source: source.into() }
+    }
+}
+
+/// One factor.
+#[derive(Clone, Copy)]
+pub struct Factor {
+    /// Its name in JSON and on the command line (`seccomp`).
+    pub name: &'static str,
+    /// What it is, for people.
+    pub title: &'static str,
+    /// Whose it is.
+    pub scope: Scope,
+    /// Whether it moves by itself, so that two looks at one process differ: shown, and compared as a state of the moment.
+    pub moves: bool,
+    /// Reads it.
+    pub read: fn(&Subject<'_>) -> Reading,
+    /// What is known of the cost of the difference between two values that differ.
+    pub known: fn(&Value, &Value) -> Known,
+}
+
+impl std::fmt::Debug for Factor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}

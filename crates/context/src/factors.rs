@@ -1,0 +1,94 @@
+//! All factors; one module each.
+
+mod affinity;
+mod audit;
+mod autogroup;
+mod capabilities;
+mod control_groups;
+mod core_scheduling;
+mod credentials;
+mod environment;
+mod file_systems;
+mod huge_pages;
+mod io_priority;
+mod limits;
+mod machine;
+mod memory_policy;
+mod namespaces;
+mod no_new_privs;
+pub mod objects;
+mod personality;
+mod scheduling;
+mod seccomp;
+mod security_label;
+pub(crate) mod speculation;
+mod timer_slack;
+mod tracer;
+mod utilization_clamp;
+
+use crate::factor::{Factor, Scope};
+use machine::{hardware, kernel, memory, mitigations, scheduler, selinux};
+
+/// Every factor, in the order in which they are shown.
+pub const ALL: [Factor; 36] = [
+    seccomp::SECCOMP,
+    speculation::STORE_BYPASS,
+    speculation::INDIRECT_BRANCH,
+    scheduling::SCHEDULING,
+    affinity::AFFINITY,
+    utilization_clamp::UTILIZATION_CLAMP,
+    core_scheduling::CORE_SCHEDULING,
+    timer_slack::TIMER_SLACK,
+    io_priority::IO_PRIORITY,
+    tracer::TRACER,
+    security_label::SECURITY_LABEL,
+    no_new_privs::NO_NEW_PRIVS,
+    credentials::CREDENTIALS,
+    capabilities::CAPABILITIES,
+    control_groups::CONTROL_GROUPS,
+    control_groups::PRESSURE,
+    autogroup::AUTOGROUP,
+    environment::ENVIRONMENT,
+    objects::OBJECTS,
+    file_systems::FILE_SYSTEMS,
+    huge_pages::HUGE_PAGES,
+    memory_policy::MEMORY_POLICY,
+    limits::LIMITS,
+    personality::PERSONALITY,
+    namespaces::NAMESPACES,
+    audit::AUDIT,
+    selinux::SELINUX,
+    mitigations::MITIGATIONS,
+    mitigations::PARAMETERS,
+    kernel::KERNEL,
+    hardware::PROCESSORS,
+    hardware::FREQUENCY,
+    hardware::CLOCK,
+    memory::MACHINE_HUGE_PAGES,
+    memory::MEMORY,
+    scheduler::SCHEDULER,
+];
+
+/// Those of one scope.
+pub fn of(scope: Scope) -> impl Iterator<Item = &'static Factor> {
+    ALL.iter().filter(move |factor| factor.scope == scope)
+}
+
+/// The factor with this name.
+pub fn named(name: &str) -> Option<&'static Factor> {
+    ALL.iter().find(|factor| factor.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words_and_each_is_there_once() {
+        for factor in &ALL {
+            assert!(factor.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", factor.name);
+            assert_eq!(ALL.iter().filter(|other| other.name == factor.name).count(), 1, "{}", factor.name);
+            assert!(named(factor.name).is_some() && !factor.title.is_empty());
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Under which login and session the audit system knows a process (`/proc/PID/loginuid`, `/proc/PID/sessionid`).
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// The factor.
+pub const AUDIT: Factor = Factor { name: "audit", title: "audit", scope: Scope::Process, moves: false, read, known };
+
+/// What the kernel shows where none is set: -1 as an unsigned number.
+const UNSET: &str = "4294967295";
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let part =
+        |file: &str| subject.file(file).map(|text| if text.trim() == UNSET { "unset" } else { "set" }.to_owned());
+    let parts = part("loginuid").and_then(|login| Ok([("login", login), ("session", part("sessionid")?)]));
+    Reading::of(parts.map(Value::table), "this kernel has no audit system")
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Light,
+        "rules of the audit system often leave out processes without a login; where a rule applies each system call takes a longer way. \
+         The rules themselves are told to the audit administrator only (`auditctl -l`)",
+        "auditctl(8); kernel/auditsc.c",
+    )
+}

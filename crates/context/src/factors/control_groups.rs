@@ -1,0 +1,90 @@
+//! What control groups allow a process: processor time, memory, I/O, processors; version 1 and 2 in one vocabulary.
+//!
+//! A limit counts wherever it stands between the group and the root, so the tightest is told, and not the groups' names.
+
+mod hierarchy;
+mod version_1;
+mod version_2;
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+use hierarchy::Groups;
+use std::collections::BTreeMap;
+
+/// Limits and weights.
+pub const CONTROL_GROUPS: Factor = Factor {
+    name: "control_groups",
+    title: "limits of control groups",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+};
+
+/// How long tasks of the process's groups waited for what was short, lately.
+pub const PRESSURE: Factor = Factor {
+    name: "pressure",
+    title: "share of the last 10 s in which tasks waited",
+    scope: Scope::Process,
+    moves: true,
+    read: read_pressure,
+    known: known_pressure,
+};
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let groups = match Groups::of(subject) {
+        Ok(groups) => groups,
+        Err(missing) => return Reading::missing(&missing, "this kernel has no control groups"),
+    };
+    let mut parts = BTreeMap::new();
+    for (controller, chain) in &groups.version_1 {
+        version_1::add(subject.place(), controller, chain, &mut parts);
+    }
+    if let Some(chain) = &groups.version_2 {
+        version_2::add(subject.place(), chain, &mut parts);
+    }
+    Reading::known(Value::Table(parts))
+}
+
+fn known(a: &Value, b: &Value) -> Known {
+    let differs = |name: &str| a.part(name) != b.part(name);
+    if ["processor_quota", "processors", "memory_limit", "memory_high"].into_iter().any(differs) {
+        return Known::new(
+            Weight::Heavy,
+            "a quota stops all threads of the group until the next period when it is used up; at its memory limit a program reclaims its own \
+             pages at each fault",
+            "Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst",
+        );
+    }
+    Known::new(
+        Weight::Moderate,
+        "where a processor or a disk is contended, weights divide it between groups and not between programs",
+        "Documentation/admin-guide/cgroup-v2.rst",
+    )
+}
+
+/// `some` of `/proc/pressure`, or of the group where version 2 tells it: `some avg10=0.00 avg60=...`
+/// (Documentation/accounting/psi.rst).
+fn read_pressure(subject: &Subject<'_>) -> Reading {
+    let group = Groups::of(subject).ok().and_then(|groups| groups.version_2.and_then(|chain| chain.first().cloned()));
+    let read = |resource: &str| {
+        let of_group = group.as_ref().map(|group| format!("{group}/{resource}.pressure"));
+        let of_group = of_group.and_then(|path| subject.place().read(&path).ok());
+        let text = of_group.map_or_else(|| subject.place().read(&format!("proc/pressure/{resource}")), Ok)?;
+        let share =
+            text.lines().find_map(|line| line.strip_prefix("some avg10=")?.split(' ').next().map(str::to_owned));
+        Ok(share.unwrap_or_default())
+    };
+    let parts: Result<Vec<(&str, String)>, _> =
+        ["cpu", "io", "memory"].into_iter().map(|resource| Ok((resource, read(resource)?))).collect();
+    Reading::of(parts.map(Value::table), "this kernel measures no pressure (CONFIG_PSI, psi=1)")
+}
+
+fn known_pressure(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Moderate,
+        "tasks waited for what was short while it was read: the comparison is of two moments, and a fair one needs both at once",
+        "Documentation/accounting/psi.rst",
+    )
+}

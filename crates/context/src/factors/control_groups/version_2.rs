@@ -1,0 +1,48 @@
+//! Version 2 (Documentation/admin-guide/cgroup-v2.rst).
+
+use super::hierarchy::{Chain, numbers, weights};
+use crate::place::Place;
+use std::collections::BTreeMap;
+
+/// Adds what the groups allow.
+pub(super) fn add(place: &Place, chain: &Chain, parts: &mut BTreeMap<String, String>) {
+    let mut put = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            parts.insert(name.to_owned(), value);
+        }
+    };
+    let own = |file: &str| {
+        let text = chain.first().and_then(|group| place.read(&format!("{group}/{file}")).ok());
+        text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    put("processor_quota", quota(place, chain));
+    put("processor_weight", weights(place, chain, "cpu.weight").map(|weights| format!("weight {weights}")));
+    put("processor_idle", own("cpu.idle").filter(|idle| idle != "0"));
+    put("processors", own("cpuset.cpus.effective"));
+    put("memory_nodes", own("cpuset.mems.effective"));
+    for (name, file) in
+        [("memory_limit", "memory.max"), ("memory_high", "memory.high"), ("swap_limit", "memory.swap.max")]
+    {
+        put(name, numbers(place, chain, file).reduce(f64::min).map(|bytes| bytes.to_string()));
+    }
+    put("io_weight", weights(place, chain, "io.weight").map(|weights| format!("weight {weights}")));
+    let limits: Vec<String> = chain
+        .iter()
+        .filter_map(|group| place.read(&format!("{group}/io.max")).ok())
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    put("io_limits", (!limits.is_empty()).then(|| limits.join(", ")));
+}
+
+/// The least share of a processor that a level allows (`cpu.max`: `QUOTA PERIOD`), in percent of one.
+fn quota(place: &Place, chain: &Chain) -> Option<String> {
+    let of_level = |group: &String| {
+        let text = place.read(&format!("{group}/cpu.max")).ok()?;
+        let mut words = text.split_whitespace();
+        let quota: f64 = words.next()?.parse().ok()?;
+        let period: f64 = words.next()?.parse().ok().filter(|period| *period > 0.0)?;
+        Some(quota / period * 100.0)
+    };
+    let least = chain.iter().filter_map(of_level).reduce(f64::min)?;
+    Some(format!("{least:.1} % of a processor"))
+}

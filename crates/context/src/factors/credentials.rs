@@ -1,0 +1,48 @@
+//! Who a thread runs as: user, group, further groups.
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// The factor.
+pub const CREDENTIALS: Factor =
+    Factor { name: "credentials", title: "user, group, groups", scope: Scope::Thread, moves: false, read, known };
+
+/// Fields of `status`: of users and groups real, effective, saved and for files.
+const FIELDS: [(&str, &str); 3] = [("Uid", "user"), ("Gid", "group"), ("Groups", "groups")];
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let parts: Result<Vec<(&str, String)>, _> =
+        FIELDS.iter().map(|(field, name)| Ok((*name, told(&subject.status(field)?)))).collect();
+    Reading::of(parts.map(Value::table), "this kernel does not tell it")
+}
+
+/// One number where all are the same.
+fn told(field: &str) -> String {
+    let words: Vec<&str> = field.split_whitespace().collect();
+    match words.split_first() {
+        Some((first, rest)) if words.len() == 4 && rest.iter().all(|word| word == first) => (*first).to_owned(),
+        _ => words.join(" "),
+    }
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Moderate,
+        "another user may not read the caches that the first one made (byte code, compiled artifacts, fonts): then the work in them is \
+         done again, 1.5 to 3 times the start of such programs",
+        "measured by slowpath's authors (pandas with an unreadable __pycache__ 3.1x, Java's class data 1.55x)",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn four_equal_ids_are_one() {
+        assert_eq!(told("0\t0\t0\t0"), "0");
+        assert_eq!(told("1000\t0\t1000\t1000"), "1000 0 1000 1000");
+        assert_eq!(told("4 24 27"), "4 24 27");
+    }
+}

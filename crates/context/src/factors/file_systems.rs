@@ -1,0 +1,104 @@
+//! On which file systems a process works: of its root, working directory, executable and temporary files, with their options and the
+//! readahead of the device.
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::place::Missing;
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+use procfs_core::FromRead;
+use procfs_core::process::{MountInfo, MountInfos};
+use std::path::Path;
+
+/// The factor.
+pub const FILE_SYSTEMS: Factor =
+    Factor { name: "file_systems", title: "file systems in use", scope: Scope::Process, moves: false, read, known };
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let text = match subject.file("mountinfo") {
+        Ok(text) => text,
+        Err(missing) => return Reading::missing(&missing, "this kernel does not tell it"),
+    };
+    let Ok(MountInfos(mounts)) = MountInfos::from_read(text.as_bytes()) else {
+        return Reading::missing(&Missing::Failed("its mountinfo is not one".to_owned()), "");
+    };
+    let mut parts = Vec::new();
+    for (role, link) in [("working directory", "cwd"), ("executable", "exe")] {
+        if let Ok(path) = subject.link(link) {
+            parts.push((role, path));
+        }
+    }
+    parts.extend([("root", "/"), ("temporary files", "/tmp")].map(|(role, path)| (role, path.to_owned())));
+    let parts = parts.into_iter().filter_map(|(role, path)| Some((role, told(subject, of_path(&mounts, &path)?))));
+    Reading::known(Value::table(parts))
+}
+
+/// The mount that shows a path: the last one with the longest fitting mount point, for later mounts hide earlier ones. Mount points
+/// stand as the kernel writes them, with octal numbers for four characters (fs/proc_namespace.c, `show_mountinfo`).
+fn of_path<'a>(mounts: &'a [MountInfo], path: &str) -> Option<&'a MountInfo> {
+    let path = path.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012");
+    let path = path.as_str();
+    let fitting = mounts.iter().filter(|mount| Path::new(path).starts_with(&mount.mount_point));
+    fitting.max_by_key(|mount| mount.mount_point.as_os_str().len())
+}
+
+fn told(subject: &Subject<'_>, mount: &MountInfo) -> String {
+    let options = |options: &std::collections::HashMap<String, Option<String>>| {
+        let mut words: Vec<String> = options
+            .iter()
+            .map(|(name, value)| value.as_ref().map_or_else(|| name.clone(), |value| format!("{name}={value}")))
+            .collect();
+        words.sort();
+        words.join(",")
+    };
+    let readahead = subject.place().read(&format!("sys/class/bdi/{}/read_ahead_kb", mount.majmin));
+    let readahead = readahead.map(|kib| format!(" readahead {} KiB", kib.trim())).unwrap_or_default();
+    format!("{} ({}; {}){readahead}", mount.fs_type, options(&mount.mount_options), options(&mount.super_options))
+}
+
+fn known(a: &Value, b: &Value) -> Known {
+    let kind =
+        |value: &Value, role: &str| value.part(role).map(|told| told.split(' ').next().unwrap_or_default().to_owned());
+    let other_kind = a.parts().any(|(role, _)| kind(a, role) != kind(b, role));
+    Known::new(
+        if other_kind { Weight::Heavy } else { Weight::Moderate },
+        "each open, look-up and write goes through it: network and user-space (fuse) file systems cost a message each, overlays a look-up \
+         in each layer; sync, data and atime options cost at writes and first reads, readahead at cold starts",
+        "Documentation/filesystems; mount(8)",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+
+    const MOUNTS: &str = "22 27 0:21 / /proc rw,relatime - proc proc rw\n\
+                          27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+                          40 27 0:40 / /home/a\\040b rw,nosuid - fuse.sshfs host: rw,user_id=1000\n";
+
+    #[test]
+    fn the_longest_mount_point_decides_and_readahead_is_its_devices() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("mountinfo", MOUNTS);
+        write("cwd", "/home/a b/project\n");
+        write("sys/class/bdi/254:0/read_ahead_kb", "128\n");
+        let place = Place::Saved(directory.path().to_owned());
+        let read = read(&Subject::process(&place, "", None));
+        let value = read.value().unwrap();
+        assert_eq!(value.part("working directory"), Some("fuse.sshfs (nosuid,rw; rw,user_id=1000)"));
+        assert_eq!(value.part("root"), Some("ext4 (relatime,rw; discard,rw) readahead 128 KiB"));
+        assert_eq!((value.part("temporary files"), value.part("executable")), (value.part("root"), None));
+    }
+
+    #[test]
+    fn another_kind_weighs_more_than_another_option() {
+        let of = |told: &str| Value::table([("root", told)]);
+        assert_eq!(known(&of("ext4 (rw; rw)"), &of("fuse (rw; rw)")).weight, Weight::Heavy);
+        assert_eq!(known(&of("ext4 (rw; rw)"), &of("ext4 (ro; rw)")).weight, Weight::Moderate);
+    }
+}

@@ -1,0 +1,59 @@
+//! The class and level of a thread's block I/O (ioprio_set(2)).
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+use crate::system_calls;
+
+/// The factor.
+pub const IO_PRIORITY: Factor =
+    Factor { name: "io_priority", title: "priority of block I/O", scope: Scope::Thread, moves: false, read, known };
+
+/// Bits below the class (include/uapi/linux/ioprio.h).
+const CLASS_SHIFT: i32 = 13;
+/// Levels of a class.
+const LEVELS: i32 = 8;
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let Some(tid) = subject.number_here() else {
+        return Reading::unavailable(
+            "it is told by a system call, and no file holds it",
+            "read the context on the machine itself",
+        );
+    };
+    match system_calls::io_priority(tid) {
+        Ok(priority) => Reading::known(Value::text(word(priority))),
+        Err(error) => Reading::unavailable(error.to_string(), "run it as the user of the process, or as root"),
+    }
+}
+
+fn word(priority: i32) -> String {
+    let level = priority % LEVELS;
+    match priority >> CLASS_SHIFT {
+        0 => "from nice".to_owned(),
+        1 => format!("real time {level}"),
+        2 => format!("best effort {level}"),
+        3 => "idle".to_owned(),
+        class => format!("class {class}, {level}"),
+    }
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Light,
+        "only where the disk's scheduler knows priorities (bfq; mq-deadline a little) and others use the same disk",
+        "ioprio_set(2); Documentation/block/ioprio.rst",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::word;
+
+    #[test]
+    fn class_and_level_are_words() {
+        assert_eq!(word(0), "from nice");
+        assert_eq!(word(2 << 13 | 4), "best effort 4");
+        assert_eq!((word(1 << 13), word(3 << 13 | 7)), ("real time 0".to_owned(), "idle".to_owned()));
+    }
+}

@@ -1,0 +1,131 @@
+//! The processors: model, microcode, siblings, frequency governor, clock.
+
+use super::parts_of_files;
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::place::Missing;
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+use std::collections::BTreeMap;
+
+/// Model, microcode, number, siblings.
+pub const PROCESSORS: Factor =
+    Factor { name: "processors", title: "processors", scope: Scope::Machine, moves: false, read, known };
+
+/// Who chooses the frequency, within which bounds.
+pub const FREQUENCY: Factor = Factor {
+    name: "frequency",
+    title: "frequency of the processors",
+    scope: Scope::Machine,
+    moves: false,
+    read: read_frequency,
+    known: known_frequency,
+};
+
+/// What the time is read from.
+pub const CLOCK: Factor = Factor {
+    name: "clock_source",
+    title: "clock source",
+    scope: Scope::Machine,
+    moves: false,
+    read: read_clock,
+    known: known_clock,
+};
+
+/// Lines of `/proc/cpuinfo` that tell which processor it is: x86 and Arm.
+const LINES: [(&str, &str); 7] = [
+    ("model name", "model"),
+    ("microcode", "microcode"),
+    ("stepping", "stepping"),
+    ("cache size", "cache"),
+    ("CPU implementer", "implementer"),
+    ("CPU part", "part"),
+    ("CPU revision", "revision"),
+];
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let place = subject.place();
+    let parts = place.read("proc/cpuinfo").map(|text| {
+        let mut parts: BTreeMap<String, String> = BTreeMap::new();
+        let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            if let Some((_, name)) = LINES.iter().find(|(line, _)| *line == key.trim()) {
+                let known = kinds.entry(name).or_default();
+                // Phones have several kinds of processor.
+                if !known.contains(&value.trim()) {
+                    known.push(value.trim());
+                }
+            }
+        }
+        parts.extend(kinds.into_iter().map(|(name, values)| (name.to_owned(), values.join(", "))));
+        for (name, path) in [
+            ("online", "sys/devices/system/cpu/online"),
+            ("siblings", "sys/devices/system/cpu/smt/control"),
+            ("isolated", "sys/devices/system/cpu/isolated"),
+        ] {
+            if let Ok(text) = place.read(path)
+                && !text.trim().is_empty()
+            {
+                parts.insert(name.to_owned(), text.trim().to_owned());
+            }
+        }
+        Value::Table(parts)
+    });
+    Reading::of(parts, "this kernel does not tell it")
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Heavy,
+        "other processors are faster or slower by any factor; times of two machines do not compare, ratios within one do",
+        "none needed",
+    )
+}
+
+fn read_frequency(subject: &Subject<'_>) -> Reading {
+    let policies = match subject.place().list("sys/devices/system/cpu/cpufreq") {
+        Ok(policies) => policies,
+        Err(missing @ (Missing::Absent | Missing::NotSaved)) => {
+            return Reading::missing(&missing, "the kernel does not choose the frequency here (virtual machines)");
+        }
+        Err(missing) => return Reading::missing(&missing, ""),
+    };
+    let mut parts = BTreeMap::new();
+    for policy in policies.iter().filter(|name| name.starts_with("policy")) {
+        for (name, file) in
+            [("governor", "scaling_governor"), ("least kHz", "scaling_min_freq"), ("most kHz", "scaling_max_freq")]
+        {
+            if let Ok(text) = subject.place().read(&format!("sys/devices/system/cpu/cpufreq/{policy}/{file}")) {
+                parts.insert(format!("{policy} {name}"), text.trim().to_owned());
+            }
+        }
+    }
+    if let Ok(text) = subject.place().read("sys/devices/system/cpu/cpufreq/boost") {
+        parts.insert("boost".to_owned(), text.trim().to_owned());
+    }
+    if parts.is_empty() {
+        return Reading::absent("the kernel does not choose the frequency here (virtual machines)");
+    }
+    Reading::known(Value::Table(parts))
+}
+
+fn known_frequency(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Heavy,
+        "computing scales with the frequency: `powersave` and low bounds make short work up to several times slower",
+        "Documentation/admin-guide/pm/cpufreq.rst",
+    )
+}
+
+fn read_clock(subject: &Subject<'_>) -> Reading {
+    let file = ("current", "sys/devices/system/clocksource/clocksource0/current_clocksource");
+    parts_of_files(subject.place(), &[file], "this kernel does not tell it")
+}
+
+fn known_clock(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Moderate,
+        "reading the time is 20 ns without a system call (tsc, kvm-clock, arch_sys_counter), and a system call with access to a device (hpet, \
+         acpi_pm) else: 0.5 to 2 us",
+        "Documentation/timers/timekeeping.rst; vdso(7)",
+    )
+}

@@ -1,0 +1,74 @@
+//! The kernel: release, preemption, and options that make it slower everywhere.
+//!
+//! The release is told and never taken as evidence of what the kernel does: changes are carried back to older ones.
+
+use super::chosen;
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::place::Place;
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+use std::collections::BTreeMap;
+
+/// The factor.
+pub const KERNEL: Factor = Factor { name: "kernel", title: "kernel", scope: Scope::Machine, moves: false, read, known };
+
+/// Files whose presence tells that a debug option is compiled in, and at work.
+const DEBUGGING: [(&str, &str); 4] = [
+    ("proc/lockdep_stats", "lock validator"),
+    ("sys/kernel/debug/kmemleak", "memory leak detector"),
+    ("sys/module/kfence/parameters/sample_interval", "KFENCE"),
+    ("sys/kernel/slab/kmalloc-64/sanity_checks", "slab checks"),
+];
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let place = subject.place();
+    let release = match place.read("proc/sys/kernel/osrelease") {
+        Ok(release) => release,
+        Err(missing) => return Reading::missing(&missing, "this kernel does not tell it"),
+    };
+    let version = place.read("proc/sys/kernel/version").unwrap_or_default();
+    let mut parts = BTreeMap::from([("release".to_owned(), release.trim().to_owned())]);
+    parts.extend(preemption(place, &version).map(|word| ("preemption".to_owned(), word)));
+    let debugging: Vec<&str> = DEBUGGING.iter().filter(|(path, _)| is_on(place, path)).map(|(_, word)| *word).collect();
+    if !debugging.is_empty() {
+        parts.insert("debug options".to_owned(), debugging.join(", "));
+    }
+    Reading::known(Value::Table(parts))
+}
+
+/// A switch that says 0 is compiled in and off.
+fn is_on(place: &Place, path: &str) -> bool {
+    place.read(path).is_ok_and(|text| text.trim() != "0")
+}
+
+/// The mode in force where the kernel tells it (for root), else what it was built for (the words in its version).
+fn preemption(place: &Place, version: &str) -> Option<String> {
+    if let Ok(text) = place.read("sys/kernel/debug/sched/preempt") {
+        let word = text
+            .split_once('(')
+            .and_then(|(_, rest)| rest.split_once(')'))
+            .map_or_else(|| chosen(&text), |(word, _)| word);
+        return Some(word.to_owned());
+    }
+    let built = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT_LAZY", "PREEMPT"];
+    let found = built.iter().find(|word| version.split_whitespace().any(|one| one == **word));
+    if version.is_empty() {
+        return None;
+    }
+    Some(found.map_or("none or voluntary", |word| *word).to_owned())
+}
+
+fn known(a: &Value, b: &Value) -> Known {
+    if a.part("debug options") != b.part("debug options") {
+        return Known::new(
+            Weight::Heavy,
+            "a lock validator or memory checks in the kernel make each system call and fault several times slower",
+            "lib/Kconfig.debug",
+        );
+    }
+    Known::new(
+        Weight::Moderate,
+        "not known from release and preemption: they are told, and no cause is taken from them",
+        "Documentation/process; backports differ from vendor to vendor",
+    )
+}

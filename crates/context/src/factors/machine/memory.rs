@@ -1,0 +1,69 @@
+//! How the machine gives memory: huge pages, randomised addresses, overcommit, swap.
+
+use super::{chosen, parts_of_files};
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// Transparent and reserved huge pages.
+pub const MACHINE_HUGE_PAGES: Factor = Factor {
+    name: "machine_huge_pages",
+    title: "huge pages of the machine",
+    scope: Scope::Machine,
+    moves: false,
+    read: read_huge_pages,
+    known: known_huge_pages,
+};
+
+/// Randomised addresses, overcommit, swap.
+pub const MEMORY: Factor =
+    Factor { name: "memory", title: "memory management", scope: Scope::Machine, moves: false, read, known };
+
+const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage";
+
+fn read_huge_pages(subject: &Subject<'_>) -> Reading {
+    let place = subject.place();
+    let mut parts = Vec::new();
+    for file in ["enabled", "defrag", "shmem_enabled"] {
+        if let Ok(text) = place.read(&format!("{TRANSPARENT}/{file}")) {
+            parts.push((file, chosen(&text).to_owned()));
+        }
+    }
+    match place.read("proc/sys/vm/nr_hugepages") {
+        Ok(text) => parts.push(("reserved", text.trim().to_owned())),
+        Err(missing) if parts.is_empty() => return Reading::missing(&missing, "this kernel has no huge pages"),
+        Err(_) => {}
+    }
+    Reading::known(Value::table(parts))
+}
+
+fn known_huge_pages(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Moderate,
+        "with small pages memory takes 512 times the faults, and programs that jump about in much memory miss the TLB more often; with huge ones \
+         it can take more memory and longer single faults",
+        "Documentation/admin-guide/mm/transhuge.rst",
+    )
+}
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let files = [
+        ("randomised addresses", "proc/sys/kernel/randomize_va_space"),
+        ("overcommit", "proc/sys/vm/overcommit_memory"),
+        ("swappiness", "proc/sys/vm/swappiness"),
+        ("same-page merging", "sys/kernel/mm/ksm/run"),
+        ("multi-generational LRU", "sys/kernel/mm/lru_gen/enabled"),
+        ("zswap", "sys/module/zswap/parameters/enabled"),
+        ("NUMA balancing", "proc/sys/kernel/numa_balancing"),
+    ];
+    parts_of_files(subject.place(), &files, "this kernel does not tell it")
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Light,
+        "under memory pressure they decide what is given up; NUMA balancing and same-page merging add faults; without randomised addresses \
+         each run has the same layout, good or bad",
+        "Documentation/admin-guide/sysctl/vm.rst; Documentation/admin-guide/sysctl/kernel.rst",
+    )
+}

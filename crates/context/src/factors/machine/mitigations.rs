@@ -1,0 +1,107 @@
+//! What the kernel does against flaws of the processor (Documentation/admin-guide/hw-vuln), and the parameters that chose it.
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// What is done, by flaw.
+pub const MITIGATIONS: Factor = Factor {
+    name: "mitigations",
+    title: "mitigations of processor flaws",
+    scope: Scope::Machine,
+    moves: false,
+    read,
+    known,
+};
+
+/// Parameters of the kernel that choose it, or change speed otherwise.
+pub const PARAMETERS: Factor = Factor {
+    name: "kernel_parameters",
+    title: "kernel parameters that change speed",
+    scope: Scope::Machine,
+    moves: false,
+    read: read_parameters,
+    known: known_parameters,
+};
+
+const DIRECTORY: &str = "sys/devices/system/cpu/vulnerabilities";
+
+/// Names of parameters that are kept (Documentation/admin-guide/kernel-parameters.txt).
+const KEPT: [&str; 36] = [
+    "mitigations",
+    "spec_store_bypass_disable",
+    "ssbd",
+    "spectre_v2",
+    "spectre_v2_user",
+    "spectre_bhi",
+    "nospectre_v1",
+    "nospectre_v2",
+    "nospec_store_bypass_disable",
+    "spec_rstack_overflow",
+    "retbleed",
+    "mds",
+    "tsx_async_abort",
+    "tsx",
+    "l1tf",
+    "l1d_flush",
+    "mmio_stale_data",
+    "gather_data_sampling",
+    "reg_file_data_sampling",
+    "indirect_target_selection",
+    "pti",
+    "nopti",
+    "kpti",
+    "nosmt",
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "preempt",
+    "transparent_hugepage",
+    "hugepages",
+    "init_on_alloc",
+    "init_on_free",
+    "page_poison",
+    "slub_debug",
+    "audit",
+    "clocksource",
+];
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let place = subject.place();
+    let names = match place.list(DIRECTORY) {
+        Ok(names) => names,
+        Err(missing) => return Reading::missing(&missing, "this kernel does not tell it (before 4.15)"),
+    };
+    let parts = names.into_iter().filter_map(|name| {
+        let text = place.read(&format!("{DIRECTORY}/{name}")).ok()?;
+        Some((name, text.trim().to_owned()))
+    });
+    Reading::known(Value::table(parts))
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Heavy,
+        "from nothing to some ten percent, most at system calls, faults and calls through pointers",
+        "Documentation/admin-guide/hw-vuln",
+    )
+}
+
+fn read_parameters(subject: &Subject<'_>) -> Reading {
+    // Parameters of the target's own copy stand in `proc/cmdline`, not in the command line of the process.
+    let kept = |word: &&str| KEPT.contains(&word.split('=').next().unwrap_or(word));
+    let parts = subject.place().read("proc/cmdline").map(|text| {
+        // Of a name given twice the last counts.
+        Value::table(text.split_whitespace().filter(kept).map(|word| word.split_once('=').unwrap_or((word, "set"))))
+    });
+    Reading::of(parts, "this kernel does not tell it")
+}
+
+fn known_parameters(a: &Value, b: &Value) -> Known {
+    let mut known = known(a, b);
+    known.source = "Documentation/admin-guide/kernel-parameters.txt; Documentation/admin-guide/hw-vuln".to_owned();
+    known.cost = "what they switch on or off: mitigations from nothing to some ten percent; clearing memory at each allocation; processors \
+                  without timer ticks"
+        .to_owned();
+    known
+}

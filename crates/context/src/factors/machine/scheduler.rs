@@ -1,0 +1,30 @@
+//! Settings of the scheduler that concern all: budget of real-time tasks, and the machine's slack for new sessions.
+
+use super::parts_of_files;
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// The factor.
+pub const SCHEDULER: Factor =
+    Factor { name: "scheduler", title: "scheduler of the machine", scope: Scope::Machine, moves: false, read, known };
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let files = [
+        ("real-time budget us", "proc/sys/kernel/sched_rt_runtime_us"),
+        ("real-time period us", "proc/sys/kernel/sched_rt_period_us"),
+        ("autogroups", "proc/sys/kernel/sched_autogroup_enabled"),
+        ("base slice ns", "sys/kernel/debug/sched/base_slice_ns"),
+        ("clamp max", "proc/sys/kernel/sched_util_clamp_max"),
+    ];
+    parts_of_files(subject.place(), &files, "this kernel does not tell it")
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Moderate,
+        "real-time threads are stopped for the rest of each period when the budget is used up; with autogroups nice values count inside a \
+         session only",
+        "Documentation/scheduler/sched-rt-group.rst; sched(7)",
+    )
+}

@@ -1,0 +1,22 @@
+//! Whether SELinux is in force on the machine (`/sys/fs/selinux/enforce`).
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// The factor.
+pub const SELINUX: Factor =
+    Factor { name: "selinux", title: "SELinux", scope: Scope::Machine, moves: false, read, known };
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let word = |text: String| Value::text(if text.trim() == "1" { "enforcing" } else { "permissive" });
+    Reading::of(subject.place().read("sys/fs/selinux/enforce").map(word), "SELinux is not loaded")
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Heavy,
+        "its own checks cost little; but Android's zygote installs seccomp filters in apps only while it is enforcing",
+        "Android: frameworks/base/core/jni/com_android_internal_os_Zygote.cpp (SetUpSeccompFilter, security_getenforce)",
+    )
+}

@@ -1,0 +1,33 @@
+//! The namespaces of a process (namespaces(7)).
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// The factor.
+pub const NAMESPACES: Factor =
+    Factor { name: "namespaces", title: "namespaces", scope: Scope::Process, moves: false, read, known };
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let names = match subject.list("ns") {
+        Ok(names) => names,
+        Err(missing) => return Reading::missing(&missing, "this kernel has no namespaces"),
+    };
+    // What children will get, and not the process itself.
+    let names = names.into_iter().filter(|name| !name.ends_with("_for_children"));
+    let links: Result<Vec<(String, String)>, _> = names
+        .map(|name| {
+            let link = subject.link(&format!("ns/{name}"))?;
+            Ok((name, link.split_once(':').map_or(link.clone(), |(_, number)| number.to_owned())))
+        })
+        .collect();
+    Reading::of(links.map(Value::table), "this kernel has no namespaces")
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Light,
+        "a network namespace can add a virtual device and its packet filter to each packet; the others cost nothing once they are made",
+        "namespaces(7); network_namespaces(7)",
+    )
+}

@@ -1,0 +1,44 @@
+//! The execution domain of a process (personality(2)): among others whether addresses are randomised.
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::place::Missing;
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+use std::collections::BTreeSet;
+
+/// The factor.
+pub const PERSONALITY: Factor =
+    Factor { name: "personality", title: "execution domain", scope: Scope::Process, moves: false, read, known };
+
+/// Flags that change speed or addresses (include/uapi/linux/personality.h).
+const FLAGS: [(u32, &str); 6] = [
+    (0x0004_0000, "addresses are not randomised"),
+    (0x0010_0000, "page 0 is mapped"),
+    (0x0020_0000, "old mmap layout"),
+    (0x0040_0000, "read implies execute"),
+    (0x0080_0000, "32-bit addresses"),
+    (0x0800_0000, "3 GB of addresses"),
+];
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let flags = subject.file("personality").and_then(|text| {
+        let bits =
+            u32::from_str_radix(text.trim(), 16).map_err(|_| Missing::Failed("it is not a number".to_owned()))?;
+        let mut words: BTreeSet<String> =
+            FLAGS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, word)| (*word).to_owned()).collect();
+        let others = FLAGS.iter().fold(bits, |bits, (bit, _)| bits & !bit);
+        if others != 0 {
+            words.insert(format!("{others:#x}"));
+        }
+        Ok(Value::Set(words))
+    });
+    Reading::of(flags, "this kernel does not tell it")
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Light,
+        "where code and data lie decides which of them share a place in the caches: below 1 % mostly, some percent in tight loops",
+        "personality(2); T. Mytkowicz and others, \"Producing Wrong Data Without Doing Anything Obviously Wrong\", ASPLOS 2009",
+    )
+}

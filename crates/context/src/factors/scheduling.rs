@@ -1,0 +1,66 @@
+//! Policy, real-time priority and nice value of a thread (sched(7); fields of `/proc/PID/stat`, proc_pid_stat(5)).
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::place::Missing;
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+use procfs_core::FromRead;
+use procfs_core::process::Stat;
+
+/// The factor.
+pub const SCHEDULING: Factor =
+    Factor { name: "scheduling", title: "policy, priority, nice", scope: Scope::Thread, moves: false, read, known };
+
+/// Policies (include/uapi/linux/sched.h).
+const POLICIES: [(u32, &str); 7] =
+    [(0, "other"), (1, "fifo"), (2, "rr"), (3, "batch"), (5, "idle"), (6, "deadline"), (7, "ext")];
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let text = match subject.file("stat") {
+        Ok(text) => text,
+        Err(missing) => return Reading::missing(&missing, ""),
+    };
+    let Ok(stat) = Stat::from_read(text.as_bytes()) else {
+        return Reading::missing(&Missing::Failed("its stat is not one".to_owned()), "");
+    };
+    let policy = stat.policy.map(|number| {
+        POLICIES
+            .iter()
+            .find(|(one, _)| *one == number)
+            .map_or_else(|| number.to_string(), |(_, word)| (*word).to_owned())
+    });
+    let real_time = stat.rt_priority.filter(|priority| *priority > 0).map(|priority| priority.to_string());
+    let parts = [("policy", policy), ("nice", Some(stat.nice.to_string())), ("real_time_priority", real_time)];
+    Reading::known(Value::table(parts.into_iter().filter_map(|(name, value)| Some((name, value?)))))
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Heavy,
+        "where processors are contended: each step of nice is 1.25 times the share, SCHED_IDLE gets what others leave, real-time threads \
+         go before all; nothing where a processor is free",
+        "sched(7); kernel/sched/core.c, sched_prio_to_weight",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+
+    #[test]
+    fn policy_nice_and_priority_are_taken_from_stat_whatever_the_name_holds() {
+        let tail = "S 1 1 1 0 -1 4194560 100 0 0 0 1 2 0 0 20 5 1 0 100 1000000 200 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0";
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::Saved(directory.path().to_owned());
+        let value = |priority: u32, policy: u32| {
+            let text = format!("7 (a) b 9) {tail} {policy} 0 0 0 0 0 0 0 0 0 0 0\n")
+                .replace("17 1 0", &format!("17 1 {priority}"));
+            std::fs::write(directory.path().join("stat"), text).unwrap();
+            read(&Subject::process(&place, "", None))
+        };
+        assert_eq!(value(0, 5), Reading::known(Value::table([("policy", "idle"), ("nice", "5")])));
+        let fifo = [("policy", "fifo"), ("nice", "5"), ("real_time_priority", "40")];
+        assert_eq!(value(40, 1), Reading::known(Value::table(fifo)));
+    }
+}

@@ -1,0 +1,50 @@
+//! The label that a security module gave a process: SELinux context or AppArmor profile (`/proc/PID/attr`).
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::place::Missing;
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// The factor.
+pub const SECURITY_LABEL: Factor = Factor {
+    name: "security_label",
+    title: "SELinux context or AppArmor profile",
+    scope: Scope::Thread,
+    moves: false,
+    read,
+    known,
+};
+
+/// Where the label stands: of one module, or of AppArmor beside another (Documentation/admin-guide/LSM/index.rst).
+const FILES: [(&str, &str); 2] = [("attr/apparmor/current", "apparmor"), ("attr/current", "label")];
+
+fn read(subject: &Subject<'_>) -> Reading {
+    let mut parts = Vec::new();
+    let mut refused = None;
+    for (file, name) in FILES {
+        match subject.file(file) {
+            // SELinux ends it with a zero byte.
+            Ok(label) => parts.push((name, label.trim_end_matches(['\0', '\n']).to_owned())),
+            Err(Missing::Absent) => {}
+            Err(missing) => refused = Some(missing),
+        }
+    }
+    parts.retain(|(_, label)| !label.is_empty());
+    match refused {
+        // Without a security module that labels, the kernel answers EINVAL.
+        Some(Missing::Failed(_)) | None if parts.is_empty() => {
+            Reading::absent("no security module labels processes here")
+        }
+        Some(missing) if parts.is_empty() => Reading::missing(&missing, ""),
+        _ => Reading::known(Value::table(parts)),
+    }
+}
+
+fn known(_: &Value, _: &Value) -> Known {
+    Known::new(
+        Weight::Light,
+        "checks at opens, mappings and sockets cost little; but what starts programs under a label can do more with them: Android's \
+         zygote gives apps a seccomp filter",
+        "Android: frameworks/base/core/jni/com_android_internal_os_Zygote.cpp (SetUpSeccompFilter)",
+    )
+}

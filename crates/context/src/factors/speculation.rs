@@ -1,0 +1,163 @@
+//! Whether a thread runs with the processor's speculation restricted: memory accesses that overtake stores, and indirect branches
+//! (Documentation/userspace-api/spec_ctrl.rst; the words are those of fs/proc/array.c, `task_seccomp`).
+//!
+//! What a kernel does on its own account follows from its parameters and not from its version: changes of the default were
+//! carried back to older kernels, and are missing in newer ones. So only the thread's own state counts.
+
+use crate::factor::{Factor, Known, Scope, Weight};
+use crate::place::Missing;
+use crate::reading::{Reading, Value};
+use crate::subject::Subject;
+
+/// Loads that overtake stores (Spectre variant 4).
+pub const STORE_BYPASS: Factor = Factor {
+    name: "speculative_store_bypass",
+    title: "loads may overtake stores",
+    scope: Scope::Thread,
+    moves: false,
+    read: read_store_bypass,
+    known: known_store_bypass,
+};
+
+/// Prediction of indirect branches (Spectre variant 2, between user programs).
+pub const INDIRECT_BRANCH: Factor = Factor {
+    name: "indirect_branch_speculation",
+    title: "indirect branches are predicted",
+    scope: Scope::Thread,
+    moves: false,
+    read: read_indirect_branch,
+    known: known_indirect_branch,
+};
+
+/// Spellings of the field: the first is that of mainline.
+const STORE_BYPASS_FIELDS: [&str; 1] = ["Speculation_Store_Bypass"];
+const INDIRECT_BRANCH_FIELDS: [&str; 2] = ["SpeculationIndirectBranch", "Speculation_Indirect_Branch"];
+
+/// Whether a state makes a program slower than it could be; `None` for a word that the documentation does not have.
+pub(crate) fn is_restricted(state: &str) -> Option<bool> {
+    match state {
+        "thread force mitigated" | "thread mitigated" | "globally mitigated" => Some(true),
+        "conditional force disabled" | "conditional disabled" | "always disabled" => Some(true),
+        "not vulnerable" | "thread vulnerable" | "vulnerable" => Some(false),
+        "not affected" | "conditional enabled" | "always enabled" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether the state was forced, which a seccomp filter without `SECCOMP_FILTER_FLAG_SPEC_ALLOW` does and a program itself can do
+/// (`PR_SPEC_FORCE_DISABLE`).
+pub(crate) fn is_forced(state: &str) -> bool {
+    state.contains("force")
+}
+
+fn first(subject: &Subject<'_>, fields: &[&str]) -> Reading {
+    let mut missing = Missing::Absent;
+    for field in fields {
+        match subject.status(field) {
+            Ok(state) if state == "unknown" || state == "unsupported" => {
+                return Reading::absent(format!("the kernel says {state}"));
+            }
+            Ok(state) => return Reading::known(Value::Text(state)),
+            Err(why) => missing = why,
+        }
+    }
+    Reading::missing(&missing, "this kernel does not tell it")
+}
+
+fn read_store_bypass(subject: &Subject<'_>) -> Reading {
+    first(subject, &STORE_BYPASS_FIELDS)
+}
+
+fn read_indirect_branch(subject: &Subject<'_>) -> Reading {
+    first(subject, &INDIRECT_BRANCH_FIELDS)
+}
+
+fn restricts(a: &Value, b: &Value) -> bool {
+    let of = |value: &Value| matches!(value, Value::Text(state) if is_restricted(state) == Some(true));
+    of(a) != of(b)
+}
+
+const UNRESTRICTED: &str = "both states let the processor speculate, or both do not";
+const DOCUMENTED: &str = "Documentation/userspace-api/spec_ctrl.rst";
+
+fn known_store_bypass(a: &Value, b: &Value) -> Known {
+    if !restricts(a, b) {
+        return Known::new(Weight::Harmless, UNRESTRICTED, DOCUMENTED);
+    }
+    Known::new(
+        Weight::Heavy,
+        "without it each load waits for the addresses of all earlier stores: 2 to 8 % of ordinary programs, more where values are \
+         stored and loaded again soon",
+        "L. Culbertson, Intel, \"Addressing New Research for Side-Channel Analysis\", May 2018; Documentation/userspace-api/spec_ctrl.rst",
+    )
+}
+
+fn known_indirect_branch(a: &Value, b: &Value) -> Known {
+    if !restricts(a, b) {
+        return Known::new(Weight::Harmless, UNRESTRICTED, DOCUMENTED);
+    }
+    Known::new(
+        Weight::Heavy,
+        "predictors are not shared with the sibling processor and are emptied at switches between tasks: programs with many calls \
+         through pointers (interpreters, virtual functions) pay most",
+        "Documentation/admin-guide/hw-vuln/spectre.rst, \"Mitigation control\"",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+
+    fn reading(line: &str, factor: &Factor) -> Reading {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("status"), format!("Name:\tx\n{line}\nCpus_allowed:\t3\n")).unwrap();
+        let place = Place::Saved(directory.path().to_owned());
+        (factor.read)(&Subject::process(&place, "", None))
+    }
+
+    #[test]
+    fn all_documented_states_are_known_in_both_spellings() {
+        for (state, restricted) in [
+            ("thread force mitigated", true),
+            ("thread mitigated", true),
+            ("globally mitigated", true),
+            ("thread vulnerable", false),
+            ("vulnerable", false),
+            ("not vulnerable", false),
+        ] {
+            let read = reading(&format!("Speculation_Store_Bypass:\t{state}"), &STORE_BYPASS);
+            assert_eq!(read, Reading::known(Value::text(state)));
+            assert_eq!(is_restricted(state), Some(restricted), "{state}");
+        }
+        for (state, restricted) in [
+            ("conditional force disabled", true),
+            ("conditional disabled", true),
+            ("always disabled", true),
+            ("conditional enabled", false),
+            ("always enabled", false),
+            ("not affected", false),
+        ] {
+            for field in INDIRECT_BRANCH_FIELDS {
+                let read = reading(&format!("{field}:\t{state}"), &INDIRECT_BRANCH);
+                assert_eq!(read, Reading::known(Value::text(state)), "{field}");
+            }
+            assert_eq!(is_restricted(state), Some(restricted), "{state}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_know_is_absent_and_never_a_state() {
+        for line in ["Speculation_Store_Bypass:\tunknown", "SpeculationIndirectBranch:\tunsupported", "Seccomp:\t0"] {
+            let factor = if line.starts_with("SpeculationI") { &INDIRECT_BRANCH } else { &STORE_BYPASS };
+            assert!(matches!(reading(line, factor), Reading::Absent { .. }), "{line}");
+        }
+    }
+
+    #[test]
+    fn only_a_change_of_what_the_processor_may_do_is_heavy() {
+        let known = |a: &str, b: &str| known_store_bypass(&Value::text(a), &Value::text(b)).weight;
+        assert_eq!(known("thread force mitigated", "thread vulnerable"), Weight::Heavy);
+        assert_eq!(known("vulnerable", "thread vulnerable"), Weight::Harmless);
+    }
+}

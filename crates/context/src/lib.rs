@@ -1,0 +1,22 @@
+//! The execution context of a process: what outside of its code can make the same code faster or slower.
+//!
+//! Owns: which factors there are and how each is read ([`factors`]), of a process that runs here or of a copy of the kernel's files
+//! ([`Snapshot`]); what differs between two contexts and what is known of its cost ([`differences`]); which differences are known to
+//! follow from each other ([`chains`]). Reading changes nothing and needs no privilege for one's own processes. Leaves to others: starting
+//! programs (`launch`), and every measurement (`verify`, `experiment`): a difference is no cause.
+
+pub mod chains;
+pub mod difference;
+pub mod factor;
+pub mod factors;
+mod place;
+mod reading;
+mod snapshot;
+mod subject;
+mod system_calls;
+
+pub use chains::{Chain, chains};
+pub use difference::{Difference, Differences, differences};
+pub use factor::{Factor, Scope, Weight};
+pub use reading::{Reading, Value};
+pub use snapshot::{SCHEMA, Snapshot, SnapshotError, Thread};

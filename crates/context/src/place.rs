@@ -1,0 +1,134 @@
+//! Where the kernel's files are read from: this machine, or a directory to which they were copied on another.
+//!
+//! Owns reading: bounded, never following a link out of a saved directory, and why something could not be read. Leaves what the
+//! text means to each factor.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of one file that are read at most: `/proc/PID/maps` of a browser has some 300 KiB.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Why there is no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The kernel refused: not the user's own process, or a file for root.
+    Denied,
+    /// The kernel has no such file.
+    Absent,
+    /// The copy that is looked at holds no such file.
+    NotSaved,
+    /// Something else went wrong.
+    Failed(String),
+}
+
+/// Where files are read.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// This machine.
+    Here,
+    /// A copy: below it `proc/PID/status`, `sys/...` as on the machine, or the files of `/proc/PID` themselves.
+    Saved(PathBuf),
+}
+
+impl Place {
+    /// The text of a file given by its path without the first slash (`proc/1/status`).
+    pub fn read(&self, path: &str) -> Result<String, Missing> {
+        let bytes = self.bytes(path)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
+        let (file, saved) = match self {
+            Self::Here => (File::open(Path::new("/").join(path)), false),
+            Self::Saved(directory) => (open_saved(&directory.join(path)), true),
+        };
+        let mut bytes = Vec::new();
+        let read = file.and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+        read.map(|_| bytes).map_err(|error| why(&error, saved))
+    }
+
+    /// Where a symbolic link leads; in a copy also a file that holds what `readlink` printed.
+    pub fn link(&self, path: &str) -> Result<String, Missing> {
+        let full = match self {
+            Self::Here => Path::new("/").join(path),
+            Self::Saved(directory) => directory.join(path),
+        };
+        match (std::fs::read_link(full), self) {
+            (Ok(target), _) => Ok(text(target.as_os_str())),
+            (Err(error), Self::Here) => Err(why(&error, false)),
+            (Err(_), Self::Saved(_)) => Ok(self.read(path)?.trim_end().to_owned()),
+        }
+    }
+
+    /// Names in a directory, sorted.
+    pub fn list(&self, path: &str) -> Result<Vec<String>, Missing> {
+        let (full, saved) = match self {
+            Self::Here => (Path::new("/").join(path), false),
+            Self::Saved(directory) => (directory.join(path), true),
+        };
+        let entries = std::fs::read_dir(full).map_err(|error| why(&error, saved))?;
+        let mut names: Vec<String> = entries.filter_map(|entry| Some(text(&entry.ok()?.file_name()))).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether it is this machine, so that system calls can be asked too.
+    pub fn is_here(&self) -> bool {
+        matches!(self, Self::Here)
+    }
+}
+
+/// Regular files only: a copy comes from elsewhere and could hold a pipe, or a link to a file of ours.
+fn open_saved(path: &Path) -> std::io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    Ok(file)
+}
+
+fn why(error: &std::io::Error, saved: bool) -> Missing {
+    match error.kind() {
+        ErrorKind::NotFound if saved => Missing::NotSaved,
+        ErrorKind::NotFound => Missing::Absent,
+        ErrorKind::PermissionDenied => Missing::Denied,
+        // A process that ended while it was read.
+        _ if error.raw_os_error() == Some(libc::ESRCH) => Missing::Failed("the process has ended".to_owned()),
+        _ => Missing::Failed(error.to_string()),
+    }
+}
+
+fn text(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_read_without_following_links_and_links_are_told_as_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::Saved(directory.path().to_owned());
+        std::fs::write(directory.path().join("status"), "Name:\tx\n").unwrap();
+        std::fs::write(directory.path().join("cwd"), "/data\n").unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", directory.path().join("exe")).unwrap();
+        assert_eq!(place.read("status").unwrap(), "Name:\tx\n");
+        assert_eq!(place.link("cwd").unwrap(), "/data");
+        assert_eq!(place.link("exe").unwrap(), "/etc/hostname");
+        assert!(matches!(place.read("exe"), Err(Missing::Failed(_))));
+        assert_eq!(place.read("none"), Err(Missing::NotSaved));
+    }
+
+    #[test]
+    fn the_reason_is_the_kernels_own() {
+        assert_eq!(Place::Here.read("proc/self/no_such_file"), Err(Missing::Absent));
+        assert!(Place::Here.read("proc/self/status").unwrap().contains("Pid:"));
+        assert!(Place::Here.list("proc/self/task").unwrap().len() == Place::Here.list("proc/self/task").unwrap().len());
+    }
+}

@@ -1,0 +1,185 @@
+//! The execution context of one process at one moment: every factor of the machine, of the process, and of each thread.
+
+use crate::factor::Scope;
+use crate::factors::{self, objects};
+use crate::place::{Missing, Place};
+use crate::reading::Reading;
+use crate::subject::{Subject, joined};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use slowpath_tables::Unavailable;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Version of the saved form.
+pub const SCHEMA: &str = "slowpath-context/1";
+
+/// Readings by the name of their factor.
+pub type Readings = BTreeMap<String, Reading>;
+
+/// What was read of one process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// `slowpath-context/1`.
+    pub schema: String,
+    /// Where it is from: `this machine`, or the directory that was read.
+    pub origin: String,
+    /// Which start of which machine: differs from machine to machine and from boot to boot. Null where it was not saved.
+    pub boot: Option<String>,
+    /// The process; null where the copy does not tell.
+    pub pid: Option<u32>,
+    /// Its name. Foreign text.
+    pub name: String,
+    /// Its words. Foreign text.
+    pub command: Vec<String>,
+    /// Factors of the machine.
+    pub machine: Readings,
+    /// Factors of the process.
+    pub process: Readings,
+    /// Its threads, the first one first.
+    pub threads: Vec<Thread>,
+}
+
+/// What was read of one thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Thread {
+    /// Its number; null where the copy does not tell.
+    pub tid: Option<u32>,
+    /// Its name. Foreign text.
+    pub name: String,
+    /// Its factors.
+    pub factors: Readings,
+}
+
+/// Why there is no snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// Nothing with this number runs.
+    #[error("there is no process {0}")]
+    NoProcess(u32),
+    /// The kernel shows nothing of it.
+    #[error("process {0} cannot be looked at: {1}")]
+    Refused(u32, String),
+    /// The directory holds neither a `status` nor a `proc/PID/status`.
+    #[error("{0} holds no status of a process")]
+    NoStatus(String),
+    /// It holds several processes.
+    #[error("{0} holds several processes: {1}")]
+    Several(String, String),
+}
+
+impl Snapshot {
+    /// Reads a process that runs here.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn of_process(pid: u32) -> Result<Self, SnapshotError> {
+        let place = Place::Here;
+        let directory = format!("proc/{pid}");
+        match place.read(&format!("{directory}/status")) {
+            Ok(_) => Ok(Self::read(&place, &directory, Some(pid), "this machine".to_owned())),
+            Err(Missing::Absent) => Err(SnapshotError::NoProcess(pid)),
+            Err(Missing::Failed(reason)) => Err(SnapshotError::Refused(pid, reason)),
+            Err(_) => Err(SnapshotError::Refused(pid, "permission denied".to_owned())),
+        }
+    }
+
+    /// Reads a copy of the kernel's files: as `/` on the machine (`proc/PID/...`, `sys/...`), or with the files of the process at its
+    /// top.
+    ///
+    /// # Errors
+    /// It holds no process, or several.
+    pub fn of_directory(directory: &Path) -> Result<Self, SnapshotError> {
+        let place = Place::Saved(directory.to_owned());
+        let shown = directory.display().to_string();
+        if place.read("status").is_ok() {
+            return Ok(Self::read(&place, "", None, shown));
+        }
+        let processes: Vec<u32> =
+            place.list("proc").unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
+        match processes.as_slice() {
+            [pid] if place.read(&format!("proc/{pid}/status")).is_ok() => {
+                Ok(Self::read(&place, &format!("proc/{pid}"), Some(*pid), shown))
+            }
+            [] | [_] => Err(SnapshotError::NoStatus(shown)),
+            several => {
+                let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
+                Err(SnapshotError::Several(shown, numbers.join(", ")))
+            }
+        }
+    }
+
+    fn read(place: &Place, directory: &str, pid: Option<u32>, origin: String) -> Self {
+        let process = Subject::process(place, directory, pid);
+        let of_scope = |scope: Scope, subject: &Subject<'_>| -> Readings {
+            factors::of(scope).map(|factor| (factor.name.to_owned(), (factor.read)(subject))).collect()
+        };
+        let told = |subject: &Subject<'_>| subject.status("Name").unwrap_or_default();
+        let mut tids: Vec<u32> = place
+            .list(&joined(directory, "task"))
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .collect();
+        tids.sort_by_key(|tid| (Some(*tid) != pid, *tid));
+        let mut threads: Vec<Thread> = tids
+            .into_iter()
+            .map(|tid| {
+                let subject = Subject::thread(place, directory, tid);
+                Thread { tid: Some(tid), name: told(&subject), factors: of_scope(Scope::Thread, &subject) }
+            })
+            .collect();
+        if threads.is_empty() {
+            // A copy often has the files of the process only, which are those of its first thread.
+            let factors = of_scope(Scope::Thread, &process);
+            threads.push(Thread { tid: pid, name: told(&process), factors });
+        }
+        let words = process.file("cmdline").map(|text| text.to_string()).unwrap_or_default();
+        Self {
+            schema: SCHEMA.to_owned(),
+            origin,
+            boot: place.read("proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned()),
+            pid,
+            name: told(&process),
+            command: words.split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect(),
+            machine: of_scope(Scope::Machine, &process),
+            process: of_scope(Scope::Process, &process),
+            threads,
+        }
+    }
+
+    /// Looks into the files with code that the process has mapped. They are foreign: call it as the user whose they are.
+    pub fn examine_objects(&mut self) {
+        if let Some(Reading::Known { value }) = self.process.get_mut(objects::OBJECTS.name) {
+            objects::examine(value);
+        }
+    }
+
+    /// Its first thread.
+    pub fn main_thread(&self) -> Option<&Thread> {
+        self.threads.first()
+    }
+
+    /// A factor of the process as a whole, of the machine, or of its first thread.
+    pub fn reading(&self, factor: &str) -> Option<&Reading> {
+        let of_thread = || self.main_thread().and_then(|thread| thread.factors.get(factor));
+        self.process.get(factor).or_else(|| self.machine.get(factor)).or_else(of_thread)
+    }
+
+    /// What could not be read, each once, with the remedy.
+    pub fn unavailable(&self) -> Vec<Unavailable> {
+        let of_threads = self.threads.iter().flat_map(|thread| &thread.factors);
+        let all = self.machine.iter().chain(&self.process).chain(of_threads);
+        let mut gaps: Vec<Unavailable> = all
+            .filter_map(|(what, reading)| match reading {
+                Reading::Unavailable { reason, remedy } => {
+                    Some(Unavailable { what: what.clone(), reason: reason.clone(), remedy: remedy.clone() })
+                }
+                _ => None,
+            })
+            .collect();
+        gaps.sort();
+        gaps.dedup();
+        gaps
+    }
+}

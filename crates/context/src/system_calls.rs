@@ -1,0 +1,66 @@
+//! What the kernel tells of a thread by system calls only. Own small module because libc has no safe form of them.
+
+use std::io;
+
+/// `struct sched_attr` with the clamps (include/uapi/linux/sched/types.h, `SCHED_ATTR_SIZE_VER1`).
+#[repr(C)]
+#[derive(Default)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+    clamp_min: u32,
+    clamp_max: u32,
+}
+
+/// Commands of prctl (include/uapi/linux/prctl.h).
+const PR_SCHED_CORE: libc::c_int = 62;
+const PR_SCHED_CORE_GET: libc::c_ulong = 0;
+/// Scope of a cookie: one thread (`PR_SCHED_CORE_SCOPE_THREAD`).
+const ONE_THREAD: libc::c_ulong = 0;
+
+/// Which `who` is a thread (include/uapi/linux/ioprio.h).
+const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+
+fn answered(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Bounds of the assumed utilisation, of 1024.
+///
+/// # Errors
+/// The kernel refuses, or there is no such thread.
+pub(crate) fn utilization_clamp(tid: u32) -> io::Result<(u32, u32)> {
+    let mut attributes = SchedulingAttributes::default();
+    let size = size_of::<SchedulingAttributes>();
+    // SAFETY: the structure is ours, and the kernel writes at most `size` bytes to it.
+    answered(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, size, 0) })?;
+    Ok((attributes.clamp_min, attributes.clamp_max))
+}
+
+/// The core-scheduling cookie; 0: none.
+///
+/// # Errors
+/// The kernel has no core scheduling (EINVAL), the processors no siblings (ENODEV), or it refuses.
+pub(crate) fn core_cookie(tid: u32) -> io::Result<u64> {
+    let mut cookie: u64 = 0;
+    // SAFETY: the kernel writes 8 bytes to a number of ours.
+    let result =
+        unsafe { libc::prctl(PR_SCHED_CORE, PR_SCHED_CORE_GET, libc::c_ulong::from(tid), ONE_THREAD, &raw mut cookie) };
+    answered(result.into()).map(|_| cookie)
+}
+
+/// Class and level of a thread's I/O, as `IOPRIO_PRIO_VALUE` packs them.
+///
+/// # Errors
+/// The kernel refuses, or there is no such thread.
+pub(crate) fn io_priority(tid: u32) -> io::Result<i32> {
+    // SAFETY: takes two integers and touches no memory of ours.
+    let priority = answered(unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid) })?;
+    i32::try_from(priority).map_err(io::Error::other)
+}

@@ -1,0 +1,145 @@
+//! Contexts of processes that run here.
+
+use slowpath_context::{Reading, Snapshot, Value, differences, factors};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// A process that sleeps until it is dropped.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start(prepare: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("60").stdin(Stdio::null());
+        prepare(&mut command);
+        // SAFETY: only system calls that are safe after a fork.
+        unsafe {
+            command.pre_exec(|| nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Into::into))
+        };
+        Self(command.spawn().unwrap())
+    }
+
+    fn context(&self) -> Snapshot {
+        // The loader needs a moment until what it maps is there.
+        let ready =
+            || std::fs::read_to_string(format!("/proc/{}/syscall", self.0.id())).is_ok_and(|text| text != "running\n");
+        let waited = std::time::Instant::now();
+        while !ready() && waited.elapsed().as_secs() < 10 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let mut snapshot = Snapshot::of_process(self.0.id()).unwrap();
+        snapshot.examine_objects();
+        snapshot
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn value(snapshot: &Snapshot, factor: &str) -> Option<Value> {
+    snapshot.reading(factor).and_then(Reading::value).cloned()
+}
+
+#[test]
+fn every_factor_is_known_or_says_why_not() {
+    let snapshot = Sleeper::start(|_| {}).context();
+    for factor in &factors::ALL {
+        match snapshot.reading(factor.name) {
+            Some(Reading::Known { .. }) => {}
+            Some(Reading::Unavailable { reason, remedy }) => {
+                assert!(!reason.is_empty() && !remedy.is_empty(), "{factor:?}")
+            }
+            Some(Reading::Absent { reason }) => assert!(!reason.is_empty(), "{factor:?}"),
+            None => panic!("{factor:?} was not read"),
+        }
+    }
+    for needed in [
+        "seccomp",
+        "scheduling",
+        "affinity",
+        "timer_slack_ns",
+        "credentials",
+        "environment",
+        "file_systems",
+        "limits",
+        "objects",
+    ] {
+        assert!(value(&snapshot, needed).is_some(), "{needed}: {:?}", snapshot.reading(needed));
+    }
+    let Some(Value::Table(objects)) = value(&snapshot, "objects") else { panic!("no objects") };
+    assert!(
+        objects.iter().any(|(path, told)| path.ends_with("/sleep") && told.contains("position-independent program")),
+        "{objects:?}"
+    );
+}
+
+#[test]
+fn what_was_changed_is_what_differs() {
+    let plain = Sleeper::start(|_| {});
+    let changed = Sleeper::start(|command| {
+        command.env("MALLOC_ARENA_MAX", "1").current_dir("/proc");
+        // SAFETY: only system calls that are safe after a fork.
+        unsafe {
+            command.pre_exec(|| {
+                libc::nice(5);
+                libc::prctl(libc::PR_SET_TIMERSLACK, 1_000_000);
+                libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+                Ok(())
+            })
+        };
+    });
+    let found = differences(&plain.context(), &changed.context());
+    let mut names: Vec<&str> =
+        found.different.iter().filter(|one| !one.of_the_moment).map(|one| one.factor.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        ["environment", "file_systems", "huge_pages", "no_new_privs", "scheduling", "timer_slack_ns"],
+        "{found:?}"
+    );
+    let slack = found.different.iter().find(|one| one.factor == "timer_slack_ns").unwrap();
+    assert_eq!(slack.parts[0].b.as_deref(), Some("1000000"));
+}
+
+#[test]
+fn two_equal_processes_differ_in_nothing() {
+    let (one, other) = (Sleeper::start(|_| {}), Sleeper::start(|_| {}));
+    let found = differences(&one.context(), &other.context());
+    let lasting: Vec<_> = found.different.iter().filter(|one| !one.of_the_moment).collect();
+    assert!(lasting.is_empty(), "{lasting:?}");
+}
+
+#[test]
+fn threads_have_factors_of_their_own() {
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::Builder::new().name("slack".to_owned()).spawn(move || {
+        // SAFETY: takes integers and touches no memory of ours.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 777_000) };
+        let _ = receiver.recv();
+    });
+    let thread = thread.unwrap();
+    let slack = || {
+        let snapshot = Snapshot::of_process(std::process::id()).unwrap();
+        let found = snapshot.threads.iter().find(|one| one.name == "slack").cloned();
+        found.and_then(|one| one.factors.get("timer_slack_ns").and_then(Reading::value).cloned())
+    };
+    let waited = std::time::Instant::now();
+    while slack() != Some(Value::Number(777_000)) && waited.elapsed().as_secs() < 10 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(slack(), Some(Value::Number(777_000)));
+    let main = Snapshot::of_process(std::process::id()).unwrap();
+    assert_ne!(main.threads[0].factors.get("timer_slack_ns").and_then(Reading::value), Some(&Value::Number(777_000)));
+    drop(sender);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_process_that_is_not_there_is_no_context() {
+    assert!(Snapshot::of_process(u32::MAX / 2).unwrap_err().to_string().contains("there is no process"));
+}

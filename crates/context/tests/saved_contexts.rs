@@ -1,0 +1,168 @@
+//! Contexts that were saved on other machines: what differs, and which chains are known, by what the threads' own status says.
+
+use slowpath_context::chains::Side;
+use slowpath_context::{Reading, Snapshot, Value, Weight, chains, differences};
+use std::path::{Path, PathBuf};
+
+fn saved(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/saved").join(name)
+}
+
+fn snapshot(name: &str) -> Snapshot {
+    Snapshot::of_directory(&saved(name)).unwrap()
+}
+
+fn pair(kernel: &str) -> (Snapshot, Snapshot) {
+    (snapshot(&format!("{kernel}/app")), snapshot(&format!("{kernel}/shell")))
+}
+
+fn factors_of_chain(kernel: &str) -> Vec<String> {
+    let (app, shell) = pair(kernel);
+    let found = chains(&app, &shell);
+    assert_eq!(found.len(), 1, "{kernel}: {found:?}");
+    assert_eq!(found[0].slower, Side::A);
+    // The same told the other way round.
+    assert_eq!(chains(&shell, &app)[0].slower, Side::B);
+    found[0].links.iter().map(|link| link.factor.clone()).collect()
+}
+
+#[test]
+fn an_app_with_a_filter_that_forces_mitigations_is_told_from_its_twin_in_both_spellings() {
+    let whole = ["selinux", "seccomp", "speculative_store_bypass", "indirect_branch_speculation"];
+    assert_eq!(factors_of_chain("linux-5.15"), whole);
+    assert_eq!(factors_of_chain("linux-5.4-other-spelling"), whole);
+    assert_eq!(factors_of_chain("linux-4.19"), ["selinux", "seccomp", "speculative_store_bypass"]);
+}
+
+#[test]
+fn remedies_have_a_price_and_name_the_parameters_that_concern_what_was_seen() {
+    let (app, shell) = pair("linux-5.15");
+    let chain = chains(&app, &shell).remove(0);
+    assert!(chain.remedies.iter().all(|remedy| remedy.price.starts_with("security: ")), "{chain:?}");
+    assert!(chain.remedies[0].what.contains("SECCOMP_FILTER_FLAG_SPEC_ALLOW"));
+    assert!(chain.remedies[2].what.contains("spec_store_bypass_disable=off spectre_v2_user=off"));
+    assert!(chain.cost.contains("10 %") && !chain.sources.is_empty());
+    let (app, shell) = pair("linux-4.19");
+    let chain = chains(&app, &shell).remove(0);
+    assert!(!chain.remedies[2].what.contains("spectre_v2_user"), "{chain:?}");
+}
+
+#[test]
+fn where_nothing_is_forced_there_is_no_chain_whatever_the_release_says() {
+    for kernel in ["linux-6.1", "linux-5.15-carried-back", "linux-5.15-permissive", "own-choice"] {
+        let (app, shell) = pair(kernel);
+        assert_eq!(chains(&app, &shell), [], "{kernel}");
+    }
+}
+
+#[test]
+fn differences_are_told_with_what_is_known_to_matter_most_first() {
+    let (app, shell) = pair("linux-5.15");
+    let found = differences(&app, &shell);
+    let names: Vec<&str> = found.different.iter().map(|one| one.factor.as_str()).collect();
+    for factor in ["seccomp", "speculative_store_bypass", "indirect_branch_speculation"] {
+        let place = names.iter().position(|name| *name == factor).unwrap_or(usize::MAX);
+        assert!(place < 3, "{factor} stands at {place} of {names:?}");
+        assert_eq!(found.different[place].known.weight, Weight::Heavy);
+    }
+    assert!(names.contains(&"credentials") && names.contains(&"security_label") && names.contains(&"no_new_privs"));
+    assert!(
+        found.same.contains(&"kernel".to_owned()) && found.same.contains(&"affinity".to_owned()),
+        "{:?}",
+        found.same
+    );
+    assert!(found.unavailable.iter().any(|gap| gap.what == "environment" && gap.reason.contains("first context")));
+    assert!(found.different.iter().all(|one| !one.known.cost.is_empty() && !one.known.source.is_empty()));
+}
+
+#[test]
+fn a_context_differs_in_nothing_from_itself() {
+    let (app, _) = pair("linux-5.15");
+    assert_eq!(differences(&app, &app).different, []);
+    assert_eq!(chains(&app, &app), []);
+}
+
+fn value(snapshot: &Snapshot, factor: &str) -> Value {
+    snapshot
+        .reading(factor)
+        .and_then(Reading::value)
+        .cloned()
+        .unwrap_or_else(|| panic!("{:?}", snapshot.reading(factor)))
+}
+
+#[test]
+fn the_tightest_limit_of_all_levels_counts_in_both_versions_of_control_groups() {
+    let limits = value(&snapshot("groups-version-2/limited"), "control_groups");
+    assert_eq!(limits.part("processor_quota"), Some("20.0 % of a processor"));
+    assert_eq!(limits.part("memory_limit"), Some("536870912"));
+    assert_eq!(limits.part("processor_weight"), Some("weight 100 > 50"));
+    assert_eq!(limits.part("memory_high"), None);
+    let free = value(&snapshot("groups-version-2/free"), "control_groups");
+    assert_eq!((free.part("processor_quota"), free.part("memory_limit")), (Some("150.0 % of a processor"), None));
+    let old = value(&snapshot("groups-version-1/limited"), "control_groups");
+    assert_eq!(old.part("processor_quota"), Some("50.0 % of a processor"));
+    assert_eq!(old.part("processor_weight"), Some("shares 1024 > 512"));
+    assert_eq!((old.part("memory_limit"), old.part("processors")), (Some("1073741824"), Some("0-3")));
+}
+
+#[test]
+fn pressure_is_a_state_of_the_moment_and_stands_last() {
+    let (free, mut limited) = (snapshot("groups-version-2/free"), snapshot("groups-version-2/limited"));
+    assert_eq!(value(&free, "pressure").part("cpu"), Some("12.50"));
+    let calm = Reading::Known { value: Value::table([("cpu", "0.00"), ("io", "0.00"), ("memory", "0.00")]) };
+    limited.process.insert("pressure".to_owned(), calm);
+    let found = differences(&free, &limited);
+    assert!(found.different.last().is_some_and(|one| one.factor == "pressure" && one.of_the_moment), "{found:?}");
+    assert_eq!(found.different[0].factor, "control_groups");
+}
+
+#[test]
+fn namespaces_of_two_machines_are_not_compared() {
+    let (app, mut shell) = pair("linux-5.15");
+    shell.boot = Some("another".to_owned());
+    let found = differences(&app, &shell);
+    assert!(found.unavailable.iter().any(|gap| gap.what == "namespaces" && gap.reason.contains("two machines")));
+}
+
+#[test]
+fn what_is_no_saved_context_is_refused_with_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = Snapshot::of_directory(directory.path()).unwrap_err().to_string();
+    assert!(error.contains("holds no status"), "{error}");
+    for pid in ["1", "2"] {
+        std::fs::create_dir_all(directory.path().join("proc").join(pid)).unwrap();
+    }
+    let error = Snapshot::of_directory(directory.path()).unwrap_err().to_string();
+    assert!(error.contains("several processes: 1, 2"), "{error}");
+}
+
+#[test]
+fn any_text_in_the_files_is_read_without_a_panic() {
+    let directory = tempfile::tempdir().unwrap();
+    let texts = [
+        "",
+        "\n",
+        ":",
+        "Seccomp:\nUid:\t\n",
+        "\u{fffd}\0\0=",
+        "a b c d e f g h",
+        "4:cpu:/x\n::\n0::",
+        "- - - -",
+        "9223372036854775808",
+    ];
+    for text in texts {
+        for file in
+            ["stat", "cgroup", "mountinfo", "limits", "environ", "maps", "autogroup", "personality", "attr/current"]
+        {
+            let path = directory.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        std::fs::write(directory.path().join("status"), format!("Name:\tx\n{text}")).unwrap();
+        let mut snapshot = Snapshot::of_directory(directory.path()).unwrap();
+        snapshot.examine_objects();
+        assert_eq!(differences(&snapshot, &snapshot).different, []);
+        let told = serde_json::to_string(&snapshot).unwrap();
+        assert_eq!(serde_json::from_str::<Snapshot>(&told).unwrap(), snapshot);
+    }
+}

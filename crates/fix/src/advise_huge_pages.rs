@@ -1,0 +1,67 @@
+//! The fix `advise_huge_pages`: memory that a program maps itself, or large blocks of its allocator, are aligned to a huge page and
+//! ask for one (`madvise(MADV_HUGEPAGE)`).
+//!
+//! Owns saying where: function, file and line, and the whole stack, from the finding's evidence. It is a change of the source, so
+//! slowpath predicts what it saves and does not try it; for memory of glibc's malloc [`crate::huge_pages`] does the same from outside.
+
+use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::proposal::{Case, Proposal};
+use crate::source_change;
+use crate::source_place::place;
+use serde_json::Value;
+use slowpath_analysis::Finding;
+use slowpath_analysis::memory_fixes::{ADVISE_HUGE_PAGES, rows_of};
+
+/// One proposal a finding: each is another place in the source.
+pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+    source_change::proposals(&case.findings, plan)
+}
+
+fn plan(finding: &Finding, number: &str) -> FixPlan {
+    let how = rows_of(finding, ADVISE_HUGE_PAGES).find_map(|row| row.get("how")?.as_str());
+    let place = place(finding).unwrap_or_else(|| "who maps the memory is not known".to_owned());
+    let stack = finding.subject.get("stack").and_then(Value::as_str).filter(|stack| !stack.is_empty());
+    FixPlan {
+        fix: ADVISE_HUGE_PAGES.to_owned(),
+        name: format!("{ADVISE_HUGE_PAGES}{number}"),
+        title: format!("in the source: {place}"),
+        changes: vec![Change {
+            what: format!("the source: {place}"),
+            from: stack.map(|stack| format!("memory that asks for nothing, mapped by {stack}")),
+            to: how.unwrap_or("align the memory to 2 MiB and call madvise(MADV_HUGEPAGE)").to_owned(),
+        }],
+        scope: Scope::Source,
+        privilege: Privilege::User,
+        side_effects: vec![
+            "a fault zeroes 2 MiB at once: fewer waits, longer ones; the kernel may move memory to find such pages"
+                .to_owned(),
+            "after a fork the first write to a shared huge page splits it".to_owned(),
+        ],
+        price: "resident memory: a huge page is there as a whole when one byte of it is used".to_owned(),
+        security_cost: "none".to_owned(),
+        undo: "take the call out again".to_owned(),
+        trial: Trial { possible: false, how: format!("change the source: {place}") },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proposal::Machine;
+    use crate::proposal::tests::{finding, proposed};
+    use slowpath_analysis::finding::row;
+    use slowpath_tables::{Quantity, Unit};
+
+    #[test]
+    fn the_place_that_maps_is_told_with_what_it_saves_and_is_not_tried() {
+        let mut finding = finding(ADVISE_HUGE_PAGES, "", 10.0);
+        finding.subject.insert("stack".to_owned(), "main;make_table;mmap".into());
+        let asked = row([("function", "make_table".into()), ("file", "table".into()), ("asked", true.into())]);
+        finding.evidence[0].rows.push(asked);
+        let made = proposed(&[finding], &crate::Program::default(), &[], &Machine::default()).remove(0);
+        assert_eq!(made.plan.title, "in the source: make_table in table");
+        assert!(made.plan.changes[0].from.as_ref().unwrap().ends_with("main;make_table;mmap"));
+        assert_eq!(made.predicted, Some(Quantity::interval(-10.0, -12.0, -9.0, Unit::Ms)));
+        assert!(!made.plan.trial.possible && made.gap.is_none() && made.environment.is_empty());
+    }
+}

@@ -1,0 +1,25 @@
+//! What the HTML page of a comparison holds.
+//!
+//! Owns that shape. Leaves the figures to [`crate::recording_comparison`] and [`crate::flame_graphs`], and the page to `report-ui`.
+
+use crate::flame_graphs::DifferentialFlames;
+use crate::recording_comparison::RecordingComparison;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Value of [`ComparisonPage::schema`].
+pub const COMPARISON_PAGE_SCHEMA: &str = "slowpath-comparison-page/1";
+
+/// Everything the HTML page of a comparison shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparisonPage {
+    /// [`COMPARISON_PAGE_SCHEMA`].
+    #[schemars(extend("const" = COMPARISON_PAGE_SCHEMA))]
+    pub schema: String,
+    /// When the page was made, RFC 3339.
+    pub generated: String,
+    /// What `compare --json` prints.
+    pub comparison: RecordingComparison,
+    /// Call stacks of both sides by weight; null where no weight can be compared.
+    pub flame_graphs: Option<DifferentialFlames>,
+}

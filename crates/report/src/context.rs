@@ -1,0 +1,86 @@
+//! What `context show --json` and `context diff --json` print.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use slowpath_context::{Chain, Difference, Snapshot, chains, differences};
+use slowpath_tables::Unavailable;
+
+/// Version of a comparison.
+pub const CONTEXT_DIFF_SCHEMA: &str = "slowpath-context-diff/1";
+
+/// One context, and what is missing in it. `context save` writes the same.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ShownContext {
+    /// What was read.
+    #[serde(flatten)]
+    pub context: Snapshot,
+    /// What could not be read.
+    pub unavailable: Vec<Unavailable>,
+}
+
+impl ShownContext {
+    /// Of a context.
+    pub fn new(context: Snapshot) -> Self {
+        Self { unavailable: context.unavailable(), context }
+    }
+}
+
+/// Which contexts were compared.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ComparedContext {
+    /// Where it is from.
+    pub origin: String,
+    /// The process; null where it is not known.
+    pub pid: Option<u32>,
+    /// Its name.
+    pub name: String,
+    /// Its words.
+    pub command: Vec<String>,
+}
+
+impl ComparedContext {
+    /// Of a context.
+    pub fn of(context: &Snapshot) -> Self {
+        Self {
+            origin: context.origin.clone(),
+            pid: context.pid,
+            name: context.name.clone(),
+            command: context.command.clone(),
+        }
+    }
+}
+
+/// Two contexts laid beside each other.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ContextComparison {
+    /// `slowpath-context-diff/1`.
+    pub schema: &'static str,
+    /// The first.
+    pub a: ComparedContext,
+    /// The second.
+    pub b: ComparedContext,
+    /// What differs, what is known to matter most first. A difference is no cause.
+    pub differences: Vec<Difference>,
+    /// Differences that are known to follow from each other.
+    pub chains: Vec<Chain>,
+    /// Factors that are the same.
+    pub same: Vec<String>,
+    /// Factors that could not be compared.
+    pub unavailable: Vec<Unavailable>,
+}
+
+impl ContextComparison {
+    /// Compares two contexts.
+    pub fn new(a: &Snapshot, b: &Snapshot) -> Self {
+        let found = differences(a, b);
+        Self {
+            schema: CONTEXT_DIFF_SCHEMA,
+            a: ComparedContext::of(a),
+            b: ComparedContext::of(b),
+            differences: found.different,
+            chains: chains(a, b),
+            same: found.same,
+            unavailable: found.unavailable,
+        }
+    }
+}
