@@ -41,16 +41,13 @@ fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosis>) 
     let demand = needed.and_then(|needed| Demand::of_training(&LaunchFacts::new(needed)).ok());
     let map = io_map(&facts, demand.as_ref());
     let (ledger, no_ledger) = match slowpath_report::ledger_of(tables, &slowpath_report::shares_of(tables)) {
-        Ok(ledger) => (Some(ledger), None),
+        Ok(ledger) => (ledger, None),
         Err(gap) => (None, Some(gap)),
     };
-    // A diagnosis has its findings, which say what was predicted; and asks for no ledger, so there it is nothing that lacks.
-    let (findings, no_ledger) = match &diagnosis {
-        Some(diagnosis) => (diagnosis.findings.clone(), None),
-        None => {
-            let needed = Err(NeededUnknown::NoTraining);
-            (of_observation(&Observation { launches: from_ref(&facts), needed }), no_ledger)
-        }
+    // A diagnosis has its findings, which say what was predicted.
+    let findings = match &diagnosis {
+        Some(diagnosis) => diagnosis.findings.clone(),
+        None => of_observation(&Observation { launches: from_ref(&facts), needed: Err(NeededUnknown::NoTraining) }),
     };
     let lab = manifest.devices.iter().find(|device| device.lab);
     let storage = match lab {

@@ -22,7 +22,8 @@ fn built(case: &str) -> tempfile::TempDir {
 fn analyzed(target: &[&str]) -> Value {
     let place = place();
     let out = place.path().join("out");
-    let options = ["--quiet", "--memory-calls", "--stacks", "fault,alloc,cpu", "--cpu", "1000"];
+    // A rate that keeps no step with 120 frames a second.
+    let options = ["--quiet", "--memory-calls", "--stacks", "fault,alloc,cpu", "--cpu", "997"];
     record(&out, &options, target).succeeds();
     let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
     told.succeeds();

@@ -30,7 +30,7 @@ pub fn context(shown: &ShownContext, style: &Style) -> String {
     parts.push(factors_of(Scope::Process, "the process", &context.process, style));
     parts.push(factors_of(Scope::Machine, "the machine", &context.machine, style));
     parts.push(sections::doubts(&Losses::default(), &gaps(&shown.unavailable), &[], style));
-    super::screen(parts, style)
+    super::screen(parts, super::Rest::InJson, style)
 }
 
 /// What differs between two contexts, with a newline after every line.
@@ -57,7 +57,7 @@ pub fn context_comparison(comparison: &ContextComparison, style: &Style) -> Stri
     });
     let note = "a difference is no cause: what each costs this program, only a measurement tells".to_owned();
     parts.push(sections::doubts(&Losses::default(), &gaps(&comparison.unavailable), &[note], style));
-    super::screen(parts, style)
+    super::screen(parts, super::Rest::InJson, style)
 }
 
 fn subject(context: &ComparedContext) -> String {
