@@ -13,15 +13,17 @@ pub(crate) struct FaultCounters {
 }
 
 impl FaultCounters {
-    /// Those of this moment, with those of the machine from `/proc/vmstat`; `None` where the kernel tells none. `writer` is a process
-    /// of the recorder's own.
-    pub(crate) fn now(writer: Option<u32>, vmstat: &str) -> Option<Self> {
+    /// Those of this moment; `None` where the kernel tells none. `writer` is a process of the recorder's own. `vmstat` reads
+    /// `/proc/vmstat`: after the recorder's own, so that the machine's hold all of these.
+    pub(crate) fn now(writer: Option<u32>, vmstat: impl FnOnce() -> String) -> (Option<Self>, String) {
         let stat = |process: &str| std::fs::read(format!("/proc/{process}/stat")).ok();
         let own = stat("self").and_then(|text| faults_of_process(&text)).unwrap_or(0);
         let writer =
             writer.and_then(|pid| stat(&pid.to_string())).and_then(|text| faults_of_process(&text)).unwrap_or(0);
-        let (faults, major) = faults_of_machine(vmstat)?;
-        Some(Self { faults, major, recorder: own.saturating_add(writer) })
+        let vmstat = vmstat();
+        let machine = faults_of_machine(&vmstat);
+        let counters = machine.map(|(faults, major)| Self { faults, major, recorder: own.saturating_add(writer) });
+        (counters, vmstat)
     }
 
     /// By how much they grew; a writer that is gone by now makes its part 0.
@@ -75,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_machine_counts_the_faults_that_the_recorder_takes() {
-        let now = || FaultCounters::now(None, &std::fs::read_to_string("/proc/vmstat").unwrap()).unwrap();
+        let now = || FaultCounters::now(None, || std::fs::read_to_string("/proc/vmstat").unwrap()).0.unwrap();
         let before = now();
         let mut memory = vec![0u8; 4 << 20];
         for page in memory.chunks_mut(4096) {

@@ -14,8 +14,9 @@ pub(crate) struct MachineCounters {
 impl MachineCounters {
     /// Those of this moment. `writer` is a process of the recorder's own.
     pub(crate) fn now(writer: Option<u32>, threads: &MemoryThreadPids) -> Self {
-        let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
-        Self { memory: threads.counters(&vmstat), faults: FaultCounters::now(writer, &vmstat) }
+        let read = || std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        let (faults, vmstat) = FaultCounters::now(writer, read);
+        Self { faults, memory: threads.counters(&vmstat) }
     }
 
     /// By how much faults grew.

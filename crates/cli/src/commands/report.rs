@@ -10,6 +10,7 @@ use slowpath_analysis::demand::{Demand, NeededUnknown};
 use slowpath_analysis::findings::{Observation, of_observation};
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
+use slowpath_analysis::ledger::not_asked_for;
 use slowpath_recording::Tables;
 use slowpath_report::html;
 use slowpath_report::terminal::escape_terminal;
@@ -41,6 +42,8 @@ fn data(tables: &Tables, needed: Option<&Tables>, diagnosis: Option<Diagnosis>) 
     let demand = needed.and_then(|needed| Demand::of_training(&LaunchFacts::new(needed)).ok());
     let map = io_map(&facts, demand.as_ref());
     let (ledger, no_ledger) = match slowpath_report::ledger_of(tables, &slowpath_report::shares_of(tables)) {
+        // A diagnosis asks for none.
+        Ok(None) if diagnosis.is_none() => (None, Some(not_asked_for())),
         Ok(ledger) => (ledger, None),
         Err(gap) => (None, Some(gap)),
     };

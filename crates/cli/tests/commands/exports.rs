@@ -80,9 +80,9 @@ fn a_table_is_a_file_of_rows_with_the_names_of_its_stacks() {
     assert!(done.stderr.contains("3 events were lost: ring_buffer."), "{}", done.stderr);
     let text = fs::read_to_string(file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "ts,pid,start,tid,cpu,kernel,stack");
-    assert_eq!(lines[1], "2000000,8,900,8,0,false,main;work(int)\\u{1b}[31m\\u{3b}");
-    assert_eq!(lines[3], "4000000,8,900,8,1,true,");
+    assert_eq!(lines[0], "ts,pid,start,tid,cpu,kernel,stack,first_argument,second_argument,copies");
+    assert_eq!(lines[1], "2000000,8,900,8,0,false,main;work(int)\\u{1b}[31m\\u{3b},,,");
+    assert_eq!(lines[3], "4000000,8,900,8,1,true,,,,");
 }
 
 #[test]
