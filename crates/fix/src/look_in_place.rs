@@ -13,7 +13,7 @@ use slowpath_analysis::memory_fixes::{LOOK_IN_PLACE, rows_of};
 
 /// One proposal a finding: each is another place in the source.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    source_change::proposals(&case.findings, plan)
+    source_change::proposals(case.findings, plan)
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {

@@ -12,7 +12,7 @@ use slowpath_analysis::memory_fixes::{SIZE_TO_USE, rows_of};
 
 /// One proposal a finding.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    source_change::proposals(&case.findings, plan)
+    source_change::proposals(case.findings, plan)
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {

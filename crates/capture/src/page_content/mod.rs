@@ -46,7 +46,7 @@ pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<PageContent> {
         LOOK_END => LookMoment::End,
         _ => return None,
     };
-    if event.pages > LOOK_RECORD_PAGES || event.stride % PAGE_SIZE != 0 {
+    if event.pages > LOOK_RECORD_PAGES || !event.stride.is_multiple_of(PAGE_SIZE) {
         return None;
     }
     let asked = u64::MAX.checked_shr(u64::BITS - event.pages).unwrap_or(0);
