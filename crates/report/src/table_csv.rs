@@ -205,7 +205,7 @@ mod tests {
         let mut shown = Vec::new();
         write(&tables, "opens", true, &mut shown).unwrap();
         assert!(String::from_utf8(shown).unwrap().ends_with("\n15,8,11,8,'=1+1\\u{a},0,-2,,\n"));
-        assert!(csv_of(&tables, "cpu_samples").ends_with(",'-cmd\n"));
+        assert!(csv_of(&tables, "cpu_samples").ends_with(",'-cmd,,,\n"));
     }
 
     #[test]
