@@ -4,7 +4,7 @@ use serde_json::Value;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::oversized_first_touch::NAME;
 use slowpath_analysis::{Confidence, Finding};
-use slowpath_recording::Tables;
+use slowpath_recording::{HugePages, Tables};
 use slowpath_tables::{
     Bytes, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent, Quantity, Unit,
 };
@@ -312,6 +312,21 @@ fn a_block_that_is_mapped_again_and_again_has_its_share_in_that_finding() {
     let findings = program.findings();
     assert_eq!(findings.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["transient_large_allocation"]);
     assert_eq!(cell(&findings[0], "never_used_percent"), 88.9);
+}
+
+#[test]
+fn what_is_never_used_is_no_missed_huge_page_and_what_is_used_is() {
+    let names = |is_zero: fn(u64) -> bool| {
+        let mut program = Program::table(ANONYMOUS, is_zero);
+        let word = || "madvise".to_owned();
+        let size = Bytes(16 * PAGE_SIZE);
+        program.0.manifest.host.huge_pages = Some(HugePages { enabled: word(), defrag: word(), size });
+        program.findings().into_iter().map(|finding| finding.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(behind), [NAME]);
+    assert_eq!(names(|_| false), ["thp_missed"]);
+    // Too few for a finding.
+    assert_eq!(names(|page| page >= PAGES - PAGES / 8), ["thp_missed"]);
 }
 
 #[test]
