@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// One folder a probe; `<probe>/<probe>.bpf.c`.
-const PROBES: [&str; 15] = [
+const PROBES: [&str; 16] = [
     "process",
     "fault",
     "mapping",
@@ -16,6 +16,7 @@ const PROBES: [&str; 15] = [
     "read",
     "first_wait",
     "off_cpu",
+    "page_content",
     "memory",
     "memory_work",
     "present",

@@ -85,6 +85,7 @@ impl Replay<'_> {
         match step {
             Step::Forks { parent, child } => self.fork(parent, child),
             Step::Ends(process) => _ = self.spaces.remove(&process),
+            Step::Looks(_) => {}
             Step::Begins(number) => {
                 let call = &calls[number];
                 match call.call {

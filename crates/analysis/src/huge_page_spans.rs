@@ -150,7 +150,7 @@ impl Replay<'_> {
                 self.brk(number);
             }
             // Memory that a child has from its parent has no spans: it was touched before.
-            Step::Begins(_) | Step::Returns(_) | Step::Forks { .. } => {}
+            Step::Begins(_) | Step::Returns(_) | Step::Forks { .. } | Step::Looks(_) => {}
         }
         self.blocks.step(ts, step);
     }

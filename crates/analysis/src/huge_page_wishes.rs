@@ -72,7 +72,7 @@ impl<'a> Wishes<'a> {
         match step {
             Step::Ends(process) => _ = self.advised.remove(&process),
             // Of a child only what it maps itself is asked about.
-            Step::Forks { .. } => {}
+            Step::Forks { .. } | Step::Looks(_) => {}
             Step::Begins(number) => {
                 let call = &calls[number];
                 match call.call {

@@ -48,6 +48,22 @@ pub fn summarize(values: &[f64], unit: Unit) -> Option<Quantity> {
     }
 }
 
+/// 97.5 % quantile of the normal distribution.
+const NORMAL_975: f64 = 1.959_964;
+
+/// The 95 % interval of a share, `hits` of `trials`, which need not be whole where trials were weighed (E. B. Wilson, Journal of the
+/// American Statistical Association 22 (1927), 209-212). From 0 to 1 without trials.
+pub fn share_interval(hits: f64, trials: f64) -> (f64, f64) {
+    if trials.is_nan() || trials <= 0.0 {
+        return (0.0, 1.0);
+    }
+    let (share, squared) = ((hits / trials).clamp(0.0, 1.0), NORMAL_975 * NORMAL_975);
+    let middle = (share + squared / (2.0 * trials)) / (1.0 + squared / trials);
+    let variance = share * (1.0 - share) / trials + squared / (4.0 * trials * trials);
+    let half = NORMAL_975 * variance.sqrt() / (1.0 + squared / trials);
+    ((middle - half).max(0.0), (middle + half).min(1.0))
+}
+
 /// Largest k for which the order statistics k and n-1-k (from zero) hold the median with at least 95 %:
 /// the chance that at most k of n values fall on one side is binomial(n, 1/2) and may be 2.5 % at most.
 fn sign_test_rank(n: usize) -> usize {
@@ -80,6 +96,15 @@ mod tests {
         let nine: Vec<f64> = (1..=9).map(f64::from).collect();
         let nine = summarize(&nine, Unit::Ms).unwrap();
         assert_eq!((nine.low, nine.value, nine.high), (Some(2.0), 5.0, Some(8.0)));
+    }
+
+    #[test]
+    fn a_share_has_an_interval_that_stays_between_none_and_all() {
+        let (low, high) = share_interval(1.0, 20.0);
+        assert!((low - 0.00888).abs() < 1e-4 && (high - 0.23613).abs() < 1e-4, "{low} {high}");
+        let (none, all) = (share_interval(0.0, 20.0), share_interval(20.0, 20.0));
+        assert!(none.0 == 0.0 && all.1 > 0.999_999 && (none.1 - (1.0 - all.0)).abs() < 1e-9, "{none:?} {all:?}");
+        assert_eq!(share_interval(0.0, 0.0), (0.0, 1.0));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Blocks of anonymous memory: who mapped them, until when they lasted, which faults were taken in them, and which of them the
 //! arguments of code point into that CPU samples saw.
 //!
-//! Owns the replay of `memory_calls` by process. A block is what one mmap without a file made. It lasts until its last byte is
-//! unmapped or mapped over, or its process ends or executes a program; mremap moves, grows and shrinks it; a fault belongs to
-//! the block that its address is in. Leaves what that costs, and whether it is bad, to [`crate::findings`].
+//! Owns the replay of `memory_calls` by process, with what `page_contents` says of the pages in blocks. A block is what one mmap
+//! without a file made. It lasts until its last byte is unmapped or mapped over, or its process ends or executes a program; mremap
+//! moves, grows and shrinks it; a fault belongs to the block that its address is in. Leaves what that costs, and whether it is bad, to [`crate::findings`].
 //!
 //! - Calls take effect in the order of [`crate::memory_calls`]. An address that one thread frees and another is given at once
 //!   belongs to the right block then, though both calls last.
@@ -17,12 +17,15 @@
 use crate::address_ranges::{AddressRanges, Part};
 use crate::fork_faults::ForkFaults;
 use crate::huge_faults::{self, Brought};
-use crate::integer_hash::IntegerMap;
+use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
 };
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, CpuSample, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, ProcessKey};
+use slowpath_tables::{
+    Bytes, CpuSample, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent, Pages,
+    ProcessKey,
+};
 
 /// Flag of mmap: a thread's stack (`include/uapi/asm-generic/mman-common.h`; the same on x86 and arm64).
 const MAP_STACK: u32 = 0x2_0000;
@@ -79,6 +82,12 @@ pub struct Block {
     pub release_time: Nanos,
     /// Calls of such advice.
     pub discards: u64,
+    /// When the last of them began.
+    pub discarded_at: Option<Nanos>,
+    /// Bytes for which looks at its pages stand, before munmap took them.
+    pub looked_at: Bytes,
+    /// Whether the pages of its process were looked at when that ended, or the recording did, and it was mapped still.
+    pub looked_at_end: bool,
     /// Faults in it.
     pub faults: u64,
     /// Those of unknown duration.
@@ -112,6 +121,21 @@ impl Block {
     }
 }
 
+/// A page of a block that was looked at and was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenPage {
+    /// Number of its block.
+    pub block: u32,
+    /// Its address.
+    pub page: u64,
+    /// From the begin of the block, as it was then.
+    pub offset: Bytes,
+    /// For how many pages it stands: those up to the next that was looked at.
+    pub stands_for: Pages,
+    /// Whether every byte was zero.
+    pub is_zero: bool,
+}
+
 /// A place in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockPlace {
@@ -141,6 +165,8 @@ pub struct MemoryBlocks {
     pub of_fault: Vec<Option<u32>>,
     /// Advice that gave pages of blocks back: row of `memory_calls` and block.
     pub discarded: Vec<(usize, u32)>,
+    /// Pages of blocks that were looked at.
+    pub seen: Vec<SeenPage>,
     /// Rows of `faults` that may have brought a huge page, sorted.
     huge: Vec<usize>,
     /// CPU samples of which an argument points into a block, in the order of time.
@@ -162,7 +188,7 @@ pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
         return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
     }
     let mut arguments = Vec::new();
-    let mut replay = Replay::new(&tables.memory_calls);
+    let mut replay = Replay { looks: &tables.page_contents, ..Replay::new(&tables.memory_calls) };
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
@@ -170,13 +196,14 @@ pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
     });
     let mut blocks = replay.blocks;
     let huge = huge_faults::add(&mut blocks, &of_fault, tables);
-    MemoryBlocks { blocks, of_fault, discarded: replay.discarded, arguments, huge }
+    MemoryBlocks { blocks, of_fault, discarded: replay.discarded, seen: replay.seen, huge, arguments }
 }
 
 /// The blocks at a moment; for those who follow something else beside them.
 #[derive(Default)]
 pub(crate) struct Replay<'a> {
     calls: &'a [MemoryCall],
+    looks: &'a [PageContent],
     spaces: IntegerMap<ProcessKey, AddressRanges>,
     blocks: Vec<Block>,
     /// Bytes of each block that are mapped.
@@ -184,12 +211,15 @@ pub(crate) struct Replay<'a> {
     /// What calls of mremap took away and have not put to its new place, by number of the call.
     moving: IntegerMap<usize, Vec<Part>>,
     discarded: Vec<(usize, u32)>,
+    seen: Vec<SeenPage>,
+    /// Processes whose pages were looked at when they, or the recording, ended.
+    at_end: IntegerSet<ProcessKey>,
     /// The part that the last fault was in, while nothing has changed: faults come in rows of neighbours.
     last: Option<(ProcessKey, Part)>,
 }
 
 impl<'a> Replay<'a> {
-    /// Before the first of these calls.
+    /// Before the first of these calls; what pages held is not followed.
     pub fn new(calls: &'a [MemoryCall]) -> Self {
         Self { calls, ..Self::default() }
     }
@@ -205,6 +235,7 @@ impl<'a> Replay<'a> {
         let calls = self.calls;
         self.last = None;
         match step {
+            Step::Looks(number) => self.looks.get(number).into_iter().for_each(|look| self.look(look)),
             Step::Ends(process) => {
                 let parts = self.spaces.remove(&process).map(|mut space| space.take_all()).unwrap_or_default();
                 parts.into_iter().for_each(|part| self.lose(part, ts, BlockEnd::WithProcess, None));
@@ -274,6 +305,9 @@ impl<'a> Replay<'a> {
             map_time: call.duration,
             release_time: Nanos(0),
             discards: 0,
+            discarded_at: None,
+            looked_at: Bytes(0),
+            looked_at_end: false,
             faults: 0,
             untimed: 0,
             major: 0,
@@ -308,10 +342,30 @@ impl<'a> Replay<'a> {
             if discards {
                 block.release_time += time;
                 block.discards += 1;
+                block.discarded_at = Some(call.ts);
                 self.discarded.push((number, part.owner));
             } else {
                 block.map_time += time;
                 block.populated = true;
+            }
+        }
+    }
+
+    fn look(&mut self, look: &PageContent) {
+        let Some(space) = self.spaces.get(&look.process()) else { return };
+        let (from, to) = look.range();
+        for (page, is_zero) in look.present_pages() {
+            let Some(part) = space.part_at(page) else { continue };
+            let (offset, stands_for) = (Bytes(page - part.from), Pages(look.stride.0 / PAGE_SIZE));
+            self.seen.push(SeenPage { block: part.owner, page, offset, stands_for, is_zero });
+        }
+        if look.moment == LookMoment::Munmap {
+            for part in space.between(from, to) {
+                self.blocks[part.owner as usize].looked_at += Bytes(part.bytes());
+            }
+        } else if self.at_end.insert(look.process()) {
+            for part in space.between(0, u64::MAX) {
+                self.blocks[part.owner as usize].looked_at_end = true;
             }
         }
     }

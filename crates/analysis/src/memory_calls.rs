@@ -4,6 +4,7 @@
 //! can know its address; what it takes away, from its begin on, when nobody may use it. Leaves what a call means to those that
 //! follow it: [`crate::memory_blocks`], [`crate::released_pages`].
 
+use crate::integer_hash::IntegerMap;
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, ProcessKey};
 
@@ -31,6 +32,8 @@ pub(crate) const MADV_NOHUGEPAGE: u32 = 15;
 pub(crate) enum Step {
     /// A call made something: number of its row.
     Returns(usize),
+    /// Pages were looked at: number of the row of `page_contents`.
+    Looks(usize),
     /// A process made another one, which has its memory.
     Forks {
         /// Who.
@@ -48,7 +51,7 @@ impl Step {
     fn order(&self, calls: &[MemoryCall]) -> u8 {
         match self {
             Self::Returns(_) => 0,
-            Self::Forks { .. } => 1,
+            Self::Looks(_) | Self::Forks { .. } => 1,
             Self::Ends(_) => 2,
             Self::Begins(number) if calls[*number].call == MemoryCallKind::Mremap && calls[*number].duration.0 == 0 => {
                 0
@@ -124,8 +127,16 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
         (fork.ts, Step::Forks { parent, child: fork.process() })
     });
     steps.extend(forked);
-    let ended = tables.exits.iter().filter(|exit| exit.last && !exit.running);
-    steps.extend(ended.map(|exit| (exit.ts, Step::Ends(exit.process()))));
+    let ended = || tables.exits.iter().filter(|exit| exit.last && !exit.running);
+    steps.extend(ended().map(|exit| (exit.ts, Step::Ends(exit.process()))));
+    if !tables.page_contents.is_empty() {
+        // At the end of a process its pages are looked at after the end is told.
+        let ends: IntegerMap<ProcessKey, Nanos> = ended().map(|exit| (exit.process(), exit.ts)).collect();
+        steps.extend(tables.page_contents.iter().enumerate().map(|(number, look)| {
+            let end = ends.get(&look.process()).copied().unwrap_or(look.ts);
+            (look.ts.min(end), Step::Looks(number))
+        }));
+    }
     let executed = tables.execs.iter().filter(|exec| !exec.present);
     steps.extend(executed.map(|exec| (exec.ts, Step::Ends(exec.process()))));
     steps.sort_by_key(|(ts, step)| (*ts, step.order(&tables.memory_calls)));

@@ -11,6 +11,8 @@ use std::fmt;
 
 /// Fix in the source: the block is kept, or not needed.
 pub const KEEP_BUFFER: &str = "keep_buffer";
+/// Fix in the source: no more is made, or cleared, than is used.
+pub const SIZE_TO_USE: &str = "size_to_use";
 /// Fix in the source: data are used where they lie, without a copy of them.
 pub const LOOK_IN_PLACE: &str = "look_in_place";
 /// glibc's malloc is told to keep memory.

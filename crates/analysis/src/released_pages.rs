@@ -181,7 +181,7 @@ impl Replay<'_> {
         let calls = self.calls;
         match step {
             // What a child gives back of its parent's memory counts only where it touched it itself.
-            Step::Forks { .. } => {}
+            Step::Forks { .. } | Step::Looks(_) => {}
             Step::Ends(process) => _ = self.spaces.remove(&process),
             Step::Begins(number) => {
                 let call = &calls[number];

@@ -49,10 +49,11 @@ static __always_inline bool was_for_writing(unsigned long long *arguments)
 	return for_writing & 0xff;
 }
 
-/* Whether the task is in an munmap that has done what it should: it goes on with the lock for reading only. */
-static __always_inline bool has_unmapped(struct task_struct *task, unsigned long long *arguments)
+/* Whether the task is in an munmap that has done what it should: it goes on with the lock for reading only. Before, another probe
+ * may have held the lock so. */
+static __always_inline bool has_unmapped(struct task_struct *task, struct task_state *state, unsigned long long *arguments)
 {
-	return current_syscall(task) == CALL_NUMBER_MUNMAP && !was_for_writing(arguments);
+	return current_syscall(task) == CALL_NUMBER_MUNMAP && !was_for_writing(arguments) && !state->looks_up;
 }
 
 /* An argument that is a length, in whole pages. */

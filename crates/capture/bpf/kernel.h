@@ -138,6 +138,7 @@ struct mm_struct {
 #endif
 	unsigned long arg_start;
 	unsigned long arg_end;
+	unsigned long start_brk;
 	unsigned long brk;
 	struct file *exe_file;
 	/* Kernels with memory control groups (CONFIG_MEMCG) only. */
@@ -199,6 +200,7 @@ struct task_struct {
 	u64 stime;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	void *vfork_done;
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct signal_struct *signal;
@@ -218,6 +220,7 @@ struct vm_area_struct {
 	unsigned long vm_flags;
 	unsigned long vm_pgoff;
 	struct file *vm_file;
+	const void *vm_ops;
 };
 struct file_ra_state {
 	unsigned long start;

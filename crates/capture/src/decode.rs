@@ -162,6 +162,7 @@ impl Decoder {
                 events::EVENT_THREAD_COUNTERS => {
                     out.thread_counters.extend(crate::off_cpu::decode_counters(bytes, context));
                 }
+                events::EVENT_PAGE_CONTENT => out.page_contents.extend(crate::page_content::decode(bytes, context)),
                 events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, context, stacks)),
                 events::EVENT_MEMORY_WORK => out.memory_work.extend(crate::memory_work::decode(bytes, context)),
                 _ => {
@@ -181,6 +182,7 @@ impl Decoder {
         // What lasts is told at its end.
         out.off_cpu.sort_by_key(|interval| interval.ts);
         out.memory_calls.sort_by_key(|call| call.ts);
+        out.page_contents.sort_by_key(|look| look.ts);
         out.memory_work.sort_by_key(|work| work.ts);
         self.settle(&mut out);
         out

@@ -27,7 +27,8 @@ enum event_kind {
 	EVENT_STACK_COPY = 17,
 	EVENT_THREAD_COUNTERS = 18,
 	EVENT_MEMORY_WORK = 19,
-	EVENT_KINDS = 20,
+	EVENT_PAGE_CONTENT = 20,
+	EVENT_KINDS = 21,
 };
 
 struct event_header {
@@ -60,6 +61,10 @@ struct task_state {
 	unsigned long long fault_in_kernel;
 	/* End of the heap when a brk that is not over began. */
 	unsigned long long heap_end;
+	/* 1 while the recorder looks the task's areas up: locks that it gives back are not the task's own doing. */
+	unsigned long long looks_up;
+	/* Time that the task has spent in looks at its pages. */
+	unsigned long long looked;
 	/* Since when it reclaims or moves pages itself; 0 when it does not. */
 	unsigned long long reclaim_since;
 	unsigned long long compaction_since;
@@ -294,6 +299,40 @@ struct memory_call_event {
 	long long result;
 	unsigned int argument;
 	unsigned int call;
+};
+
+/* When pages were looked at. In the order of the words in the reference. */
+enum look_moment {
+	LOOK_MUNMAP = 0,
+	LOOK_EXIT = 1,
+	LOOK_END = 2,
+};
+
+/* Areas are looked at from this size on: smaller blocks stay with their allocator. */
+#define LOOK_LEAST_BYTES (128 * 1024)
+/* Of an area so many pages, evenly: all up to LOOK_LEAST_PAGES, then one in LOOK_ONE_IN, and no more than LOOK_MOST_PAGES. */
+#define LOOK_LEAST_PAGES 64
+#define LOOK_ONE_IN 32
+#define LOOK_MOST_PAGES 256
+/* Of all areas of a process together about so many: fewer of each where they would be more. */
+#define LOOK_PROCESS_PAGES 1024
+/* In a record: a bit for each in two words. */
+#define LOOK_RECORD_PAGES 64
+/* A thread looks at what it gives back for this part of its CPU time at most, and LOOK_FREE_NS more. */
+#define LOOK_BUDGET 64
+#define LOOK_FREE_NS 200000
+
+/* What pages of memory without a file held: of `pages` pages, `stride` bytes from one to the next, a bit each. */
+struct page_content_event {
+	struct event_header header;
+	unsigned long long address;
+	unsigned long long stride;
+	/* Those that were there, and those of them in which every byte was zero. */
+	unsigned long long present;
+	unsigned long long zero;
+	unsigned long long duration;
+	unsigned int pages;
+	unsigned int moment;
 };
 
 /* In the order of the words in the reference. */

@@ -43,6 +43,7 @@ mod memory_work;
 mod off_cpu;
 mod open;
 mod page_cache;
+mod page_content;
 mod process;
 mod read;
 mod readahead;

@@ -2,6 +2,7 @@
 
 use crate::capture_error::CaptureError;
 use crate::options::Options;
+use crate::page_content;
 use crate::recorder::monotonic_now;
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
 use std::collections::HashMap;
@@ -29,7 +30,7 @@ pub(crate) struct Probe {
 }
 
 /// All probes, the first being the one that the others hang on.
-pub(crate) fn all(options: &Options) -> [Probe; 15] {
+pub(crate) fn all(options: &Options) -> [Probe; 16] {
     let stacks = options.stacks;
     [
         object!("process"),
@@ -42,6 +43,8 @@ pub(crate) fn all(options: &Options) -> [Probe; 15] {
         object!("read"),
         object!("first_wait"),
         if stacks.waits { object!("off_cpu", "off_cpu_stacks") } else { object!("off_cpu") },
+        // Before `memory`, so that looking is in no duration of a call.
+        object!("page_content"),
         if stacks.memory_calls { object!("memory", "memory_stacks") } else { object!("memory") },
         object!("memory_work"),
         object!("present"),
@@ -124,7 +127,10 @@ pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
 }
 
 /// Whether a program in `section` of a probe is left out because others tell the same.
-fn is_replaced(probe: &str, section: &str, options: &Options, tells_area_tree: bool) -> bool {
+fn is_replaced(probe: &str, section: &str, options: &Options, tells_area_tree: bool, exit_has_memory: bool) -> bool {
+    if probe == "page_content" {
+        return section == if exit_has_memory { page_content::BEFORE_EXIT } else { page_content::AT_EXIT };
+    }
     if section.starts_with(FAULT_ENTRY) {
         return !options.fault_entry;
     }
@@ -206,10 +212,11 @@ pub(crate) fn load(
     }
     let (mut replaced, mut missing) = (Vec::new(), Vec::new());
     let tells_area_tree = options.area_tree && has_area_tree(btf);
+    let exit_has_memory = options.exit_memory && page_content::exit_has_memory(btf);
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let has_event = kernel_has(&section, btf);
-        let is_replaced = is_replaced(probe.name, &section, options, tells_area_tree);
+        let is_replaced = is_replaced(probe.name, &section, options, tells_area_tree, exit_has_memory);
         if is_replaced || !has_event {
             program.set_autoload(false);
             // On architectures without tracepoints at the entry of a fault an event tells it.

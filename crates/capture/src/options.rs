@@ -29,7 +29,11 @@ pub struct Options {
     /// Whether it is recorded when threads do not run and why, which costs every context switch of the machine, with its
     /// wake-up, up to about 0.2 us.
     pub waits: bool,
-    /// Whether system calls that change address spaces are recorded with their duration, at the same price as files.
+    /// Whether the event of the end of a process is used to look at what it held, where its memory is there still. Without it a
+    /// tracepoint of a system call is, as on older kernels: processes that a signal ends are not looked at then.
+    pub exit_memory: bool,
+    /// Whether system calls that change address spaces are recorded with their duration, at the same price as files; and what pages
+    /// held that are given back, or that a process has at its end.
     pub memory_calls: bool,
     /// Processes only, and their first waits where those are asked for: no faults, files, reads.
     pub processes_only: bool,
@@ -79,6 +83,7 @@ impl Default for Options {
             lab: None,
             fault_entry: true,
             area_tree: true,
+            exit_memory: true,
             files: true,
             first_waits: false,
             waits: false,

@@ -9,6 +9,7 @@ use crate::memory_threads::MemoryThreadPids;
 use crate::mounts::{Mount, parse_mountinfo};
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::options::{LabDevice, Options, Running};
+use crate::page_content;
 use crate::perf;
 use crate::ring::Ring;
 use crate::stack::Tables;
@@ -83,7 +84,7 @@ impl Recorder {
             "code_area" => options.walks_stacks(),
             "off_cpu" => options.waits && !options.processes_only,
             "open" | "read" => options.files && !options.processes_only,
-            "memory" => options.memory_calls && !options.processes_only,
+            "memory" | "page_content" => options.memory_calls && !options.processes_only,
             _ => !options.processes_only,
         };
         for probe in objects::all(&options).into_iter().filter(wanted) {
@@ -105,6 +106,7 @@ impl Recorder {
             for section in one.missing.iter().chain(&gaps) {
                 unavailable.push(gap(section, "this kernel has no such event"));
             }
+            unavailable.extend(page_content::gap(&one));
             links.append(&mut of_probe);
             probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
             loaded.push(one);
@@ -240,15 +242,22 @@ impl Recorder {
         self.loaded.iter().find(|one| one.name == probe)
     }
 
+    /// Whether the kernel keeps something for a process; `None` where that cannot be asked.
+    fn is_marked(&self, pid: u32) -> Option<bool> {
+        let pidfd = pidfd(i32::try_from(pid).ok()?).ok()?;
+        let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
+        state.ok().map(|state| state.is_some())
+    }
+
     /// Whether a process runs and is not followed.
     fn is_left_out(&self, pid: u32) -> bool {
-        if running_since(pid).is_none() {
-            return false;
-        }
-        let Some(pidfd) = i32::try_from(pid).ok().and_then(|pid| pidfd(pid).ok()) else { return false };
-        let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
         let is_own = pid == std::process::id() || Some(pid) == self.options.writer;
-        !is_own && matches!(state, Ok(None))
+        !is_own && running_since(pid).is_some() && self.is_marked(pid) == Some(false)
+    }
+
+    /// Whether a process runs and is followed.
+    fn is_followed(&self, pid: u32) -> bool {
+        running_since(pid).is_some() && self.is_marked(pid) == Some(true)
     }
 
     /// Moves what the kernel has put into the ring into memory; call it about every 20 ms.
@@ -316,12 +325,36 @@ impl Recorder {
         }
     }
 
+    /// Looks at the pages that followed processes hold, where those of ended ones were looked at.
+    fn look_at_held(&mut self) {
+        if self.loaded("page_content").is_none() {
+            return;
+        }
+        let began = monotonic_now();
+        let mut passed_over = 0u64;
+        for pid in processes().into_iter().filter(|pid| self.is_followed(*pid)) {
+            if monotonic_now() - began < page_content::held::MOST_TIME {
+                page_content::held::look(pid).iter().for_each(|event| self.ring.add(events::view(event)));
+            } else {
+                passed_over += 1;
+            }
+        }
+        if passed_over > 0 {
+            self.unavailable.push(Unavailable {
+                what: format!("pages that {passed_over} processes held at the end"),
+                reason: "looking at those of others took as long as it may".to_owned(),
+                remedy: "record fewer processes".to_owned(),
+            });
+        }
+    }
+
     /// Ends the recording and hands over what was seen. Of tasks of the tree that still run, what they are in is told as far as it
     /// goes, and their counters.
     ///
     /// # Errors
     /// The kernel refuses a walk over its tasks, or the ring cannot be read.
     pub fn finish(mut self) -> Result<RawCapture, CaptureError> {
+        self.look_at_held();
         // After these walks no task is followed. To detach the programs takes a second, which is not recorded.
         for (probe, program) in [("off_cpu", "end_waits"), ("first_wait", "end_first_waits"), ("process", "end_tasks")]
         {

@@ -265,8 +265,9 @@ pub struct RecordArguments {
     /// 0.2 us.
     #[arg(long)]
     pub waits: bool,
-    /// Also record mmap, munmap, mremap, brk and madvise with their duration and result. Makes every system call of the machine some
-    /// 50 ns dearer, and begins with some 150 ms in which it is measured what memory costs here.
+    /// Also record mmap, munmap, mremap, brk and madvise with their duration and result, and which of the pages that are given back,
+    /// or held at the end, are all zeros. Makes every system call of the machine some 50 ns dearer, and begins with some 150 ms in which
+    /// it is measured what memory costs here.
     #[arg(long)]
     pub memory_calls: bool,
     /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Makes every system call of

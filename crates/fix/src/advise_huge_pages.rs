@@ -5,7 +5,8 @@
 //! slowpath predicts what it saves and does not try it; for memory of glibc's malloc [`crate::huge_pages`] does the same from outside.
 
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, predicted};
+use crate::proposal::{Case, Proposal};
+use crate::source_change;
 use crate::source_place::place;
 use serde_json::Value;
 use slowpath_analysis::Finding;
@@ -13,16 +14,7 @@ use slowpath_analysis::memory_fixes::{ADVISE_HUGE_PAGES, rows_of};
 
 /// One proposal a finding: each is another place in the source.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let number = |at: usize| if case.findings.len() == 1 { String::new() } else { format!(" {}", at + 1) };
-    let made = case.findings.iter().enumerate().map(|(at, one)| Proposal {
-        plan: plan(one.1, &number(at)),
-        findings: vec![one.0],
-        environment: Vec::new(),
-        predicted: predicted(&[*one]),
-        gap: None,
-        caution: None,
-    });
-    made.collect()
+    source_change::proposals(case.findings, plan)
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {

@@ -1,29 +1,20 @@
 //! The fix `keep_buffer`: the program keeps a block and uses it again, or does without it.
 //!
-//! Owns saying where: function, file and line, and the whole stack, from the finding's evidence. It is a change of the source, so
-//! slowpath predicts what it saves and does not try it.
+//! Owns what is to be changed there ([`crate::source_place`] says where).
 
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, predicted};
+use crate::proposal::{Case, Proposal};
+use crate::source_change;
 use crate::source_place::place;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::findings::deferred_memory_cost;
 use slowpath_analysis::memory_fixes::{KEEP_BUFFER, rows_of};
 
-/// One proposal a finding: each is another place in the source.
+/// One proposal a finding.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let places = case.findings.iter().filter(|one| names_a_place(one.1)).count();
-    let number = |at: usize| if places == 1 { String::new() } else { format!(" {}", at + 1) };
-    let made = case.findings.iter().filter(|one| names_a_place(one.1)).enumerate().map(|(at, one)| Proposal {
-        plan: plan(one.1, &number(at)),
-        findings: vec![one.0],
-        environment: Vec::new(),
-        predicted: predicted(&[*one]),
-        gap: None,
-        caution: None,
-    });
-    made.collect()
+    let places: Vec<_> = case.findings.iter().copied().filter(|one| names_a_place(one.1)).collect();
+    source_change::proposals(&places, plan)
 }
 
 /// Whether a finding is about a place in the source; one about what a block costs elsewhere follows from that of the block.

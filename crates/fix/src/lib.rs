@@ -2,8 +2,9 @@
 //!
 //! Owns one module a fix, and the description that all share ([`plan`]). For cold reads: [`preload_plan`], [`readahead_size`].
 //! For memory, each from what findings ask for and what is known of the program ([`program`]), put together by [`proposal`]:
-//! [`allocator_tunables`], [`another_allocator`], [`huge_pages`], [`populate_at_map`], [`keep_buffer`], [`advise_huge_pages`], [`look_in_place`], and the
-//! control beside them, [`sham_environment`]. Fixes in the source say where (`source_place`). Leaves findings, and the values that follow from them, to `analysis`, and the judgement of a trial
+//! [`allocator_tunables`], [`another_allocator`], [`huge_pages`], [`populate_at_map`], [`keep_buffer`], [`size_to_use`],
+//! [`advise_huge_pages`], [`look_in_place`], and the control beside them, [`sham_environment`]. Fixes in the source say where
+//! (`source_place`). Leaves findings, and the values that follow from them, to `analysis`, and the judgement of a trial
 //! to `verify`.
 
 pub mod advise_huge_pages;
@@ -19,6 +20,8 @@ pub mod program;
 pub mod proposal;
 pub mod readahead_size;
 pub mod sham_environment;
+pub mod size_to_use;
+mod source_change;
 mod source_place;
 
 pub use plan::{Change, FixPlan, Privilege, Scope, Trial};

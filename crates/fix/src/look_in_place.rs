@@ -4,7 +4,8 @@
 //! evidence. It is a change of the source, so slowpath predicts what it saves, each copy by itself, and does not try it.
 
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, predicted};
+use crate::proposal::{Case, Proposal};
+use crate::source_change;
 use crate::source_place::function_at;
 use slowpath_analysis::Finding;
 use slowpath_analysis::finding::Row;
@@ -12,16 +13,7 @@ use slowpath_analysis::memory_fixes::{LOOK_IN_PLACE, rows_of};
 
 /// One proposal a finding: each is another place in the source.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let number = |at: usize| if case.findings.len() == 1 { String::new() } else { format!(" {}", at + 1) };
-    let made = case.findings.iter().enumerate().map(|(at, one)| Proposal {
-        plan: plan(one.1, &number(at)),
-        findings: vec![one.0],
-        environment: Vec::new(),
-        predicted: predicted(&[*one]),
-        gap: None,
-        caution: None,
-    });
-    made.collect()
+    source_change::proposals(case.findings, plan)
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {

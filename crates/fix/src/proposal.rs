@@ -7,7 +7,7 @@
 use crate::program::Program;
 use crate::{
     FixPlan, advise_huge_pages, allocator_tunables, another_allocator, huge_pages, keep_buffer, look_in_place,
-    populate_at_map,
+    populate_at_map, size_to_use,
 };
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
@@ -67,12 +67,13 @@ pub struct Proposal {
 type Maker = fn(&Case<'_>) -> Vec<Proposal>;
 
 /// Every fix that changes a launch and needs no lab: its name in findings, and who makes it.
-const MAKERS: [(&str, Maker); 7] = [
+const MAKERS: [(&str, Maker); 8] = [
     (memory_fixes::ALLOCATOR_TUNABLES, allocator_tunables::proposals),
     (memory_fixes::ANOTHER_ALLOCATOR, another_allocator::proposals),
     (memory_fixes::HUGE_PAGES, huge_pages::proposals),
     (memory_fixes::POPULATE_AT_MAP, populate_at_map::proposals),
     (memory_fixes::KEEP_BUFFER, keep_buffer::proposals),
+    (memory_fixes::SIZE_TO_USE, size_to_use::proposals),
     (memory_fixes::ADVISE_HUGE_PAGES, advise_huge_pages::proposals),
     (memory_fixes::LOOK_IN_PLACE, look_in_place::proposals),
 ];

@@ -2,8 +2,8 @@
 
 use slowpath_recording::SCHEMA_VERSION;
 use slowpath_tables::{
-    Asker, FaultKind, FrameKind, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp, SectionKind,
-    TableDoc, all_tables,
+    Asker, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp,
+    SectionKind, TableDoc, all_tables,
 };
 use std::fmt::Write;
 
@@ -45,6 +45,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("off_cpu", "reason", OffCpuReason::ALL.iter().map(|word| word.as_str()).collect()),
         ("memory_calls", "call", MemoryCallKind::ALL.iter().map(|word| word.as_str()).collect()),
         ("memory_work", "work", MemoryWorkKind::ALL.iter().map(|word| word.as_str()).collect()),
+        ("page_contents", "moment", LookMoment::ALL.iter().map(|word| word.as_str()).collect()),
         ("sections", "kind", SectionKind::ALL.iter().map(|word| word.as_str()).collect()),
     ]
 }

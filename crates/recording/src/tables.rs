@@ -8,7 +8,7 @@ use crate::write_error::WriteError;
 use arrow_array::RecordBatch;
 use slowpath_tables::{
     BlockIo, CpuSample, Exec, Exit, Fault, File, FirstWait, Fork, Frame, Mapping, MemoryCall, MemoryWork, OffCpu, Open,
-    PageCache, Read, Readahead, Section, Stack, Symbol, Table, ThreadCounters,
+    PageCache, PageContent, Read, Readahead, Section, Stack, Symbol, Table, ThreadCounters,
 };
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ macro_rules! each_table {
             block_io: slowpath_tables::BlockIo, opens: slowpath_tables::Open, reads: slowpath_tables::Read,
             cpu_samples: slowpath_tables::CpuSample, off_cpu: slowpath_tables::OffCpu,
             thread_counters: slowpath_tables::ThreadCounters, memory_calls: slowpath_tables::MemoryCall,
-            memory_work: slowpath_tables::MemoryWork, stacks: slowpath_tables::Stack,
+            memory_work: slowpath_tables::MemoryWork, page_contents: slowpath_tables::PageContent, stacks: slowpath_tables::Stack,
             frames: slowpath_tables::Frame, symbols: slowpath_tables::Symbol,
             files: slowpath_tables::File, sections: slowpath_tables::Section
         }
@@ -64,6 +64,8 @@ pub struct Tables {
     pub thread_counters: Vec<ThreadCounters>,
     /// System calls that change address spaces.
     pub memory_calls: Vec<MemoryCall>,
+    /// What pages held when their memory was given back or their process ended.
+    pub page_contents: Vec<PageContent>,
     /// What the kernel did to have free and huge pages.
     pub memory_work: Vec<MemoryWork>,
     /// Frames of call stacks and their callers.
@@ -201,6 +203,7 @@ impl Tables {
         sort_pieces(&mut self.off_cpu, |row| row.ts);
         sort_pieces(&mut self.thread_counters, |row| row.ts);
         sort_pieces(&mut self.memory_calls, |row| row.ts);
+        sort_pieces(&mut self.page_contents, |row| row.ts);
         sort_pieces(&mut self.memory_work, |row| row.ts);
         sort_pieces(&mut self.stacks, |row| row.id);
         sort_pieces(&mut self.frames, |row| row.id);

@@ -16,12 +16,13 @@ mod vocabulary;
 pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};
 pub use milestone::{Milestone, Visit};
-pub use profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, Stack, Symbol, ThreadCounters};
+pub use profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
 pub use quantity::{Losses, Quantity, Unavailable, Unit};
 pub use rows::{
     BlockIo, Exec, Exit, Fault, File, FirstWait, Fork, Mapping, Open, PageCache, Read, Readahead, Section, all_tables,
 };
 pub use units::{Bytes, FileKey, Nanos, PAGE_SIZE, Pages, ProcessKey};
 pub use vocabulary::{
-    Asker, FaultKind, FrameKind, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp, SectionKind,
+    Asker, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp,
+    SectionKind,
 };

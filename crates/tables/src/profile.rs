@@ -1,12 +1,12 @@
 //! Tables about time and memory: call stacks and their names, CPU samples, intervals off the CPU, calls that change memory, what
-//! the kernel does to have free and huge pages.
+//! the kernel does to have free and huge pages, what pages held.
 //!
 //! A call stack is a path through a tree: a row of `stacks` is one frame called from its parent, so what stacks have in
 //! common is stored once. `frames` says where the code of a frame is, `symbols` how it is called.
 
 use crate::declare::table;
 use crate::units::{Bytes, Nanos, Pages};
-use crate::vocabulary::{FrameKind, MemoryCallKind, MemoryWorkKind, OffCpuReason};
+use crate::vocabulary::{FrameKind, LookMoment, MemoryCallKind, MemoryWorkKind, OffCpuReason};
 
 table! {
     /// A frame of call stacks: this code, called from its parent. The outermost frame has no parent; where a stack could not
@@ -190,6 +190,52 @@ table! {
         result: i32,
         /// Innermost frame of its call stack: `stacks.id`.
         stack: Option<u32>,
+    }
+}
+
+table! {
+    /// What pages of memory without a file held when they were given back, when their process ended, or when recording did: an even
+    /// sample of the pages of each area of 128 KiB and more, up to 64 in a row. A bit for each of them, the first page lowest. Pages
+    /// are looked at where they are; none is brought.
+    PageContent = "page_contents" {
+        /// When looking began.
+        ts: Nanos,
+        /// How long looking took, which is in no duration of a call.
+        duration: Nanos,
+        /// Pid.
+        pid: u32,
+        /// Start of the process.
+        start: Nanos,
+        /// Thread id.
+        tid: u32,
+        /// Why then.
+        moment: LookMoment,
+        /// Address of the first page.
+        address: u64,
+        /// From each page to the next.
+        stride: Bytes,
+        /// How many pages.
+        pages: u32,
+        /// Those that were there: touched, and neither given back nor swapped out.
+        present: u64,
+        /// Those that were there and in which every byte was zero.
+        zero: u64,
+    }
+}
+
+impl PageContent {
+    /// The pages that were there: address, and whether every byte was zero.
+    pub fn present_pages(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
+        let there = (0..self.pages.min(u64::BITS)).filter(|bit| self.present >> bit & 1 == 1);
+        there.filter_map(|bit| {
+            let address = self.address.checked_add(self.stride.0.checked_mul(bit.into())?)?;
+            Some((address, self.zero >> bit & 1 == 1))
+        })
+    }
+
+    /// What it stands for: first address, and that after the last.
+    pub fn range(&self) -> (u64, u64) {
+        (self.address, self.address.saturating_add(self.stride.0.saturating_mul(self.pages.into())))
     }
 }
 

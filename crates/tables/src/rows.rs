@@ -4,7 +4,7 @@
 //! ([`FileKey`]). In a lab `dev` is the lab's own device and `files.path` the path on the host.
 
 use crate::declare::{Table, TableDoc, table};
-use crate::profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, Stack, Symbol, ThreadCounters};
+use crate::profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
 use crate::units::{Bytes, FileKey, Nanos, Pages, ProcessKey};
 use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, SectionKind};
 
@@ -361,6 +361,7 @@ process_rows!(
     OffCpu,
     MemoryCall,
     MemoryWork,
+    PageContent,
     ThreadCounters
 );
 
@@ -395,6 +396,7 @@ pub fn all_tables() -> Vec<TableDoc> {
         ThreadCounters::doc(),
         MemoryCall::doc(),
         MemoryWork::doc(),
+        PageContent::doc(),
         Stack::doc(),
         Frame::doc(),
         Symbol::doc(),

@@ -120,6 +120,18 @@ words! {
 }
 
 words! {
+    /// When pages were looked at.
+    LookMoment {
+        /// Before an munmap takes them.
+        Munmap = "munmap",
+        /// When their process ends.
+        Exit = "exit",
+        /// When the recording ends, and the process lives on.
+        End = "end",
+    }
+}
+
+words! {
     /// A system call that changes an address space.
     MemoryCallKind {
         /// `mmap`.

@@ -1,9 +1,15 @@
 //! What the memory calls of a launch say, derived once for the findings about memory.
 //!
 //! Owns which of them has what, so that no fault and no call is billed twice. Blocks that are mapped again and again have all
-//! faults taken in them but for those that forks caused, and advice that gave pages of theirs back; what is given back and touched again elsewhere is what
-//! [`ReleasedPages`] says. Spans that would fit a huge page have the first touches of their pages, where none of the others has a
-//! fault in them and no fork caused it.
+//! faults taken in them but for those that forks caused, and advice that gave pages of theirs back; what is given back and touched
+//! again elsewhere is what [`ReleasedPages`] says. Of the faults that are left, those in blocks of which pages were never used are
+//! [`super::oversized_first_touch`]'s, where that is a finding. Spans that would fit a huge page have the first touches of their
+//! pages, where none of the others has a fault in them and no fork caused it.
+//!
+//! Pages that were never used come before huge pages that were missed: they need not be touched at all, and a huge page would only
+//! make what is not needed cheaper. A block belongs to one of the two as a whole: how many of its pages were not used comes from a
+//! sample, and which ones is not known. Where too little was not used for a finding, its spans are those of any other block.
+//!
 //! Copies into and out of blocks have the samples in user code, and no fault.
 
 use super::allocating_stack::AllocatingStacks;
@@ -11,6 +17,9 @@ use super::buffer_copied_back::round_trips::{RoundTrip, round_trips};
 use super::copying_code;
 use super::heap_trim_churn::groups::{self as churn, Churn};
 use super::materiality::{CostShare, CpuTimes};
+use super::oversized_first_touch::bill::{self as oversized_bill, Bill as OversizedBill};
+use super::oversized_first_touch::groups::{self as oversized, Oversized};
+use super::oversized_first_touch::is_one;
 use super::thp_missed::groups::{self as missed, Missed, Mode};
 use super::transient_large_allocation::groups::{self as transient, Group};
 use crate::call_stacks::CallStacks;
@@ -19,8 +28,9 @@ use crate::huge_page_spans::{self, Spans};
 use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{self, MemoryBlocks};
 use crate::released_pages::{self, ReleasedPages};
-use crate::shares::cpu_times;
+use crate::shares;
 use slowpath_tables::{Nanos, ProcessKey};
+use std::cell::OnceCell;
 
 /// The memory calls of one launch.
 pub(super) struct MemoryUse<'a> {
@@ -38,6 +48,8 @@ pub(super) struct MemoryUse<'a> {
     pub released: ReleasedPages,
     /// Those of them that were given back and touched again, over and over.
     pub churn: Vec<Churn>,
+    /// Other blocks, of which so many pages that were touched were never used that it is a finding, each group with its bill.
+    pub oversized: Vec<(Oversized, OversizedBill)>,
     /// Spans that would fit a huge page; empty where the machine has none, or it is not known.
     pub spans: Spans,
     /// Those of them that stay and were touched densely, page by page.
@@ -46,12 +58,22 @@ pub(super) struct MemoryUse<'a> {
     pub huge_pages: Option<Mode>,
     /// Blocks that data were copied into and back out of.
     pub round_trips: Vec<RoundTrip>,
-    cpu_times: CpuTimes,
+    /// CPU time of each process, once somebody has asked for it.
+    cpu_times: OnceCell<CpuTimes>,
 }
 
 impl<'a> MemoryUse<'a> {
     /// Derives it.
     pub fn new(facts: &'a LaunchFacts<'a>, call_stacks: &'a CallStacks<'a>) -> Self {
+        Self::of(facts, call_stacks, is_one)
+    }
+
+    /// The same; `is_oversized` says from what on never used pages are a finding.
+    fn of(
+        facts: &'a LaunchFacts<'a>,
+        call_stacks: &'a CallStacks<'a>,
+        is_oversized: fn(&OversizedBill, &CostShare) -> bool,
+    ) -> Self {
         let tables = &facts.tables;
         let mut stacks = AllocatingStacks::new(call_stacks);
         let forks = fork_faults::follow(tables);
@@ -63,11 +85,27 @@ impl<'a> MemoryUse<'a> {
         let theirs: Vec<usize> = theirs.map(|(call, _)| *call).collect();
         let released = released_pages::follow(tables, &theirs, &forks);
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
+        let mut is_churned = vec![false; released.releases.len()];
+        churn.iter().flat_map(|churn| &churn.operations).for_each(|release| is_churned[*release as usize] = true);
+        let of = |list: &[Option<u32>], fault: usize| list.get(fault).copied().flatten();
+        let is_billed =
+            |fault: usize| of(&released.of_fault, fault).is_some_and(|release| is_churned[release as usize]);
+        let is_other = |block: u32| is_transient[block as usize];
+        let oversized = oversized::groups(tables, &blocks, &facts.processes, &mut stacks, is_other, is_billed);
+        let cpu_times = OnceCell::new();
+        let oversized = oversized.into_iter().filter_map(|group| {
+            let bill = oversized_bill::bill(&group, &blocks, &tables.faults)?;
+            let times = cpu_times.get_or_init(|| shares::cpu_times(tables));
+            let share = CostShare::new(bill.total.value, group.processes.iter().copied(), times, facts);
+            is_oversized(&bill, &share).then_some((group, bill))
+        });
+        let oversized: Vec<_> = oversized.collect();
+        let mut is_billed_whole = is_transient;
+        oversized.iter().flat_map(|(group, _)| &group.blocks).for_each(|block| is_billed_whole[*block as usize] = true);
         let is_others = |fault: usize| {
-            let of = |list: &[Option<u32>]| list.get(fault).copied().flatten();
             forks.holds(fault)
-                || of(&released.of_fault).is_some()
-                || of(&blocks.of_fault).is_some_and(|block| is_transient[block as usize])
+                || of(&released.of_fault, fault).is_some()
+                || of(&blocks.of_fault, fault).is_some_and(|block| is_billed_whole[block as usize])
         };
         let huge_pages = tables.manifest.host.huge_pages.as_ref().and_then(|told| Mode::of(&told.enabled));
         let size = huge_page_spans::size(&tables.manifest).filter(|_| huge_pages.is_some());
@@ -76,8 +114,6 @@ impl<'a> MemoryUse<'a> {
         let missed = missed.unwrap_or_default();
         let copies = copying_code::copies(tables, &blocks, call_stacks);
         let round_trips = round_trips(&copies, &blocks.blocks, &facts.processes, &mut stacks);
-        let is_bad = !transient.is_empty() || !churn.is_empty() || !missed.is_empty() || !round_trips.is_empty();
-        let cpu_times = if is_bad { cpu_times(tables) } else { CpuTimes::default() };
         Self {
             facts,
             call_stacks,
@@ -86,6 +122,7 @@ impl<'a> MemoryUse<'a> {
             transient,
             released,
             churn,
+            oversized,
             spans,
             missed,
             huge_pages,
@@ -94,14 +131,19 @@ impl<'a> MemoryUse<'a> {
         }
     }
 
+    fn cpu_times(&self) -> &CpuTimes {
+        self.cpu_times.get_or_init(|| shares::cpu_times(&self.facts.tables))
+    }
+
     /// A cost in ms beside the CPU time of those who pay it.
     pub fn share_of(&self, cost: f64, processes: impl Iterator<Item = ProcessKey>) -> CostShare {
-        CostShare::new(cost, processes, &self.cpu_times, self.facts)
+        CostShare::new(cost, processes, self.cpu_times(), self.facts)
     }
 
     /// CPU time of processes; `None` where that of one is not known.
     pub fn cpu_time_of(&self, mut processes: impl Iterator<Item = ProcessKey>) -> Option<Nanos> {
-        processes.try_fold(Nanos(0), |sum, process| Some(sum + self.cpu_times.get(&process).copied().flatten()?))
+        let times = self.cpu_times();
+        processes.try_fold(Nanos(0), |sum, process| Some(sum + times.get(&process).copied().flatten()?))
     }
 }
 

@@ -4,6 +4,7 @@
 //! recordings; it never measures.
 
 pub(crate) mod allocating_stack;
+pub mod block_places;
 pub mod buffer_copied_back;
 pub mod cold_file_reads;
 mod copying_code;
@@ -14,7 +15,9 @@ pub mod materiality;
 pub mod memory_confidence;
 pub mod memory_evidence;
 mod memory_use;
+mod never_used;
 mod other_allocators;
+pub mod oversized_first_touch;
 mod sampled_time;
 pub mod thp_missed;
 pub mod transient_large_allocation;
@@ -55,6 +58,7 @@ fn about_memory<'a>(launches: &'a [LaunchFacts<'a>]) -> Vec<Finding> {
         launches.map(|(facts, call_stacks)| Some(MemoryUse::new(facts, call_stacks.as_ref()?))).collect();
     let mut findings = transient_large_allocation::find(&launches);
     findings.extend(heap_trim_churn::find(&launches));
+    findings.extend(oversized_first_touch::find(&launches));
     findings.extend(thp_missed::find(&launches));
     findings.extend(buffer_copied_back::find(&launches));
     findings

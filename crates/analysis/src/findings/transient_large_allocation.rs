@@ -18,7 +18,7 @@
 //!
 //! **No finding** when there are fewer than [`groups::LEAST_OPERATIONS`] operations, or too many blocks at the same time
 //! ([`groups::LEAST_REUSE`]): a large block at start, a growing collection. When blocks are smaller than
-//! [`groups::LEAST_LENGTH`]: allocators keep those. When nothing was touched: mapping alone costs next to nothing. When the
+//! [`super::block_places::LEAST_LENGTH`]: allocators keep those. When nothing was touched: mapping alone costs next to nothing. When the
 //! allocator keeps the blocks itself: then there are no calls. When it costs less than [`super::materiality`] demands.
 //!
 //! **Confidence.** The rule and its thresholds stand in [`super::memory_confidence`].
@@ -154,6 +154,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         touching("The functions that touched the blocks first, by time in faults.", found.touching.as_ref()),
         evidence::lifetimes(found),
         processes(found.operations().map(|block| (block.process, block.time()))),
+        evidence::never_used(found),
         evidence::saving(found),
         super::memory_evidence::ways_out(&ways),
     ];

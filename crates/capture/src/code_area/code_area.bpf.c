@@ -285,11 +285,12 @@ SEC("tp_btf/mmap_lock_released")
 int areas_of_call(unsigned long long *arguments)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task))
+	struct task_state *state = state_of(task);
+	if (!state)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
 	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
-	if (has_unmapped(task, arguments)) {
+	if (has_unmapped(task, state, arguments)) {
 		tell_munmap(task);
 		struct space *space = space_of(task->group_leader, 0);
 		if (space)

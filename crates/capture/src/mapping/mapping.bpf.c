@@ -25,7 +25,8 @@ SEC("tp_btf/mmap_lock_released")
 int after_call(unsigned long long *arguments)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (state_of(task) && has_unmapped(task, arguments))
+	struct task_state *state = state_of(task);
+	if (state && has_unmapped(task, state, arguments))
 		tell_munmap(task);
 	return 0;
 }

@@ -23,6 +23,7 @@ mod ledger;
 mod long_recordings;
 mod machines;
 mod outputs;
+mod oversized_touch;
 mod pages;
 mod preload;
 mod readiness;

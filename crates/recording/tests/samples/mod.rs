@@ -65,6 +65,9 @@ ts pid start tid name end run_time utime stime run_delay
 == memory_calls
 ts duration pid start tid call address length old_length shrinks argument result stack
 32 900 8 11 8 mremap 0x7f0000000000 8192 4096 false 1 0 -
+== page_contents
+ts duration pid start tid moment address stride pages present zero
+33 700 8 11 8 exit 0x7f0000000000 8192 3 5 4
 == memory_work
 ts duration pid start tid in_tree work node pages succeeded
 34 500 8 11 8 true direct_reclaim - 32 true

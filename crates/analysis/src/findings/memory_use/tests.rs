@@ -1,11 +1,11 @@
 //! No fault and no call is billed twice, whatever programs do with their memory.
 
 use super::*;
-use crate::findings::{heap_trim_churn, thp_missed, transient_large_allocation};
+use crate::findings::{heap_trim_churn, oversized_first_touch, thp_missed, transient_large_allocation};
 use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_recording::{HugePages, Tables};
-use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Fault, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent};
 
 /// Pages of a block, of an arena and of what the heap grows by.
 const PAGES: u64 = 40;
@@ -58,6 +58,24 @@ impl Program {
         });
     }
 
+    /// Pages of a range are looked at, and all of them are there.
+    fn look(&mut self, moment: LookMoment, address: u64, zero: u64) {
+        self.now += 100;
+        self.tables.page_contents.push(PageContent {
+            ts: Nanos(self.now),
+            duration: Nanos(10),
+            pid: 7,
+            start: Nanos(1),
+            tid: 7,
+            moment,
+            address,
+            stride: Bytes(PAGE_SIZE),
+            pages: PAGES as u32,
+            present: u64::MAX,
+            zero,
+        });
+    }
+
     fn touch(&mut self, address: u64, pages: u64) {
         for page in 0..pages {
             self.now += 100;
@@ -76,6 +94,7 @@ impl Program {
                 }
                 self.touch(block(place), again);
                 if unmapped {
+                    self.look(LookMoment::Munmap, block(place), !0 << (touched / 4));
                     self.call(MemoryCallKind::Munmap, block(place), PAGES, 0);
                 }
             }
@@ -104,17 +123,23 @@ fn tables_of(rounds: &[Round]) -> Tables {
     program.tables.manifest.host.huge_pages =
         Some(HugePages { enabled: "madvise".to_owned(), defrag: "madvise".to_owned(), size });
     rounds.iter().for_each(|round| program.round(round));
+    for address in [BLOCKS, BLOCKS + PAGES * PAGE_SIZE, ARENA, HEAP] {
+        program.look(LookMoment::End, address, !0 << 3);
+    }
     program.tables
 }
 
-/// Faults of each finding: of blocks, of pages that came back, of missed huge pages.
-type Faults = [usize; 3];
+/// Faults of each finding: of blocks, of pages that came back, of blocks with pages that were never used, of missed huge pages.
+type Faults = [usize; 4];
+
+/// For which bills never used pages are a finding.
+type Rule = fn(&OversizedBill, &CostShare) -> bool;
 
 /// Faults of each finding, times each is billed, time of all calls that are billed.
-fn billed(tables: &Tables) -> (Faults, Vec<u32>, u64) {
+fn billed(tables: &Tables, is_oversized: Rule) -> (Faults, Vec<u32>, u64) {
     let facts = LaunchFacts::new(tables);
     let call_stacks = CallStacks::new(tables);
-    let memory = MemoryUse::new(&facts, &call_stacks);
+    let memory = MemoryUse::of(&facts, &call_stacks, is_oversized);
     let faults = &facts.tables.faults;
     let mut times = vec![0; faults.len()];
     let (mut of_blocks, mut of_churn, mut of_missed, mut calls) = (0, 0, 0, 0.0);
@@ -133,6 +158,13 @@ fn billed(tables: &Tables) -> (Faults, Vec<u32>, u64) {
         of_churn += numbers.len();
         numbers.iter().for_each(|number| times[*number] += 1);
     }
+    let mut of_oversized = 0;
+    for (group, bill) in &memory.oversized {
+        assert!(bill.faults.count == group.faults.len() as u64 && bill.unused.high <= 1.0);
+        assert!(bill.total.value * 1e6 <= bill.faults.time() + 1e-6);
+        of_oversized += group.faults.len();
+        group.faults.iter().for_each(|number| times[*number] += 1);
+    }
     let numbers = thp_missed::bill::faults_of(&memory.missed, &memory.spans);
     for (group, numbers) in memory.missed.iter().zip(numbers) {
         let bill = thp_missed::bill::bill(&memory.spans, faults, &numbers, None);
@@ -141,39 +173,49 @@ fn billed(tables: &Tables) -> (Faults, Vec<u32>, u64) {
         of_missed += numbers.len();
         numbers.iter().for_each(|number| times[*number] += 1);
     }
-    ([of_blocks, of_churn, of_missed], times, calls as u64)
+    ([of_blocks, of_churn, of_oversized, of_missed], times, calls as u64)
 }
 
 #[test]
 fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks() {
     let block = Round::Block { place: 0, touched: 30, advice: Some(4), again: 20, unmapped: true };
-    let (faults, _, calls) = billed(&tables_of(&vec![block; 20]));
-    assert_eq!((faults, calls), ([20 * 50, 0, 0], 20 * 150));
+    let told = |round: Round, rounds: usize| {
+        let (faults, _, calls) = billed(&tables_of(&vec![round; rounds]), oversized_first_touch::is_one);
+        (faults, calls)
+    };
+    assert_eq!(told(block, 20), ([20 * 50, 0, 0, 0], 20 * 150));
     // The same in a block that stays: its pages come back.
     let arena = Round::Arena { from: 0, touched: 30, advice: 4 };
-    let (faults, _, calls) = billed(&tables_of(&vec![arena; 20]));
-    assert_eq!((faults, calls), ([0, 19 * 30, 0], 19 * 50));
+    assert_eq!(told(arena, 20), ([0, 19 * 30, 0, 0], 19 * 50));
     let heap = Round::Heap { touched: 30, shrinks: true };
-    let (faults, _, calls) = billed(&tables_of(&vec![heap; 20]));
     // Thirty of the forty pages by which it grows had been given back.
-    assert_eq!((faults, calls), ([0, 19 * 30, 0], 19 * 50 + 19 * 37));
+    assert_eq!(told(heap, 20), ([0, 19 * 30, 0, 0], 19 * 50 + 19 * 37));
     // A heap that stays: 800 pages are 50 spans, each of them touched as a whole.
     let heap = Round::Heap { touched: 40, shrinks: false };
-    let (faults, _, calls) = billed(&tables_of(&vec![heap; 20]));
-    assert_eq!((faults, calls), ([0, 0, 800], 0));
+    assert_eq!(told(heap, 20), ([0, 0, 0, 800], 0));
+}
+
+#[test]
+fn what_was_never_used_is_billed_so_where_that_is_a_finding_and_else_as_spans() {
     // Six blocks are no pattern of their own; two spans of each are.
     let block = Round::Block { place: 0, touched: 40, advice: None, again: 0, unmapped: true };
-    let (faults, _, calls) = billed(&tables_of(&vec![block; 6]));
-    assert_eq!((faults, calls), ([0, 0, 6 * 32], 0));
+    let tables = tables_of(&vec![block; 6]);
+    let faults = |rule: Rule| billed(&tables, rule).0;
+    assert_eq!(faults(oversized_first_touch::is_one), [0, 0, 0, 6 * 32]);
+    assert_eq!(faults(|_, _| true), [0, 0, 6 * 40, 0]);
 }
 
 proptest! {
     #[test]
     fn each_fault_belongs_to_one_finding_at_most_and_no_call_is_billed_twice(rounds in rounds()) {
         let tables = tables_of(&rounds);
-        let (_, times, calls) = billed(&tables);
-        prop_assert!(times.iter().all(|times| *times <= 1));
-        let all: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
-        prop_assert!(calls <= all, "{} of {}", calls, all);
+        let calls: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
+        // Also where never used pages are a finding from the first on.
+        let rules: [Rule; 2] = [oversized_first_touch::is_one, |_, _| true];
+        for rule in rules {
+            let (_, times, billed) = billed(&tables, rule);
+            prop_assert!(times.iter().all(|times| *times <= 1));
+            prop_assert!(billed <= calls, "{} of {}", billed, calls);
+        }
     }
 }

@@ -4,11 +4,12 @@ use super::Found;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{WayOut, add_faults, parts, rounded};
+use crate::findings::never_used::NeverUsed;
 use crate::memory_blocks::Block;
 use crate::memory_fixes::{self, MallocSettings};
 use serde_json::Value;
 use slowpath_tables::{Bytes, Nanos, Quantity};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Beginning of the name of the library that is the Java machine.
 const JAVA_MACHINE: &str = "libjvm.so";
@@ -69,6 +70,25 @@ pub(super) fn lifetimes(found: &Found<'_>) -> Evidence {
         ])
     });
     Evidence { text: "How long the blocks live, from mapping to release.".to_owned(), rows: rows.collect() }
+}
+
+/// What the pages held when they were given back; nothing where they were not looked at.
+pub(super) fn never_used(found: &Found<'_>) -> Evidence {
+    let operations: BTreeSet<u32> = found.group.operations.iter().copied().collect();
+    let seen = found.memory.blocks.seen.iter().filter(|page| operations.contains(&page.block));
+    let percent = |share: f64| rounded(share * 100.0, 1);
+    let shown = NeverUsed::of(seen).map(|unused| {
+        row([
+            ("looked_at_pages", Value::from(unused.looked_at)),
+            ("zero_pages", Value::from(unused.zero)),
+            ("never_used_percent", percent(unused.share)),
+            ("never_used_percent_low", percent(unused.low)),
+            ("never_used_percent_high", percent(unused.high)),
+        ])
+    });
+    let text =
+        "Which share of the touched pages held nothing but zeros when they were given back, from an even sample.";
+    Evidence { text: text.to_owned(), rows: shown.into_iter().collect() }
 }
 
 /// What was recorded beside what was measured before; nothing where nothing was measured.

@@ -1,18 +1,13 @@
 //! Blocks that one place in a program maps again and again.
 //!
-//! Owns which blocks belong together: those of processes of one program, from one call stack, of one power of two in size. An
-//! interpreter allocates for all its scripts from the same stack; sizes keep apart what it does for different ones.
+//! Owns which of the blocks of one place ([`crate::findings::block_places`]) are mapped, touched and released again and again.
 
 use crate::findings::allocating_stack::AllocatingStacks;
+use crate::findings::block_places::{AllocationPlace, by_place};
 use crate::memory_blocks::Block;
 use crate::processes::Processes;
-use slowpath_tables::{Bytes, Nanos, ProcessKey};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
-
-/// Least size of a block, in bytes: from here on glibc maps blocks of their own unless it has learnt not to
-/// (`M_MMAP_THRESHOLD` of mallopt(3)), and musl about the same.
-pub const LEAST_LENGTH: Bytes = Bytes(128 * 1024);
+use slowpath_tables::{Nanos, ProcessKey};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Operations from which on a pattern is one. Fewer can be a start, a resize of everything, or chance.
 pub const LEAST_OPERATIONS: usize = 8;
@@ -63,22 +58,11 @@ impl Group {
     }
 }
 
-/// Whether a block can belong to the pattern: large, no thread's stack, and used.
-fn is_candidate(block: &Block) -> bool {
-    block.length >= LEAST_LENGTH && !block.is_stack && (block.faults > 0 || block.populated)
-}
-
 /// The groups whose blocks are mapped, touched and released again and again.
 pub(crate) fn groups(blocks: &[Block], processes: &Processes, stacks: &mut AllocatingStacks<'_>) -> Vec<Group> {
-    // Millions of rows have a program of few.
-    let mut programs: HashMap<ProcessKey, Rc<str>> = HashMap::new();
-    let mut members: BTreeMap<(Rc<str>, usize, u32), Vec<u32>> = BTreeMap::new();
-    for (number, block) in (0u32..).zip(blocks).filter(|(_, block)| is_candidate(block)) {
-        let program = programs.entry(block.process).or_insert_with(|| processes.name(block.process).into());
-        let key = (Rc::clone(program), stacks.number(block.stack), block.length.0.ilog2());
-        members.entry(key).or_default().push(number);
-    }
-    let group = |((program, stack, _), members): ((Rc<str>, usize, u32), Vec<u32>)| {
+    let is_used = |_, block: &Block| block.faults > 0 || block.populated;
+    let members = by_place(blocks, processes, stacks, is_used);
+    let group = |((program, stack, _), members): (AllocationPlace, Vec<u32>)| {
         let (operations, others): (Vec<u32>, Vec<u32>) =
             members.iter().copied().partition(|number| blocks[*number as usize].is_released());
         let mut peaks = peaks(members.iter().map(|number| &blocks[*number as usize]));

@@ -102,7 +102,7 @@ pub(crate) fn predict(
 }
 
 /// The value with an interval that holds those of both.
-fn hull(value: f64, one: &Quantity, other: &Quantity) -> Quantity {
+pub(crate) fn hull(value: f64, one: &Quantity, other: &Quantity) -> Quantity {
     let low = |one: &Quantity| one.low.unwrap_or(one.value);
     let high = |one: &Quantity| one.high.unwrap_or(one.value);
     Quantity::interval(value, low(one).min(low(other)), high(one).max(high(other)), one.unit)

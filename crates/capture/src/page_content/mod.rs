@@ -1,0 +1,101 @@
+//! Probe `page_content`: what pages held when their memory was given back, their process ended, or recording did.
+//!
+//! Owns decoding, and which of the two programs at the end of a process this kernel needs. Looks at what processes still hold when
+//! recording ends are in [`held`].
+
+pub(crate) mod held;
+
+use crate::context::Context;
+use crate::events::{LOOK_END, LOOK_EXIT, LOOK_MUNMAP, LOOK_RECORD_PAGES, page_content_event, record};
+use crate::objects::Loaded;
+use libbpf_rs::Btf;
+use libbpf_rs::btf::ReferencesType;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use slowpath_tables::{Bytes, LookMoment, Nanos, PAGE_SIZE, PageContent, Unavailable};
+
+/// Section of the program that looks where a process ends, whatever ends it.
+pub(crate) const AT_EXIT: &str = "tp_btf/sched_process_exit";
+/// Section of the program that looks where a process ends itself.
+pub(crate) const BEFORE_EXIT: &str = "tracepoint/syscalls/sys_enter_exit_group";
+
+/// Whether a process has its memory still where the kernel tells of its end: since 6.16, in which the event got a second argument
+/// as well (commit "exit: move and extend sched_process_exit() tracepoint").
+pub(crate) fn exit_has_memory(btf: &Btf<'_>) -> bool {
+    let event = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_process_exit");
+    let pointer = event.and_then(|event| btf.type_by_id::<Ptr<'_>>(event.referenced_type_id()));
+    let arguments = pointer.and_then(|pointer| btf.type_by_id::<FuncProto<'_>>(pointer.referenced_type_id()));
+    // The first is the kernel's own.
+    arguments.is_some_and(|arguments| arguments.iter().count() == 3)
+}
+
+/// What is not looked at where a probe was loaded without the program at the end of processes.
+pub(crate) fn gap(probe: &Loaded) -> Option<Unavailable> {
+    let is_gap = probe.name == "page_content" && probe.replaced.iter().any(|section| section == AT_EXIT);
+    is_gap.then(|| Unavailable {
+        what: "pages of processes that a signal ends".to_owned(),
+        reason: "this kernel tells of the end of a process when its memory is gone".to_owned(),
+        remedy: "a kernel of 6.16 or later; processes that end themselves are looked at".to_owned(),
+    })
+}
+
+pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<PageContent> {
+    let event: page_content_event = record(bytes)?;
+    let moment = match event.moment {
+        LOOK_MUNMAP => LookMoment::Munmap,
+        LOOK_EXIT => LookMoment::Exit,
+        LOOK_END => LookMoment::End,
+        _ => return None,
+    };
+    if event.pages > LOOK_RECORD_PAGES || !event.stride.is_multiple_of(PAGE_SIZE) {
+        return None;
+    }
+    let asked = u64::MAX.checked_shr(u64::BITS - event.pages).unwrap_or(0);
+    let process = context.process(event.header.pid, Nanos(event.header.ts));
+    Some(PageContent {
+        ts: Nanos(event.header.ts),
+        duration: Nanos(event.duration),
+        pid: process.pid,
+        start: process.start,
+        tid: event.header.tid,
+        moment,
+        address: event.address,
+        stride: Bytes(event.stride),
+        pages: event.pages,
+        present: event.present & asked,
+        zero: event.zero & event.present & asked,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::bytes_of;
+
+    fn row(edit: fn(&mut page_content_event)) -> Option<PageContent> {
+        let mut event =
+            page_content_event { pages: 3, stride: 8192, present: 0b101, zero: 0b100, ..Default::default() };
+        edit(&mut event);
+        decode(&bytes_of(&event), &Context::default())
+    }
+
+    #[test]
+    fn a_page_is_there_or_zero_only_where_it_was_asked_for() {
+        let whole = row(|_| ()).unwrap();
+        assert_eq!((whole.moment, whole.pages, whole.present, whole.zero), (LookMoment::Munmap, 3, 0b101, 0b100));
+        assert_eq!(whole.present_pages().collect::<Vec<_>>(), [(0, false), (16384, true)]);
+        assert_eq!(whole.range(), (0, 3 * 8192));
+        let beyond = row(|event| (event.present, event.zero) = (u64::MAX, 0b1110)).unwrap();
+        assert_eq!((beyond.present, beyond.zero), (0b111, 0b110));
+        assert_eq!(row(|event| event.zero = 0b010).unwrap().zero, 0);
+        assert_eq!(row(|event| event.pages = 0).unwrap().present, 0);
+        assert_eq!(row(|event| (event.pages, event.present) = (64, u64::MAX)).unwrap().present, u64::MAX);
+        assert_eq!(row(|event| event.moment = LOOK_END).unwrap().moment, LookMoment::End);
+    }
+
+    #[test]
+    fn what_no_program_tells_is_none() {
+        assert_eq!(row(|event| event.moment = 3), None);
+        assert_eq!(row(|event| event.pages = LOOK_RECORD_PAGES + 1), None);
+        assert_eq!(row(|event| event.stride = 100), None);
+    }
+}
