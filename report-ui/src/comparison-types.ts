@@ -59,6 +59,7 @@ export type Measure =
   | "sampled_cpu_time"
   | "sampled_kernel_time"
   | "kernel_thread_time"
+  | "deferred_memory_cost"
   | "faults"
   | "faults_by_kernel"
   | "fault_time"
