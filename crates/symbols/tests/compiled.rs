@@ -279,13 +279,14 @@ fn a_pipe_in_the_place_of_a_debug_file_keeps_nobody_waiting() {
 
 #[test]
 fn debuginfod_is_asked_for_what_is_nowhere_else() {
-    use std::os::unix::fs::PermissionsExt;
     let Some(made) = separate("-Wl,--build-id=sha1") else { return };
     let command = made.directory.path().join("client");
     let id = build_id(&made.stripped);
     let script = format!("#!/bin/sh\n[ \"$1 $2\" = \"debuginfo {id}\" ] && echo {}\n", made.debug.display());
-    std::fs::write(&command, script).unwrap();
-    std::fs::set_permissions(&command, std::fs::Permissions::from_mode(0o700)).unwrap();
+    // Written by another process: a child that another test forks meanwhile would have the file open for writing, and the kernel
+    // executes no such file (ETXTBSY).
+    let write = "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\"";
+    run(Command::new("sh").args(["-c", write]).arg(&command).arg(script)).unwrap();
     let debuginfod = Some(Debuginfod { command, patience: Duration::from_secs(30) });
     assert_eq!(reason_of(&made.stripped, made.offset, &alone()), Err(STRIPPED.to_owned()));
     assert_eq!(reason_of(&made.stripped, made.offset, &Options { debuginfod, ..alone() }), found());
