@@ -14,13 +14,13 @@
 //! - munmap, mmap and mremap end it: what lies there afterwards is another block ([`crate::memory_blocks`]).
 //! - A page is one of 4 KiB. Where a fault brings more at once (huge pages), only the one with its address is known.
 
-use crate::address_ranges::{AddressRanges, Part};
 use crate::fork_faults::ForkFaults;
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_calls::{
     DISCARDS, Event, MADV_FREE, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
     share,
 };
+use crate::page_owners::PageOwners;
 use slowpath_recording::Tables;
 use slowpath_tables::{Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Pages, ProcessKey};
 
@@ -172,7 +172,7 @@ struct Replay<'a> {
     others: IntegerSet<usize>,
     ranges: Ranges,
     /// Pages of each process that were touched: owned by [`PRESENT`], or by the release that took them.
-    spaces: IntegerMap<ProcessKey, AddressRanges>,
+    spaces: IntegerMap<ProcessKey, PageOwners>,
     releases: Vec<Release>,
 }
 
@@ -216,7 +216,7 @@ impl Replay<'_> {
     /// Something else lies there now, or nothing.
     fn forget(&mut self, call: &MemoryCall, (from, to): (u64, u64)) {
         if let Some(space) = self.spaces.get_mut(&call.process()) {
-            space.take(from, to);
+            space.clear(from, to);
         }
     }
 
@@ -226,9 +226,7 @@ impl Replay<'_> {
         let space = self.spaces.entry(call.process()).or_default();
         let first = ranges.partition_point(|range| range.1 <= from);
         for range in ranges[first..].iter().take_while(|range| range.0 < to) {
-            let part = Part { from: from.max(range.0), to: to.min(range.1), owner: PRESENT };
-            space.take(part.from, part.to);
-            space.join(part);
+            space.fill(from.max(range.0), to.min(range.1), PRESENT);
         }
     }
 
@@ -246,8 +244,7 @@ impl Replay<'_> {
             return;
         }
         for part in parts {
-            space.take(part.from, part.to);
-            space.join(Part { owner: number, ..part });
+            space.fill(part.from, part.to, number);
         }
         self.releases.push(Release {
             process: call.process(),
@@ -288,18 +285,8 @@ impl Replay<'_> {
         if fault.address >= range.1 {
             return None;
         }
-        let from = fault.address - fault.address % PAGE_SIZE;
-        let space = self.spaces.entry(process).or_default();
-        let owner = space.part_at(from).map(|part| part.owner);
-        if owner == Some(PRESENT) {
-            return None;
-        }
-        let page = Part { from, to: from.saturating_add(PAGE_SIZE), owner: PRESENT };
-        if owner.is_some() {
-            space.take(page.from, page.to);
-        }
-        space.join(page);
-        let number = owner.filter(|_| !by_fork)?;
+        let owner = self.spaces.entry(process).or_default().set(fault.address, PRESENT);
+        let number = owner.filter(|owner| *owner != PRESENT && !by_fork)?;
         let release = self.releases.get_mut(number as usize)?;
         release.touched = Some((release.touched.map_or(fault.ts, |(first, _)| first), fault.ts));
         release.faults += 1;

@@ -1,0 +1,169 @@
+//! Whose each page of one address space is, where pages are touched one by one and given back by the range.
+//!
+//! Owns both forms: pages that were set by themselves stand in small groups, in which setting one more costs the same in any order;
+//! all others in ranges, which may be as long as an address space. A page is in one of the two.
+
+use crate::address_ranges::{AddressRanges, Part};
+use slowpath_tables::PAGE_SIZE;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Pages of a group: few, so that pages far apart take little room.
+const PAGES: usize = 16;
+/// Bytes of a group.
+const GROUP: u64 = PAGES as u64 * PAGE_SIZE;
+
+/// The owners of the pages of one address space.
+#[derive(Debug, Default)]
+pub(crate) struct PageOwners {
+    /// Groups by their number: address over [`GROUP`].
+    groups: BTreeMap<u64, [Option<u32>; PAGES]>,
+    /// What is in no group.
+    ranges: AddressRanges,
+}
+
+impl PageOwners {
+    /// Gives a page to an owner; whose it was.
+    pub fn set(&mut self, address: u64, owner: u32) -> Option<u32> {
+        let (number, ranges) = (address / GROUP, &mut self.ranges);
+        let group = self.groups.entry(number).or_insert_with(|| {
+            let mut group = [None; PAGES];
+            let (from, to) = bounds(number);
+            for part in ranges.take(from, to) {
+                group[pages_of(number, part.from, part.to)].fill(Some(part.owner));
+            }
+            group
+        });
+        group[(address % GROUP / PAGE_SIZE) as usize].replace(owner)
+    }
+
+    /// Gives all pages of a range to an owner.
+    pub fn fill(&mut self, from: u64, to: u64, owner: u32) {
+        let mut left = from;
+        for (number, group) in self.groups.range_mut(numbers(from, to)) {
+            let (begin, end) = bounds(*number);
+            group[pages_of(*number, from, to)].fill(Some(owner));
+            replace(&mut self.ranges, Part { from: left, to: begin, owner });
+            left = end;
+        }
+        replace(&mut self.ranges, Part { from: left, to, owner });
+    }
+
+    /// Takes all pages of a range from their owners.
+    pub fn clear(&mut self, from: u64, to: u64) {
+        for (number, group) in self.groups.range_mut(numbers(from, to)) {
+            group[pages_of(*number, from, to)].fill(None);
+        }
+        self.ranges.take(from, to);
+    }
+
+    /// What lies between two addresses, in their order, neighbours of one owner as one.
+    pub fn between(&self, from: u64, to: u64) -> Vec<Part> {
+        let mut parts = self.ranges.between(from, to);
+        for (number, group) in self.groups.range(numbers(from, to)) {
+            let (begin, end) = bounds(*number);
+            let page = |index: usize| {
+                let page = begin + index as u64 * PAGE_SIZE;
+                Some(Part { from: page, to: page.saturating_add(PAGE_SIZE).min(end), owner: group[index]? })
+            };
+            parts.extend(pages_of(*number, from, to).filter_map(page));
+        }
+        parts.sort_unstable_by_key(|part| part.from);
+        parts.dedup_by(|next, last| {
+            let is_one = last.to == next.from && last.owner == next.owner;
+            if is_one {
+                last.to = next.to;
+            }
+            is_one
+        });
+        parts
+    }
+}
+
+/// Whatever lay there.
+fn replace(ranges: &mut AddressRanges, part: Part) {
+    if part.from < part.to {
+        ranges.take(part.from, part.to);
+        ranges.join(part);
+    }
+}
+
+/// First address of a group, and that after its last.
+fn bounds(number: u64) -> (u64, u64) {
+    let from = number * GROUP;
+    (from, from.saturating_add(GROUP))
+}
+
+/// Numbers of the groups that a range reaches into; none for an empty one.
+fn numbers(from: u64, to: u64) -> Range<u64> {
+    from / GROUP..if from < to { to.div_ceil(GROUP) } else { from / GROUP }
+}
+
+/// Places in a group of the pages of a range that reaches into it.
+fn pages_of(number: u64, from: u64, to: u64) -> Range<usize> {
+    let (begin, end) = bounds(number);
+    let first = (from.max(begin) - begin) / PAGE_SIZE;
+    let last = (to.min(end).max(begin) - begin).div_ceil(PAGE_SIZE);
+    first as usize..last.max(first) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_page_that_is_set_is_taken_out_of_its_range_and_the_others_stay() {
+        let mut owners = PageOwners::default();
+        owners.fill(0, 1 << 40, 1);
+        assert_eq!((owners.set(PAGE_SIZE, 2), owners.set(PAGE_SIZE, 3)), (Some(1), Some(2)));
+        let part = |from: u64, to: u64, owner| Part { from, to, owner };
+        let all = [part(0, PAGE_SIZE, 1), part(PAGE_SIZE, 2 * PAGE_SIZE, 3), part(2 * PAGE_SIZE, 1 << 40, 1)];
+        assert_eq!(owners.between(0, u64::MAX), all);
+        owners.clear(0, u64::MAX);
+        assert_eq!(owners.between(0, u64::MAX), []);
+    }
+
+    #[test]
+    fn the_last_page_of_all_is_one() {
+        let mut owners = PageOwners::default();
+        owners.fill(0, u64::MAX, 1);
+        assert_eq!(owners.set(u64::MAX, 2), Some(1));
+        let last = u64::MAX - (PAGE_SIZE - 1);
+        let parts = [Part { from: 0, to: last, owner: 1 }, Part { from: last, to: u64::MAX, owner: 2 }];
+        assert_eq!(owners.between(0, u64::MAX), parts);
+    }
+
+    proptest! {
+        #[test]
+        fn each_page_has_the_owner_that_a_list_of_pages_tells(
+            ops in prop::collection::vec((0u8..4, 0u64..60, 1u64..50, 0u32..3), 0..60),
+        ) {
+            let (mut owners, mut model) = (PageOwners::default(), BTreeMap::<u64, u32>::new());
+            for (op, page, pages, owner) in ops {
+                let (from, to) = (page * PAGE_SIZE, (page + pages) * PAGE_SIZE);
+                match op {
+                    0 => {
+                        owners.fill(from, to, owner);
+                        model.extend((page..page + pages).map(|page| (page, owner)));
+                    }
+                    1 => {
+                        owners.clear(from, to);
+                        model.retain(|one, _| !(page..page + pages).contains(one));
+                    }
+                    _ => prop_assert_eq!(owners.set(from + 7, owner), model.insert(page, owner)),
+                }
+                let parts = owners.between(from, to);
+                let told = parts.iter().flat_map(|part| {
+                    (part.from / PAGE_SIZE..part.to / PAGE_SIZE).map(|page| (page, part.owner))
+                });
+                let told: Vec<(u64, u32)> = told.collect();
+                let expected: Vec<(u64, u32)> =
+                    model.range(page..page + pages).map(|(page, owner)| (*page, *owner)).collect();
+                prop_assert_eq!(told, expected);
+                let is_whole = |pair: &[Part]| pair[0].to < pair[1].from || pair[0].owner != pair[1].owner;
+                prop_assert!(parts.windows(2).all(is_whole), "{:?}", parts);
+            }
+        }
+    }
+}
