@@ -12,6 +12,8 @@
 //! - **Beyond** the smallest and the largest size their cost holds, and the interval is wider by a quarter of its ends with each
 //!   doubling: nothing was measured there. The quarter is a choice, not a measurement; from 1.3 to 80 MiB, six doublings, releasing
 //!   a page was seen to become four times cheaper.
+//! - Where a size was measured before the recording and after it, the value is the mean and the interval holds both: how fast the machine
+//!   was in between is not known better.
 //! - Blocks were measured with warm caches and with displaced ones. Which of the two a program has is not known: the value lies in
 //!   the middle, the interval holds both. Where only the warm ones reach (blocks that displace caches themselves), they count for
 //!   both.
@@ -65,13 +67,16 @@ impl Estimate {
         Self { low: self.low / factor, high: self.high * factor, ..self }
     }
 
-    /// The middle of both, with all that they hold.
-    fn with(self, other: Self) -> Self {
-        Self {
-            value: f64::midpoint(self.value, other.value),
-            low: self.low.min(other.low),
-            high: self.high.max(other.high),
+    /// The mean of all, with all that they hold.
+    fn of_all(all: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let (mut count, mut sum, mut hull) = (0.0, 0.0, None::<(f64, f64)>);
+        for one in all {
+            count += 1.0;
+            sum += one.value;
+            hull = Some(hull.map_or((one.low, one.high), |(low, high)| (low.min(one.low), high.max(one.high))));
         }
+        // Rounding must not turn the order round.
+        hull.map(|(low, high)| Self { value: (sum / count).clamp(low, high), low, high })
     }
 }
 
@@ -97,14 +102,15 @@ impl CostModel {
         let is_believed = |row: &&BlockCost| (1..=MOST_BYTES).contains(&row.bytes.0);
         let is_small = |row: &BlockCost| !row.huge_pages && !row.advised;
         let is_huge = |row: &BlockCost| row.huge_pages && row.advised;
-        let points = |is_meant: fn(&BlockCost) -> bool, displaced: bool| {
+        let points = |is_meant: fn(&BlockCost) -> bool, displaced: bool| -> Vec<Point> {
             let rows = measured.blocks.iter().filter(is_believed).filter(|row| is_meant(row));
             let rows = rows.filter(|row| row.displaced == displaced);
             let point = |row: &BlockCost| Some(((row.bytes.0 as f64).log2(), Estimate::of_cost(&row.per_page)?));
             let mut points: Vec<Point> = rows.filter_map(point).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            points.dedup_by_key(|point| point.0);
-            points
+            // Before a recording and after it.
+            let same = points.chunk_by(|a, b| a.0 == b.0);
+            same.filter_map(|same| Some((same[0].0, Estimate::of_all(same.iter().map(|point| point.1))?))).collect()
         };
         let (warm, mut displaced) = (points(is_small, false), points(is_small, true));
         if let Some(last) = displaced.last().map(|point| point.0) {
@@ -114,20 +120,20 @@ impl CostModel {
         let unseen = small.filter_map(|row| Estimate::of(row.unseen.as_ref()?));
         let huge = [false, true].map(|displaced| points(is_huge, displaced));
         let asked_in_vain = measured.blocks.iter().any(|row| row.advised && !row.huge_pages);
-        let model = Self { warm, displaced, huge, asked_in_vain, unseen: unseen.reduce(Estimate::with) };
+        let model = Self { warm, displaced, huge, asked_in_vain, unseen: Estimate::of_all(unseen) };
         (!model.warm.is_empty() || !model.displaced.is_empty()).then_some(model)
     }
 
     /// CPU time that keeping a block of so many bytes saves for each of its pages, in ns; `None` for a block without a byte.
     pub fn per_page(&self, bytes: u64) -> Option<Estimate> {
         let size = (bytes > 0).then(|| (bytes as f64).log2())?;
-        [&self.warm, &self.displaced].into_iter().filter_map(|points| at(points, size)).reduce(Estimate::with)
+        Estimate::of_all([&self.warm, &self.displaced].into_iter().filter_map(|points| at(points, size)))
     }
 
     /// The same for a block that has huge pages, for each 4 KiB of it; `None` where it was not measured.
     pub fn per_page_of_huge(&self, bytes: u64) -> Option<Estimate> {
         let size = (bytes > 0).then(|| (bytes as f64).log2())?;
-        self.huge.iter().filter_map(|points| at(points, size)).reduce(Estimate::with)
+        Estimate::of_all(self.huge.iter().filter_map(|points| at(points, size)))
     }
 
     /// Whether blocks asked for huge pages when it was measured and the kernel gave them none.
@@ -165,6 +171,7 @@ mod tests {
         BlockCost {
             bytes: Bytes(bytes),
             displaced,
+            after: false,
             operations: 8,
             faults: bytes / 512,
             huge_pages: false,
@@ -214,6 +221,22 @@ mod tests {
         assert_eq!(numbers(model.per_page(16 * MIB)), [1400.0, 1500.0, 1600.0]);
         // Half way: warm 1250, displaced on its way from 2000 to 1500.
         assert_eq!(numbers(model.per_page(4 * MIB)), [1150.0, 1500.0, 1850.0]);
+    }
+
+    #[test]
+    fn what_was_measured_before_and_after_counts_alike_and_the_interval_holds_both() {
+        let unseen = |[low, value, high]: [f64; 3]| Some(Quantity::interval(value, low, high, Unit::Ns));
+        let before = BlockCost { unseen: unseen([100.0, 200.0, 300.0]), ..row(MIB, false, [900.0, 1000.0, 1100.0]) };
+        let after = BlockCost {
+            after: true,
+            unseen: unseen([500.0, 800.0, 900.0]),
+            ..row(MIB, false, [1500.0, 1600.0, 1700.0])
+        };
+        let displaced = BlockCost { unseen: unseen([400.0, 500.0, 600.0]), ..row(MIB, true, [1300.0, 1400.0, 1500.0]) };
+        let model = model(vec![before, displaced, after]).unwrap();
+        // Warm 1300, displaced 1400.
+        assert_eq!(numbers(model.per_page(MIB)), [900.0, 1350.0, 1700.0]);
+        assert_eq!(numbers(model.unseen()), [100.0, 500.0, 900.0]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use slowpath_analysis::findings::buffer_copied_back::NAME;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, CpuSample, MemoryCall, MemoryCallKind, Nanos, Unit};
+use slowpath_tables::{Bytes, CpuSample, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, Unit};
 
 const MS: u64 = 1_000_000;
 /// Where blocks of 1 MiB are mapped, 1 GiB from each other.
@@ -139,6 +139,22 @@ impl Program {
         self.tables.cpu_samples.last_mut().unwrap()
     }
 
+    fn fault(&mut self, address: u64, stack: u32) {
+        self.now += 1000;
+        self.tables.faults.push(Fault {
+            ts: Nanos(self.now),
+            duration: Some(Nanos(500)),
+            pid: 7,
+            start: Nanos(1),
+            tid: 7,
+            address,
+            ip: 0,
+            kind: FaultKind::Minor,
+            kernel: false,
+            stack: Some(stack),
+        });
+    }
+
     /// So many samples of a copy, over the whole of the blocks.
     fn copy(&mut self, to: u64, from: u64, stack: u32, samples: u64) {
         for number in 0..samples {
@@ -238,6 +254,31 @@ fn blocks_that_live_for_one_copy_each_are_found_by_who_allocates_them() {
     assert_eq!((found.len(), found[0].cost.value), (1, 100.0), "{found:#?}");
     // Blocks for input, and others for output, from one place.
     assert!(transient(&|frame| frame % 2 == 0, &|frame| frame % 2 == 1).is_empty());
+}
+
+#[test]
+fn faults_tell_which_blocks_the_copy_filled_that_are_sampled_when_they_are_read() {
+    let transient = |filled_by: &dyn Fn(u64) -> u32| {
+        let mut program = Program::new();
+        program.map(1, MAPS);
+        for frame in 0..120 {
+            let offset = frame * 7919 % LENGTH;
+            program.map(2, ALLOCATES);
+            program.fault(at(2, 0), filled_by(frame));
+            // Never both in one block: it is gone before the next sample.
+            match frame % 2 {
+                0 => program.sample(at(2, offset), at(1, offset), COPY_IN),
+                _ => program.sample(at(1, offset), at(2, offset), COPY_BACK),
+            };
+            program.call(MemoryCallKind::Munmap, 2, 0, ALLOCATES);
+        }
+        program.found()
+    };
+    let found = transient(&|_| COPY_IN);
+    assert_eq!((found.len(), found[0].cost.value), (1, 120.0), "{found:#?}");
+    // Those that are read were filled by somebody else.
+    assert!(transient(&|frame| if frame % 2 == 0 { COPY_IN } else { CAPTURE }).is_empty());
+    assert!(transient(&|_| CAPTURE).is_empty());
 }
 
 #[test]

@@ -158,6 +158,7 @@ fn the_predicted_saving_has_what_was_measured_that_durations_lack_and_the_cost_h
         let block = BlockCost {
             bytes: Bytes(1 << 20),
             displaced: false,
+            after: false,
             operations: 8,
             faults: 2048,
             huge_pages: false,

@@ -138,6 +138,7 @@ impl Program {
         let block = |bytes: u64, advised: bool, per_page: f64, unseen: Option<f64>| BlockCost {
             bytes: Bytes(bytes),
             displaced: false,
+            after: false,
             operations: 8,
             faults: 0,
             huge_pages: advised && huge_pages,

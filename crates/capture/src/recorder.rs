@@ -353,7 +353,15 @@ impl Recorder {
     ///
     /// # Errors
     /// The kernel refuses a walk over its tasks, or the ring cannot be read.
-    pub fn finish(mut self) -> Result<RawCapture, CaptureError> {
+    pub fn finish(self) -> Result<RawCapture, CaptureError> {
+        self.finish_with(|_| ())
+    }
+
+    /// The same, and calls `loaded` while the programs are there still and record nothing any more.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_with(mut self, loaded: impl FnOnce(&mut Self)) -> Result<RawCapture, CaptureError> {
         self.look_at_held();
         // After these walks no task is followed. To detach the programs takes a second, which is not recorded.
         for (probe, program) in [("off_cpu", "end_waits"), ("first_wait", "end_first_waits"), ("process", "end_tasks")]
@@ -367,6 +375,7 @@ impl Recorder {
         let before = self.counters_before.as_ref();
         let machine_faults = before.and_then(|before| after.faults_since(before));
         let memory_threads = before.and_then(|before| after.memory_since(before));
+        loaded(&mut self);
         self.links.clear();
         self.processor_links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;

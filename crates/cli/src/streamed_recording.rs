@@ -59,7 +59,7 @@ impl<'a> StreamedRecording<'a> {
         let options = Options { writer: Some(writer.pid()), ..options };
         let audits_stacks = options.copy_every > 0;
         // Before anything is loaded into the kernel, which would cost time in what is measured.
-        let memory_cost = options.memory_calls.then(|| memory_cost::begin(subject.identity));
+        let memory_cost = options.memory_calls.then(|| memory_cost::before(subject.identity));
         // Before anything is loaded into the kernel, which its processes would hold.
         let tables = options.walks_stacks().then(|| TableMaker::start(subject.identity)).transpose()?;
         let mut recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
@@ -186,14 +186,22 @@ impl<'a> StreamedRecording<'a> {
     /// # Errors
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
-        let Self { mut recorder, writer, mut tables, subject, memory_cost, begun, usual_slices, .. } = self;
+        let Self { mut recorder, writer, mut tables, subject, mut memory_cost, begun, usual_slices, .. } = self;
         if let Some(usual) = usual_slices {
             usual.again();
         }
         if let Some(tables) = &mut tables {
             tables.end(&mut recorder);
         }
-        let raw = recorder.finish().map_err(failed(Kind::Machine))?;
+        let mut measuring = None;
+        let is_measured = matches!(memory_cost, Some(Ok(_))) && !interrupt::requested();
+        let raw = recorder.finish_with(|recorder| {
+            measuring = is_measured.then(|| memory_cost::after(subject.identity, recorder)).flatten();
+        });
+        let raw = raw.map_err(failed(Kind::Machine))?;
+        if let (Some(after), Some(Ok(cost))) = (measuring, &mut memory_cost) {
+            after.add_to(cost);
+        }
         let begun = begun.unwrap_or_default();
         let rate = begun.counters;
         let mut manifest = Manifest {

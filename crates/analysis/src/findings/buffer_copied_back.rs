@@ -7,7 +7,8 @@
 //! **Evidence.** CPU samples of code that copies ([`super::copying_code`]: the list of functions, and which registers hold the two
 //! places) with an address in a block that memory calls tell of ([`crate::memory_blocks`]). A place that is written to lies in the
 //! block: a copy in. A place that is read from: a copy back. Both must be of one block, or of blocks of one call stack that are seen
-//! in both directions, in one process, at the same offsets: [`round_trips`].
+//! in both directions, in one process, at the same offsets: [`round_trips`]. Of blocks that live for less than a period of the samples it is
+//! the faults, where their call stacks were recorded, that tell which of them the copy in filled before they were read.
 //!
 //! **Cost.** CPU time of both copies: samples in user code times their period, with the interval of [`super::sampled_time`]. Samples in
 //! the kernel below a copy are not in it: they are page faults, which [`super::transient_large_allocation`] bills. So nothing is billed
@@ -28,6 +29,7 @@
 
 pub mod confidence;
 mod evidence;
+pub(crate) mod filled_blocks;
 pub mod round_trips;
 
 use super::allocating_stack::AllocatingStack;

@@ -16,7 +16,7 @@ use crate::call_stacks::{CallStacks, Place};
 use crate::integer_hash::IntegerMap;
 use crate::memory_blocks::{ArgumentPlaces, BlockPlace, MemoryBlocks};
 use slowpath_recording::Tables;
-use slowpath_tables::{CpuSample, ProcessKey};
+use slowpath_tables::{CpuSample, Nanos, ProcessKey};
 
 /// Functions of C libraries that copy from their second argument to the first (memcpy(3), memmove(3), mempcpy(3)).
 const COPYING: [&str; 3] = ["memcpy", "memmove", "mempcpy"];
@@ -30,6 +30,8 @@ const COPYING_VARIANTS: [&str; 3] = ["__memcpy_", "__memmove_", "__mempcpy_"];
 pub(crate) struct Copying {
     /// Row of `cpu_samples`.
     pub sample: usize,
+    /// When.
+    pub ts: Nanos,
     /// Its process.
     pub process: ProcessKey,
     /// Its call stack: `stacks.id`.
@@ -55,6 +57,7 @@ pub(crate) fn copies(tables: &Tables, blocks: &MemoryBlocks, call_stacks: &CallS
         let is_inside = to.zip(from).is_some_and(|(to, from)| to.block == from.block);
         (!is_inside && copying(row)).then(|| Copying {
             sample: places.sample,
+            ts: row.ts,
             process: row.process(),
             stack: row.stack,
             in_kernel: row.kernel,

@@ -13,6 +13,7 @@
 //! Copies into and out of blocks have the samples in user code, and no fault.
 
 use super::allocating_stack::AllocatingStacks;
+use super::buffer_copied_back::filled_blocks::BlockFaults;
 use super::buffer_copied_back::round_trips::{RoundTrip, round_trips};
 use super::copying_code;
 use super::heap_trim_churn::groups::{self as churn, Churn};
@@ -113,7 +114,8 @@ impl<'a> MemoryUse<'a> {
         let missed = huge_pages.map(|mode| missed::groups(&spans, mode, &facts.processes, &mut stacks));
         let missed = missed.unwrap_or_default();
         let copies = copying_code::copies(tables, &blocks, call_stacks);
-        let round_trips = round_trips(&copies, &blocks.blocks, &facts.processes, &mut stacks);
+        let faults = BlockFaults { faults: &tables.faults, of_fault: &blocks.of_fault };
+        let round_trips = round_trips(&copies, &blocks.blocks, faults, &facts.processes, &mut stacks);
         Self {
             facts,
             call_stacks,

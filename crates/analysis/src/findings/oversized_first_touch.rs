@@ -208,7 +208,7 @@ fn judged(found: &Found<'_>, reasons: &mut Vec<String>) -> Confidence {
     );
     match &found.saving {
         Ok(_) => reasons.push(
-            "the predicted saving has what durations of faults lack, less what recording adds to them, as measured before the \
+            "the predicted saving has what durations of faults lack, less what recording adds to them, as measured before and after the \
              recording; its interval also holds what as many pages cost then, with giving them back"
                 .to_owned(),
         ),

@@ -208,7 +208,7 @@ fn figures(found: &Found<'_>) -> Vec<String> {
     let mut reasons = vec![match found.bill.unseen {
         Some(unseen) => format!(
             "the cost has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as measured \
-             before the recording",
+             before and after the recording",
             unseen.value, unseen.low, unseen.high
         ),
         None => "durations hold what recording costs inside a fault, and lack entering and leaving the kernel, which can cost more: \

@@ -189,11 +189,11 @@ fn saving_reasons(found: &Found<'_>) -> Vec<String> {
     let mut reasons = vec![match prediction.unseen {
         Some(unseen) => format!(
             "the predicted saving has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to \
-             it, as measured before the recording; its interval also holds what as many pages cost then, {:.0} to {:.0} ns each",
+             it, as measured before and after the recording; its interval also holds what as many pages cost then, {:.0} to {:.0} ns each",
             unseen.value, unseen.low, unseen.high, per_page.low, per_page.high
         ),
         None => format!(
-            "the predicted saving is what as many pages cost when it was measured before the recording, {:.0} to {:.0} ns each; its \
+            "the predicted saving is what as many pages cost when it was measured before and after the recording, {:.0} to {:.0} ns each; its \
              interval also holds the durations, which hold what recording costs inside a fault and lack entering and leaving the \
              kernel",
             per_page.low, per_page.high

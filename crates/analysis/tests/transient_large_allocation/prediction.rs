@@ -10,6 +10,7 @@ fn measured(per_page: [f64; 3], unseen: Option<[f64; 3]>) -> impl Fn(&mut Tables
     let block = move |bytes: u64| BlockCost {
         bytes: Bytes(bytes),
         displaced: false,
+        after: false,
         operations: 8,
         faults: 8 * bytes / PAGE_SIZE,
         huge_pages: false,

@@ -100,26 +100,30 @@ pub struct Measured {
     pub took: u64,
 }
 
-/// What the recorder asks for, once it watches.
+/// Asks for all of [`Measured`], as a line of JSON.
+pub const MEASURE: u8 = b'm';
+/// What the recorder asks for while it watches.
 pub const WARM: u8 = b'w';
 /// The same with displaced caches.
 pub const DISPLACED: u8 = b'd';
 /// The answer where another thread ran instead in between: durations by the clock say nothing then. Else it is what was asked for.
 pub const INTERRUPTED: u8 = b'i';
 
-/// Measures, tells it as a line of JSON, and does single operations for as long as it is asked for.
+/// Measures, or does single operations, for as long as it is asked for.
 ///
 /// # Errors
-/// The recorder is gone, or there is no memory.
+/// There is no memory, or nobody reads the answer.
 pub fn serve(mut socket: UnixStream) -> io::Result<()> {
     let huge = slowpath_fix::huge_pages::of_this_machine().filter(|told| told.enabled != "never");
     let mut blocks = Blocks::new(huge.map_or(0, |told| told.size.0 as usize))?;
-    let measured = blocks.measure(&PLAN, LIMIT)?;
-    let mut line = serde_json::to_vec(&measured)?;
-    line.push(b'\n');
-    socket.write_all(&line)?;
     let mut asked = [0];
     while socket.read(&mut asked)? == 1 {
+        if asked[0] == MEASURE {
+            let mut line = serde_json::to_vec(&blocks.measure(&PLAN, LIMIT)?)?;
+            line.push(b'\n');
+            socket.write_all(&line)?;
+            continue;
+        }
         if asked[0] == DISPLACED {
             blocks.displace();
         }
@@ -138,19 +142,18 @@ struct Blocks {
     advised: Option<(MmapMut, Range<usize>)>,
     /// Size of a huge page; 0 where the machine gives none.
     huge: usize,
-    began: Instant,
 }
 
 impl Blocks {
     fn new(huge: usize) -> io::Result<Self> {
-        let began = Instant::now();
         let source = vec![0x5a; SOURCE];
         let mut kept = MmapMut::map_anon(LARGEST)?;
         write(&mut kept, &source);
-        Ok(Self { source, kept, advised: None, huge, began })
+        Ok(Self { source, kept, advised: None, huge })
     }
 
     fn measure(&mut self, plan: &[Size], limit: Duration) -> io::Result<Measured> {
+        let began = Instant::now();
         let mut series = Vec::new();
         for (place, size) in plan.iter().enumerate() {
             if size.advised && !(1..=ADVISED).contains(&self.huge) {
@@ -160,7 +163,7 @@ impl Blocks {
             let (mut warm, mut displaced) = (empty(false), empty(true));
             for number in 0..size.warm.max(size.displaced) {
                 let limit = if place < INDISPENSABLE && number < ENOUGH { limit * PERSISTENCE } else { limit };
-                if self.began.elapsed() >= limit {
+                if began.elapsed() >= limit {
                     break;
                 }
                 if number < size.warm {
@@ -172,7 +175,7 @@ impl Blocks {
             }
             series.extend([warm, displaced].into_iter().filter(|series| !series.pairs.is_empty()));
         }
-        let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(Measured { series, took })
     }
 

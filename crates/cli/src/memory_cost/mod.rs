@@ -1,13 +1,15 @@
-//! Measures what mapping, touching and releasing memory costs here, before anything is recorded: durations of recorded faults lack
-//! entering and leaving the kernel and what a fault displaces, and hold what recording adds.
+//! Measures what mapping, touching and releasing memory costs here, before anything is recorded and once more when the recording has
+//! ended: durations of recorded faults lack entering and leaving the kernel and what a fault displaces, and hold what recording adds.
 //!
 //! A child with the user's identity measures in two steps, some 140 ms and some 30 ms, on a busy machine up to half a second:
 //!
 //! 1. while no recorder is loaded: what an operation costs more than the same writes into a kept block;
-//! 2. once the recorder is loaded and before it records anything: how long the recorder takes faults of the same operations to be.
+//! 2. while a recorder is loaded that records nothing of it: how long the recorder takes faults of the same operations to be.
 //!
 //! What the first has more than the second is what durations lack. Not in it: what writing a record and walking a stack after a
-//! fault displaces from caches, which makes the next fault dearer.
+//! fault displaces from caches, which makes the next fault dearer. After the recording the two steps come in the other order. Within
+//! one of these measurements the speed of a machine that others use too hardly moves, between two it does (by half, in five recordings
+//! of a quiet quarter of an hour): both are kept, and the recording lies between them.
 //!
 //! Intervals are those of `slowpath-experiment`: the centre of the differences with the interval of the signed ranks. Where two that
 //! were measured apart are subtracted, the distances from centre to ends add up in squares (G. Y. Zou and A. Donner, Statistics in
@@ -19,7 +21,7 @@
 mod child;
 
 use crate::unprivileged::Worker;
-use child::{DISPLACED, INTERRUPTED, Measured, Series, WARM, WATCHED};
+use child::{DISPLACED, INTERRUPTED, MEASURE, Measured, Series, WARM, WATCHED};
 use slowpath_capture::Recorder;
 use slowpath_experiment::{Estimate, Level, signed_rank};
 use slowpath_launch::Identity;
@@ -41,10 +43,9 @@ const WATCHING: Duration = Duration::from_millis(60);
 /// How long the child is waited for: many times what it takes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The first step, done.
-pub struct FirstStep {
-    child: Worker<()>,
-    socket: UnixStream,
+/// The first step before a recording, done.
+pub struct Before {
+    calibrator: Calibrator,
     measured: Measured,
 }
 
@@ -52,45 +53,92 @@ pub struct FirstStep {
 ///
 /// # Errors
 /// There was no process, or no answer of it; recording goes on without.
-pub fn begin(identity: &Identity) -> Result<FirstStep, Unavailable> {
-    let (socket, theirs) = UnixStream::pair().map_err(|error| gap(&error))?;
-    let child = Worker::start(identity, move || {
-        // Its end is seen by the recorder, which says why.
-        let _ = child::serve(theirs);
-        Ok(())
-    });
-    let child = child.map_err(|failure| gap(&failure.chain()))?;
-    let measured = first_line(&socket).map_err(|error| gap(&error))?;
-    Ok(FirstStep { child, socket, measured })
+pub fn before(identity: &Identity) -> Result<Before, Unavailable> {
+    let calibrator = Calibrator::start(identity)?;
+    let measured = calibrator.measure().map_err(|error| gap(&error))?;
+    Ok(Before { calibrator, measured })
 }
 
-fn first_line(socket: &UnixStream) -> io::Result<Measured> {
-    /// More than any answer has.
-    const MOST: u64 = 1 << 20;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    // Nothing follows the line until it is asked for, so nothing is lost with the buffer.
-    BufReader::new(socket.take(MOST)).read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
-}
-
-impl FirstStep {
+impl Before {
     /// Takes the second step with a recorder that records nothing yet.
     ///
     /// # Errors
     /// Nothing could be measured so that it has an interval. Where only the second step fails, the result lacks what it tells.
     pub fn finish(self, recorder: &mut Recorder) -> Result<MemoryCost, Unavailable> {
-        let Self { child, socket, measured } = self;
-        let began = Instant::now();
-        let watched = watch(recorder, child.pid(), &socket).unwrap_or_default();
-        drop(child);
-        let took = Nanos(measured.took) + Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        let blocks: Vec<BlockCost> = measured.series.iter().filter_map(|series| cost(series, &watched)).collect();
+        let Self { calibrator, measured } = self;
+        let (watched, watching) = calibrator.watch(recorder);
+        let blocks = costs(&measured, &watched, false);
         match blocks.is_empty() {
             true => Err(gap(&"the machine is too slow or too busy for it to be measured in time")),
-            false => Ok(MemoryCost { took, blocks }),
+            false => Ok(MemoryCost { took: Nanos(measured.took) + watching, blocks }),
         }
     }
+}
+
+/// The second step after a recording, done.
+pub struct After {
+    calibrator: Calibrator,
+    watched: Watched,
+    watching: Nanos,
+}
+
+/// Takes the second step with a recorder that records nothing any more. `None` where there is no process or no answer of it: what was
+/// measured before stands alone then.
+pub fn after(identity: &Identity, recorder: &mut Recorder) -> Option<After> {
+    let calibrator = Calibrator::start(identity).ok()?;
+    let (watched, watching) = calibrator.watch(recorder);
+    Some(After { calibrator, watched, watching })
+}
+
+impl After {
+    /// Takes the first step, once no recorder is loaded any more, and adds it all to what was measured before.
+    pub fn add_to(self, cost: &mut MemoryCost) {
+        let Ok(measured) = self.calibrator.measure() else { return };
+        cost.took += Nanos(measured.took) + self.watching;
+        cost.blocks.extend(costs(&measured, &self.watched, true));
+    }
+}
+
+/// The child, and the line to it.
+struct Calibrator {
+    child: Worker<()>,
+    socket: UnixStream,
+}
+
+impl Calibrator {
+    fn start(identity: &Identity) -> Result<Self, Unavailable> {
+        let (socket, theirs) = UnixStream::pair().map_err(|error| gap(&error))?;
+        socket.set_read_timeout(Some(PATIENCE)).map_err(|error| gap(&error))?;
+        let child = Worker::start(identity, move || {
+            // Its end is seen by the recorder, which says why.
+            let _ = child::serve(theirs);
+            Ok(())
+        });
+        Ok(Self { child: child.map_err(|failure| gap(&failure.chain()))?, socket })
+    }
+
+    /// The first step.
+    fn measure(&self) -> io::Result<Measured> {
+        /// More than any answer has.
+        const MOST: u64 = 1 << 20;
+        (&self.socket).write_all(&[MEASURE])?;
+        let mut line = String::new();
+        // Nothing follows the line until it is asked for, so nothing is lost with the buffer.
+        BufReader::new((&self.socket).take(MOST)).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// The second step, and how long it took.
+    fn watch(&self, recorder: &mut Recorder) -> (Watched, Nanos) {
+        let began = Instant::now();
+        let watched = watch(recorder, self.child.pid(), &self.socket).unwrap_or_default();
+        (watched, Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// What the two steps say of each kind of block.
+fn costs(measured: &Measured, watched: &Watched, after: bool) -> Vec<BlockCost> {
+    measured.series.iter().filter_map(|series| cost(series, watched, after)).collect()
 }
 
 fn gap(reason: &dyn std::fmt::Display) -> Unavailable {
@@ -135,7 +183,7 @@ fn watch(recorder: &mut Recorder, pid: u32, mut socket: &UnixStream) -> Option<W
 }
 
 /// What a series says of its blocks; `None` where it has too few operations for an interval, or nonsense.
-fn cost(series: &Series, watched: &Watched) -> Option<BlockCost> {
+fn cost(series: &Series, watched: &Watched, after: bool) -> Option<BlockCost> {
     let pages = (series.bytes / PAGE_SIZE).max(1) as f64;
     let operations = series.pairs.len() as u64;
     let differences: Vec<f64> = series.pairs.iter().map(|pair| pair.each as f64 - pair.kept as f64).collect();
@@ -150,6 +198,7 @@ fn cost(series: &Series, watched: &Watched) -> Option<BlockCost> {
     Some(BlockCost {
         bytes: Bytes(series.bytes),
         displaced: series.displaced,
+        after,
         operations,
         faults: series.faults,
         huge_pages: faults < pages / 2.0,
@@ -207,7 +256,7 @@ mod tests {
     #[test]
     fn what_durations_lack_is_what_is_left_of_the_cost() {
         let watched = Watched { warm: vec![1200.0; 8], displaced: vec![7.0; 8] };
-        let cost = cost(&series(WATCHED, 10, 338), &watched).unwrap();
+        let cost = cost(&series(WATCHED, 10, 338), &watched, false).unwrap();
         assert_eq!((cost.bytes, cost.operations, cost.faults, cost.huge_pages), (Bytes(WATCHED), 10, 3380, false));
         assert_eq!(cost.per_page, Quantity::interval(2000.0, 2000.0, 2000.0, Unit::Ns));
         // 2000 - 300 - 1200.
@@ -226,11 +275,12 @@ mod tests {
     #[test]
     fn too_few_operations_other_sizes_and_no_recorder_leave_out_what_they_do_not_tell() {
         let watched = Watched { warm: vec![1200.0; 8], displaced: vec![1200.0; 8] };
-        assert_eq!(cost(&series(WATCHED, 5, 338), &watched), None);
-        assert_eq!(cost(&Series::default(), &watched), None);
-        assert!(cost(&series(WATCHED, 6, 338), &Watched::default()).unwrap().unseen.is_none());
-        assert!(cost(&series(4 << 20, 6, 1024), &watched).unwrap().unseen.is_none());
-        assert!(cost(&series(4 << 20, 6, 2), &watched).unwrap().huge_pages);
+        let cost = |series, watched: &Watched| cost(&series, watched, true);
+        assert_eq!(cost(series(WATCHED, 5, 338), &watched), None);
+        assert_eq!(cost(Series::default(), &watched), None);
+        assert!(cost(series(WATCHED, 6, 338), &Watched::default()).unwrap().unseen.is_none());
+        assert!(cost(series(4 << 20, 6, 1024), &watched).unwrap().unseen.is_none());
+        assert!(cost(series(4 << 20, 6, 2), &watched).unwrap().huge_pages);
     }
 
     #[test]
@@ -238,14 +288,16 @@ mod tests {
         let variables = std::env::vars_os().collect::<Vec<_>>();
         let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let me = Identity::for_invocation(None, borrowed).unwrap().0;
-        let first = begin(&me).unwrap();
-        assert!(first.measured.series.iter().any(|series| !series.pairs.is_empty()), "{:?}", first.measured);
-        let mut socket = &first.socket;
+        let Before { calibrator, measured } = before(&me).unwrap();
+        assert!(measured.series.iter().any(|series| !series.pairs.is_empty()), "{measured:?}");
+        let mut socket = &calibrator.socket;
         for kind in [WARM, DISPLACED] {
             socket.write_all(&[kind]).unwrap();
             let mut answer = [0];
             socket.read_exact(&mut answer).unwrap();
             assert!([kind, INTERRUPTED].contains(&answer[0]), "{answer:?}");
         }
+        // As after a recording: it measures when it is asked for it.
+        assert!(calibrator.measure().unwrap().series.iter().any(|series| !series.pairs.is_empty()));
     }
 }

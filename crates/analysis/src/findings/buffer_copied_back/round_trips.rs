@@ -4,10 +4,12 @@
 //! allocates, of one power of two in size. Each copy belongs to one block or group at most, though both ends of it may be a round trip:
 //! an image, rows of which are copied into a scratch block and back. Then the one that is not needed has the copies:
 //!
-//! - the blocks that live for a copy each, where copies into them come before those out of them, as in nothing that is worked on;
+//! - the blocks that live for a copy each, where copies into them come before those out of them, as in nothing that is worked on: by
+//!   samples of both in some blocks, or by the faults that the copy in took in most of those that are read ([`super::filled_blocks`]);
 //! - else the heap of an allocator, of which the least is known, where data go back to the block that they came from;
 //! - else the smaller block, and of two of one size the one that was mapped later. The saving is the same.
 
+use super::filled_blocks::{BlockFaults, FilledBlocks};
 use crate::findings::allocating_stack::{AllocatingStacks, Allocator};
 use crate::findings::copying_code::Copying;
 use crate::memory_blocks::{Block, BlockPlace};
@@ -86,10 +88,11 @@ pub(crate) struct RoundTrip {
 pub(crate) fn round_trips(
     copies: &[Copying],
     blocks: &[Block],
+    faults: BlockFaults<'_>,
     processes: &Processes,
     stacks: &mut AllocatingStacks<'_>,
 ) -> Vec<RoundTrip> {
-    let mut search = Search { copies, blocks, processes, stacks, is_taken: vec![false; copies.len()] };
+    let mut search = Search { copies, blocks, faults, processes, stacks, is_taken: vec![false; copies.len()] };
     let of_blocks = search.sides_of_blocks();
     let mut found = search.of_groups(&of_blocks);
     found.extend(search.of_blocks(of_blocks));
@@ -108,6 +111,7 @@ type Place = (String, usize, u32);
 struct Search<'a, 'b> {
     copies: &'a [Copying],
     blocks: &'a [Block],
+    faults: BlockFaults<'a>,
     processes: &'a Processes,
     stacks: &'a mut AllocatingStacks<'b>,
     is_taken: Vec<bool>,
@@ -154,9 +158,17 @@ impl Search<'_, '_> {
         sides.retain(|_, (into, out)| into.len().min(out.len()) >= LEAST_SAMPLES);
         let mut order: Vec<(&Place, Sides)> = sides.into_iter().collect();
         order.sort_by_key(|(place, _)| place.2);
+        let copies = self.copies;
+        let read = order.iter().flat_map(|(_, (_, out))| out).filter_map(|number| Some(copies[*number].from?.block));
+        let filled = FilledBlocks::new(&read.collect(), self.faults, self.stacks);
+        let sites: Vec<usize> = copies.iter().map(|copy| self.stacks.number(copy.stack)).collect();
         let trips = order.into_iter().map(|(place, sides)| {
             let all = self.mapped_at(place);
-            self.trip(place.clone(), sides, |written, read| pass_through(written, read, all))
+            self.trip(place.clone(), sides, |written, read| {
+                let fills: HashSet<usize> = written.iter().map(|(number, _)| sites[*number]).collect();
+                let is_filled = |(number, place): &End| filled.by(&fills, place.block, copies[*number].ts);
+                pass_through(written, read, all) || are_most(read, is_filled)
+            })
         });
         trips.flatten().collect()
     }
@@ -287,6 +299,13 @@ fn pass_through(written: &[End], read: &[End], all: usize) -> bool {
     let both = written.iter().filter_map(|(block, into)| Some((into, read.get(block)?)));
     let (both, in_order) = both.fold((0, 0), |sum, (into, out)| (sum.0 + 1, sum.1 + usize::from(into < out)));
     are_the_same(both, written.len(), read.len(), all) && in_order * 2 > both
+}
+
+/// Whether that is true of most of the blocks of these ends, and of enough of them.
+fn are_most(ends: &[End], is_so: impl Fn(&End) -> bool) -> bool {
+    let of = |ends: &mut dyn Iterator<Item = &End>| ends.map(|(_, place)| place.block).collect::<HashSet<u32>>().len();
+    let those = of(&mut ends.iter().filter(|end| is_so(end)));
+    those >= LEAST_BOTH && those as f64 > of(&mut ends.iter()) as f64 * MOST_OF
 }
 
 /// What two ranges of offsets have in common, as a part of the larger.

@@ -19,7 +19,7 @@ pub(super) fn saving(cost: &Quantity, faults: u64, unseen: Option<Estimate>) -> 
 pub(super) fn reason(unseen: Estimate) -> String {
     format!(
         "the predicted saving has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as \
-         measured before the recording; the cost has not",
+         measured before and after the recording; the cost has not",
         unseen.value, unseen.low, unseen.high
     )
 }

@@ -1,6 +1,6 @@
 //! What huge pages are predicted to save: the faults that are avoided, less what a huge page costs instead.
 //!
-//! A huge page is zeroed too, all of it. What that costs was measured before the recording: blocks that ask for huge pages, against
+//! A huge page is zeroed too, all of it. What that costs was measured before and after the recording: blocks that ask for huge pages, against
 //! the same writes into a kept block that has them ([`crate::cost_model::CostModel::per_page_of_huge`]). It is taken for every span as
 //! a whole, touched or not. **Value**: the bill less that. **Interval**: the worst ends of both; never below nothing, never more than
 //! the bill.
@@ -39,7 +39,7 @@ pub(crate) fn predict(
     if mode == Mode::Never {
         return Err("huge pages are switched off on this machine, so what they cost instead could not be measured");
     }
-    let model = model.ok_or("what blocks cost was not measured before this recording")?;
+    let model = model.ok_or("what blocks cost was not measured beside this recording")?;
     let count = group.spans.len() as u64;
     let bytes = count.saturating_mul(spans.size.0);
     let per_page = match model.per_page_of_huge(bytes / group.mappings.max(1)) {
@@ -47,7 +47,7 @@ pub(crate) fn predict(
         None if model.asked_in_vain() => {
             return Err("blocks that asked for huge pages got none when it was measured what they cost");
         }
-        None => return Err("what huge pages cost was not measured before this recording"),
+        None => return Err("what huge pages cost was not measured beside this recording"),
     };
     let pages = count.saturating_mul(spans.pages().0) as f64;
     let ms = |ns: f64| pages * ns / 1e6;

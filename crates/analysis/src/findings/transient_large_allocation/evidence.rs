@@ -93,7 +93,7 @@ pub(super) fn never_used(found: &Found<'_>) -> Evidence {
 
 /// What was recorded beside what was measured before; nothing where nothing was measured.
 pub(super) fn saving(found: &Found<'_>) -> Evidence {
-    let text = "What keeping the blocks is predicted to save: what was recorded, what was measured before the recording, and both.";
+    let text = "What keeping the blocks is predicted to save: what was recorded, what was measured before and after the recording, and both.";
     let Ok(prediction) = &found.prediction else { return Evidence { text: text.to_owned(), rows: Vec::new() } };
     let line = |name: &str, source: &str, value: [f64; 3], each: Option<(&str, f64)>| {
         let mut shown = row([

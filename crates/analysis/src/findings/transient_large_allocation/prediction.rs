@@ -1,4 +1,4 @@
-//! What keeping the blocks is predicted to save, where it was measured just before the recording what blocks cost.
+//! What keeping the blocks is predicted to save, where it was measured just before and after the recording what blocks cost.
 //!
 //! Two ways lead to it, and both count the operations that are left out when as many blocks are kept as exist at the same time.
 //!
@@ -59,7 +59,7 @@ pub(crate) fn predict(
     bill: &Bill,
     model: Option<&CostModel>,
 ) -> Result<Prediction, &'static str> {
-    let model = model.ok_or("what blocks cost was not measured before this recording")?;
+    let model = model.ok_or("what blocks cost was not measured beside this recording")?;
     let blocks = || group.operations.iter().map(|number| &memory.blocks[*number as usize]);
     if blocks().any(|block| block.populated) {
         return Err("blocks are populated by a call, so faults do not tell how much of them was touched");
