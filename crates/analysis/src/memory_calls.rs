@@ -76,11 +76,12 @@ pub(crate) enum Event {
 /// theirs, and come before faults, and these before samples.
 pub(crate) fn in_order(tables: &Tables, mut take: impl FnMut(Event)) {
     let steps = steps(tables);
-    let mut next = 0;
-    let mut up_to = |ts: Nanos, take: &mut dyn FnMut(Event)| {
-        let until = next + steps[next..].partition_point(|(step, _)| *step <= ts);
-        steps[next..until].iter().for_each(|(ts, step)| take(Event::Step(*ts, *step)));
-        next = until;
+    let mut steps = steps.into_iter().peekable();
+    // One by one: mostly there is none, and each is passed once.
+    let mut up_to = |until: Nanos, take: &mut dyn FnMut(Event)| {
+        while let Some((ts, step)) = steps.next_if(|(ts, _)| *ts <= until) {
+            take(Event::Step(ts, step));
+        }
     };
     let faults = by_time((0..tables.faults.len()).collect(), |fault| tables.faults[fault].ts);
     let tells = |sample: &usize| tables.cpu_samples[*sample].first_argument.is_some();
