@@ -1,6 +1,7 @@
 //! What a thread is given before it is measured, and whether it got that.
 
 use crate::state::ThreadState;
+use nix::errno::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_context::factors::speculation::{is_forced, is_restricted};
@@ -65,7 +66,7 @@ impl Arm {
     pub fn title(self) -> &'static str {
         match self {
             Self::None => "none",
-            Self::NoneAgain => "none, once more",
+            Self::NoneAgain => "none again: resolution",
             Self::FilterSpeculationAllowed => "filter, SPEC_ALLOW",
             Self::Filter => "filter",
             Self::SpeculationDisabled => "speculation disabled",
@@ -154,7 +155,7 @@ fn disable(misfeature: libc::c_ulong) -> io::Result<()> {
 impl Refused {
     /// Why, and what would change it.
     pub(crate) fn told(self) -> (String, String) {
-        let text = |error: i32| io::Error::from_raw_os_error(error).to_string();
+        let text = |error: i32| Errno::from_raw(error).to_string();
         match self {
             Self::Privileges(error) => {
                 (format!("PR_SET_NO_NEW_PRIVS: {}", text(error)), "a kernel with seccomp filters".to_owned())
@@ -257,8 +258,8 @@ mod tests {
     #[test]
     fn what_is_refused_says_what_would_change_it() {
         let (why, remedy) = Refused::Speculation([libc::ENXIO, libc::EPERM]).told();
-        assert!(why.contains("cannot be realised here") && why.contains("store bypass: No such device"), "{why}");
+        assert!(why.contains("cannot be realised here") && why.contains("store bypass: ENXIO"), "{why}");
         assert!(remedy.contains("spec_store_bypass_disable=prctl"), "{remedy}");
-        assert!(Refused::Filter(1, libc::EINVAL).told().0.contains("filter 2: Invalid argument"));
+        assert!(Refused::Filter(1, libc::EINVAL).told().0.contains("filter 2: EINVAL"));
     }
 }

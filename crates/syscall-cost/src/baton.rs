@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 const IDLE: u32 = 0;
 /// Something is.
 const ORDERED: u32 = 1;
+/// It may end.
+const DISMISSED: u32 = 2;
 
 /// The burst that a thread is asked for, and what it took.
 pub(crate) struct Baton {
@@ -60,14 +62,22 @@ impl Baton {
         Some(())
     }
 
-    /// The thread's part: gives back and does what it is asked for, for ever. It never ends, for its filter may not let it, and
-    /// allocates nothing.
-    pub(crate) fn serve(&self, bench: &Bench) -> ! {
+    /// Lets the thread end. Never asked of one with a filter, which may not let it.
+    pub(crate) fn dismiss(&self) {
+        self.turn.store(DISMISSED, Ordering::Release);
+        wake(&self.turn);
+    }
+
+    /// The thread's part: gives back and does what it is asked for until it is dismissed, and allocates nothing.
+    pub(crate) fn serve(&self, bench: &Bench) {
         loop {
             self.turn.store(IDLE, Ordering::Release);
             wake(&self.turn);
             while self.turn.load(Ordering::Acquire) == IDLE {
                 wait(&self.turn, IDLE, None);
+            }
+            if self.turn.load(Ordering::Acquire) == DISMISSED {
+                return;
             }
             let wanted = self.workload.load(Ordering::Relaxed);
             let steps = self.steps.load(Ordering::Relaxed);

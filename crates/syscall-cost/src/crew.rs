@@ -28,7 +28,16 @@ pub(crate) struct Member {
 /// Why a thread is none of the arm's, and what would change that.
 pub(crate) type Missing = (String, String);
 
-/// Starts the thread of an arm, on the processors of the caller, and reads its state. It lives until the process ends.
+impl Member {
+    /// Its last burst is done. A thread with a filter waits until the process ends.
+    pub(crate) fn dismiss(&self) {
+        if !self.arm.is_filtered() {
+            self.baton.dismiss();
+        }
+    }
+}
+
+/// Starts the thread of an arm, on the processors of the caller, and reads its state.
 ///
 /// # Errors
 /// The kernel refuses what the arm has, or the thread did not begin.
@@ -43,7 +52,7 @@ pub(crate) fn enlist(arm: Arm, programs: &Arc<Vec<Program>>, bench: &Arc<Bench>)
         tid.store(u32::try_from(own).unwrap_or_default(), Ordering::Relaxed);
         // From here on it allocates nothing: its filter may refuse what that needs.
         let _ = applied.set(arm.apply(&programs));
-        theirs.serve(&bench)
+        theirs.serve(&bench);
     };
     let started = std::thread::Builder::new().name(arm.name().to_owned()).stack_size(STACK).spawn(work);
     let missing = |reason: String| (reason, "run it again on a machine that is less busy".to_owned());

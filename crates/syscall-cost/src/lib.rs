@@ -2,8 +2,8 @@
 //!
 //! Filters and states of speculation cannot be taken back, but they belong to a thread. So each arm is a thread of one process
 //! ([`crew`]): all of them on one processor, in one address space, never two at once. They hand over a baton after each burst of some
-//! 1.5 ms, in a counterbalanced order, and the differences are those of bursts of one block. One arm is there twice; what differs there is
-//! what this measurement cannot resolve.
+//! 1.5 ms, in a counterbalanced order, and the differences are those of bursts of one block. Each block has threads of its own, so that the
+//! place where the kernel puts a filter is chance too. One arm is there twice; what differs there is what this measurement cannot resolve.
 //!
 //! Owns: the bursts ([`workload`]), the arms and the reading of their states, which decides whether an arm is what it should be
 //! ([`arm`], [`state`]), what a filter lets through ([`probe`]), the measurement ([`measure`]) and what it says ([`SyscallCost`]). Leaves to others: where filters

@@ -49,6 +49,9 @@ pub enum MeasureError {
     /// A thread did not do its burst.
     #[error("arm {0} did not come back from its burst of {1} within {limit} s", limit = PATIENCE.as_secs())]
     Stalled(&'static str, &'static str),
+    /// There are no more threads.
+    #[error("the system gives no threads for another block, or their state is not that of the first ones")]
+    NoThreads,
     /// It was asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -113,37 +116,10 @@ pub fn measure(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Measured, Measure
         .map_err(|error| MeasureError::System("no child can be started to try the filter in", error))?;
     let processor =
         pin().map_err(|error| MeasureError::System("this process cannot stay on its processor", error.into()))?;
-    let programs = Arc::new(plan.programs.clone());
-    let mut crew = Vec::new();
-    let mut arms = Vec::new();
-    let mut base: Option<ThreadState> = None;
-    for arm in Arm::ALL {
-        let enlisted = match answers.between.why_not().filter(|_| arm.is_filtered()) {
-            Some(why) => Err((format!("a thread under the filter cannot be measured: {why}"), filter_remedy())),
-            None => enlist(arm, &programs, &bench),
-        };
-        let told = match enlisted {
-            Err(missing) => MeasuredArm { arm, state: None, missing: Some(missing) },
-            Ok(member) => {
-                let wrong = base.as_ref().and_then(|base| arm.judge(base, &member.state, plan.programs.len()).err());
-                let missing = wrong.map(|wrong| (wrong, "see the states of the other arms".to_owned()));
-                let told = MeasuredArm { arm, state: Some(member.state.clone()), missing };
-                if told.missing.is_none() {
-                    crew.push(member);
-                }
-                told
-            }
-        };
-        if arm == Arm::None {
-            base.clone_from(&told.state);
-            if let Some((why, _)) = &told.missing {
-                return Err(MeasureError::NoBaseline(why.clone()));
-            }
-        }
-        arms.push(told);
-    }
+    let company = Company { programs: Arc::new(plan.programs.clone()), bench };
+    let (crew, arms) = company.first(&answers)?;
     let mut workloads = sized(&crew, &answers)?;
-    let blocks = run(&crew, &mut workloads, plan, began, stop)?;
+    let blocks = run(&company, crew, &mut workloads, plan, began, stop)?;
     Ok(Measured {
         processor,
         arms,
@@ -154,6 +130,52 @@ pub fn measure(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Measured, Measure
         took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         machine: machine(),
     })
+}
+
+/// What all threads are given.
+struct Company {
+    programs: Arc<Vec<Program>>,
+    bench: Arc<Bench>,
+}
+
+impl Company {
+    /// The threads of the first block: those of the arms that there are here; the others with their reasons.
+    fn first(&self, answers: &Answers) -> Result<(Vec<Member>, Vec<MeasuredArm>), MeasureError> {
+        let (mut crew, mut arms): (Vec<Member>, Vec<MeasuredArm>) = (Vec::new(), Vec::new());
+        for arm in Arm::ALL {
+            let enlisted = match answers.between.why_not().filter(|_| arm.is_filtered()) {
+                Some(why) => Err((format!("a thread under the filter cannot be measured: {why}"), filter_remedy())),
+                None => enlist(arm, &self.programs, &self.bench),
+            };
+            let told = match enlisted {
+                Err((why, _)) if arm == Arm::None => return Err(MeasureError::NoBaseline(why)),
+                Err(missing) => MeasuredArm { arm, state: None, missing: Some(missing) },
+                Ok(member) => {
+                    let base = crew.first().map_or(&member.state, |first| &first.state);
+                    let wrong = arm.judge(base, &member.state, self.programs.len()).err();
+                    let missing = wrong.map(|wrong| (wrong, "see the states of the other arms".to_owned()));
+                    let told = MeasuredArm { arm, state: Some(member.state.clone()), missing };
+                    match told.missing {
+                        None => crew.push(member),
+                        Some(_) => member.dismiss(),
+                    }
+                    told
+                }
+            };
+            arms.push(told);
+        }
+        Ok((crew, arms))
+    }
+
+    /// New threads in the place of these, with filters installed anew: where the kernel puts a filter makes a difference of its own, which
+    /// would be the same in all blocks. `None`: the system has no more threads, or they are not as the first ones were.
+    fn relieved(&self, crew: &[Member]) -> Option<Vec<Member>> {
+        crew.iter().for_each(Member::dismiss);
+        let relief = crew
+            .iter()
+            .map(|member| enlist(member.arm, &self.programs, &self.bench).ok().filter(|new| new.state == member.state));
+        relief.collect()
+    }
 }
 
 fn filter_remedy() -> String {
@@ -203,7 +225,8 @@ fn ask(member: &Member, workload: Workload, steps: u64) -> Result<(u64, u64), Me
 
 /// Runs whole periods of blocks, so that each arm stands in each place equally often, while there is time for one more; the first in any case.
 fn run(
-    crew: &[Member],
+    company: &Company,
+    mut crew: Vec<Member>,
     workloads: &mut [MeasuredWorkload],
     plan: &Plan,
     began: Instant,
@@ -220,6 +243,13 @@ fn run(
         }
         if stop() {
             return Err(MeasureError::Interrupted);
+        }
+        if block > 0 {
+            match company.relieved(&crew) {
+                Some(relief) => crew = relief,
+                None if block >= period => return Ok(block),
+                None => return Err(MeasureError::NoThreads),
+            }
         }
         for measured in workloads.iter_mut() {
             measured.bursts.iter_mut().for_each(|bursts| bursts.push(None));

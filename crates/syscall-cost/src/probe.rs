@@ -2,6 +2,7 @@
 
 use crate::baton::rehearse;
 use crate::workload::{Bench, Workload};
+use nix::errno::Errno;
 use slowpath_seccomp::Program;
 use slowpath_seccomp::install::{Speculation, forbid_new_privileges, install};
 use std::io;
@@ -25,12 +26,12 @@ impl Answer {
     pub fn why_not(&self) -> Option<String> {
         match self {
             Self::Allowed => None,
-            Self::Refused(error) => Some(format!("the filter refuses it: {}", io::Error::from_raw_os_error(*error))),
+            Self::Refused(error) => Some(format!("the filter refuses it: {}", Errno::from_raw(*error))),
             Self::Ended(libc::SIGSYS) => Some("the filter ends the program for it (SIGSYS)".to_owned()),
             Self::Ended(libc::SIGALRM) => Some("under the filter it does not come back".to_owned()),
             Self::Ended(signal) => Some(format!("the program ends under the filter (signal {signal})")),
             Self::NoFilter(place, error) => {
-                Some(format!("the kernel refuses filter {}: {}", place + 1, io::Error::from_raw_os_error(*error)))
+                Some(format!("the kernel refuses filter {}: {}", place + 1, Errno::from_raw(*error)))
             }
         }
     }

@@ -36,7 +36,7 @@ fn head(cost: &SyscallCost, style: &Style) -> Section {
     let several = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
     let text = format!(
         "Filter {} ({}; {}, {}). CPU time of a step on processor {}: {} blocks of alternating bursts, seed {}, {:.1} s; differences from \
-         the first arm with 95 % intervals.",
+         the first arm with 95 % intervals. What the first arm, there twice, differs from itself is what the measurement cannot resolve.",
         filter.asked,
         filter.form,
         several(filter.programs, "program"),
