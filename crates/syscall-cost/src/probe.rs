@@ -78,10 +78,8 @@ fn ask(programs: &[Program], call: impl Fn() -> bool) -> io::Result<Answer> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             told.store(under(programs, parent, call), Ordering::Release);
-            loop {
-                // SAFETY: ends the child; where a filter refuses that, the C library ends it by a signal.
-                unsafe { libc::_exit(0) }
-            }
+            // SAFETY: ends the child; where a filter refuses that, the C library ends it by a signal.
+            unsafe { libc::_exit(0) }
         }
         child => {
             let mut status = 0;
