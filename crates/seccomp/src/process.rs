@@ -14,8 +14,7 @@ const MOST_FILTERS: usize = (1 << 15) / 5;
 /// How long a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The filters of the first thread of a process, the oldest first. The thread stands still while they are copied, which takes less than a
-/// millisecond; it runs on when the caller dies meanwhile.
+/// The filters of the first thread of a process, the oldest first. The thread stands still while they are copied; it runs on when the caller dies meanwhile.
 ///
 /// # Errors
 /// See [`ProcessError`]: the kernel shows filters to root only.

@@ -1,4 +1,4 @@
-//! Foreign bytes as filters: an error or a program, never a panic, and whatever the kernel is given it only refuses.
+//! Foreign bytes as filters: an error or a program, never a panic.
 
 use proptest::prelude::*;
 use slowpath_seccomp::parse;

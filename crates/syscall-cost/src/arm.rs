@@ -19,7 +19,7 @@ pub enum Arm {
     NoneAgain,
     /// With the filter, which says that it does not mind speculation (`SECCOMP_FILTER_FLAG_SPEC_ALLOW`).
     FilterSpeculationAllowed,
-    /// With the filter, as programs usually install theirs.
+    /// With the filter, installed without a flag.
     Filter,
     /// Without a filter, and with the processor's speculation restricted as far as this machine offers it to a thread.
     SpeculationDisabled,

@@ -91,7 +91,7 @@ pub struct ContextDiffArguments {
 #[derive(Debug, Args)]
 pub struct SyscallCostArguments {
     /// The filter: `allow-list` (the calls that are measured, by number), `arguments:N` (N stacked filters that compare arguments), `pid:PID`
-    /// (those of a running process; needs root, and stops it for less than a millisecond), or a file: a profile of a container runtime,
+    /// (those of a running process; needs root, and stops it while they are copied), or a file: a profile of a container runtime,
     /// JSON of seccompiler (FILE#NAME where it holds several), or raw instructions.
     #[arg(long, value_name = "F", default_value = "allow-list")]
     pub filter: OsString,
