@@ -273,7 +273,7 @@ fn notes(measured: &Measured, arms: &[ArmShown], calm: bool) -> Vec<String> {
     if let Some(base) = state(arms, Arm::None) {
         if base.seccomp == Some(2) {
             let number = base.filters.map_or("some".to_owned(), |filters| filters.to_string());
-            notes.push(format!("this context has {number} filters already, and so has every arm"));
+            notes.push(format!("this context is filtered already (Seccomp_filters: {number}), and so is every arm"));
         }
         let restricted =
             base.speculation().into_iter().filter(|(_, state)| state.and_then(is_restricted) == Some(true));

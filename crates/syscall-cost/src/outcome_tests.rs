@@ -106,7 +106,7 @@ fn a_context_with_filters_and_mitigations_of_its_own_says_so() {
     let states = [Some(own(2)), Some(own(2)), Some(own(3)), Some(own(3)), None];
     let told = said(&measured(states, vec![workload(Workload::Getppid, [1.0, 1.1, 1.1, 1.0])]));
     let notes = told.notes.join("\n");
-    assert!(notes.contains("has 2 filters already") && notes.contains("thread force mitigated"), "{notes}");
+    assert!(notes.contains("Seccomp_filters: 2") && notes.contains("thread force mitigated"), "{notes}");
     assert!(told.forced.is_none(), "it was forced before");
 }
 
