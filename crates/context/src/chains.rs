@@ -8,6 +8,8 @@ mod filter_restricts_speculation;
 mod nice_inside_sessions;
 mod preloaded_library;
 
+pub use filter_restricts_speculation::speculation_remedies;
+
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

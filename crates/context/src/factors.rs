@@ -21,7 +21,7 @@ mod personality;
 mod scheduling;
 mod seccomp;
 mod security_label;
-pub(crate) mod speculation;
+pub mod speculation;
 mod timer_slack;
 mod tracer;
 mod utilization_clamp;

@@ -30,6 +30,8 @@ const EVERYTHING: &[&str] = &[
     "report",
     "symbols",
     "context",
+    "seccomp",
+    "syscall-cost",
 ];
 
 /// The order of the workspace.
@@ -71,8 +73,18 @@ pub const ALLOWED: &[Rule] = &[
         why: "reads what surrounds a process; what a difference costs, others measure",
     },
     Rule {
+        name: "seccomp",
+        may_use: &[],
+        why: "filters as instructions; who gets them, and what they cost, others know",
+    },
+    Rule {
+        name: "syscall-cost",
+        may_use: &["tables", "experiment", "context", "seccomp"],
+        why: "measures in one process; it launches nothing and shows nothing",
+    },
+    Rule {
         name: "report",
-        may_use: &["tables", "recording", "analysis", "fix", "experiment", "verify", "context"],
+        may_use: &["tables", "recording", "analysis", "fix", "experiment", "verify", "context", "syscall-cost"],
         why: "shows results; it starts nothing and records nothing",
     },
     Rule { name: "cli", may_use: EVERYTHING, why: "wiring: the only one that sees all" },

@@ -4,6 +4,7 @@ use crate::diagnosis::{Analysis, Diagnosis, ReportData};
 use crate::{Benchmark, ComparisonPage, ContextComparison, RecordingComparison, Scenario, ShownContext};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use slowpath_recording::Manifest;
+use slowpath_syscall_cost::SyscallCost;
 
 /// The schema of one printed type.
 pub fn schema_of<T: JsonSchema>() -> String {
@@ -28,5 +29,6 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("launch-scenario.json", schema_of::<Scenario>()),
         ("manifest.json", schema_of::<Manifest>()),
         ("report.json", schema_of::<ReportData>()),
+        ("syscall-cost.json", schema_of::<SyscallCost>()),
     ]
 }

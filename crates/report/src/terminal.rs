@@ -16,6 +16,7 @@ mod scenario;
 mod sections;
 mod shares;
 mod style;
+mod syscall_cost;
 mod tried;
 mod warm;
 
@@ -27,6 +28,7 @@ pub(crate) use escape::is_dangerous;
 pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
 pub use style::Style;
+pub use syscall_cost::syscall_cost;
 
 use crate::diagnosis::{Analysis, Diagnosis};
 use item::Item;

@@ -1,9 +1,11 @@
 //! The arguments of `slowpath context`.
 
 use super::InvocationArguments;
+use super::launch::duration;
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `slowpath context`.
 #[derive(Debug, Args)]
@@ -20,6 +22,7 @@ impl ContextArguments {
             ContextCommand::Show { json, .. } => *json,
             ContextCommand::Save { .. } => false,
             ContextCommand::Diff(arguments) => arguments.json,
+            ContextCommand::SyscallCost(arguments) => arguments.json,
         }
     }
 }
@@ -47,6 +50,9 @@ pub enum ContextCommand {
     },
     /// Say what differs between two contexts, what is known of its cost, and which differences follow from each other.
     Diff(ContextDiffArguments),
+    /// Measure what system calls cost here, and what a system call filter costs them and the program's own code, with and without
+    /// permission to speculate.
+    SyscallCost(SyscallCostArguments),
 }
 
 /// Whose context is read.
@@ -77,6 +83,25 @@ pub struct ContextDiffArguments {
     #[command(flatten)]
     pub invocation: InvocationArguments,
     /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `slowpath context syscall-cost`.
+#[derive(Debug, Args)]
+pub struct SyscallCostArguments {
+    /// The filter: `allow-list` (the calls that are measured, by number), `arguments:N` (N stacked filters that compare arguments), `pid:PID`
+    /// (those of a running process; needs root, and stops it while they are copied), or a file: a profile of a container runtime,
+    /// JSON of seccompiler (FILE#NAME where it holds several), or raw instructions.
+    #[arg(long, value_name = "F", default_value = "allow-list")]
+    pub filter: OsString,
+    /// Time at most, such as 5s or 1m; the first blocks are finished in any case.
+    #[arg(long, value_name = "T", value_parser = duration, default_value = "10s")]
+    pub max_time: Duration,
+    /// Seed of the order of the arms.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object with all bursts.
     #[arg(long)]
     pub json: bool,
 }

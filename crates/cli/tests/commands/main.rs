@@ -30,6 +30,7 @@ mod readiness;
 mod running;
 mod shares;
 mod stack_audit;
+mod syscall_cost;
 mod targets;
 mod traces;
 mod transient_blocks;

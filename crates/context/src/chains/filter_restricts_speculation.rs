@@ -79,11 +79,6 @@ pub(super) fn find(a: &Snapshot, b: &Snapshot) -> Option<Chain> {
     }));
     let store = changed.iter().any(|(factor, ..)| *factor == STATES[0]);
     let branch = changed.iter().any(|(factor, ..)| *factor == STATES[1]);
-    let parameters = match (store, branch) {
-        (true, true) => "spec_store_bypass_disable=prctl spectre_v2_user=prctl",
-        (true, false) => "spec_store_bypass_disable=prctl",
-        _ => "spectre_v2_user=prctl",
-    };
     Some(Chain {
         title: "a system call filter switches processor optimisations off".to_owned(),
         slower,
@@ -91,7 +86,7 @@ pub(super) fn find(a: &Snapshot, b: &Snapshot) -> Option<Chain> {
         cost: "over 10 % of computing was seen with both off (the same native code in an app and in a shell); 2 to 8 % of ordinary \
                programs for loads that may not overtake stores alone"
             .to_owned(),
-        remedies: remedies(parameters),
+        remedies: speculation_remedies(store, branch),
         sources: vec![
             "kernel/seccomp.c, arch_seccomp_spec_mitigate; arch/x86/kernel/cpu/bugs.c, ssb_prctl_set, ib_prctl_set".to_owned(),
             "Documentation/userspace-api/spec_ctrl.rst; seccomp(2), SECCOMP_FILTER_FLAG_SPEC_ALLOW".to_owned(),
@@ -100,7 +95,14 @@ pub(super) fn find(a: &Snapshot, b: &Snapshot) -> Option<Chain> {
     })
 }
 
-fn remedies(parameters: &str) -> Vec<Remedy> {
+/// What can be done where a filter has switched off that loads overtake stores (`store`) or that indirect branches are predicted
+/// (`branch`).
+pub fn speculation_remedies(store: bool, branch: bool) -> Vec<Remedy> {
+    let parameters = match (store, branch) {
+        (true, true) => "spec_store_bypass_disable=prctl spectre_v2_user=prctl",
+        (true, false) => "spec_store_bypass_disable=prctl",
+        _ => "spectre_v2_user=prctl",
+    };
     let remedy = |what: &str, price: &str| Remedy { what: what.to_owned(), price: price.to_owned() };
     vec![
         remedy(

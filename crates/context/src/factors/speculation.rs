@@ -34,7 +34,7 @@ const STORE_BYPASS_FIELDS: [&str; 1] = ["Speculation_Store_Bypass"];
 const INDIRECT_BRANCH_FIELDS: [&str; 2] = ["SpeculationIndirectBranch", "Speculation_Indirect_Branch"];
 
 /// Whether a state makes a program slower than it could be; `None` for a word that the documentation does not have.
-pub(crate) fn is_restricted(state: &str) -> Option<bool> {
+pub fn is_restricted(state: &str) -> Option<bool> {
     match state {
         "thread force mitigated" | "thread mitigated" | "globally mitigated" => Some(true),
         "conditional force disabled" | "conditional disabled" | "always disabled" => Some(true),
@@ -46,7 +46,7 @@ pub(crate) fn is_restricted(state: &str) -> Option<bool> {
 
 /// Whether the state was forced, which a seccomp filter without `SECCOMP_FILTER_FLAG_SPEC_ALLOW` does and a program itself can do
 /// (`PR_SPEC_FORCE_DISABLE`).
-pub(crate) fn is_forced(state: &str) -> bool {
+pub fn is_forced(state: &str) -> bool {
     state.contains("force")
 }
 

@@ -1,6 +1,7 @@
 //! `slowpath context`: what surrounds a process and can make the same code slower.
 
 mod subject;
+mod syscall_cost;
 
 use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
 use crate::commands::{invoker, print_json};
@@ -25,6 +26,7 @@ pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
         ContextCommand::Show { read, json } => show(read, *json),
         ContextCommand::Save { read, output } => save(read, output),
         ContextCommand::Diff(arguments) => diff(arguments),
+        ContextCommand::SyscallCost(arguments) => syscall_cost::run(arguments),
     }?;
     Ok(ExitCode::SUCCESS)
 }
