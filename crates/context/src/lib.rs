@@ -11,6 +11,7 @@ pub mod factor;
 pub mod factors;
 mod place;
 mod reading;
+pub mod remedies;
 mod snapshot;
 mod subject;
 mod system_calls;
