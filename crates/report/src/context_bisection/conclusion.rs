@@ -52,8 +52,8 @@ fn explained(found: &ContextBisection) -> String {
     let names: Vec<&str> = found.remaining.iter().map(|one| one.name.as_str()).collect();
     let remain = match names.as_slice() {
         [] => String::new(),
-        [few @ ..] if few.len() <= MOST_NAMES => format!("; these differences remain: {}", few.join(", ")),
-        [first @ ..] => {
+        few if few.len() <= MOST_NAMES => format!("; these differences remain: {}", few.join(", ")),
+        first => {
             format!(
                 "; these differences remain: {} and {} more",
                 first[..MOST_NAMES].join(", "),

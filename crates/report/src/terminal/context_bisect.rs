@@ -119,11 +119,11 @@ fn caused(found: &ContextBisection, cause: &BisectedCause, style: &Style) -> Sec
     items.push(wrapped("  effect: ", Paint::Plain, &effects, style));
     for moved in &cause.counters {
         let text = format!(
-            "{} {} -> {} (p = {:.4})",
+            "{} {} -> {} (p {})",
             moved.metric.name(),
             figures::value(&moved.without, style),
             figures::value(&moved.with, style),
-            moved.p
+            probability(moved.p)
         );
         items.push(wrapped("  counter: ", Paint::Plain, &text, style));
     }
@@ -135,6 +135,10 @@ fn caused(found: &ContextBisection, cause: &BisectedCause, style: &Style) -> Sec
         items.push(wrapped("  remedy: ", Paint::Plain, &text, style));
     }
     Section { items, spaced: true, ..Section::default() }
+}
+
+fn probability(p: f64) -> String {
+    if p < 0.0001 { "< 0.0001".to_owned() } else { format!("= {p:.4}") }
 }
 
 fn cut(text: &str) -> String {
@@ -221,7 +225,7 @@ fn ended(found: &ContextBisection, style: &Style) -> Section {
         BisectionEnd::Stopped => "it was interrupted",
     };
     let text = format!(
-        "{} launches in {}, seed {}; {why}. Intervals hold together for everything that was tried; effects below {} do not matter here.",
+        "{} launches in {}, seed {}; {why}. Intervals of single differences hold together for all that were tried; effects below {} do not matter here.",
         found.launches,
         figures::value(&found.took, style),
         found.seed,
