@@ -45,10 +45,6 @@ fn explained(found: &ContextBisection) -> String {
         BisectionEnd::TimeOver => "; the time was over before all was decided: a longer --max-time shows more",
         BisectionEnd::Stopped => "; it was interrupted before all was decided",
     };
-    if !found.causes.is_empty() {
-        let causes: Vec<String> = found.causes.iter().map(|cause| because(found, cause)).collect();
-        return format!(", because of {}{over}", causes.join("; and of "));
-    }
     let names: Vec<&str> = found.remaining.iter().map(|one| one.name.as_str()).collect();
     let remain = match names.as_slice() {
         [] => String::new(),
@@ -61,11 +57,17 @@ fn explained(found: &ContextBisection) -> String {
             )
         }
     };
+    let lacking = not_reproduced(found);
+    if !found.causes.is_empty() {
+        let causes: Vec<String> = found.causes.iter().map(|cause| because(found, cause)).collect();
+        let remain = if lacking.is_empty() { String::new() } else { remain };
+        return format!(", because of {}{lacking}{over}{remain}", causes.join("; and of "));
+    }
     if let [effect, ..] = found.effects.as_slice() {
         let names = effect.names.join(" and ");
         let size = change(largest(effect));
-        let lacking = if effect.is_bundled { "by which of them" } else { "by which mechanism" };
-        return format!("; {names} changes the time by {size}, {lacking} is not shown{over}{remain}");
+        let unknown = if effect.is_bundled { "by which of them" } else { "by which mechanism" };
+        return format!("; {names} changes the time by {size}, {unknown} is not shown{over}{remain}");
     }
     if found.candidates.is_empty() {
         return format!("; nothing that differs can be applied here by itself{remain}");
@@ -77,6 +79,15 @@ fn explained(found: &ContextBisection) -> String {
         return format!("; what can be applied here does not reproduce that{over}{remain}");
     }
     format!("; none of the differences that can be applied here is shown to be the cause{over}{remain}")
+}
+
+/// What is left of the difference as given because it cannot be applied here, where that matters.
+fn not_reproduced(found: &ContextBisection) -> String {
+    let rest = found.reproduction.as_ref().and_then(|one| one.unexplained.as_ref());
+    match rest.filter(|rest| rest.low.is_some_and(|low| low > found.margin.value)) {
+        Some(rest) => format!("; {} of it is not reproduced by what can be applied here", change(Some(rest))),
+        None => String::new(),
+    }
 }
 
 fn largest(cause: &BisectedCause) -> Option<&Quantity> {
@@ -122,6 +133,18 @@ mod tests {
             "slow takes +63.0 % (60.0..66.0) wall against fast, because of environment MALLOC_PERTURB_ (none -> 165): +62.0 % \
              (58.0..66.0), user 30.0 ms -> 49.0 ms. Remedy: take it out (price: errors are found less often)"
         );
+    }
+
+    #[test]
+    fn what_the_reproduction_lacks_is_told_with_what_remains() {
+        let mut found = sample::bisection();
+        if let Some(reproduction) = &mut found.reproduction {
+            reproduction.unexplained = Some(Quantity::interval(200.0, 150.0, 260.0, Unit::Percent));
+        }
+        let told = found.concluded().conclusion;
+        let words =
+            "; +200 % (150..260) of it is not reproduced by what can be applied here; these differences remain: kernel";
+        assert!(told.ends_with(words), "{told}");
     }
 
     #[test]

@@ -224,8 +224,10 @@ fn ended(found: &ContextBisection, style: &Style) -> Section {
         BisectionEnd::TimeOver => "the time was over",
         BisectionEnd::Stopped => "it was interrupted",
     };
+    let tried = found.candidates.iter().any(|one| one.verdict != CandidateVerdict::NotTried);
+    let intervals = if tried { " Intervals of single differences hold together for all that were tried." } else { "" };
     let text = format!(
-        "{} launches in {}, seed {}; {why}. Intervals of single differences hold together for all that were tried; effects below {} do not matter here.",
+        "{} launches in {}, seed {}; {why}; what is below {} does not matter here.{intervals}",
         found.launches,
         figures::value(&found.took, style),
         found.seed,

@@ -164,6 +164,15 @@ fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
             one.name, one.fast, one.slow, one.why
         ));
     }
+    let has_wrapper =
+        [&ways.fast, &ways.slow].iter().any(|way| way.wrapper.as_ref().is_some_and(|words| !words.is_empty()));
+    if has_wrapper && found.reproduction.as_ref().is_some_and(|one| !one.is_shown) {
+        notes.push(
+            "the wrappers take time themselves until they run the command, about a millisecond for each program: that is in the difference \
+             as given and in no reproduction"
+                .to_owned(),
+        );
+    }
     if !ways.are_given() && found.total.answer != TotalAnswer::NotShown {
         notes.push(
             "only contexts were given: the difference is that between their reproductions, and what these lack is not in it".to_owned(),
