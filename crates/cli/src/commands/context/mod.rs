@@ -1,5 +1,6 @@
 //! `slowpath context`: what surrounds a process and can make the same code slower.
 
+mod run;
 mod subject;
 
 use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
@@ -25,6 +26,7 @@ pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
         ContextCommand::Show { read, json } => show(read, *json),
         ContextCommand::Save { read, output } => save(read, output),
         ContextCommand::Diff(arguments) => diff(arguments),
+        ContextCommand::Run(arguments) => return run::run(arguments),
     }?;
     Ok(ExitCode::SUCCESS)
 }
@@ -56,7 +58,7 @@ fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> 
 fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {
     let a = subject::named(&arguments.a, &arguments.invocation)?;
     let b = subject::named(&arguments.b, &arguments.invocation)?;
-    let comparison = ContextComparison::new(&a, &b);
+    let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b));
     if arguments.json {
         print_json(&comparison);
     } else {

@@ -68,7 +68,8 @@ fn saved(path: &Path) -> Result<Option<Snapshot>, Failure> {
 }
 
 fn of_process(pid: u32) -> Result<Snapshot, Failure> {
-    let context = Snapshot::of_process(pid).map_err(|error| Failure::from_error(Kind::Usage, &error))?;
+    let mut context = Snapshot::of_process(pid).map_err(|error| Failure::from_error(Kind::Usage, &error))?;
+    context.read_filters();
     examined(context)
 }
 
@@ -122,9 +123,20 @@ impl Look {
 
     fn take(&mut self) {
         if let (None, Some(_), Some(pid)) = (&self.context, self.executed(), self.pid) {
-            self.context = Snapshot::of_process(pid).ok();
+            self.context = Snapshot::of_process(traced_by(pid).unwrap_or(pid)).ok();
+            self.context.iter_mut().for_each(Snapshot::read_filters);
         }
     }
+}
+
+/// The first child that a process traces: what a tracer was started for (`strace CMD`), and whose context is meant.
+fn traced_by(tracer: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).ok()?;
+    let is_traced = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() == tracer.to_string()))
+    };
+    children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).find(is_traced)
 }
 
 impl Hooks for Look {
