@@ -11,6 +11,7 @@ pub use check::CheckArguments;
 pub use compare::CompareArguments;
 pub use context::{
     ContextArguments, ContextBisectArguments, ContextCommand, ContextDiffArguments, ContextReadArguments,
+    ContextRunArguments,
 };
 pub use export::{ExportArguments, Format, What};
 pub use launch::{

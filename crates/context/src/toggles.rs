@@ -168,6 +168,27 @@ impl Plan {
         Prepared::new(base, &self.settings, &self.common_settings, self.variables.as_ref())
     }
 
+    /// What is changed of a launch in any case: what both contexts have, unlike the caller and `base`.
+    pub fn applied_to(&self, base: &slowpath_launch::LaunchSpec) -> Vec<Common> {
+        let text = |value: &std::ffi::OsString| value.to_string_lossy().into_owned();
+        let own: BTreeMap<String, String> = base.env.iter().map(|(name, value)| (text(name), text(value))).collect();
+        let factor = &factors::environment::ENVIRONMENT;
+        let change = |name: &String, value: Option<&String>| Common {
+            name: format!("{} {name}", factor.name),
+            title: factor.title.to_owned(),
+            value: or_none(value.map(String::as_str)),
+            own: or_none(own.get(name).map(String::as_str)),
+        };
+        let variables = self.variables.as_ref().map(|variables| {
+            let removed =
+                own.keys().filter(|name| factors::environment::is_kept(name) && !variables.contains_key(*name));
+            let set = variables.iter().filter(|(name, value)| own.get(*name) != Some(*value));
+            set.map(|(name, value)| change(name, Some(value))).chain(removed.map(|name| change(name, None))).collect()
+        });
+        let variables: Vec<Common> = variables.unwrap_or_default();
+        self.common.iter().cloned().chain(variables).collect()
+    }
+
     /// The candidate with this name.
     pub fn candidate(&self, name: &str) -> Option<usize> {
         self.candidates.iter().position(|one| one.name == name)
@@ -298,3 +319,6 @@ fn remaining(factor: &Factor, part: &Part, known: Known) -> Remaining {
     let (name, title) = (name(factor, part), title(factor, part));
     Remaining { name, title, fast: part.fast.clone(), slow: part.slow.clone(), known, why }
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,6 +284,10 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
     };
     limits.extend([part("processor_quota", "20.0 % of a processor"), part("processor_period_us", "50000")]);
     limits.extend([part("memory_limit", "268435456"), part("processor_weight", "shares 2")]);
+    let several = limits.get("processors").is_some_and(|list| list.contains(['-', ',']));
+    if several {
+        limits.extend([part("processors", "0")]);
+    }
     slow.process.insert(
         "control_groups".to_owned(),
         slowpath_context::Reading::Known { value: slowpath_context::Value::Table(limits) },
@@ -296,35 +300,93 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
         println!("skipped: {:?}", plan.remaining);
         return;
     }
-    let expected = ["control_groups processor_quota", "control_groups processor_weight", "control_groups memory_limit"];
+    let mut expected =
+        vec!["control_groups processor_quota", "control_groups processor_weight", "control_groups memory_limit"];
+    if several {
+        expected.insert(2, "control_groups processors");
+    }
+    let fast_but = |index: usize| {
+        let mut sides = vec![Side::Fast; expected.len()];
+        sides[index] = Side::Slow;
+        sides
+    };
     assert_eq!(names, expected, "{:?}", plan.remaining);
     let prepared = plan.prepare(&command()).unwrap();
-    let spec = prepared.spec(&[Side::Slow, Side::Fast, Side::Slow]).unwrap();
+    let spec = prepared.spec(&vec![Side::Slow; expected.len()]).unwrap();
     let groups: Vec<_> = spec.cgroups.iter().map(|file| file.parent().unwrap().to_owned()).collect();
     assert!(groups.iter().all(|group| group.is_dir()), "{groups:?}");
-    let read_of = |sides: [Side; 3]| read(&prepared.spec(&sides).unwrap());
+    let read_of = |sides: &[Side]| read(&prepared.spec(sides).unwrap());
     let value = |context: &Snapshot, part: &str| {
         context.reading("control_groups").and_then(|one| one.value()).and_then(|one| one.part(part)).map(str::to_owned)
     };
-    let free = read_of([Side::Fast; 3]);
+    let free = read_of(&vec![Side::Fast; expected.len()]);
     for (index, name) in expected.iter().enumerate() {
-        let mut sides = [Side::Fast; 3];
-        sides[index] = Side::Slow;
-        let toggled = read_of(sides);
+        let toggled = read_of(&fast_but(index));
         let part = name.split_once(' ').unwrap().1;
         assert_eq!(value(&toggled, part), value(&slow, part), "{name}");
         let seen = different(&free, &toggled);
-        let its_own = |seen: &String| seen == name || (index == 0 && seen == "control_groups processor_period_us");
+        let its_own = |seen: &String| {
+            let comes_with = match *name {
+                "control_groups processor_quota" => "control_groups processor_period_us",
+                "control_groups processors" => "affinity processors",
+                _ => "",
+            };
+            seen == name || seen == comes_with
+        };
         assert!(seen.iter().all(its_own), "{name}: {seen:?}");
     }
     // What the group counted comes with the launch.
-    let mut busy = prepared.spec(&[Side::Slow, Side::Fast, Side::Fast]).unwrap();
+    let mut busy = prepared.spec(&fast_but(0)).unwrap();
     busy.argv = ["/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"].map(Into::into).into();
     let outcome = slowpath_launch::Launcher::launch(&mut launcher(), &busy, &mut slowpath_launch::NoHooks).unwrap();
     let measures = slowpath_verify::measures(&outcome);
     assert!(measures[&slowpath_verify::Metric::ThrottledPeriods] >= 1.0, "{measures:?}");
     drop(prepared);
     assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
+}
+
+/// Where the unified hierarchy is, and what stands in its root's `cgroup.subtree_control`.
+fn unified() -> Option<(std::path::PathBuf, String)> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let place = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (_, place, kind) = (words.next()?, words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| std::path::PathBuf::from(place))
+    })?;
+    let controls = std::fs::read_to_string(place.join("cgroup.subtree_control")).ok()?;
+    Some((place, controls))
+}
+
+#[test]
+fn a_limit_of_version_2_is_toggled_with_a_controller_that_version_1_does_not_hold() {
+    let Some((root, before)) = unified().filter(|_| is_root()) else {
+        println!("skipped: no hierarchy of version 2 is mounted, or no root");
+        return;
+    };
+    let controllers = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
+    let sizes = std::fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
+    let is_2_mib = |entry: &std::fs::DirEntry| entry.file_name() == "hugepages-2048kB";
+    if !controllers.split_whitespace().any(|one| one == "hugetlb") || !sizes.into_iter().any(|entry| is_2_mib(&entry)) {
+        println!("skipped: version 2 has {controllers:?} here, and huge pages of 2 MiB are not limited by it");
+        return;
+    }
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let fast = context_of(&[]);
+    let mut slow = fast.clone();
+    if let Some(slowpath_context::Reading::Known { value: slowpath_context::Value::Table(parts) }) =
+        slow.process.get_mut("control_groups")
+    {
+        parts.insert("huge_page_limit 2MB".to_owned(), "4194304".to_owned());
+    }
+    let plan = plan(&fast, &slow);
+    assert_eq!(plan_names(&plan), ["control_groups huge_page_limit 2MB"], "{:?}", plan.remaining);
+    each_alone(&plan, &command(), &slow);
+    let prepared = plan.prepare(&command()).unwrap();
+    let groups = prepared.spec(&[Side::Slow]).unwrap().cgroups;
+    assert!(groups.iter().all(|file| file.starts_with(&root) && file.exists()), "{groups:?}");
+    drop(prepared);
+    assert!(groups.iter().all(|file| !file.exists()));
+    assert_eq!(unified().unwrap().1, before, "the root's controllers are as they were");
 }
 
 #[test]

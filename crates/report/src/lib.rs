@@ -36,7 +36,7 @@ pub use children::{
     of_runs as children_of_runs,
 };
 pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
-pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext};
+pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext, ShownToggle};
 pub use context_bisection::{
     BisectedAnswer, BisectedCandidate, BisectedCause, BisectedReproduction, BisectedTotal, BisectedWay, BisectionEnd,
     CONTEXT_BISECT_SCHEMA, CandidateVerdict, CauseKind, ContextBisection, MovedCounter, RemainingDifference,

@@ -21,7 +21,7 @@ impl ContextArguments {
     pub fn json(&self) -> bool {
         match &self.command {
             ContextCommand::Show { json, .. } => *json,
-            ContextCommand::Save { .. } => false,
+            ContextCommand::Save { .. } | ContextCommand::Run(_) => false,
             ContextCommand::Diff(arguments) => arguments.json,
             ContextCommand::Bisect(arguments) => arguments.json,
         }
@@ -53,6 +53,8 @@ pub enum ContextCommand {
     Diff(ContextDiffArguments),
     /// Find which difference of two contexts makes the same command slower, by launching it with one of them at a time.
     Bisect(Box<ContextBisectArguments>),
+    /// Run a command in a context: as far as it can be had here, and without changing anything for other programs.
+    Run(ContextRunArguments),
 }
 
 /// Whose context is read.
@@ -124,3 +126,28 @@ pub struct ContextBisectArguments {
 const AFTER_HELP_OF_BISECT: &str = "First the whole difference: where there is none, nothing is searched. Then every \
 difference of the two contexts that can be applied here, in both directions: added to the fast context, and taken out of the \
 slow one. A cause is named only with its effect and a counter of its mechanism; that none was found is an answer too, and the exit code is 0.";
+
+/// `slowpath context run`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What could not be applied is told on standard error with its reason. The exit status is the command's, 128 and \
+the signal's number where one ended it; processes that it leaves behind are ended."
+)]
+pub struct ContextRunArguments {
+    /// A process, a saved context, or a directory of copied files.
+    #[arg(value_name = "PID|FILE|DIR")]
+    pub subject: OsString,
+    /// Say what would be applied and what could not, and run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Who the command runs as where the context says nothing of it: a name or a uid (default: the user who called sudo, else the
+    /// caller).
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Set a variable in the command's environment, unless the context has it.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}

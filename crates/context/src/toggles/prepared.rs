@@ -39,6 +39,9 @@ pub struct Prepared {
     base: LaunchSpec,
     settings: Vec<[Vec<Setting>; 2]>,
     groups: MadeGroups,
+    /// Whether some launch has another user than the caller: all then enter their directory before they take on theirs, as a program
+    /// does that changes its user later, for the caller's place need not be open to the other user.
+    enters_first: bool,
 }
 
 impl Prepared {
@@ -56,7 +59,7 @@ impl Prepared {
             });
             variables.iter().for_each(|(name, value)| set_variable(&mut base, name, Some(value)));
         }
-        let (mut files, mut prepared) = (Vec::new(), Self::empty(base, settings));
+        let (mut files, mut prepared) = (Vec::new(), Self::empty(base, settings, common));
         common.iter().for_each(|setting| setting.carry_out(&mut prepared.base, &mut files));
         prepared.groups.common = files;
         // What cannot be made is said before the first launch.
@@ -66,8 +69,11 @@ impl Prepared {
         Ok(prepared)
     }
 
-    fn empty(base: LaunchSpec, settings: &[[Vec<Setting>; 2]]) -> Self {
-        Self { base, settings: settings.to_vec(), groups: MadeGroups::default() }
+    fn empty(base: LaunchSpec, settings: &[[Vec<Setting>; 2]], common: &[Setting]) -> Self {
+        let changes_user = |setting: &Setting| matches!(setting, Setting::Identity { .. });
+        let enters_first = base.identity.uid != nix::unistd::geteuid().as_raw()
+            || settings.iter().flatten().flatten().chain(common).any(changes_user);
+        Self { base, settings: settings.to_vec(), groups: MadeGroups::default(), enters_first }
     }
 
     /// The conditions of a launch in which each candidate has the value of its side (`sides` in the order of
@@ -90,8 +96,7 @@ impl Prepared {
             };
             of_side.iter().for_each(|setting| setting.carry_out(&mut spec, &mut files));
         }
-        // As a program does that changes its user later: the place of the caller need not be open to the other user.
-        if spec.identity.uid != nix::unistd::geteuid().as_raw() {
+        if self.enters_first {
             let path = spec.cwd.clone();
             spec.context.push(ContextStep::EnterDirectory { path });
         }

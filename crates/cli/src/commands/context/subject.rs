@@ -77,7 +77,8 @@ fn saved(path: &Path) -> Result<Option<Snapshot>, Failure> {
 }
 
 fn of_process(pid: u32) -> Result<Snapshot, Failure> {
-    let context = Snapshot::of_process(pid).map_err(|error| Failure::from_error(Kind::Usage, &error))?;
+    let mut context = Snapshot::of_process(pid).map_err(|error| Failure::from_error(Kind::Usage, &error))?;
+    context.read_filters();
     examined(context)
 }
 
@@ -94,22 +95,10 @@ fn examined(mut context: Snapshot) -> Result<Snapshot, Failure> {
 /// # Errors
 /// It could not be started, or ended before it could be read.
 pub fn launched(invocation: &InvocationArguments, command: Vec<OsString>) -> Result<Snapshot, Failure> {
-    started(invocation, command, false)
-}
-
-/// The same, with the contents of its system call filters, which takes root and stops it for a moment.
-///
-/// # Errors
-/// As [`launched`].
-pub fn launched_with_filters(invocation: &InvocationArguments, command: Vec<OsString>) -> Result<Snapshot, Failure> {
-    started(invocation, command, true)
-}
-
-fn started(invocation: &InvocationArguments, command: Vec<OsString>, filters: bool) -> Result<Snapshot, Failure> {
     let target = Target::of(invocation, command, Some(PATIENCE))?;
     let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Null)?;
     let at_ready = target.ready != ReadyWhen::Exit;
-    let mut look = Look { pid: None, at_ready, filters, program: None, context: None };
+    let mut look = Look { pid: None, at_ready, program: None, context: None };
     launcher().launch(&spec, &mut look).map_err(|error| launch_failure(&error))?;
     if interrupt::requested() {
         return Err(Failure::new(Kind::Interrupted, "interrupted"));
@@ -129,7 +118,6 @@ const LOOKS: usize = 3;
 struct Look {
     pid: Option<u32>,
     at_ready: bool,
-    filters: bool,
     /// The program that the last looks showed, and how many did.
     program: Option<(PathBuf, usize)>,
     context: Option<Snapshot>,
@@ -144,12 +132,20 @@ impl Look {
 
     fn take(&mut self) {
         if let (None, Some(_), Some(pid)) = (&self.context, self.executed(), self.pid) {
-            self.context = Snapshot::of_process(pid).ok();
-            if let Some(context) = self.context.as_mut().filter(|_| self.filters) {
-                context.read_filters();
-            }
+            self.context = Snapshot::of_process(traced_by(pid).unwrap_or(pid)).ok();
+            self.context.iter_mut().for_each(Snapshot::read_filters);
         }
     }
+}
+
+/// The first child that a process traces: what a tracer was started for (`strace CMD`), and whose context is meant.
+fn traced_by(tracer: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).ok()?;
+    let is_traced = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() == tracer.to_string()))
+    };
+    children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).find(is_traced)
 }
 
 impl Hooks for Look {

@@ -51,7 +51,7 @@ impl Ways {
                 Named::Exists(context) => Ok(context.clone()),
                 Named::Wrapper(words) => {
                     let all = words.iter().chain(command).cloned().collect();
-                    subject::launched_with_filters(&arguments.invocation, all)
+                    subject::launched(&arguments.invocation, all)
                 }
             };
             Ok([context(&named[0])?, context(&named[1])?])
@@ -89,9 +89,7 @@ fn named(option: &str, word: &OsStr) -> Result<Named, Failure> {
     if word.is_empty() {
         return Ok(Named::Wrapper(Vec::new()));
     }
-    if let Some(mut context) = subject::existing(word)? {
-        // Of a process; a saved context has them or has them not.
-        context.read_filters();
+    if let Some(context) = subject::existing(word)? {
         return Ok(Named::Exists(context));
     }
     let text = word.to_string_lossy();
