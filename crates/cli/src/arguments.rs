@@ -9,7 +9,10 @@ mod launch;
 
 pub use check::CheckArguments;
 pub use compare::CompareArguments;
-pub use context::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments, SyscallCostArguments};
+pub use context::{
+    ContextArguments, ContextBisectArguments, ContextCommand, ContextDiffArguments, ContextReadArguments,
+    ContextRunArguments, SyscallCostArguments,
+};
 pub use export::{ExportArguments, Format, What};
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use slowpath_context::{Chain, Difference, Snapshot, chains, differences};
+use slowpath_context::{Chain, Difference, Plan, Snapshot, chains, differences};
 use slowpath_tables::Unavailable;
 
 /// Version of a comparison.
@@ -50,6 +50,19 @@ impl ComparedContext {
     }
 }
 
+/// Whether a difference can be tried alone on the machine where it is told.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ShownToggle {
+    /// The factor, and its part.
+    pub name: String,
+    /// Whether a launch here can have it as in the one context or as in the other, everything else equal.
+    pub here: bool,
+    /// Where it can: by what it costs time. Where it cannot, or only follows from another: why.
+    pub why: String,
+    /// Whether a process that has it cannot give it back.
+    pub irreversible: bool,
+}
+
 /// Two contexts laid beside each other.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ContextComparison {
@@ -63,6 +76,8 @@ pub struct ContextComparison {
     pub differences: Vec<Difference>,
     /// Differences that are known to follow from each other.
     pub chains: Vec<Chain>,
+    /// Which differences can be tried alone here, and why others cannot.
+    pub toggles: Vec<ShownToggle>,
     /// Factors that are the same.
     pub same: Vec<String>,
     /// Factors that could not be compared.
@@ -70,15 +85,28 @@ pub struct ContextComparison {
 }
 
 impl ContextComparison {
-    /// Compares two contexts.
-    pub fn new(a: &Snapshot, b: &Snapshot) -> Self {
+    /// Compares two contexts; `plan` is the one between them here.
+    pub fn new(a: &Snapshot, b: &Snapshot, plan: &Plan) -> Self {
         let found = differences(a, b);
+        let candidates = plan.candidates.iter().map(|one| ShownToggle {
+            name: one.name.clone(),
+            here: true,
+            why: one.mechanism.to_owned(),
+            irreversible: one.irreversible,
+        });
+        let others = plan.remaining.iter().chain(&plan.follows).map(|one| ShownToggle {
+            name: one.name.clone(),
+            here: false,
+            why: one.why.clone(),
+            irreversible: false,
+        });
         Self {
             schema: CONTEXT_DIFF_SCHEMA,
             a: ComparedContext::of(a),
             b: ComparedContext::of(b),
             differences: found.different,
             chains: chains(a, b),
+            toggles: candidates.chain(others).collect(),
             same: found.same,
             unavailable: found.unavailable,
         }

@@ -3,6 +3,7 @@
 use super::InvocationArguments;
 use super::launch::duration;
 use clap::{Args, Subcommand};
+use slowpath_verify::Metric;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,9 +21,10 @@ impl ContextArguments {
     pub fn json(&self) -> bool {
         match &self.command {
             ContextCommand::Show { json, .. } => *json,
-            ContextCommand::Save { .. } => false,
+            ContextCommand::Save { .. } | ContextCommand::Run(_) => false,
             ContextCommand::Diff(arguments) => arguments.json,
             ContextCommand::SyscallCost(arguments) => arguments.json,
+            ContextCommand::Bisect(arguments) => arguments.json,
         }
     }
 }
@@ -53,6 +55,10 @@ pub enum ContextCommand {
     /// Measure what system calls cost here, and what a system call filter costs them and the program's own code, with and without
     /// permission to speculate.
     SyscallCost(SyscallCostArguments),
+    /// Find which difference of two contexts makes the same command slower, by launching it with one of them at a time.
+    Bisect(Box<ContextBisectArguments>),
+    /// Run a command in a context: as far as it can be had here, and without changing anything for other programs.
+    Run(ContextRunArguments),
 }
 
 /// Whose context is read.
@@ -104,4 +110,67 @@ pub struct SyscallCostArguments {
     /// Print one JSON object with all bursts.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `slowpath context bisect`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP_OF_BISECT)]
+pub struct ContextBisectArguments {
+    /// The way that is fast: a process, a saved context, or a wrapper, which is words that run the command behind them
+    /// (`nice -n 19`, `env MALLOC_PERTURB_=1`, a script that ends in `exec "$@"`; "" is none), quoted as in a shell.
+    #[arg(long, value_name = "PID|FILE|WRAPPER")]
+    pub fast: OsString,
+    /// The way that is slow.
+    #[arg(long, value_name = "PID|FILE|WRAPPER")]
+    pub slow: OsString,
+    /// What is compared, less is better: wall, cpu, user, system, minor_faults, ...
+    #[arg(long, value_name = "METRIC", default_value = "wall")]
+    pub metric: Metric,
+    /// Time at most, such as 30s, 3m or 1h.
+    #[arg(long, value_name = "T", value_parser = duration, default_value = "180s")]
+    pub max_time: Duration,
+    /// Seed of the order of the launches and of the size of their environment.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+    /// How the command is launched.
+    #[command(flatten)]
+    pub invocation: InvocationArguments,
+    /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+const AFTER_HELP_OF_BISECT: &str = "First the whole difference: where there is none, nothing is searched. Then every \
+difference of the two contexts that can be applied here, in both directions: added to the fast context, and taken out of the \
+slow one. A cause is named only with its effect and a counter of its mechanism; that none was found is an answer too, and the exit code is 0.";
+
+/// `slowpath context run`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What could not be applied is told on standard error with its reason. The exit status is the command's, 128 and \
+the signal's number where one ended it; processes that it leaves behind are ended."
+)]
+pub struct ContextRunArguments {
+    /// A process, a saved context, or a directory of copied files.
+    #[arg(value_name = "PID|FILE|DIR")]
+    pub subject: OsString,
+    /// Say what would be applied and what could not, and run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Who the command runs as where the context says nothing of it: a name or a uid (default: the user who called sudo, else the
+    /// caller).
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Set a variable in the command's environment, unless the context has it.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
 }

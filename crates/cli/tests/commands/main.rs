@@ -7,6 +7,8 @@ mod check;
 mod children;
 mod compare;
 mod context;
+mod context_bisect;
+mod context_runs;
 mod copied_back;
 mod critical_path;
 mod deferred_memory;

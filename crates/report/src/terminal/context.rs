@@ -4,7 +4,7 @@ use super::item::Item;
 use super::line::{Line, Paint};
 use super::sections::{self, Section};
 use super::style::Style;
-use crate::context::{ComparedContext, ContextComparison, ShownContext};
+use crate::context::{ComparedContext, ContextComparison, ShownContext, ShownToggle};
 use slowpath_context::chains::Side;
 use slowpath_context::{Chain, Difference, Reading, Scope, Snapshot, Thread, Value, factors};
 use slowpath_tables::{Losses, Unavailable};
@@ -49,6 +49,7 @@ pub fn context_comparison(comparison: &ContextComparison, style: &Style) -> Stri
         parts.push(listed("states of the moment", &of_the_moment, style));
     }
     parts.extend(comparison.chains.iter().map(|chain| chained(chain, style)));
+    parts.push(toggles(comparison, style));
     let same = format!("{} factors are the same: {}", comparison.same.len(), comparison.same.join(", "));
     parts.push(Section {
         items: vec![Item::wrapped(Line::default(), Paint::Quiet, &same, Some(2), style)],
@@ -186,6 +187,28 @@ fn listed(heading: &str, differences: &[&Difference], style: &Style) -> Section 
         items.push(Item::wrapped(Line::of(Paint::Quiet, "    ", style), Paint::Quiet, &known, Some(4), style));
     }
     Section { head: vec![Line::of(Paint::Bold, heading, style)], items, spaced: true, ..Section::default() }
+}
+
+/// What could be tried here, in one line; and what could not, each with its reason.
+fn toggles(comparison: &ContextComparison, style: &Style) -> Section {
+    let (here, others): (Vec<&ShownToggle>, Vec<&ShownToggle>) =
+        comparison.toggles.iter().filter(|one| !is_of_the_moment(comparison, one)).partition(|one| one.here);
+    let mut items = Vec::new();
+    let mut put = |prefix: &str, text: &str| {
+        items.push(Item::wrapped(Line::of(Paint::Plain, prefix, style), Paint::Quiet, text, Some(4), style));
+    };
+    if !here.is_empty() {
+        let names: Vec<&str> = here.iter().map(|one| one.name.as_str()).collect();
+        put("  each can be tried alone here: ", &names.join(", "));
+    }
+    for one in others {
+        put(&format!("  not {}: ", one.name), &one.why);
+    }
+    Section { items, spaced: true, ..Section::default() }
+}
+
+fn is_of_the_moment(comparison: &ContextComparison, toggle: &ShownToggle) -> bool {
+    comparison.differences.iter().any(|one| one.of_the_moment && one.factor == toggle.name)
 }
 
 fn chained(chain: &Chain, style: &Style) -> Section {

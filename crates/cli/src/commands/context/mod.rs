@@ -1,5 +1,7 @@
 //! `slowpath context`: what surrounds a process and can make the same code slower.
 
+mod bisect;
+mod run;
 mod subject;
 mod syscall_cost;
 
@@ -27,6 +29,8 @@ pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
         ContextCommand::Save { read, output } => save(read, output),
         ContextCommand::Diff(arguments) => diff(arguments),
         ContextCommand::SyscallCost(arguments) => syscall_cost::run(arguments),
+        ContextCommand::Bisect(arguments) => return bisect::run(arguments),
+        ContextCommand::Run(arguments) => return run::run(arguments),
     }?;
     Ok(ExitCode::SUCCESS)
 }
@@ -58,7 +62,7 @@ fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> 
 fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {
     let a = subject::named(&arguments.a, &arguments.invocation)?;
     let b = subject::named(&arguments.b, &arguments.invocation)?;
-    let comparison = ContextComparison::new(&a, &b);
+    let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b));
     if arguments.json {
         print_json(&comparison);
     } else {

@@ -25,14 +25,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// # Errors
 /// There is no such process, the file holds no context, or the command did not run.
 pub fn named(word: &OsStr, invocation: &InvocationArguments) -> Result<Snapshot, Failure> {
+    if let Some(found) = existing(word)? {
+        return Ok(found);
+    }
+    let text = word.to_string_lossy();
+    let words = shlex::split(&text).filter(|words| !words.is_empty());
+    let words = words.ok_or_else(|| Failure::new(Kind::Usage, format!("{text:?} is no process, file or command")))?;
+    launched(invocation, words.into_iter().map(OsString::from).collect())
+}
+
+/// The context that a word names without a command: that of a process, of a saved context, or of a directory of copied files.
+///
+/// # Errors
+/// There is no such process, or the file holds no context.
+pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
     let text = word.to_string_lossy();
     if let Ok(pid) = text.parse::<u32>() {
-        return of_process(pid);
+        return of_process(pid).map(Some);
     }
     let path = Path::new(word);
     if path.is_dir() {
         return as_user(&invoker()?, || {
-            Snapshot::of_directory(path).map_err(|error| {
+            Snapshot::of_directory(path).map(Some).map_err(|error| {
                 Failure::from_error(Kind::Usage, &error).hint(
                     "copy `/proc/PID` of one process (status, stat, cgroup, ...) there, with `/sys` and `/proc/sys` beside it for the \
                      machine; docs/context.md has a script for Android",
@@ -40,12 +54,7 @@ pub fn named(word: &OsStr, invocation: &InvocationArguments) -> Result<Snapshot,
             })
         });
     }
-    if let Some(saved) = as_user(&invoker()?, || saved(path))? {
-        return Ok(saved);
-    }
-    let words = shlex::split(&text).filter(|words| !words.is_empty());
-    let words = words.ok_or_else(|| Failure::new(Kind::Usage, format!("{text:?} is no process, file or command")))?;
-    launched(invocation, words.into_iter().map(OsString::from).collect())
+    as_user(&invoker()?, || saved(path))
 }
 
 /// A context that `context save` wrote; none where the file is no JSON.
@@ -68,7 +77,8 @@ fn saved(path: &Path) -> Result<Option<Snapshot>, Failure> {
 }
 
 fn of_process(pid: u32) -> Result<Snapshot, Failure> {
-    let context = Snapshot::of_process(pid).map_err(|error| Failure::from_error(Kind::Usage, &error))?;
+    let mut context = Snapshot::of_process(pid).map_err(|error| Failure::from_error(Kind::Usage, &error))?;
+    context.read_filters();
     examined(context)
 }
 
@@ -122,9 +132,20 @@ impl Look {
 
     fn take(&mut self) {
         if let (None, Some(_), Some(pid)) = (&self.context, self.executed(), self.pid) {
-            self.context = Snapshot::of_process(pid).ok();
+            self.context = Snapshot::of_process(traced_by(pid).unwrap_or(pid)).ok();
+            self.context.iter_mut().for_each(Snapshot::read_filters);
         }
     }
+}
+
+/// The first child that a process traces: what a tracer was started for (`strace CMD`), and whose context is meant.
+fn traced_by(tracer: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).ok()?;
+    let is_traced = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() == tracer.to_string()))
+    };
+    children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).find(is_traced)
 }
 
 impl Hooks for Look {
