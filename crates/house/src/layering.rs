@@ -59,7 +59,11 @@ pub const ALLOWED: &[Rule] = &[
         why: "turns findings into plans; whether one helps is not for it to say",
     },
     Rule { name: "experiment", may_use: &[], why: "numbers in, verdicts out: it must be testable by simulation alone" },
-    Rule { name: "launch", may_use: &["tables"], why: "one launch; what is recorded of it hangs on its hooks" },
+    Rule {
+        name: "launch",
+        may_use: &["tables", "seccomp"],
+        why: "one launch; what is recorded of it hangs on its hooks, and what its filters are, others say",
+    },
     Rule { name: "lab", may_use: &["tables", "launch"], why: "describes mounts that launch carries out" },
     Rule {
         name: "verify",
@@ -69,7 +73,7 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
         name: "context",
-        may_use: &["tables", "launch", "lab", "verify"],
+        may_use: &["tables", "launch", "lab", "verify", "seccomp"],
         why: "reads what surrounds a process and gives it to launches; what a difference costs, others measure",
     },
     Rule {

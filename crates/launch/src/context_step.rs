@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use slowpath_seccomp::Program;
 
 use crate::os_text;
 
@@ -96,8 +97,8 @@ pub enum ContextStep {
     SystemCallFilter {
         /// The program: 8 bytes an instruction (`struct sock_filter`).
         program: Vec<u8>,
-        /// `SECCOMP_FILTER_FLAG_*`.
-        flags: u32,
+        /// Whether the filter must not restrict speculation (`SECCOMP_FILTER_FLAG_SPEC_ALLOW`); else the kernel decides.
+        may_speculate: bool,
     },
     /// Enters a directory before the identity is taken on, as a program does that changes its user later. Then
     /// [`crate::LaunchSpec::cwd`] is not entered.
@@ -111,10 +112,6 @@ pub enum ContextStep {
     Traced,
 }
 
-/// `SECCOMP_FILTER_FLAG_SPEC_ALLOW` (include/uapi/linux/seccomp.h): the filter does not restrict speculation.
-pub const FILTER_ALLOWS_SPECULATION: u32 = 1 << 2;
-/// `BPF_MAXINSNS` (include/uapi/linux/bpf_common.h).
-const MOST_INSTRUCTIONS: usize = 4096;
 /// Bytes of an instruction.
 const INSTRUCTION: usize = 8;
 
@@ -149,12 +146,8 @@ impl ContextStep {
     /// What can be checked before a process is started.
     pub(crate) fn validate(&self, session: bool) -> Result<(), String> {
         match self {
-            Self::SystemCallFilter { program, .. }
-                if program.is_empty()
-                    || program.len() % INSTRUCTION != 0
-                    || program.len() / INSTRUCTION > MOST_INSTRUCTIONS =>
-            {
-                Err(format!("a filter of {} bytes is no program", program.len()))
+            Self::SystemCallFilter { program, .. } => {
+                Program::from_bytes(program).map(drop).map_err(|error| error.to_string())
             }
             Self::Affinity { processors } if processors.is_empty() => Err("no processor is left".into()),
             Self::AutogroupNice { .. } if !session => Err("an autogroup needs a session of its own".into()),
@@ -191,12 +184,8 @@ impl fmt::Display for ContextStep {
                 )
             }
             Self::NoNewPrivileges => f.write_str("give up new privileges"),
-            Self::SystemCallFilter { program, flags } => {
-                write!(
-                    f,
-                    "put on a system call filter of {} instructions (flags {flags:#x})",
-                    program.len() / INSTRUCTION
-                )
+            Self::SystemCallFilter { program, .. } => {
+                write!(f, "put on a system call filter of {} instructions", program.len() / INSTRUCTION)
             }
             Self::EnterDirectory { path } => write!(f, "enter {}", path.display()),
             Self::Traced => f.write_str("be traced"),
@@ -210,7 +199,9 @@ mod tests {
 
     #[test]
     fn a_filter_is_whole_instructions_and_not_more_than_the_kernel_takes() {
-        let filter = |bytes: usize| ContextStep::SystemCallFilter { program: vec![0; bytes], flags: 0 }.validate(false);
+        let filter = |bytes: usize| {
+            ContextStep::SystemCallFilter { program: vec![0; bytes], may_speculate: false }.validate(false)
+        };
         assert!(filter(8).is_ok() && filter(4096 * 8).is_ok());
         assert!(filter(0).is_err() && filter(12).is_err() && filter(4097 * 8).is_err());
     }

@@ -49,7 +49,7 @@ mod spec;
 mod sys;
 mod wire;
 
-pub use context_step::{ContextStep, FILTER_ALLOWS_SPECULATION, Speculation, SpeculationState};
+pub use context_step::{ContextStep, Speculation, SpeculationState};
 pub use error::{BoxError, ExecError, LaunchError, SetupStage};
 pub use hooks::{Hooks, Launcher, NoHooks};
 pub use identity::{Identity, IdentityError, IdentityWarning};

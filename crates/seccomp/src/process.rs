@@ -12,7 +12,7 @@ const SIZE: usize = 8;
 /// Filters of one process at most: a thread has 32768 instructions in all of them (`MAX_INSNS_PER_PATH`), each filter counts 4 more.
 const MOST_FILTERS: usize = (1 << 15) / 5;
 /// How long a process may take to stop.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The filters of the first thread of a process, the oldest first. The thread stands still while they are copied; it runs on when the caller dies meanwhile.
 ///
@@ -23,6 +23,11 @@ pub fn of_process(pid: u32) -> Result<Vec<Program>, ProcessError> {
     let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).map(str::trim);
     if mode != Some("2") {
         return Err(ProcessError::NoFilter(pid));
+    }
+    // What waits for a device would stop much later, and what is stopped already is somebody else's.
+    let state = status.lines().find_map(|line| line.strip_prefix("State:")).map(str::trim_start);
+    if !state.is_some_and(|state| state.starts_with(['R', 'S'])) {
+        return Err(ProcessError::Busy(pid, 0));
     }
     let tracee = Tracee::stop(pid)?;
     let mut programs = Vec::new();

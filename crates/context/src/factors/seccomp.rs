@@ -6,7 +6,7 @@ use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle, both, or_none};
-use slowpath_launch::{ContextStep, FILTER_ALLOWS_SPECULATION};
+use slowpath_launch::ContextStep;
 use slowpath_verify::Metric;
 
 /// The factor.
@@ -76,7 +76,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let count = count.ok_or("this kernel does not tell how many filters there are (before 5.9)")?;
         match &context.filters {
             Some(filters) if filters.len() == count => {
-                let programs: Option<Vec<_>> = filters.iter().map(crate::filters::Filter::program).collect();
+                let programs: Option<Vec<_>> = filters.iter().map(|filter| Some(filter.program()?.bytes())).collect();
                 Ok((programs.ok_or("a filter that was saved is no program")?, true))
             }
             _ => Ok((vec![own_filter(); count], false)),
@@ -88,10 +88,8 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let (programs, _) = stack.as_ref().map_err(Clone::clone)?;
         // What the caller has on, its launches have too, and first.
         let added = programs.get(own..).ok_or("the caller itself has more filters on, and cannot take them off")?;
-        let filter = |program: &Vec<u8>| ContextStep::SystemCallFilter {
-            program: program.clone(),
-            flags: FILTER_ALLOWS_SPECULATION,
-        };
+        let filter =
+            |program: &Vec<u8>| ContextStep::SystemCallFilter { program: program.clone(), may_speculate: true };
         let mut settings: Vec<Setting> = added.iter().map(filter).map(Setting::Step).collect();
         if !settings.is_empty() && !contrast.here.may(SYS_ADMIN) {
             settings.insert(0, Setting::Step(ContextStep::NoNewPrivileges));

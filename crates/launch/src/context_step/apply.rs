@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+use slowpath_seccomp::{Program, install as seccomp};
 
-use super::{ContextStep, INSTRUCTION, Speculation, SpeculationState};
+use super::{ContextStep, Speculation, SpeculationState};
 
 /// Nobody but an administrator may change the nice value of a session more often than every tenth of a second
 /// (kernel/sched/autogroup.c); that long it is tried again.
@@ -38,8 +39,6 @@ const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 const PR_SET_SPECULATION_CTRL: libc::c_int = 53;
 const PR_SCHED_CORE: libc::c_int = 62;
 const PR_SCHED_CORE_CREATE: libc::c_ulong = 1;
-/// `SECCOMP_SET_MODE_FILTER` (include/uapi/linux/seccomp.h).
-const SET_MODE_FILTER: libc::c_ulong = 1;
 /// `_LINUX_CAPABILITY_VERSION_3` (include/uapi/linux/capability.h).
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 /// `CAP_SYS_ADMIN`.
@@ -102,7 +101,7 @@ impl ContextStep {
     /// What could forbid anything else that comes before the exec.
     pub(crate) fn at_exec(&self) -> io::Result<()> {
         match self {
-            Self::SystemCallFilter { program, flags } => filter(program, *flags),
+            Self::SystemCallFilter { program, may_speculate } => filter(program, *may_speculate),
             _ => Ok(()),
         }
     }
@@ -235,29 +234,15 @@ fn set_ambient(mask: u64) -> io::Result<()> {
         .try_for_each(|number| command(libc::PR_CAP_AMBIENT_RAISE, number))
 }
 
-fn filter(program: &[u8], flags: u32) -> io::Result<()> {
-    let mut instructions: Vec<libc::sock_filter> = program
-        .chunks_exact(INSTRUCTION)
-        .map(|bytes| libc::sock_filter {
-            code: u16::from_ne_bytes([bytes[0], bytes[1]]),
-            jt: bytes[2],
-            jf: bytes[3],
-            k: u32::from_ne_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
-        })
-        .collect();
-    let length = u16::try_from(instructions.len()).map_err(io::Error::other)?;
-    let program = libc::sock_fprog { len: length, filter: instructions.as_mut_ptr() };
-    let set = || {
-        // SAFETY: the kernel reads `len` instructions, which live until after the call.
-        answered(unsafe {
-            libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, libc::c_ulong::from(flags), &raw const program)
-        })
-    };
-    match set() {
+fn filter(program: &[u8], may_speculate: bool) -> io::Result<()> {
+    let program = Program::from_bytes(program).map_err(io::Error::other)?;
+    let speculation =
+        if may_speculate { seccomp::Speculation::Allowed } else { seccomp::Speculation::AsTheKernelLikes };
+    match seccomp::install(&program, speculation) {
         // One that gave up root and kept its capabilities for this (`keep_capabilities`) has them not in effect.
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
             change_capabilities(|data| data[0].effective |= data[0].permitted & SYS_ADMIN as u32)?;
-            set()
+            seccomp::install(&program, speculation)
         }
         done => done,
     }

@@ -81,7 +81,7 @@ const STATUS_OF_CAPABILITIES: &str = "cd /; grep Cap /proc/self/status";
 fn allow() -> ContextStep {
     let mut program = vec![0x06, 0, 0, 0];
     program.extend(0x7fff_0000u32.to_ne_bytes());
-    ContextStep::SystemCallFilter { program, flags: 0 }
+    ContextStep::SystemCallFilter { program, may_speculate: false }
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_filter_that_allows_nothing_ends_the_launch_and_not_the_launcher() {
     // Kills the process at any call.
     let mut program = vec![0x06, 0, 0, 0];
     program.extend(0x8000_0000u32.to_ne_bytes());
-    spec.context = vec![ContextStep::NoNewPrivileges, ContextStep::SystemCallFilter { program, flags: 0 }];
+    spec.context = vec![ContextStep::NoNewPrivileges, ContextStep::SystemCallFilter { program, may_speculate: false }];
     let outcome = launcher.launch(&spec, &mut NoHooks);
     assert!(
         !matches!(&outcome, Ok(outcome) if outcome.stop == StopReason::Ready),
