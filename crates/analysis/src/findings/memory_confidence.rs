@@ -19,6 +19,8 @@ use super::allocating_stack::AllocatingStack;
 use super::fault_sums::FaultSums;
 use crate::finding::Confidence;
 use crate::launch_facts::LaunchFacts;
+use crate::off_cpu_times::waits_recorded;
+use slowpath_recording::Tables;
 use slowpath_tables::{ProcessKey, Quantity};
 use std::collections::BTreeSet;
 
@@ -43,6 +45,26 @@ pub(crate) const UNKNOWN_COSTS: [&str; 2] = [
     "not included: what zeroing and unmapping displace from caches, interruptions of other processors, work of the kernel \
      later and elsewhere",
 ];
+
+/// What a reader of a cost must know of time in which threads did not run; nothing where it is in none of the durations.
+pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums) -> Option<String> {
+    if !waits_recorded(tables) {
+        return Some(
+            "durations are of the clock: time in which threads were displaced, or waited, in a fault or a call is in the cost \
+             (record --waits takes it off)"
+                .to_owned(),
+        );
+    }
+    let lost = tables.manifest.losses.of("off_cpu");
+    let lost = if lost > 0 { format!("; {lost} waits were lost, and are in it") } else { String::new() };
+    (faults.off_cpu.0 > 0 || !lost.is_empty()).then(|| {
+        let ms = faults.off_cpu.as_ms();
+        format!(
+            "not in the cost: {ms:.1} ms in which threads did not run in these faults, displaced or waiting for a lock, nor such time in \
+             calls; waiting for storage is in it{lost}"
+        )
+    })
+}
 
 const TABLES: [&str; 2] = ["faults", "memory_calls"];
 
@@ -108,8 +130,10 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
         let by_untimed = (faults.high() - faults.time()) / 1e6;
         let why = if by_untimed * 2.0 > width {
             "not all faults have a known duration"
-        } else {
+        } else if !waits_recorded(tables) {
             "some faults or calls lasted far longer than most: threads were displaced or waited in them"
+        } else {
+            "some faults or calls took far longer than most, without the time in which threads did not run"
         };
         lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: {why}"));
     }

@@ -47,6 +47,14 @@ pub(crate) fn add_faults(shown: &mut Row, faults: &FaultSums, operations: f64) {
         ("major_faults", Value::from(faults.major)),
         ("untimed_faults", Value::from(faults.untimed)),
     ]));
+    add_off_cpu(shown, faults);
+}
+
+/// What threads did not run in faults and is not in the cost, where there is any.
+pub(crate) fn add_off_cpu(shown: &mut Row, faults: &FaultSums) {
+    if faults.off_cpu.0 > 0 {
+        shown.insert("faults_off_cpu_ms".to_owned(), milliseconds(faults.off_cpu));
+    }
 }
 
 /// The functions of a stack, the innermost first.
