@@ -21,19 +21,31 @@ with scratch("test") as place:
     time.sleep(100)
 "#;
 
-fn started(scratch: &Path, with: &str) -> (Child, PathBuf) {
+/// Ended with the test, however that ends.
+struct Run(Child);
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if self.0.try_wait().is_ok_and(|status| status.is_none()) {
+            signal(self, "TERM");
+            let _ = self.0.wait();
+        }
+    }
+}
+
+fn started(scratch: &Path, with: &str) -> (Run, PathBuf) {
     let mut run = Command::new("/usr/bin/python3");
     run.args(["-c", RUN, with]).env("SLOWPATH_SCRATCH", scratch).current_dir(root());
     let mut run = run.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(run.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let directory = PathBuf::from(line.trim_end());
+    let (run, directory) = (Run(run), PathBuf::from(line.trim_end()));
     assert!(directory.join("file").is_file(), "{line:?}");
     (run, directory)
 }
 
-fn signal(run: &Child, name: &str) {
-    let sent = Command::new("/bin/sh").args(["-c", "kill -s $0 $1", name, &run.id().to_string()]).status().unwrap();
+fn signal(run: &Run, name: &str) {
+    let sent = Command::new("/bin/sh").args(["-c", "kill -s $0 $1", name, &run.0.id().to_string()]).status().unwrap();
     assert!(sent.success());
 }
 
@@ -54,9 +66,9 @@ fn a_run_that_is_asked_to_end_takes_its_directory_and_what_it_started_with_it() 
     let scratch = tempfile::tempdir().unwrap();
     for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
         let (mut run, directory) = started(scratch.path(), "others");
-        assert_eq!(processes_with(&directory).len(), 2);
+        assert!(processes_with(&directory).len() >= 2);
         signal(&run, name);
-        assert_eq!(run.wait().unwrap().code(), Some(128 + number), "{name}");
+        assert_eq!(run.0.wait().unwrap().code(), Some(128 + number), "{name}");
         assert!(!directory.exists(), "{name}: {} is left", directory.display());
         assert_eq!(processes_with(&directory), [] as [u32; 0], "{name}");
     }
@@ -70,12 +82,12 @@ fn what_a_killed_run_left_is_removed_by_the_next_and_what_others_use_is_not() {
     let foreign = scratch.path().join("slowpath-accept-notes");
     std::fs::create_dir(&foreign).unwrap();
     signal(&killed, "KILL");
-    killed.wait().unwrap();
+    killed.0.wait().unwrap();
     assert!(left.exists());
     let (mut next, _) = started(scratch.path(), "alone");
     assert!(!left.exists() && in_use.exists() && foreign.exists());
     for run in [&mut next, &mut running] {
         signal(run, "TERM");
-        run.wait().unwrap();
+        run.0.wait().unwrap();
     }
 }
