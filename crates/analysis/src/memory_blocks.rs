@@ -82,6 +82,8 @@ pub struct Block {
     pub map_time: Nanos,
     /// Time in munmap, and in advice that gives pages back.
     pub release_time: Nanos,
+    /// What threads did not run in all these calls, and is in neither of the times.
+    pub calls_off_cpu: Nanos,
     /// Calls of such advice.
     pub discards: u64,
     /// When the last of them began.
@@ -264,9 +266,10 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// What a call cost.
-    fn time(&self, number: usize, call: &MemoryCall) -> Nanos {
-        self.off_cpu.map_or(call.duration, |off_cpu| off_cpu.call_time(number, call))
+    /// What a call cost, and what its thread did not run in it.
+    fn times(&self, number: usize, call: &MemoryCall) -> (Nanos, Nanos) {
+        let off_cpu = self.off_cpu.map_or(Nanos(0), |off_cpu| off_cpu.in_call(number, call));
+        (call.duration - off_cpu, off_cpu)
     }
 
     fn block(&mut self, part: Part) -> &mut Block {
@@ -299,6 +302,7 @@ impl<'a> Replay<'a> {
         let (from, to) = pages(call.address, call.length);
         self.replace(ts, call, from, to);
         let Ok(block) = u32::try_from(self.blocks.len()) else { return };
+        let (map_time, calls_off_cpu) = self.times(number, call);
         if call.argument & MAP_ANONYMOUS == 0 || from >= to {
             return;
         }
@@ -315,8 +319,9 @@ impl<'a> Replay<'a> {
             is_shared: call.argument & MAP_SHARED != 0,
             is_room: call.argument & MAP_NORESERVE != 0,
             populated: call.argument & MAP_POPULATE != 0,
-            map_time: self.time(number, call),
+            map_time,
             release_time: Nanos(0),
+            calls_off_cpu,
             discards: 0,
             discarded_at: None,
             looked_at: Bytes(0),
@@ -335,10 +340,12 @@ impl<'a> Replay<'a> {
 
     fn unmap(&mut self, number: usize, call: &MemoryCall) {
         let (from, to) = pages(call.address, call.length);
-        let time = self.time(number, call);
+        let (time, off_cpu) = self.times(number, call);
         let parts = self.spaces.get_mut(&call.process()).map(|space| space.take(from, to)).unwrap_or_default();
         for part in parts {
-            self.block(part).release_time += share(time, part.bytes(), to - from);
+            let block = self.block(part);
+            block.release_time += share(time, part.bytes(), to - from);
+            block.calls_off_cpu += share(off_cpu, part.bytes(), to - from);
             self.lose(part, call.ts, BlockEnd::Unmapped, Some(call.tid));
         }
     }
@@ -349,11 +356,12 @@ impl<'a> Replay<'a> {
             return;
         }
         let (from, to) = pages(call.address, call.length);
-        let whole = self.time(number, call);
+        let (whole, off_cpu) = self.times(number, call);
         let parts = self.spaces.get(&call.process()).map(|space| space.between(from, to)).unwrap_or_default();
         for part in parts {
             let time = share(whole, part.bytes(), to - from);
             let block = self.block(part);
+            block.calls_off_cpu += share(off_cpu, part.bytes(), to - from);
             if discards {
                 block.release_time += time;
                 block.discards += 1;
@@ -397,7 +405,7 @@ impl<'a> Replay<'a> {
         let (old_from, old_to) = old_pages(call);
         let (from, to) = pages(call.address, call.length);
         self.replace(ts, call, from, to);
-        let time = self.time(number, call);
+        let (time, off_cpu) = self.times(number, call);
         let parts = self.moving.remove(&number).unwrap_or_default();
         let stays = call.argument & MREMAP_DONTUNMAP != 0;
         let moved = |address: u64| from.saturating_add(address.saturating_sub(old_from));
@@ -413,6 +421,7 @@ impl<'a> Replay<'a> {
             let block = &mut self.blocks[part.owner as usize];
             block.length = block.length.max(Bytes(length));
             block.map_time += share(time, part.bytes(), old_to - old_from);
+            block.calls_off_cpu += share(off_cpu, part.bytes(), old_to - old_from);
             if !stays && new.bytes() < part.bytes() {
                 lost.push(Part { to: part.from + (part.bytes() - new.bytes()), ..part });
             }

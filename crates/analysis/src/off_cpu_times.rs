@@ -70,9 +70,14 @@ impl OffCpuTimes {
         Some(fault.duration? - self.in_fault(row, fault))
     }
 
-    /// The same of a memory call.
+    /// What of a memory call its thread did not run.
+    pub fn in_call(&self, row: usize, call: &MemoryCall) -> Nanos {
+        self.calls.of(row, call.duration)
+    }
+
+    /// The rest of its duration.
     pub fn call_time(&self, row: usize, call: &MemoryCall) -> Nanos {
-        call.duration - self.calls.of(row, call.duration)
+        call.duration - self.in_call(row, call)
     }
 }
 

@@ -67,10 +67,14 @@ pub struct Release {
     pub taken: Pages,
     /// Time in the call.
     pub call_time: Nanos,
+    /// What its thread did not run in it, and is not in that time.
+    pub call_off_cpu: Nanos,
     /// Calls of brk that made pages usable again, each counted for one release.
     pub grows: u64,
     /// Time in such calls, by the bytes that this release had taken.
     pub grow_time: Nanos,
+    /// What threads did not run in them, in the same way.
+    pub grow_off_cpu: Nanos,
     /// First and last fault in what it took.
     pub touched: Option<(Nanos, Nanos)>,
     /// Faults in what it took: pages that came back.
@@ -87,6 +91,11 @@ impl Release {
     /// The part of the call's time that pages have which came back; the others were given back for good.
     pub fn release_time(&self) -> Nanos {
         share(self.call_time, self.faults, self.taken.0)
+    }
+
+    /// What threads did not run in calls and is no part of [`Release::time`], by the same parts.
+    pub fn calls_off_cpu(&self) -> Nanos {
+        share(self.call_off_cpu, self.faults, self.taken.0) + self.grow_off_cpu
     }
 
     /// Time in all that it caused: faults of known duration and calls.
@@ -262,8 +271,10 @@ impl Replay<'_> {
             length: Pages((to - from) / PAGE_SIZE),
             taken: Pages(taken),
             call_time: self.off_cpu.call_time(row, call),
+            call_off_cpu: self.off_cpu.in_call(row, call),
             grows: 0,
             grow_time: Nanos(0),
+            grow_off_cpu: Nanos(0),
             touched: None,
             faults: 0,
             untimed: 0,
@@ -274,12 +285,13 @@ impl Replay<'_> {
 
     fn grow(&mut self, row: usize, call: &MemoryCall) {
         let (from, to) = heap_pages(call);
-        let time = self.off_cpu.call_time(row, call);
+        let (time, off_cpu) = (self.off_cpu.call_time(row, call), self.off_cpu.in_call(row, call));
         let parts = self.spaces.get(&call.process()).map(|space| space.between(from, to)).unwrap_or_default();
         let mut is_counted = false;
         for part in parts {
             let Some(release) = self.releases.get_mut(part.owner as usize) else { continue };
             release.grow_time += share(time, part.bytes(), to - from);
+            release.grow_off_cpu += share(off_cpu, part.bytes(), to - from);
             release.grows += u64::from(!is_counted);
             is_counted = true;
         }

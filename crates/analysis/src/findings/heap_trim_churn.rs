@@ -134,7 +134,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     // The first is about what was measured here.
     reasons.extend(unseen.map(prediction::reason));
     reasons.extend(UNKNOWN_COSTS.iter().skip(usize::from(unseen.is_some())).map(|one| (*one).to_owned()));
-    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults));
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, found.bill.calls_off_cpu));
 
     let ways = evidence::ways_out(found);
     let asked = "The call stack that gives back what costs most, the innermost function first; asked marks the first that is \

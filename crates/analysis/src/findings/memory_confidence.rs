@@ -21,7 +21,7 @@ use crate::finding::Confidence;
 use crate::launch_facts::LaunchFacts;
 use crate::off_cpu_times::waits_recorded;
 use slowpath_recording::Tables;
-use slowpath_tables::{ProcessKey, Quantity};
+use slowpath_tables::{Nanos, ProcessKey, Quantity};
 use std::collections::BTreeSet;
 
 /// Share of lost events above which the claim is doubtful: a lost munmap makes one long lifetime of two short ones.
@@ -46,8 +46,8 @@ pub(crate) const UNKNOWN_COSTS: [&str; 2] = [
      later and elsewhere",
 ];
 
-/// What a reader of a cost must know of time in which threads did not run; nothing where it is in none of the durations.
-pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums) -> Option<String> {
+/// What a reader of a cost must know of time in which threads did not run: in its faults, and in its calls. Nothing where there was none.
+pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums, calls: Nanos) -> Option<String> {
     if !waits_recorded(tables) {
         return Some(
             "durations are of the clock: time in which threads were displaced, or waited, in a fault or a call is in the cost \
@@ -57,11 +57,11 @@ pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums) -> Option<String> {
     }
     let lost = tables.manifest.losses.of("off_cpu");
     let lost = if lost > 0 { format!("; {lost} waits were lost, and are in it") } else { String::new() };
-    (faults.off_cpu.0 > 0 || !lost.is_empty()).then(|| {
-        let ms = faults.off_cpu.as_ms();
+    (faults.off_cpu + calls > Nanos(0) || !lost.is_empty()).then(|| {
+        let (faults, calls) = (faults.off_cpu.as_ms(), calls.as_ms());
         format!(
-            "not in the cost: {ms:.1} ms in which threads did not run in these faults, displaced or waiting for a lock, nor such time in \
-             calls; waiting for storage is in it{lost}"
+            "not in the cost: time in which threads did not run, displaced or waiting for a lock, {faults:.1} ms in faults and {calls:.1} \
+             ms in calls; waiting for storage in a fault is in it{lost}"
         )
     })
 }

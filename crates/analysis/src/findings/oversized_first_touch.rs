@@ -45,7 +45,7 @@ use crate::interval::summarize;
 use bill::Bill;
 use groups::Oversized;
 use serde_json::Value;
-use slowpath_tables::{PAGE_SIZE, Pages, Quantity, Unit};
+use slowpath_tables::{Nanos, PAGE_SIZE, Pages, Quantity, Unit};
 use std::collections::BTreeMap;
 
 /// Name of the finding.
@@ -206,7 +206,7 @@ fn judged(found: &Found<'_>, reasons: &mut Vec<String>) -> Confidence {
          again: from outside they are the same"
             .to_owned(),
     );
-    reasons.extend(off_cpu(&memory.facts.tables, &bill.faults));
+    reasons.extend(off_cpu(&memory.facts.tables, &bill.faults, Nanos(0)));
     match &found.saving {
         Ok(_) => reasons.push(
             "the predicted saving has what durations of faults lack, less what recording adds to them, as measured before the \

@@ -165,7 +165,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence = confidence.min(Confidence::Medium);
         reasons.push(format!("what huge pages would save is not known: {why}"));
     }
-    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults));
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, Nanos(0)));
     reasons.extend(figures(found));
 
     let ways = evidence::ways_out(found);

@@ -138,7 +138,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let confidence = judge(&claim, &mut reasons);
     reasons.extend(unnamed(&found.stack));
     reasons.extend(saving_reasons(found));
-    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults));
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, found.bill.calls_off_cpu));
     let copied: u64 = found.operations().map(|block| block.fork_faults).fold(0, u64::saturating_add);
     if copied > 0 {
         reasons.push(format!(

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_recording::Tables;
-use slowpath_tables::{Nanos, OffCpu, OffCpuReason};
+use slowpath_tables::{Nanos, OffCpu, OffCpuReason, ProcessKey};
 use std::collections::BTreeMap;
 
 /// The row of evidence that has this column.
@@ -13,29 +13,35 @@ pub fn row<'a>(finding: &'a Finding, column: &str) -> &'a BTreeMap<String, Value
     rows.find(|row| row.contains_key(column)).unwrap_or_else(|| panic!("no {column} in {finding:#?}"))
 }
 
-/// Every fault lasts 900 ns longer, in which another thread has the processor: the next fault is a microsecond away, at least.
+/// Every fault and every call lasts 900 ns longer, in which another thread has the processor: what comes next is a microsecond away, at
+/// least.
 fn displace(tables: &mut Tables) {
     let more = Nanos(900);
+    let displaced = |ts: Nanos, process: ProcessKey, tid: u32| OffCpu {
+        ts: ts + Nanos(50),
+        duration: more,
+        pid: process.pid,
+        start: process.start,
+        tid,
+        reason: OffCpuReason::Runnable,
+        runnable: more,
+        woken: None,
+        waker_pid: None,
+        waker_tid: None,
+        syscall: -1,
+        stack: None,
+    };
     for fault in &mut tables.faults {
         fault.duration = fault.duration.map(|duration| duration + more);
-        tables.off_cpu.push(OffCpu {
-            ts: fault.ts + Nanos(50),
-            duration: more,
-            pid: fault.pid,
-            start: fault.start,
-            tid: fault.tid,
-            reason: OffCpuReason::Runnable,
-            runnable: more,
-            woken: None,
-            waker_pid: None,
-            waker_tid: None,
-            syscall: -1,
-            stack: None,
-        });
+        tables.off_cpu.push(displaced(fault.ts, fault.process(), fault.tid));
+    }
+    for call in &mut tables.memory_calls {
+        call.duration += more;
+        tables.off_cpu.push(displaced(call.ts, call.process(), call.tid));
     }
 }
 
-/// What a thread did not run in its faults is in the cost only where waits were not recorded, and both is said. `found` gives the finding
+/// What a thread did not run in its faults and calls is in the cost only where waits were not recorded, and both is said. `found` gives the finding
 /// of a recording that was edited so.
 #[track_caller]
 pub fn assert_displaced_threads_are_no_cost(found: impl Fn(&dyn Fn(&mut Tables)) -> Finding) {

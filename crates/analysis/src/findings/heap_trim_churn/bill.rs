@@ -29,6 +29,8 @@ pub(crate) struct Bill {
     pub grow_time: f64,
     /// Such calls.
     pub grows: u64,
+    /// What threads did not run in all these calls, and is in nothing here.
+    pub calls_off_cpu: Nanos,
     /// Everything, in ms.
     pub total: Quantity,
     /// Everything of one operation, median, in us.
@@ -84,6 +86,7 @@ pub(crate) fn bill(group: &Churn, released: &ReleasedPages, faults: &FaultTimes<
     Bill {
         release_time,
         grow_time,
+        calls_off_cpu: Nanos(sum(|one| one.calls_off_cpu().0)),
         grows: sum(|one| one.grows),
         total: Quantity::interval(value / 1e6, low / 1e6, high / 1e6, Unit::Ms),
         per_operation: Quantity::exact(quantile(&costs, 0.5) as f64 / 1e3, Unit::Us),

@@ -43,7 +43,7 @@ pub(super) fn spans(found: &Found<'_>) -> Evidence {
         ("untouched_elsewhere_bytes", Value::from(group.untouched_elsewhere.bytes().0)),
         ("mode", Value::from(found.mode.as_str())),
     ]);
-    add_off_cpu(&mut shown, faults);
+    add_off_cpu(&mut shown, "faults_off_cpu_ms", faults.off_cpu);
     let text = "A span is an aligned range that a huge page would hold, of which nine tenths and more were touched page by page. \
                 untouched is what would become resident in them besides, untouched_elsewhere the same in sparsely touched spans of \
                 this place, where those have huge pages too.";

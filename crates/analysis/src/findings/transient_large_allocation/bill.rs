@@ -26,6 +26,8 @@ pub(crate) struct Bill {
     pub map_time: f64,
     /// Time in munmap, and in advice that gives pages back.
     pub release_time: f64,
+    /// What threads did not run in these calls, and is in nothing here.
+    pub calls_off_cpu: Nanos,
     /// Everything, in ms.
     pub total: Quantity,
     /// Everything of one operation, median, in us.
@@ -102,6 +104,7 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &FaultTimes<'_>
     Bill {
         map_time,
         release_time,
+        calls_off_cpu: Nanos(sum(|block| block.calls_off_cpu.0)),
         total: ms(value, low, high),
         per_operation: Quantity::exact(quartile(0.5), Unit::Us),
         undisturbed_saving: saved * undisturbed.min(1.0) / 1e6,
