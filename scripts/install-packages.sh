@@ -6,6 +6,8 @@ set -euo pipefail
 
 build="clang llvm libclang-dev pkg-config make gcc libc6-dev libelf-dev zlib1g-dev e2fsprogs ca-certificates"
 test="chromium binutils g++ libc6-dbg xz-utils python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+# Allocators and a C library that programs are tested with.
+test="$test libjemalloc2 libmimalloc2.0 musl-tools"
 browsers="chromium firefox-esr"
 # Other tools that acceptance runs are compared with, and programs of the archive that they examine.
 peers="hyperfine r-base-core python3-numpy imagemagick netpbm libjpeg-turbo-progs ffmpeg jq zstd poppler-utils"
@@ -20,8 +22,9 @@ for group in "${@:-build}"; do
         *) echo "install-packages: unknown group $group (build, test, browsers, peers)" >&2; exit 2 ;;
     esac
 done
-# Another source of Node.js than Debian's package is as good.
+# Another source of Node.js, and for tests of Go, than Debian's package is as good.
 command -v node >/dev/null && command -v npm >/dev/null || wanted="$wanted nodejs npm"
+[[ " $* " != *" test "* ]] || command -v go >/dev/null || wanted="$wanted golang-go"
 
 if ! command -v apt-get >/dev/null; then
     echo "install-packages: no apt-get here; needed are:$wanted" >&2

@@ -7,10 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from scratch import scratch
 
 SLOWPATH = os.environ.get("SLOWPATH", "target/release/slowpath")
 CHROMIUM = [
@@ -38,9 +39,7 @@ class Case:
 
 def diagnose(case: Case, runs: int) -> dict[str, Any]:
     """Runs the case as an ordinary user (nobody) and returns the printed object."""
-    base = Path(tempfile.mkdtemp(prefix="slowpath-accept-", dir="/var/tmp"))
-    base.chmod(0o755)
-    try:
+    with scratch("diagnosed", 0o755) as base:
         command = [
             SLOWPATH, "diagnose", "--json", "--quiet", "--cold", "--user", "nobody", "--ready", case.ready,
             "--runs", str(runs), "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}", "-o", str(base / "out"), *case.options, "--", *case.command,
@@ -53,8 +52,6 @@ def diagnose(case: Case, runs: int) -> dict[str, Any]:
         if keep:
             shutil.copytree(base / "out", Path(keep) / case.title.replace(" ", "-").replace("/", "-"), dirs_exist_ok=True)
         return dict(json.loads(done.stdout))
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
 
 
 def span(quantity: dict[str, Any] | None, scale: float = 1.0, digits: int = 0) -> str:

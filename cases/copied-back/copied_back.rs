@@ -11,6 +11,10 @@
 //!
 //! Prints one line: what it did, a sum that is the same for a variant and its twin, and the CPU time of all images in ms.
 
+#[path = "../c_library.rs"]
+mod c_library;
+
+use c_library::{cpu_ms, map_large_blocks, without_huge_pages};
 use std::hint::black_box;
 
 /// Size of an image and of a tile, in bytes. Blocks of both are mapped one by one by malloc.
@@ -18,30 +22,6 @@ const IMAGE: usize = 8 << 20;
 const TILE: usize = 256 << 10;
 /// What is copied back of a tile by `header`.
 const HEADER: usize = 512;
-
-const PR_SET_THP_DISABLE: i32 = 41;
-const M_MMAP_THRESHOLD: i32 = -3;
-const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
-
-#[repr(C)]
-struct Timespec {
-    seconds: i64,
-    nanoseconds: i64,
-}
-
-unsafe extern "C" {
-    fn prctl(option: i32, ...) -> i32;
-    fn mallopt(parameter: i32, value: i32) -> i32;
-    fn clock_gettime(clock: i32, time: *mut Timespec) -> i32;
-}
-
-fn cpu_ms() -> f64 {
-    let mut time = Timespec { seconds: 0, nanoseconds: 0 };
-    // SAFETY: the pointer is to a timespec of this system's 64-bit layout.
-    let done = unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    assert_eq!(done, 0, "clock_gettime");
-    time.seconds as f64 * 1e3 + time.nanoseconds as f64 / 1e6
-}
 
 /// A block with all its pages there.
 #[inline(never)]
@@ -127,12 +107,8 @@ fn main() {
         eprintln!("usage: copied-back scratch|in-place|consumed|queue|moved|header [IMAGES]");
         std::process::exit(2);
     }
-    // SAFETY: neither call is given a pointer.
-    unsafe {
-        // A page is 4 KiB, however the machine is set.
-        prctl(PR_SET_THP_DISABLE, 1u64, 0u64, 0u64, 0u64);
-        assert_eq!(mallopt(M_MMAP_THRESHOLD, 128 << 10), 1, "mallopt");
-    }
+    without_huge_pages();
+    map_large_blocks();
     let is_queue = variant == "queue";
     let mut blocks = Blocks {
         image: block(IMAGE),

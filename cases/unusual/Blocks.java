@@ -30,7 +30,7 @@ public final class Blocks {
     }
 
     static void fill(byte[][] arrays, int round) {
-        for (byte[] array : arrays) for (int at = 0; at < array.length; at += PAGE) array[at] = (byte) round;
+        for (byte[] array : arrays) for (int at = 0; at < array.length; at += PAGE) array[at] = (byte) (round | 1);
     }
 
     static sun.misc.Unsafe unsafe() throws Exception {
@@ -41,7 +41,7 @@ public final class Blocks {
 
     static void direct(sun.misc.Unsafe unsafe, int round) {
         ByteBuffer buffer = ByteBuffer.allocateDirect(DIRECT);
-        for (int at = 0; at < DIRECT; at += PAGE) buffer.put(at, (byte) round);
+        for (int at = 0; at < DIRECT; at += PAGE) buffer.put(at, (byte) (round | 1));
         unsafe.invokeCleaner(buffer);
     }
 

@@ -47,7 +47,7 @@ static long minor_faults(void)
 __attribute__((noinline)) static void fill(unsigned char *block, size_t size, long round)
 {
 	for (size_t at = 0; at < size; at += PAGE)
-		((volatile unsigned char *)block)[at] = (unsigned char)round;
+		((volatile unsigned char *)block)[at] = (unsigned char)(round | 1);
 }
 
 __attribute__((noinline)) static unsigned char *new_block(size_t size)

@@ -49,7 +49,7 @@ __attribute__((noinline)) static unsigned char *map_block(size_t size)
 __attribute__((noinline)) static void fill(unsigned char *block, size_t size, long round)
 {
 	for (size_t at = 0; at < size; at += PAGE)
-		((volatile unsigned char *)block)[at] = (unsigned char)round;
+		((volatile unsigned char *)block)[at] = (unsigned char)(round | 1);
 }
 
 __attribute__((noinline)) static void own_blocks(void)

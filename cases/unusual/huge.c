@@ -6,9 +6,10 @@
  *     edges     the same with a block that begins and ends in the middle of a huge page: small pages at both ends
  *     kept      their twin: one block, mapped before the rounds
  *     sparse    8 MiB without huge pages, of which every 512th page is written: as many faults as huge pages would be
+ *     reserved  as each, of pages that root has reserved (hugetlbfs: MAP_HUGETLB); where there are none, mmap refuses
  *
  * Prints one line: rounds, bytes that the rounds brought into memory (as mincore(2) tells them in every round), their minor faults
- * as the kernel counted them. `no_huge=1` when the machine gave no huge page. */
+ * as the kernel counted them. `no_huge=1` when the machine gave no huge page, `refused` how many times mmap refused. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdint.h>
@@ -51,10 +52,18 @@ __attribute__((noinline)) static unsigned char *map_block(size_t offset, int adv
 	return (void *)begin;
 }
 
+/* NULL where none is left. */
+__attribute__((noinline)) static unsigned char *map_reserved(void)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB;
+	unsigned char *block = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	return block == MAP_FAILED ? NULL : block;
+}
+
 __attribute__((noinline)) static void fill(unsigned char *block, size_t step, long round)
 {
 	for (size_t at = 0; at < SIZE; at += step)
-		((volatile unsigned char *)block)[at] = (unsigned char)round;
+		((volatile unsigned char *)block)[at] = (unsigned char)(round | 1);
 }
 
 static long resident(unsigned char *block)
@@ -73,8 +82,9 @@ int main(int count, char **words)
 	const char *variant = count > 1 ? words[1] : "";
 	long rounds = count > 2 ? atol(words[2]) : 100;
 	int each = !strcmp(variant, "each"), edges = !strcmp(variant, "edges"), kept = !strcmp(variant, "kept"), sparse = !strcmp(variant, "sparse");
-	if (!(each || edges || kept || sparse) || count > 3 || rounds < 1) {
-		fprintf(stderr, "usage: huge each|edges|kept|sparse [ROUNDS]\n");
+	int reserved = !strcmp(variant, "reserved");
+	if (!(each || edges || kept || sparse || reserved) || count > 3 || rounds < 1) {
+		fprintf(stderr, "usage: huge each|edges|kept|sparse|reserved [ROUNDS]\n");
 		return 2;
 	}
 	size_t offset = edges ? HUGE_PAGE / 2 : 0, step = sparse ? HUGE_PAGE : PAGE;
@@ -84,10 +94,14 @@ int main(int count, char **words)
 		fill(block, step, 0);
 		resident(block);
 	}
-	long faults = minor_faults(), bytes = 0;
+	long faults = minor_faults(), bytes = 0, refused = 0;
 	for (long round = 0; round < rounds; round++) {
 		if (!kept)
-			block = map_block(offset, advice);
+			block = reserved ? map_reserved() : map_block(offset, advice);
+		if (!block) {
+			refused++;
+			continue;
+		}
 		fill(block, step, round);
 		if (!kept) {
 			bytes += resident(block);
@@ -95,6 +109,7 @@ int main(int count, char **words)
 		}
 	}
 	faults = minor_faults() - faults;
-	printf("%s rounds=%ld bytes=%ld minflt=%ld no_huge=%d\n", variant, rounds, bytes, faults, faults > rounds * (SIZE / PAGE) * 9 / 10);
+	int no_huge = faults > rounds * (SIZE / PAGE) * 9 / 10;
+	printf("%s rounds=%ld bytes=%ld minflt=%ld no_huge=%d refused=%ld\n", variant, rounds, bytes, faults, no_huge, refused);
 	return 0;
 }

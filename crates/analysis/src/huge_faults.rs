@@ -11,6 +11,7 @@
 use crate::integer_hash::IntegerMap;
 use crate::memory_blocks::Block;
 use crate::memory_fixes::HUGE_PAGE;
+use crate::off_cpu_times::OffCpuTimes;
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Nanos, PAGE_SIZE};
 
@@ -37,13 +38,19 @@ struct Part {
 }
 
 /// Says of each block what its faults brought, and returns the rows of those that may have brought huge pages, sorted.
-pub(crate) fn add(blocks: &mut [Block], of_fault: &[Option<u32>], tables: &Tables) -> Vec<usize> {
+pub(crate) fn add(
+    blocks: &mut [Block],
+    of_fault: &[Option<u32>],
+    tables: &Tables,
+    off_cpu: &OffCpuTimes,
+) -> Vec<usize> {
     let mut parts: IntegerMap<(u32, u64), Part> = IntegerMap::default();
     for (row, (fault, number)) in tables.faults.iter().zip(of_fault).enumerate() {
         let Some(number) = number.filter(|number| may_hold(blocks.get(*number as usize))) else { continue };
         let part = parts.entry((number, fault.address / HUGE_PAGE.0)).or_default();
         part.faults += 1;
-        if fault.duration.is_none_or(|duration| duration >= LEAST_TIME) {
+        // One in which its thread was displaced is not slow for that.
+        if off_cpu.fault_time(row, fault).is_none_or(|time| time >= LEAST_TIME) {
             part.slow.get_or_insert(row);
         }
     }

@@ -40,6 +40,7 @@ pub mod memory_fixes;
 #[path = "../tests/memory_rows/mod.rs"]
 mod memory_rows;
 pub mod merge;
+pub mod off_cpu_times;
 mod page_owners;
 pub mod predict;
 pub mod processes;

@@ -5,6 +5,7 @@
 //! without a file made. It lasts until its last byte is unmapped or mapped over, or its process ends or executes a program; mremap
 //! moves, grows and shrinks it; a fault belongs to the block that its address is in. Leaves what that costs, and whether it is bad, to [`crate::findings`].
 //!
+//! - Times are those that threads ran, where that is known ([`crate::off_cpu_times`]).
 //! - Calls take effect in the order of [`crate::memory_calls`]. An address that one thread frees and another is given at once
 //!   belongs to the right block then, though both calls last.
 //! - What is unmapped before anything was touched was only there to find a place: it is no part of the block's size.
@@ -21,6 +22,7 @@ use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
 };
+use crate::off_cpu_times::OffCpuTimes;
 use slowpath_recording::Tables;
 use slowpath_tables::{
     Bytes, CpuSample, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent, Pages,
@@ -80,6 +82,8 @@ pub struct Block {
     pub map_time: Nanos,
     /// Time in munmap, and in advice that gives pages back.
     pub release_time: Nanos,
+    /// What threads did not run in all these calls, and is in neither of the times.
+    pub calls_off_cpu: Nanos,
     /// Calls of such advice.
     pub discards: u64,
     /// When the last of them began.
@@ -181,21 +185,25 @@ impl MemoryBlocks {
 }
 
 /// Follows the blocks of all processes. Rows may be in any order; calls of the same moment keep theirs. `forks` says which faults
-/// are not theirs.
-pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
+/// are not theirs, `off_cpu` what of their durations is no cost.
+pub fn follow(tables: &Tables, forks: &ForkFaults, off_cpu: &OffCpuTimes) -> MemoryBlocks {
     let mut of_fault = vec![None; tables.faults.len()];
     if tables.memory_calls.is_empty() {
         return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
     }
     let mut arguments = Vec::new();
-    let mut replay = Replay { looks: &tables.page_contents, ..Replay::new(&tables.memory_calls) };
+    let looks = &tables.page_contents;
+    let mut replay = Replay { looks, off_cpu: Some(off_cpu), ..Replay::new(&tables.memory_calls) };
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
-        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
+        Event::Fault(number) => {
+            let fault = &tables.faults[number];
+            of_fault[number] = replay.fault(fault, off_cpu.fault_time(number, fault), forks.holds(number));
+        }
         Event::Sample(number) => arguments.extend(replay.arguments(number, &tables.cpu_samples[number])),
     });
     let mut blocks = replay.blocks;
-    let huge = huge_faults::add(&mut blocks, &of_fault, tables);
+    let huge = huge_faults::add(&mut blocks, &of_fault, tables, off_cpu);
     MemoryBlocks { blocks, of_fault, discarded: replay.discarded, seen: replay.seen, huge, arguments }
 }
 
@@ -204,6 +212,8 @@ pub fn follow(tables: &Tables, forks: &ForkFaults) -> MemoryBlocks {
 pub(crate) struct Replay<'a> {
     calls: &'a [MemoryCall],
     looks: &'a [PageContent],
+    /// What of the durations of calls is no cost of theirs; `None` where nobody asks for times.
+    off_cpu: Option<&'a OffCpuTimes>,
     spaces: IntegerMap<ProcessKey, AddressRanges>,
     blocks: Vec<Block>,
     /// Bytes of each block that are mapped.
@@ -219,7 +229,7 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Before the first of these calls; what pages held is not followed.
+    /// Before the first of these calls; what pages held is not followed, and calls cost their durations.
     pub fn new(calls: &'a [MemoryCall]) -> Self {
         Self { calls, ..Self::default() }
     }
@@ -243,17 +253,23 @@ impl<'a> Replay<'a> {
             // A child's blocks are those that it maps itself.
             Step::Forks { .. } => {}
             Step::Begins(number) => match calls[number].call {
-                MemoryCallKind::Munmap => self.unmap(&calls[number]),
+                MemoryCallKind::Munmap => self.unmap(number, &calls[number]),
                 MemoryCallKind::Madvise => self.advise(number, &calls[number]),
                 MemoryCallKind::Mremap => self.leave(number, &calls[number]),
                 MemoryCallKind::Mmap | MemoryCallKind::Brk | MemoryCallKind::Prctl => {}
             },
             Step::Returns(number) => match calls[number].call {
-                MemoryCallKind::Mmap => self.map(ts, &calls[number]),
+                MemoryCallKind::Mmap => self.map(ts, number, &calls[number]),
                 MemoryCallKind::Mremap => self.arrive(ts, number, &calls[number]),
                 _ => {}
             },
         }
+    }
+
+    /// What a call cost, and what its thread did not run in it.
+    fn times(&self, number: usize, call: &MemoryCall) -> (Nanos, Nanos) {
+        let off_cpu = self.off_cpu.map_or(Nanos(0), |off_cpu| off_cpu.in_call(number, call));
+        (call.duration - off_cpu, off_cpu)
     }
 
     fn block(&mut self, part: Part) -> &mut Block {
@@ -282,10 +298,11 @@ impl<'a> Replay<'a> {
         parts.into_iter().for_each(|part| self.lose(part, ts, BlockEnd::Replaced, Some(call.tid)));
     }
 
-    fn map(&mut self, ts: Nanos, call: &MemoryCall) {
+    fn map(&mut self, ts: Nanos, number: usize, call: &MemoryCall) {
         let (from, to) = pages(call.address, call.length);
         self.replace(ts, call, from, to);
         let Ok(block) = u32::try_from(self.blocks.len()) else { return };
+        let (map_time, calls_off_cpu) = self.times(number, call);
         if call.argument & MAP_ANONYMOUS == 0 || from >= to {
             return;
         }
@@ -302,8 +319,9 @@ impl<'a> Replay<'a> {
             is_shared: call.argument & MAP_SHARED != 0,
             is_room: call.argument & MAP_NORESERVE != 0,
             populated: call.argument & MAP_POPULATE != 0,
-            map_time: call.duration,
+            map_time,
             release_time: Nanos(0),
+            calls_off_cpu,
             discards: 0,
             discarded_at: None,
             looked_at: Bytes(0),
@@ -320,11 +338,14 @@ impl<'a> Replay<'a> {
         self.spaces.entry(call.process()).or_default().put(Part { from, to, owner: block });
     }
 
-    fn unmap(&mut self, call: &MemoryCall) {
+    fn unmap(&mut self, number: usize, call: &MemoryCall) {
         let (from, to) = pages(call.address, call.length);
+        let (time, off_cpu) = self.times(number, call);
         let parts = self.spaces.get_mut(&call.process()).map(|space| space.take(from, to)).unwrap_or_default();
         for part in parts {
-            self.block(part).release_time += share(call.duration, part.bytes(), to - from);
+            let block = self.block(part);
+            block.release_time += share(time, part.bytes(), to - from);
+            block.calls_off_cpu += share(off_cpu, part.bytes(), to - from);
             self.lose(part, call.ts, BlockEnd::Unmapped, Some(call.tid));
         }
     }
@@ -335,10 +356,12 @@ impl<'a> Replay<'a> {
             return;
         }
         let (from, to) = pages(call.address, call.length);
+        let (whole, off_cpu) = self.times(number, call);
         let parts = self.spaces.get(&call.process()).map(|space| space.between(from, to)).unwrap_or_default();
         for part in parts {
-            let time = share(call.duration, part.bytes(), to - from);
+            let time = share(whole, part.bytes(), to - from);
             let block = self.block(part);
+            block.calls_off_cpu += share(off_cpu, part.bytes(), to - from);
             if discards {
                 block.release_time += time;
                 block.discards += 1;
@@ -382,6 +405,7 @@ impl<'a> Replay<'a> {
         let (old_from, old_to) = old_pages(call);
         let (from, to) = pages(call.address, call.length);
         self.replace(ts, call, from, to);
+        let (time, off_cpu) = self.times(number, call);
         let parts = self.moving.remove(&number).unwrap_or_default();
         let stays = call.argument & MREMAP_DONTUNMAP != 0;
         let moved = |address: u64| from.saturating_add(address.saturating_sub(old_from));
@@ -396,7 +420,8 @@ impl<'a> Replay<'a> {
             let length = *mapped;
             let block = &mut self.blocks[part.owner as usize];
             block.length = block.length.max(Bytes(length));
-            block.map_time += share(call.duration, part.bytes(), old_to - old_from);
+            block.map_time += share(time, part.bytes(), old_to - old_from);
+            block.calls_off_cpu += share(off_cpu, part.bytes(), old_to - old_from);
             if !stays && new.bytes() < part.bytes() {
                 lost.push(Part { to: part.from + (part.bytes() - new.bytes()), ..part });
             }
@@ -415,7 +440,8 @@ impl<'a> Replay<'a> {
         (first.is_some() || second.is_some()).then_some(ArgumentPlaces { sample, first, second })
     }
 
-    fn fault(&mut self, fault: &Fault, by_fork: bool) -> Option<u32> {
+    /// `time` is what it cost, where that is known.
+    fn fault(&mut self, fault: &Fault, time: Option<Nanos>, by_fork: bool) -> Option<u32> {
         let is_last = |(process, part): &(ProcessKey, Part)| *process == fault.process() && part.holds(fault.address);
         let part = match self.last.filter(is_last) {
             Some((_, part)) => part,
@@ -429,10 +455,10 @@ impl<'a> Replay<'a> {
             return None;
         }
         block.faults += 1;
-        block.untimed += u64::from(fault.duration.is_none());
+        block.untimed += u64::from(time.is_none());
         block.major += u64::from(fault.kind == FaultKind::Major);
         block.by_kernel += u64::from(fault.kernel);
-        block.fault_time += fault.duration.unwrap_or_default();
+        block.fault_time += time.unwrap_or_default();
         Some(number)
     }
 }

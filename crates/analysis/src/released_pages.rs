@@ -6,6 +6,7 @@
 //! [`crate::findings`].
 //!
 //! - Calls take effect in the order of [`crate::memory_calls`].
+//! - Times are those that threads ran, where that is known ([`crate::off_cpu_times`]).
 //! - Only pages whose touch was seen count as taken: a fault, or a call that brings pages. The first touch of a page is no
 //!   consequence of any release, however often its range was given back before; nor is what was touched before the recording.
 //! - Advice of `MADV_FREE` leaves pages until the kernel needs them. Where they are touched before, there is no fault, and where
@@ -20,6 +21,7 @@ use crate::memory_calls::{
     DISCARDS, Event, MADV_FREE, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
     share,
 };
+use crate::off_cpu_times::OffCpuTimes;
 use crate::page_owners::PageOwners;
 use slowpath_recording::Tables;
 use slowpath_tables::{Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Pages, ProcessKey};
@@ -65,10 +67,14 @@ pub struct Release {
     pub taken: Pages,
     /// Time in the call.
     pub call_time: Nanos,
+    /// What its thread did not run in it, and is not in that time.
+    pub call_off_cpu: Nanos,
     /// Calls of brk that made pages usable again, each counted for one release.
     pub grows: u64,
     /// Time in such calls, by the bytes that this release had taken.
     pub grow_time: Nanos,
+    /// What threads did not run in them, in the same way.
+    pub grow_off_cpu: Nanos,
     /// First and last fault in what it took.
     pub touched: Option<(Nanos, Nanos)>,
     /// Faults in what it took: pages that came back.
@@ -85,6 +91,11 @@ impl Release {
     /// The part of the call's time that pages have which came back; the others were given back for good.
     pub fn release_time(&self) -> Nanos {
         share(self.call_time, self.faults, self.taken.0)
+    }
+
+    /// What threads did not run in calls and is no part of [`Release::time`], by the same parts.
+    pub fn calls_off_cpu(&self) -> Nanos {
+        share(self.call_off_cpu, self.faults, self.taken.0) + self.grow_off_cpu
     }
 
     /// Time in all that it caused: faults of known duration and calls.
@@ -111,19 +122,23 @@ pub struct ReleasedPages {
 const PRESENT: u32 = u32::MAX;
 
 /// Follows the pages of all processes. Rows may be in any order; calls of the same moment keep theirs. Advice in the rows
-/// `others` of `memory_calls` is left out: it belongs to something else. `forks` says which faults are not of releases.
-pub fn follow(tables: &Tables, others: &[usize], forks: &ForkFaults) -> ReleasedPages {
+/// `others` of `memory_calls` is left out: it belongs to something else. `forks` says which faults are not of releases, `off_cpu` what of
+/// durations is no cost.
+pub fn follow(tables: &Tables, others: &[usize], forks: &ForkFaults, off_cpu: &OffCpuTimes) -> ReleasedPages {
     let others: IntegerSet<usize> = others.iter().copied().collect();
     let ranges = released_ranges(&tables.memory_calls, &others);
     if ranges.is_empty() {
         return ReleasedPages::default();
     }
-    let mut replay =
-        Replay { calls: &tables.memory_calls, others, ranges, spaces: IntegerMap::default(), releases: Vec::new() };
+    let (calls, spaces) = (&tables.memory_calls, IntegerMap::default());
+    let mut replay = Replay { calls, off_cpu, others, ranges, spaces, releases: Vec::new() };
     let mut of_fault = vec![None; tables.faults.len()];
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
-        Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], forks.holds(number)),
+        Event::Fault(number) => {
+            let fault = &tables.faults[number];
+            of_fault[number] = replay.fault(fault, off_cpu.fault_time(number, fault), forks.holds(number));
+        }
         Event::Sample(_) => {}
     });
     ReleasedPages { releases: replay.releases, of_fault }
@@ -169,6 +184,7 @@ fn released_ranges(calls: &[MemoryCall], others: &IntegerSet<usize>) -> Ranges {
 
 struct Replay<'a> {
     calls: &'a [MemoryCall],
+    off_cpu: &'a OffCpuTimes,
     others: IntegerSet<usize>,
     ranges: Ranges,
     /// Pages of each process that were touched: owned by [`PRESENT`], or by the release that took them.
@@ -192,7 +208,7 @@ impl Replay<'_> {
                         self.bring(call, pages(call.address, call.length));
                     }
                     _ if self.others.contains(&number) => {}
-                    _ => self.release(ts, call),
+                    _ => self.release(ts, number, call),
                 }
             }
             Step::Returns(number) => {
@@ -206,7 +222,7 @@ impl Replay<'_> {
                         }
                     }
                     MemoryCallKind::Mremap => self.forget(call, pages(call.address, call.length)),
-                    MemoryCallKind::Brk => self.grow(call),
+                    MemoryCallKind::Brk => self.grow(number, call),
                     MemoryCallKind::Munmap | MemoryCallKind::Madvise | MemoryCallKind::Prctl => {}
                 }
             }
@@ -230,7 +246,7 @@ impl Replay<'_> {
         }
     }
 
-    fn release(&mut self, ts: Nanos, call: &MemoryCall) {
+    fn release(&mut self, ts: Nanos, row: usize, call: &MemoryCall) {
         let Some((kind, from, to)) = released(call) else { return };
         let Some(space) = self.spaces.get_mut(&call.process()) else { return };
         let Ok(number) = u32::try_from(self.releases.len()) else { return };
@@ -254,9 +270,11 @@ impl Replay<'_> {
             returned: ts + call.duration,
             length: Pages((to - from) / PAGE_SIZE),
             taken: Pages(taken),
-            call_time: call.duration,
+            call_time: self.off_cpu.call_time(row, call),
+            call_off_cpu: self.off_cpu.in_call(row, call),
             grows: 0,
             grow_time: Nanos(0),
+            grow_off_cpu: Nanos(0),
             touched: None,
             faults: 0,
             untimed: 0,
@@ -265,19 +283,22 @@ impl Replay<'_> {
         });
     }
 
-    fn grow(&mut self, call: &MemoryCall) {
+    fn grow(&mut self, row: usize, call: &MemoryCall) {
         let (from, to) = heap_pages(call);
+        let (time, off_cpu) = (self.off_cpu.call_time(row, call), self.off_cpu.in_call(row, call));
         let parts = self.spaces.get(&call.process()).map(|space| space.between(from, to)).unwrap_or_default();
         let mut is_counted = false;
         for part in parts {
             let Some(release) = self.releases.get_mut(part.owner as usize) else { continue };
-            release.grow_time += share(call.duration, part.bytes(), to - from);
+            release.grow_time += share(time, part.bytes(), to - from);
+            release.grow_off_cpu += share(off_cpu, part.bytes(), to - from);
             release.grows += u64::from(!is_counted);
             is_counted = true;
         }
     }
 
-    fn fault(&mut self, fault: &Fault, by_fork: bool) -> Option<u32> {
+    /// `time` is what it cost, where that is known.
+    fn fault(&mut self, fault: &Fault, time: Option<Nanos>, by_fork: bool) -> Option<u32> {
         let process = fault.process();
         let ranges = self.ranges.get(&process)?;
         let next = ranges.partition_point(|range| range.0 <= fault.address);
@@ -290,9 +311,9 @@ impl Replay<'_> {
         let release = self.releases.get_mut(number as usize)?;
         release.touched = Some((release.touched.map_or(fault.ts, |(first, _)| first), fault.ts));
         release.faults += 1;
-        release.untimed += u64::from(fault.duration.is_none());
+        release.untimed += u64::from(time.is_none());
         release.major += u64::from(fault.kind == FaultKind::Major);
-        release.fault_time += fault.duration.unwrap_or_default();
+        release.fault_time += time.unwrap_or_default();
         Some(number)
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::children::{child_launches, kind_of};
 use crate::integer_hash::IntegerMap;
+use crate::off_cpu_times::waits_recorded;
 use crate::processes::{Process, Processes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -166,7 +167,7 @@ fn kinds(tables: &Tables) -> HashMap<ProcessKey, String> {
 fn empty(tables: &Tables) -> Sums {
     let ran =
         |probe: &str| tables.manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
-    let waits = ran("off_cpu") || !tables.off_cpu.is_empty();
+    let waits = waits_recorded(tables);
     let memory = ran("memory") || !tables.memory_calls.is_empty();
     Sums {
         cpu_samples: (ran("cpu_sample") || !tables.cpu_samples.is_empty()).then_some(0),

@@ -1,9 +1,10 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
+mod memory_findings;
 mod memory_rows;
 
+use memory_findings::{assert_displaced_threads_are_no_cost, row};
 use memory_rows::{fault, memory_call};
-use serde_json::Value;
 use slowpath_analysis::findings::heap_trim_churn::NAME;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::{Confidence, Finding};
@@ -137,18 +138,16 @@ impl Program {
     }
 }
 
-/// The row of evidence that has this column.
-#[track_caller]
-fn row<'a>(finding: &'a Finding, column: &str) -> &'a std::collections::BTreeMap<String, Value> {
-    let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-    rows.find(|row| row.contains_key(column)).unwrap_or_else(|| panic!("no {column} in {finding:#?}"))
-}
-
 /// What the fix of this name would do.
 #[track_caller]
 fn how<'a>(finding: &'a Finding, fix: &str) -> &'a str {
     let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
     rows.find(|row| row.get("fix").is_some_and(|name| name == fix)).unwrap()["how"].as_str().unwrap()
+}
+
+#[test]
+fn time_in_which_threads_did_not_run_is_in_the_cost_only_where_waits_were_not_recorded() {
+    assert_displaced_threads_are_no_cost(|edit| Program::new().heap(31).edited(edit).found().unwrap());
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
+mod memory_findings;
+mod memory_rows;
+
+use memory_findings::{assert_displaced_threads_are_no_cost, row};
+use memory_rows::{fault, memory_call};
 use serde_json::Value;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::oversized_first_touch::NAME;
@@ -70,20 +75,10 @@ impl Program {
 
     fn call(&mut self, call: MemoryCallKind, ts: u64, argument: u32) -> &mut MemoryCall {
         self.0.memory_calls.push(MemoryCall {
-            ts: Nanos(ts),
             duration: Nanos(10_000),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            call,
-            address: TABLE,
-            length: Bytes(PAGES * PAGE_SIZE),
-            old_length: None,
-            old_address: None,
-            shrinks: false,
             argument,
-            result: 0,
             stack: Some(ASKS),
+            ..memory_call(call, ts, TABLE, PAGES * PAGE_SIZE)
         });
         self.0.memory_calls.last_mut().unwrap()
     }
@@ -91,18 +86,8 @@ impl Program {
     /// Each page in 10 us.
     fn touch(&mut self, ts: u64, pages: impl Iterator<Item = u64>) {
         for (number, page) in (0..).zip(pages) {
-            self.0.faults.push(Fault {
-                ts: Nanos(ts + number * 20_000),
-                duration: Some(Nanos(10_000)),
-                pid: 7,
-                start: Nanos(1),
-                tid: 7,
-                address: TABLE + page * PAGE_SIZE + 8,
-                ip: 0,
-                kind: FaultKind::Minor,
-                kernel: false,
-                stack: Some(TOUCHES),
-            });
+            let row = fault(ts + number * 20_000, TABLE + page * PAGE_SIZE + 8);
+            self.0.faults.push(Fault { duration: Some(Nanos(10_000)), stack: Some(TOUCHES), ..row });
         }
     }
 
@@ -157,8 +142,7 @@ fn behind(page: u64) -> bool {
 }
 
 fn cell<'a>(finding: &'a Finding, column: &str) -> &'a Value {
-    let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-    rows.find_map(|row| row.get(column)).unwrap_or_else(|| panic!("{column}: {finding:#?}"))
+    &row(finding, column)[column]
 }
 
 #[test]
@@ -181,6 +165,15 @@ fn a_table_of_which_a_tenth_is_used_is_billed_for_the_rest() {
     assert_eq!(cell(&finding, "source_line"), 40);
     assert!(cell(&finding, "how").as_str().unwrap().contains("the first 0.39 MiB"), "{finding:#?}");
     assert!(finding.reasons.iter().any(|reason| reason.contains("only ever wrote zeros")), "{:#?}", finding.reasons);
+}
+
+#[test]
+fn time_in_which_threads_did_not_run_is_in_the_cost_only_where_waits_were_not_recorded() {
+    assert_displaced_threads_are_no_cost(|edit| {
+        let mut program = Program::table(ANONYMOUS, behind);
+        edit(&mut program.0);
+        program.one()
+    });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use slowpath_analysis::fork_faults;
+use slowpath_analysis::off_cpu_times::{self, OffCpuTimes};
 use slowpath_analysis::released_pages::{Release, ReleaseKind, ReleasedPages, follow};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, PAGE_SIZE};
@@ -13,7 +14,7 @@ const FAULTS: &str = "ts duration pid start tid address kind";
 fn followed(calls: &str, faults: &str) -> ReleasedPages {
     let text = format!("== memory_calls\n{CALLS}\n{calls}\n== faults\n{FAULTS}\n{faults}");
     let tables = Tables::from_text(&text).unwrap();
-    follow(&tables, &[], &fork_faults::follow(&tables))
+    follow(&tables, &[], &fork_faults::follow(&tables), &off_cpu_times::follow(&tables))
 }
 
 /// Kind, pages that were taken, that came back, and when the first did.
@@ -293,7 +294,7 @@ proptest! {
             rows("call"), rows("fault"), rows("exit")
         );
         let tables = Tables::from_text(&text).unwrap();
-        let released = follow(&tables, &[], &fork_faults::follow(&tables));
+        let released = follow(&tables, &[], &fork_faults::follow(&tables), &OffCpuTimes::default());
         let faults: Vec<u64> = released.releases.iter().map(|release| release.faults).collect();
         prop_assert_eq!(&faults, &model.faults);
         let of_fault: Vec<Option<usize>> = released.of_fault.iter().map(|one| one.map(|one| one as usize)).collect();

@@ -4,7 +4,7 @@
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::findings::{Observation, of_observation};
 use slowpath_analysis::io_map::io_map;
-use slowpath_analysis::{LaunchFacts, NeededUnknown, merge};
+use slowpath_analysis::{LaunchFacts, NeededUnknown, fork_faults, memory_blocks, merge, off_cpu_times};
 use slowpath_recording::{Device, Launch, Tables};
 use slowpath_tables::{
     Asker, BlockIo, Bytes, Exec, Fault, FaultKind, File, Fork, Mapping, MappingOp, Nanos, PageCache, PageCacheOp,
@@ -205,7 +205,8 @@ fn transient() -> Tables {
 fn the_time_of_following_a_million_faults_through_blocks_of_memory_is_printed() {
     let tables = transient();
     let begun = Instant::now();
-    let memory = slowpath_analysis::memory_blocks::follow(&tables, &slowpath_analysis::fork_faults::follow(&tables));
+    let (forks, off_cpu) = (fork_faults::follow(&tables), off_cpu_times::follow(&tables));
+    let memory = memory_blocks::follow(&tables, &forks, &off_cpu);
     println!("{:>8.0} ms wall: blocks", begun.elapsed().as_secs_f64() * 1e3);
     let facts = LaunchFacts::new(&tables);
     let begun = Instant::now();

@@ -1,11 +1,15 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
-use serde_json::Value;
+mod memory_findings;
+mod memory_rows;
+
+use memory_findings::{assert_displaced_threads_are_no_cost, row};
+use memory_rows::{fault, memory_call};
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::thp_missed::NAME;
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::{BlockCost, MemoryCost, Tables};
-use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Quantity, Unit};
+use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Quantity, Unit};
 
 const MIB: u64 = 1 << 20;
 const SPAN: u64 = 2 * MIB;
@@ -82,20 +86,11 @@ impl Program {
     fn call(mut self, call: MemoryCallKind, address: u64, length: u64, argument: u32, stack: u32) -> Self {
         self.now += 10_000;
         self.tables.memory_calls.push(MemoryCall {
-            ts: Nanos(self.now),
             duration: Nanos(1_000),
-            pid: 7,
-            start: Nanos(1),
-            tid: 7,
-            call,
-            address,
-            length: Bytes(length),
-            old_length: None,
-            old_address: None,
             shrinks: call == MemoryCallKind::Brk && argument == 1,
             argument: if call == MemoryCallKind::Brk { 0 } else { argument },
-            result: 0,
             stack: Some(stack),
+            ..memory_call(call, self.now, address, length)
         });
         self
     }
@@ -112,18 +107,8 @@ impl Program {
     fn touch_each(mut self, address: u64, pages: u64, step: u64) -> Self {
         for page in 0..pages {
             self.now += 2_000;
-            self.tables.faults.push(Fault {
-                ts: Nanos(self.now),
-                duration: Some(Nanos(1_000)),
-                pid: 7,
-                start: Nanos(1),
-                tid: 7,
-                address: address + page * step * PAGE_SIZE,
-                ip: 0,
-                kind: FaultKind::Minor,
-                kernel: false,
-                stack: Some(TOUCHES),
-            });
+            let row = fault(self.now, address + page * step * PAGE_SIZE);
+            self.tables.faults.push(Fault { duration: Some(Nanos(1_000)), stack: Some(TOUCHES), ..row });
         }
         self
     }
@@ -165,11 +150,13 @@ impl Program {
     }
 }
 
-/// The row of evidence that has this column.
-#[track_caller]
-fn row<'a>(finding: &'a Finding, column: &str) -> &'a std::collections::BTreeMap<String, Value> {
-    let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-    rows.find(|row| row.contains_key(column)).unwrap_or_else(|| panic!("no {column} in {finding:#?}"))
+#[test]
+fn time_in_which_threads_did_not_run_is_in_the_cost_only_where_waits_were_not_recorded() {
+    assert_displaced_threads_are_no_cost(|edit| {
+        let mut program = Program::new().map(AT + 4096, 64 * MIB, MALLOC).touch(AT + 4096, 64 * MIB);
+        edit(&mut program.tables);
+        program.found().unwrap()
+    });
 }
 
 #[track_caller]

@@ -7,7 +7,8 @@
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
 use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
-use slowpath_analysis::memory_fixes::{ALLOCATOR_TUNABLES, MallocSettings};
+use slowpath_analysis::memory_fixes::{ALLOCATOR_TUNABLES, MallocSettings, rows_of};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -24,8 +25,11 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let Some(settings) = asked.into_iter().reduce(MallocSettings::with) else {
         let reason = reasons.first().cloned().unwrap_or_else(|| "no finding says which settings".to_owned());
         let all = case.findings.iter().filter_map(|(_, finding)| MallocSettings::of_finding(finding));
-        let wanted = all.reduce(MallocSettings::with).unwrap_or_default();
-        let plan = plan(case, &wanted, Trial { possible: false, how: reason.clone() });
+        let trial = Trial { possible: false, how: reason.clone() };
+        let plan = match all.reduce(MallocSettings::with) {
+            Some(wanted) => plan(case, &wanted, trial),
+            None => plan_of_another(case, trial),
+        };
         let gap = Some(gap(ALLOCATOR_TUNABLES, &reason, "none from outside: the program's own allocator is to be set"));
         return vec![Proposal {
             plan,
@@ -87,6 +91,31 @@ fn plan(case: &Case<'_>, settings: &MallocSettings, trial: Trial) -> FixPlan {
         price: format!("resident memory: {kept} stays with the process after it was freed"),
         security_cost: "none: the variable is the user's own; programs in secure mode ignore it".to_owned(),
         undo: format!("start the program without {VARIABLE}, or with the value before"),
+        trial,
+    }
+}
+
+/// What findings say of allocators that are not glibc's: each has settings of its own.
+fn plan_of_another(case: &Case<'_>, trial: Trial) -> FixPlan {
+    let rows = case.findings.iter().flat_map(|(_, finding)| rows_of(finding, ALLOCATOR_TUNABLES));
+    let ways: BTreeSet<&str> = rows.filter_map(|row| row.get("how")?.as_str()).filter(|how| !how.is_empty()).collect();
+    let ways = if ways.is_empty() { BTreeSet::from(["memory is kept, as its documentation says how"]) } else { ways };
+    let change = |way: &str| Change {
+        what: "settings of the program's own allocator".to_owned(),
+        from: None,
+        to: way.to_owned(),
+    };
+    FixPlan {
+        fix: ALLOCATOR_TUNABLES.to_owned(),
+        name: ALLOCATOR_TUNABLES.to_owned(),
+        title: "the program's own allocator keeps memory, by settings of its own".to_owned(),
+        changes: ways.into_iter().map(change).collect(),
+        scope: Scope::Launch,
+        privilege: Privilege::User,
+        side_effects: vec!["where it is a variable, programs that it starts inherit it".to_owned()],
+        price: "resident memory: freed memory stays with the process".to_owned(),
+        security_cost: "none: the settings are the user's own".to_owned(),
+        undo: "start the program without the settings".to_owned(),
         trial,
     }
 }
@@ -185,6 +214,21 @@ mod tests {
         let made = one(&sets, &[], &[SMALL]);
         assert!(made.plan.trial.possible && made.caution.unwrap().starts_with("/usr/bin/video calls mallopt"));
         assert_eq!(one(&program(&[LIBC]), &[], &[SMALL]).caution, None);
+    }
+
+    #[test]
+    fn of_an_allocator_that_is_not_that_of_glibc_its_own_settings_are_told() {
+        let jemalloc = program(&[LIBC, "/usr/lib/libjemalloc.so.2"]);
+        let mut found = finding(ALLOCATOR_TUNABLES, "", 10.0);
+        found.evidence[0].rows[0].remove("settings");
+        found.evidence[0].rows[0].insert("how".to_owned(), "MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep".into());
+        let made = proposed(&[found.clone(), found], &jemalloc, &[], &Machine::default());
+        let [made] = made.as_slice() else { panic!("{made:?}") };
+        assert!(made.plan.title.contains("own allocator"), "{}", made.plan.title);
+        let told: Vec<_> = made.plan.changes.iter().map(|change| change.to.as_str()).collect();
+        assert_eq!(told, ["MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep"]);
+        assert!(!made.plan.trial.possible && made.environment.is_empty(), "{made:?}");
+        assert!(!serde_json::to_string(&made.plan).unwrap().contains(VARIABLE), "{made:?}");
     }
 
     #[test]

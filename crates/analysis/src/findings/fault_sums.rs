@@ -2,11 +2,15 @@
 //!
 //! **Value.** A fault whose duration is not known counts as long as the others are on average.
 //!
-//! **Interval.** Durations are of the clock, not of the processor: a thread that another one displaces in a fault is in it for
-//! longer. *Low* has every fault of the median duration, which such outliers do not move; a fault that has to wait for memory is
+//! A duration is what the thread ran in the fault, and what it waited for storage, where waits were recorded
+//! ([`crate::off_cpu_times`]). Else it is of the clock, not of the processor: a thread that another one displaces in a fault is in it
+//! for longer.
+//!
+//! **Interval.** *Low* has every fault of the median duration, which such outliers do not move; a fault that has to wait for memory is
 //! not in it either. *High* has unknown durations as long as that which only a twentieth of the known ones exceeds.
 
-use slowpath_tables::{Fault, FaultKind};
+use crate::off_cpu_times::FaultTimes;
+use slowpath_tables::{FaultKind, Nanos};
 
 /// Sums over faults; times in ns.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +27,8 @@ pub(crate) struct FaultSums {
     pub median: f64,
     /// Mean of the known durations; that of all, where several kinds are added up.
     pub mean: f64,
+    /// What their threads did not run in them and is in none of the durations.
+    pub off_cpu: Nanos,
     time: f64,
     undisturbed: f64,
     low: f64,
@@ -30,15 +36,17 @@ pub(crate) struct FaultSums {
 }
 
 impl FaultSums {
-    /// Adds up.
-    pub fn of<'a>(faults: impl Iterator<Item = &'a Fault>) -> Self {
+    /// Adds up those of these rows.
+    pub fn of(rows: impl Iterator<Item = usize>, faults: &FaultTimes<'_>) -> Self {
         let mut sums = Self::default();
         let mut durations = Vec::new();
-        for fault in faults {
+        for row in rows {
+            let fault = &faults.rows[row];
             sums.count += 1;
             sums.major += u64::from(fault.kind == FaultKind::Major);
             sums.by_kernel += u64::from(fault.kernel);
-            durations.extend(fault.duration.map(|duration| duration.0));
+            sums.off_cpu += faults.off_cpu.in_fault(row, fault);
+            durations.extend(faults.time(row).map(|time| time.0));
         }
         durations.sort_unstable();
         sums.untimed = sums.count - durations.len() as u64;
@@ -65,6 +73,7 @@ impl FaultSums {
             by_kernel: self.by_kernel + other.by_kernel,
             median: if self.count > 0 { self.median } else { other.median },
             mean: time / count.max(1) as f64,
+            off_cpu: self.off_cpu + other.off_cpu,
             time,
             undisturbed: self.undisturbed + other.undisturbed,
             low: self.low + other.low,
@@ -72,9 +81,9 @@ impl FaultSums {
         }
     }
 
-    /// What one of them counts for, in whole ns.
-    pub fn weight(&self, fault: &Fault) -> u64 {
-        fault.duration.map_or(self.mean.round() as u64, |duration| duration.0)
+    /// What one of them counts for that lasted so long, in whole ns.
+    pub fn weight(&self, time: Option<Nanos>) -> u64 {
+        time.map_or(self.mean.round() as u64, |time| time.0)
     }
 
     /// Time in them.
@@ -122,15 +131,23 @@ pub(crate) fn per_second(moments: impl Iterator<Item = u64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::off_cpu_times;
     use slowpath_recording::Tables;
 
     #[test]
     fn what_faults_count_for_adds_up_to_the_time_in_them() {
         let text = "== faults\nts duration pid start kind\n1 1000 7 1 minor\n2 - 7 1 minor\n3 9000 7 1 minor\n4 - 7 1 minor\n\
                     5 2000 7 1 minor\n";
-        let faults = Tables::from_text(text).unwrap().faults;
-        let sums = FaultSums::of(faults.iter());
-        assert_eq!((sums.mean, sums.median, sums.untimed), (4000.0, 2000.0, 2));
-        assert_eq!(faults.iter().map(|fault| sums.weight(fault)).sum::<u64>() as f64, sums.time());
+        let told = |text: &str| {
+            let tables = Tables::from_text(text).unwrap();
+            let off_cpu = off_cpu_times::follow(&tables);
+            let faults = FaultTimes { rows: &tables.faults, off_cpu: &off_cpu };
+            let sums = FaultSums::of(0..5, &faults);
+            assert_eq!((0..5).map(|row| sums.weight(faults.time(row))).sum::<u64>() as f64, sums.time());
+            (sums.mean, sums.median, sums.untimed, sums.off_cpu.0)
+        };
+        assert_eq!(told(text), (4000.0, 2000.0, 2, 0));
+        let waits = "== off_cpu\nts duration pid start reason runnable\n10 6000 7 1 runnable 6000\n";
+        assert_eq!(told(&format!("{text}{waits}")), (2000.0, 2000.0, 2, 6000));
     }
 }

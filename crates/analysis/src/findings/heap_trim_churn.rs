@@ -31,7 +31,7 @@ mod prediction;
 
 use super::allocating_stack::AllocatingStack;
 use super::materiality::CostShare;
-use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
+use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
 use crate::cost_model::CostModel;
@@ -85,12 +85,11 @@ pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
 }
 
 fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
-    let faults = &memory.facts.tables.faults;
+    let faults = memory.faults();
     let numbers = bill::faults_of(&memory.churn, &memory.released);
     let found = memory.churn.iter().zip(numbers).map(|(group, numbers)| {
-        let bill = bill::bill(group, &memory.released, faults, &numbers);
-        let rows = numbers.iter().map(|number| &faults[*number]);
-        let rows = rows.map(|fault| (fault.stack, bill.faults.weight(fault)));
+        let bill = bill::bill(group, &memory.released, &faults, &numbers);
+        let rows = numbers.iter().map(|row| (faults.rows[*row].stack, bill.faults.weight(faults.time(*row))));
         Found {
             memory,
             stack: group.stacks.first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),
@@ -135,6 +134,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     // The first is about what was measured here.
     reasons.extend(unseen.map(prediction::reason));
     reasons.extend(UNKNOWN_COSTS.iter().skip(usize::from(unseen.is_some())).map(|one| (*one).to_owned()));
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, found.bill.calls_off_cpu));
 
     let ways = evidence::ways_out(found);
     let asked = "The call stack that gives back what costs most, the innermost function first; asked marks the first that is \

@@ -19,7 +19,9 @@ use super::allocating_stack::AllocatingStack;
 use super::fault_sums::FaultSums;
 use crate::finding::Confidence;
 use crate::launch_facts::LaunchFacts;
-use slowpath_tables::{ProcessKey, Quantity};
+use crate::off_cpu_times::waits_recorded;
+use slowpath_recording::Tables;
+use slowpath_tables::{Nanos, ProcessKey, Quantity};
 use std::collections::BTreeSet;
 
 /// Share of lost events above which the claim is doubtful: a lost munmap makes one long lifetime of two short ones.
@@ -43,6 +45,26 @@ pub(crate) const UNKNOWN_COSTS: [&str; 2] = [
     "not included: what zeroing and unmapping displace from caches, interruptions of other processors, work of the kernel \
      later and elsewhere",
 ];
+
+/// What a reader of a cost must know of time in which threads did not run: in its faults, and in its calls. Nothing where there was none.
+pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums, calls: Nanos) -> Option<String> {
+    if !waits_recorded(tables) {
+        return Some(
+            "durations are of the clock: time in which threads were displaced, or waited, in a fault or a call is in the cost \
+             (record --waits takes it off)"
+                .to_owned(),
+        );
+    }
+    let lost = tables.manifest.losses.of("off_cpu");
+    let lost = if lost > 0 { format!("; {lost} waits were lost, and are in it") } else { String::new() };
+    (faults.off_cpu + calls > Nanos(0) || !lost.is_empty()).then(|| {
+        let (faults, calls) = (faults.off_cpu.as_ms(), calls.as_ms());
+        format!(
+            "not in the cost: time in which threads did not run, displaced or waiting for a lock, {faults:.1} ms in faults and {calls:.1} \
+             ms in calls; waiting for storage in a fault is in it{lost}"
+        )
+    })
+}
 
 const TABLES: [&str; 2] = ["faults", "memory_calls"];
 
@@ -108,8 +130,10 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
         let by_untimed = (faults.high() - faults.time()) / 1e6;
         let why = if by_untimed * 2.0 > width {
             "not all faults have a known duration"
-        } else {
+        } else if !waits_recorded(tables) {
             "some faults or calls lasted far longer than most: threads were displaced or waited in them"
+        } else {
+            "some faults or calls took far longer than most, without the time in which threads did not run"
         };
         lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: {why}"));
     }

@@ -47,6 +47,14 @@ pub(crate) fn add_faults(shown: &mut Row, faults: &FaultSums, operations: f64) {
         ("major_faults", Value::from(faults.major)),
         ("untimed_faults", Value::from(faults.untimed)),
     ]));
+    add_off_cpu(shown, "faults_off_cpu_ms", faults.off_cpu);
+}
+
+/// What threads did not run and is not in the cost, where there is any.
+pub(crate) fn add_off_cpu(shown: &mut Row, column: &str, time: Nanos) {
+    if time.0 > 0 {
+        shown.insert(column.to_owned(), milliseconds(time));
+    }
 }
 
 /// The functions of a stack, the innermost first.

@@ -28,6 +28,7 @@ use crate::fork_faults;
 use crate::huge_page_spans::{self, Spans};
 use crate::launch_facts::LaunchFacts;
 use crate::memory_blocks::{self, MemoryBlocks};
+use crate::off_cpu_times::{self, FaultTimes, OffCpuTimes};
 use crate::released_pages::{self, ReleasedPages};
 use crate::shares;
 use slowpath_tables::{Nanos, ProcessKey};
@@ -41,6 +42,8 @@ pub(super) struct MemoryUse<'a> {
     pub call_stacks: &'a CallStacks<'a>,
     /// Those of memory calls.
     pub stacks: AllocatingStacks<'a>,
+    /// What of the durations of its faults and calls is no cost of theirs.
+    pub off_cpu: OffCpuTimes,
     /// Blocks that it mapped.
     pub blocks: MemoryBlocks,
     /// Those of them that were mapped, touched and released again and again.
@@ -78,13 +81,14 @@ impl<'a> MemoryUse<'a> {
         let tables = &facts.tables;
         let mut stacks = AllocatingStacks::new(call_stacks);
         let forks = fork_faults::follow(tables);
-        let blocks = memory_blocks::follow(tables, &forks);
+        let off_cpu = off_cpu_times::follow(tables);
+        let blocks = memory_blocks::follow(tables, &forks, &off_cpu);
         let transient = transient::groups(&blocks.blocks, &facts.processes, &mut stacks);
         let mut is_transient = vec![false; blocks.blocks.len()];
         transient.iter().flat_map(|group| &group.operations).for_each(|block| is_transient[*block as usize] = true);
         let theirs = blocks.discarded.iter().filter(|(_, block)| is_transient[*block as usize]);
         let theirs: Vec<usize> = theirs.map(|(call, _)| *call).collect();
-        let released = released_pages::follow(tables, &theirs, &forks);
+        let released = released_pages::follow(tables, &theirs, &forks, &off_cpu);
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
         let mut is_churned = vec![false; released.releases.len()];
         churn.iter().flat_map(|churn| &churn.operations).for_each(|release| is_churned[*release as usize] = true);
@@ -94,8 +98,9 @@ impl<'a> MemoryUse<'a> {
         let is_other = |block: u32| is_transient[block as usize];
         let oversized = oversized::groups(tables, &blocks, &facts.processes, &mut stacks, is_other, is_billed);
         let cpu_times = OnceCell::new();
+        let faults = FaultTimes { rows: &tables.faults, off_cpu: &off_cpu };
         let oversized = oversized.into_iter().filter_map(|group| {
-            let bill = oversized_bill::bill(&group, &blocks, &tables.faults)?;
+            let bill = oversized_bill::bill(&group, &blocks, &faults)?;
             let times = cpu_times.get_or_init(|| shares::cpu_times(tables));
             let share = CostShare::new(bill.total.value, group.processes.iter().copied(), times, facts);
             is_oversized(&bill, &share).then_some((group, bill))
@@ -120,6 +125,7 @@ impl<'a> MemoryUse<'a> {
             facts,
             call_stacks,
             stacks,
+            off_cpu,
             blocks,
             transient,
             released,
@@ -131,6 +137,11 @@ impl<'a> MemoryUse<'a> {
             round_trips,
             cpu_times,
         }
+    }
+
+    /// Its faults.
+    pub fn faults(&self) -> FaultTimes<'_> {
+        FaultTimes { rows: &self.facts.tables.faults, off_cpu: &self.off_cpu }
     }
 
     fn cpu_times(&self) -> &CpuTimes {

@@ -35,7 +35,7 @@ pub mod groups;
 
 use super::allocating_stack::{AllocatingStack, Allocator, Functions};
 use super::materiality::CostShare;
-use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
+use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
 use crate::cost_model::CostModel;
@@ -45,7 +45,7 @@ use crate::interval::summarize;
 use bill::Bill;
 use groups::Oversized;
 use serde_json::Value;
-use slowpath_tables::{PAGE_SIZE, Pages, Quantity, Unit};
+use slowpath_tables::{Nanos, PAGE_SIZE, Pages, Quantity, Unit};
 use std::collections::BTreeMap;
 
 /// Name of the finding.
@@ -105,8 +105,8 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let tables = &memory.facts.tables;
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
     let found = memory.oversized.iter().map(|(group, bill)| {
-        let rows = group.faults.iter().map(|row| &tables.faults[*row]);
-        let rows = rows.map(|fault| (fault.stack, bill.faults.weight(fault)));
+        let faults = memory.faults();
+        let rows = group.faults.iter().map(|row| (faults.rows[*row].stack, bill.faults.weight(faults.time(*row))));
         Found {
             memory,
             saving: bill.saving(model.as_ref()),
@@ -206,6 +206,7 @@ fn judged(found: &Found<'_>, reasons: &mut Vec<String>) -> Confidence {
          again: from outside they are the same"
             .to_owned(),
     );
+    reasons.extend(off_cpu(&memory.facts.tables, &bill.faults, Nanos(0)));
     match &found.saving {
         Ok(_) => reasons.push(
             "the predicted saving has what durations of faults lack, less what recording adds to them, as measured before and after the \

@@ -30,7 +30,7 @@ pub mod prediction;
 
 use super::allocating_stack::AllocatingStack;
 use super::materiality::CostShare;
-use super::memory_confidence::{Claim, judge};
+use super::memory_confidence::{Claim, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
 use super::transient_large_allocation::prediction::widened;
@@ -112,13 +112,13 @@ pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
 fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let Some(mode) = memory.huge_pages else { return Vec::new() };
     let tables = &memory.facts.tables;
-    let faults = &tables.faults;
+    let faults = memory.faults();
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
     let numbers = bill::faults_of(&memory.missed, &memory.spans);
     let found = memory.missed.iter().zip(numbers).map(|(group, numbers)| {
-        let bill = bill::bill(&memory.spans, faults, &numbers, model.as_ref());
-        let rows = numbers.iter().map(|number| &faults[*number]);
-        let rows = rows.map(|fault| (fault.stack, fault.duration.map_or(bill.faults.median as u64, |time| time.0)));
+        let bill = bill::bill(&memory.spans, &faults, &numbers, model.as_ref());
+        let time = |row: usize| faults.time(row).map_or(bill.faults.median as u64, |time| time.0);
+        let rows = numbers.iter().map(|row| (faults.rows[*row].stack, time(*row)));
         Found {
             memory,
             mode,
@@ -165,6 +165,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence = confidence.min(Confidence::Medium);
         reasons.push(format!("what huge pages would save is not known: {why}"));
     }
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, Nanos(0)));
     reasons.extend(figures(found));
 
     let ways = evidence::ways_out(found);

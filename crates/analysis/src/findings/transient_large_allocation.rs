@@ -7,7 +7,8 @@
 //!
 //! **Cost.** Over all operations (blocks that were mapped, touched and released while recording): time in faults, in which Linux
 //! zeroes pages; in mmap; in munmap. In ms, over the whole recording. What the interval says and what is not included stands in
-//! [`bill`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel, which can weigh more.
+//! [`bill`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel, which can weigh more. Where
+//! waits were recorded, time in which threads did not run is taken off ([`crate::off_cpu_times`]).
 //!
 //! **Predicted saving.** That of the operations without the first uses: as many blocks as exist at the same time must be mapped
 //! once. Where the recording holds a measurement of what blocks cost on its machine, what durations lack or have too much is set
@@ -30,7 +31,7 @@ pub mod prediction;
 
 use super::allocating_stack::{AllocatingStack, Functions};
 use super::materiality::CostShare;
-use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge};
+use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
 use crate::cost_model::CostModel;
@@ -90,13 +91,12 @@ pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
 
 fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let tables = &memory.facts.tables;
-    let faults = &tables.faults;
+    let faults = memory.faults();
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
     let numbers = bill::faults_of(&memory.transient, &memory.blocks);
     let found = memory.transient.iter().zip(numbers).map(|(group, numbers)| {
-        let bill = bill::bill(group, &memory.blocks, faults, &numbers);
-        let rows = numbers.iter().map(|number| &faults[*number]);
-        let rows = rows.map(|fault| (fault.stack, bill.faults.weight(fault)));
+        let bill = bill::bill(group, &memory.blocks, &faults, &numbers);
+        let rows = numbers.iter().map(|row| (faults.rows[*row].stack, bill.faults.weight(faults.time(*row))));
         Found {
             memory,
             prediction: prediction::predict(group, &memory.blocks, &bill, model.as_ref()),
@@ -138,6 +138,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let confidence = judge(&claim, &mut reasons);
     reasons.extend(unnamed(&found.stack));
     reasons.extend(saving_reasons(found));
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, found.bill.calls_off_cpu));
     let copied: u64 = found.operations().map(|block| block.fork_faults).fold(0, u64::saturating_add);
     if copied > 0 {
         reasons.push(format!(
@@ -202,8 +203,10 @@ fn saving_reasons(found: &Found<'_>) -> Vec<String> {
     if prediction.disagrees() {
         reasons.push(format!(
             "durations say {:.1} ms and the measurement {:.1} ms: caches, other processors, scarce memory or a control group make \
-             faults dearer or cheaper here than they were then, and threads may have been displaced in them",
-            prediction.recorded.value, prediction.calibrated.value
+             faults dearer or cheaper here than they were then{}",
+            prediction.recorded.value,
+            prediction.calibrated.value,
+            if found.memory.off_cpu.is_recorded() { "" } else { ", and threads may have been displaced in them" }
         ));
     }
     reasons.push("not included: interruptions of other processors, work of the kernel later and elsewhere".to_owned());

@@ -1,6 +1,7 @@
 //! What a recording can tell: which tables were recorded, and what of them is known.
 
 use crate::deferred_memory::has_events;
+use crate::off_cpu_times::waits_recorded;
 use crate::shares::Shares;
 use slowpath_recording::{ProbeState, Tables};
 use slowpath_tables::Unavailable;
@@ -123,7 +124,7 @@ pub(super) fn sources(tables: &Tables, shares: &Shares) -> BTreeSet<Source> {
     let faults = ran("fault") || !tables.faults.is_empty();
     let samples = ran("cpu_sample") || !tables.cpu_samples.is_empty();
     let memory = ran("memory") || !tables.memory_calls.is_empty();
-    let waits = ran("off_cpu") || !tables.off_cpu.is_empty();
+    let waits = waits_recorded(tables);
     // Without rows there is nothing that a function could have.
     let has_stacks = |mut rows: Box<dyn Iterator<Item = Option<u32>> + '_>| match rows.next() {
         None => true,

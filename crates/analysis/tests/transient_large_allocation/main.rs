@@ -1,12 +1,14 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
 mod large_blocks;
+#[path = "../memory_findings/mod.rs"]
+mod memory_findings;
 #[path = "../memory_rows/mod.rs"]
 mod memory_rows;
 mod prediction;
 
+use memory_findings::{assert_displaced_threads_are_no_cost, row};
 use memory_rows::{fault, memory_call};
-use serde_json::Value;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::transient_large_allocation::NAME;
 use slowpath_analysis::{Confidence, Finding};
@@ -120,13 +122,6 @@ impl Program {
     }
 }
 
-/// The row of evidence that has this column.
-#[track_caller]
-fn row<'a>(finding: &'a Finding, column: &str) -> &'a std::collections::BTreeMap<String, Value> {
-    let mut rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-    rows.find(|row| row.contains_key(column)).unwrap_or_else(|| panic!("no {column} in {finding:#?}"))
-}
-
 #[test]
 fn a_frame_that_is_mapped_touched_and_unmapped_300_times_is_found_with_its_bill() {
     let finding = Program::new().frames(300).found().unwrap();
@@ -211,6 +206,11 @@ fn copies_after_a_fork_are_not_billed_and_the_first_touches_are() {
     assert!((finding.cost.value - 0.398 * 300.0).abs() < 1e-9, "{:?}", finding.cost);
     let copied = finding.reasons.iter().filter(|reason| reason.starts_with("not billed: 101400 faults")).count();
     assert_eq!(copied, 1, "{:#?}", finding.reasons);
+}
+
+#[test]
+fn time_in_which_threads_did_not_run_is_in_the_cost_only_where_waits_were_not_recorded() {
+    assert_displaced_threads_are_no_cost(|edit| Program::new().frames(30).edited(edit).found().unwrap());
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Finding `deferred_memory_cost` and its row of `slowpath compare` on the real program of `cases/late-huge-pages`, and reclaim in a
 //! control group at its limit, which is the program's own.
 
+use crate::memory_group::Group;
 use crate::running::*;
 use serde_json::Value;
 use slowpath_tables::{MemoryWorkKind, Nanos};
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 const FINDING: &str = "deferred_memory_cost";
 const HUGE_PAGES: u64 = 8;
@@ -98,40 +99,6 @@ fn huge_pages_that_are_asked_for_late_are_found_where_they_are_paid_and_those_ma
     assert!((side("before") - whole).abs() < 1e-6, "{whole}: {deferred:#}");
     let shown = run(slowpath(["compare", path("late").to_str().unwrap(), path("early").to_str().unwrap()]));
     assert!(shown.stdout.lines().any(|line| line.starts_with("deferred cost of memory")), "{}", shown.stdout);
-}
-
-/// A memory control group of the test's own. A shell that waits for the test's end removes it, however that comes.
-struct Group {
-    path: PathBuf,
-    remover: Child,
-}
-
-/// Groups that are left by nobody: the shell waits for the end of its input, and then for that of the group's last process.
-const REMOVES: &str =
-    "trap '' INT TERM HUP; cat > /dev/null; for i in $(seq 200); do rmdir \"$1\" && exit; sleep 0.1; done";
-
-impl Group {
-    /// With this limit; `None` where there are no memory control groups of version 1.
-    fn new(limit: &str) -> Option<Self> {
-        let path = PathBuf::from(format!("/sys/fs/cgroup/memory/slowpath-test-{}", std::process::id()));
-        if !Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists() {
-            return None;
-        }
-        let mut command = Command::new("setsid");
-        command.args(["sh", "-c", REMOVES, "remover"]).arg(&path);
-        let remover = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let group = Self { path, remover };
-        fs::create_dir(&group.path).ok()?;
-        fs::write(group.path.join("memory.limit_in_bytes"), limit).ok()?;
-        Some(group)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        drop(self.remover.stdin.take());
-        let _ = self.remover.wait();
-    }
 }
 
 #[test]

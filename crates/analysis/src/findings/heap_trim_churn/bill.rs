@@ -1,7 +1,8 @@
 //! What giving memory back and touching it again costs.
 //!
 //! **Value.** Time in the faults in pages that came back; in the calls that gave them back, by the part of their pages that came
-//! back; in calls of brk that made those pages usable again, by the part of their range. All of it ends where the memory is kept.
+//! back; in calls of brk that made those pages usable again, by the part of their range: what threads ran, where that is known
+//! ([`crate::off_cpu_times`]). All of it ends where the memory is kept.
 //!
 //! **Interval.** That of the faults ([`crate::findings::fault_sums`]); at its *low* end calls are of the median duration of their
 //! kind too.
@@ -11,12 +12,11 @@
 
 use super::groups::Churn;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
+use crate::memory_fixes::HUGE_PAGE;
+use crate::off_cpu_times::FaultTimes;
 use crate::released_pages::{Release, ReleasedPages};
-use slowpath_tables::{Fault, Nanos, PAGE_SIZE, Pages, ProcessKey, Quantity, Unit};
+use slowpath_tables::{Nanos, PAGE_SIZE, Pages, ProcessKey, Quantity, Unit};
 use std::collections::BTreeMap;
-
-/// Size of a huge page on x86-64, and on arm64 with pages of 4 KiB.
-const HUGE_PAGE: Pages = Pages((2 << 20) / PAGE_SIZE);
 
 /// The bill of a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,8 @@ pub(crate) struct Bill {
     pub grow_time: f64,
     /// Such calls.
     pub grows: u64,
+    /// What threads did not run in all these calls, and is in nothing here.
+    pub calls_off_cpu: Nanos,
     /// Everything, in ms.
     pub total: Quantity,
     /// Everything of one operation, median, in us.
@@ -64,11 +66,11 @@ pub(crate) fn faults_of(groups: &[Churn], released: &ReleasedPages) -> Vec<Vec<u
     faults
 }
 
-/// Adds up a group; `faults` are the rows of the recording, and `numbers` those of the group.
-pub(crate) fn bill(group: &Churn, released: &ReleasedPages, faults: &[Fault], numbers: &[usize]) -> Bill {
+/// Adds up a group; `faults` are those of the recording, and `numbers` the rows of the group.
+pub(crate) fn bill(group: &Churn, released: &ReleasedPages, faults: &FaultTimes<'_>, numbers: &[usize]) -> Bill {
     let releases = || group.operations.iter().map(|number| &released.releases[*number as usize]);
     let sum = |of: fn(&Release) -> u64| releases().map(of).fold(0u64, u64::saturating_add);
-    let faults = FaultSums::of(numbers.iter().map(|number| &faults[*number]));
+    let faults = FaultSums::of(numbers.iter().copied(), faults);
     let (release_time, grow_time) = (sum(|one| one.release_time().0) as f64, sum(|one| one.grow_time.0) as f64);
     let operations = group.operations.len() as f64;
 
@@ -84,6 +86,7 @@ pub(crate) fn bill(group: &Churn, released: &ReleasedPages, faults: &[Fault], nu
     Bill {
         release_time,
         grow_time,
+        calls_off_cpu: Nanos(sum(|one| one.calls_off_cpu().0)),
         grows: sum(|one| one.grows),
         total: Quantity::interval(value / 1e6, low / 1e6, high / 1e6, Unit::Ms),
         per_operation: Quantity::exact(quantile(&costs, 0.5) as f64 / 1e3, Unit::Us),
@@ -122,5 +125,6 @@ fn most_away<'a>(releases: impl Iterator<Item = &'a Release>, pages: fn(&Release
 
 /// A fault may bring a huge page where those fit; then there is one fault for each, or less.
 fn perhaps_huge(release: &Release) -> bool {
-    release.length >= HUGE_PAGE && release.taken.0 <= release.length.0.div_ceil(HUGE_PAGE.0)
+    let huge_page = HUGE_PAGE.0 / PAGE_SIZE;
+    release.length.0 >= huge_page && release.taken.0 <= release.length.0.div_ceil(huge_page)
 }

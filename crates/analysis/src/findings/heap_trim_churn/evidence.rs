@@ -4,7 +4,7 @@ use super::Found;
 use super::groups::Place;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
-use crate::findings::memory_evidence::{WayOut, add_faults, parts, rounded};
+use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};
 use crate::findings::other_allocators::keeping_pages;
 use crate::memory_fixes::{ALLOCATOR_TUNABLES, KEEP_BUFFER, MOST_MMAP_THRESHOLD, MallocSettings};
 use crate::released_pages::ReleaseKind;
@@ -46,6 +46,7 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
         ("away_p95_ms", milliseconds(bill.away.1)),
     ]);
     add_faults(&mut shown, &bill.faults, operations as f64);
+    add_off_cpu(&mut shown, "calls_off_cpu_ms", bill.calls_off_cpu);
     shown.insert("per_second".to_owned(), bill.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
     let text = "An operation is one call that gave pages back of which some were touched again: each is a fault. held is what \
                 stays with the process where they are kept, away the time until the first of them was touched.";

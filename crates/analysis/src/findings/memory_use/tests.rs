@@ -140,8 +140,8 @@ fn billed(tables: &Tables, is_oversized: Rule) -> (Faults, Vec<u32>, u64) {
     let facts = LaunchFacts::new(tables);
     let call_stacks = CallStacks::new(tables);
     let memory = MemoryUse::of(&facts, &call_stacks, is_oversized);
-    let faults = &facts.tables.faults;
-    let mut times = vec![0; faults.len()];
+    let faults = &memory.faults();
+    let mut times = vec![0; faults.rows.len()];
     let (mut of_blocks, mut of_churn, mut of_missed, mut calls) = (0, 0, 0, 0.0);
     let numbers = transient_large_allocation::bill::faults_of(&memory.transient, &memory.blocks);
     for (group, numbers) in memory.transient.iter().zip(numbers) {

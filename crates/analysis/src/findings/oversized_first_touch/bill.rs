@@ -18,7 +18,8 @@ use crate::findings::fault_sums::{FaultSums, quantile, sorted};
 use crate::findings::never_used::NeverUsed;
 use crate::findings::transient_large_allocation::prediction::hull;
 use crate::memory_blocks::MemoryBlocks;
-use slowpath_tables::{Bytes, Fault, Quantity, Unit};
+use crate::off_cpu_times::FaultTimes;
+use slowpath_tables::{Bytes, Quantity, Unit};
 use std::collections::BTreeMap;
 
 /// The bill of a group.
@@ -43,10 +44,9 @@ pub(crate) struct Bill {
 }
 
 /// Adds up a group; `None` where nothing was looked at.
-pub(crate) fn bill(group: &Oversized, memory: &MemoryBlocks, faults: &[Fault]) -> Option<Bill> {
+pub(crate) fn bill(group: &Oversized, memory: &MemoryBlocks, faults: &FaultTimes<'_>) -> Option<Bill> {
     let of_kind = |is_meant: bool| {
-        let rows = group.faults.iter().filter(move |row| memory.is_huge(**row) == is_meant);
-        FaultSums::of(rows.map(|row| &faults[*row]))
+        FaultSums::of(group.faults.iter().copied().filter(|row| memory.is_huge(*row) == is_meant), faults)
     };
     let huge = of_kind(true);
     let perhaps_huge = huge.count > 0;

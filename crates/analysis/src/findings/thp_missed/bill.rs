@@ -11,7 +11,8 @@ use super::groups::Missed;
 use crate::cost_model::{CostModel, Estimate};
 use crate::findings::fault_sums::FaultSums;
 use crate::huge_page_spans::Spans;
-use slowpath_tables::{Fault, Nanos, Quantity, Unit};
+use crate::off_cpu_times::FaultTimes;
+use slowpath_tables::{Nanos, Quantity, Unit};
 use std::collections::BTreeMap;
 
 /// The bill of a group.
@@ -42,9 +43,9 @@ pub(crate) fn faults_of(groups: &[Missed], spans: &Spans) -> Vec<Vec<usize>> {
     faults
 }
 
-/// Adds up a group; `rows` are those of the recording, and `numbers` those of the group.
-pub(crate) fn bill(spans: &Spans, rows: &[Fault], numbers: &[usize], model: Option<&CostModel>) -> Bill {
-    let faults = FaultSums::of(numbers.iter().map(|number| &rows[*number]));
+/// Adds up a group; `rows` are all faults of the recording, and `numbers` the rows of the group.
+pub(crate) fn bill(spans: &Spans, rows: &FaultTimes<'_>, numbers: &[usize], model: Option<&CostModel>) -> Bill {
+    let faults = FaultSums::of(numbers.iter().copied(), rows);
     let unseen = model.and_then(CostModel::unseen);
     let each = unseen.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 0.0 });
     let count = faults.count as f64;
@@ -54,7 +55,7 @@ pub(crate) fn bill(spans: &Spans, rows: &[Fault], numbers: &[usize], model: Opti
     let high = ms(faults.high(), each.high).max(value);
     let mut of_span: BTreeMap<u32, Nanos> = BTreeMap::new();
     for number in numbers {
-        let time = rows[*number].duration.unwrap_or(Nanos(faults.mean as u64));
+        let time = rows.time(*number).unwrap_or(Nanos(faults.mean as u64));
         spans.of_fault[*number].into_iter().for_each(|span| *of_span.entry(span).or_default() += time);
     }
     Bill { unseen, total: Quantity::interval(value, low, high, Unit::Ms), of_span, faults }

@@ -5,7 +5,7 @@ use super::groups::{Cause, Mode};
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::heap_trim_churn::groups::Place;
-use crate::findings::memory_evidence::{WayOut, parts, rounded};
+use crate::findings::memory_evidence::{WayOut, add_off_cpu, parts, rounded};
 use crate::memory_fixes::{ADVISE_HUGE_PAGES, ALLOCATOR_TUNABLES, HUGE_PAGES};
 use serde_json::Value;
 use slowpath_tables::Quantity;
@@ -29,7 +29,7 @@ pub(super) fn spans(found: &Found<'_>) -> Evidence {
     let (group, faults) = (found.group, &found.bill.faults);
     let size = found.memory.spans.size;
     let spans = group.spans.len() as u64;
-    let shown = row([
+    let mut shown = row([
         ("spans", Value::from(spans)),
         ("span_bytes", Value::from(size.0)),
         ("size_bytes", Value::from(spans.saturating_mul(size.0))),
@@ -43,6 +43,7 @@ pub(super) fn spans(found: &Found<'_>) -> Evidence {
         ("untouched_elsewhere_bytes", Value::from(group.untouched_elsewhere.bytes().0)),
         ("mode", Value::from(found.mode.as_str())),
     ]);
+    add_off_cpu(&mut shown, "faults_off_cpu_ms", faults.off_cpu);
     let text = "A span is an aligned range that a huge page would hold, of which nine tenths and more were touched page by page. \
                 untouched is what would become resident in them besides, untouched_elsewhere the same in sparsely touched spans of \
                 this place, where those have huge pages too.";

@@ -1,6 +1,7 @@
 //! What the operations of a group cost, and what keeping the blocks would save.
 //!
-//! **Value.** Time in the faults in them, in mmap and mremap, in munmap and in advice that gives pages back.
+//! **Value.** Time in the faults in them, in mmap and mremap, in munmap and in advice that gives pages back: that which threads ran,
+//! where it is known ([`crate::off_cpu_times`]).
 //!
 //! **Interval.** That of the faults ([`crate::findings::fault_sums`]), with those that brought huge pages apart ([`crate::huge_faults`]); at its *low* end calls are of the median duration of their
 //! kind too.
@@ -13,7 +14,8 @@
 use super::groups::Group;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
 use crate::memory_blocks::{Block, MemoryBlocks};
-use slowpath_tables::{Fault, Nanos, Quantity, Unit};
+use crate::off_cpu_times::FaultTimes;
+use slowpath_tables::{Nanos, Quantity, Unit};
 
 /// The bill of a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +26,8 @@ pub(crate) struct Bill {
     pub map_time: f64,
     /// Time in munmap, and in advice that gives pages back.
     pub release_time: f64,
+    /// What threads did not run in these calls, and is in nothing here.
+    pub calls_off_cpu: Nanos,
     /// Everything, in ms.
     pub total: Quantity,
     /// Everything of one operation, median, in us.
@@ -66,14 +70,13 @@ pub(crate) fn faults_of(groups: &[Group], memory: &MemoryBlocks) -> Vec<Vec<usiz
     faults
 }
 
-/// Adds up a group; `faults` are the rows of the recording, and `numbers` those of the group.
-pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbers: &[usize]) -> Bill {
+/// Adds up a group; `faults` are those of the recording, and `numbers` the rows of the group.
+pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &FaultTimes<'_>, numbers: &[usize]) -> Bill {
     let block = |number: &u32| &memory.blocks[*number as usize];
     let blocks = || group.operations.iter().map(block);
     let sum = |of: fn(&Block) -> u64| blocks().map(of).fold(0u64, u64::saturating_add);
     let of_kind = |is_meant: bool| {
-        let rows = numbers.iter().filter(move |number| memory.is_huge(**number) == is_meant);
-        FaultSums::of(rows.map(|number| &faults[*number]))
+        FaultSums::of(numbers.iter().copied().filter(|number| memory.is_huge(*number) == is_meant), faults)
     };
     let (faults, huge) = (of_kind(false), of_kind(true));
     let huge_faults = huge.count;
@@ -101,6 +104,7 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &[Fault], numbe
     Bill {
         map_time,
         release_time,
+        calls_off_cpu: Nanos(sum(|block| block.calls_off_cpu.0)),
         total: ms(value, low, high),
         per_operation: Quantity::exact(quartile(0.5), Unit::Us),
         undisturbed_saving: saved * undisturbed.min(1.0) / 1e6,

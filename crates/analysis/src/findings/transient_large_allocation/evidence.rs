@@ -3,7 +3,7 @@
 use super::Found;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
-use crate::findings::memory_evidence::{WayOut, add_faults, parts, rounded};
+use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};
 use crate::findings::never_used::NeverUsed;
 use crate::memory_blocks::Block;
 use crate::memory_fixes::{self, MallocSettings};
@@ -42,6 +42,7 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
         ("touched_bytes", Value::from(bill.touched)),
     ]);
     add_faults(&mut shown, &bill.faults, operations as f64);
+    add_off_cpu(&mut shown, "calls_off_cpu_ms", bill.calls_off_cpu);
     if bill.huge_faults > 0 {
         shown.insert("huge_faults".to_owned(), Value::from(bill.huge_faults));
     }
