@@ -11,7 +11,7 @@ use std::time::Duration;
 /// What the user is told meanwhile.
 const PHASE: &str = "the whole difference";
 /// Blocks of the total at most. More would see differences below the margin, which are of no interest.
-const MOST: usize = 40;
+const MOST: usize = 80;
 /// Blocks that it has whatever share of the time they take.
 const LEAST: usize = 6;
 /// Blocks in which the reproduction is compared with what was given, at most.
