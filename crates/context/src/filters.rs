@@ -5,11 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::ptr;
+use std::time::{Duration, Instant};
 
 /// `BPF_MAXINSNS`: instructions that a filter has at most.
 const MOST_INSTRUCTIONS: usize = 4096;
 /// Filters that are read at most: a stack of them has at most 32,768 instructions (kernel/seccomp.c, `MAX_INSNS_PER_PATH`).
 const MOST_FILTERS: usize = 8192;
+/// How long a thread may take to stop.
+const PATIENCE: Duration = Duration::from_millis(200);
 const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
 
 /// One filter.
@@ -48,6 +51,9 @@ impl Filter {
 /// The caller is no administrator, the thread is traced already, or a filter is not a classic program.
 pub(crate) fn read(tid: u32) -> io::Result<Vec<Filter>> {
     let tid = i32::try_from(tid).map_err(io::Error::other)?;
+    if !can_stop(tid) {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    }
     let seized = Seized::new(tid)?;
     let mut filters = Vec::new();
     loop {
@@ -64,6 +70,13 @@ pub(crate) fn read(tid: u32) -> io::Result<Vec<Filter>> {
     Ok(filters)
 }
 
+/// Whether it runs or sleeps so that it stops at once: what waits for a device would stop much later, and what is stopped already
+/// is somebody else's.
+fn can_stop(tid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| matches!(rest.trim_start().as_bytes().first(), Some(b'R' | b'S')))
+}
+
 /// A stopped thread, let go when dropped.
 struct Seized(i32);
 
@@ -75,10 +88,17 @@ impl Seized {
         let seized = Self(tid);
         // SAFETY: as above.
         answered(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, none, none) })?;
-        let mut status = 0;
-        // SAFETY: the status is valid for writes.
-        answered(unsafe { libc::waitpid(tid, &mut status, libc::__WALL) }.into())?;
-        if libc::WIFSTOPPED(status) { Ok(seized) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+        let start = Instant::now();
+        loop {
+            let mut status = 0;
+            // SAFETY: the status is valid for writes.
+            match answered(unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::WNOHANG) }.into())? {
+                0 if start.elapsed() > PATIENCE => return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)),
+                0 => std::thread::sleep(Duration::from_micros(50)),
+                _ if libc::WIFSTOPPED(status) => return Ok(seized),
+                _ => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            }
+        }
     }
 
     /// The filter at `index`, the last one that was put on first.

@@ -166,3 +166,22 @@ fn any_text_in_the_files_is_read_without_a_panic() {
         assert_eq!(serde_json::from_str::<Snapshot>(&told).unwrap(), snapshot);
     }
 }
+
+#[test]
+fn differences_from_another_machine_are_candidates_or_say_why_not() {
+    for kernel in ["linux-5.15", "linux-5.4-other-spelling", "linux-4.19", "linux-6.1", "own-choice"] {
+        let (app, shell) = pair(kernel);
+        let plan = slowpath_context::plan(&shell, &app);
+        assert!(plan.candidates.iter().all(|one| !one.counters.is_empty() && one.fast != one.slow), "{plan:?}");
+        let told = plan.remaining.iter().chain(&plan.follows).chain(&plan.lacking);
+        assert!(told.clone().all(|one| !one.why.is_empty()), "{plan:?}");
+        // Everything that differs and lasts is told once at least.
+        let named = |factor: &str| {
+            let mut names = plan.candidates.iter().map(|one| &one.name).chain(told.clone().map(|one| &one.name));
+            names.any(|name| name.split(' ').next() == Some(factor))
+        };
+        for one in differences(&shell, &app).different {
+            assert!(named(&one.factor), "{kernel}: {} is not told", one.factor);
+        }
+    }
+}
