@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Allocates and frees blocks that malloc keeps from the first time on, unless it is told otherwise.
 const ALLOCATES: &str = "for _ in range(25):\n  blocks = [b'x' * count for count in range(100000, 100040)]";
-const SECONDS: &str = "20s";
+const SECONDS: &str = "30s";
 
 fn bisect(fast: &str, slow: &str, command: &[&str]) -> std::process::Command {
     let options = ["context", "bisect", "--json", "--metric", "cpu", "--max-time", SECONDS, "--seed", "7"];
@@ -57,6 +57,24 @@ fn where_nothing_costs_time_nothing_is_named() {
         assert!(conclusion.starts_with("nothing to explain") || conclusion.starts_with("too few"), "{conclusion}");
         assert!(found["rest"].is_null() && found["reproduction"].is_null());
     }
+}
+
+/// The size of the environment alone can make a program slower: in a block all launches have the same, as given or reproduced.
+#[test]
+fn all_launches_of_a_block_have_an_environment_of_the_same_size() {
+    let place = place();
+    let file = place.path().join("sizes");
+    let look = format!("wc -c < /proc/$$/environ >> {}; exec /bin/sleep 0.02", file.display());
+    let command = ["/bin/sh", "-c", &look];
+    let done = run(&mut bisect("env TZ=Europe/Berlin", "env MALLOC_PERTURB_=7", &command));
+    done.succeeds();
+    let launches = usize::try_from(done.json()["launches"].as_u64().unwrap()).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let sizes: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+    // The first launches read the contexts. Then come a block to warm up and six of four arms.
+    let blocks: Vec<&[u32]> = sizes[sizes.len() - launches..].chunks(4).take(7).collect();
+    assert!(blocks.len() == 7 && blocks.iter().all(|block| block.iter().all(|size| *size == block[0])), "{sizes:?}");
+    assert!(blocks[1..].iter().any(|block| block[0] != blocks[0][0]), "{sizes:?}");
 }
 
 #[test]

@@ -86,8 +86,8 @@ const SETS: f64 = 2.0;
 const ERROR_OF_GROUPS: f64 = 0.05;
 
 /// Shares of the time at which the phases end at the latest; what one does not use, the next one has.
-const TOTAL_UNTIL: f64 = 0.15;
-const REPRODUCTION_UNTIL: f64 = 0.35;
+const TOTAL_UNTIL: f64 = 0.4;
+const REPRODUCTION_UNTIL: f64 = 0.55;
 const ROUNDS_UNTIL: f64 = 0.92;
 
 /// What the user is told while it goes on.

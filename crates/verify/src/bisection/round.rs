@@ -109,6 +109,12 @@ impl Pair {
     }
 }
 
+/// Blocks until the next look at one of the arms of `which` that are open.
+fn next_look(pairs: &[Pair], which: &BTreeSet<usize>) -> Option<usize> {
+    let open = which.iter().flat_map(|index| &pairs[*index].arms).filter(|arm| arm.is_open());
+    open.filter_map(|arm| Some(arm.next_look()? - arm.blocks)).min()
+}
+
 /// What a round works with.
 pub(super) struct Round<'r, 'a, E> {
     pub launches: &'r mut Launches<'a, E>,
@@ -140,17 +146,8 @@ impl<E> Round<'_, '_, E> {
         let everything: BTreeSet<usize> = (0..pairs.len()).collect();
         let screened = self.blocks(phase, &mut pairs, &everything, SCREEN, from)?;
         let mut over = screened != Stage::Whole;
-        let seems = self.target.margin.max(SEEMS * self.target.total);
-        let leading = |pair: &Pair| pair.arms.iter().any(|arm| arm.value() >= seems);
-        let leaders: BTreeSet<usize> = everything.iter().copied().filter(|index| leading(&pairs[*index])).collect();
-        if !over && !leaders.is_empty() && leaders.len() < pairs.len() {
-            over = self.drive(phase, &mut pairs, &leaders, from)?;
-            if !over && self.is_explained(&pairs)? {
-                for pair in &mut pairs {
-                    let open = pair.arms.iter_mut().filter(|arm| arm.is_open());
-                    open.for_each(|arm| arm.state = State::NotNeeded);
-                }
-            }
+        if !over {
+            over = self.leaders(phase, &mut pairs, from)?;
         }
         if !over {
             over = self.drive(phase, &mut pairs, &everything, from)?;
@@ -169,11 +166,37 @@ impl<E> Round<'_, '_, E> {
         Ok(tested.collect())
     }
 
+    /// Those that seem to matter go first, as long as they do. Where what is shown explains the total, nothing else is needed; true: time
+    /// is over.
+    fn leaders(&mut self, phase: &str, pairs: &mut [Pair], from: usize) -> Result<bool, E> {
+        let seems = self.target.margin.max(SEEMS * self.target.total);
+        let leading = |pairs: &[Pair], least: f64| -> BTreeSet<usize> {
+            let leads = |pair: &Pair| pair.arms.iter().any(|arm| arm.value() >= least);
+            (0..pairs.len()).filter(|index| leads(&pairs[*index])).collect()
+        };
+        let first = leading(pairs, seems);
+        let mut shown = 0;
+        loop {
+            let now = pairs.iter().filter(|pair| pair.is_shown()).count();
+            if now > shown && self.is_explained(pairs)? {
+                let open = pairs.iter_mut().flat_map(|pair| &mut pair.arms).filter(|arm| arm.is_open());
+                open.for_each(|arm| arm.state = State::NotNeeded);
+                return Ok(false);
+            }
+            shown = now;
+            // What only seemed so by chance falls back.
+            let still: BTreeSet<usize> = first.intersection(&leading(pairs, seems / 2.0)).copied().collect();
+            let Some(more) = next_look(pairs, &still) else { return Ok(false) };
+            if self.blocks(phase, pairs, &still, more, from)? != Stage::Whole {
+                return Ok(true);
+            }
+        }
+    }
+
     /// Blocks until the arms of `which` have had their looks and are decided; true: they are not, and time is over.
     fn drive(&mut self, phase: &str, pairs: &mut [Pair], which: &BTreeSet<usize>, from: usize) -> Result<bool, E> {
         loop {
-            let open = which.iter().flat_map(|index| &pairs[*index].arms).filter(|arm| arm.is_open());
-            let Some(more) = open.filter_map(|arm| Some(arm.next_look()? - arm.blocks)).min() else { return Ok(false) };
+            let Some(more) = next_look(pairs, which) else { return Ok(false) };
             if self.blocks(phase, pairs, which, more, from)? != Stage::Whole {
                 return Ok(true);
             }

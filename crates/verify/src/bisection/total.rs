@@ -11,7 +11,7 @@ use std::time::Duration;
 /// What the user is told meanwhile.
 const PHASE: &str = "the whole difference";
 /// Blocks of the total at most. More would see differences below the margin, which are of no interest.
-const MOST: usize = 40;
+const MOST: usize = 80;
 /// Blocks that it has whatever share of the time they take.
 const LEAST: usize = 6;
 /// Blocks in which the reproduction is compared with what was given, at most.
@@ -43,9 +43,8 @@ pub(super) fn total<E: std::error::Error + 'static>(
         return Err(BisectionError::Stopped);
     }
     launches.forget();
-    // Where launches take long, less than this says nothing, and then there is nothing that the rest of the time were for.
-    let until = until.max(time_of(launches, &all, LEAST)).min(settings.max_time);
-    let mut stage = launches.run(PHASE, &all, LEAST, until).map_err(BisectionError::Launch)?;
+    // Less than this says nothing, and then there is nothing that the rest of the time were for.
+    let mut stage = launches.run(PHASE, &all, LEAST, settings.max_time).map_err(BisectionError::Launch)?;
     let most = LEAST + blocks_until(launches, ways, until);
     let looks = Looks::new(most.min(MOST), Level::P95);
     let [fast, slow] = ways;
@@ -117,9 +116,8 @@ pub(super) fn reproduction<E>(
     let all =
         [Treatment::Given(Side::Fast), Treatment::Given(Side::Slow), Treatment::fast(), Treatment::slow(target.count)];
     let [given_fast, given_slow, fast, slow] = &all;
-    let until = until.max(time_of(launches, &all, LEAST)).min(settings.max_time);
     let mut found = Reproduction { ratio: None, rest: None, is_shown: false, failure: None };
-    for blocks in [LEAST, MOST_REPRODUCED] {
+    for (blocks, until) in [(LEAST, settings.max_time), (MOST_REPRODUCED, until)] {
         let more = blocks.saturating_sub(launches.shared(fast, slow, 0));
         let stage = launches.run("the reproduced contexts", &all, more, until)?;
         found.failure = launches.failure(fast).or(launches.failure(slow)).map(str::to_owned);
@@ -141,12 +139,6 @@ pub(super) fn reproduction<E>(
         }
     }
     Ok(found)
-}
-
-/// When so many blocks of these treatments have ended, and the noise of one more.
-fn time_of<E>(launches: &Launches<'_, E>, treatments: &[Treatment], blocks: usize) -> Duration {
-    let block: f64 = treatments.iter().map(|one| launches.cost(one)).sum();
-    launches.elapsed() + Duration::from_secs_f64((blocks + 1) as f64 * block)
 }
 
 /// How many blocks of these treatments end before `until`.

@@ -23,7 +23,7 @@ use ways::Ways;
 
 /// Runs the command.
 pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
-    let target = Target::of(&arguments.invocation, arguments.command.clone(), Some(PATIENCE))?;
+    let target = Target::of(&arguments.invocation, arguments.command.clone(), Some(PATIENCE.min(arguments.max_time)))?;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
     }

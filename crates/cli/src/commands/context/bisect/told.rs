@@ -173,6 +173,15 @@ fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
                 .to_owned(),
         );
     }
+    // Without a cause, what is left is the difference of the reproductions in all blocks.
+    let value = |ratio: Option<LogRatio>| ratio.map(|ratio| ratio.estimate.value);
+    let first = value(found.reproduction.as_ref().map_or(found.total.ratio, |one| one.ratio));
+    if found.causes.is_empty() && value(found.rest).zip(first).is_some_and(|(all, first)| all < first / 2.0) {
+        notes.push(
+            "the difference did not last: in all blocks together it is less than half of what it was at first; the machine changed meanwhile"
+                .to_owned(),
+        );
+    }
     if !ways.are_given() && found.total.answer != TotalAnswer::NotShown {
         notes.push(
             "only contexts were given: the difference is that between their reproductions, and what these lack is not in it".to_owned(),
