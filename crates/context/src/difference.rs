@@ -4,6 +4,8 @@
 
 use crate::factor::{Factor, Known, Scope};
 use crate::factors;
+use crate::factors::seccomp::SECCOMP;
+use crate::filters::Filter;
 use crate::reading::{Reading, Value};
 use crate::snapshot::{Readings, Snapshot, Thread};
 use schemars::JsonSchema;
@@ -65,6 +67,9 @@ pub fn differences(a: &Snapshot, b: &Snapshot) -> Differences {
     if let (Some(first_a), Some(first_b)) = (first_a, first_b) {
         for factor in factors::of(Scope::Thread) {
             found.add(factor, None, &first_a.factors, &first_b.factors, one_boot);
+            if factor.name == SECCOMP.name {
+                found.add_filters(factor, a, b);
+            }
             found.add_threads(factor, a, b);
         }
     }
@@ -108,6 +113,32 @@ impl Differences {
             parts,
             known,
             of_the_moment: factor.moves,
+        });
+    }
+
+    /// Filters that are as many as those of the other, and others.
+    fn add_filters(&mut self, factor: &Factor, a: &Snapshot, b: &Snapshot) {
+        let (Some(of_a), Some(of_b)) = (&a.filters, &b.filters) else { return };
+        if of_a == of_b || of_a.len() != of_b.len() {
+            return;
+        }
+        let lengths = |filters: &[Filter]| {
+            let lengths: Vec<String> = filters.iter().map(|filter| filter.instructions().to_string()).collect();
+            format!("of {} instructions", lengths.join(", "))
+        };
+        let (of_a, of_b) = (lengths(of_a), lengths(of_b));
+        let of_b = if of_a == of_b { format!("others {of_b}") } else { of_b };
+        let parts = vec![Part { name: Some("programs".to_owned()), a: Some(of_a), b: Some(of_b) }];
+        let nothing = Value::Table(BTreeMap::new());
+        self.same.retain(|name| name != factor.name);
+        self.different.push(Difference {
+            factor: factor.name.to_owned(),
+            title: factor.title.to_owned(),
+            scope: factor.scope,
+            threads: None,
+            parts,
+            known: (factor.known)(&nothing, &nothing),
+            of_the_moment: false,
         });
     }
 

@@ -2,6 +2,7 @@
 
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::Toggle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,8 @@ pub struct Factor {
     pub read: fn(&Subject<'_>) -> Reading,
     /// What is known of the cost of the difference between two values that differ.
     pub known: fn(&Value, &Value) -> Known,
+    /// How a launch gets another value, or why none does.
+    pub(crate) toggle: Toggle,
 }
 
 impl std::fmt::Debug for Factor {

@@ -4,10 +4,10 @@ mod affinity;
 mod audit;
 mod autogroup;
 mod capabilities;
-mod control_groups;
+pub(crate) mod control_groups;
 mod core_scheduling;
 mod credentials;
-mod environment;
+pub(crate) mod environment;
 mod file_systems;
 mod huge_pages;
 mod io_priority;
@@ -19,7 +19,7 @@ mod no_new_privs;
 pub mod objects;
 mod personality;
 mod scheduling;
-mod seccomp;
+pub(crate) mod seccomp;
 mod security_label;
 pub(crate) mod speculation;
 mod timer_slack;
@@ -28,6 +28,9 @@ mod utilization_clamp;
 
 use crate::factor::{Factor, Scope};
 use machine::{hardware, kernel, memory, mitigations, scheduler, selinux};
+
+/// The part of the file systems that comes with the command.
+pub(crate) const EXECUTABLE: &str = "executable";
 
 /// Every factor, in the order in which they are shown.
 pub const ALL: [Factor; 36] = [

@@ -2,21 +2,25 @@
 //!
 //! Owns: which factors there are and how each is read ([`factors`]), of a process that runs here or of a copy of the kernel's files
 //! ([`Snapshot`]); what differs between two contexts and what is known of its cost ([`differences`]); which differences are known to
-//! follow from each other ([`chains`]). Reading changes nothing and needs no privilege for one's own processes. Leaves to others: starting
+//! follow from each other ([`chains`]); which of them a launch can have one by one, and how ([`toggles`]). Reading changes nothing and needs no privilege for one's own processes. Leaves to others: starting
 //! programs (`launch`), and every measurement (`verify`, `experiment`): a difference is no cause.
 
 pub mod chains;
 pub mod difference;
 pub mod factor;
 pub mod factors;
+mod filters;
 mod place;
 mod reading;
 mod snapshot;
 mod subject;
 mod system_calls;
+pub mod toggles;
 
 pub use chains::{Chain, chains};
 pub use difference::{Difference, Differences, differences};
-pub use factor::{Factor, Scope, Weight};
+pub use factor::{Factor, Known, Scope, Weight};
+pub use filters::Filter;
 pub use reading::{Reading, Value};
 pub use snapshot::{SCHEMA, Snapshot, SnapshotError, Thread};
+pub use toggles::{Candidate, Common, Here, Plan, Prepared, Remaining, ToggleError, plan};

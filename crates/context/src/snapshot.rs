@@ -2,6 +2,7 @@
 
 use crate::factor::Scope;
 use crate::factors::{self, objects};
+use crate::filters::{self, Filter};
 use crate::place::{Missing, Place};
 use crate::reading::Reading;
 use crate::subject::{Subject, joined};
@@ -13,6 +14,9 @@ use std::path::Path;
 
 /// Version of the saved form.
 pub const SCHEMA: &str = "slowpath-context/1";
+
+/// Where a context is from that was read of a process.
+const HERE: &str = "this machine";
 
 /// Readings by the name of their factor.
 pub type Readings = BTreeMap<String, Reading>;
@@ -38,6 +42,10 @@ pub struct Snapshot {
     pub process: Readings,
     /// Its threads, the first one first.
     pub threads: Vec<Thread>,
+    /// System call filters of its first thread, the first one that was put on first; null where they were not read
+    /// ([`Self::read_filters`]).
+    #[serde(default)]
+    pub filters: Option<Vec<Filter>>,
 }
 
 /// What was read of one thread.
@@ -77,7 +85,7 @@ impl Snapshot {
         let place = Place::Here;
         let directory = format!("proc/{pid}");
         match place.read(&format!("{directory}/status")) {
-            Ok(_) => Ok(Self::read(&place, &directory, Some(pid), "this machine".to_owned())),
+            Ok(_) => Ok(Self::read(&place, &directory, Some(pid), HERE.to_owned())),
             Err(Missing::Absent) => Err(SnapshotError::NoProcess(pid)),
             Err(Missing::Failed(reason)) => Err(SnapshotError::Refused(pid, reason)),
             Err(_) => Err(SnapshotError::Refused(pid, "permission denied".to_owned())),
@@ -145,6 +153,34 @@ impl Snapshot {
             machine: of_scope(Scope::Machine, &process),
             process: of_scope(Scope::Process, &process),
             threads,
+            filters: None,
+        }
+    }
+
+    /// Of a machine without `/proc`.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            origin: String::new(),
+            boot: None,
+            pid: None,
+            name: String::new(),
+            command: Vec::new(),
+            machine: Readings::new(),
+            process: Readings::new(),
+            threads: Vec::new(),
+            filters: None,
+        }
+    }
+
+    /// Reads the contents of its system call filters, of a process that runs here and has some: for that it is stopped for some ten
+    /// microseconds, and it takes root. Where that is not to be had they stay unknown; how many there are is known without.
+    pub fn read_filters(&mut self) {
+        let has_some =
+            self.reading("seccomp").and_then(Reading::value).and_then(|value| value.part("mode")) == Some("filter");
+        let here = self.boot.is_some() && self.origin == HERE;
+        if let Some(tid) = self.main_thread().and_then(|thread| thread.tid).filter(|_| has_some && here) {
+            self.filters = filters::read(tid).ok();
         }
     }
 

@@ -19,6 +19,7 @@ struct SchedulingAttributes {
 }
 
 /// Commands of prctl (include/uapi/linux/prctl.h).
+const PR_GET_SPECULATION_CTRL: libc::c_int = 52;
 const PR_SCHED_CORE: libc::c_int = 62;
 const PR_SCHED_CORE_GET: libc::c_ulong = 0;
 /// Scope of a cookie: one thread (`PR_SCHED_CORE_SCOPE_THREAD`).
@@ -53,6 +54,16 @@ pub(crate) fn core_cookie(tid: u32) -> io::Result<u64> {
     let result =
         unsafe { libc::prctl(PR_SCHED_CORE, PR_SCHED_CORE_GET, libc::c_ulong::from(tid), ONE_THREAD, &raw mut cookie) };
     answered(result.into()).map(|_| cookie)
+}
+
+/// Whether the calling thread may guess, and who chooses (`PR_SPEC_*`); 0 asks for stores, 1 for indirect branches.
+///
+/// # Errors
+/// The processor or the kernel does not offer it.
+pub(crate) fn speculation(which: libc::c_ulong) -> io::Result<i32> {
+    // SAFETY: takes integers and touches no memory of ours.
+    let answer = answered(unsafe { libc::prctl(PR_GET_SPECULATION_CTRL, which, 0, 0, 0) }.into())?;
+    i32::try_from(answer).map_err(io::Error::other)
 }
 
 /// Class and level of a thread's I/O, as `IOPRIO_PRIO_VALUE` packs them.

@@ -67,8 +67,8 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
         name: "context",
-        may_use: &["tables"],
-        why: "reads what surrounds a process; what a difference costs, others measure",
+        may_use: &["tables", "launch", "lab", "verify"],
+        why: "reads what surrounds a process and gives it to launches; what a difference costs, others measure",
     },
     Rule {
         name: "report",

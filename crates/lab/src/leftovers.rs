@@ -2,13 +2,17 @@
 //! image's space) are never left: they hang on descriptors. A directory of empty mount points and a cgroup can be.
 
 use crate::directory::{self, DEFAULT_BASE};
+use crate::filesystem::mount_points;
 use crate::owner::Owner;
-use crate::throttle::{self, Hierarchy};
+use crate::throttle;
 use serde::Serialize;
 use slowpath_tables::Bytes;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Levels of control groups that are looked through below a root: those of a user's service in a container have some eight.
+const DEEPEST: usize = 16;
 
 /// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -16,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub enum Kind {
     /// A lab's directory.
     Directory,
-    /// A cgroup with a throttle.
+    /// A cgroup with a throttle, or with the limits of a launch.
     Cgroup,
 }
 
@@ -49,12 +53,37 @@ pub fn list(bases: &[&Path]) -> Vec<Trace> {
             traces.push(Trace { kind: Kind::Directory, path, pid: owner.pid, owner_alive, size });
         }
     }
-    if let Some(hierarchy) = Hierarchy::find() {
-        for (path, owner) in owned_entries(hierarchy.root(), throttle::PREFIX) {
-            traces.push(Trace { kind: Kind::Cgroup, path, pid: owner.pid, owner_alive: owner.is_alive(), size: None });
+    traces.extend(groups());
+    traces
+}
+
+/// Control groups of all hierarchies: of throttles, and those that were made for launches below the caller's own group.
+fn groups() -> Vec<Trace> {
+    let roots = mount_points().unwrap_or_default().into_iter().filter(|mount| mount.kind.starts_with("cgroup"));
+    let mut traces = Vec::new();
+    for root in roots {
+        let mut open = vec![(root.at, 0)];
+        while let Some((place, depth)) = open.pop() {
+            for (path, owner) in owned_entries(&place, throttle::PREFIX) {
+                let owner_alive = owner.is_alive();
+                traces.push(Trace { kind: Kind::Cgroup, path, pid: owner.pid, owner_alive, size: None });
+            }
+            if depth < DEEPEST {
+                open.extend(directories(&place).map(|path| (path, depth + 1)));
+            }
         }
     }
+    // Several mounts can show one hierarchy.
+    traces.sort_by(|one, other| one.path.cmp(&other.path));
+    traces.dedup();
     traces
+}
+
+/// Removes control groups of dead owners, as far as it may. Every command that makes some begins with that.
+pub fn clean_groups() {
+    for trace in groups().iter().filter(|trace| !trace.owner_alive) {
+        let _ = fs::remove_dir(&trace.path);
+    }
 }
 
 /// Removes what dead owners left. Each trace comes with the result of its removal; a cgroup in which processes still
@@ -69,6 +98,11 @@ pub fn clean(bases: &[&Path]) -> Vec<(Trace, io::Result<()>)> {
         (trace, result)
     })
     .collect()
+}
+
+fn directories(place: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }
 
 fn owned_entries(place: &Path, prefix: &str) -> Vec<(PathBuf, Owner)> {

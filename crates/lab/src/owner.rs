@@ -47,7 +47,7 @@ impl Owner {
     }
 
     /// A fresh name `<prefix>-<pid>-<start>-<serial>`.
-    pub(crate) fn fresh_name(self, prefix: &str) -> String {
+    pub fn fresh_name(self, prefix: &str) -> String {
         format!("{prefix}-{self}-{}", SERIAL.fetch_add(1, Ordering::Relaxed))
     }
 

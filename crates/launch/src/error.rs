@@ -166,6 +166,12 @@ pub enum SetupStage {
         /// The directory.
         path: PathBuf,
     },
+    /// A step of the execution context ([`crate::ContextStep`]).
+    #[error("{step}")]
+    Context {
+        /// The step in words.
+        step: String,
+    },
     /// Preparing the observation of readiness.
     #[error("observe the ready condition `{condition}`")]
     Ready {

@@ -1,7 +1,8 @@
 //! Runs **one** launch of a command under given conditions and reports its time to ready.
 //!
 //! This crate owns: the small launcher (a re-execution of the calling program), who the target runs as
-//! ([`Identity`]), where it runs (cgroups, private mounts, pid namespace), the start of the clock, the observation
+//! ([`Identity`]), where it runs (cgroups, private mounts, pid namespace), what of its execution context is set before its exec
+//! ([`ContextStep`]), the start of the clock, the observation
 //! of readiness ([`ReadyWhen`]), and the end of the process tree ([`EndPolicy`]). It leaves to others: what is
 //! recorded while the launch runs (they hang on [`Hooks`]), how often and in which order launches are made, what
 //! the image behind a [`MountStep`] holds, and every statistic.
@@ -31,6 +32,7 @@
 //! `tcp` and `http` are attempts at a fixed interval of [`ATTEMPT_INTERVAL`], the same for every launch, and
 //! [`LaunchOutcome::resolution`] says so.
 
+mod context_step;
 mod error;
 mod hooks;
 mod identity;
@@ -41,18 +43,20 @@ mod mount_step;
 mod os_text;
 mod outcome;
 mod process_launcher;
+mod ptrace;
 mod ready_when;
 mod spec;
 mod sys;
 mod wire;
 
+pub use context_step::{ContextStep, FILTER_ALLOWS_SPECULATION, Speculation, SpeculationState};
 pub use error::{BoxError, ExecError, LaunchError, SetupStage};
 pub use hooks::{Hooks, Launcher, NoHooks};
 pub use identity::{Identity, IdentityError, IdentityWarning};
 pub use launcher::launcher_main;
 pub use limits::{Limit, LimitKind, current_limits};
 pub use mount_step::MountStep;
-pub use outcome::{Exit, LaunchOutcome, NotReady, ProcessMemory, StopReason, TreeUsage};
+pub use outcome::{Exit, GroupCounts, LaunchOutcome, NotReady, ProcessMemory, StopReason, ThreadTimes, TreeUsage};
 pub use process_launcher::{LAUNCHER_ARGUMENT, LauncherProgram, ProcessLauncher};
 pub use ready_when::{ATTEMPT_INTERVAL, ReadyWhen, ReadyWhenError};
 pub use spec::{EndPolicy, LaunchSpec, StdioPolicy};

@@ -47,6 +47,8 @@ pub fn ready_after(nanos: u64) -> LaunchOutcome {
         stop: StopReason::Ready,
         exit: None,
         usage: None,
+        first_thread: None,
+        groups: None,
         memory: Vec::new(),
         stdout_tail: None,
         stderr_tail: None,

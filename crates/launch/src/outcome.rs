@@ -19,6 +19,10 @@ pub struct LaunchOutcome {
     pub exit: Option<Exit>,
     /// Resources of the tree; `None` when it was left running.
     pub usage: Option<TreeUsage>,
+    /// Times of the target's first thread, until it was ready or had ended; `None` where the kernel does not tell.
+    pub first_thread: Option<ThreadTimes>,
+    /// What the control groups that the target joined counted during the launch; `None` without a group.
+    pub groups: Option<GroupCounts>,
     /// The processes of the tree that lived when the target was ready, where [`crate::LaunchSpec::memory`] asks for it.
     pub memory: Vec<ProcessMemory>,
     /// The last 4 KiB of standard output, when it was captured.
@@ -111,6 +115,31 @@ pub struct TreeUsage {
     pub largest_rss: u64,
     /// Processes that the observer reaped.
     pub reaped: u32,
+}
+
+/// Times of one thread, from `/proc/PID/schedstat` (Documentation/scheduler/sched-stats.rst). Its other threads and its children are
+/// not in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadTimes {
+    /// Time on a processor, ns, with the microseconds between fork and exec.
+    pub on_cpu: u64,
+    /// Time in which it could have run and waited for a processor, ns. Since Linux 6.12 waits that follow a short sleep are often
+    /// missing (delayed dequeue); those of a thread that was switched away are all there.
+    pub run_delay: u64,
+}
+
+/// What control groups counted, from `cpu.stat`, and from `memory.failcnt` (version 1) or `memory.events` (version 2). Others in the
+/// same group are in it. `None`: no group tells it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupCounts {
+    /// Periods of a quota in which something ran.
+    pub periods: Option<u64>,
+    /// Those in which the quota was used up.
+    pub throttled_periods: Option<u64>,
+    /// Time in which processors were kept from the group, ns.
+    pub throttled: Option<u64>,
+    /// How often memory was at its limit.
+    pub memory_limit_hits: Option<u64>,
 }
 
 /// Memory of one process since its last exec, from `/proc/PID/status` and `/proc/PID/smaps_rollup` (proc(5)), in bytes.

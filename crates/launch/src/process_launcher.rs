@@ -255,7 +255,7 @@ impl Heard {
                 self.ready_at = Some(at);
                 hooks.on_ready(at);
             }
-            FromLauncher::Ended(ended) => self.ended = Some(ended),
+            FromLauncher::Ended(ended) => self.ended = Some(*ended),
             FromLauncher::ObserverDied { how, survivors } => self.observer_died = Some((how, survivors)),
         }
     }
@@ -317,6 +317,8 @@ impl Heard {
             stop,
             exit: ended.exit,
             usage: ended.usage,
+            first_thread: ended.first_thread,
+            groups: ended.groups,
             memory: ended.memory,
             stdout_tail: ended.stdout_tail,
             stderr_tail: ended.stderr_tail,

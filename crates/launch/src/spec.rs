@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Identity, LaunchError, Limit, MountStep, ReadyWhen, os_text};
+use crate::{ContextStep, Identity, LaunchError, Limit, MountStep, ReadyWhen, os_text};
 
 /// Everything that decides how one launch runs. Nothing is taken from the caller's process silently: environment,
 /// working directory and identity are given in full.
@@ -36,6 +36,9 @@ pub struct LaunchSpec {
     /// `cgroup.procs` files that the target joins before its identity is taken on. The observer stays outside, so
     /// that a throttle on the target does not delay the observation.
     pub cgroups: Vec<PathBuf>,
+    /// What the target sets for itself before its exec: in this order, but for what can only be done before its identity is taken
+    /// on, only after, or only last.
+    pub context: Vec<ContextStep>,
     /// Mounts in a private mount namespace, in this order. Not empty: the launch gets such a namespace.
     pub mounts: Vec<MountStep>,
     /// A pid namespace of its own (and a mount namespace, for its `/proc`): then the kernel enforces that the tree
@@ -98,6 +101,7 @@ impl LaunchSpec {
             umask: None,
             limits: Vec::new(),
             cgroups: Vec::new(),
+            context: Vec::new(),
             mounts: Vec::new(),
             pid_namespace: false,
             session: false,
@@ -141,6 +145,9 @@ impl LaunchSpec {
         }
         for (index, step) in self.mounts.iter().enumerate() {
             step.validate().map_err(|why| LaunchError::InvalidSpec(format!("mount step {index}: {why}")))?;
+        }
+        for step in &self.context {
+            step.validate(self.session).map_err(|why| LaunchError::InvalidSpec(format!("cannot {step}: {why}")))?;
         }
         self.ready.validate().map_err(|error| LaunchError::InvalidSpec(error.to_string()))
     }

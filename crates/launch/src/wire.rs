@@ -11,7 +11,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixCredentials, recv, rec
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, ProcessMemory, SetupStage, StopReason, TreeUsage};
+use crate::{Exit, GroupCounts, ProcessMemory, SetupStage, StopReason, ThreadTimes, TreeUsage};
 
 /// From main to the observer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub(crate) enum FromLauncher {
     /// The target is ready.
     Ready { at: u64 },
     /// The last message of the observer.
-    Ended(Ended),
+    Ended(Box<Ended>),
     /// Sent by the guardian when the observer died; the guardian ended the tree.
     ObserverDied { how: String, survivors: Vec<i32> },
 }
@@ -74,6 +74,8 @@ pub(crate) struct Ended {
     pub(crate) ready_at: Option<u64>,
     pub(crate) exit: Option<Exit>,
     pub(crate) usage: Option<TreeUsage>,
+    pub(crate) first_thread: Option<ThreadTimes>,
+    pub(crate) groups: Option<GroupCounts>,
     pub(crate) memory: Vec<ProcessMemory>,
     pub(crate) stdout_tail: Option<String>,
     pub(crate) stderr_tail: Option<String>,
@@ -187,12 +189,14 @@ mod tests {
             ready_at: None,
             exit: Some(Exit::Signal(9)),
             usage: None,
+            first_thread: None,
+            groups: None,
             memory: Vec::new(),
             stdout_tail: Some(tail.clone()),
             stderr_tail: Some(tail.clone()),
             survivors: Vec::new(),
         };
-        send(&launcher, &FromLauncher::Ended(ended)).unwrap();
+        send(&launcher, &FromLauncher::Ended(Box::new(ended))).unwrap();
         let (message, sender) = receive::<FromLauncher>(&main).unwrap().unwrap();
         assert_eq!(sender, std::process::id() as i32);
         let FromLauncher::Ended(ended) = message else { panic!("another message") };

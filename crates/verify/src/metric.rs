@@ -34,6 +34,20 @@ pub enum Metric {
     /// Processes that ended under the launcher: the command itself, and those that its descendants left behind. What a
     /// process started and waited for itself is not among them; a recording counts all (`slowpath check`).
     Processes,
+    /// Context switches of threads of the tree that waited for something.
+    VoluntarySwitches,
+    /// Context switches of threads of the tree that could have gone on.
+    InvoluntarySwitches,
+    /// Time in which the command's first thread could have run and waited for a processor; not that of its other threads and its
+    /// children ([`slowpath_launch::ThreadTimes`]).
+    RunDelay,
+    /// Time from the release of exec to ready in which the command's first thread neither ran nor waited for a processor: it slept,
+    /// waited for storage, for others, or stood still at its quota.
+    Waiting,
+    /// Periods in which the quota of the launch's own control group was used up.
+    ThrottledPeriods,
+    /// How often the memory of the launch's own control group was at its limit.
+    MemoryLimitHits,
 }
 
 /// A name that is no metric.
@@ -46,7 +60,7 @@ pub type Measures = BTreeMap<Metric, f64>;
 
 impl Metric {
     /// All, in the order in which they are shown.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::Wall,
         Self::Cpu,
         Self::User,
@@ -58,6 +72,12 @@ impl Metric {
         Self::Pss,
         Self::Switches,
         Self::Processes,
+        Self::VoluntarySwitches,
+        Self::InvoluntarySwitches,
+        Self::RunDelay,
+        Self::Waiting,
+        Self::ThrottledPeriods,
+        Self::MemoryLimitHits,
     ];
 
     /// Its name on the command line and in JSON.
@@ -74,15 +94,23 @@ impl Metric {
             Self::Pss => "pss",
             Self::Switches => "switches",
             Self::Processes => "processes",
+            Self::VoluntarySwitches => "voluntary_switches",
+            Self::InvoluntarySwitches => "involuntary_switches",
+            Self::RunDelay => "run_delay",
+            Self::Waiting => "waiting",
+            Self::ThrottledPeriods => "throttled_periods",
+            Self::MemoryLimitHits => "memory_limit_hits",
         }
     }
 
     /// Unit of its values.
     pub fn unit(self) -> Unit {
         match self {
-            Self::Wall | Self::Cpu | Self::User | Self::System => Unit::Ms,
+            Self::Wall | Self::Cpu | Self::User | Self::System | Self::RunDelay | Self::Waiting => Unit::Ms,
             Self::BytesRead | Self::PeakRss | Self::Pss => Unit::Bytes,
-            Self::MinorFaults | Self::MajorFaults | Self::Switches | Self::Processes => Unit::Count,
+            Self::MinorFaults | Self::MajorFaults | Self::Processes => Unit::Count,
+            Self::Switches | Self::VoluntarySwitches | Self::InvoluntarySwitches => Unit::Count,
+            Self::ThrottledPeriods | Self::MemoryLimitHits => Unit::Count,
         }
     }
 }
@@ -117,7 +145,22 @@ pub fn measures(outcome: &LaunchOutcome) -> Measures {
             (Metric::PeakRss, peak as f64),
             (Metric::Switches, (usage.voluntary_switches + usage.involuntary_switches) as f64),
             (Metric::Processes, f64::from(usage.reaped)),
+            (Metric::VoluntarySwitches, usage.voluntary_switches as f64),
+            (Metric::InvoluntarySwitches, usage.involuntary_switches as f64),
         ]);
+    }
+    if let Some(thread) = outcome.first_thread {
+        found.insert(Metric::RunDelay, thread.run_delay as f64 / NS_PER_MS);
+        if let Some(wall) = outcome.time_to_ready() {
+            // The thread's times begin at its fork, shortly before the interval.
+            let waiting = wall.saturating_sub(thread.on_cpu).saturating_sub(thread.run_delay);
+            found.insert(Metric::Waiting, waiting as f64 / NS_PER_MS);
+        }
+    }
+    if let Some(groups) = outcome.groups {
+        let counts =
+            [(Metric::ThrottledPeriods, groups.throttled_periods), (Metric::MemoryLimitHits, groups.memory_limit_hits)];
+        found.extend(counts.into_iter().filter_map(|(metric, count)| Some((metric, count? as f64))));
     }
     let shares: Option<Vec<u64>> = outcome.memory.iter().map(|process| process.pss).collect();
     if let Some(shares) = shares.filter(|shares| !shares.is_empty()) {
@@ -129,7 +172,7 @@ pub fn measures(outcome: &LaunchOutcome) -> Measures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowpath_launch::{ProcessMemory, StopReason, TreeUsage};
+    use slowpath_launch::{GroupCounts, ProcessMemory, StopReason, ThreadTimes, TreeUsage};
 
     fn outcome() -> LaunchOutcome {
         LaunchOutcome {
@@ -146,6 +189,8 @@ mod tests {
                 largest_rss: 9 << 20,
                 ..TreeUsage::default()
             }),
+            first_thread: None,
+            groups: None,
             memory: Vec::new(),
             stdout_tail: None,
             stderr_tail: None,
@@ -169,6 +214,17 @@ mod tests {
         assert_eq!(found[&Metric::BytesRead], 4096.0);
         assert_eq!(found[&Metric::PeakRss], f64::from(9 << 20));
         assert!(!found.contains_key(&Metric::Pss));
+    }
+
+    #[test]
+    fn time_that_is_neither_on_a_processor_nor_spent_waiting_for_one_is_waiting() {
+        let mut one = outcome();
+        assert!(!measures(&one).contains_key(&Metric::Waiting));
+        one.first_thread = Some(ThreadTimes { on_cpu: 2_000_000, run_delay: 500_000 });
+        one.groups = Some(GroupCounts { throttled_periods: Some(3), ..GroupCounts::default() });
+        let found = measures(&one);
+        assert_eq!((found[&Metric::RunDelay], found[&Metric::Waiting]), (0.5, 1.0));
+        assert_eq!((found[&Metric::ThrottledPeriods], found.get(&Metric::MemoryLimitHits)), (3.0, None));
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! On which processors and memory nodes a thread may run (sched_setaffinity(2), cpuset(7)).
 
+use super::control_groups::explains_affinity;
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both, or_none};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
 pub const AFFINITY: Factor = Factor {
@@ -12,6 +16,7 @@ pub const AFFINITY: Factor = Factor {
     moves: false,
     read,
     known,
+    toggle: Toggle::Parts(parts),
 };
 
 fn read(subject: &Subject<'_>) -> Reading {
@@ -23,13 +28,23 @@ fn read(subject: &Subject<'_>) -> Reading {
 
 /// Processors in a list such as `0-3,8`.
 fn count(list: &str) -> Option<usize> {
-    list.split(',')
+    numbers(list).map(|numbers| numbers.len())
+}
+
+/// More than the kernel can have (CONFIG_NR_CPUS, CONFIG_NODES_SHIFT) is no list of them.
+const MOST: u32 = 1 << 16;
+
+/// The numbers in such a list.
+pub(super) fn numbers(list: &str) -> Option<Vec<u32>> {
+    let ranges: Option<Vec<_>> = list
+        .split(',')
         .map(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-            (last >= first).then(|| last - first + 1)
+            let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            (first <= last && last < MOST).then_some(first..=last)
         })
-        .sum()
+        .collect();
+    Some(ranges?.into_iter().flatten().collect())
 }
 
 fn known(a: &Value, b: &Value) -> Known {
@@ -41,6 +56,39 @@ fn known(a: &Value, b: &Value) -> Known {
          interrupts) are slower",
         "sched_setaffinity(2); cpuset(7)",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
+    mechanism: "threads that may use fewer processors wait for each other and for others there",
+    sham: "the processors of the fast context, asked for in the same way",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    let set = |list: Option<&str>| {
+        let processors = list.and_then(numbers).ok_or("it is no list of processors")?;
+        let online = contrast.here.value("affinity").and_then(|own| own.part("processors")).and_then(numbers);
+        match online {
+            Some(online) if processors.iter().any(|one| !online.contains(one)) && !contrast.here.may(SYS_NICE) => {
+                Err("the caller may not use all of these processors itself".to_owned())
+            }
+            _ => Ok(vec![Setting::Step(ContextStep::Affinity { processors })]),
+        }
+    };
+    let part = |(name, fast, slow): (&str, Option<&str>, Option<&str>)| {
+        let outcome = if explains_affinity(contrast, name) {
+            Outcome::Follows("it follows from the control group".to_owned())
+        } else if name == "processors" {
+            both(set(fast), set(slow), &HOW)
+        } else {
+            Outcome::Not(
+                "nodes of memory are given by a control group only (cpuset), and its own does not say so".to_owned(),
+            )
+        };
+        Part::whole(or_none(fast), or_none(slow), outcome).named(name)
+    };
+    contrast.differing().into_iter().map(part).collect()
 }
 
 #[cfg(test)]

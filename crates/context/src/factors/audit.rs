@@ -3,12 +3,23 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::Toggle;
 
 /// The factor.
-pub const AUDIT: Factor = Factor { name: "audit", title: "audit", scope: Scope::Process, moves: false, read, known };
+pub const AUDIT: Factor = Factor {
+    name: "audit",
+    title: "audit",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Never(WHY_NEVER),
+};
 
 /// What the kernel shows where none is set: -1 as an unsigned number.
 const UNSET: &str = "4294967295";
+
+const WHY_NEVER: &str = "a login's number is set once, by the login itself, and children keep it";
 
 fn read(subject: &Subject<'_>) -> Reading {
     let part =

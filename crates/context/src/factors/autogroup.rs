@@ -3,10 +3,20 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
-pub const AUTOGROUP: Factor =
-    Factor { name: "autogroup", title: "autogroup of the session", scope: Scope::Process, moves: false, read, known };
+pub const AUTOGROUP: Factor = Factor {
+    name: "autogroup",
+    title: "autogroup of the session",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 fn read(subject: &Subject<'_>) -> Reading {
     let enabled = subject.place().read("proc/sys/kernel/sched_autogroup_enabled");
@@ -39,4 +49,59 @@ fn known(a: &Value, b: &Value) -> Known {
         "where processors are contended: a session's nice value decides between sessions, and a thread's only inside its own",
         "sched(7), \"The autogroup feature\"",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
+    mechanism: "where processors are contended they are divided between sessions first: a thread waits longer for its turn",
+    sham: "the session of the fast context: the caller's, or one of its own with the nice value that it has anyway",
+};
+
+/// The session that a launch would have, and its nice value.
+#[derive(PartialEq)]
+enum Session {
+    /// The caller's.
+    Callers,
+    /// One of its own.
+    Own { nice: i32 },
+}
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    let own = contrast.here.value(AUTOGROUP.name);
+    let session = |value: Option<&Value>| match value {
+        Some(value)
+            if value.part("group").is_some() && value.part("group") == own.and_then(|own| own.part("group")) =>
+        {
+            Session::Callers
+        }
+        value => Session::Own {
+            nice: value.and_then(|value| value.part("nice")).and_then(|nice| nice.parse().ok()).unwrap_or(0),
+        },
+    };
+    let told = |value: Option<&Value>| match session(value) {
+        Session::Callers => format!("the caller's session ({})", crate::toggles::words(value)),
+        Session::Own { nice } => format!("a session of its own, nice {nice}"),
+    };
+    let (fast, slow) = (contrast.fast, contrast.slow);
+    let off = [fast, slow, own].into_iter().any(|value| value.is_none_or(|value| value.part("enabled") == Some("no")));
+    let outcome = if contrast.is_same() {
+        return Vec::new();
+    } else if off {
+        Outcome::Not("autogroups are switched off, here or there, for all programs of the machine".to_owned())
+    } else if session(fast) == session(slow) {
+        Outcome::Follows("each launch gets a session of its own, as both have".to_owned())
+    } else {
+        let set = |value: Option<&Value>| match session(value) {
+            Session::Callers => Ok(vec![Setting::Session(false)]),
+            Session::Own { nice } if nice < 0 && !contrast.here.may(SYS_NICE) => {
+                Err("it takes CAP_SYS_NICE: run slowpath as root".to_owned())
+            }
+            Session::Own { nice } => {
+                Ok(vec![Setting::Session(true), Setting::Step(ContextStep::AutogroupNice { nice })])
+            }
+        };
+        both(set(fast), set(slow), &HOW)
+    };
+    vec![Part::whole(told(fast), told(slow), outcome)]
 }

@@ -3,10 +3,20 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Outcome, Part, SETPCAP, Setting, Toggle, both, words};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
-pub const CAPABILITIES: Factor =
-    Factor { name: "capabilities", title: "capabilities", scope: Scope::Thread, moves: false, read, known };
+pub const CAPABILITIES: Factor = Factor {
+    name: "capabilities",
+    title: "capabilities",
+    scope: Scope::Thread,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 const FIELDS: [(&str, &str); 5] = [
     ("CapInh", "inheritable"),
@@ -36,4 +46,49 @@ fn known(_: &Value, _: &Value) -> Known {
          memory gets none and goes on",
         "capabilities(7)",
     )
+}
+
+const HOW: How = How {
+    irreversible: true,
+    counters: &[Metric::System, Metric::RunDelay],
+    mechanism: "what a program asks for and may not have (priority, locked or huge memory) it does without",
+    sham: "the capabilities of the fast context, set in the same way",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    let mask = |value: Option<&Value>, part: &str| {
+        value.and_then(|value| value.part(part)).map_or(Some(0), |mask| u64::from_str_radix(mask, 16).ok())
+    };
+    let kept = |value: Option<&Value>| ["bounding", "inheritable", "ambient"].map(|part| mask(value, part));
+    if kept(contrast.fast) == kept(contrast.slow) && contrast.differs("credentials", None) {
+        return contrast.not(Outcome::Follows(
+            "root has all that it may have, and others none: it follows from the user".to_owned(),
+        ));
+    }
+    let users = contrast.other("credentials");
+    let step = |value: Option<&Value>, credentials: Option<&Value>| -> Result<Vec<Setting>, String> {
+        let [Some(bounding), Some(inheritable), Some(ambient)] = kept(value) else {
+            return Err("it is no mask of capabilities".to_owned());
+        };
+        let Some(permitted) = mask(value, "permitted") else { return Err("it is no mask of capabilities".to_owned()) };
+        let is_root = credentials.and_then(|user| user.part("user")) == Some("0");
+        // What an exec gives (capabilities(7), "Transformation of capabilities during execve()").
+        let after_exec = if is_root { inheritable | bounding } else { ambient };
+        if permitted != after_exec {
+            return Err("its program changed them itself, or its file gives them: an exec would not".to_owned());
+        }
+        let own = mask(contrast.here.value(CAPABILITIES.name), "bounding").unwrap_or(0);
+        if bounding & !own != 0 {
+            return Err("the caller has lost some of them for good".to_owned());
+        }
+        if !contrast.here.may(SETPCAP) {
+            return Err("it takes CAP_SETPCAP: run slowpath as root".to_owned());
+        }
+        Ok(vec![Setting::Step(ContextStep::Capabilities { bounding, inheritable, ambient })])
+    };
+    if contrast.is_same() {
+        return Vec::new();
+    }
+    let outcome = both(step(contrast.fast, users.0), step(contrast.slow, users.1), &HOW);
+    vec![Part::whole(words(contrast.fast), words(contrast.slow), outcome)]
 }

@@ -2,6 +2,7 @@
 //!
 //! A limit counts wherever it stands between the group and the root, so the tightest is told, and not the groups' names.
 
+mod applied;
 mod hierarchy;
 mod version_1;
 mod version_2;
@@ -9,8 +10,13 @@ mod version_2;
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::Toggle;
+pub(crate) use applied::{OwnGroups, explains_affinity};
 use hierarchy::Groups;
 use std::collections::BTreeMap;
+
+/// Beginning of the parts that limit huge pages; their size follows.
+const HUGE_PAGE_LIMIT: &str = "huge_page_limit ";
 
 /// Limits and weights.
 pub const CONTROL_GROUPS: Factor = Factor {
@@ -20,6 +26,7 @@ pub const CONTROL_GROUPS: Factor = Factor {
     moves: false,
     read,
     known,
+    toggle: Toggle::Parts(applied::parts),
 };
 
 /// How long tasks of the process's groups waited for what was short, lately.
@@ -30,6 +37,7 @@ pub const PRESSURE: Factor = Factor {
     moves: true,
     read: read_pressure,
     known: known_pressure,
+    toggle: Toggle::Never("it is what others do at the moment"),
 };
 
 fn read(subject: &Subject<'_>) -> Reading {

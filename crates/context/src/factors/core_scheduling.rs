@@ -4,6 +4,9 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::system_calls;
+use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
 pub const CORE_SCHEDULING: Factor = Factor {
@@ -13,6 +16,7 @@ pub const CORE_SCHEDULING: Factor = Factor {
     moves: false,
     read,
     known,
+    toggle: Toggle::Parts(parts),
 };
 
 fn read(subject: &Subject<'_>) -> Reading {
@@ -40,4 +44,23 @@ fn known(_: &Value, _: &Value) -> Known {
         "the sibling of a processor stays idle where nobody with the same cookie wants to run: up to half the throughput",
         "Documentation/admin-guide/hw-vuln/core-scheduling.rst",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::RunDelay],
+    mechanism: "the sibling of a processor stays idle, and the thread waits until it may",
+    sham: "nothing: there is no call that makes no cookie",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| {
+        let own = contrast.here.value("core_scheduling");
+        let Some(own) = own else { return Err("this kernel or its processors have no core scheduling".to_owned()) };
+        match value {
+            Some(Value::Text(word)) if word == "set" => Ok(vec![Setting::Step(ContextStep::CoreCookie)]),
+            _ if *own == Value::text("none") => Ok(Vec::new()),
+            _ => Err("the caller has a cookie itself, and cannot give it back".to_owned()),
+        }
+    })
 }

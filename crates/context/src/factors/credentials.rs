@@ -3,10 +3,19 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Part, SETGID, SETUID, Setting, Toggle};
+use slowpath_verify::Metric;
 
 /// The factor.
-pub const CREDENTIALS: Factor =
-    Factor { name: "credentials", title: "user, group, groups", scope: Scope::Thread, moves: false, read, known };
+pub const CREDENTIALS: Factor = Factor {
+    name: "credentials",
+    title: "user, group, groups",
+    scope: Scope::Thread,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 /// Fields of `status`: of users and groups real, effective, saved and for files.
 const FIELDS: [(&str, &str); 3] = [("Uid", "user"), ("Gid", "group"), ("Groups", "groups")];
@@ -33,6 +42,30 @@ fn known(_: &Value, _: &Value) -> Known {
          done again, 1.5 to 3 times the start of such programs",
         "measured by slowpath's authors (pandas with an unreadable __pycache__ 3.1x, Java's class data 1.55x)",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::Cpu, Metric::User, Metric::System, Metric::MinorFaults],
+    mechanism: "files that this user may not read or write are made anew, or done without, at each start",
+    sham: "the user and groups of the fast context, taken on in the same way",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| {
+        let value = value.ok_or("it is not known")?;
+        if !contrast.here.may(SETUID) || !contrast.here.may(SETGID) {
+            return Err("only root can start programs as somebody else".to_owned());
+        }
+        let one = |part: &str| {
+            let text = value.part(part).unwrap_or_default();
+            text.parse().map_err(|_| format!("{part} {text:?}: its real and effective ones are not the same"))
+        };
+        let groups = value.part("groups").unwrap_or_default().split_whitespace();
+        let groups = groups.map(|group| group.parse().map_err(|_| format!("{group:?} is no group")));
+        let groups = groups.collect::<Result<Vec<u32>, _>>()?;
+        Ok(vec![Setting::Identity { uid: one("user")?, gid: one("group")?, groups }])
+    })
 }
 
 #[cfg(test)]

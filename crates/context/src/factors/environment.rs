@@ -5,11 +5,22 @@
 
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
+use crate::snapshot::Snapshot;
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle, both, or_none};
+use slowpath_verify::Metric;
+use std::collections::BTreeMap;
 
 /// The factor.
-pub const ENVIRONMENT: Factor =
-    Factor { name: "environment", title: "environment", scope: Scope::Process, moves: false, read, known };
+pub const ENVIRONMENT: Factor = Factor {
+    name: "environment",
+    title: "environment",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 /// Beginnings of names that are kept (ld.so(8), mallopt(3), locale(7), and those of common run-time systems).
 const KEPT: [&str; 17] = [
@@ -36,14 +47,13 @@ const KEPT: [&str; 17] = [
 pub(crate) const BYTES: &str = "bytes of all";
 
 fn read(subject: &Subject<'_>) -> Reading {
-    Reading::of(subject.file("environ").map(|text| Value::table(parts(&text))), "this kernel does not tell it")
+    Reading::of(subject.file("environ").map(|text| Value::table(variables(&text))), "this kernel does not tell it")
 }
 
-fn parts(text: &str) -> Vec<(String, String)> {
-    let kept = |name: &str| KEPT.iter().any(|beginning| name.starts_with(beginning));
+fn variables(text: &str) -> Vec<(String, String)> {
     let variables = text.split('\0').filter_map(|variable| variable.split_once('='));
     let mut parts: Vec<(String, String)> =
-        variables.filter(|(name, _)| kept(name)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        variables.filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     parts.push((BYTES.to_owned(), text.len().to_string()));
     parts
 }
@@ -77,6 +87,72 @@ fn known(a: &Value, b: &Value) -> Known {
     )
 }
 
+const HOW: How = How {
+    irreversible: false,
+    counters: &[
+        Metric::User,
+        Metric::System,
+        Metric::Cpu,
+        Metric::MinorFaults,
+        Metric::Waiting,
+        Metric::InvoluntarySwitches,
+    ],
+    mechanism: "the dynamic linker, malloc or the run-time system reads it and does something else",
+    sham: "the variable as in the fast context, or none",
+};
+
+/// Whether a variable is read, of all that a process has.
+pub(crate) fn is_kept(name: &str) -> bool {
+    KEPT.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// The variables that both contexts have alike; none where either was not read.
+pub(crate) fn in_common(fast: &Snapshot, slow: &Snapshot) -> Option<BTreeMap<String, String>> {
+    let of = |context: &Snapshot| match context.reading(ENVIRONMENT.name).and_then(Reading::value) {
+        Some(Value::Table(parts)) => Some(parts.clone()),
+        _ => None,
+    };
+    let (fast, slow) = (of(fast)?, of(slow)?);
+    let alike = |name: &String, value: &String| is_kept(name) && slow.get(name) == Some(value) && is_text(value);
+    Some(fast.into_iter().filter(|(name, value)| alike(name, value)).collect())
+}
+
+/// Bytes that are no text were read as this character.
+fn is_text(value: &str) -> bool {
+    !value.contains(char::REPLACEMENT_CHARACTER)
+}
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    let set = |name: &str, value: Option<&str>| {
+        if value.is_some_and(|value| !is_text(value)) {
+            return Err("it holds bytes that are no text, which were not kept".to_owned());
+        }
+        Ok(vec![Setting::Variable { name: name.to_owned(), value: value.map(str::to_owned) }])
+    };
+    let differing = contrast.differing();
+    // A variable takes its name, its value and two characters.
+    let taken = |name: &str, value: Option<&str>| value.map_or(0, |value| name.len() + value.len() + 2) as i64;
+    let explained: i64 = differing
+        .iter()
+        .filter(|(name, ..)| *name != BYTES)
+        .map(|(name, fast, slow)| taken(name, *slow) - taken(name, *fast))
+        .sum();
+    let part = |(name, fast, slow): (&str, Option<&str>, Option<&str>)| {
+        let outcome = if name == BYTES {
+            let size = |value: Option<&str>| value.and_then(|value| value.parse::<i64>().ok()).unwrap_or(0);
+            if size(slow) - size(fast) == explained {
+                Outcome::Follows("it follows from the variables that differ".to_owned())
+            } else {
+                Outcome::Not("it is of variables whose values are not kept, for they can hold secrets".to_owned())
+            }
+        } else {
+            both(set(name, fast), set(name, slow), &HOW)
+        };
+        Part::whole(or_none(fast), or_none(slow), outcome).named(name)
+    };
+    differing.into_iter().map(part).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,14 +160,14 @@ mod tests {
     #[test]
     fn what_can_be_a_secret_is_not_kept_and_counts_in_the_size() {
         let text = "HOME=/root\0LD_PRELOAD=a.so\0API_KEY=secret\0LC_ALL=C\0";
-        let parts = parts(text);
+        let parts = variables(text);
         let expected = [("LD_PRELOAD", "a.so"), ("LC_ALL", "C"), (BYTES, &text.len().to_string())];
         assert_eq!(parts, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
     fn settings_of_malloc_weigh_more_than_the_language_and_that_more_than_the_size() {
-        let of = |text: &str| Value::table(parts(text));
+        let of = |text: &str| Value::table(variables(text));
         assert_eq!(known(&of("MALLOC_ARENA_MAX=1\0"), &of("")).weight, Weight::Heavy);
         assert_eq!(known(&of("LANG=C\0"), &of("LANG=de\0")).weight, Weight::Light);
         assert!(known(&of("X=1\0"), &of("")).cost.contains("moves the stack"));

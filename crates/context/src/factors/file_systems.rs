@@ -1,17 +1,30 @@
 //! On which file systems a process works: of its root, working directory, executable and temporary files, with their options and the
 //! readahead of the device.
 
+use super::EXECUTABLE;
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle, both, or_none};
 use procfs_core::FromRead;
 use procfs_core::process::{MountInfo, MountInfos};
-use std::path::Path;
+use slowpath_verify::Metric;
+use std::path::{Path, PathBuf};
 
 /// The factor.
-pub const FILE_SYSTEMS: Factor =
-    Factor { name: "file_systems", title: "file systems in use", scope: Scope::Process, moves: false, read, known };
+pub const FILE_SYSTEMS: Factor = Factor {
+    name: "file_systems",
+    title: "file systems in use",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
+
+/// The part with the path, which can be set.
+const DIRECTORY: &str = "working_directory";
 
 fn read(subject: &Subject<'_>) -> Reading {
     let text = match subject.file("mountinfo") {
@@ -22,14 +35,15 @@ fn read(subject: &Subject<'_>) -> Reading {
         return Reading::missing(&Missing::Failed("its mountinfo is not one".to_owned()), "");
     };
     let mut parts = Vec::new();
-    for (role, link) in [("working directory", "cwd"), ("executable", "exe")] {
+    let directory = subject.link("cwd").ok().map(|path| (DIRECTORY.to_owned(), path));
+    for (role, link) in [("working directory", "cwd"), (EXECUTABLE, "exe")] {
         if let Ok(path) = subject.link(link) {
             parts.push((role, path));
         }
     }
     parts.extend([("root", "/"), ("temporary files", "/tmp")].map(|(role, path)| (role, path.to_owned())));
     let parts = parts.into_iter().filter_map(|(role, path)| Some((role, told(subject, of_path(&mounts, &path)?))));
-    Reading::known(Value::table(parts))
+    Reading::known(Value::table(parts.map(|(role, told)| (role.to_owned(), told)).chain(directory)))
 }
 
 /// The mount that shows a path: the last one with the longest fitting mount point, for later mounts hide earlier ones. Mount points
@@ -58,13 +72,51 @@ fn told(subject: &Subject<'_>, mount: &MountInfo) -> String {
 fn known(a: &Value, b: &Value) -> Known {
     let kind =
         |value: &Value, role: &str| value.part(role).map(|told| told.split(' ').next().unwrap_or_default().to_owned());
-    let other_kind = a.parts().any(|(role, _)| kind(a, role) != kind(b, role));
+    let roles = || a.parts().chain(b.parts()).map(|(role, _)| role).filter(|role| *role != DIRECTORY);
+    if roles().all(|role| a.part(role) == b.part(role)) {
+        return Known::new(
+            Weight::Light,
+            "another directory of the same file systems: what it holds, and how long its path is",
+            "path_resolution(7)",
+        );
+    }
+    let other_kind = roles().any(|role| kind(a, role) != kind(b, role));
     Known::new(
         if other_kind { Weight::Heavy } else { Weight::Moderate },
         "each open, look-up and write goes through it: network and user-space (fuse) file systems cost a message each, overlays a look-up \
          in each layer; sync, data and atime options cost at writes and first reads, readahead at cold starts",
         "Documentation/filesystems; mount(8)",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::System, Metric::Waiting, Metric::VoluntarySwitches, Metric::BytesRead, Metric::MajorFaults],
+    mechanism: "what is opened, looked up, read and written by relative names goes through another file system",
+    sham: "the directory of the fast context, entered in the same way",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    let set = |path: Option<&str>| {
+        let path = path.ok_or("it was saved without its path: save it anew with `slowpath context save`")?;
+        let path = PathBuf::from(path);
+        // A directory that was removed is shown with a word behind it, and is not there either.
+        if !path.is_absolute() || !path.is_dir() {
+            return Err(format!("there is no directory {} here", path.display()));
+        }
+        Ok(vec![Setting::Directory(path)])
+    };
+    let part = |(role, fast, slow): (&str, Option<&str>, Option<&str>)| {
+        let outcome = match role {
+            DIRECTORY => both(set(fast), set(slow), &HOW),
+            "working directory" if contrast.differs(FILE_SYSTEMS.name, Some(DIRECTORY)) => {
+                Outcome::Follows("it is the file system of the working directory, and comes with it".to_owned())
+            }
+            _ => Outcome::Not("something else is mounted there, for all programs of its mount namespace".to_owned()),
+        };
+        Part::whole(or_none(fast), or_none(slow), outcome).named(role)
+    };
+    contrast.differing().into_iter().map(part).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
 pub const HUGE_PAGES: Factor = Factor {
@@ -12,10 +15,13 @@ pub const HUGE_PAGES: Factor = Factor {
     moves: false,
     read,
     known,
+    toggle: Toggle::Parts(parts),
 };
 
+const ALLOWED: &str = "allowed";
+
 fn read(subject: &Subject<'_>) -> Reading {
-    let word = |enabled: String| Value::text(if enabled == "1" { "allowed" } else { "disabled by prctl" });
+    let word = |enabled: String| Value::text(if enabled == "1" { ALLOWED } else { "disabled by prctl" });
     Reading::of(subject.status("THP_enabled").map(word), "this kernel does not tell it (before 5.0)")
 }
 
@@ -25,4 +31,21 @@ fn known(_: &Value, _: &Value) -> Known {
         "with small pages memory takes 512 times the faults, and programs that jump about in much memory miss the TLB more often",
         "Documentation/admin-guide/mm/transhuge.rst",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::MinorFaults],
+    mechanism: "memory comes in small pages, each with a fault of its own",
+    sham: "the same call with the other answer: huge pages stay allowed",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| {
+        let disabled = match value {
+            Some(Value::Text(word)) => word != ALLOWED,
+            _ => return Err("it is not known".to_owned()),
+        };
+        Ok(vec![Setting::Step(ContextStep::HugePages { disabled })])
+    })
 }

@@ -4,10 +4,20 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::system_calls;
+use crate::toggles::{Contrast, How, Part, SYS_ADMIN, SYS_NICE, Setting, Toggle};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
-pub const IO_PRIORITY: Factor =
-    Factor { name: "io_priority", title: "priority of block I/O", scope: Scope::Thread, moves: false, read, known };
+pub const IO_PRIORITY: Factor = Factor {
+    name: "io_priority",
+    title: "priority of block I/O",
+    scope: Scope::Thread,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 /// Bits below the class (include/uapi/linux/ioprio.h).
 const CLASS_SHIFT: i32 = 13;
@@ -44,6 +54,35 @@ fn known(_: &Value, _: &Value) -> Known {
         "only where the disk's scheduler knows priorities (bfq; mq-deadline a little) and others use the same disk",
         "ioprio_set(2); Documentation/block/ioprio.rst",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::Waiting],
+    mechanism: "where others use the same disk its scheduler serves the thread later",
+    sham: "the priority of the fast context, set in the same way",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| {
+        let word = match value {
+            Some(Value::Text(word)) => word.as_str(),
+            _ => return Err("it is not known".to_owned()),
+        };
+        let (class, level) = word.rsplit_once(' ').unwrap_or((word, "0"));
+        let class = match (word, class) {
+            ("from nice", _) => 0,
+            (_, "real time") if !contrast.here.may(SYS_ADMIN) && !contrast.here.may(SYS_NICE) => {
+                return Err("it takes CAP_SYS_NICE: run slowpath as root".to_owned());
+            }
+            (_, "real time") => 1,
+            (_, "best effort") => 2,
+            ("idle", _) => 3,
+            _ => return Err(format!("{word:?} is no class of ioprio_set(2)")),
+        };
+        let level = if matches!(class, 1 | 2) { level.parse().map_err(|_| "it has no level")? } else { 0u16 };
+        Ok(vec![Setting::Step(ContextStep::IoPriority { value: class << CLASS_SHIFT | level })])
+    })
 }
 
 #[cfg(test)]

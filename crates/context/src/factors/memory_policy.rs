@@ -1,13 +1,24 @@
 //! On which memory nodes a process gets memory (numa(7)).
 
+use super::affinity::numbers;
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 use std::collections::BTreeSet;
 
 /// The factor.
-pub const MEMORY_POLICY: Factor =
-    Factor { name: "memory_policy", title: "NUMA policy", scope: Scope::Process, moves: false, read, known };
+pub const MEMORY_POLICY: Factor = Factor {
+    name: "memory_policy",
+    title: "NUMA policy",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 fn read(subject: &Subject<'_>) -> Reading {
     match subject.place().read("sys/devices/system/node/online") {
@@ -30,4 +41,40 @@ fn known(_: &Value, _: &Value) -> Known {
         "memory of another node takes 1.5 to 2 times as long to reach, and shares its bandwidth",
         "numa(7); Documentation/admin-guide/mm/numa_memory_policy.rst",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::User, Metric::Cpu],
+    mechanism: "memory of another node takes longer to reach",
+    sham: "the policy of the fast context, set in the same way",
+};
+
+/// Words of `numa_maps` and their modes (include/uapi/linux/mempolicy.h; mm/mempolicy.c, `policy_modes`).
+const MODES: [(&str, u32); 7] = [
+    ("default", 0),
+    ("prefer", 1),
+    ("bind", 2),
+    ("interleave", 3),
+    ("local", 4),
+    ("prefer (many)", 5),
+    ("weighted interleave", 6),
+];
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| {
+        let words = match value {
+            Some(Value::Set(words)) => words,
+            _ => return Err("this machine has one memory node".to_owned()),
+        };
+        let mut words = words.iter();
+        let (Some(word), None) = (words.next(), words.next()) else {
+            return Err("parts of its memory have policies of their own, which the program asked for itself".to_owned());
+        };
+        let (name, nodes) = word.split_once(':').unwrap_or((word, ""));
+        let mode = MODES.iter().find(|(known, _)| *known == name).ok_or_else(|| format!("{word:?} is no policy"))?.1;
+        let nodes = if nodes.is_empty() { Some(Vec::new()) } else { numbers(nodes) };
+        let nodes = nodes.ok_or_else(|| format!("{word:?} names no nodes"))?;
+        Ok(vec![Setting::Step(ContextStep::MemoryPolicy { mode, nodes })])
+    })
 }

@@ -3,10 +3,20 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::Toggle;
 
 /// The factor.
-pub const NAMESPACES: Factor =
-    Factor { name: "namespaces", title: "namespaces", scope: Scope::Process, moves: false, read, known };
+pub const NAMESPACES: Factor = Factor {
+    name: "namespaces",
+    title: "namespaces",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Never(WHY_NEVER),
+};
+
+const WHY_NEVER: &str = "namespaces are of the processes that live in them: a launch stays in the caller's";
 
 fn read(subject: &Subject<'_>) -> Reading {
     let names = match subject.list("ns") {

@@ -3,6 +3,9 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
 pub const NO_NEW_PRIVS: Factor = Factor {
@@ -12,6 +15,7 @@ pub const NO_NEW_PRIVS: Factor = Factor {
     moves: false,
     read,
     known,
+    toggle: Toggle::Parts(parts),
 };
 
 fn read(subject: &Subject<'_>) -> Reading {
@@ -25,4 +29,26 @@ fn known(_: &Value, _: &Value) -> Known {
         "nothing by itself; set-uid programs started from it keep its identity, and most sandboxes set it",
         "Documentation/userspace-api/no_new_privs.rst",
     )
+}
+
+const HOW: How = How {
+    irreversible: true,
+    counters: &[Metric::System],
+    mechanism: "none is known: set-uid programs started from it keep its identity",
+    sham: "nothing: the call cannot be made to give nothing up",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    // Only an administrator can put on a filter without it.
+    if contrast.differs("seccomp", Some("filters")) && !contrast.here.may(SYS_ADMIN) {
+        return contrast
+            .not(Outcome::Follows("a filter needs it where the caller is not root: both are set together".to_owned()));
+    }
+    let own_has_it = contrast.here.value(NO_NEW_PRIVS.name) == Some(&Value::text("yes"));
+    contrast.whole(&HOW, |value| match value {
+        Some(Value::Text(word)) if word == "yes" => Ok(vec![Setting::Step(ContextStep::NoNewPrivileges)]),
+        Some(_) if own_has_it => Err("the caller has given them up itself, and cannot take them back".to_owned()),
+        Some(_) => Ok(Vec::new()),
+        None => Err("it is not known".to_owned()),
+    })
 }

@@ -6,6 +6,7 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, Outcome, Part, Toggle};
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{FileKind, ReadCache, ReadCacheOps, ReadRef};
@@ -14,8 +15,15 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 /// The factor: path and what [`examine`] told of the file.
-pub const OBJECTS: Factor =
-    Factor { name: "objects", title: "code that is loaded", scope: Scope::Process, moves: false, read, known };
+pub const OBJECTS: Factor = Factor {
+    name: "objects",
+    title: "code that is loaded",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 /// What stands for a file before it was looked at, with its device and inode.
 const NOT_EXAMINED: &str = "not examined ";
@@ -155,6 +163,43 @@ fn known(a: &Value, b: &Value) -> Known {
          are not packed cost at each start, a fixed address saves them",
         "ld(1), -z now, -z pack-relative-relocs, -no-pie",
     )
+}
+
+/// Names of files that are told of a difference.
+const MOST_NAMES: usize = 5;
+
+/// What is mapped follows from the command, and from variables and files that are factors themselves.
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    let differing = contrast.differing();
+    if differing.is_empty() {
+        return Vec::new();
+    }
+    let (fast, slow) = contrast.other("environment");
+    let of_linker = |name: &str| ["LD_", "GLIBC_TUNABLES", "PATH", "PYTHON"].iter().any(|word| name.starts_with(word));
+    let names = fast.into_iter().chain(slow).flat_map(Value::parts).map(|(name, _)| name);
+    let variable = names.filter(|name| of_linker(name)).find(|name| contrast.differs("environment", Some(name)));
+    let outcome = match variable {
+        Some(name) => Outcome::Follows(format!("what is mapped follows from the environment ({name})")),
+        None if contrast.differs("credentials", None) => {
+            Outcome::Follows("it can follow from the user: other files may be read".to_owned())
+        }
+        None => Outcome::Not(
+            "other files are mapped, or files that are linked otherwise: install the same in both, and compare again"
+                .to_owned(),
+        ),
+    };
+    let told = |names: Vec<&str>| {
+        let more = names.len().saturating_sub(MOST_NAMES);
+        let shown = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+        match (names.is_empty(), more) {
+            (true, _) => "none of the others".to_owned(),
+            (_, 0) => shown,
+            (_, more) => format!("{shown} and {more} more"),
+        }
+    };
+    let fast = differing.iter().filter(|one| one.1.is_some()).map(|one| one.0).collect();
+    let slow = differing.iter().filter(|one| one.2.is_some()).map(|one| one.0).collect();
+    vec![Part::whole(told(fast), told(slow), outcome)]
 }
 
 #[cfg(test)]

@@ -4,11 +4,21 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 use std::collections::BTreeSet;
 
 /// The factor.
-pub const PERSONALITY: Factor =
-    Factor { name: "personality", title: "execution domain", scope: Scope::Process, moves: false, read, known };
+pub const PERSONALITY: Factor = Factor {
+    name: "personality",
+    title: "execution domain",
+    scope: Scope::Process,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 /// Flags that change speed or addresses (include/uapi/linux/personality.h).
 const FLAGS: [(u32, &str); 6] = [
@@ -41,4 +51,23 @@ fn known(_: &Value, _: &Value) -> Known {
         "where code and data lie decides which of them share a place in the caches: below 1 % mostly, some percent in tight loops",
         "personality(2); T. Mytkowicz and others, \"Producing Wrong Data Without Doing Anything Obviously Wrong\", ASPLOS 2009",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::User, Metric::MinorFaults],
+    mechanism: "where code and data lie decides which of them share places in the caches and page tables",
+    sham: "the flags of the fast context, set in the same way",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| {
+        let Some(Value::Set(words)) = value else { return Err("it is not known".to_owned()) };
+        let flag = |word: &String| match FLAGS.iter().find(|(_, known)| known == word) {
+            Some((bit, _)) => Ok(*bit),
+            None => u32::from_str_radix(word.trim_start_matches("0x"), 16).map_err(|_| format!("{word:?} is no flag")),
+        };
+        let flags = words.iter().map(flag).collect::<Result<Vec<_>, _>>()?.into_iter().fold(0, |all, bit| all | bit);
+        Ok(vec![Setting::Step(ContextStep::Personality { flags })])
+    })
 }

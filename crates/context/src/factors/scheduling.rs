@@ -4,12 +4,22 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, Here, How, Part, SYS_NICE, Setting, Toggle};
 use procfs_core::FromRead;
 use procfs_core::process::Stat;
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
-pub const SCHEDULING: Factor =
-    Factor { name: "scheduling", title: "policy, priority, nice", scope: Scope::Thread, moves: false, read, known };
+pub const SCHEDULING: Factor = Factor {
+    name: "scheduling",
+    title: "policy, priority, nice",
+    scope: Scope::Thread,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 /// Policies (include/uapi/linux/sched.h).
 const POLICIES: [(u32, &str); 7] =
@@ -41,6 +51,36 @@ fn known(_: &Value, _: &Value) -> Known {
          go before all; nothing where a processor is free",
         "sched(7); kernel/sched/core.c, sched_prio_to_weight",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
+    mechanism: "where processors are contended the thread waits longer for its turn, and is sent away sooner",
+    sham: "the policy, priority and nice value of the fast context, set in the same way",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| Ok(vec![Setting::Step(step(value, contrast.here)?)]))
+}
+
+/// What sets a value.
+fn step(value: Option<&Value>, here: &Here) -> Result<ContextStep, String> {
+    let value = value.ok_or("its scheduling is not known")?;
+    let number =
+        |part: &str| value.part(part).map_or(Ok(0), |text| text.parse::<i32>().map_err(|error| error.to_string()));
+    let word = value.part("policy").unwrap_or("other");
+    let policy = POLICIES.iter().find(|(_, name)| *name == word).map(|(number, _)| *number);
+    let (nice, priority) = (number("nice")?, number("real_time_priority")?);
+    let policy = match policy {
+        Some(policy @ (0..=3 | 5)) => policy,
+        _ => return Err(format!("a thread asks for the policy {word} itself, with a budget that nothing tells")),
+    };
+    let own = here.value("scheduling").and_then(|own| own.part("nice")).and_then(|nice| nice.parse().ok()).unwrap_or(0);
+    if (priority > 0 || nice < own) && !here.may(SYS_NICE) {
+        return Err("it takes CAP_SYS_NICE: run slowpath as root".to_owned());
+    }
+    Ok(ContextStep::Scheduling { policy, priority: u32::try_from(priority).unwrap_or(0), nice })
 }
 
 #[cfg(test)]

@@ -3,11 +3,22 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
+use crate::snapshot::Snapshot;
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle, both, or_none};
+use slowpath_launch::{ContextStep, FILTER_ALLOWS_SPECULATION};
+use slowpath_verify::Metric;
 
 /// The factor.
-pub const SECCOMP: Factor =
-    Factor { name: "seccomp", title: "system call filters", scope: Scope::Thread, moves: false, read, known };
+pub const SECCOMP: Factor = Factor {
+    name: "seccomp",
+    title: "system call filters",
+    scope: Scope::Thread,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 /// `mode` and, on kernels that tell it (5.9 and later), `filters`.
 fn read(subject: &Subject<'_>) -> Reading {
@@ -37,4 +48,98 @@ fn known(_: &Value, _: &Value) -> Known {
          check arguments several times its time; on some kernels a filter also switches processor optimisations off",
         "measured by slowpath's authors on Linux 6.18 (1.09x and 3.46x); Documentation/userspace-api/spec_ctrl.rst",
     )
+}
+
+const HOW: How = How {
+    irreversible: true,
+    counters: &[Metric::System],
+    mechanism: "each filter is run at each system call, before anything else of it",
+    sham: "nothing: there is no filter that costs nothing, and none can be taken off",
+};
+
+/// Comparisons of a filter of slowpath's own: as many as a list of allowed calls that looks at arguments has.
+const COMPARISONS: u32 = 60;
+
+/// Filters are put on so that they do not restrict speculation: that is another factor, and toggled by itself.
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    if contrast.is_same() && contrast.contexts.0.filters == contrast.contexts.1.filters {
+        return Vec::new();
+    }
+    let stack = |value: Option<&Value>, context: &Snapshot| -> Result<(Vec<Vec<u8>>, bool), String> {
+        let value = value.ok_or("it is not known")?;
+        match value.part("mode") {
+            Some("none") => return Ok((Vec::new(), true)),
+            Some("filter") => {}
+            other => return Err(format!("the mode {} allows no exec", or_none(other))),
+        }
+        let count = value.part("filters").and_then(|count| count.parse::<usize>().ok());
+        let count = count.ok_or("this kernel does not tell how many filters there are (before 5.9)")?;
+        match &context.filters {
+            Some(filters) if filters.len() == count => {
+                let programs: Option<Vec<_>> = filters.iter().map(crate::filters::Filter::program).collect();
+                Ok((programs.ok_or("a filter that was saved is no program")?, true))
+            }
+            _ => Ok((vec![own_filter(); count], false)),
+        }
+    };
+    let own = contrast.here.value(SECCOMP.name).and_then(|own| own.part("filters")).and_then(|own| own.parse().ok());
+    let own: usize = own.unwrap_or(0);
+    let set = |stack: &Result<(Vec<Vec<u8>>, bool), String>| -> Result<Vec<Setting>, String> {
+        let (programs, _) = stack.as_ref().map_err(Clone::clone)?;
+        // What the caller has on, its launches have too, and first.
+        let added = programs.get(own..).ok_or("the caller itself has more filters on, and cannot take them off")?;
+        let filter = |program: &Vec<u8>| ContextStep::SystemCallFilter {
+            program: program.clone(),
+            flags: FILTER_ALLOWS_SPECULATION,
+        };
+        let mut settings: Vec<Setting> = added.iter().map(filter).map(Setting::Step).collect();
+        if !settings.is_empty() && !contrast.here.may(SYS_ADMIN) {
+            settings.insert(0, Setting::Step(ContextStep::NoNewPrivileges));
+        }
+        Ok(settings)
+    };
+    let told = |value: Option<&Value>, stack: &Result<(Vec<Vec<u8>>, bool), String>| {
+        let read = crate::toggles::words(value);
+        match stack {
+            Ok((programs, false)) => format!(
+                "{read}: could not be read, so {} of slowpath's own in their place, which look at arguments and allow everything",
+                programs.len()
+            ),
+            Ok((programs, true)) if !programs.is_empty() => {
+                let lengths: Vec<String> = programs.iter().map(|program| (program.len() / 8).to_string()).collect();
+                format!("{read}: programs of {} instructions", lengths.join(", "))
+            }
+            _ => read,
+        }
+    };
+    let (fast, slow) = (stack(contrast.fast, contrast.contexts.0), stack(contrast.slow, contrast.contexts.1));
+    let outcome = match both(set(&fast), set(&slow), &HOW) {
+        Outcome::Set { settings, .. } if settings[0] == settings[1] => return Vec::new(),
+        outcome => outcome,
+    };
+    vec![Part::whole(told(contrast.fast, &fast), told(contrast.slow, &slow), outcome)]
+}
+
+/// A filter that allows every call after it has compared the first argument with many values, so that the kernel cannot answer
+/// it from the number of the call alone (kernel/seccomp.c, `seccomp_cache_prepare`).
+fn own_filter() -> Vec<u8> {
+    // include/uapi/linux/bpf_common.h: load a word at an offset, jump if equal, return; linux/seccomp.h: `args` at 16, allow.
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const FIRST_ARGUMENT: u32 = 16;
+    const ALLOW: u32 = 0x7fff_0000;
+    /// Values that no argument is likely to have.
+    const UNLIKELY: u32 = 0x5109_7000;
+    let instruction = |code: u16, on_match: u8, value: u32| -> [u8; 8] {
+        let ([a, b], [c, d, e, f]) = (code.to_ne_bytes(), value.to_ne_bytes());
+        [a, b, on_match, 0, c, d, e, f]
+    };
+    let compare = |index: u32| {
+        let to_the_end = u8::try_from(COMPARISONS - index - 1).unwrap_or(0);
+        instruction(JUMP_IF_EQUAL, to_the_end, UNLIKELY + index)
+    };
+    let first = std::iter::once(instruction(LOAD, 0, FIRST_ARGUMENT));
+    let last = std::iter::once(instruction(RETURN, 0, ALLOW));
+    first.chain((0..COMPARISONS).map(compare)).chain(last).flatten().collect()
 }

@@ -4,6 +4,7 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::Toggle;
 
 /// The factor.
 pub const SECURITY_LABEL: Factor = Factor {
@@ -13,10 +14,13 @@ pub const SECURITY_LABEL: Factor = Factor {
     moves: false,
     read,
     known,
+    toggle: Toggle::Never(WHY_NEVER),
 };
 
 /// Where the label stands: of one module, or of AppArmor beside another (Documentation/admin-guide/LSM/index.rst).
 const FILES: [(&str, &str); 2] = [("attr/apparmor/current", "apparmor"), ("attr/current", "label")];
+
+const WHY_NEVER: &str = "the policy of the security module decides who may start programs under which label: compare with `runcon` or `aa-exec`";
 
 fn read(subject: &Subject<'_>) -> Reading {
     let mut parts = Vec::new();

@@ -8,6 +8,10 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::system_calls;
+use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::{ContextStep, Speculation, SpeculationState};
+use slowpath_verify::Metric;
 
 /// Loads that overtake stores (Spectre variant 4).
 pub const STORE_BYPASS: Factor = Factor {
@@ -17,6 +21,7 @@ pub const STORE_BYPASS: Factor = Factor {
     moves: false,
     read: read_store_bypass,
     known: known_store_bypass,
+    toggle: Toggle::Parts(|contrast| parts(contrast, Speculation::StoreBypass)),
 };
 
 /// Prediction of indirect branches (Spectre variant 2, between user programs).
@@ -27,6 +32,7 @@ pub const INDIRECT_BRANCH: Factor = Factor {
     moves: false,
     read: read_indirect_branch,
     known: known_indirect_branch,
+    toggle: Toggle::Parts(|contrast| parts(contrast, Speculation::IndirectBranch)),
 };
 
 /// Spellings of the field: the first is that of mainline.
@@ -102,6 +108,42 @@ fn known_indirect_branch(a: &Value, b: &Value) -> Known {
          through pointers (interpreters, virtual functions) pay most",
         "Documentation/admin-guide/hw-vuln/spectre.rst, \"Mitigation control\"",
     )
+}
+
+const HOW: How = How {
+    irreversible: true,
+    counters: &[Metric::User, Metric::Cpu],
+    mechanism: "the processor waits for what it would guess otherwise",
+    sham: "the same call with the state of the fast context",
+};
+
+/// `PR_SPEC_PRCTL`: each thread can choose (Documentation/userspace-api/spec_ctrl.rst).
+const CHOSEN_BY_THREAD: i32 = 1;
+
+fn parts(contrast: &Contrast<'_>, of: Speculation) -> Vec<Part> {
+    contrast.whole(&HOW, |value| {
+        let Some(Value::Text(state)) = value else { return Err("it is not known".to_owned()) };
+        let number = match of {
+            Speculation::StoreBypass => 0,
+            Speculation::IndirectBranch => 1,
+        };
+        match system_calls::speculation(number) {
+            Ok(answer) if answer & CHOSEN_BY_THREAD != 0 => {}
+            Ok(answer) => {
+                return Err(format!(
+                    "it cannot be realised here: threads have no choice on this machine (prctl(PR_GET_SPECULATION_CTRL) = {answer})"
+                ));
+            }
+            Err(error) => return Err(format!("it cannot be realised here: {error}")),
+        }
+        let state = match state.as_str() {
+            "thread vulnerable" | "conditional enabled" => SpeculationState::Enabled,
+            "thread mitigated" | "conditional disabled" => SpeculationState::Disabled,
+            "thread force mitigated" | "conditional force disabled" => SpeculationState::ForceDisabled,
+            state => return Err(format!("{state:?} is a state of the machine and not of a thread")),
+        };
+        Ok(vec![Setting::Step(ContextStep::Speculation { of, state })])
+    })
 }
 
 #[cfg(test)]

@@ -3,10 +3,20 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
-pub const TRACER: Factor =
-    Factor { name: "tracer", title: "traced by another process", scope: Scope::Thread, moves: false, read, known };
+pub const TRACER: Factor = Factor {
+    name: "tracer",
+    title: "traced by another process",
+    scope: Scope::Thread,
+    moves: false,
+    read,
+    known,
+    toggle: Toggle::Parts(parts),
+};
 
 fn read(subject: &Subject<'_>) -> Reading {
     let word = |pid: String| Value::text(if pid == "0" { "no" } else { "yes" });
@@ -19,4 +29,19 @@ fn known(_: &Value, _: &Value) -> Known {
         "a tracer can stop the thread at each system call, signal and new thread: two switches between processes each",
         "ptrace(2)",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::VoluntarySwitches, Metric::Switches],
+    mechanism: "each system call stops twice until the tracer lets it go on: two switches between processes each time",
+    sham: "nothing: without a tracer there is none to be idle",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| match value {
+        Some(Value::Text(word)) if word == "yes" => Ok(vec![Setting::Step(ContextStep::Traced)]),
+        Some(_) => Ok(Vec::new()),
+        None => Err("it is not known".to_owned()),
+    })
 }

@@ -4,6 +4,9 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::system_calls;
+use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::ContextStep;
+use slowpath_verify::Metric;
 
 /// The factor.
 pub const UTILIZATION_CLAMP: Factor = Factor {
@@ -13,6 +16,7 @@ pub const UTILIZATION_CLAMP: Factor = Factor {
     moves: false,
     read,
     known,
+    toggle: Toggle::Parts(parts),
 };
 
 fn read(subject: &Subject<'_>) -> Reading {
@@ -38,4 +42,22 @@ fn known(_: &Value, _: &Value) -> Known {
          phones, nothing where the frequency is fixed",
         "Documentation/scheduler/sched-util-clamp.rst",
     )
+}
+
+const HOW: How = How {
+    irreversible: false,
+    counters: &[Metric::User, Metric::Cpu],
+    mechanism: "the thread runs on slower processors, or at lower frequencies",
+    sham: "the bounds of the fast context, set in the same way",
+};
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    contrast.whole(&HOW, |value| {
+        let value = value.ok_or("this kernel has no utilisation clamps (CONFIG_UCLAMP_TASK)")?;
+        if contrast.here.value("utilization_clamp").is_none() {
+            return Err("this kernel has no utilisation clamps (CONFIG_UCLAMP_TASK)".to_owned());
+        }
+        let bound = |part: &str| value.part(part).and_then(|text| text.parse().ok()).ok_or("it is no bound");
+        Ok(vec![Setting::Step(ContextStep::UtilizationClamp { min: bound("min")?, max: bound("max")? })])
+    })
 }

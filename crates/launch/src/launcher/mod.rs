@@ -1,12 +1,14 @@
 //! The launcher's own processes. This module is the *guardian*: it prepares the namespaces, forks the observer and
 //! outlives it, so that a killed observer leaves nothing behind.
 
+mod group_counts;
 mod observer;
 mod output;
 mod post;
 mod ready;
 mod stdio;
 mod target;
+mod tracer;
 mod tree;
 
 use std::fs::File;
@@ -61,6 +63,8 @@ pub(crate) struct Work {
     orders: File,
     /// Opened outside the namespaces, written to by the target.
     cgroups: Vec<(PathBuf, File)>,
+    /// What they count.
+    counters: Vec<File>,
 }
 
 /// The whole life of a launcher process. A program that offers itself as launcher
@@ -199,12 +203,13 @@ fn prepare(main: &OwnedFd, order: Order, orders: File) -> Result<Option<Prepared
         let opened = File::options().write(true).open(path);
         cgroups.push((path.clone(), opened.map_err(|error| (SetupStage::Cgroup { path: path.clone() }, error))?));
     }
+    let counters = group_counts::open(&spec.cgroups);
     enter_namespaces(spec)?;
 
     let flags = SockFlag::SOCK_CLOEXEC;
     let (link, observers_link) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
         .map_err(|error| (process("link"), error.into()))?;
-    let work = Work { order, orders, cgroups };
+    let work = Work { order, orders, cgroups, counters };
     // SAFETY: the launcher has one thread.
     match unsafe { sys::fork() }.map_err(|error| (process("observer"), error))? {
         None => {

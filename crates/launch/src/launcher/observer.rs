@@ -21,11 +21,11 @@ use super::post::{Post, next_order, process, take_post};
 use super::ready::Watch;
 use super::stdio::{OutputPipe, dev_null, plumb};
 use super::target::{self, Ends, FailedExec, Image, Report};
-use super::{Work, tree};
+use super::{Work, group_counts, tracer, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
-    ATTEMPT_INTERVAL, EndPolicy, Exit, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage, StdioPolicy, StopReason,
-    TreeUsage, sys,
+    ATTEMPT_INTERVAL, ContextStep, EndPolicy, Exit, GroupCounts, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage,
+    StdioPolicy, StopReason, ThreadTimes, TreeUsage, sys,
 };
 
 /// How long the reader of forwarded output may take for the rest of it once the tree is gone.
@@ -60,6 +60,12 @@ struct Observer<'a> {
     ready_at: Option<u64>,
     exit: Option<Exit>,
     usage: TreeUsage,
+    first_thread: Option<ThreadTimes>,
+    /// The groups' counters, and what they told before.
+    counters: &'a [File],
+    counted: GroupCounts,
+    /// No part of the tree.
+    tracer: Option<i32>,
     memory: Vec<ProcessMemory>,
     childless: bool,
 }
@@ -114,7 +120,8 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
 
     let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
     let (release_end, release) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
-    let (failure, failure_end) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
+    let forks = follows || spec.context.iter().any(ContextStep::changes_memory);
+    let (failure, failure_end) = if forks { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
     let failure_end = failure_end.map_or_else(|| Report::Shared(RefCell::new(None)), Report::Pipe);
     let (streams, [stdin, stdout, stderr]) =
         plumb(spec, &post.null, post.pipes.take()).map_err(|error| (SetupStage::Stdio, error))?;
@@ -122,11 +129,25 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
     let ignored = post.ignored.clone();
     // A group outside of the pid namespace has no number here; there is but one launch then, and the target is born in it.
     let group = Some(post.group).filter(|group| group.as_raw() > 0);
-    let mut ends =
-        Ends { stdin, stdout, stderr, group, release: release_end, ignored, released_at, failure: failure_end };
+    let tied = spec.end == EndPolicy::KillTree || spec.pid_namespace;
+    let traced = spec.context.contains(&ContextStep::Traced);
+    let traced = traced.then(|| tracer::start(&post.null, tied)).transpose().map_err(process("tracer"))?;
+    let tracer = traced.as_ref().map(|tracer| tracer.pid);
+    let counted = group_counts::read(&work.counters);
+    let mut ends = Ends {
+        stdin,
+        stdout,
+        stderr,
+        group,
+        release: release_end,
+        ignored,
+        released_at,
+        tracer: traced,
+        failure: failure_end,
+    };
     let own = std::process::id() as i32;
     released_at.store(0, Ordering::Relaxed);
-    let target = if follows {
+    let target = if forks {
         // SAFETY: the observer has one thread.
         match unsafe { sys::fork() }.map_err(process("target"))? {
             None => {
@@ -170,6 +191,10 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         ready_at: None,
         exit: None,
         usage: TreeUsage::default(),
+        first_thread: None,
+        counters: &work.counters,
+        counted,
+        tracer,
         memory: Vec::new(),
         childless: false,
     };
@@ -203,8 +228,10 @@ impl Observer<'_> {
                 if self.follows {
                     let _ = wire::send(self.post.main, &FromLauncher::Ready { at });
                 }
+                self.first_thread = self.first_thread.or_else(|| tree::first_thread(self.target));
                 if self.spec.memory {
                     self.memory = tree::memory();
+                    self.memory.retain(|process| Some(process.pid) != self.tracer);
                 }
             }
             if let Some(cause) = self.decide(sys::monotonic()) {
@@ -276,6 +303,10 @@ impl Observer<'_> {
 
     fn take_children(&mut self) {
         while let Ok(Some(_)) = self.post.signals.read_signal() {}
+        // What the kernel knows of it goes with its last trace.
+        if self.exit.is_none() && self.first_thread.is_none() && sys::has_ended(self.target) {
+            self.first_thread = tree::first_thread(self.target);
+        }
         loop {
             match sys::reap() {
                 Ok(Some(child)) => self.count(&child),
@@ -289,6 +320,9 @@ impl Observer<'_> {
     }
 
     fn count(&mut self, child: &sys::Reaped) {
+        if Some(child.pid) == self.tracer {
+            return;
+        }
         if child.pid == self.target {
             self.exit = Some(child.exit);
         }
@@ -396,12 +430,14 @@ impl Observer<'_> {
             ready_at: self.ready_at,
             exit: self.exit,
             usage: (kills || self.exit.is_some()).then_some(self.usage),
+            first_thread: self.first_thread,
+            groups: (!self.counters.is_empty()).then(|| group_counts::read(self.counters).since(&self.counted)),
             memory: std::mem::take(&mut self.memory),
             stdout_tail: self.streams.first().and_then(Stream::tail),
             stderr_tail: self.streams.get(1).and_then(Stream::tail),
             survivors,
         };
-        let _ = wire::send(self.post.main, &FromLauncher::Ended(ended));
+        let _ = wire::send(self.post.main, &FromLauncher::Ended(Box::new(ended)));
         if !kills && self.streams.iter().any(Stream::is_open) {
             self.pump();
         }

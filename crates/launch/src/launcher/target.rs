@@ -16,8 +16,9 @@ use nix::unistd::{
 use serde::{Deserialize, Serialize};
 
 use super::Work;
+use super::tracer::Tracer;
 use crate::wire::{self, ExecFailure, FromLauncher};
-use crate::{EndPolicy, LaunchSpec, SetupStage, sys};
+use crate::{ContextStep, EndPolicy, LaunchSpec, SetupStage, context_step, sys};
 
 /// Where commands are looked up without a `PATH`, as `execvp(3)` does.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -45,6 +46,8 @@ pub(super) struct Ends {
     pub(super) ignored: Vec<i32>,
     /// Where the target writes the time at which it calls `execve`.
     pub(super) released_at: &'static AtomicU64,
+    /// Who stops its system calls.
+    pub(super) tracer: Option<Tracer>,
     /// Where an exec failure is reported.
     pub(super) failure: Report,
 }
@@ -127,11 +130,12 @@ fn candidates(program: &OsStr, path: &OsStr) -> io::Result<Vec<CString>> {
 pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, ends: &Ends) -> ! {
     let argv: Vec<_> = image.argv.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let envp: Vec<_> = image.envp.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
-    if let Err((stage, error)) = prepare(work, ends) {
+    let given_up = |(stage, error): (SetupStage, io::Error)| -> ! {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
         let _ = wire::send(main, &FromLauncher::SetupFailed { stage, errno });
-        sys::exit_now(126);
-    }
+        sys::exit_now(126)
+    };
+    prepare(work, ends).unwrap_or_else(|failed| given_up(failed));
     // Asked for at the launcher's end only now, after the last change of credentials, which would undo it.
     let tied = work.order.spec.end == EndPolicy::KillTree || work.order.spec.pid_namespace;
     if tied && (sys::die_with_parent().is_err() || getppid() != Pid::from_raw(observer)) {
@@ -143,6 +147,8 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
             sys::exit_now(126);
         }
     }
+    // Not before: a filter may forbid what the launcher itself does. Nor later: it is no part of the interval.
+    carry_out(&work.order.spec, ContextStep::at_exec).unwrap_or_else(|failed| given_up(failed));
     let mut errors = Vec::new();
     ends.released_at.store(sys::monotonic(), Ordering::Relaxed);
     for candidate in &image.candidates {
@@ -201,9 +207,33 @@ fn prepare(work: &Work, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
     if let Some(mask) = spec.umask {
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(mask));
     }
+    carry_out(spec, ContextStep::before_identity)?;
     let identity = &spec.identity;
     become_user(spec).map_err(at(SetupStage::Identity { uid: identity.uid, gid: identity.gid }))?;
-    std::env::set_current_dir(&spec.cwd).map_err(at(SetupStage::WorkingDirectory { path: spec.cwd.clone() }))
+    if !spec.context.iter().any(|step| matches!(step, ContextStep::EnterDirectory { .. })) {
+        let entered = std::env::set_current_dir(&spec.cwd);
+        entered.map_err(at(SetupStage::WorkingDirectory { path: spec.cwd.clone() }))?;
+    }
+    carry_out(spec, ContextStep::after_identity)?;
+    match &ends.tracer {
+        Some(tracer) => tracer.attach().map_err(at(SetupStage::Context { step: ContextStep::Traced.to_string() })),
+        None => Ok(()),
+    }
+}
+
+fn carry_out(spec: &LaunchSpec, part: impl Fn(&ContextStep) -> io::Result<()>) -> Result<(), (SetupStage, io::Error)> {
+    spec.context
+        .iter()
+        .try_for_each(|step| part(step).map_err(|error| (SetupStage::Context { step: step.to_string() }, error)))
+}
+
+/// Whether something that only root may do comes after its identity is given up: ambient capabilities, and a filter without
+/// no_new_privs.
+fn keeps_capabilities(spec: &LaunchSpec) -> bool {
+    let is_there = |is: fn(&ContextStep) -> bool| spec.context.iter().any(is);
+    let filters = is_there(|step| matches!(step, ContextStep::SystemCallFilter { .. }));
+    is_there(|step| matches!(step, ContextStep::Capabilities { .. }))
+        || (filters && !is_there(|step| *step == ContextStep::NoNewPrivileges))
 }
 
 fn become_user(spec: &LaunchSpec) -> io::Result<()> {
@@ -214,6 +244,9 @@ fn become_user(spec: &LaunchSpec) -> io::Result<()> {
     if nix::unistd::geteuid().is_root() {
         let groups: Vec<Gid> = spec.identity.groups.iter().copied().map(Gid::from_raw).collect();
         setgroups(&groups)?;
+        if keeps_capabilities(spec) {
+            context_step::keep_capabilities()?;
+        }
     }
     setresgid(gid, gid, gid)?;
     Ok(setresuid(uid, uid, uid)?)

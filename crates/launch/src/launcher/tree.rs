@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::ProcessMemory;
 use crate::sys::{self, Reaped};
+use crate::{ProcessMemory, ThreadTimes};
 
 /// The longest pause between two sweeps: they follow each other at once while there is progress.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
@@ -55,6 +55,13 @@ fn memory_of(pid: i32) -> Option<ProcessMemory> {
     let name = status.lines().find_map(|line| line.strip_prefix("Name:"))?.trim().to_owned();
     // A zombie has no memory and no such line.
     Some(ProcessMemory { pid, name, peak_rss: kib(&status, "VmHWM:")?, pss })
+}
+
+/// Times of a process's first thread, also of one that has ended and was not reaped.
+pub(crate) fn first_thread(pid: i32) -> Option<ThreadTimes> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+    Some(ThreadTimes { on_cpu: numbers.next()?.ok()?, run_delay: numbers.next()?.ok()? })
 }
 
 /// A line such as `VmHWM:     1234 kB`, in bytes.

@@ -77,6 +77,30 @@ pub(super) fn numbers<'a>(
     chain.iter().filter_map(text).filter_map(|text| text.split_whitespace().next()?.parse().ok())
 }
 
+/// The least share of a processor, and the period in us in which it is counted, of what each level allows (both in us).
+pub(super) fn least_share(levels: impl Iterator<Item = (f64, f64)>) -> Option<(String, String)> {
+    let (quota, period) = levels
+        .filter(|(quota, period)| *quota > 0.0 && *period > 0.0)
+        .reduce(|a, b| if b.0 / b.1 < a.0 / a.1 { b } else { a })?;
+    Some((format!("{:.1} % of a processor", quota / period * 100.0), period.to_string()))
+}
+
+/// The least limit of huge pages in bytes, of each size that the controller tells in files with this ending.
+pub(super) fn huge_page_limits(place: &crate::place::Place, chain: &Chain, ending: &str) -> Vec<(String, String)> {
+    let names = chain.first().and_then(|group| place.list(group).ok()).unwrap_or_default();
+    let limit = |name: &String| {
+        let size = name.strip_prefix("hugetlb.")?.strip_suffix(ending)?;
+        // What counts reservations is another limit.
+        let bytes = numbers(place, chain, name).filter(|bytes| *bytes < UNLIMITED).reduce(f64::min)?;
+        (!size.contains('.')).then(|| (format!("{}{size}", super::HUGE_PAGE_LIMIT), bytes.to_string()))
+    };
+    names.iter().filter_map(limit).collect()
+}
+
+/// What version 1 shows where there is no limit of bytes: LONG_MAX rounded down to pages, of 4 or of 64 KiB, and for huge pages to
+/// those.
+pub(super) const UNLIMITED: f64 = (i64::MAX / (1 << 34) * (1 << 34)) as f64;
+
 /// Weights from the root's child down to the own group: what each level gives.
 pub(super) fn weights(place: &crate::place::Place, chain: &Chain, file: &str) -> Option<String> {
     let text = |directory: &String| place.read(&format!("{directory}/{file}")).ok();

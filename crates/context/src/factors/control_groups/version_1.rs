@@ -1,11 +1,8 @@
 //! Version 1 (Documentation/admin-guide/cgroup-v1, Documentation/scheduler/sched-bwc.rst).
 
-use super::hierarchy::{Chain, numbers, weights};
+use super::hierarchy::{Chain, UNLIMITED, huge_page_limits, least_share, numbers, weights};
 use crate::place::Place;
 use std::collections::BTreeMap;
-
-/// What `memory.limit_in_bytes` shows where there is none: LONG_MAX rounded down to pages, of 4 or of 64 KiB.
-const UNLIMITED: f64 = (i64::MAX / 65536 * 65536) as f64;
 
 /// Adds what one controller allows.
 pub(super) fn add(place: &Place, controller: &str, chain: &Chain, parts: &mut BTreeMap<String, String>) {
@@ -16,7 +13,9 @@ pub(super) fn add(place: &Place, controller: &str, chain: &Chain, parts: &mut BT
     };
     match controller {
         "cpu" => {
-            put("processor_quota", quota(place, chain));
+            let (quota, period) = quota(place, chain).unzip();
+            put("processor_quota", quota);
+            put("processor_period_us", period);
             // The root's own shares count for nothing.
             let below_root = chain.get(..chain.len().saturating_sub(1)).unwrap_or_default().to_vec();
             put("processor_weight", weights(place, &below_root, "cpu.shares").map(|shares| format!("shares {shares}")));
@@ -38,6 +37,7 @@ pub(super) fn add(place: &Place, controller: &str, chain: &Chain, parts: &mut BT
             let swappiness = numbers(place, chain, "memory.swappiness").next();
             put("swappiness", swappiness.map(|value| value.to_string()));
         }
+        "hugetlb" => parts.extend(huge_page_limits(place, chain, ".limit_in_bytes")),
         "blkio" => {
             for file in ["read_bps", "write_bps", "read_iops", "write_iops"] {
                 let limits = |group: &String| place.read(&format!("{group}/blkio.throttle.{file}_device")).ok();
@@ -53,14 +53,12 @@ pub(super) fn add(place: &Place, controller: &str, chain: &Chain, parts: &mut BT
     }
 }
 
-/// The least share of a processor that a level allows, in percent of one.
-fn quota(place: &Place, chain: &Chain) -> Option<String> {
-    let of_level = |group: &String| {
+/// The least share of a processor that a level allows, with its period.
+fn quota(place: &Place, chain: &Chain) -> Option<(String, String)> {
+    least_share(chain.iter().filter_map(|group| {
         let single = std::slice::from_ref(group).to_vec();
-        let quota = numbers(place, &single, "cpu.cfs_quota_us").next().filter(|quota| *quota > 0.0)?;
-        let period = numbers(place, &single, "cpu.cfs_period_us").next().filter(|period| *period > 0.0)?;
-        Some(quota / period * 100.0)
-    };
-    let least = chain.iter().filter_map(of_level).reduce(f64::min)?;
-    Some(format!("{least:.1} % of a processor"))
+        let quota = numbers(place, &single, "cpu.cfs_quota_us").next()?;
+        let period = numbers(place, &single, "cpu.cfs_period_us").next()?;
+        Some((quota, period))
+    }))
 }

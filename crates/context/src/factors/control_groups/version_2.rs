@@ -1,6 +1,6 @@
 //! Version 2 (Documentation/admin-guide/cgroup-v2.rst).
 
-use super::hierarchy::{Chain, numbers, weights};
+use super::hierarchy::{Chain, huge_page_limits, least_share, numbers, weights};
 use crate::place::Place;
 use std::collections::BTreeMap;
 
@@ -15,7 +15,9 @@ pub(super) fn add(place: &Place, chain: &Chain, parts: &mut BTreeMap<String, Str
         let text = chain.first().and_then(|group| place.read(&format!("{group}/{file}")).ok());
         text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     };
-    put("processor_quota", quota(place, chain));
+    let (quota, period) = quota(place, chain).unzip();
+    put("processor_quota", quota);
+    put("processor_period_us", period);
     put("processor_weight", weights(place, chain, "cpu.weight").map(|weights| format!("weight {weights}")));
     put("processor_idle", own("cpu.idle").filter(|idle| idle != "0"));
     put("processors", own("cpuset.cpus.effective"));
@@ -32,17 +34,14 @@ pub(super) fn add(place: &Place, chain: &Chain, parts: &mut BTreeMap<String, Str
         .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
         .collect();
     put("io_limits", (!limits.is_empty()).then(|| limits.join(", ")));
+    parts.extend(huge_page_limits(place, chain, ".max"));
 }
 
-/// The least share of a processor that a level allows (`cpu.max`: `QUOTA PERIOD`), in percent of one.
-fn quota(place: &Place, chain: &Chain) -> Option<String> {
-    let of_level = |group: &String| {
+/// The least share of a processor that a level allows (`cpu.max`: `QUOTA PERIOD`), with its period.
+fn quota(place: &Place, chain: &Chain) -> Option<(String, String)> {
+    least_share(chain.iter().filter_map(|group| {
         let text = place.read(&format!("{group}/cpu.max")).ok()?;
         let mut words = text.split_whitespace();
-        let quota: f64 = words.next()?.parse().ok()?;
-        let period: f64 = words.next()?.parse().ok().filter(|period| *period > 0.0)?;
-        Some(quota / period * 100.0)
-    };
-    let least = chain.iter().filter_map(of_level).reduce(f64::min)?;
-    Some(format!("{least:.1} % of a processor"))
+        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+    }))
 }

@@ -5,11 +5,19 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::OF_MACHINE;
 use std::collections::BTreeMap;
 
 /// Model, microcode, number, siblings.
-pub const PROCESSORS: Factor =
-    Factor { name: "processors", title: "processors", scope: Scope::Machine, moves: false, read, known };
+pub const PROCESSORS: Factor = Factor {
+    name: "processors",
+    title: "processors",
+    scope: Scope::Machine,
+    moves: false,
+    read,
+    known,
+    toggle: OF_MACHINE,
+};
 
 /// Who chooses the frequency, within which bounds.
 pub const FREQUENCY: Factor = Factor {
@@ -19,6 +27,7 @@ pub const FREQUENCY: Factor = Factor {
     moves: false,
     read: read_frequency,
     known: known_frequency,
+    toggle: OF_MACHINE,
 };
 
 /// What the time is read from.
@@ -29,6 +38,7 @@ pub const CLOCK: Factor = Factor {
     moves: false,
     read: read_clock,
     known: known_clock,
+    toggle: OF_MACHINE,
 };
 
 /// Lines of `/proc/cpuinfo` that tell which processor it is: x86 and Arm.

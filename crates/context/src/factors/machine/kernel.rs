@@ -7,10 +7,12 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Place;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::OF_MACHINE;
 use std::collections::BTreeMap;
 
 /// The factor.
-pub const KERNEL: Factor = Factor { name: "kernel", title: "kernel", scope: Scope::Machine, moves: false, read, known };
+pub const KERNEL: Factor =
+    Factor { name: "kernel", title: "kernel", scope: Scope::Machine, moves: false, read, known, toggle: OF_MACHINE };
 
 /// Files whose presence tells that a debug option is compiled in, and at work.
 const DEBUGGING: [(&str, &str); 4] = [

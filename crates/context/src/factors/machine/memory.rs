@@ -4,6 +4,7 @@ use super::{chosen, parts_of_files};
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::OF_MACHINE;
 
 /// Transparent and reserved huge pages.
 pub const MACHINE_HUGE_PAGES: Factor = Factor {
@@ -13,11 +14,19 @@ pub const MACHINE_HUGE_PAGES: Factor = Factor {
     moves: false,
     read: read_huge_pages,
     known: known_huge_pages,
+    toggle: OF_MACHINE,
 };
 
 /// Randomised addresses, overcommit, swap.
-pub const MEMORY: Factor =
-    Factor { name: "memory", title: "memory management", scope: Scope::Machine, moves: false, read, known };
+pub const MEMORY: Factor = Factor {
+    name: "memory",
+    title: "memory management",
+    scope: Scope::Machine,
+    moves: false,
+    read,
+    known,
+    toggle: OF_MACHINE,
+};
 
 const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage";
 

@@ -3,6 +3,7 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::OF_MACHINE;
 
 /// What is done, by flaw.
 pub const MITIGATIONS: Factor = Factor {
@@ -12,6 +13,7 @@ pub const MITIGATIONS: Factor = Factor {
     moves: false,
     read,
     known,
+    toggle: OF_MACHINE,
 };
 
 /// Parameters of the kernel that choose it, or change speed otherwise.
@@ -22,6 +24,7 @@ pub const PARAMETERS: Factor = Factor {
     moves: false,
     read: read_parameters,
     known: known_parameters,
+    toggle: OF_MACHINE,
 };
 
 const DIRECTORY: &str = "sys/devices/system/cpu/vulnerabilities";

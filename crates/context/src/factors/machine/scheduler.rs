@@ -4,10 +4,18 @@ use super::parts_of_files;
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::OF_MACHINE;
 
 /// The factor.
-pub const SCHEDULER: Factor =
-    Factor { name: "scheduler", title: "scheduler of the machine", scope: Scope::Machine, moves: false, read, known };
+pub const SCHEDULER: Factor = Factor {
+    name: "scheduler",
+    title: "scheduler of the machine",
+    scope: Scope::Machine,
+    moves: false,
+    read,
+    known,
+    toggle: OF_MACHINE,
+};
 
 fn read(subject: &Subject<'_>) -> Reading {
     let files = [

@@ -3,10 +3,11 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
+use crate::toggles::OF_MACHINE;
 
 /// The factor.
 pub const SELINUX: Factor =
-    Factor { name: "selinux", title: "SELinux", scope: Scope::Machine, moves: false, read, known };
+    Factor { name: "selinux", title: "SELinux", scope: Scope::Machine, moves: false, read, known, toggle: OF_MACHINE };
 
 fn read(subject: &Subject<'_>) -> Reading {
     let word = |text: String| Value::text(if text.trim() == "1" { "enforcing" } else { "permissive" });

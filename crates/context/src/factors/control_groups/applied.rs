@@ -1,0 +1,347 @@
+//! How limits get into a launch: in a group below the caller's own, so that the limits of that one count as they do for the caller.
+
+use super::hierarchy::Groups;
+use crate::place::Place;
+use crate::reading::Value;
+use crate::subject::Subject;
+use crate::toggles::{Contrast, GroupFile, How, Part, Setting};
+use slowpath_verify::Metric;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The caller's own groups: where others can be made, or why not, by controller.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnGroups(BTreeMap<String, Result<OwnGroup, String>>);
+
+#[derive(Clone, Debug)]
+struct OwnGroup {
+    directory: PathBuf,
+    unified: bool,
+}
+
+impl OwnGroups {
+    /// Those of the calling process.
+    pub(crate) fn here() -> Self {
+        let place = Place::Here;
+        let own = std::process::id();
+        let Ok(groups) = Groups::of(&Subject::process(&place, &format!("proc/{own}"), Some(own))) else {
+            return Self::default();
+        };
+        let absolute = |directory: &String| Path::new("/").join(directory);
+        let mut found = BTreeMap::new();
+        for (controller, chain) in &groups.version_1 {
+            if let Some(directory) = chain.first().map(absolute) {
+                found.insert(controller.clone(), makeable(OwnGroup { directory, unified: false }));
+            }
+        }
+        if let Some(directory) = groups.version_2.as_ref().and_then(|chain| chain.first()).map(absolute) {
+            let text = std::fs::read_to_string(directory.join("cgroup.controllers")).unwrap_or_default();
+            for controller in text.split_whitespace() {
+                let group = OwnGroup { directory: directory.clone(), unified: true };
+                found.entry(controller.to_owned()).or_insert_with(|| makeable(group));
+            }
+        }
+        Self(found)
+    }
+
+    fn of(&self, controller: &str) -> Result<&OwnGroup, String> {
+        match self.0.get(controller) {
+            Some(group) => group.as_ref().map_err(Clone::clone),
+            None => Err(format!("this machine shows no hierarchy with the controller {controller}")),
+        }
+    }
+}
+
+/// The group, where groups can be made below it.
+fn makeable(group: OwnGroup) -> Result<OwnGroup, String> {
+    let shown = group.directory.display().to_string();
+    // With processes in it, a group of version 2 gives its controllers to no other, unless it is the root, which has no type.
+    if group.unified && group.directory.join("cgroup.type").exists() {
+        return Err(format!(
+            "{shown} holds this process, and version 2 gives controllers only to groups below one without processes: run slowpath \
+             from the root group"
+        ));
+    }
+    match nix::unistd::access(&group.directory, nix::unistd::AccessFlags::W_OK) {
+        Ok(()) => Ok(group),
+        Err(error) => Err(format!("no group can be made below {shown} ({error}): run slowpath as root")),
+    }
+}
+
+/// Part, controller of version 1, of version 2, file of version 1, of version 2, and what stands there where there is no limit; none:
+/// what the caller has.
+type Row = (&'static str, [Option<(&'static str, &'static str)>; 2], Option<[&'static str; 2]>);
+
+/// What is written as it was read.
+const FILES: [Row; 10] = [
+    ("processor_idle", [None, Some(("cpu", "cpu.idle"))], Some(["0", "0"])),
+    ("memory_limit", [Some(("memory", "memory.limit_in_bytes")), Some(("memory", "memory.max"))], Some(["-1", "max"])),
+    ("memory_and_swap_limit", [Some(("memory", "memory.memsw.limit_in_bytes")), None], Some(["-1", "max"])),
+    ("memory_high", [None, Some(("memory", "memory.high"))], Some(["max", "max"])),
+    ("swap_limit", [None, Some(("memory", "memory.swap.max"))], Some(["max", "max"])),
+    ("swappiness", [Some(("memory", "memory.swappiness")), None], None),
+    ("io_read_bps", [Some(("blkio", "blkio.throttle.read_bps_device")), None], Some(["", ""])),
+    ("io_write_bps", [Some(("blkio", "blkio.throttle.write_bps_device")), None], Some(["", ""])),
+    ("io_read_iops", [Some(("blkio", "blkio.throttle.read_iops_device")), None], Some(["", ""])),
+    ("io_write_iops", [Some(("blkio", "blkio.throttle.write_iops_device")), None], Some(["", ""])),
+];
+
+const WITHOUT: &str = "a control group of the same kind without a limit";
+
+const QUOTA: How = How {
+    irreversible: false,
+    counters: &[Metric::ThrottledPeriods],
+    mechanism: "when the quota of a period is used up all threads of the group stand still until the next",
+    sham: WITHOUT,
+};
+const SHARE: How = How {
+    irreversible: false,
+    counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
+    mechanism: "where processors are contended the weight divides them between groups, and threads wait longer for their turn",
+    sham: "a control group of the same kind with the weight that new groups have",
+};
+const PROCESSORS: How = How {
+    irreversible: false,
+    counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
+    mechanism: "threads that may use fewer processors wait for each other and for others there",
+    sham: "a control group of the same kind with all processors and nodes of the caller's",
+};
+const MEMORY: How = How {
+    irreversible: false,
+    counters: &[Metric::MemoryLimitHits, Metric::MajorFaults],
+    mechanism: "at its limit the group reclaims its own pages at each fault, and reads again what it gave up",
+    sham: WITHOUT,
+};
+const STORAGE: How = How {
+    irreversible: false,
+    counters: &[Metric::Waiting],
+    mechanism: "reads and writes beyond the rate wait",
+    sham: WITHOUT,
+};
+
+/// The parts that differ, in the order in which their files are written.
+pub(super) fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+    let differing = contrast.differing();
+    let own = contrast.here.value("control_groups");
+    let mut parts = Vec::new();
+    let order = |name: &str| FILES.iter().position(|row| row.0 == name).map_or(0, |place| place + 1);
+    let mut names: Vec<_> = differing.iter().map(|one| one.0).collect();
+    names.sort_by_key(|name| order(name));
+    for name in names {
+        let Some((_, fast, slow)) = differing.iter().find(|one| one.0 == name).copied() else { continue };
+        let of_own = own.and_then(|own| own.part(name));
+        let part = OnePart { contrast, name, fast, slow, own: of_own };
+        parts.push(part.told().named(name));
+    }
+    parts
+}
+
+struct OnePart<'a> {
+    contrast: &'a Contrast<'a>,
+    name: &'a str,
+    fast: Option<&'a str>,
+    slow: Option<&'a str>,
+    own: Option<&'a str>,
+}
+
+impl OnePart<'_> {
+    fn told(&self) -> Part {
+        match self.name {
+            "processor_quota" => self.set(&QUOTA, |quota| self.quota(quota)),
+            "processor_period_us" if self.contrast.differs("control_groups", Some("processor_quota")) => {
+                self.follows("it is the period of the quota, and set with it")
+            }
+            "processor_period_us" => self.set(&QUOTA, |_| Err("it is set with a quota only".to_owned())),
+            "processor_weight" if self.weight(self.fast) == self.weight(self.slow) => {
+                self.follows("it is the weight that any group has that is made for another limit")
+            }
+            "processor_weight" => self.set(&SHARE, |weight| self.weight_files(weight)),
+            "real_time_us" => self.follows(
+                "a group of its own has no budget for real-time threads unless it is given one; others it does not concern",
+            ),
+            "processors" => self.set(&PROCESSORS, |list| self.processor_set(list, None)),
+            "memory_nodes" => self.set(&PROCESSORS, |list| self.processor_set(None, list)),
+            "io_weight" | "io_limits" => self.set(&STORAGE, |_| {
+                Err("limits of version 2 name devices and weights by hierarchy: they are not set by slowpath".to_owned())
+            }),
+            name => match FILES.iter().find(|row| row.0 == name) {
+                Some(row) => {
+                    let how = if name.starts_with("io_") { &STORAGE } else { &MEMORY };
+                    let how = if name == "processor_idle" { &SHARE } else { how };
+                    self.set(how, |value| self.file(row, value))
+                }
+                None => self.huge_page_limit(),
+            },
+        }
+    }
+
+    fn set(&self, how: &How, set: impl Fn(Option<&str>) -> Result<Vec<Setting>, String>) -> Part {
+        let outcome = crate::toggles::both(set(self.fast), set(self.slow), how);
+        Part::whole(crate::toggles::or_none(self.fast), crate::toggles::or_none(self.slow), outcome)
+    }
+
+    fn follows(&self, why: &str) -> Part {
+        let outcome = crate::toggles::Outcome::Follows(why.to_owned());
+        Part::whole(crate::toggles::or_none(self.fast), crate::toggles::or_none(self.slow), outcome)
+    }
+
+    /// Files of the group of a controller.
+    fn files(&self, controller: &str, writes: &[(&str, &str)], weak: &[(&str, &str)]) -> Result<Vec<Setting>, String> {
+        let group = self.contrast.here.hierarchies.of(controller)?;
+        let file = |write: Option<(&str, &str)>, weak: bool| {
+            Setting::Group(GroupFile {
+                parent: group.directory.clone(),
+                enable: group.unified.then(|| controller.to_owned()),
+                write: write.map(|(name, text)| (name.to_owned(), text.to_owned())),
+                weak,
+            })
+        };
+        let strong = writes.iter().map(|write| file(Some(*write), false));
+        let weak = weak.iter().map(|write| file(Some(*write), true));
+        let mut files: Vec<Setting> = weak.chain(strong).collect();
+        if files.is_empty() {
+            files.push(file(None, true));
+        }
+        Ok(files)
+    }
+
+    /// `20.0 % of a processor`, as the reading tells it.
+    fn quota(&self, quota: Option<&str>) -> Result<Vec<Setting>, String> {
+        let percent = |text: &str| text.split(' ').next().and_then(|number| number.parse::<f64>().ok());
+        let unified = self.contrast.here.hierarchies.of("cpu")?.unified;
+        let period = self.period(quota);
+        let Some(wanted) = quota.map(|quota| percent(quota).ok_or_else(|| format!("{quota:?} is no quota"))) else {
+            if self.own.is_some() {
+                return Err(ALREADY.to_owned());
+            }
+            let none = ("cpu.cfs_quota_us", "-1");
+            return if unified {
+                self.files("cpu", &[("cpu.max", "max")], &[])
+            } else {
+                self.files("cpu", &[("cpu.cfs_period_us", &period.to_string()), none], &[])
+            };
+        };
+        let wanted = wanted?;
+        if self.own.and_then(percent).is_some_and(|own| own < wanted) {
+            return Err(ALREADY.to_owned());
+        }
+        let time = (wanted / 100.0 * period as f64).round().max(1000.0) as u64;
+        if unified {
+            return self.files("cpu", &[("cpu.max", &format!("{time} {period}"))], &[]);
+        }
+        let (period, time) = (period.to_string(), time.to_string());
+        self.files("cpu", &[("cpu.cfs_period_us", &period), ("cpu.cfs_quota_us", &time)], &[])
+    }
+
+    /// The period that goes with a quota; 100 ms where none was read, which is what new groups have.
+    fn period(&self, quota: Option<&str>) -> u64 {
+        let (fast, slow) = self.contrast.other("control_groups");
+        let context = if quota == self.fast { fast } else { slow };
+        let read = context.and_then(|value| value.part("processor_period_us")).and_then(|text| text.parse().ok());
+        read.unwrap_or(100_000)
+    }
+
+    /// A weight where a group has one: what new groups have otherwise.
+    fn weight<'b>(&self, weight: Option<&'b str>) -> &'b str {
+        let unified = self.contrast.here.hierarchies.of("cpu").is_ok_and(|group| group.unified);
+        weight.unwrap_or(if unified { "weight 100" } else { "shares 1024" })
+    }
+
+    /// `shares 512` or `weight 50`; further numbers are of groups above.
+    fn weight_files(&self, weight: Option<&str>) -> Result<Vec<Setting>, String> {
+        let unified = self.contrast.here.hierarchies.of("cpu")?.unified;
+        let (word, file) = if unified { ("weight ", "cpu.weight") } else { ("shares ", "cpu.shares") };
+        let numbers = self.weight(weight).strip_prefix(word).ok_or_else(|| {
+            "weights of the other version of control groups have another scale and place: they are not set".to_owned()
+        })?;
+        // What stands above the made group is the caller's own.
+        let own = self.own.and_then(|own| own.strip_prefix(word)).map(|own| format!("{own} > ")).unwrap_or_default();
+        let rest = match weight {
+            Some(_) => numbers.strip_prefix(&own).unwrap_or(numbers),
+            None => numbers,
+        };
+        if rest.parse::<u64>().is_err() {
+            return Err(format!(
+                "it stands in several groups above each other ({numbers}), and a launch gets one below the caller's own"
+            ));
+        }
+        self.files("cpu", &[(file, rest)], &[])
+    }
+
+    /// Processors and memory nodes; what is not given is the caller's own.
+    fn processor_set(&self, processors: Option<&str>, nodes: Option<&str>) -> Result<Vec<Setting>, String> {
+        let own = self.contrast.here.value("control_groups");
+        let own = |part: &str| own.and_then(|own| own.part(part)).map(str::to_owned);
+        let (own_processors, own_nodes) = (own("processors"), own("memory_nodes"));
+        let mut weak = Vec::new();
+        weak.extend(own_nodes.as_deref().map(|nodes| ("cpuset.mems", nodes)));
+        weak.extend(own_processors.as_deref().map(|processors| ("cpuset.cpus", processors)));
+        let mut strong = Vec::new();
+        strong.extend(nodes.map(|nodes| ("cpuset.mems", nodes)));
+        strong.extend(processors.map(|processors| ("cpuset.cpus", processors)));
+        self.files("cpuset", &strong, &weak)
+    }
+
+    fn file(&self, (name, places, none): &Row, value: Option<&str>) -> Result<Vec<Setting>, String> {
+        let hierarchies = &self.contrast.here.hierarchies;
+        let here = places.iter().enumerate().find_map(|(version, place)| {
+            let (controller, file) = (*place)?;
+            let group = hierarchies.of(controller).ok().filter(|group| usize::from(group.unified) == version)?;
+            Some((version, controller, file, group))
+        });
+        let Some((version, controller, file, group)) = here else {
+            let controller = places.iter().flatten().next().map_or("", |place| place.0);
+            hierarchies.of(controller)?;
+            return Err(
+                "the control groups of this machine are of the other version, which has no such limit".to_owned()
+            );
+        };
+        if !group.directory.join(file).exists() && !group.unified {
+            return Err(format!("this kernel has no {file}"));
+        }
+        let is_number = |text: &str| text.parse::<f64>().ok();
+        if name.starts_with("memory_") || *name == "swap_limit" {
+            let own = self.own.and_then(is_number);
+            let wanted = value.and_then(is_number);
+            if own.is_some_and(|own| wanted.is_none_or(|wanted| wanted > own)) {
+                return Err(ALREADY.to_owned());
+            }
+        }
+        if name.starts_with("io_") {
+            let own: Vec<&str> = self.own.map(|own| own.split(", ").collect()).unwrap_or_default();
+            let lines = value.map(|value| value.split(", ").filter(|line| !own.contains(line)).collect::<Vec<_>>());
+            let writes: Vec<(&str, &str)> = lines.unwrap_or_default().into_iter().map(|line| (file, line)).collect();
+            return self.files(controller, &writes, &[]);
+        }
+        let text = value.or(none.map(|none| none[version])).or(self.own);
+        let text = text.ok_or_else(|| "the caller's own value is not known".to_owned())?;
+        self.files(controller, &[(file, text)], &[])
+    }
+
+    /// `huge_page_limit 2MB` and so on.
+    fn huge_page_limit(&self) -> Part {
+        let Some(size) = self.name.strip_prefix(super::HUGE_PAGE_LIMIT) else {
+            return self.set(&MEMORY, |_| Err("slowpath does not know how it is set".to_owned()));
+        };
+        self.set(&MEMORY, |value| {
+            let unified = self.contrast.here.hierarchies.of("hugetlb")?.unified;
+            let file = format!("hugetlb.{size}.{}", if unified { "max" } else { "limit_in_bytes" });
+            let none = if unified { "max" } else { "-1" };
+            self.files("hugetlb", &[(&file, value.unwrap_or(none))], &[])
+        })
+    }
+}
+
+const ALREADY: &str = "the caller's own control group has a tighter limit";
+
+/// Whether the processors that a thread may use follow from its control groups.
+pub(crate) fn explains_affinity(contrast: &Contrast<'_>, name: &str) -> bool {
+    let (fast, slow) = contrast.other("control_groups");
+    let part = |value: Option<&Value>| value.and_then(|value| value.part(name)).map(str::to_owned);
+    let follows = |group: Option<&Value>, own: Option<&Value>| match (part(group), part(own)) {
+        (Some(group), Some(own)) => group == own,
+        (None, _) => true,
+        _ => false,
+    };
+    part(fast) != part(slow) && follows(fast, contrast.fast) && follows(slow, contrast.slow)
+}

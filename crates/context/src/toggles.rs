@@ -1,0 +1,300 @@
+//! Differences that can be carried into a launch one by one, everything else equal: what differs between two contexts becomes
+//! candidates, each of which a launch can have as in the one or as in the other.
+//!
+//! Owns what is asked of a factor's toggle ([`Toggle`]), which parts of a difference become candidates and which only follow from others
+//! or stay ([`plan`]), and the conditions of a launch for each choice ([`Prepared`]). How a factor is set stands in the factor's own file;
+//! setting it is `launch`'s. Never changes what other programs of the machine have too. Leaves to others: launching, and every judgement.
+
+mod contrast;
+mod groups;
+mod here;
+mod prepared;
+mod setting;
+
+pub(crate) use contrast::{Contrast, How, Outcome, Part, both, or_none, words};
+pub(crate) use groups::GroupFile;
+pub use here::Here;
+pub(crate) use here::{SETGID, SETPCAP, SETUID, SYS_ADMIN, SYS_NICE, SYS_RESOURCE};
+pub use prepared::{Prepared, ToggleError};
+pub(crate) use setting::Setting;
+
+use crate::factor::{Factor, Known, Scope};
+use crate::factors;
+use crate::reading::{Reading, Value};
+use crate::snapshot::Snapshot;
+use slowpath_tables::Unavailable;
+use slowpath_verify::Metric;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a factor's difference gets into a launch; one in each factor's file.
+#[derive(Clone, Copy)]
+pub(crate) enum Toggle {
+    /// It tells the parts in which two contexts differ, and how each is set.
+    Parts(fn(&Contrast<'_>) -> Vec<Part>),
+    /// Why it cannot be set.
+    Never(&'static str),
+}
+
+/// Why no factor of the machine is ever set.
+pub(crate) const OF_MACHINE: Toggle = Toggle::Never(
+    "it is the same for all programs of a machine, and changing it takes a setting of the system or a restart: compare on two \
+     machines, or on one before and after",
+);
+
+/// One of the two contexts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The one in which the command is fast.
+    Fast,
+    /// The one in which it is slow.
+    Slow,
+}
+
+/// One part of a difference that can be applied here alone, everything else equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Stable: the factor and, where it has parts, the part (`environment MALLOC_PERTURB_`).
+    pub name: String,
+    /// The factor.
+    pub factor: &'static str,
+    /// What it is.
+    pub title: String,
+    /// In the fast context, in words. Foreign text.
+    pub fast: String,
+    /// In the slow context. Foreign text.
+    pub slow: String,
+    /// What is known of its cost.
+    pub known: Known,
+    /// Whether a process that has it cannot give it back. Each launch is a process of its own, so it can be left out all the same.
+    pub irreversible: bool,
+    /// Numbers of a launch whose change shows the mechanism; any of them suffices.
+    pub counters: &'static [Metric],
+    /// By what it costs time, in words.
+    pub mechanism: &'static str,
+    /// What the launches get that do not have it.
+    pub sham: &'static str,
+}
+
+/// Something that differs and is not toggled by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    /// As of a candidate.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// In the fast context. Foreign text.
+    pub fast: String,
+    /// In the slow context. Foreign text.
+    pub slow: String,
+    /// What is known of its cost.
+    pub known: Known,
+    /// Why.
+    pub why: String,
+}
+
+/// Something that both contexts have and the caller of a launch has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Common {
+    /// As of a candidate.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// The contexts' value. Foreign text.
+    pub value: String,
+    /// The caller's own.
+    pub own: String,
+}
+
+/// What can be done with the difference between two contexts here.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What can be applied, in the order of the factors.
+    pub candidates: Vec<Candidate>,
+    /// What differs and cannot be applied here.
+    pub remaining: Vec<Remaining>,
+    /// What differs because of a candidate, or only for the moment, and is told for completeness.
+    pub follows: Vec<Remaining>,
+    /// What both have, unlike the caller: applied to every launch.
+    pub common: Vec<Common>,
+    /// What both have, unlike the caller, and cannot be applied here: `fast` is the contexts' value, `slow` the caller's own.
+    pub lacking: Vec<Remaining>,
+    /// Factors that could not be compared, and why.
+    pub unavailable: Vec<Unavailable>,
+    settings: Vec<[Vec<Setting>; 2]>,
+    common_settings: Vec<Setting>,
+    /// Variables that both have alike; others of those that are read are taken out of a launch.
+    variables: Option<BTreeMap<String, String>>,
+}
+
+/// What of the difference between two contexts can be applied here.
+pub fn plan(fast: &Snapshot, slow: &Snapshot) -> Plan {
+    plan_for(fast, slow, &Here::now())
+}
+
+/// The same for a caller who has and may what `here` says.
+pub fn plan_for(fast: &Snapshot, slow: &Snapshot, here: &Here) -> Plan {
+    let mut plan = Plan {
+        candidates: Vec::new(),
+        remaining: Vec::new(),
+        follows: Vec::new(),
+        common: Vec::new(),
+        lacking: Vec::new(),
+        unavailable: Vec::new(),
+        settings: Vec::new(),
+        common_settings: Vec::new(),
+        variables: None,
+    };
+    for factor in factors::ALL.iter() {
+        plan.add_differences(factor, fast, slow, here);
+    }
+    let settled: BTreeSet<String> = {
+        let candidates = plan.candidates.iter().map(|one| one.name.clone());
+        candidates.chain(plan.remaining.iter().map(|one| one.name.clone())).collect()
+    };
+    for factor in factors::ALL.iter().filter(|factor| factor.scope != Scope::Machine && !factor.moves) {
+        plan.add_common(factor, fast, here, &settled);
+    }
+    plan.variables = factors::environment::in_common(fast, slow);
+    plan
+}
+
+impl Plan {
+    /// Holds what must live as long as the launches (control groups that were made), removed when dropped. `base`: the command with
+    /// the conditions that the contexts say nothing of.
+    ///
+    /// # Errors
+    /// A control group cannot be made.
+    pub fn prepare(&self, base: &slowpath_launch::LaunchSpec) -> Result<Prepared, ToggleError> {
+        Prepared::new(base, &self.settings, &self.common_settings, self.variables.as_ref())
+    }
+
+    /// The candidate with this name.
+    pub fn candidate(&self, name: &str) -> Option<usize> {
+        self.candidates.iter().position(|one| one.name == name)
+    }
+
+    fn add_differences(&mut self, factor: &'static Factor, fast: &Snapshot, slow: &Snapshot, here: &Here) {
+        let (Some(a), Some(b)) = (self.value(factor, fast, "fast"), self.value(factor, slow, "slow")) else { return };
+        let filters_differ = factor.name == factors::seccomp::SECCOMP.name && fast.filters != slow.filters;
+        if a == b && !filters_differ {
+            return;
+        }
+        let known = |part: &Part| known_of(factor, part.part.as_deref(), a, b);
+        if factor.moves {
+            let part = Part::whole(words(a), words(b), Outcome::Follows(OF_THE_MOMENT.to_owned()));
+            self.follows.push(remaining(factor, &part, known(&part)));
+            return;
+        }
+        for part in parts_of(factor, fast, slow, a, b, here) {
+            let known = known(&part);
+            match &part.outcome {
+                Outcome::Set { settings, how } => {
+                    self.candidates.push(Candidate {
+                        name: name(factor, &part),
+                        factor: factor.name,
+                        title: title(factor, &part),
+                        fast: part.fast.clone(),
+                        slow: part.slow.clone(),
+                        known,
+                        irreversible: how.irreversible,
+                        counters: how.counters,
+                        mechanism: how.mechanism,
+                        sham: how.sham,
+                    });
+                    self.settings.push(settings.as_ref().clone());
+                }
+                Outcome::Follows(_) => self.follows.push(remaining(factor, &part, known)),
+                Outcome::Not(_) => self.remaining.push(remaining(factor, &part, known)),
+            }
+        }
+    }
+
+    /// What the contexts have alike and the caller has otherwise.
+    fn add_common(&mut self, factor: &'static Factor, context: &Snapshot, here: &Here, settled: &BTreeSet<String>) {
+        let value = |snapshot: &'_ Snapshot| snapshot.reading(factor.name).map(|reading| reading.value().cloned());
+        let (Some(theirs), Some(own)) = (value(context), value(&here.own)) else { return };
+        // A launch gets its environment from its specification, and its code from its command; neither from this process.
+        let of_launch = [factors::environment::ENVIRONMENT.name, factors::objects::OBJECTS.name];
+        if theirs == own || of_launch.contains(&factor.name) {
+            return;
+        }
+        for part in parts_of(factor, context, &here.own, theirs.as_ref(), own.as_ref(), here) {
+            let name = name(factor, &part);
+            // Where one part differs between the contexts, the whole is chosen there.
+            let is_program = part.part.as_deref() == Some(factors::EXECUTABLE);
+            if is_program || settled.contains(&name) || settled.contains(factor.name) {
+                continue;
+            }
+            match &part.outcome {
+                Outcome::Set { settings, .. } => {
+                    let title = title(factor, &part);
+                    self.common.push(Common { name, title, value: part.fast.clone(), own: part.slow.clone() });
+                    self.common_settings.extend(settings[0].iter().cloned());
+                }
+                Outcome::Not(_) => {
+                    let known = known_of(factor, part.part.as_deref(), theirs.as_ref(), own.as_ref());
+                    self.lacking.push(remaining(factor, &part, known));
+                }
+                Outcome::Follows(_) => {}
+            }
+        }
+    }
+
+    /// The value of a factor, none where the machine has none of it; `None`: it is not known.
+    fn value<'a>(&mut self, factor: &Factor, context: &'a Snapshot, side: &str) -> Option<Option<&'a Value>> {
+        let (reason, remedy) = match context.reading(factor.name) {
+            Some(Reading::Known { value }) => return Some(Some(value)),
+            Some(Reading::Absent { .. }) => return Some(None),
+            Some(Reading::Unavailable { reason, remedy }) => (reason.clone(), remedy.clone()),
+            None => ("it was saved without it".to_owned(), "save it anew with `slowpath context save`".to_owned()),
+        };
+        let what = factor.name.to_owned();
+        let reason = format!("in the {side} context: {reason}");
+        self.unavailable.push(Unavailable { what, reason, remedy });
+        None
+    }
+}
+
+const OF_THE_MOMENT: &str = "a state of the moment, which differs between two looks at the same process";
+
+fn parts_of(
+    factor: &Factor,
+    fast: &Snapshot,
+    slow: &Snapshot,
+    a: Option<&Value>,
+    b: Option<&Value>,
+    here: &Here,
+) -> Vec<Part> {
+    match factor.toggle {
+        Toggle::Parts(parts) => parts(&Contrast { fast: a, slow: b, contexts: (fast, slow), here }),
+        Toggle::Never(why) => vec![Part::whole(words(a), words(b), Outcome::Not(why.to_owned()))],
+    }
+}
+
+fn known_of(factor: &Factor, part: Option<&str>, a: Option<&Value>, b: Option<&Value>) -> Known {
+    let only = |value: Option<&Value>| match (value, part) {
+        (Some(value @ Value::Table(_)), Some(part)) => {
+            Value::table(value.part(part).map(|told| (part.to_owned(), told.to_owned())))
+        }
+        (Some(value), _) => value.clone(),
+        (None, _) => Value::Table(BTreeMap::new()),
+    };
+    (factor.known)(&only(a), &only(b))
+}
+
+fn name(factor: &Factor, part: &Part) -> String {
+    part.part.as_ref().map_or_else(|| factor.name.to_owned(), |part| format!("{} {part}", factor.name))
+}
+
+fn title(factor: &Factor, part: &Part) -> String {
+    part.part.as_ref().map_or_else(|| factor.title.to_owned(), |part| format!("{}: {}", factor.title, part))
+}
+
+fn remaining(factor: &Factor, part: &Part, known: Known) -> Remaining {
+    let why = match &part.outcome {
+        Outcome::Follows(why) | Outcome::Not(why) => why.clone(),
+        Outcome::Set { .. } => String::new(),
+    };
+    let (name, title) = (name(factor, part), title(factor, part));
+    Remaining { name, title, fast: part.fast.clone(), slow: part.slow.clone(), known, why }
+}

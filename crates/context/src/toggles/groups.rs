@@ -1,0 +1,164 @@
+//! Control groups that are made for launches: below the caller's own, one for each choice of limits, removed at the end. Their names carry
+//! their owner, so that what a killed process leaves is found (`slowpath doctor --clean`).
+
+use super::ToggleError;
+use crate::factors::control_groups::OwnGroups;
+use slowpath_lab::{Owner, leftovers};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long the last process of a launch may take to leave its group.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PREFIX: &str = "slowpath";
+
+/// Where groups can be made, by controller.
+pub(crate) type Hierarchies = OwnGroups;
+
+/// One file of the group that a launch gets below `parent`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupFile {
+    /// The caller's own group in the controller's hierarchy.
+    pub(crate) parent: PathBuf,
+    /// The controller, where it must be switched on for groups below (version 2).
+    pub(crate) enable: Option<String>,
+    /// Name and text; none: the launch gets the group, and nothing is written.
+    pub(crate) write: Option<(String, String)>,
+    /// Written only where nobody else says what is to stand there.
+    pub(crate) weak: bool,
+}
+
+/// The directory under which a group is, and everything that is written to it.
+type Key = (PathBuf, Vec<(String, String)>);
+
+/// Groups that were made.
+#[derive(Debug, Default)]
+pub(super) struct MadeGroups {
+    /// What all launches get.
+    pub(super) common: Vec<GroupFile>,
+    made: RefCell<BTreeMap<Key, PathBuf>>,
+    enabled: RefCell<Vec<(PathBuf, String)>>,
+}
+
+impl MadeGroups {
+    /// The `cgroup.procs` files of groups that hold these files; made where there are none yet.
+    pub(super) fn joined(&self, files: Vec<GroupFile>) -> Result<Vec<PathBuf>, ToggleError> {
+        let mut parents: BTreeMap<PathBuf, Vec<GroupFile>> = BTreeMap::new();
+        for file in files {
+            parents.entry(file.parent.clone()).or_default().push(file);
+        }
+        let mut joined = Vec::new();
+        for (parent, files) in parents {
+            let controllers: Vec<&String> = files.iter().filter_map(|file| file.enable.as_ref()).collect();
+            let key = (parent, writes(&files));
+            let known = self.made.borrow().get(&key).cloned();
+            let group = match known {
+                Some(group) => group,
+                None => self.make(key, &controllers)?,
+            };
+            joined.push(group.join("cgroup.procs"));
+        }
+        Ok(joined)
+    }
+
+    fn make(&self, key: Key, controllers: &[&String]) -> Result<PathBuf, ToggleError> {
+        let failed = |what: &'static str, path: &Path| {
+            let path = path.to_owned();
+            move |source: io::Error| ToggleError::Group { path, what, source }
+        };
+        let (parent, writes) = &key;
+        if self.made.borrow().is_empty() {
+            leftovers::clean_groups();
+        }
+        for controller in controllers {
+            self.enable(parent, controller).map_err(failed("given its controller", parent))?;
+        }
+        let owner = Owner::this_process().map_err(failed("named", parent))?;
+        let group = parent.join(owner.fresh_name(PREFIX));
+        fs::create_dir(&group).map_err(failed("made", &group))?;
+        // From here on it is removed with the others.
+        self.made.borrow_mut().insert(key.clone(), group.clone());
+        for (file, text) in writes {
+            let path = group.join(file);
+            if let Err(error) = fs::write(&path, text) {
+                self.made.borrow_mut().remove(&key);
+                let _ = fs::remove_dir(&group);
+                return Err(failed("set", &path)(error));
+            }
+        }
+        Ok(group)
+    }
+
+    fn enable(&self, parent: &Path, controller: &str) -> io::Result<()> {
+        let file = parent.join("cgroup.subtree_control");
+        if fs::read_to_string(&file)?.split_whitespace().any(|one| one == controller) {
+            return Ok(());
+        }
+        fs::write(&file, format!("+{controller}"))?;
+        self.enabled.borrow_mut().push((file, controller.to_owned()));
+        Ok(())
+    }
+}
+
+/// What is written, in order: what is weak only where nothing else is said.
+fn writes(files: &[GroupFile]) -> Vec<(String, String)> {
+    let is_said = |name: &str| {
+        files.iter().any(|file| !file.weak && file.write.as_ref().is_some_and(|(written, _)| written == name))
+    };
+    let mut writes: Vec<(String, String)> = Vec::new();
+    for file in files {
+        if let Some(write) = &file.write
+            && !(file.weak && is_said(&write.0))
+            && !writes.contains(write)
+        {
+            writes.push(write.clone());
+        }
+    }
+    writes
+}
+
+impl Drop for MadeGroups {
+    fn drop(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        for group in self.made.get_mut().values() {
+            // Busy while the last process of a launch is being torn down.
+            while fs::remove_dir(group).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
+                if Instant::now() > end {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        for (file, controller) in self.enabled.get_mut() {
+            // Where another launch uses it by now the kernel refuses, or its group says so.
+            let used = fs::read_dir(file.parent().unwrap_or(Path::new("/"))).into_iter().flatten().flatten();
+            let mut used = used.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+            if used.next().is_none() {
+                let _ = fs::write(file, format!("-{controller}"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_weak_gives_way_and_the_order_stays() {
+        let file = |name: &str, text: &str, weak| GroupFile {
+            parent: "/g".into(),
+            enable: None,
+            write: Some((name.to_owned(), text.to_owned())),
+            weak,
+        };
+        let files =
+            [file("cpus", "0", false), file("mems", "0-1", true), file("mems", "1", false), file("cpus", "0-3", true)];
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        assert_eq!(writes(&files), [pair("cpus", "0"), pair("mems", "1")]);
+        assert_eq!(writes(&files[1..2]), [pair("mems", "0-1")]);
+    }
+}

@@ -1,0 +1,101 @@
+//! The conditions of launches, for each choice of sides.
+
+use super::Side;
+use super::groups::{GroupFile, MadeGroups};
+use super::setting::{Setting, set_variable};
+use crate::factors::environment;
+use slowpath_launch::{ContextStep, LaunchSpec};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a launch could not be given what it needs.
+#[derive(Debug, thiserror::Error)]
+pub enum ToggleError {
+    /// A control group could not be made or set.
+    #[error("the control group {} cannot be {what}", path.display())]
+    Group {
+        /// The group, or the file of it.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Not as many sides as candidates.
+    #[error("{given} sides were given for {expected} candidates")]
+    Sides {
+        /// Sides.
+        given: usize,
+        /// Candidates.
+        expected: usize,
+    },
+}
+
+/// Launches that have the value of either side of each candidate. What was made for them is removed when this is dropped: not before
+/// the last launch has ended.
+#[derive(Debug)]
+pub struct Prepared {
+    base: LaunchSpec,
+    settings: Vec<[Vec<Setting>; 2]>,
+    groups: MadeGroups,
+}
+
+impl Prepared {
+    pub(super) fn new(
+        base: &LaunchSpec,
+        settings: &[[Vec<Setting>; 2]],
+        common: &[Setting],
+        variables: Option<&BTreeMap<String, String>>,
+    ) -> Result<Self, ToggleError> {
+        let mut base = base.clone();
+        if let Some(variables) = variables {
+            base.env.retain(|(name, _)| {
+                let is_read = name.to_str().is_some_and(environment::is_kept);
+                !is_read || name.to_str().is_some_and(|name| variables.contains_key(name))
+            });
+            variables.iter().for_each(|(name, value)| set_variable(&mut base, name, Some(value)));
+        }
+        let (mut files, mut prepared) = (Vec::new(), Self::empty(base, settings));
+        common.iter().for_each(|setting| setting.carry_out(&mut prepared.base, &mut files));
+        prepared.groups.common = files;
+        // What cannot be made is said before the first launch.
+        for side in [Side::Fast, Side::Slow] {
+            prepared.spec(&vec![side; settings.len()])?;
+        }
+        Ok(prepared)
+    }
+
+    fn empty(base: LaunchSpec, settings: &[[Vec<Setting>; 2]]) -> Self {
+        Self { base, settings: settings.to_vec(), groups: MadeGroups::default() }
+    }
+
+    /// The conditions of a launch in which each candidate has the value of its side (`sides` in the order of
+    /// [`super::Plan::candidates`]). What both contexts have in common is applied too where it differs from the caller's own. All
+    /// launches go through the same steps: one whose side has nothing gets the value that it has anyway, or a control group without a
+    /// limit, so that launches differ in the value alone.
+    ///
+    /// # Errors
+    /// The number of sides is wrong, or a control group cannot be made.
+    pub fn spec(&self, sides: &[Side]) -> Result<LaunchSpec, ToggleError> {
+        if sides.len() != self.settings.len() {
+            return Err(ToggleError::Sides { given: sides.len(), expected: self.settings.len() });
+        }
+        let mut spec = self.base.clone();
+        let mut files: Vec<GroupFile> = self.groups.common.clone();
+        for (settings, side) in self.settings.iter().zip(sides) {
+            let of_side = match side {
+                Side::Fast => &settings[0],
+                Side::Slow => &settings[1],
+            };
+            of_side.iter().for_each(|setting| setting.carry_out(&mut spec, &mut files));
+        }
+        // As a program does that changes its user later: the place of the caller need not be open to the other user.
+        if spec.identity.uid != nix::unistd::geteuid().as_raw() {
+            let path = spec.cwd.clone();
+            spec.context.push(ContextStep::EnterDirectory { path });
+        }
+        spec.cgroups.extend(self.groups.joined(files)?);
+        Ok(spec)
+    }
+}

@@ -1,0 +1,261 @@
+//! The system calls behind the steps. Own small module because libc has no safe form of most of them.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+use super::{ContextStep, INSTRUCTION, Speculation, SpeculationState};
+
+/// Nobody but an administrator may change the nice value of a session more often than every tenth of a second
+/// (kernel/sched/autogroup.c); that long it is tried again.
+const AUTOGROUP_PATIENCE: Duration = Duration::from_secs(2);
+
+/// `struct sched_attr` with the clamps (include/uapi/linux/sched/types.h, `SCHED_ATTR_SIZE_VER1`).
+#[repr(C)]
+#[derive(Default)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+    clamp_min: u32,
+    clamp_max: u32,
+}
+
+/// Bytes of it without the clamps, which older kernels do not know (`SCHED_ATTR_SIZE_VER0`).
+const WITHOUT_CLAMPS: u32 = 48;
+/// Keeps policy and parameters and sets both clamps (include/uapi/linux/sched.h, `SCHED_FLAG_*`).
+const ONLY_CLAMPS: u64 = 0x08 | 0x10 | 0x20 | 0x40;
+/// Which `who` is a thread (include/uapi/linux/ioprio.h).
+const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+/// Commands of prctl (include/uapi/linux/prctl.h).
+const PR_SET_SPECULATION_CTRL: libc::c_int = 53;
+const PR_SCHED_CORE: libc::c_int = 62;
+const PR_SCHED_CORE_CREATE: libc::c_ulong = 1;
+/// `SECCOMP_SET_MODE_FILTER` (include/uapi/linux/seccomp.h).
+const SET_MODE_FILTER: libc::c_ulong = 1;
+/// `_LINUX_CAPABILITY_VERSION_3` (include/uapi/linux/capability.h).
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+/// `CAP_SYS_ADMIN`.
+const SYS_ADMIN: u64 = 1 << 21;
+/// The highest number that a mask can hold.
+const LAST_CAPABILITY: libc::c_ulong = 63;
+
+impl ContextStep {
+    /// What needs the launcher's privilege, or does not care.
+    pub(crate) fn before_identity(&self) -> io::Result<()> {
+        match self {
+            Self::Scheduling { policy, priority, nice } => {
+                let (policy, priority, nice) = (*policy, *priority, *nice);
+                scheduling(&SchedulingAttributes { size: WITHOUT_CLAMPS, policy, priority, nice, ..Default::default() })
+            }
+            Self::UtilizationClamp { min, max } => scheduling(&SchedulingAttributes {
+                size: size_of::<SchedulingAttributes>() as u32,
+                flags: ONLY_CLAMPS,
+                clamp_min: *min,
+                clamp_max: *max,
+                ..Default::default()
+            }),
+            Self::Affinity { processors } => affinity(processors),
+            Self::TimerSlack { ns } => prctl(libc::PR_SET_TIMERSLACK, [*ns as libc::c_ulong, 0, 0, 0]),
+            Self::IoPriority { value } => {
+                // SAFETY: takes three integers and touches no memory of ours.
+                answered(unsafe {
+                    libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, libc::c_int::from(*value))
+                })
+            }
+            // SAFETY: takes an integer and touches no memory of ours.
+            Self::Personality { flags } => answered(unsafe { libc::personality(libc::c_ulong::from(*flags)) }.into()),
+            Self::HugePages { disabled } => prctl(libc::PR_SET_THP_DISABLE, [(*disabled).into(), 0, 0, 0]),
+            Self::MemoryPolicy { mode, nodes } => memory_policy(*mode, nodes),
+            Self::CoreCookie => prctl(PR_SCHED_CORE, [PR_SCHED_CORE_CREATE, 0, 0, 0]),
+            Self::Speculation { of, state } => speculation(*of, *state),
+            Self::AutogroupNice { nice } => autogroup_nice(*nice),
+            Self::Capabilities { bounding, inheritable, .. } => {
+                // The other way round, what is not in the bounding set could not be made inheritable.
+                set_inheritable(*inheritable)?;
+                bound(*bounding)
+            }
+            Self::EnterDirectory { path } => std::env::set_current_dir(path),
+            Self::NoNewPrivileges | Self::SystemCallFilter { .. } | Self::Traced => Ok(()),
+        }
+    }
+
+    /// What the change of credentials would undo.
+    pub(crate) fn after_identity(&self) -> io::Result<()> {
+        match self {
+            Self::Capabilities { ambient, .. } => set_ambient(*ambient),
+            Self::NoNewPrivileges => prctl(libc::PR_SET_NO_NEW_PRIVS, [1, 0, 0, 0]),
+            _ => Ok(()),
+        }
+    }
+
+    /// What could forbid anything else that comes before the exec.
+    pub(crate) fn at_exec(&self) -> io::Result<()> {
+        match self {
+            Self::SystemCallFilter { program, flags } => filter(program, *flags),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Prepares a process that is about to give up root for what it must still do afterwards: what is kept is not effective, except
+/// that `administer` makes it an administrator until its exec, which takes everything.
+pub(crate) fn keep_capabilities() -> io::Result<()> {
+    prctl(libc::PR_SET_KEEPCAPS, [1, 0, 0, 0])
+}
+
+fn answered(result: libc::c_long) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn prctl(command: libc::c_int, [a, b, c, d]: [libc::c_ulong; 4]) -> io::Result<()> {
+    // SAFETY: the commands given to this function take integers and touch no memory of ours.
+    answered(unsafe { libc::prctl(command, a, b, c, d) }.into())
+}
+
+fn scheduling(attributes: &SchedulingAttributes) -> io::Result<()> {
+    // SAFETY: the kernel reads `size` bytes of the structure, which are all its own.
+    answered(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(attributes), 0) })
+}
+
+fn affinity(processors: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for processor in processors {
+        set.set(*processor as usize)?;
+    }
+    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+}
+
+fn memory_policy(mode: u32, nodes: &[u32]) -> io::Result<()> {
+    let bits = libc::c_ulong::BITS as usize;
+    let words = nodes.iter().max().map_or(0, |most| *most as usize / bits + 1);
+    let mut mask: Vec<libc::c_ulong> = vec![0; words];
+    for node in nodes {
+        if let Some(word) = mask.get_mut(*node as usize / bits) {
+            *word |= 1 << (*node as usize % bits);
+        }
+    }
+    // The kernel looks at one bit less than it is told (mm/mempolicy.c, get_nodes).
+    let length = if mask.is_empty() { 0 } else { mask.len() * bits + 1 };
+    let address = if mask.is_empty() { std::ptr::null() } else { mask.as_ptr() };
+    // SAFETY: the mask has as many bits as told; none where the address is null.
+    answered(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode as libc::c_int, address, length) })
+}
+
+fn speculation(of: Speculation, state: SpeculationState) -> io::Result<()> {
+    let of = match of {
+        Speculation::StoreBypass => 0,
+        Speculation::IndirectBranch => 1,
+    };
+    let state = match state {
+        SpeculationState::Enabled => 1 << 1,
+        SpeculationState::Disabled => 1 << 2,
+        SpeculationState::ForceDisabled => 1 << 3,
+    };
+    prctl(PR_SET_SPECULATION_CTRL, [of, state, 0, 0])
+}
+
+fn autogroup_nice(nice: i32) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match std::fs::write("/proc/self/autogroup", nice.to_string()) {
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) && start.elapsed() < AUTOGROUP_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            done => return done,
+        }
+    }
+}
+
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: libc::c_int,
+}
+
+/// `struct __user_cap_data_struct`, low and high half.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapabilityData {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Changes the sets of the calling thread.
+fn change_capabilities(change: impl FnOnce(&mut [CapabilityData; 2])) -> io::Result<()> {
+    let mut header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
+    let mut data = [CapabilityData::default(); 2];
+    // SAFETY: both are ours, and as large as this version says.
+    answered(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) })?;
+    change(&mut data);
+    // SAFETY: as above.
+    answered(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) })
+}
+
+fn set_inheritable(mask: u64) -> io::Result<()> {
+    change_capabilities(|data| {
+        data[0].inheritable = mask as u32;
+        data[1].inheritable = (mask >> 32) as u32;
+    })
+}
+
+fn bound(mask: u64) -> io::Result<()> {
+    for number in (0..=LAST_CAPABILITY).filter(|number| mask & (1 << number) == 0) {
+        // SAFETY: takes integers and touches no memory of ours.
+        let is_in_it = unsafe { libc::prctl(libc::PR_CAPBSET_READ, number, 0, 0, 0) } == 1;
+        // Else it is not in the set, or unknown to this kernel.
+        if is_in_it {
+            prctl(libc::PR_CAPBSET_DROP, [number, 0, 0, 0])?;
+        }
+    }
+    Ok(())
+}
+
+fn set_ambient(mask: u64) -> io::Result<()> {
+    let command =
+        |what: libc::c_int, number: libc::c_ulong| prctl(libc::PR_CAP_AMBIENT, [what as libc::c_ulong, number, 0, 0]);
+    match command(libc::PR_CAP_AMBIENT_CLEAR_ALL, 0) {
+        // A kernel without them (before 4.3) has none to clear.
+        Err(_) if mask == 0 => return Ok(()),
+        done => done?,
+    }
+    (0..=LAST_CAPABILITY)
+        .filter(|number| mask & (1 << number) != 0)
+        .try_for_each(|number| command(libc::PR_CAP_AMBIENT_RAISE, number))
+}
+
+fn filter(program: &[u8], flags: u32) -> io::Result<()> {
+    let mut instructions: Vec<libc::sock_filter> = program
+        .chunks_exact(INSTRUCTION)
+        .map(|bytes| libc::sock_filter {
+            code: u16::from_ne_bytes([bytes[0], bytes[1]]),
+            jt: bytes[2],
+            jf: bytes[3],
+            k: u32::from_ne_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+        })
+        .collect();
+    let length = u16::try_from(instructions.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len: length, filter: instructions.as_mut_ptr() };
+    let set = || {
+        // SAFETY: the kernel reads `len` instructions, which live until after the call.
+        answered(unsafe {
+            libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, libc::c_ulong::from(flags), &raw const program)
+        })
+    };
+    match set() {
+        // One that gave up root and kept its capabilities for this (`keep_capabilities`) has them not in effect.
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+            change_capabilities(|data| data[0].effective |= data[0].permitted & SYS_ADMIN as u32)?;
+            set()
+        }
+        done => done,
+    }
+}
