@@ -7,6 +7,7 @@ mod check;
 mod children;
 mod compare;
 mod context;
+mod context_pairs;
 mod copied_back;
 mod critical_path;
 mod deferred_memory;
