@@ -9,7 +9,9 @@ mod launch;
 
 pub use check::CheckArguments;
 pub use compare::CompareArguments;
-pub use context::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
+pub use context::{
+    ContextArguments, ContextBisectArguments, ContextCommand, ContextDiffArguments, ContextReadArguments,
+};
 pub use export::{ExportArguments, Format, What};
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,

@@ -12,6 +12,7 @@ pub mod factors;
 mod filters;
 mod place;
 mod reading;
+pub mod remedies;
 mod snapshot;
 mod subject;
 mod system_calls;

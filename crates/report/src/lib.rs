@@ -9,6 +9,7 @@ mod children;
 pub mod collapsed;
 mod comparison_page;
 mod context;
+mod context_bisection;
 mod critical_path;
 mod diagnosis;
 pub mod exports;
@@ -36,6 +37,11 @@ pub use children::{
 };
 pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
 pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext};
+pub use context_bisection::{
+    BisectedAnswer, BisectedCandidate, BisectedCause, BisectedReproduction, BisectedTotal, BisectedWay, BisectionEnd,
+    CONTEXT_BISECT_SCHEMA, CandidateVerdict, CauseKind, ContextBisection, MovedCounter, RemainingDifference,
+    change_in_percent,
+};
 pub use critical_path::{CriticalPath, PathStep, PathThread, of_tables as critical_path_of};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,

@@ -1,7 +1,9 @@
 //! The JSON schemas that are published in `docs/schemas`, made from the types that are printed.
 
 use crate::diagnosis::{Analysis, Diagnosis, ReportData};
-use crate::{Benchmark, ComparisonPage, ContextComparison, RecordingComparison, Scenario, ShownContext};
+use crate::{
+    Benchmark, ComparisonPage, ContextBisection, ContextComparison, RecordingComparison, Scenario, ShownContext,
+};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use slowpath_recording::Manifest;
 
@@ -22,6 +24,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("compare.json", schema_of::<RecordingComparison>()),
         ("comparison-page.json", schema_of::<ComparisonPage>()),
         ("context.json", schema_of::<ShownContext>()),
+        ("context-bisect.json", schema_of::<ContextBisection>()),
         ("context-diff.json", schema_of::<ContextComparison>()),
         ("diagnose.json", schema_of::<Diagnosis>()),
         ("launch.json", schema_of::<Benchmark>()),

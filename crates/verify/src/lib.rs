@@ -1,10 +1,12 @@
 //! From arms to a verdict: launches of every arm in counterbalanced blocks, and what they allow to say.
 //!
 //! Owns: one cold or warm launch in a lab ([`lab_launch`]), the numbers of a launch ([`metric`]) and of the machine
-//! around it ([`surroundings`]), the running of the blocks ([`comparison`]), and the rule by
-//! which a fix is judged against the untreated launch and its shams ([`judgement`]). Leaves the statistics to
-//! `experiment`, the conditions to `lab`, the running of one launch to `launch`, and words for the reader to `report`.
+//! around it ([`surroundings`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
+//! untreated launch and its shams ([`judgement`]), and the search for the difference that makes one of two ways slower
+//! ([`bisection`]). Leaves the statistics to `experiment`, the conditions to `lab`, the running of one launch to `launch`, and
+//! words for the reader to `report`.
 
+pub mod bisection;
 pub mod comparison;
 pub mod judgement;
 pub mod lab_launch;

@@ -1,9 +1,12 @@
 //! The arguments of `slowpath context`.
 
 use super::InvocationArguments;
+use super::launch::duration;
 use clap::{Args, Subcommand};
+use slowpath_verify::Metric;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `slowpath context`.
 #[derive(Debug, Args)]
@@ -20,6 +23,7 @@ impl ContextArguments {
             ContextCommand::Show { json, .. } => *json,
             ContextCommand::Save { .. } => false,
             ContextCommand::Diff(arguments) => arguments.json,
+            ContextCommand::Bisect(arguments) => arguments.json,
         }
     }
 }
@@ -47,6 +51,8 @@ pub enum ContextCommand {
     },
     /// Say what differs between two contexts, what is known of its cost, and which differences follow from each other.
     Diff(ContextDiffArguments),
+    /// Find which difference of two contexts makes the same command slower, by launching it with one of them at a time.
+    Bisect(Box<ContextBisectArguments>),
 }
 
 /// Whose context is read.
@@ -80,3 +86,41 @@ pub struct ContextDiffArguments {
     #[arg(long)]
     pub json: bool,
 }
+
+/// `slowpath context bisect`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP_OF_BISECT)]
+pub struct ContextBisectArguments {
+    /// The way that is fast: a process, a saved context, or a wrapper, which is words that run the command behind them
+    /// (`nice -n 19`, `env MALLOC_PERTURB_=1`, a script that ends in `exec "$@"`; "" is none), quoted as in a shell.
+    #[arg(long, value_name = "PID|FILE|WRAPPER")]
+    pub fast: OsString,
+    /// The way that is slow.
+    #[arg(long, value_name = "PID|FILE|WRAPPER")]
+    pub slow: OsString,
+    /// What is compared, less is better: wall, cpu, user, system, minor_faults, ...
+    #[arg(long, value_name = "METRIC", default_value = "wall")]
+    pub metric: Metric,
+    /// Time at most, such as 30s, 3m or 1h.
+    #[arg(long, value_name = "T", value_parser = duration, default_value = "180s")]
+    pub max_time: Duration,
+    /// Seed of the order of the launches and of the size of their environment.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+    /// How the command is launched.
+    #[command(flatten)]
+    pub invocation: InvocationArguments,
+    /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+const AFTER_HELP_OF_BISECT: &str = "First the whole difference: where there is none, nothing is searched. Then every \
+difference of the two contexts that can be applied here, in both directions: added to the fast context, and taken out of the \
+slow one. A cause is named only with its effect and a counter of its mechanism; that none was found is an answer too, and the exit code is 0.";

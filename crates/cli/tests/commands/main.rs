@@ -8,6 +8,7 @@ mod children;
 mod compare;
 mod context;
 mod context_pairs;
+mod context_bisect;
 mod copied_back;
 mod critical_path;
 mod deferred_memory;

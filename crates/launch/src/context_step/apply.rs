@@ -53,6 +53,9 @@ impl ContextStep {
         match self {
             Self::Scheduling { policy, priority, nice } => {
                 let (policy, priority, nice) = (*policy, *priority, *nice);
+                // With a policy that does not use it the kernel leaves it as it is (kernel/sched, __setscheduler_params).
+                // SAFETY: takes integers and touches no memory of ours.
+                answered(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }.into())?;
                 scheduling(&SchedulingAttributes { size: WITHOUT_CLAMPS, policy, priority, nice, ..Default::default() })
             }
             Self::UtilizationClamp { min, max } => scheduling(&SchedulingAttributes {

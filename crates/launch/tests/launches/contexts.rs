@@ -168,7 +168,7 @@ fn a_traced_command_is_stopped_at_each_call_with_its_children_and_nothing_stays(
 fn a_traced_command_keeps_its_signals_and_its_way_to_end() {
     let mut launcher = launcher();
     let (mut spec, mark) =
-        shell("trap 'echo caught' TERM; kill -TERM $$; kill -STOP $$ & sleep 0.1; kill -CONT $$; kill -KILL $$");
+        shell("trap 'echo caught' TERM; kill -TERM $$; (sleep 0.1; kill -CONT $$) & kill -STOP $$; kill -KILL $$");
     spec.context = vec![ContextStep::Traced];
     let outcome = launcher.launch(&spec, &mut NoHooks).unwrap();
     assert_eq!(outcome.stop, StopReason::Killed { signal: 9 });
@@ -195,11 +195,13 @@ fn another_users_launch_can_begin_where_that_user_may_not_go() {
         return;
     }
     let closed = tempfile::tempdir().unwrap();
+    fs::set_permissions(closed.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let (mut spec, _) = shell("id -u; ls . 2>&1");
     (spec.identity.uid, spec.identity.gid) = (65534, 65534);
     spec.identity.groups.clear();
     spec.cwd = closed.path().to_owned();
-    assert!(matches!(launch(&spec), Err(LaunchError::Setup { .. })));
+    let refused = launch(&spec);
+    assert!(matches!(refused, Err(LaunchError::Setup { .. })), "{refused:?}");
     spec.context = vec![ContextStep::EnterDirectory { path: closed.path().to_owned() }];
     let told = launcher().launch(&spec, &mut NoHooks);
     let told = match told {

@@ -1,5 +1,6 @@
 //! `slowpath context`: what surrounds a process and can make the same code slower.
 
+mod bisect;
 mod subject;
 
 use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
@@ -25,6 +26,7 @@ pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
         ContextCommand::Show { read, json } => show(read, *json),
         ContextCommand::Save { read, output } => save(read, output),
         ContextCommand::Diff(arguments) => diff(arguments),
+        ContextCommand::Bisect(arguments) => return bisect::run(arguments),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -25,14 +25,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// # Errors
 /// There is no such process, the file holds no context, or the command did not run.
 pub fn named(word: &OsStr, invocation: &InvocationArguments) -> Result<Snapshot, Failure> {
+    if let Some(found) = existing(word)? {
+        return Ok(found);
+    }
+    let text = word.to_string_lossy();
+    let words = shlex::split(&text).filter(|words| !words.is_empty());
+    let words = words.ok_or_else(|| Failure::new(Kind::Usage, format!("{text:?} is no process, file or command")))?;
+    launched(invocation, words.into_iter().map(OsString::from).collect())
+}
+
+/// The context that a word names without a command: that of a process, of a saved context, or of a directory of copied files.
+///
+/// # Errors
+/// There is no such process, or the file holds no context.
+pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
     let text = word.to_string_lossy();
     if let Ok(pid) = text.parse::<u32>() {
-        return of_process(pid);
+        return of_process(pid).map(Some);
     }
     let path = Path::new(word);
     if path.is_dir() {
         return as_user(&invoker()?, || {
-            Snapshot::of_directory(path).map_err(|error| {
+            Snapshot::of_directory(path).map(Some).map_err(|error| {
                 Failure::from_error(Kind::Usage, &error).hint(
                     "copy `/proc/PID` of one process (status, stat, cgroup, ...) there, with `/sys` and `/proc/sys` beside it for the \
                      machine; docs/context.md has a script for Android",
@@ -40,12 +54,7 @@ pub fn named(word: &OsStr, invocation: &InvocationArguments) -> Result<Snapshot,
             })
         });
     }
-    if let Some(saved) = as_user(&invoker()?, || saved(path))? {
-        return Ok(saved);
-    }
-    let words = shlex::split(&text).filter(|words| !words.is_empty());
-    let words = words.ok_or_else(|| Failure::new(Kind::Usage, format!("{text:?} is no process, file or command")))?;
-    launched(invocation, words.into_iter().map(OsString::from).collect())
+    as_user(&invoker()?, || saved(path))
 }
 
 /// A context that `context save` wrote; none where the file is no JSON.
@@ -85,10 +94,22 @@ fn examined(mut context: Snapshot) -> Result<Snapshot, Failure> {
 /// # Errors
 /// It could not be started, or ended before it could be read.
 pub fn launched(invocation: &InvocationArguments, command: Vec<OsString>) -> Result<Snapshot, Failure> {
+    started(invocation, command, false)
+}
+
+/// The same, with the contents of its system call filters, which takes root and stops it for a moment.
+///
+/// # Errors
+/// As [`launched`].
+pub fn launched_with_filters(invocation: &InvocationArguments, command: Vec<OsString>) -> Result<Snapshot, Failure> {
+    started(invocation, command, true)
+}
+
+fn started(invocation: &InvocationArguments, command: Vec<OsString>, filters: bool) -> Result<Snapshot, Failure> {
     let target = Target::of(invocation, command, Some(PATIENCE))?;
     let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Null)?;
     let at_ready = target.ready != ReadyWhen::Exit;
-    let mut look = Look { pid: None, at_ready, program: None, context: None };
+    let mut look = Look { pid: None, at_ready, filters, program: None, context: None };
     launcher().launch(&spec, &mut look).map_err(|error| launch_failure(&error))?;
     if interrupt::requested() {
         return Err(Failure::new(Kind::Interrupted, "interrupted"));
@@ -108,6 +129,7 @@ const LOOKS: usize = 3;
 struct Look {
     pid: Option<u32>,
     at_ready: bool,
+    filters: bool,
     /// The program that the last looks showed, and how many did.
     program: Option<(PathBuf, usize)>,
     context: Option<Snapshot>,
@@ -123,6 +145,9 @@ impl Look {
     fn take(&mut self) {
         if let (None, Some(_), Some(pid)) = (&self.context, self.executed(), self.pid) {
             self.context = Snapshot::of_process(pid).ok();
+            if let Some(context) = self.context.as_mut().filter(|_| self.filters) {
+                context.read_filters();
+            }
         }
     }
 }

@@ -1,0 +1,173 @@
+//! From the launches of a bisection to what is printed.
+
+use super::ways::{Way, Ways};
+use crate::arguments::ContextBisectArguments;
+use slowpath_context::remedies::remedies;
+use slowpath_context::toggles::{Candidate, Plan, Remaining};
+use slowpath_report::{
+    BisectedCandidate, BisectedCause, BisectedReproduction, BisectedTotal, BisectedWay, CONTEXT_BISECT_SCHEMA,
+    CandidateVerdict, ComparedContext, ContextBisection, MovedCounter, RemainingDifference, change_in_percent,
+    quantity,
+};
+use slowpath_tables::{Quantity, Unit};
+use slowpath_verify::bisection::{Bisection, Cause, Direction, LogRatio, State, Tested, TotalAnswer};
+
+/// What is told.
+pub fn of(arguments: &ContextBisectArguments, ways: &Ways, plan: &Plan, found: &Bisection) -> ContextBisection {
+    let unit = arguments.metric.unit();
+    let total = &found.total;
+    let percent = |ratio: &Option<LogRatio>| ratio.as_ref().map(change_in_percent);
+    let (named, unnamed): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(|cause| cause.is_named());
+    let of_causes = |causes: Vec<&Cause>| causes.into_iter().map(|cause| caused(plan, cause)).collect();
+    let candidates = plan.candidates.iter().enumerate();
+    let told = ContextBisection {
+        schema: CONTEXT_BISECT_SCHEMA,
+        conclusion: String::new(),
+        command: arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        fast: way(&ways.fast),
+        slow: way(&ways.slow),
+        metric: arguments.metric,
+        total: BisectedTotal {
+            answer: total.answer.into(),
+            difference: percent(&total.ratio),
+            fast: total.fast.map(|estimate| quantity(estimate, unit)),
+            slow: total.slow.map(|estimate| quantity(estimate, unit)),
+            pairs: total.ratio.map_or(0, |ratio| number(ratio.pairs)),
+        },
+        reproduction: found.reproduction.as_ref().map(|one| BisectedReproduction {
+            difference: percent(&one.ratio),
+            unexplained: percent(&one.rest),
+            is_shown: one.is_shown,
+            failure: one.failure.clone(),
+        }),
+        causes: of_causes(named),
+        effects: of_causes(unnamed),
+        candidates: candidates.map(|(index, one)| candidate(plan, found, index, one)).collect(),
+        remaining: plan.remaining.iter().map(remaining).collect(),
+        follows: plan.follows.iter().map(remaining).collect(),
+        lacking: plan.lacking.iter().map(remaining).collect(),
+        rest: percent(&found.rest),
+        margin: Quantity::exact(found.margin.exp_m1() * 100.0, Unit::Percent),
+        ended: found.ended.into(),
+        launches: number(found.launches),
+        took: Quantity::exact(found.took.as_secs_f64(), Unit::S),
+        seed: arguments.seed,
+        notes: notes(ways, plan, found),
+        unavailable: plan.unavailable.clone(),
+    };
+    told.concluded()
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn way(way: &Way) -> BisectedWay {
+    BisectedWay { given: way.given.clone(), context: ComparedContext::of(&way.context) }
+}
+
+fn remaining(one: &Remaining) -> RemainingDifference {
+    RemainingDifference {
+        name: one.name.clone(),
+        title: one.title.clone(),
+        fast: one.fast.clone(),
+        slow: one.slow.clone(),
+        known: one.known.clone(),
+        why: one.why.clone(),
+    }
+}
+
+fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
+    let members: Vec<&Candidate> = cause.members.iter().filter_map(|one| plan.candidates.get(*one)).collect();
+    let mut mechanisms: Vec<&str> = members.iter().map(|one| one.mechanism).filter(|text| !text.is_empty()).collect();
+    mechanisms.dedup();
+    BisectedCause {
+        names: members.iter().map(|one| one.name.clone()).collect(),
+        kind: cause.kind.into(),
+        is_bundled: cause.is_bundled,
+        sufficient: cause.sufficient.as_ref().map(change_in_percent),
+        necessary: cause.necessary.as_ref().map(change_in_percent),
+        counters: cause.counters.iter().map(MovedCounter::of).collect(),
+        mechanism: mechanisms.join("; "),
+        remedies: members.iter().flat_map(|one| remedies(one.factor, &one.name)).collect(),
+    }
+}
+
+fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> BisectedCandidate {
+    // The smallest group tells most of it.
+    let groups = found.tested.iter().filter(|tested| tested.group.contains(&index));
+    let tested = groups.min_by_key(|tested| tested.group.len());
+    let others = tested.iter().flat_map(|tested| &tested.group).filter(|other| **other != index);
+    let pairs = |way: &Direction| way.ratio.map_or(0, |ratio| ratio.pairs);
+    let effect = |way: &Direction| way.ratio.as_ref().map(change_in_percent);
+    BisectedCandidate {
+        name: one.name.clone(),
+        factor: one.factor.to_owned(),
+        title: one.title.clone(),
+        fast: one.fast.clone(),
+        slow: one.slow.clone(),
+        known: one.known.clone(),
+        irreversible: one.irreversible,
+        mechanism: one.mechanism.to_owned(),
+        sham: one.sham.to_owned(),
+        verdict: verdict(found, index, tested),
+        reason: tested.and_then(failure),
+        tried_with: others.filter_map(|other| Some(plan.candidates.get(*other)?.name.clone())).collect(),
+        sufficient: tested.and_then(|tested| effect(&tested.sufficient)),
+        necessary: tested.and_then(|tested| effect(&tested.necessary)),
+        pairs: tested.map_or(0, |tested| number(pairs(&tested.sufficient).max(pairs(&tested.necessary)))),
+    }
+}
+
+fn failure(tested: &Tested) -> Option<String> {
+    [&tested.sufficient, &tested.necessary].into_iter().find_map(|way| match &way.state {
+        State::Failed(reason) => Some(reason.clone()),
+        _ => None,
+    })
+}
+
+fn verdict(found: &Bisection, index: usize, tested: Option<&Tested>) -> CandidateVerdict {
+    let with_it = found.causes.iter().find(|cause| cause.members.contains(&index));
+    if let Some(cause) = with_it {
+        return match (cause.is_named(), cause.is_bundled) {
+            (true, _) => CandidateVerdict::Cause,
+            (false, true) => CandidateVerdict::AmongSeveral,
+            (false, false) => CandidateVerdict::NoMechanism,
+        };
+    }
+    let Some(tested) = tested else { return CandidateVerdict::NotTried };
+    let states = [&tested.sufficient.state, &tested.necessary.state];
+    let has = |state: &State| states.contains(&state);
+    if tested.is_shown() {
+        CandidateVerdict::AmongSeveral
+    } else if failure(tested).is_some() {
+        CandidateVerdict::Failed
+    } else if has(&State::Open) {
+        CandidateVerdict::NotShown
+    } else if has(&State::NotNeeded) {
+        CandidateVerdict::NotNeeded
+    } else {
+        CandidateVerdict::NoEffect
+    }
+}
+
+fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
+    let mut notes = Vec::new();
+    if ways.in_place {
+        notes.push(
+            "the command ended before its context could be read: that of `sleep` behind the same wrappers was read instead".to_owned(),
+        );
+    }
+    for one in &plan.lacking {
+        notes.push(format!(
+            "both contexts have {} {}, the launches {}: {}; what it costs is part of both",
+            one.name, one.fast, one.slow, one.why
+        ));
+    }
+    if !ways.are_given() && found.total.answer != TotalAnswer::NotShown {
+        notes.push(
+            "only contexts were given: the difference is that between their reproductions, and what these lack is not in it".to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,83 @@
+//! `context bisect`: one cause among differences that cost nothing, two contexts without any, and what is wrong usage. CPU time is
+//! compared: the tests run beside each other.
+
+use crate::running::*;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Allocates and frees blocks that malloc keeps from the first time on, unless it is told otherwise.
+const ALLOCATES: &str = "for _ in range(25):\n  blocks = [b'x' * count for count in range(100000, 100040)]";
+const SECONDS: &str = "20s";
+
+fn bisect(fast: &str, slow: &str, command: &[&str]) -> std::process::Command {
+    let options = ["context", "bisect", "--json", "--metric", "cpu", "--max-time", SECONDS, "--seed", "7"];
+    let mut all = slowpath(options);
+    all.args(["--fast", fast, "--slow", slow, "--"]).args(command);
+    all
+}
+
+fn named(found: &Value) -> Vec<&str> {
+    let causes = found["causes"].as_array().unwrap().iter();
+    causes.flat_map(|cause| cause["names"].as_array().unwrap()).map(|name| name.as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_setting_of_malloc_is_named_among_differences_that_cost_nothing() {
+    let slow = "env LANG=C.UTF-8 TZ=UTC GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4096 prlimit --nofile=512";
+    let done = run(&mut bisect("env LANG=C TZ=Europe/Berlin", slow, &["/usr/bin/python3", "-ISc", ALLOCATES]));
+    done.succeeds();
+    let found = done.json();
+    assert_eq!(found["schema"], "slowpath-context-bisect/1");
+    assert_eq!(named(&found), ["environment GLIBC_TUNABLES"], "{}", found["conclusion"]);
+    let cause = &found["causes"][0];
+    assert_eq!(cause["kind"], "alone", "{cause}");
+    assert!(cause["sufficient"]["value"].as_f64().unwrap() > 10.0, "{cause}");
+    assert!(!cause["counters"].as_array().unwrap().is_empty() && cause["remedies"][0]["price"].is_string(), "{cause}");
+    let conclusion = found["conclusion"].as_str().unwrap();
+    assert!(
+        conclusion.contains("because of environment GLIBC_TUNABLES") && conclusion.contains("Remedy"),
+        "{conclusion}"
+    );
+    let candidates = found["candidates"].as_array().unwrap();
+    let names: Vec<&str> = candidates.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    for beginning in ["environment LANG", "environment TZ", "limits"] {
+        assert!(names.iter().any(|name| name.starts_with(beginning)), "{beginning} is not among {names:?}");
+    }
+}
+
+#[test]
+fn where_nothing_costs_time_nothing_is_named() {
+    let done = run(&mut bisect("", "env LANG=C.UTF-8 TZ=UTC", &["/usr/bin/python3", "-ISc", "sum(range(300000))"]));
+    done.succeeds();
+    let found = done.json();
+    assert_eq!(named(&found), [""; 0], "{found}");
+    // A difference that is none can look like one in one of forty runs: then something is tried, and still nothing named.
+    if found["total"]["answer"] != "slower" {
+        let conclusion = found["conclusion"].as_str().unwrap();
+        assert!(conclusion.starts_with("nothing to explain") || conclusion.starts_with("too few"), "{conclusion}");
+        assert!(found["rest"].is_null() && found["reproduction"].is_null());
+    }
+}
+
+#[test]
+fn what_is_whole_is_told_when_it_is_interrupted() {
+    let mut running = start(&mut bisect("", "env TZ=UTC", &["/bin/sleep", "0.1"]));
+    std::thread::sleep(Duration::from_secs(5));
+    running.signal(libc::SIGINT);
+    let done = running.wait();
+    assert_eq!(done.code(), 130, "{done:?}");
+    let schema = done.json()["schema"].as_str().unwrap().to_owned();
+    assert!(["slowpath-context-bisect/1", "slowpath-error/1"].contains(&schema.as_str()), "{done:?}");
+}
+
+#[test]
+fn wrong_usage_is_told_with_what_would_be_right() {
+    let words = |line: &[&str]| run(slowpath(["context", "bisect"]).args(line));
+    words(&["--fast", "", "--", "/bin/true"]).fails_with(2, &["--slow"]);
+    words(&["--fast", "", "--slow", "nice"]).fails_with(2, &["CMD"]);
+    words(&["--fast", "", "--slow", "nice 'x", "--", "/bin/true"]).fails_with(2, &["does not end", "context save"]);
+    words(&["--fast", "4194305", "--slow", "nice", "--", "/bin/true"]).fails_with(2, &["no process 4194305"]);
+    words(&["--fast", "", "--slow", "/no/such/wrapper", "--", "/bin/true"]).fails_with(4, &["/no/such/wrapper"]);
+    words(&["--fast", "", "--slow", "nice", "--metric", "walls", "--", "/bin/true"]).fails_with(2, &["no metric"]);
+    words(&["--fast", "", "--slow", "nice", "--", "/bin/false"]).fails_with(4, &["was not ready in 3 launches"]);
+}

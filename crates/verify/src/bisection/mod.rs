@@ -1,0 +1,330 @@
+//! Which of several differences makes the same command slower? Found by launching it with one of them at a time.
+//!
+//! Owns the order of the search and what its launches allow to say:
+//!
+//! 1. [`total`]: the two ways as they were given. Where they do not differ by what matters there is nothing to explain. Then their
+//!    reproduction, in which every candidate has the value of one side.
+//! 2. [`round`]: each candidate in both directions, those that nothing is known of as one (group testing: R. Dorfman, "The Detection of
+//!    Defective Members of Large Populations", Annals of Mathematical Statistics 14 (1943), 436-440), divided when they show an effect.
+//! 3. [`interplay`]: effects that do not add up, and [`delta`] where single ones do not explain the difference.
+//! 4. [`mechanism`]: a cause is named only where a counter of its mechanism moved as well.
+//!
+//! Errors: the total has 5 % for itself and gates all else. 4 % are divided among all candidates in both directions (Bonferroni), and
+//! spent over the looks of each ([`slowpath_experiment::looks`]); 1 % is for sets whose members show nothing alone. A group of several is never named, so its error
+//! costs time alone. So a factor without any effect is named in fewer than 5 % of the runs, whatever is left out, stopped or put off.
+//!
+//! What a candidate is, and how it is applied, belongs to the caller.
+
+mod delta;
+mod groups;
+mod interplay;
+mod launches;
+mod mechanism;
+mod outcome;
+mod round;
+mod total;
+mod treatment;
+
+pub use launches::{Bench, LogRatio};
+pub use outcome::{Bisection, Cause, Direction, Ended, Kind, Moved, Reproduction, State, Tested, Total, TotalAnswer};
+pub use treatment::{Group, Side, Treatment};
+
+use crate::metric::Metric;
+use delta::{Delta, REPRODUCED};
+use interplay::Interplay;
+use launches::{Launches, Stage};
+use round::{Round, joint, rest};
+use slowpath_experiment::Level;
+use std::time::Duration;
+
+/// How much a candidate is known to matter: what it costs in time is spent on what is expected most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Expected {
+    /// It makes programs slower by a tenth and more.
+    Heavy,
+    /// It costs some programs some percent.
+    Moderate,
+    /// Little, or nothing is known: it is tried together with others like it first.
+    Little,
+}
+
+/// A candidate, as far as the search must know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    /// How much it is known to matter.
+    pub expected: Expected,
+    /// Counters of its mechanism: any of them shows it.
+    pub counters: Vec<Metric>,
+}
+
+/// How a bisection is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// What is compared; less is better.
+    pub metric: Metric,
+    /// All of the time.
+    pub max_time: Duration,
+    /// Seed of the order of the launches.
+    pub seed: u64,
+    /// Whether the two ways can be launched as they were given ([`Treatment::Given`]), beside their reproduction.
+    pub given: bool,
+    /// Smallest effect that matters, as a logarithm of a ratio. A tenth of the total matters at least.
+    pub margin: f64,
+}
+
+/// A difference of 2 % or less is none that a user would act on.
+pub const MARGIN: f64 = crate::judgement::MARGIN;
+/// An effect below this share of the total is none of its causes.
+const PART: f64 = 0.1;
+/// Error of all single candidates together.
+const ERROR: f64 = 0.04;
+/// Error of all sets together.
+const ERROR_OF_SETS: f64 = 0.01;
+/// Such a set is tried in two directions.
+const SETS: f64 = 2.0;
+/// Error of all groups that are tried as one; nothing is named by it.
+const ERROR_OF_GROUPS: f64 = 0.05;
+
+/// Shares of the time at which the phases end at the latest; what one does not use, the next one has.
+const TOTAL_UNTIL: f64 = 0.15;
+const REPRODUCTION_UNTIL: f64 = 0.35;
+const ROUNDS_UNTIL: f64 = 0.92;
+
+/// What the user is told while it goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being tried, in words.
+    pub phase: String,
+    /// Launches until now.
+    pub launches: usize,
+    /// Time until now.
+    pub elapsed: Duration,
+}
+
+/// Why a bisection was given up.
+#[derive(Debug, thiserror::Error)]
+pub enum BisectionError<E: std::error::Error + 'static> {
+    /// A launch could not be made.
+    #[error("a launch could not be made")]
+    Launch(#[source] E),
+    /// One of the two ways, or its reproduction, was never ready.
+    #[error("{} was not ready in {} launches in a row: {reason}", way(which), crate::comparison::ATTEMPTS)]
+    NeverReady {
+        /// Which.
+        which: Treatment,
+        /// The last reason.
+        reason: String,
+    },
+    /// The user asked to stop before the first block was whole.
+    #[error("stopped on request")]
+    Stopped,
+    /// Not one block ends in the time.
+    #[error("two launches of each way take longer than the time allows")]
+    TooLong,
+}
+
+fn way(treatment: &Treatment) -> &'static str {
+    match treatment {
+        Treatment::Given(Side::Fast) => "the fast way",
+        Treatment::Given(Side::Slow) => "the slow way",
+        Treatment::Slow(group) if group.is_empty() => "the reproduced fast context",
+        Treatment::Slow(_) => "the reproduced slow context",
+    }
+}
+
+/// What is to be explained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Target {
+    /// Candidates.
+    count: usize,
+    /// The difference of the reproduced contexts, as a logarithm.
+    total: f64,
+    /// The smallest effect that matters.
+    margin: f64,
+}
+
+impl Target {
+    /// Level of the intervals of a group of `size`, of `groups` that are tried at the same time.
+    fn level(&self, size: usize, groups: usize) -> Level {
+        let error = match size {
+            0 | 1 => ERROR / (2 * self.count.max(1)) as f64,
+            _ => ERROR_OF_GROUPS / (2 * groups.max(1)) as f64,
+        };
+        Level::new(1.0 - error).unwrap_or(Level::P95)
+    }
+
+    /// Level of the intervals of a set that delta debugging finds: none of its members has shown anything by itself.
+    fn level_of_sets(&self) -> Level {
+        Level::new(1.0 - ERROR_OF_SETS / SETS).unwrap_or(Level::P95)
+    }
+}
+
+/// Searches for what makes the slow way slower.
+///
+/// # Errors
+/// A launch cannot be made, one of the two ways is never ready, or it was stopped before there was anything to say. That nothing
+/// is found, or that time is over, is a result.
+pub fn bisect<E: std::error::Error + 'static>(
+    suspects: &[Suspect],
+    settings: &Settings,
+    bench: Bench<'_, E>,
+) -> Result<Bisection, BisectionError<E>> {
+    let count = suspects.len();
+    let share = |part: f64| settings.max_time.mul_f64(part);
+    let mut launches = Launches::new(bench, settings.seed);
+    let ways = match settings.given {
+        true => [Treatment::Given(Side::Fast), Treatment::Given(Side::Slow)],
+        false => [Treatment::fast(), Treatment::slow(count)],
+    };
+    let total = total::total(&mut launches, settings, &ways, count, share(TOTAL_UNTIL))?;
+    let size = total.ratio.map_or(0.0, |ratio| ratio.estimate.value);
+    let margin = settings.margin.max(PART * size);
+    let is_slower = total.answer == TotalAnswer::Slower;
+    let mut found = Bisection {
+        total,
+        reproduction: None,
+        tested: Vec::new(),
+        causes: Vec::new(),
+        rest: None,
+        margin,
+        ended: Ended::Decided,
+        launches: 0,
+        took: Duration::ZERO,
+    };
+    let mut target = Target { count, total: size, margin };
+    if is_slower && count > 0 {
+        let mut can_search = true;
+        if settings.given {
+            let until = share(REPRODUCTION_UNTIL);
+            let reproduction =
+                total::reproduction(&mut launches, settings, &target, until).map_err(BisectionError::Launch)?;
+            target.total = reproduction.ratio.map_or(0.0, |ratio| ratio.estimate.value);
+            can_search = reproduction.is_shown;
+            found.reproduction = Some(reproduction);
+        }
+        if can_search {
+            search(&mut launches, suspects, settings, &target, &mut found).map_err(BisectionError::Launch)?;
+        }
+    }
+    found.ended = launches.ended();
+    found.launches = launches.launched();
+    found.took = launches.elapsed();
+    Ok(found)
+}
+
+/// Searches among the candidates.
+fn search<E>(
+    launches: &mut Launches<'_, E>,
+    suspects: &[Suspect],
+    settings: &Settings,
+    target: &Target,
+    found: &mut Bisection,
+) -> Result<(), E> {
+    found.tested = one_at_a_time(launches, suspects, settings, target)?;
+    let until = settings.max_time;
+    let mut interplay = Interplay { launches, settings, target, suspects, until };
+    found.causes = interplay.causes(&found.tested)?;
+    found.rest = what_is_left(launches, settings, target, &found.causes)?;
+    let is_open = found.rest.is_none_or(|rest| rest.estimate.value > target.margin.max(REPRODUCED * target.total));
+    if is_open && target.count > 1 && launches.ended() != Ended::Stopped {
+        let set = Delta { launches, settings, target, until }.smallest()?;
+        if let Some(set) = set
+            && let Some(cause) = confirmed(launches, suspects, settings, target, &set)?
+        {
+            found.causes.retain(|one| !one.members.is_subset(&cause.members));
+            found.causes.push(cause);
+            found.rest = what_is_left(launches, settings, target, &found.causes)?;
+        }
+    }
+    let size = |cause: &Cause| {
+        let value = |ratio: Option<LogRatio>| ratio.map_or(0.0, |ratio| ratio.estimate.value);
+        value(cause.sufficient).max(value(cause.necessary))
+    };
+    found.causes.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    Ok(())
+}
+
+/// Everything in both directions, groups that show an effect in parts.
+fn one_at_a_time<E>(
+    launches: &mut Launches<'_, E>,
+    suspects: &[Suspect],
+    settings: &Settings,
+    target: &Target,
+) -> Result<Vec<Tested>, E> {
+    let until = settings.max_time.mul_f64(ROUNDS_UNTIL);
+    let both = launches.cost(&Treatment::fast()) + launches.cost(&Treatment::slow(target.count));
+    let time = until.saturating_sub(launches.elapsed()).as_secs_f64();
+    let affordable = |groups: usize| both * round::price(groups, target.level(1, groups)) <= time;
+    let mut groups = groups::first(suspects, affordable);
+    let mut tested: Vec<Tested> = Vec::new();
+    let mut divided: Vec<Tested> = Vec::new();
+    let mut phase = "one at a time";
+    while !groups.is_empty() {
+        let singles = tested.iter().filter(|one| one.is_shown()).flat_map(|one| one.group.iter().copied());
+        let found: Group = singles.collect();
+        let round = Round { launches, settings, target, until, found }.run(phase, &groups)?;
+        groups = Vec::new();
+        for one in round {
+            if one.is_shown() && one.group.len() > 1 && launches.ended() == Ended::Decided {
+                groups.extend(groups::parts(&one.group));
+                divided.push(one);
+            } else {
+                tested.push(one);
+            }
+        }
+        phase = "which of those that were tried together";
+    }
+    // What no part of a group shows, the group still has.
+    for whole in divided {
+        if !tested.iter().any(|one| one.is_shown() && one.group.is_subset(&whole.group)) {
+            tested.push(whole);
+        }
+    }
+    Ok(tested)
+}
+
+/// What these causes leave of the reproduced difference: everything, where there are none.
+fn what_is_left<E>(
+    launches: &mut Launches<'_, E>,
+    settings: &Settings,
+    target: &Target,
+    causes: &[Cause],
+) -> Result<Option<LogRatio>, E> {
+    let members: Group = causes.iter().flat_map(|cause| cause.members.iter().copied()).collect();
+    if !members.is_empty() && members.len() < target.count {
+        joint(launches, target.count, &members, settings.max_time)?;
+    }
+    Ok(rest(launches, settings, target, &members))
+}
+
+/// The set that delta debugging came to, in launches that it did not see.
+fn confirmed<E>(
+    launches: &mut Launches<'_, E>,
+    suspects: &[Suspect],
+    settings: &Settings,
+    target: &Target,
+    set: &Group,
+) -> Result<Option<Cause>, E> {
+    let from = launches.next_block();
+    let treatments = [
+        Treatment::fast(),
+        Treatment::slow(target.count),
+        Treatment::Slow(set.clone()),
+        Treatment::without(set, target.count),
+    ];
+    let blocks = round::fewest_blocks(target.level_of_sets());
+    let until = settings.max_time;
+    let stage = launches.run("the set that was found", &treatments, blocks, until)?;
+    if stage == Stage::Late {
+        launches.note(stage);
+    }
+    let interplay = Interplay { launches, settings, target, suspects, until };
+    let [sufficient, necessary] = interplay.both(set, target.level_of_sets(), from);
+    let is_shown = |ratio: &LogRatio| ratio.is_above_zero() && ratio.estimate.value > target.margin;
+    if !sufficient.as_ref().is_some_and(is_shown) {
+        return Ok(None);
+    }
+    let counters = interplay.counters(set, true, necessary.as_ref().is_some_and(is_shown));
+    let kind = if set.len() == 1 { Kind::Alone } else { Kind::Together };
+    Ok(Some(Cause { members: set.clone(), kind, is_bundled: false, sufficient, necessary, counters }))
+}

@@ -1,0 +1,65 @@
+//! What is launched in a bisection: the two ways as they were given, or reproduced with some candidates slow and the others fast.
+
+use std::collections::BTreeSet;
+
+/// Which of the two ways to run the command, or which value of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The one that is taken for faster.
+    Fast,
+    /// The other.
+    Slow,
+}
+
+/// Candidates by their place in the list of suspects.
+pub type Group = BTreeSet<usize>;
+
+/// The conditions of a launch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Treatment {
+    /// As the user would run it: behind the wrapper that was given.
+    Given(Side),
+    /// Reproduced: these candidates have their slow value, all others their fast one.
+    Slow(Group),
+}
+
+impl Treatment {
+    /// Every candidate fast.
+    pub fn fast() -> Self {
+        Self::Slow(Group::new())
+    }
+
+    /// Every candidate of `count` slow.
+    pub fn slow(count: usize) -> Self {
+        Self::Slow((0..count).collect())
+    }
+
+    /// Every candidate slow but for `group`.
+    pub fn without(group: &Group, count: usize) -> Self {
+        Self::Slow((0..count).filter(|one| !group.contains(one)).collect())
+    }
+
+    /// The side of each of `count` candidates; `None` for a way as it was given.
+    pub fn sides(&self, count: usize) -> Option<Vec<Side>> {
+        match self {
+            Self::Given(_) => None,
+            Self::Slow(group) => {
+                Some((0..count).map(|one| if group.contains(&one) { Side::Slow } else { Side::Fast }).collect())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_candidate_alone_is_both_ways_whole() {
+        let one = Group::from([0]);
+        assert_eq!(Treatment::Slow(one.clone()), Treatment::slow(1));
+        assert_eq!(Treatment::without(&one, 1), Treatment::fast());
+        assert_eq!(Treatment::slow(2).sides(2), Some(vec![Side::Slow, Side::Slow]));
+        assert_eq!(Treatment::Given(Side::Fast).sides(2), None);
+    }
+}
