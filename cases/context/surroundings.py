@@ -95,7 +95,7 @@ def quota(link: Path, quota_us: int, period_us: int) -> Iterator[None]:
             left.rmdir()
         except OSError as error:
             print(f"{left}: {error}", file=sys.stderr)
-    group = root / f"{own_name()}quota"
+    group = root / f"{own_name()}{link.name}"
     group.mkdir()
     try:
         if is_second:
@@ -169,6 +169,8 @@ def around(directory: Path, needs: dict[str, int]) -> Iterator[None]:
     with ExitStack() as stack:
         if "quota_us" in needs:
             stack.enter_context(quota(directory / "group", needs["quota_us"], needs["period_us"]))
+        if "other_quota_us" in needs:
+            stack.enter_context(quota(directory / "other-group", needs["other_quota_us"], needs["period_us"]))
         if "slow_disk_mib" in needs:
             stack.enter_context(slow_disk(directory / "slow-disk", needs["slow_disk_mib"]))
         if "hog_percent" in needs:
