@@ -8,6 +8,7 @@ mod children;
 mod compare;
 mod context;
 mod context_bisect;
+mod context_pairs;
 mod context_runs;
 mod copied_back;
 mod critical_path;

@@ -8,6 +8,9 @@ use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_verify::Metric;
 
+/// What is read of a real-time thread.
+const REAL_TIME: u64 = 0;
+
 /// The factor.
 pub const TIMER_SLACK: Factor = Factor {
     name: "timer_slack_ns",
@@ -42,14 +45,39 @@ const HOW: How = How {
 };
 
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
-    // Real-time threads have none, whatever was asked for (kernel/sched/syscalls.c, __setscheduler_params).
-    if [contrast.fast, contrast.slow].iter().any(|value| value.and_then(Value::number) == Some(0)) {
+    // Real-time threads have none, whatever was asked for (kernel/sched/syscalls.c, __setscheduler_params). What the same thread would have
+    // without its priority cannot be read: the launcher's own, as long as nobody set one.
+    let number = |value: Option<&Value>| value.and_then(Value::number).and_then(|ns| u64::try_from(ns).ok());
+    let own = number(contrast.here.value(TIMER_SLACK.name));
+    let without_priority = |value: Option<&Value>| number(value).filter(|ns| *ns != REAL_TIME).or(own);
+    if without_priority(contrast.fast) == without_priority(contrast.slow) {
         let why = "real-time threads have no slack: it follows from the scheduling policy".to_owned();
         return contrast.not(Outcome::Follows(why));
     }
     contrast.whole(&HOW, |value| {
-        let ns = value.and_then(Value::number).and_then(|ns| u64::try_from(ns).ok());
-        let ns = ns.ok_or("it is no time")?;
+        let ns = number(value).ok_or("it is no time")?;
         Ok(vec![Setting::Step(ContextStep::TimerSlack { ns })])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Snapshot;
+    use crate::toggles::Here;
+
+    #[test]
+    fn slack_follows_from_a_priority_only_where_it_is_the_one_that_all_threads_have() {
+        let here = Here::now();
+        let own = here.value(TIMER_SLACK.name).and_then(Value::number).unwrap();
+        let nothing = Snapshot::nothing();
+        let of = |fast: i64, slow: i64| {
+            let (fast, slow) = (Value::Number(fast), Value::Number(slow));
+            let contexts = (&nothing, &nothing);
+            parts(&Contrast { fast: Some(&fast), slow: Some(&slow), contexts, here: &here }).remove(0).outcome
+        };
+        assert!(matches!(of(0, own), Outcome::Follows(_)) && matches!(of(own, 0), Outcome::Follows(_)));
+        assert!(matches!(of(0, own + 1), Outcome::Set { .. }) && matches!(of(own + 1, 0), Outcome::Set { .. }));
+        assert!(matches!(of(own, own + 1), Outcome::Set { .. }));
+    }
 }

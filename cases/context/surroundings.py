@@ -1,0 +1,178 @@
+"""What runs, is mounted or is limited beside a pair: hogs, a control group with a quota, a slow disk. All of it ends with whoever asked
+for it, also when that one is killed; a directory and an empty control group can stay then, and the next run removes them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pairs import PROCESSOR
+
+PREFIX = "slowpath-pairs-"
+PRIVATE = "SLOWPATH_PAIRS_MOUNTS"
+"""Set in a process that has mounts of its own."""
+PATIENCE_S = 5.0
+
+
+class Unavailable(Exception):
+    """What this machine cannot give: why, and what helps."""
+
+
+def private_mounts() -> None:
+    """Goes on with mounts that nobody else sees and that end with this process; executes the program anew for it."""
+    if os.environ.pop(PRIVATE, None):
+        return
+    words = ["unshare", "--mount", "--propagation", "private", "--", sys.executable, *sys.argv]
+    os.execvpe("unshare", words, {**os.environ, PRIVATE: "1"})
+
+
+def end_on_signals() -> None:
+    """A signal that asks to end ends by way of every `finally`."""
+
+    def handler(number: int, _frame: object) -> None:
+        for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(other, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
+def started(pid: int) -> str | None:
+    """When a process began, in ticks; none where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except OSError:
+        return None
+
+
+def own_name() -> str:
+    """A name that tells whose something is."""
+    return f"{PREFIX}{os.getpid()}-{started(os.getpid())}-"
+
+
+def is_left(path: Path) -> bool:
+    """Whether something belongs to nobody alive."""
+    pid, _, rest = path.name.removeprefix(PREFIX).partition("-")
+    return path.name.startswith(PREFIX) and pid.isdigit() and started(int(pid)) != rest.partition("-")[0]
+
+
+@contextmanager
+def place() -> Iterator[Path]:
+    """A directory that every user can enter, outside of home directories."""
+    for left in filter(is_left, Path("/var/tmp").iterdir()):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=own_name(), dir="/var/tmp", ignore_cleanup_errors=True) as made:
+        os.chmod(made, 0o755)
+        yield Path(made)
+
+
+def groups() -> tuple[Path, bool]:
+    """Where control groups of processors are, and whether they are of version 2."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, where, kind, options, *_ = line.split()
+        if kind == "cgroup" and "cpu" in options.split(","):
+            return Path(where), False
+        if kind == "cgroup2" and "cpu" in (Path(where) / "cgroup.subtree_control").read_text().split():
+            return Path(where), True
+    raise Unavailable("no control groups of processors are mounted; mount -t cgroup -o cpu cgroup /sys/fs/cgroup/cpu")
+
+
+@contextmanager
+def quota(link: Path, quota_us: int, period_us: int) -> Iterator[None]:
+    """A control group with a quota, which `link` leads to."""
+    root, is_second = groups()
+    for left in filter(is_left, root.iterdir()):
+        try:
+            left.rmdir()
+        except OSError as error:
+            print(f"{left}: {error}", file=sys.stderr)
+    group = root / f"{own_name()}{link.name}"
+    group.mkdir()
+    try:
+        if is_second:
+            (group / "cpu.max").write_text(f"{quota_us} {period_us}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(period_us))
+            (group / "cpu.cfs_quota_us").write_text(str(quota_us))
+        link.symlink_to(group)
+        yield
+    finally:
+        link.unlink(missing_ok=True)
+        removed(group)
+
+
+def removed(group: Path) -> None:
+    """Ends what is still in a group and removes it."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            group.rmdir()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+        for pid in (group / "cgroup.procs").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+        time.sleep(0.02)
+
+
+@contextmanager
+def hog(program: Path, percent: int) -> Iterator[None]:
+    """Takes a part of a processor."""
+    process = subprocess.Popen([str(program), str(os.getpid()), str(PROCESSOR), str(percent)], stdin=subprocess.DEVNULL)
+    try:
+        time.sleep(0.05)
+        if process.poll() is not None:
+            raise Unavailable(f"the hog ended with {process.returncode}; it needs processor {PROCESSOR}")
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def slow_disk(where: Path, mib: int) -> Iterator[None]:
+    """A file system that writes everything at once, on a loop device."""
+    image = where.with_suffix(".image")
+    with image.open("wb") as file:
+        file.truncate(mib << 20)
+    done = subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], capture_output=True, text=True, check=False)
+    where.mkdir(exist_ok=True)
+    if not done.returncode:
+        # The device ends with the mount, and that with the last process that sees it.
+        words = ["mount", "-o", "loop,sync,dirsync", str(image), str(where)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"no slow disk: {done.stderr.strip()}")
+    where.chmod(0o777)
+    try:
+        yield
+    finally:
+        for options in ([], ["--lazy"]):
+            if not subprocess.run(["umount", *options, str(where)], check=False, stderr=subprocess.DEVNULL).returncode:
+                break
+        image.unlink()
+
+
+@contextmanager
+def around(directory: Path, needs: dict[str, int]) -> Iterator[None]:
+    """All that a pair needs, where its programs are."""
+    with ExitStack() as stack:
+        if "quota_us" in needs:
+            stack.enter_context(quota(directory / "group", needs["quota_us"], needs["period_us"]))
+        if "other_quota_us" in needs:
+            stack.enter_context(quota(directory / "other-group", needs["other_quota_us"], needs["period_us"]))
+        if "slow_disk_mib" in needs:
+            stack.enter_context(slow_disk(directory / "slow-disk", needs["slow_disk_mib"]))
+        if "hog_percent" in needs:
+            stack.enter_context(hog(directory / "hog", needs["hog_percent"]))
+        yield

@@ -1,0 +1,57 @@
+//! `context bisect` on pairs of contexts with known truth: a share of what `bench/accept/context-blind` asks.
+
+use crate::running::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Makes one pair of a kind in `cases/context`; gives its directory.
+fn made(place: &Path, seed: &str, kind: &str) -> PathBuf {
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/context/make");
+    let done = Command::new(make).arg(place).args([seed, kind]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    place.join(kind)
+}
+
+/// What `context bisect` says of a pair within some seconds. CPU time is compared: other tests run beside it.
+fn bisected(pair: &Path, seconds: &str) -> Value {
+    let words = std::fs::read_to_string(pair.join("command")).unwrap();
+    let options = ["context", "bisect", "--json", "--quiet", "--metric", "cpu", "--seed", "1", "--max-time", seconds];
+    let mut command = slowpath(options);
+    command
+        .arg("--fast")
+        .arg(pair.join("fast.sh"))
+        .arg("--slow")
+        .arg(pair.join("slow.sh"))
+        .arg("--")
+        .args(words.lines());
+    let done = run(command);
+    done.succeeds();
+    done.json()
+}
+
+fn causes(told: &Value) -> Vec<&str> {
+    let names = told["causes"].as_array().unwrap().iter().flat_map(|cause| cause["names"].as_array().unwrap());
+    names.map(|name| name.as_str().unwrap()).collect()
+}
+
+#[test]
+fn filters_that_slow_a_program_are_named_and_no_other_difference_is() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let told = bisected(&made(place.path(), "5", "filters"), "45s");
+    assert_eq!(causes(&told), ["seccomp"], "{told:#}");
+    assert!(told["candidates"].as_array().unwrap().len() >= 4, "{told:#}");
+}
+
+#[test]
+fn differences_that_cost_nothing_have_no_cause() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let told = bisected(&made(place.path(), "5", "nothing"), "10s");
+    assert!(causes(&told).is_empty(), "{told:#}");
+}
