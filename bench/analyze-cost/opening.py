@@ -27,6 +27,7 @@ class Browser:
 
     def __init__(self, profile: Path) -> None:
         shutil.rmtree(profile, ignore_errors=True)
+        profile.mkdir(parents=True)
         to_browser, from_us = os.pipe()
         to_us, from_browser = os.pipe()
         script = f'exec 3<&{to_browser} 4>&{from_browser}; exec "$@"'
@@ -37,6 +38,8 @@ class Browser:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            # It leaves a directory there when it is killed.
+            env={**os.environ, "TMPDIR": str(profile)},
         )
         os.close(to_browser)
         os.close(from_browser)
