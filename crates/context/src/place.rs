@@ -129,6 +129,18 @@ mod tests {
     fn the_reason_is_the_kernels_own() {
         assert_eq!(Place::Here.read("proc/self/no_such_file"), Err(Missing::Absent));
         assert!(Place::Here.read("proc/self/status").unwrap().contains("Pid:"));
-        assert!(Place::Here.list("proc/self/task").unwrap().len() == Place::Here.list("proc/self/task").unwrap().len());
+        assert_eq!(
+            Place::Here.read("proc/self/mem"),
+            Err(Missing::Failed("Input/output error (os error 5)".to_owned()))
+        );
+    }
+
+    #[test]
+    fn names_of_a_directory_are_sorted() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["b", "c", "a"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        assert_eq!(Place::Saved(directory.path().to_owned()).list("").unwrap(), ["a", "b", "c"]);
     }
 }
