@@ -1,20 +1,20 @@
 """What runs, is mounted or is limited beside a pair: hogs, a control group with a quota, a slow disk. All of it ends with whoever asked
-for it, also when that one is killed; a directory and an empty control group can stay then, and the next run removes them."""
+for it, also when that one is killed; an empty control group can stay then, and the next run removes it."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import context_launches  # noqa: F401  (finds what follows)
 from pairs import PROCESSOR
+from scratch import started
 
 PREFIX = "slowpath-pairs-"
 PRIVATE = "SLOWPATH_PAIRS_MOUNTS"
@@ -34,45 +34,15 @@ def private_mounts() -> None:
     os.execvpe("unshare", words, {**os.environ, PRIVATE: "1"})
 
 
-def end_on_signals() -> None:
-    """A signal that asks to end ends by way of every `finally`."""
-
-    def handler(number: int, _frame: object) -> None:
-        for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(other, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, handler)
-
-
-def started(pid: int) -> str | None:
-    """When a process began, in ticks; none where there is no such process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-    except OSError:
-        return None
-
-
 def own_name() -> str:
-    """A name that tells whose something is."""
+    """A beginning of names that tells whose a control group is."""
     return f"{PREFIX}{os.getpid()}-{started(os.getpid())}-"
 
 
 def is_left(path: Path) -> bool:
-    """Whether something belongs to nobody alive."""
+    """Whether a control group belongs to nobody alive."""
     pid, _, rest = path.name.removeprefix(PREFIX).partition("-")
     return path.name.startswith(PREFIX) and pid.isdigit() and started(int(pid)) != rest.partition("-")[0]
-
-
-@contextmanager
-def place() -> Iterator[Path]:
-    """A directory that every user can enter, outside of home directories."""
-    for left in filter(is_left, Path("/var/tmp").iterdir()):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=own_name(), dir="/var/tmp", ignore_cleanup_errors=True) as made:
-        os.chmod(made, 0o755)
-        yield Path(made)
 
 
 def groups() -> tuple[Path, bool]:

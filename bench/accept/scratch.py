@@ -11,10 +11,12 @@ import os
 import re
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 PLACE = Path(os.environ.get("SLOWPATH_SCRATCH", "/var/tmp"))
 NAME = re.compile(r"slowpath-accept-.+-(?P<pid>\d+)-(?P<start>\d+)\.\d+")
@@ -33,7 +35,7 @@ def _stat(pid: int | str) -> list[str]:
         return []
 
 
-def _started(pid: int | str) -> str:
+def started(pid: int | str) -> str:
     """When a process began, in ticks since boot."""
     return next(iter(_stat(pid)[19:20]), "")
 
@@ -44,8 +46,21 @@ def sweep() -> None:
         name = NAME.fullmatch(path.name)
         if not name or path.is_symlink() or not path.is_dir() or os.geteuid() not in (0, path.stat().st_uid):
             continue
-        if _started(name["pid"]) != name["start"]:
+        if started(name["pid"]) != name["start"]:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def end_on_signals(run: str | None = None) -> dict[signal.Signals, Any]:
+    """A signal that asks to end ends by way of every `finally`; a `run` with a name says so. Returns what the signals did before."""
+
+    def asked(number: int, _frame: object) -> None:
+        for other in ASKS:
+            signal.signal(other, signal.SIG_IGN)
+        if run:
+            print(f"{run}: ended by {signal.Signals(number).name}", file=sys.stderr)
+        raise SystemExit(128 + number)
+
+    return {number: signal.signal(number, asked) for number in ASKS}
 
 
 def _end_children() -> None:
@@ -66,16 +81,10 @@ def _end_children() -> None:
 @contextmanager
 def scratch(run: str, mode: int = 0o700) -> Iterator[Path]:
     """The directory. A signal that asks to end ends by way of every `finally`, with what was started."""
-
-    def asked(number: int, _frame: object) -> None:
-        for other in ASKS:
-            signal.signal(other, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
     sweep()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    before = {number: signal.signal(number, asked) for number in ASKS}
-    path = PLACE / f"slowpath-accept-{run}-{os.getpid()}-{_started(os.getpid())}.{next(_numbers)}"
+    before = end_on_signals()
+    path = PLACE / f"slowpath-accept-{run}-{os.getpid()}-{started(os.getpid())}.{next(_numbers)}"
     try:
         path.mkdir(mode=0o700)
         path.chmod(mode)

@@ -237,16 +237,3 @@ def _ended(process: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def end_on_signals() -> None:
-    """A signal that asks to end ends by way of every `finally`."""
-
-    def handler(number: int, _frame: object) -> None:
-        for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(other, signal.SIG_IGN)
-        print(f"known-slowdown: ended by {signal.Signals(number).name}", file=sys.stderr)
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, handler)

@@ -2,22 +2,6 @@
 
 use std::io;
 
-/// `struct sched_attr` with the clamps (include/uapi/linux/sched/types.h, `SCHED_ATTR_SIZE_VER1`).
-#[repr(C)]
-#[derive(Default)]
-struct SchedulingAttributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
-    clamp_min: u32,
-    clamp_max: u32,
-}
-
 /// Commands of prctl (include/uapi/linux/prctl.h).
 const PR_GET_SPECULATION_CTRL: libc::c_int = 52;
 const PR_SCHED_CORE: libc::c_int = 62;
@@ -30,18 +14,6 @@ const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 
 fn answered(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
-
-/// Bounds of the assumed utilisation, of 1024.
-///
-/// # Errors
-/// The kernel refuses, or there is no such thread.
-pub(crate) fn utilization_clamp(tid: u32) -> io::Result<(u32, u32)> {
-    let mut attributes = SchedulingAttributes::default();
-    let size = size_of::<SchedulingAttributes>();
-    // SAFETY: the structure is ours, and the kernel writes at most `size` bytes to it.
-    answered(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, size, 0) })?;
-    Ok((attributes.clamp_min, attributes.clamp_max))
 }
 
 /// The core-scheduling cookie; 0: none.

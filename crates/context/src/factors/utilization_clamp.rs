@@ -3,9 +3,8 @@
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
-use crate::system_calls;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
-use slowpath_launch::ContextStep;
+use slowpath_launch::{ContextStep, SchedulingAttributes};
 use slowpath_verify::Metric;
 
 /// The factor.
@@ -29,8 +28,10 @@ fn read(subject: &Subject<'_>) -> Reading {
             "read the context on the machine itself",
         );
     };
-    match system_calls::utilization_clamp(tid) {
-        Ok((low, high)) => Reading::known(Value::table([("min", low.to_string()), ("max", high.to_string())])),
+    match SchedulingAttributes::of_thread(tid) {
+        Ok(told) => {
+            Reading::known(Value::table([("min", told.clamp_min.to_string()), ("max", told.clamp_max.to_string())]))
+        }
         Err(error) => Reading::unavailable(error.to_string(), "run it as the user of the process, or as root"),
     }
 }

@@ -8,28 +8,13 @@ use nix::unistd::Pid;
 use slowpath_seccomp::{Program, install as seccomp};
 
 use super::{ContextStep, Speculation, SpeculationState};
+use crate::SchedulingAttributes;
 
 /// Nobody but an administrator may change the nice value of a session more often than every tenth of a second
 /// (kernel/sched/autogroup.c); that long it is tried again.
 const AUTOGROUP_PATIENCE: Duration = Duration::from_secs(2);
 
-/// `struct sched_attr` with the clamps (include/uapi/linux/sched/types.h, `SCHED_ATTR_SIZE_VER1`).
-#[repr(C)]
-#[derive(Default)]
-struct SchedulingAttributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
-    clamp_min: u32,
-    clamp_max: u32,
-}
-
-/// Bytes of it without the clamps, which older kernels do not know (`SCHED_ATTR_SIZE_VER0`).
+/// Bytes of [`SchedulingAttributes`] without the clamps, which older kernels do not know (`SCHED_ATTR_SIZE_VER0`).
 const WITHOUT_CLAMPS: u32 = 48;
 /// Keeps policy and parameters and sets both clamps (include/uapi/linux/sched.h, `SCHED_FLAG_*`).
 const ONLY_CLAMPS: u64 = 0x08 | 0x10 | 0x20 | 0x40;
@@ -55,15 +40,16 @@ impl ContextStep {
                 // With a policy that does not use it the kernel leaves it as it is (kernel/sched, __setscheduler_params).
                 // SAFETY: takes integers and touches no memory of ours.
                 answered(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }.into())?;
-                scheduling(&SchedulingAttributes { size: WITHOUT_CLAMPS, policy, priority, nice, ..Default::default() })
+                SchedulingAttributes { size: WITHOUT_CLAMPS, policy, priority, nice, ..Default::default() }.set()
             }
-            Self::UtilizationClamp { min, max } => scheduling(&SchedulingAttributes {
+            Self::UtilizationClamp { min, max } => SchedulingAttributes {
                 size: size_of::<SchedulingAttributes>() as u32,
                 flags: ONLY_CLAMPS,
                 clamp_min: *min,
                 clamp_max: *max,
                 ..Default::default()
-            }),
+            }
+            .set(),
             Self::Affinity { processors } => affinity(processors),
             Self::TimerSlack { ns } => prctl(libc::PR_SET_TIMERSLACK, [*ns as libc::c_ulong, 0, 0, 0]),
             Self::IoPriority { value } => {
@@ -120,11 +106,6 @@ fn answered(result: libc::c_long) -> io::Result<()> {
 fn prctl(command: libc::c_int, [a, b, c, d]: [libc::c_ulong; 4]) -> io::Result<()> {
     // SAFETY: the commands given to this function take integers and touch no memory of ours.
     answered(unsafe { libc::prctl(command, a, b, c, d) }.into())
-}
-
-fn scheduling(attributes: &SchedulingAttributes) -> io::Result<()> {
-    // SAFETY: the kernel reads `size` bytes of the structure, which are all its own.
-    answered(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(attributes), 0) })
 }
 
 fn affinity(processors: &[u32]) -> io::Result<()> {
