@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import subprocess
@@ -10,16 +9,12 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cases/context"))
 sys.dont_write_bytecode = True
 
+from median_interval import MedianInterval, median_interval  # noqa: E402
 from pairs import Pair  # noqa: E402
-
-FAILED = 97
-"""in-context could not set a part of the context."""
-
 
 @dataclass(frozen=True)
 class Arm:
@@ -27,21 +22,6 @@ class Arm:
 
     name: str
     wrapper: list[str]
-
-
-@dataclass(frozen=True)
-class Effect:
-    """An arm beside the fast one."""
-
-    name: str
-    ratio: float
-    low: float
-    high: float
-    """Ends of the interval that holds the median ratio of a block with at least 95 %."""
-
-    def __str__(self) -> str:
-        """For the table."""
-        return f"{self.ratio:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
 def arms(pair: Pair) -> list[Arm]:
@@ -83,16 +63,9 @@ def measured(pair: Pair, blocks: int, rng: random.Random) -> dict[str, list[floa
     return times
 
 
-def effect(name: str, times: dict[str, list[float]], base: str = "fast") -> Effect:
-    """Median ratio of a block, with the order statistics that hold it (sign test; the outermost where there are too few blocks)."""
-    ratios = sorted(one / of_base for one, of_base in zip(times[name], times[base]))
-    count = len(ratios)
-
-    def held(rank: int) -> float:
-        return 1 - 2 * sum(math.comb(count, below) for below in range(rank + 1)) / 2**count
-
-    rank = max((rank for rank in range(count // 2) if held(rank) >= 0.95), default=0)
-    return Effect(name, median(ratios), ratios[rank], ratios[-1 - rank])
+def ratios(times: dict[str, list[float]], name: str, base: str = "fast") -> MedianInterval:
+    """What an arm takes in a block against another."""
+    return median_interval([one / of_base for one, of_base in zip(times[name], times[base])])
 
 
 def bound(wrapper: Path, words: list[str], patience_s: float) -> subprocess.CompletedProcess[str]:

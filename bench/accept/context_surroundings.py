@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import context_launches  # noqa: F401  (finds what follows)
@@ -91,7 +91,8 @@ def removed(group: Path) -> None:
             if time.monotonic() > end:
                 raise
         for pid in (group / "cgroup.procs").read_text().split():
-            os.kill(int(pid), signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         time.sleep(0.02)
 
 

@@ -50,17 +50,17 @@ def sweep() -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def end_on_signals(run: str | None = None) -> dict[signal.Signals, Any]:
-    """A signal that asks to end ends by way of every `finally`; a `run` with a name says so. Returns what the signals did before."""
+def _end_on_signals(run: str) -> dict[signal.Signals, Any]:
+    """A signal that asks to end ends by way of every `finally`, and the run says so; one that is ignored, as below nohup, stays so.
+    Returns what the signals did before."""
 
     def asked(number: int, _frame: object) -> None:
         for other in ASKS:
             signal.signal(other, signal.SIG_IGN)
-        if run:
-            print(f"{run}: ended by {signal.Signals(number).name}", file=sys.stderr)
+        print(f"{run}: ended by {signal.Signals(number).name}", file=sys.stderr)
         raise SystemExit(128 + number)
 
-    return {number: signal.signal(number, asked) for number in ASKS}
+    return {number: signal.signal(number, asked) for number in ASKS if signal.getsignal(number) != signal.SIG_IGN}
 
 
 def _end_children() -> None:
@@ -83,7 +83,7 @@ def scratch(run: str, mode: int = 0o700) -> Iterator[Path]:
     """The directory. A signal that asks to end ends by way of every `finally`, with what was started."""
     sweep()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    before = end_on_signals()
+    before = _end_on_signals(run)
     path = PLACE / f"slowpath-accept-{run}-{os.getpid()}-{started(os.getpid())}.{next(_numbers)}"
     try:
         path.mkdir(mode=0o700)

@@ -1,10 +1,11 @@
 // The other opinion of bench/accept/syscall-cost: a loop of getppid under filters that are given as raw instructions.
 //
 //   syscall-cost loop CALLS [COPIES FILE]    ns of CPU time a call, with so many copies of the filter
-//   syscall-cost hold COPIES FILE            has the filters and waits until it is killed
+//   syscall-cost hold PARENT COPIES FILE     has the filters and waits until it is killed, or PARENT ends
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,9 @@ static double now(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 4 && !strcmp(argv[1], "hold")) {
-        install(atoi(argv[2]), argv[3]);
+    if (argc == 5 && !strcmp(argv[1], "hold")) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != atoi(argv[2])) return 2;
+        install(atoi(argv[3]), argv[4]);
         if (write(1, "held\n", 5) != 5) return 2;
         for (;;) pause();
     }
