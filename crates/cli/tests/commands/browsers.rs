@@ -1,5 +1,6 @@
 //! Real browsers: visits of `slowpath launch scenario`, and the extensions and pages that the acceptance runs are made with.
 
+use crate::recorded_case::built;
 use crate::running::*;
 use crate::traces::processes_with;
 use serde_json::Value;
@@ -12,15 +13,6 @@ use std::time::{Duration, Instant};
 const CHROMIUM: &str = "/usr/lib/chromium/chromium";
 const BROWSER: &str = "/usr/lib/chromium/chromium --headless --disable-gpu --no-first-run --no-sandbox \
                        --disable-background-networking --disable-component-update";
-
-/// Runs a generator of `cases/`.
-fn made(case: &str) -> tempfile::TempDir {
-    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases").join(case).join("make");
-    let status = Command::new(make).arg(directory.path()).stdout(Stdio::null()).status().unwrap();
-    assert!(status.success());
-    directory
-}
 
 /// Runs it, and fails if a process of it is left.
 #[track_caller]
@@ -127,7 +119,7 @@ fn dumped(extension: &Path, profile: &Path, url: &str) -> String {
 
 #[test]
 fn the_extensions_of_the_ladder_do_what_they_say() {
-    let extensions = made("extensions");
+    let extensions = built("extensions");
     let site = tempfile::tempdir_in("/var/tmp").unwrap();
     let page = "<p>x</p><script src=slowpath-blocked.js></script><script>const style = getComputedStyle(document.documentElement);
         document.title = 'style' + style.getPropertyValue('--slowpath-style').trim()</script>";

@@ -1,8 +1,8 @@
 //! `slowpath compare` on real recordings of `cases/frame-buffer`, before and after its fix, and on what cannot be compared.
 
 use crate::pages::page_data;
+use crate::recorded_case::built;
 use crate::running::*;
-use crate::transient_blocks::program;
 use serde_json::Value;
 use std::path::Path;
 
@@ -112,7 +112,7 @@ fn the_fix_of_a_block_for_every_frame_shows_in_its_function_its_allocations_and_
     if !root() {
         return;
     }
-    let place = program();
+    let place = built("frame-buffer");
     let program = place.path().join("frame-buffer");
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     let (before, after) = (path("before"), path("set/after"));

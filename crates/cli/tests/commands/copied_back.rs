@@ -1,44 +1,25 @@
 //! Finding `buffer_copied_back` on the real programs of `cases/copied-back` and `cases/frame-buffer`, and on their near misses.
 
+use crate::recorded_case::{analyzed, built, rows};
 use crate::running::*;
 use serde_json::Value;
-use std::path::Path;
-use std::process::Command;
 
 const FINDING: &str = "buffer_copied_back";
 /// Size of the scratch block behind malloc's header: 256 KiB and a page.
 const SCRATCH: u64 = (256 << 10) + 4096;
 
-/// Builds a case.
-fn built(case: &str) -> tempfile::TempDir {
-    let place = place();
-    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases").join(case).join("make");
-    let done = Command::new(make).arg(place.path()).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    place
-}
-
 /// Records a program with samples and gives what `analyze` says of it.
-fn analyzed(target: &[&str]) -> Value {
+fn sampled(target: &[&str]) -> Value {
     let place = place();
     let out = place.path().join("out");
     // A rate that keeps no step with 120 frames a second.
     let options = ["--quiet", "--memory-calls", "--stacks", "fault,alloc,cpu", "--cpu", "997"];
     record(&out, &options, target).succeeds();
-    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    told.succeeds();
-    told.json()
+    analyzed(&out)
 }
 
 fn found(analysis: &Value) -> Vec<&Value> {
     analysis["findings"].as_array().unwrap().iter().filter(|finding| finding["name"] == FINDING).collect()
-}
-
-/// The rows of evidence with this column.
-fn rows<'a>(finding: &'a Value, column: &str) -> Vec<&'a Value> {
-    let evidence = finding["evidence"].as_array().unwrap();
-    let rows = evidence.iter().flat_map(|one| one["rows"].as_array().unwrap());
-    rows.filter(|row| row.get(column).is_some()).collect()
 }
 
 #[test]
@@ -48,8 +29,8 @@ fn a_scratch_block_that_tiles_are_copied_into_and_back_is_found_with_both_functi
     }
     let place = built("copied-back");
     let program = place.path().join("copied-back");
-    let analyzed = |variant: &str, images: &str| analyzed(&[program.to_str().unwrap(), variant, images]);
-    let analysis = analyzed("scratch", "200");
+    let analysis_of = |variant: &str, images: &str| sampled(&[program.to_str().unwrap(), variant, images]);
+    let analysis = analysis_of("scratch", "200");
     let findings = found(&analysis);
     assert_eq!(findings.len(), 1, "{findings:#?}");
     let finding = findings[0];
@@ -74,7 +55,7 @@ fn a_scratch_block_that_tiles_are_copied_into_and_back_is_found_with_both_functi
     assert!(rows(finding, "copy").iter().all(|row| row["source_line"].is_u64()), "{finding:#}");
 
     for variant in ["in-place", "consumed", "queue", "moved", "header"] {
-        let analysis = analyzed(variant, "100");
+        let analysis = analysis_of(variant, "100");
         assert!(found(&analysis).is_empty(), "{variant}: {:#?}", found(&analysis));
         // There were samples, nevertheless.
         assert!(number(&analysis["shares"]["total"], "cpu_samples") > 10.0, "{:#}", analysis["shares"]);
@@ -88,9 +69,9 @@ fn frames_that_are_copied_back_are_found_beside_their_blocks_and_no_fault_of_a_c
     }
     let place = built("frame-buffer");
     let program = place.path().join("frame-buffer");
-    let analyzed = |variant: &str| analyzed(&[program.to_str().unwrap(), variant, "240", "120"]);
+    let analysis_of = |variant: &str| sampled(&[program.to_str().unwrap(), variant, "240", "120"]);
     for (variant, name) in [("each", "copy_frame"), ("kept", "capture")] {
-        let analysis = analyzed(variant);
+        let analysis = analysis_of(variant);
         let findings = found(&analysis);
         assert_eq!(findings.len(), 1, "{variant}: {findings:#?}");
         let finding = findings[0];
@@ -102,8 +83,8 @@ fn frames_that_are_copied_back_are_found_beside_their_blocks_and_no_fault_of_a_c
         // A block for every frame is first touched by the copy into it.
         assert!(variant != "each" || in_kernel >= 5, "{finding:#}");
     }
-    let analysis = analyzed("recycled");
+    let analysis = analysis_of("recycled");
     assert!(found(&analysis).iter().all(|finding| finding["confidence"] == "low"), "{:#?}", found(&analysis));
-    let analysis = analyzed("in-place");
+    let analysis = analysis_of("in-place");
     assert!(found(&analysis).is_empty(), "{:#?}", found(&analysis));
 }

@@ -1,5 +1,6 @@
 //! The critical path of `slowpath analyze`, of a launch whose cause is known.
 
+use crate::recorded_case::analyzed;
 use crate::running::*;
 
 #[test]
@@ -10,9 +11,7 @@ fn a_shell_that_waits_for_its_child_is_late_because_of_what_the_child_sleeps() {
     let place = place();
     let out = place.path().join("out");
     record(&out, &["--quiet", "--waits"], &["/bin/sh", "-c", "/bin/sleep 0.5; :"]).succeeds();
-    let analyzed = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    analyzed.succeeds();
-    let found = analyzed.json();
+    let found = analyzed(&out);
     let path = &found["critical_path"];
     let number = |value: &serde_json::Value| value["value"].as_f64().unwrap_or_else(|| panic!("{value}"));
     assert_eq!((&path["ready"], &path["ends_with"]), (&true.into(), &"exit".into()));

@@ -2,40 +2,15 @@
 //! control group at its limit, which is the program's own.
 
 use crate::memory_group::Group;
+use crate::recorded_case::{RecordedCase, analyzed, built, rows};
 use crate::running::*;
 use serde_json::Value;
 use slowpath_tables::{MemoryWorkKind, Nanos};
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::process::Command;
 
 const FINDING: &str = "deferred_memory_cost";
 const HUGE_PAGES: u64 = 8;
-
-/// Records a variant into `out`, and gives its findings with what the program said of itself: name and number.
-fn analyzed(program: &Path, variant: &str, out: &Path) -> (Vec<Value>, Vec<(String, f64)>) {
-    let target = [program.to_str().unwrap(), variant, &HUGE_PAGES.to_string()];
-    let done = record(out, &["--quiet", "--memory-calls"], &target);
-    done.succeeds();
-    let numbers = done.stdout.split_whitespace().filter_map(|word| word.split_once('='));
-    let numbers = numbers.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect();
-    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    told.succeeds();
-    let mut findings = told.json()["findings"].as_array().unwrap().clone();
-    findings.retain(|finding| finding["name"] == FINDING);
-    (findings, numbers)
-}
-
-fn number(numbers: &[(String, f64)], name: &str) -> f64 {
-    numbers.iter().find(|(known, _)| known == name).map(|(_, value)| *value).unwrap()
-}
-
-fn rows<'a>(finding: &'a Value, column: &str) -> Vec<&'a Value> {
-    let evidence = finding["evidence"].as_array().unwrap();
-    let rows = evidence.iter().flat_map(|one| one["rows"].as_array().unwrap());
-    rows.filter(|row| row.get(column).is_some()).collect()
-}
 
 /// Whether a finding charges khugepaged's time.
 fn has_huge_pages_made(finding: &Value) -> bool {
@@ -52,18 +27,17 @@ fn huge_pages_that_are_asked_for_late_are_found_where_they_are_paid_and_those_ma
         println!("skipped: this machine gives no huge pages ({mode})");
         return;
     }
-    let place = place();
-    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/late-huge-pages/make");
-    let done = Command::new(make).arg(place.path()).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let place = built("late-huge-pages");
     let program = place.path().join("late-huge-pages");
     let path = |name: &str| place.path().join(name);
 
-    let (findings, numbers) = analyzed(&program, "late", &path("late"));
-    assert_eq!(number(&numbers, "made_later") as u64, HUGE_PAGES, "khugepaged came to it: {numbers:?}");
-    assert_eq!(findings.len(), 1, "{findings:#?}");
-    let finding = &findings[0];
-    println!("{finding:#} {numbers:?}");
+    let case = |variant: &str| {
+        let target = [program.to_str().unwrap(), variant, &HUGE_PAGES.to_string()];
+        RecordedCase::record(&path(variant), &["--quiet", "--memory-calls"], &target, &[FINDING])
+    };
+    let late = case("late");
+    assert_eq!(late.number("made_later") as u64, HUGE_PAGES, "khugepaged came to it: {:?}", late.numbers);
+    let finding = late.one();
     // On a machine that is short of memory other threads have work too.
     assert_eq!(finding["subject"]["process"], "late-huge-pages");
     assert!(has_huge_pages_made(finding), "{finding:#}");
@@ -72,24 +46,24 @@ fn huge_pages_that_are_asked_for_late_are_found_where_they_are_paid_and_those_ma
     // The program reads the same counter a little later than the recorder begins, and a little earlier than it ends.
     let threads = rows(finding, "cpu_ms");
     let khugepaged = threads.iter().find(|row| row["thread"] == "khugepaged").unwrap();
-    let (recorded, by_program) = (khugepaged["cpu_ms"].as_f64().unwrap(), number(&numbers, "khugepaged_ms"));
+    let (recorded, by_program) = (khugepaged["cpu_ms"].as_f64().unwrap(), late.number("khugepaged_ms"));
     assert!(recorded >= by_program - 0.001 && recorded <= by_program * 1.2 + 0.5, "{recorded} and {by_program} ms");
     let (cost, whole) = (khugepaged["cost_ms"].as_f64().unwrap(), finding["cost"]["value"].as_f64().unwrap());
     assert!(cost > 0.0 && cost <= recorded + 0.001 && whole >= cost - 0.001, "{cost} of {recorded} ms, {whole} in all");
     assert!(finding["predicted_saving"].is_null() && finding["fixes"] == serde_json::json!([]), "{finding:#}");
 
     // Near miss: the same work in its own context.
-    let (findings, numbers) = analyzed(&program, "collapse", &path("collapse"));
-    assert_eq!(number(&numbers, "huge_pages") as u64, HUGE_PAGES, "{numbers:?}");
-    assert!(!findings.iter().any(has_huge_pages_made), "{findings:#?}");
+    let collapse = case("collapse");
+    assert_eq!(collapse.number("huge_pages") as u64, HUGE_PAGES, "{:?}", collapse.numbers);
+    assert!(!collapse.findings.iter().any(has_huge_pages_made), "{:#?}", collapse.findings);
     let own = tables(&path("collapse")).memory_work;
     let own = own.iter().filter(|row| row.work == MemoryWorkKind::OwnCollapse && row.succeeded && row.in_tree);
     assert_eq!(own.count() as u64, HUGE_PAGES);
 
     // Its twin asks before it touches.
-    let (findings, numbers) = analyzed(&program, "early", &path("early"));
-    assert!(!findings.iter().any(has_huge_pages_made), "{findings:#?}");
-    assert_eq!(number(&numbers, "huge_pages") as u64, HUGE_PAGES, "{numbers:?}");
+    let early = case("early");
+    assert!(!early.findings.iter().any(has_huge_pages_made), "{:#?}", early.findings);
+    assert_eq!(early.number("huge_pages") as u64, HUGE_PAGES, "{:?}", early.numbers);
     let told = run(slowpath(["compare", "--json", path("late").to_str().unwrap(), path("early").to_str().unwrap()]));
     told.succeeds();
     let comparison = told.json();
@@ -130,12 +104,10 @@ fn reclaim_in_a_control_group_at_its_limit_is_the_programs_own_and_no_deferred_c
     assert!(own.iter().all(|row| row.in_tree && row.duration.is_some_and(|time| time > Nanos(0))), "{own:?}");
     let cat = found.execs.iter().find(|exec| exec.filename.ends_with("cat")).unwrap();
     assert!(own.iter().any(|row| row.process() == cat.process()), "{own:?}");
-    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    told.succeeds();
     // Nothing of it is charged a second time: a deferred cost, on a machine that is short of memory, is that of the kernel's threads.
     let threads = found.manifest.memory_threads.unwrap().threads;
     let theirs: f64 = threads.iter().map(|thread| thread.cpu_time.as_ms()).sum();
-    let findings = told.json()["findings"].as_array().unwrap().clone();
+    let findings = analyzed(&out)["findings"].as_array().unwrap().clone();
     let deferred = findings.iter().filter(|finding| finding["name"] == FINDING);
     let charged: f64 = deferred.map(|finding| finding["cost"]["value"].as_f64().unwrap()).sum();
     assert!(charged <= theirs, "{charged} of {theirs} ms: {findings:#?}");

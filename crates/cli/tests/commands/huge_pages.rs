@@ -1,11 +1,10 @@
 //! Finding `thp_missed` on the real program of `cases/huge-pages`, its near misses, and `diagnose --warm` from it to a verdict. What is
 //! compared here are counts, which do not depend on how busy the machine is.
 
+use crate::recorded_case::{ABOUT_MEMORY, MEMORY, RecordedCase, built, row};
 use crate::running::*;
 use crate::traces::assert_nothing_left;
 use serde_json::Value;
-use std::path::Path;
-use std::process::Command;
 
 const FINDING: &str = "thp_missed";
 const MIB: &str = "64";
@@ -17,55 +16,36 @@ fn program() -> Option<tempfile::TempDir> {
         println!("skipped: no root, or huge pages are not given to who asks for them");
         return None;
     }
-    let place = place();
-    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/huge-pages/make");
-    let done = Command::new(make).arg(place.path()).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    Some(place)
-}
-
-/// Records a variant and gives the findings about memory with what the program said of itself: name and number.
-fn analyzed(place: &Path, variant: &str) -> (Vec<Value>, Vec<(String, f64)>) {
-    let program = place.join("huge-pages");
-    let out = place.join(variant);
-    let target = [program.to_str().unwrap(), variant, MIB];
-    let done = record(&out, &["--quiet", "--memory-calls", "--stacks", "fault,alloc"], &target);
-    done.succeeds();
-    let numbers = done.stdout.split_whitespace().filter_map(|word| word.split_once('='));
-    let numbers = numbers.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect();
-    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    told.succeeds();
-    (told.json()["findings"].as_array().unwrap().clone(), numbers)
+    Some(built("huge-pages"))
 }
 
 #[test]
 fn memory_filled_in_small_pages_is_found_with_its_counts_and_what_has_or_holds_no_huge_pages_is_not() {
     let Some(place) = program() else { return };
+    let program = place.path().join("huge-pages");
+    let recorded = |variant: &str| {
+        let target = [program.to_str().unwrap(), variant, MIB];
+        RecordedCase::record(&place.path().join(variant), &MEMORY, &target, &ABOUT_MEMORY)
+    };
     for (variant, fixes) in [("heap", &["huge_pages", "advise_huge_pages"][..]), ("own", &["advise_huge_pages"])] {
-        let (findings, numbers) = analyzed(place.path(), variant);
-        assert_eq!(findings.len(), 1, "{findings:#?}");
-        let finding = &findings[0];
-        println!("{finding:#} {numbers:?}");
+        let recorded = recorded(variant);
+        let finding = recorded.one();
         assert_eq!((&finding["name"], &finding["subject"]["mode"]), (&FINDING.into(), &"madvise".into()));
         assert!(finding["subject"]["function"].as_str().unwrap().contains("make_part"), "{finding:#}");
-        let rows: Vec<&Value> =
-            finding["evidence"].as_array().unwrap().iter().flat_map(|one| one["rows"].as_array().unwrap()).collect();
-        let spans = rows.iter().find(|row| row.get("spans").is_some()).unwrap();
-        for (column, name) in [("spans", "spans"), ("faults", "pages")] {
-            let (_, truth) = numbers.iter().find(|(known, _)| known == name).unwrap();
-            let value = spans[column].as_f64().unwrap();
-            assert!(*truth >= 30.0 && (value - truth).abs() <= truth * 0.01, "{column}: {value} of {truth}: {spans:#}");
-        }
+        let spans = row(finding, "spans");
+        assert!(recorded.number("spans") >= 30.0, "{:?}", recorded.numbers);
+        recorded.assert_counts(spans, "spans", "spans");
+        recorded.assert_counts(spans, "faults", "pages");
         assert_eq!(finding["fixes"], serde_json::json!(fixes));
         assert_ne!(finding["confidence"], "low", "{:#}", finding["reasons"]);
         let (cost, saving) = (finding["cost"]["value"].as_f64().unwrap(), &finding["predicted_saving"]["value"]);
         assert!(saving.is_null() || saving.as_f64().unwrap() <= cost, "{finding:#}");
-        let touching = rows.iter().find(|row| row.get("fault_ms").is_some()).unwrap();
+        let touching = row(finding, "fault_ms");
         assert!(touching["fault_ms"].as_f64().unwrap() > 0.0, "{touching:#}");
     }
     for variant in ["advised", "refused", "half"] {
-        let (findings, _) = analyzed(place.path(), variant);
-        assert!(findings.is_empty(), "{variant}: {findings:#?}");
+        println!("{variant}");
+        recorded(variant).none();
     }
     // What the machine was and what its huge pages cost stands in the recording.
     let manifest = tables(&place.path().join("own")).manifest;

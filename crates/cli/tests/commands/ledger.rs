@@ -1,5 +1,6 @@
 //! The time ledger of `slowpath analyze`, against what threads of known behaviour say of themselves by the kernel's accounts.
 
+use crate::recorded_case::analyzed;
 use crate::running::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,10 +53,8 @@ fn agrees(what: &str, value: f64, expected: f64, slack_ms: f64) {
     assert!((value - expected).abs() <= expected * 0.02 + slack_ms, "{what}: {value} ms, expected {expected} ms");
 }
 
-fn analyzed(out: &Path) -> Value {
-    let done = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    done.succeeds();
-    let found = done.json();
+fn ledger_of(out: &Path) -> Value {
+    let found = analyzed(out);
     assert_eq!(
         found["losses"].as_object().unwrap().values().filter(|lost| **lost != 0).count(),
         0,
@@ -89,7 +88,7 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
     let done = record(&out, &options, &[&program, "2"]);
     done.succeeds();
     let said = said(&done.stdout);
-    let ledger = analyzed(&out);
+    let ledger = ledger_of(&out);
     let pid = said["main"].tid;
     adds_up(&ledger, pid);
     let largest = [
@@ -155,7 +154,7 @@ fn threads_that_ran_before_the_recording_and_run_on_are_explained_too() {
     child.kill().unwrap();
     child.wait().unwrap();
     done.succeeds();
-    let ledger = analyzed(&out);
+    let ledger = ledger_of(&out);
     adds_up(&ledger, u64::from(pid));
     let named = |name: &str| ledger["threads"].as_array().unwrap().iter().find(|one| one["thread"] == name).unwrap();
     // It never ran while it was recorded.
@@ -174,9 +173,7 @@ fn a_recording_without_waits_has_no_ledger_and_says_why() {
     let place = place();
     let out = place.path().join("out");
     record(&out, &[], &["/bin/true"]).succeeds();
-    let done = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    done.succeeds();
-    let found = done.json();
+    let found = analyzed(&out);
     assert!(found["ledger"].is_null());
     let gaps = found["unavailable"].as_array().unwrap();
     let gap = gaps.iter().find(|gap| gap["what"] == "time ledger").unwrap();

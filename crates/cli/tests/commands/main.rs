@@ -31,6 +31,7 @@ mod oversized_touch;
 mod pages;
 mod preload;
 mod readiness;
+mod recorded_case;
 mod recorded_together;
 mod running;
 mod shares;

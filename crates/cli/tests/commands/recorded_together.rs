@@ -1,6 +1,7 @@
 //! Several programs in one recording, one after the other. Loading the recorder with call stacks takes seconds of processor time in a
 //! debug build, most of them in the kernel, which checks programs; findings and counts are told by program.
 
+use crate::recorded_case::analyzed;
 use crate::running::*;
 use serde_json::Value;
 use slowpath_analysis::LaunchFacts;
@@ -32,12 +33,11 @@ impl Together {
         let recording = place.join("recording");
         let options = ["--quiet", "--memory-calls", "--stacks", "fault,alloc"];
         record(&recording, &options, &["/bin/sh", "-c", &script]).succeeds();
-        let told = run(slowpath(["analyze", "--json", recording.to_str().unwrap()]));
-        told.succeeds();
+        let told = analyzed(&recording);
         let printed = |(name, _): &(&str, String)| ((*name).to_owned(), fs::read_to_string(out(name)).unwrap());
         Self {
             tables: tables(&recording),
-            findings: told.json()["findings"].as_array().unwrap().clone(),
+            findings: told["findings"].as_array().unwrap().clone(),
             printed: commands.iter().map(printed).collect(),
         }
     }

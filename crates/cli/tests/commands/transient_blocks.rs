@@ -1,5 +1,6 @@
 //! Finding `transient_large_allocation` on the real program of `cases/frame-buffer`, its twins and its near misses.
 
+use crate::recorded_case::{MEMORY, analyzed, built, row};
 use crate::running::*;
 use serde_json::Value;
 use std::path::Path;
@@ -12,44 +13,26 @@ const PER_SECOND: u64 = 120;
 /// Pages of a frame's block: 1280 x 720 pixels of 12 bits behind malloc's header.
 const PAGES: u64 = 338;
 
-/// Builds the program.
-pub fn program() -> tempfile::TempDir {
-    let place = place();
-    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/frame-buffer/make");
-    let done = Command::new(make).arg(place.path()).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    place
-}
-
 /// Records a variant and gives what `analyze` says of it, as JSON and on the screen; and the CPU time that the program used
 /// itself, in ms.
-fn analyzed(program: &Path, variant: &str) -> (Value, String, f64) {
+fn measured(program: &Path, variant: &str) -> (Value, String, f64) {
     let place = place();
     let out = place.path().join("out");
     let (frames, per_second) = (FRAMES.to_string(), PER_SECOND.to_string());
     let target = [program.to_str().unwrap(), variant, &frames, &per_second];
-    let done = record(&out, &["--quiet", "--memory-calls", "--stacks", "fault,alloc"], &target);
+    let done = record(&out, &MEMORY, &target);
     done.succeeds();
     let said = format!("{}{}", done.stdout, done.stderr);
     let cpu = said.split("cpu_ms=").nth(1).and_then(|rest| rest.split_whitespace().next());
     let cpu = cpu.unwrap_or_else(|| panic!("{done:?}")).parse().unwrap();
-    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    told.succeeds();
+    let told = analyzed(&out);
     let shown = run(slowpath(["analyze", out.to_str().unwrap()]));
     shown.succeeds();
-    (told.json(), shown.stdout, cpu)
+    (told, shown.stdout, cpu)
 }
 
 fn found(analysis: &Value) -> Vec<&Value> {
     analysis["findings"].as_array().unwrap().iter().filter(|finding| finding["name"] == FINDING).collect()
-}
-
-/// The first row of evidence with this column.
-#[track_caller]
-fn row<'a>(finding: &'a Value, column: &str) -> &'a Value {
-    let evidence = finding["evidence"].as_array().unwrap();
-    let mut rows = evidence.iter().flat_map(|one| one["rows"].as_array().unwrap());
-    rows.find(|row| row.get(column).is_some()).unwrap_or_else(|| panic!("no {column} in {finding:#}"))
 }
 
 #[test]
@@ -57,9 +40,9 @@ fn a_block_for_every_frame_is_found_with_its_function_and_bill_and_its_twins_are
     if !root() {
         return;
     }
-    let place = program();
+    let place = built("frame-buffer");
     let program = place.path().join("frame-buffer");
-    let (analysis, shown, cpu_each) = analyzed(&program, "each");
+    let (analysis, shown, cpu_each) = measured(&program, "each");
     let findings = found(&analysis);
     assert_eq!(findings.len(), 1, "{findings:#?}");
     let finding = findings[0];
@@ -88,7 +71,7 @@ fn a_block_for_every_frame_is_found_with_its_function_and_bill_and_its_twins_are
     assert_eq!(finding["fixes"], serde_json::json!(fixes));
     assert!(shown.contains("in copy_frame, "), "{shown}");
 
-    let (analysis, _, cpu_kept) = analyzed(&program, "kept");
+    let (analysis, _, cpu_kept) = measured(&program, "kept");
     assert!(found(&analysis).is_empty(), "{:#?}", found(&analysis));
     let predicted = &finding["predicted_saving"];
     let ends = ["low", "value", "high"].map(|end| predicted[end].as_f64().unwrap());
@@ -125,7 +108,7 @@ fn what_memory_costs_is_measured_where_its_calls_are_recorded_and_else_not() {
         manifest
     };
     assert_eq!(recorded("without", &["--quiet"])["memory_cost"], Value::Null);
-    let manifest = recorded("with", &["--quiet", "--memory-calls", "--stacks", "fault,alloc"]);
+    let manifest = recorded("with", &MEMORY);
     let cost = &manifest["memory_cost"];
     println!("{cost:#}");
     if cost.is_null() {
@@ -152,10 +135,10 @@ fn blocks_that_malloc_keeps_one_large_block_small_ones_and_no_copies_are_no_find
     if !root() {
         return;
     }
-    let place = program();
+    let place = built("frame-buffer");
     let program = place.path().join("frame-buffer");
     for variant in ["recycled", "once", "small", "in-place"] {
-        let (analysis, _, _) = analyzed(&program, variant);
+        let (analysis, _, _) = measured(&program, variant);
         assert!(found(&analysis).is_empty(), "{variant}: {:#?}", found(&analysis));
         // It was recorded, nevertheless.
         assert!(analysis["shares"]["total"]["allocated"]["value"].as_f64().unwrap() > 0.0, "{:#}", analysis["shares"]);
@@ -167,7 +150,7 @@ fn a_process_that_runs_already_has_the_finding_too() {
     if !root() {
         return;
     }
-    let place = program();
+    let place = built("frame-buffer");
     let out = place.path().join("out");
     let mut target = Command::new(place.path().join("frame-buffer"));
     let target = start(target.args(["each", "100000", "100"]));

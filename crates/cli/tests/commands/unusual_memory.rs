@@ -4,6 +4,7 @@
 //! busy the machine is.
 
 use crate::memory_group::Group;
+use crate::recorded_case::ABOUT_MEMORY;
 use crate::recorded_together::{Together, named};
 use crate::running::*;
 use serde_json::Value;
@@ -14,8 +15,6 @@ use std::sync::OnceLock;
 const TRANSIENT: &str = "transient_large_allocation";
 const CHURN: &str = "heap_trim_churn";
 const NEVER_USED: &str = "oversized_first_touch";
-/// What a fault or a memory call can be billed for.
-const ABOUT_MEMORY: [&str; 4] = [TRANSIENT, CHURN, NEVER_USED, "thp_missed"];
 
 /// What each program does, by its name in the recording: the program that `cases/unusual` builds, what is loaded before it, arguments.
 /// Those of which nothing is to be told come first: a file that is executed while it is recorded has its unwinding tables a moment later.

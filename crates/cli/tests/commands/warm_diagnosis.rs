@@ -1,9 +1,9 @@
 //! `diagnose --warm` on the real program of `cases/frame-buffer`: from the finding to fixes, arms and decisions. What is compared
 //! here are counts of faults, which do not depend on how busy the machine is.
 
+use crate::recorded_case::built;
 use crate::running::*;
 use crate::traces::assert_nothing_left;
-use crate::transient_blocks::program;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     if !root() {
         return;
     }
-    let place = program();
+    let place = built("frame-buffer");
     let program = place.path().join("frame-buffer");
     let out = place.path().join("out");
     let mut command = slowpath(["diagnose", "--warm", "--json", "--runs", "6", "--env", SET, "-o"]);
@@ -90,7 +90,7 @@ fn an_interrupted_warm_diagnosis_keeps_its_recording_and_leaves_nothing_else() {
     if !root() {
         return;
     }
-    let place = program();
+    let place = built("frame-buffer");
     let out = place.path().join("out");
     let mut command = slowpath(["diagnose", "--warm", "--runs", "1000", "--env", SET, "-o"]);
     let program = place.path().join("frame-buffer");

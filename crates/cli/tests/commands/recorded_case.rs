@@ -1,0 +1,93 @@
+//! A program of `cases/`: built, recorded once and analyzed.
+
+use crate::running::*;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// What a program can be billed for its own faults and memory calls for. On a machine that is short of memory, files are read again
+/// and other threads reclaim: that is found too, and true.
+pub const ABOUT_MEMORY: [&str; 4] =
+    ["transient_large_allocation", "heap_trim_churn", "oversized_first_touch", "thp_missed"];
+
+/// With what the bills of memory are recorded.
+pub const MEMORY: [&str; 4] = ["--quiet", "--memory-calls", "--stacks", "fault,alloc"];
+
+/// Builds a case.
+#[track_caller]
+pub fn built(case: &str) -> tempfile::TempDir {
+    let place = place();
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases").join(case).join("make");
+    let done = Command::new(make).arg(place.path()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    place
+}
+
+/// What `analyze` says of a recording.
+#[track_caller]
+pub fn analyzed(recording: &Path) -> Value {
+    let told = run(slowpath(["analyze", "--json", recording.to_str().unwrap()]));
+    told.succeeds();
+    told.json()
+}
+
+/// One recorded run.
+pub struct RecordedCase {
+    pub findings: Vec<Value>,
+    /// What the program printed of itself: name and number.
+    pub numbers: Vec<(String, f64)>,
+}
+
+impl RecordedCase {
+    /// Records a command into `out`, and keeps the findings of these names.
+    #[track_caller]
+    pub fn record(out: &Path, options: &[&str], target: &[&str], names: &[&str]) -> Self {
+        let done = record(out, options, target);
+        done.succeeds();
+        let numbers = done.stdout.split_whitespace().filter_map(|word| word.split_once('='));
+        let numbers = numbers.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect();
+        let mut findings = analyzed(out)["findings"].as_array().unwrap().clone();
+        findings.retain(|finding| names.iter().any(|name| finding["name"] == *name));
+        Self { findings, numbers }
+    }
+
+    /// The only finding.
+    #[track_caller]
+    pub fn one(&self) -> &Value {
+        let [one] = self.findings.as_slice() else { panic!("not one finding: {:#?}", self.findings) };
+        println!("{one:#} {:?}", self.numbers);
+        one
+    }
+
+    #[track_caller]
+    pub fn none(&self) {
+        assert!(self.findings.is_empty(), "{:#?}", self.findings);
+    }
+
+    /// A number that the program printed.
+    #[track_caller]
+    pub fn number(&self, name: &str) -> f64 {
+        let found = self.numbers.iter().find(|(known, _)| known == name);
+        found.unwrap_or_else(|| panic!("no {name} in {:?}", self.numbers)).1
+    }
+
+    /// A count of the evidence is what the program counted itself, to a hundredth.
+    #[track_caller]
+    pub fn assert_counts(&self, row: &Value, column: &str, name: &str) {
+        let (value, truth) = (row[column].as_f64().unwrap(), self.number(name));
+        assert!(truth >= 1.0 && (value - truth).abs() <= truth * 0.01, "{column}: {value} of {truth}: {row:#}");
+    }
+}
+
+/// The rows of evidence with this column.
+pub fn rows<'a>(finding: &'a Value, column: &str) -> Vec<&'a Value> {
+    let evidence = finding["evidence"].as_array().unwrap();
+    let rows = evidence.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    rows.filter(|row| row.get(column).is_some()).collect()
+}
+
+/// The first of them.
+#[track_caller]
+pub fn row<'a>(finding: &'a Value, column: &str) -> &'a Value {
+    rows(finding, column).first().copied().unwrap_or_else(|| panic!("no {column} in {finding:#}"))
+}
