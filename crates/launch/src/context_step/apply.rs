@@ -79,7 +79,7 @@ impl ContextStep {
     pub(crate) fn after_identity(&self) -> io::Result<()> {
         match self {
             Self::Capabilities { ambient, .. } => set_ambient(*ambient),
-            Self::NoNewPrivileges => prctl(libc::PR_SET_NO_NEW_PRIVS, [1, 0, 0, 0]),
+            Self::NoNewPrivileges => seccomp::forbid_new_privileges(),
             _ => Ok(()),
         }
     }
