@@ -68,6 +68,12 @@ pub enum SnapshotError {
     /// The kernel shows nothing of it.
     #[error("process {0} cannot be looked at: {1}")]
     Refused(u32, String),
+    /// It has ended, and only its parent has not asked for its exit code yet; or it did while it was read.
+    #[error("process {0} has ended")]
+    Ended(u32),
+    /// It executed other programs each time that it was read.
+    #[error("process {0} executes one program after the other")]
+    Moves(u32),
     /// The directory holds neither a `status` nor a `proc/PID/status`.
     #[error("{0} holds no status of a process")]
     NoStatus(String),
@@ -76,20 +82,59 @@ pub enum SnapshotError {
     Several(String, String),
 }
 
+/// Times that a process is read which executes another program meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// What is the same as long as a process runs one program (proc_pid_stat(5)).
+#[derive(PartialEq, Eq)]
+struct Running {
+    /// When it began, in ticks since boot: with the number this names it.
+    start: String,
+    /// A zombie, or not even that.
+    has_ended: bool,
+    /// What it executes, where that can be seen.
+    program: Option<String>,
+}
+
+impl Running {
+    fn of(place: &Place, directory: &str) -> Result<Self, Missing> {
+        let stat = place.read(&format!("{directory}/stat"))?;
+        let (_, rest) = stat.rsplit_once(')').ok_or_else(|| Missing::Failed("its stat has no name".to_owned()))?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        Ok(Self {
+            start: words.get(19).copied().unwrap_or_default().to_owned(),
+            has_ended: matches!(words.first(), Some(&("Z" | "X" | "x"))),
+            program: place.link(&format!("{directory}/exe")).ok(),
+        })
+    }
+}
+
 impl Snapshot {
-    /// Reads a process that runs here.
+    /// Reads a process that runs here, all of it of one program.
     ///
     /// # Errors
-    /// There is no such process.
+    /// There is no such process, it ended while it was read, or it executed one program after the other.
     pub fn of_process(pid: u32) -> Result<Self, SnapshotError> {
         let place = Place::Here;
         let directory = format!("proc/{pid}");
-        match place.read(&format!("{directory}/status")) {
-            Ok(_) => Ok(Self::read(&place, &directory, Some(pid), HERE.to_owned())),
-            Err(Missing::Absent) => Err(SnapshotError::NoProcess(pid)),
-            Err(Missing::Failed(reason)) => Err(SnapshotError::Refused(pid, reason)),
-            Err(_) => Err(SnapshotError::Refused(pid, "permission denied".to_owned())),
+        for _ in 0..ATTEMPTS {
+            let before = Running::of(&place, &directory).map_err(|missing| match missing {
+                Missing::Absent => SnapshotError::NoProcess(pid),
+                Missing::Failed(reason) => SnapshotError::Refused(pid, reason),
+                _ => SnapshotError::Refused(pid, "permission denied".to_owned()),
+            })?;
+            if before.has_ended {
+                return Err(SnapshotError::Ended(pid));
+            }
+            let snapshot = Self::read(&place, &directory, Some(pid), HERE.to_owned());
+            // Of a process that has ended meanwhile the kernel still shows some files and not others.
+            match Running::of(&place, &directory) {
+                Ok(after) if after == before => return Ok(snapshot),
+                Ok(after) if after.start == before.start && !after.has_ended => {}
+                _ => return Err(SnapshotError::Ended(pid)),
+            }
         }
+        Err(SnapshotError::Moves(pid))
     }
 
     /// Reads a copy of the kernel's files: as `/` on the machine (`proc/PID/...`, `sys/...`), or with the files of the process at its

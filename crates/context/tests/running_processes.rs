@@ -140,6 +140,38 @@ fn threads_have_factors_of_their_own() {
 }
 
 #[test]
+fn a_process_that_has_ended_and_waits_for_its_parent_is_no_context() {
+    let mut child = Command::new("/bin/true").spawn().unwrap();
+    let pid = child.id();
+    let is_zombie = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ");
+    let waited = std::time::Instant::now();
+    while !is_zombie() && waited.elapsed().as_secs() < 10 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(Snapshot::of_process(pid).unwrap_err(), slowpath_context::SnapshotError::Ended(pid));
+    child.wait().unwrap();
+}
+
+/// Programs that end at any moment: of each there is either all or nothing.
+#[test]
+fn of_processes_that_end_while_they_are_read_there_is_all_or_nothing() {
+    let mut read = 0;
+    for round in 0..60 {
+        let mut child = Command::new("/bin/sleep").arg(format!("0.{:03}", round / 2)).spawn().unwrap();
+        let pid = child.id();
+        while let Ok(context) = Snapshot::of_process(pid) {
+            for factor in ["environment", "limits", "file_systems"] {
+                let reading = context.reading(factor).unwrap();
+                assert!(reading.value().is_some(), "{factor}: {reading:?} of {:?}", context.command);
+            }
+            read += 1;
+        }
+        child.wait().unwrap();
+    }
+    println!("{read} were whole");
+}
+
+#[test]
 fn a_process_that_is_not_there_is_no_context() {
     assert!(Snapshot::of_process(u32::MAX / 2).unwrap_err().to_string().contains("there is no process"));
 }

@@ -35,6 +35,10 @@ impl Hooks for Look {
     }
 
     fn on_tick(&mut self) {
+        // Once: it is ended then.
+        if self.context.is_some() {
+            return;
+        }
         let file = |pid: u32, name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
         // A wrapper may start it as a child of its own.
         let children = file(self.pid, &format!("task/{}/children", self.pid));
@@ -45,7 +49,7 @@ impl Hooks for Look {
             file(*pid, "comm").trim() == "sleep" && !call.is_empty() && !call.starts_with("running")
         });
         if let Some(pid) = sleeping {
-            let mut context = Snapshot::of_process(pid).unwrap();
+            let Ok(mut context) = Snapshot::of_process(pid) else { return };
             context.read_filters();
             context.examine_objects();
             self.context = Some(context);
@@ -331,11 +335,20 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
         other => panic!("{other:?}"),
     };
     limits.extend([part("processor_quota", "20.0 % of a processor"), part("processor_period_us", "50000")]);
-    limits.extend([part("memory_limit", "268435456"), part("processor_weight", "shares 2")]);
+    limits.extend([part("memory_limit", "268435456")]);
+    let mut expected = vec!["control_groups processor_quota", "control_groups processor_weight"];
+    let is_unified = has_in_version_2(&["cpu", "memory"]);
+    limits.extend(match is_unified {
+        true => vec![part("processor_weight", "weight 1"), part("memory_high", "134217728")],
+        false => vec![part("processor_weight", "shares 2")],
+    });
     let several = limits.get("processors").is_some_and(|list| list.contains(['-', ',']));
     if several {
         limits.extend([part("processors", "0")]);
+        expected.push("control_groups processors");
     }
+    expected.push("control_groups memory_limit");
+    expected.extend(is_unified.then_some("control_groups memory_high"));
     slow.process.insert(
         "control_groups".to_owned(),
         slowpath_context::Reading::Known { value: slowpath_context::Value::Table(limits) },
@@ -347,11 +360,6 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
     {
         println!("skipped: {:?}", plan.remaining);
         return;
-    }
-    let mut expected =
-        vec!["control_groups processor_quota", "control_groups processor_weight", "control_groups memory_limit"];
-    if several {
-        expected.insert(2, "control_groups processors");
     }
     let fast_but = |index: usize| {
         let mut sides = vec![Side::Fast; expected.len()];
@@ -393,6 +401,13 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
     assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
 }
 
+/// Whether version 2 has these controllers.
+fn has_in_version_2(controllers: &[&str]) -> bool {
+    let text = unified().and_then(|(root, _)| std::fs::read_to_string(root.join("cgroup.controllers")).ok());
+    let text = text.unwrap_or_default();
+    controllers.iter().all(|wanted| text.split_whitespace().any(|one| one == *wanted))
+}
+
 /// Where the unified hierarchy is, and what stands in its root's `cgroup.subtree_control`.
 fn unified() -> Option<(std::path::PathBuf, String)> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
@@ -411,11 +426,10 @@ fn a_limit_of_version_2_is_toggled_with_a_controller_that_version_1_does_not_hol
         println!("skipped: no hierarchy of version 2 is mounted, or no root");
         return;
     };
-    let controllers = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
     let sizes = std::fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
     let is_2_mib = |entry: &std::fs::DirEntry| entry.file_name() == "hugepages-2048kB";
-    if !controllers.split_whitespace().any(|one| one == "hugetlb") || !sizes.into_iter().any(|entry| is_2_mib(&entry)) {
-        println!("skipped: version 2 has {controllers:?} here, and huge pages of 2 MiB are not limited by it");
+    if !has_in_version_2(&["hugetlb"]) || !sizes.into_iter().any(|entry| is_2_mib(&entry)) {
+        println!("skipped: huge pages of 2 MiB are not limited by version 2 here");
         return;
     }
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
