@@ -99,6 +99,7 @@ fn the_tightest_limit_of_all_levels_counts_in_both_versions_of_control_groups() 
     assert_eq!(limits.part("memory_high"), None);
     let free = value(&snapshot("groups-version-2/free"), "control_groups");
     assert_eq!((free.part("processor_quota"), free.part("memory_limit")), (Some("150.0 % of a processor"), None));
+    assert_eq!(free.part("processors"), Some("0-3"), "of the group above, which has the controller");
     let old = value(&snapshot("groups-version-1/limited"), "control_groups");
     assert_eq!(old.part("processor_quota"), Some("50.0 % of a processor"));
     assert_eq!(old.part("processor_weight"), Some("shares 1024 > 512"));

@@ -73,7 +73,7 @@ fn makeable(group: OwnGroup) -> Result<OwnGroup, String> {
 type Row = (&'static str, [Option<(&'static str, &'static str)>; 2], Option<[&'static str; 2]>);
 
 /// What is written as it was read.
-const FILES: [Row; 10] = [
+const FILES: [Row; 11] = [
     ("processor_idle", [None, Some(("cpu", "cpu.idle"))], Some(["0", "0"])),
     ("memory_limit", [Some(("memory", "memory.limit_in_bytes")), Some(("memory", "memory.max"))], Some(["-1", "max"])),
     ("memory_and_swap_limit", [Some(("memory", "memory.memsw.limit_in_bytes")), None], Some(["-1", "max"])),
@@ -84,6 +84,7 @@ const FILES: [Row; 10] = [
     ("io_write_bps", [Some(("blkio", "blkio.throttle.write_bps_device")), None], Some(["", ""])),
     ("io_read_iops", [Some(("blkio", "blkio.throttle.read_iops_device")), None], Some(["", ""])),
     ("io_write_iops", [Some(("blkio", "blkio.throttle.write_iops_device")), None], Some(["", ""])),
+    ("io_limits", [None, Some(("io", "io.max"))], Some(["", ""])),
 ];
 
 const WITHOUT: &str = "a control group of the same kind without a limit";
@@ -161,8 +162,8 @@ impl OnePart<'_> {
             ),
             "processors" => self.set(&PROCESSORS, |list| self.processor_set(list, None)),
             "memory_nodes" => self.set(&PROCESSORS, |list| self.processor_set(None, list)),
-            "io_weight" | "io_limits" => self.set(&STORAGE, |_| {
-                Err("limits of version 2 name devices and weights by hierarchy: they are not set by slowpath".to_owned())
+            "io_weight" => self.set(&STORAGE, |_| {
+                Err("weights of storage count only under some schedulers of the device: they are not set by slowpath".to_owned())
             }),
             name => match FILES.iter().find(|row| row.0 == name) {
                 Some(row) => {

@@ -15,13 +15,18 @@ pub(super) fn add(place: &Place, chain: &Chain, parts: &mut BTreeMap<String, Str
         let text = chain.first().and_then(|group| place.read(&format!("{group}/{file}")).ok());
         text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     };
+    // A group without the controller has what the next one above has that has it.
+    let nearest = |file: &str| {
+        let text = chain.iter().find_map(|group| place.read(&format!("{group}/{file}")).ok());
+        text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
     let (quota, period) = quota(place, chain).unzip();
     put("processor_quota", quota);
     put("processor_period_us", period);
     put("processor_weight", weights(place, chain, "cpu.weight").map(|weights| format!("weight {weights}")));
     put("processor_idle", own("cpu.idle").filter(|idle| idle != "0"));
-    put("processors", own("cpuset.cpus.effective"));
-    put("memory_nodes", own("cpuset.mems.effective"));
+    put("processors", nearest("cpuset.cpus.effective"));
+    put("memory_nodes", nearest("cpuset.mems.effective"));
     for (name, file) in
         [("memory_limit", "memory.max"), ("memory_high", "memory.high"), ("swap_limit", "memory.swap.max")]
     {
