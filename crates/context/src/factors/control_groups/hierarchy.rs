@@ -4,7 +4,7 @@ use crate::place::Missing;
 use crate::subject::Subject;
 use procfs_core::FromRead;
 use procfs_core::process::MountInfos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Directories (without the first slash) of a group and of those above it.
@@ -87,7 +87,8 @@ pub(super) fn least_share(levels: impl Iterator<Item = (f64, f64)>) -> Option<(S
 
 /// The least limit of huge pages in bytes, of each size that the controller tells in files with this ending.
 pub(super) fn huge_page_limits(place: &crate::place::Place, chain: &Chain, ending: &str) -> Vec<(String, String)> {
-    let names = chain.first().and_then(|group| place.list(group).ok()).unwrap_or_default();
+    // Not each level has the controller.
+    let names: BTreeSet<String> = chain.iter().flat_map(|group| place.list(group).unwrap_or_default()).collect();
     let limit = |name: &String| {
         let size = name.strip_prefix("hugetlb.")?.strip_suffix(ending)?;
         // What counts reservations is another limit.

@@ -32,7 +32,9 @@ pub(super) fn add(place: &Place, chain: &Chain, parts: &mut BTreeMap<String, Str
     {
         put(name, numbers(place, chain, file).reduce(f64::min).map(|bytes| bytes.to_string()));
     }
-    put("io_weight", weights(place, chain, "io.weight").map(|weights| format!("weight {weights}")));
+    // What new groups have says nothing: without the controller it is the same.
+    let storage = weights(place, chain, "io.weight").filter(|weights| weights.split(" > ").any(|one| one != "100"));
+    put("io_weight", storage.map(|weights| format!("weight {weights}")));
     let limits: Vec<String> = chain
         .iter()
         .filter_map(|group| place.read(&format!("{group}/io.max")).ok())
