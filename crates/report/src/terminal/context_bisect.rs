@@ -223,6 +223,7 @@ fn ended(found: &ContextBisection, style: &Style) -> Section {
         BisectionEnd::Decided => "everything was decided",
         BisectionEnd::TimeOver => "the time was over",
         BisectionEnd::Stopped => "it was interrupted",
+        BisectionEnd::Failed => "one of the whole contexts was not ready any more",
     };
     let tried = found.candidates.iter().any(|one| one.verdict != CandidateVerdict::NotTried);
     let intervals = if tried { " Intervals of single differences hold together for all that were tried." } else { "" };

@@ -33,6 +33,7 @@ pub fn of(arguments: &ContextBisectArguments, ways: &Ways, plan: &Plan, found: &
             fast: total.fast.map(|estimate| quantity(estimate, unit)),
             slow: total.slow.map(|estimate| quantity(estimate, unit)),
             pairs: total.ratio.map_or(0, |ratio| number(ratio.pairs)),
+            enough: total.enough.map(|time| Quantity::exact(time.as_secs_f64(), Unit::S)),
         },
         reproduction: found.reproduction.as_ref().map(|one| BisectedReproduction {
             difference: percent(&one.ratio),
@@ -80,6 +81,7 @@ fn remaining(one: &Remaining) -> RemainingDifference {
 fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
     let members: Vec<&Candidate> = cause.members.iter().filter_map(|one| plan.candidates.get(*one)).collect();
     let mut mechanisms: Vec<&str> = members.iter().map(|one| one.mechanism).filter(|text| !text.is_empty()).collect();
+    mechanisms.sort_unstable();
     mechanisms.dedup();
     BisectedCause {
         names: members.iter().map(|one| one.name.clone()).collect(),
@@ -95,8 +97,8 @@ fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
 
 fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> BisectedCandidate {
     // The smallest group tells most of it.
-    let groups = found.tested.iter().filter(|tested| tested.group.contains(&index));
-    let tested = groups.min_by_key(|tested| tested.group.len());
+    let with_it = found.tested.iter().filter(|tested| tested.group.contains(&index));
+    let tested = with_it.min_by_key(|tested| tested.group.len());
     let others = tested.iter().flat_map(|tested| &tested.group).filter(|other| **other != index);
     let pairs = |way: &Direction| way.ratio.map_or(0, |ratio| ratio.pairs);
     let effect = |way: &Direction| way.ratio.as_ref().map(change_in_percent);
@@ -157,6 +159,9 @@ fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
         notes.push(
             "the command ended before its context could be read: that of `sleep` behind the same wrappers was read instead".to_owned(),
         );
+    }
+    if let Some(failure) = &found.failure {
+        notes.push(format!("{failure}; nothing could be compared with it from then on"));
     }
     for one in &plan.lacking {
         notes.push(format!(
