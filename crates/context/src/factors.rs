@@ -7,7 +7,7 @@ mod capabilities;
 pub(crate) mod control_groups;
 mod core_scheduling;
 mod credentials;
-pub(crate) mod environment;
+pub mod environment;
 mod file_systems;
 mod huge_pages;
 mod io_priority;

@@ -67,7 +67,7 @@ pub struct Candidate {
     pub known: Known,
     /// Whether a process that has it cannot give it back. Each launch is a process of its own, so it can be left out all the same.
     pub irreversible: bool,
-    /// Numbers of a launch whose change shows the mechanism; any of them suffices.
+    /// Numbers of a launch that rise where the mechanism is at work; any of them suffices.
     pub counters: &'static [Metric],
     /// By what it costs time, in words.
     pub mechanism: &'static str,

@@ -112,6 +112,9 @@ pub struct BisectedTotal {
     pub slow: Option<Quantity>,
     /// Pairs of launches.
     pub pairs: u32,
+    /// `--max-time` with which it would probably be decided, where it was not shown; null as well where no more launches are made, whatever the
+    /// time allows.
+    pub enough: Option<Quantity>,
 }
 
 /// The difference of the reproduced contexts.
@@ -123,7 +126,7 @@ pub struct BisectedReproduction {
     pub unexplained: Option<Quantity>,
     /// Whether it is a difference that matters.
     pub is_shown: bool,
-    /// Why one of them could not be launched; null where they could.
+    /// Which of them was not ready, and why; null where they were.
     pub failure: Option<String>,
 }
 
@@ -168,7 +171,7 @@ pub struct BisectedCause {
     pub sufficient: Option<Quantity>,
     /// What the slow context has more than without it, percent.
     pub necessary: Option<Quantity>,
-    /// Counters of its mechanism that moved in the same launches.
+    /// Counters of its mechanism that rose in the same launches.
     pub counters: Vec<MovedCounter>,
     /// How it makes a command slower, in words.
     pub mechanism: String,
@@ -281,6 +284,8 @@ pub enum BisectionEnd {
     TimeOver,
     /// The user asked to stop.
     Stopped,
+    /// One of the whole contexts was not ready any more; the notes say which, and why.
+    Failed,
 }
 
 impl From<Ended> for BisectionEnd {
@@ -289,6 +294,7 @@ impl From<Ended> for BisectionEnd {
             Ended::Decided => Self::Decided,
             Ended::TimeOver => Self::TimeOver,
             Ended::Stopped => Self::Stopped,
+            Ended::Failed => Self::Failed,
         }
     }
 }

@@ -6,7 +6,8 @@
 mod machine;
 
 use machine::{Course, Machine};
-use slowpath_verify::bisection::{Bisection, Ended, Group, Kind, State, TotalAnswer};
+use slowpath_verify::Metric;
+use slowpath_verify::bisection::{Bisection, BisectionError, Ended, Group, Kind, State, TotalAnswer, Treatment};
 
 /// Members of the causes that are named.
 fn named(found: &Bisection) -> Vec<Group> {
@@ -101,6 +102,62 @@ fn two_pairs_that_hide_each_other_are_found_by_delta_debugging() {
     assert!(found >= 18, "found in {found} of 20");
 }
 
+/// Three seconds that two candidates add to one second are no interplay, although the second of them raises the logarithm by less. Each
+/// question is wrong in 2.5 of 100 at most, and there are three: for the pair, and for each by itself.
+#[test]
+fn costs_that_add_up_in_seconds_are_no_interplay() {
+    let seconds = |slow: &Group| {
+        let costs = [(1, 2.0), (2, 2.0)];
+        (1.0 + costs.iter().filter(|(one, _)| slow.contains(one)).map(|(_, cost)| cost).sum::<f64>()).ln()
+    };
+    for course in [Course::Still, Course::Tails, Course::Drift] {
+        let (mut found, mut claimed) = (0, 0);
+        for seed in 0..120 {
+            let run = Machine { alone: 4, course, ..Machine::new(6, &seconds) }.bisect(seed);
+            found += usize::from(all_named(&run) == Group::from([1, 2]));
+            claimed += usize::from(run.causes.iter().any(|cause| cause.kind != Kind::Alone));
+        }
+        assert!(found >= 118 && claimed <= 9, "{course:?}: found in {found} of 120, an interplay in {claimed}");
+    }
+}
+
+/// Two pairs of which each acts only together are two causes, and three that do are one.
+#[test]
+fn two_pairs_that_act_only_together_are_no_set_of_four() {
+    let has = |slow: &Group, set: &[usize]| set.iter().all(|one| slow.contains(one));
+    let pairs = |slow: &Group| {
+        let cost = |set| if has(slow, set) { percent(40.0) } else { 0.0 };
+        cost(&[0, 1]) + cost(&[2, 3])
+    };
+    let three = |slow: &Group| if has(slow, &[0, 1, 2]) { percent(60.0) } else { 0.0 };
+    let is_together = |run: &Bisection| run.causes.iter().all(|cause| cause.kind == Kind::Together);
+    let (mut of_pairs, mut of_three) = (0, 0);
+    for seed in 0..40 {
+        let run = Machine { alone: 4, ..Machine::new(6, &pairs) }.bisect(seed);
+        let mut sets = named(&run);
+        sets.sort();
+        of_pairs += usize::from(is_together(&run) && sets == [Group::from([0, 1]), Group::from([2, 3])]);
+        let run = Machine { alone: 4, ..Machine::new(6, &three) }.bisect(seed);
+        of_three += usize::from(is_together(&run) && named(&run) == [Group::from([0, 1, 2])]);
+    }
+    assert!(of_pairs >= 39 && of_three >= 39, "pairs in {of_pairs} of 40, three in {of_three}");
+}
+
+/// The smaller cause is a seventh of the total: more than the tenth from which on a cause matters.
+#[test]
+fn a_cause_that_matters_is_not_dropped_beside_a_large_one() {
+    let effect = |slow: &Group| {
+        [(1, percent(30.0)), (4, percent(5.0))].iter().filter(|(one, _)| slow.contains(one)).map(|(_, e)| e).sum()
+    };
+    let mut found = 0;
+    for seed in 0..60 {
+        let run = Machine { alone: 6, ..Machine::new(8, &effect) }.bisect(seed);
+        assert!(all_named(&run).is_subset(&Group::from([1, 4])), "seed {seed}: {run:?}");
+        found += usize::from(all_named(&run).len() == 2);
+    }
+    assert!(found >= 42, "found in {found} of 60");
+}
+
 #[test]
 fn where_the_two_ways_do_not_differ_nothing_is_tried_and_nothing_named() {
     let effect = |_: &Group| 0.0;
@@ -126,7 +183,7 @@ fn a_harmless_candidate_beside_a_cause_is_named_in_fewer_than_five_of_a_hundred_
             wrong += usize::from(named.iter().any(|one| *one != 4));
             right += usize::from(named.contains(&4));
         }
-        assert!(wrong <= 5, "{course:?}: a harmless one is named in {wrong} of 100");
+        assert!(wrong < 5, "{course:?}: a harmless one is named in {wrong} of 100");
         assert!(right >= 90, "{course:?}: the cause is named in {right} of 100");
     }
 }
@@ -146,9 +203,13 @@ fn what_the_reproduction_lacks_is_told_and_nothing_is_named() {
 #[test]
 fn an_effect_without_its_counter_is_told_and_not_named() {
     let effect = |slow: &Group| if slow.contains(&0) { percent(50.0) } else { 0.0 };
-    let run = Machine { blind: true, alone: 2, ..Machine::new(4, &effect) }.bisect(3);
-    assert_eq!(run.causes.len(), 1, "{run:?}");
-    assert!(run.causes[0].members == Group::from([0]) && !run.causes[0].is_named());
+    // It does not move, or falls where the time rises.
+    let counters: [fn(&Group) -> f64; 2] = [|_| 5.0, |slow| 100.0 - slow.len() as f64];
+    for counter in counters {
+        let run = Machine { counter, alone: 2, ..Machine::new(4, &effect) }.bisect(3);
+        assert_eq!(run.causes.len(), 1, "{run:?}");
+        assert!(run.causes[0].members == Group::from([0]) && !run.causes[0].is_named());
+    }
 }
 
 #[test]
@@ -171,7 +232,7 @@ fn a_single_candidate_is_judged_too() {
 #[test]
 fn a_candidate_with_which_the_command_fails_is_told_and_the_others_go_on() {
     let effect = |slow: &Group| if slow.contains(&0) { percent(50.0) } else { 0.0 };
-    let run = Machine { fails: Some(Group::from([1])), alone: 3, ..Machine::new(3, &effect) }.bisect(1);
+    let run = Machine { fails: Some((Group::from([1]), 0)), alone: 3, ..Machine::new(3, &effect) }.bisect(1);
     assert_eq!(named(&run), [Group::from([0])], "{run:?}");
     let failed = run.tested.iter().find(|one| one.group == Group::from([1])).unwrap();
     assert!(matches!(&failed.sufficient.state, State::Failed(reason) if reason == "it fails"), "{failed:?}");
@@ -190,6 +251,86 @@ fn the_time_is_kept_and_what_is_whole_is_told() {
     let stopped = Machine { stop_after: Some(60), alone: 6, ..Machine::new(12, &effect) }.bisect(1);
     assert_eq!(stopped.ended, Ended::Stopped);
     assert!(stopped.launches <= 61 && stopped.total.answer == TotalAnswer::Slower, "{stopped:?}");
+}
+
+/// What hangs with a candidate is tried in one block and not again, and takes no more than the time that there is.
+#[test]
+fn what_hangs_takes_no_time_from_the_others() {
+    let effect = |slow: &Group| if slow.contains(&0) { percent(50.0) } else { 0.0 };
+    let hanging = |group, hangs, seconds| Machine {
+        fails: Some((group, 0)),
+        hangs,
+        seconds,
+        alone: 4,
+        ..Machine::new(4, &effect)
+    };
+    let machine = hanging(Group::from([1]), 10.0, 180.0);
+    let run = machine.bisect(1);
+    assert_eq!(named(&run), [Group::from([0])], "{run:?}");
+    assert!(run.ended == Ended::Decided && run.took.as_secs_f64() < 100.0, "{run:?}");
+    let hung = machine.order(1).iter().filter(|one| **one == Treatment::Slow(Group::from([1]))).count();
+    assert_eq!(hung, 3);
+    // With 60 s a launch three attempts are all of the time.
+    for seed in 0..10 {
+        let run = hanging(Group::from([1]), 60.0, 90.0).bisect(seed);
+        assert!(run.took.as_secs_f64() < 90.0 + 60.0, "{:?}", run.took);
+        let failed = run.tested.iter().find(|one| one.group == Group::from([1])).expect("it was tried");
+        assert!(matches!(failed.sufficient.state, State::Failed(_)), "{failed:?}");
+    }
+}
+
+/// A reproduction that hangs is told as not ready, and not as too little time.
+#[test]
+fn a_whole_context_that_fails_is_told_as_such() {
+    let effect = |slow: &Group| if slow.contains(&0) { percent(50.0) } else { 0.0 };
+    let all = Group::from([0, 1, 2]);
+    let failing =
+        |after, hangs| Machine { fails: Some((all.clone(), after)), hangs, alone: 3, ..Machine::new(3, &effect) };
+    for seed in 0..10 {
+        let error = failing(0, 100.0).error(seed);
+        assert!(matches!(&error, BisectionError::NeverReady(_)), "{error}");
+        let told = error.to_string();
+        assert!(told.starts_with("the reproduced slow context was not ready in 2 launches in a row"), "{told}");
+    }
+    // The ways as given can be launched: what they differ by is told.
+    let run = failing(0, 0.1).bisect(1);
+    let reproduction = run.reproduction.as_ref().expect("the ways differ");
+    assert!(run.total.answer == TotalAnswer::Slower && !reproduction.is_shown && run.tested.is_empty(), "{run:?}");
+    let told = reproduction.failure.as_deref().unwrap_or_default();
+    assert_eq!(told, "the reproduced slow context was not ready in 3 launches in a row: it fails");
+    // It fails later on: that is no fault of the candidates, and nothing goes on without it.
+    let run = failing(15, 0.1).bisect(1);
+    assert!(run.ended == Ended::Failed && run.took.as_secs_f64() < 60.0, "{run:?}");
+    assert_eq!(run.failure.as_deref(), Some(told));
+    let is_failed = |state: &State| matches!(state, State::Failed(_));
+    assert!(!run.tested.iter().any(|one| is_failed(&one.sufficient.state) || is_failed(&one.necessary.state)));
+}
+
+#[test]
+fn a_metric_that_is_zero_or_absent_is_told_with_those_that_are_not() {
+    let effect = |slow: &Group| if slow.contains(&0) { percent(50.0) } else { 0.0 };
+    let error = |value| Machine { value, ..Machine::new(2, &effect) }.error(1);
+    let zero = error(Metric::VoluntarySwitches);
+    assert_eq!(zero.to_string(), "voluntary_switches is zero in most launches of the fast way");
+    assert!(matches!(zero, BisectionError::NoValue { others, .. } if others == [Metric::Wall]));
+    assert_eq!(error(Metric::Processes).to_string(), "processes has no value in most launches of the fast way");
+}
+
+/// The time that is told to be enough is enough, in most cases.
+#[test]
+fn what_is_not_shown_is_told_with_the_time_that_would_decide_it() {
+    let effect = |slow: &Group| if slow.contains(&0) { percent(3.0) } else { 0.0 };
+    let (mut open, mut decided) = (0, 0);
+    for seed in 0..40 {
+        let machine = Machine { seconds: 8.0, ..Machine::new(2, &effect) };
+        let run = machine.bisect(seed);
+        let Some(enough) = run.total.enough else { continue };
+        assert!(run.total.answer == TotalAnswer::NotShown && enough.as_secs_f64() > 8.0, "{run:?}");
+        open += 1;
+        let again = Machine { seconds: enough.as_secs_f64(), ..machine }.bisect(seed + 1000);
+        decided += usize::from(again.total.answer != TotalAnswer::NotShown);
+    }
+    assert!(open >= 20 && 2 * decided > open, "{decided} of {open} are decided");
 }
 
 #[test]

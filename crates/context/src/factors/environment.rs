@@ -44,7 +44,7 @@ const KEPT: [&str; 17] = [
 ];
 
 /// The part that tells the size of everything, names that begin with a small letter cannot be a variable above.
-pub(crate) const BYTES: &str = "bytes of all";
+pub const BYTES: &str = "bytes of all";
 
 fn read(subject: &Subject<'_>) -> Reading {
     Reading::of(subject.file("environ").map(|text| Value::table(variables(&text))), "this kernel does not tell it")

@@ -19,12 +19,16 @@ pub(super) fn of(found: &ContextBisection) -> String {
         BisectedAnswer::NoDifference => {
             format!("nothing to explain: slow takes at most {} more {metric} than fast", most.unwrap_or_default())
         }
-        BisectedAnswer::NotShown => match most {
-            Some(most) => format!(
-                "nothing to explain: no difference was shown, slow takes at most {most} more {metric} than fast"
-            ),
-            None => format!("too few launches ({} pairs) to say whether slow and fast differ", total.pairs),
-        },
+        BisectedAnswer::NotShown => {
+            let more = undecided(found);
+            match most {
+                Some(most) => format!(
+                    "no difference was shown: slow could take up to {most} more {metric} than fast, by {} pairs{more}",
+                    total.pairs
+                ),
+                None => format!("too few launches ({} pairs) to say whether slow and fast differ{more}", total.pairs),
+            }
+        }
         BisectedAnswer::Faster => format!(
             "nothing to explain: the one that was called slow is the faster one, {} {metric}; exchange --fast and --slow",
             change(difference)
@@ -32,6 +36,20 @@ pub(super) fn of(found: &ContextBisection) -> String {
         BisectedAnswer::Slower => {
             format!("slow takes {} {metric} against fast{}", change(difference), explained(found))
         }
+    }
+}
+
+/// What would decide whether there is a difference.
+fn undecided(found: &ContextBisection) -> String {
+    match (&found.total.enough, found.ended) {
+        (_, BisectionEnd::Stopped) => "; it was interrupted before that was decided".to_owned(),
+        (Some(enough), _) => format!(
+            "; --max-time {:.0}s would probably decide it (the whole difference has 40 % of that)",
+            enough.value.ceil()
+        ),
+        (None, _) => "; more pairs are not made: with less beside it on the machine, or a --metric that varies less \
+                      (such as cpu), fewer decide it"
+            .to_owned(),
     }
 }
 
@@ -44,6 +62,7 @@ fn explained(found: &ContextBisection) -> String {
         BisectionEnd::Decided => "",
         BisectionEnd::TimeOver => "; the time was over before all was decided: a longer --max-time shows more",
         BisectionEnd::Stopped => "; it was interrupted before all was decided",
+        BisectionEnd::Failed => "; one of the whole contexts was not ready any more before all was decided",
     };
     let names: Vec<&str> = found.remaining.iter().map(|one| one.name.as_str()).collect();
     let remain = match names.as_slice() {
@@ -57,17 +76,17 @@ fn explained(found: &ContextBisection) -> String {
             )
         }
     };
-    let lacking = not_reproduced(found);
+    let lacking = format!("{}{}", not_reproduced(found), not_explained(found));
     if !found.causes.is_empty() {
         let causes: Vec<String> = found.causes.iter().map(|cause| because(found, cause)).collect();
         let remain = if lacking.is_empty() { String::new() } else { remain };
         return format!(", because of {}{lacking}{over}{remain}", causes.join("; and of "));
     }
-    if let [effect, ..] = found.effects.as_slice() {
-        let names = effect.names.join(" and ");
-        let size = change(largest(effect));
-        let unknown = if effect.is_bundled { "by which of them" } else { "by which mechanism" };
-        return format!("; {names} changes the time by {size}, {unknown} is not shown{over}{remain}");
+    if let [first, ..] = found.effects.as_slice() {
+        let names = first.names.join(" and ");
+        let size = change(effect(first));
+        let unknown = if first.is_bundled { "by which of them" } else { "by which mechanism" };
+        return format!("; {names} changes the time by {size}, {unknown} is not shown{lacking}{over}{remain}");
     }
     if found.candidates.is_empty() {
         return format!("; nothing that differs can be applied here by itself{remain}");
@@ -90,9 +109,26 @@ fn not_reproduced(found: &ContextBisection) -> String {
     }
 }
 
-fn largest(cause: &BisectedCause) -> Option<&Quantity> {
+/// What causes and effects leave of the reproduced difference, where it is shown and matters.
+fn not_explained(found: &ContextBisection) -> String {
+    match found.rest.as_ref().filter(|rest| rest.low.is_some_and(|low| low > 0.0) && rest.value > found.margin.value) {
+        Some(rest) => format!("; {} is left that none of them explains", change(Some(rest))),
+        None => String::new(),
+    }
+}
+
+/// The effect that a cause is told with: of both directions one that excludes zero, of two such, or none, the one with the narrower interval. The
+/// larger one would be so by chance often.
+fn effect(cause: &BisectedCause) -> Option<&Quantity> {
+    let order = |one: &&Quantity| match (one.low, one.high) {
+        (Some(low), Some(high)) => (low <= 0.0, high - low),
+        _ => (true, f64::INFINITY),
+    };
     let both = cause.sufficient.iter().chain(&cause.necessary);
-    both.max_by(|one, other| one.value.total_cmp(&other.value))
+    both.min_by(|one, other| {
+        let ((one_has_zero, one_width), (other_has_zero, other_width)) = (order(one), order(other));
+        one_has_zero.cmp(&other_has_zero).then(one_width.total_cmp(&other_width))
+    })
 }
 
 fn because(found: &ContextBisection, cause: &BisectedCause) -> String {
@@ -116,7 +152,7 @@ fn because(found: &ContextBisection, cause: &BisectedCause) -> String {
     format!(
         "{}: {}{}{}",
         names.join(joined),
-        change(largest(cause)),
+        change(effect(cause)),
         counter.unwrap_or_default(),
         remedy.unwrap_or_default()
     )
@@ -168,15 +204,58 @@ mod tests {
         found.total.difference = Some(Quantity::interval(0.2, -1.0, 1.4, Unit::Percent));
         for (answer, words) in [
             (BisectedAnswer::NoDifference, "nothing to explain: slow takes at most 1.40 % more wall than fast"),
-            (BisectedAnswer::NotShown, "no difference was shown, slow takes at most 1.40 % more"),
             (BisectedAnswer::Faster, "exchange --fast and --slow"),
         ] {
             found.total.answer = answer;
             let told = found.clone().concluded().conclusion;
             assert!(told.contains(words), "{told}");
         }
+    }
+
+    #[test]
+    fn a_difference_that_is_not_shown_is_open_and_told_with_what_would_decide_it() {
+        let mut found = sample::bisection();
         found.total.answer = BisectedAnswer::NotShown;
+        found.total.difference = Some(Quantity::interval(9.0, -2.0, 21.0, Unit::Percent));
+        found.total.enough = Some(Quantity::exact(399.2, Unit::S));
+        assert_eq!(
+            found.clone().concluded().conclusion,
+            "no difference was shown: slow could take up to 21.0 % more wall than fast, by 12 pairs; --max-time 400s would probably \
+             decide it (the whole difference has 40 % of that)"
+        );
+        found.total.enough = None;
+        let told = found.clone().concluded().conclusion;
+        assert!(told.contains("more pairs are not made") && told.contains("--metric"), "{told}");
+        found.ended = BisectionEnd::Stopped;
+        assert!(found.clone().concluded().conclusion.ends_with("it was interrupted before that was decided"));
         found.total.difference = None;
-        assert!(found.concluded().conclusion.contains("too few launches"));
+        assert!(found.concluded().conclusion.contains("too few launches (12 pairs)"));
+    }
+
+    #[test]
+    fn what_is_left_unexplained_is_told_where_it_is_shown_and_matters() {
+        let told = |low| {
+            let mut found = sample::bisection();
+            found.rest = Some(Quantity::interval(8.0, low, 12.0, Unit::Percent));
+            found.concluded().conclusion
+        };
+        assert!(told(4.0).contains("; +8.00 % (4.00..12.0) is left that none of them explains"), "{}", told(4.0));
+        assert!(told(4.0).ends_with("these differences remain: kernel"), "{}", told(4.0));
+        assert!(!told(-1.0).contains("is left"), "{}", told(-1.0));
+    }
+
+    #[test]
+    fn a_cause_is_told_with_the_effect_that_is_shown_best_and_not_with_the_larger_one() {
+        let told = |sufficient: [f64; 3], necessary: [f64; 3]| {
+            let of = |[value, low, high]: [f64; 3]| Some(Quantity::interval(value, low, high, Unit::Percent));
+            let mut found = sample::bisection();
+            (found.causes[0].sufficient, found.causes[0].necessary) = (of(sufficient), of(necessary));
+            let told = found.concluded().conclusion;
+            told[told.find(": +").map_or(0, |at| at + 2)..].split(" %").next().unwrap_or_default().to_owned()
+        };
+        // The larger one does not exclude zero; both do; none does.
+        assert_eq!(told([20.0, 15.0, 25.0], [90.0, -10.0, 200.0]), "+20.0");
+        assert_eq!(told([30.0, 5.0, 60.0], [20.0, 18.0, 22.0]), "+20.0");
+        assert_eq!(told([30.0, -5.0, 60.0], [20.0, -1.0, 42.0]), "+20.0");
     }
 }

@@ -57,6 +57,7 @@ pub(crate) fn bisection() -> ContextBisection {
             fast: Some(Quantity::exact(100.0, Unit::Ms)),
             slow: Some(Quantity::exact(163.0, Unit::Ms)),
             pairs: 12,
+            enough: None,
         },
         reproduction: Some(BisectedReproduction {
             difference: percent(62.0, 59.0, 65.0),

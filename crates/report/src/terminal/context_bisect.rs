@@ -103,7 +103,9 @@ fn caused(found: &ContextBisection, cause: &BisectedCause, style: &Style) -> Sec
         (false, true) => "changes the time, by which mechanism is not shown",
         (false, false) => "cause",
     };
-    let title = format!("{word}: {} ({how})", cause.names.join(" and "));
+    // Of several that were only tried as one it is not known how they act.
+    let how = if cause.is_bundled { String::new() } else { format!(" ({how})") };
+    let title = format!("{word}: {}{how}", cause.names.join(" and "));
     let mut items = vec![wrapped("", Paint::Bold, &title, style)];
     for name in &cause.names {
         if let Some(one) = found.candidates.iter().find(|one| &one.name == name) {
@@ -223,6 +225,7 @@ fn ended(found: &ContextBisection, style: &Style) -> Section {
         BisectionEnd::Decided => "everything was decided",
         BisectionEnd::TimeOver => "the time was over",
         BisectionEnd::Stopped => "it was interrupted",
+        BisectionEnd::Failed => "one of the whole contexts was not ready any more",
     };
     let tried = found.candidates.iter().any(|one| one.verdict != CandidateVerdict::NotTried);
     let intervals = if tried { " Intervals of single differences hold together for all that were tried." } else { "" };
@@ -263,6 +266,18 @@ mod tests {
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
+    }
+
+    #[test]
+    fn of_several_that_were_tried_as_one_it_is_not_said_how_they_act() {
+        let mut found = sample::bisection();
+        let mut effect = found.causes.remove(0);
+        effect.is_bundled = true;
+        effect.names.push("timer_slack_ns".to_owned());
+        found.effects.push(effect);
+        let told = words(&found.concluded());
+        let title = "changes the time, by which of them is not shown: environment MALLOC_PERTURB_ and timer_slack_ns environment";
+        assert!(told.contains(title), "{told}");
     }
 
     #[test]

@@ -56,15 +56,35 @@ pub(super) enum Stage {
     Late,
     /// The user asked to stop.
     Stopped,
+    /// A context as a whole is not ready any more: nothing can be compared with it.
+    Failed,
+}
+
+/// What the launches of a treatment took, those that do not count included.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    seconds: f64,
+    /// How often it was to be launched once: some of these took several launches.
+    asked: u32,
+    /// How many of them gave numbers.
+    measured: u32,
+}
+
+/// Why a treatment was never ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NotReady {
+    /// The last reason.
+    pub reason: String,
+    /// Launches in a row.
+    pub launches: usize,
 }
 
 /// All launches of a bisection.
 pub(super) struct Launches<'a, E> {
     bench: Bench<'a, E>,
     blocks: Vec<BTreeMap<Treatment, Measured>>,
-    /// Time that the launches of a treatment took, and their number.
-    costs: BTreeMap<Treatment, (f64, u32)>,
-    failed: BTreeMap<Treatment, String>,
+    costs: BTreeMap<Treatment, Cost>,
+    failed: BTreeMap<Treatment, NotReady>,
     seed: u64,
     stages: u64,
     launched: usize,
@@ -101,31 +121,32 @@ impl<'a, E> Launches<'a, E> {
         treatments.dedup();
         treatments.retain(|one| !self.failed.contains_key(one));
         self.stages += 1;
-        let order = design::schedule(treatments.len(), blocks, stage_seed(self.seed, self.stages));
+        // Each stage has an order of its own.
+        let order = design::schedule(treatments.len(), blocks, design::mixed(self.seed, self.stages));
         for row in order {
             if self.ended == Ended::Stopped {
                 return Ok(Stage::Stopped);
             }
-            let length: f64 = treatments.iter().map(|one| self.cost(one)).sum();
-            if (self.bench.elapsed)().as_secs_f64() + length > until.as_secs_f64() {
+            let row: Vec<&Treatment> = row.iter().map(|arm| &treatments[*arm]).collect();
+            // Those that failed in an earlier block are not tried again.
+            let row: Vec<&Treatment> = row.into_iter().filter(|one| !self.failed.contains_key(one)).collect();
+            let length: f64 = row.iter().map(|one| self.cost(one)).sum();
+            if self.elapsed().as_secs_f64() + length > until.as_secs_f64() {
                 return Ok(Stage::Late);
             }
             let mut block = BTreeMap::new();
-            for treatment in row.iter().map(|arm| &treatments[*arm]) {
-                let Some(measured) = self.one(treatment)? else {
-                    continue;
-                };
-                block.insert(treatment.clone(), measured);
-                let progress =
-                    Progress { phase: phase.to_owned(), launches: self.launched, elapsed: (self.bench.elapsed)() };
-                if !(self.bench.progress)(&progress) {
-                    self.ended = Ended::Stopped;
+            for treatment in &row {
+                if let Some(measured) = self.one(phase, treatment, until)? {
+                    block.insert((*treatment).clone(), measured);
+                } else if self.ended != Ended::Stopped && self.elapsed() > until {
+                    self.blocks.push(block);
+                    return Ok(Stage::Late);
                 }
                 if self.ended == Ended::Stopped {
                     break;
                 }
             }
-            if self.ended == Ended::Stopped && block.len() < treatments.len() {
+            if self.ended == Ended::Stopped && block.len() < row.len() {
                 return Ok(Stage::Stopped);
             }
             self.blocks.push(block);
@@ -133,43 +154,50 @@ impl<'a, E> Launches<'a, E> {
         Ok(Stage::Whole)
     }
 
-    /// Launches until one counts; `None`: none did, or the user asked to stop.
-    fn one(&mut self, treatment: &Treatment) -> Result<Option<Measured>, E> {
+    /// Launches until one counts; `None`: none did, time was over after one that did not, or the user asked to stop.
+    fn one(&mut self, phase: &str, treatment: &Treatment, until: Duration) -> Result<Option<Measured>, E> {
+        self.costs.entry(treatment.clone()).or_default().asked += 1;
         let mut failures = 0;
         for _ in 0..ATTEMPTS {
-            let before = (self.bench.elapsed)();
+            let before = self.elapsed();
             let sample = (self.bench.launch)(treatment, self.blocks.len())?;
             self.launched += 1;
+            let elapsed = self.elapsed();
+            let cost = self.costs.entry(treatment.clone()).or_default();
+            cost.seconds += elapsed.saturating_sub(before).as_secs_f64();
+            let progress = Progress { phase: phase.to_owned(), launches: self.launched, elapsed };
+            if !(self.bench.progress)(&progress) || sample == Sample::Stopped {
+                self.ended = Ended::Stopped;
+            }
             match sample {
                 Sample::Measured(measured) => {
-                    let took = ((self.bench.elapsed)().saturating_sub(before)).as_secs_f64();
-                    let (sum, number) = self.costs.entry(treatment.clone()).or_default();
-                    *sum += took;
-                    *number += 1;
+                    cost.measured += 1;
                     return Ok(Some(measured));
                 }
-                Sample::Discarded(_) => {}
                 Sample::Failed(reason) => {
                     failures += 1;
-                    if failures == ATTEMPTS {
-                        self.failed.insert(treatment.clone(), reason);
+                    // What is cut off by the time has failed only where it was never ready before.
+                    let is_last = failures == ATTEMPTS || (elapsed > until && cost.measured == 0);
+                    if is_last && self.ended != Ended::Stopped {
+                        self.failed.insert(treatment.clone(), NotReady { reason, launches: failures });
                     }
                 }
-                Sample::Stopped => {
-                    self.ended = Ended::Stopped;
-                    return Ok(None);
-                }
+                Sample::Discarded(_) | Sample::Stopped => {}
+            }
+            if self.ended == Ended::Stopped || elapsed > until {
+                break;
             }
         }
         Ok(None)
     }
 
-    /// Seconds that a launch is expected to take: as those before, or as the longest of others.
+    /// Seconds that a launch is expected to take, with the attempts that fail: as those before, or as the longest of others.
     pub(super) fn cost(&self, treatment: &Treatment) -> f64 {
-        let mean = |(sum, number): &(f64, u32)| sum / f64::from((*number).max(1));
+        let mean = |cost: &Cost| cost.seconds / f64::from(cost.asked.max(1));
         match self.costs.get(treatment) {
             Some(cost) => mean(cost),
-            None => self.costs.values().map(mean).fold(0.0, f64::max),
+            // What hangs says nothing of the others.
+            None => self.costs.values().filter(|cost| cost.measured > 0).map(mean).fold(0.0, f64::max),
         }
     }
 
@@ -179,8 +207,8 @@ impl<'a, E> Launches<'a, E> {
     }
 
     /// Why a treatment was never ready.
-    pub(super) fn failure(&self, treatment: &Treatment) -> Option<&str> {
-        self.failed.get(treatment).map(String::as_str)
+    pub(super) fn failure(&self, treatment: &Treatment) -> Option<&NotReady> {
+        self.failed.get(treatment)
     }
 
     /// The number of the next block.
@@ -232,10 +260,15 @@ impl<'a, E> Launches<'a, E> {
         self.launched
     }
 
-    /// Remembers that time was over for something that was still open.
+    /// Remembers why something was left open.
     pub(super) fn note(&mut self, stage: Stage) {
-        if stage == Stage::Late && self.ended == Ended::Decided {
-            self.ended = Ended::TimeOver;
+        if self.ended != Ended::Decided {
+            return;
+        }
+        match stage {
+            Stage::Late => self.ended = Ended::TimeOver,
+            Stage::Failed => self.ended = Ended::Failed,
+            Stage::Whole | Stage::Stopped => {}
         }
     }
 
@@ -244,10 +277,68 @@ impl<'a, E> Launches<'a, E> {
     }
 }
 
-/// Each stage has an order of its own. splitmix64 (Steele, Lea and Flood, 2014) of seed and stage.
-fn stage_seed(seed: u64, stage: u64) -> u64 {
-    let mut z = seed.wrapping_add(stage.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+#[cfg(test)]
+mod tests {
+    use super::super::treatment::Group;
+    use super::*;
+    use std::cell::{Cell, RefCell};
+    use std::convert::Infallible;
+
+    /// Each launch takes a second; those with anything slow fail, the first so many times.
+    fn launched<T>(
+        failing: usize,
+        until: u64,
+        then: impl FnOnce(&mut Launches<'_, Infallible>, Duration) -> T,
+    ) -> (T, usize) {
+        let (time, failures, told) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
+        let mut launch = |treatment: &Treatment, _: usize| {
+            time.set(time.get() + 1);
+            if *treatment != Treatment::fast() && failures.get() < failing {
+                failures.set(failures.get() + 1);
+                return Ok(Sample::Failed("no".to_owned()));
+            }
+            Ok(Sample::Measured(Measured::default()))
+        };
+        let mut progress = |now: &Progress| {
+            told.borrow_mut().push(now.launches);
+            true
+        };
+        let elapsed = || Duration::from_secs(time.get());
+        let bench = Bench { launch: &mut launch, elapsed: &elapsed, progress: &mut progress };
+        let mut launches = Launches::new(bench, 1);
+        let found = then(&mut launches, Duration::from_secs(until));
+        drop(launches);
+        let told = told.into_inner();
+        assert!(told.iter().copied().eq(1..=told.len()), "{told:?}");
+        (found, told.len())
+    }
+
+    #[test]
+    fn launches_that_fail_cost_time_and_are_told_like_the_others() {
+        let slow = Treatment::Slow(Group::from([0]));
+        let arms = [Treatment::fast(), slow.clone()];
+        let run = |launches: &mut Launches<'_, Infallible>, until| {
+            assert_eq!(launches.run("", &arms, 1, until), Ok(Stage::Whole));
+            (launches.cost(&slow), launches.failure(&slow).cloned())
+        };
+        // Two fail before one counts: that is what to expect of the next as well.
+        assert_eq!(launched(2, 100, run), ((3.0, None), 4));
+        let failure = NotReady { reason: "no".to_owned(), launches: ATTEMPTS };
+        assert_eq!(launched(9, 100, run), ((3.0, Some(failure)), 4));
+    }
+
+    #[test]
+    fn a_single_failure_at_the_end_of_the_time_is_not_held_against_what_was_ready_before() {
+        let slow = Treatment::Slow(Group::from([0]));
+        let run = |launches: &mut Launches<'_, Infallible>, until| {
+            let stage = launches.run("", std::slice::from_ref(&slow), 4, until);
+            (stage, launches.failure(&slow).is_some())
+        };
+        assert_eq!(launched(9, 0, run).0, (Ok(Stage::Late), true));
+        let later = |launches: &mut Launches<'_, Infallible>, until| {
+            launches.costs.insert(slow.clone(), Cost { seconds: 0.0, asked: 1, measured: 1 });
+            run(launches, until)
+        };
+        assert_eq!(launched(9, 0, later).0, (Ok(Stage::Late), false));
+    }
 }

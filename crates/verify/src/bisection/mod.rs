@@ -6,11 +6,11 @@
 //!    reproduction, in which every candidate has the value of one side.
 //! 2. [`round`]: each candidate in both directions, those that nothing is known of as one (group testing: R. Dorfman, "The Detection of
 //!    Defective Members of Large Populations", Annals of Mathematical Statistics 14 (1943), 436-440), divided when they show an effect.
-//! 3. [`interplay`]: effects that do not add up, and [`delta`] where single ones do not explain the difference.
-//! 4. [`mechanism`]: a cause is named only where a counter of its mechanism moved as well.
+//! 3. [`interplay`]: effects that do not add up, and [`delta`] with [`sets`] where single ones do not explain the difference.
+//! 4. [`mechanism`]: a cause is named only where a counter of its mechanism rose as well.
 //!
 //! Errors: the total has 5 % for itself and gates all else. 4 % are divided among all candidates in both directions (Bonferroni), and
-//! spent over the looks of each ([`slowpath_experiment::looks`]); 1 % is for sets whose members show nothing alone. A group of several is never named, so its error
+//! spent over the looks of each ([`slowpath_experiment::looks`]); 1 % is for sets whose members show nothing alone, divided among these. A group of several is never named, so its error
 //! costs time alone. So a factor without any effect is named in fewer than 5 % of the runs, whatever is left out, stopped or put off.
 //!
 //! What a candidate is, and how it is applied, belongs to the caller.
@@ -22,6 +22,7 @@ mod launches;
 mod mechanism;
 mod outcome;
 mod round;
+mod sets;
 mod total;
 mod treatment;
 
@@ -32,7 +33,7 @@ pub use treatment::{Group, Side, Treatment};
 use crate::metric::Metric;
 use delta::{Delta, REPRODUCED};
 use interplay::Interplay;
-use launches::{Launches, Stage};
+use launches::{Launches, NotReady};
 use round::{Round, joint, rest};
 use slowpath_experiment::Level;
 use std::time::Duration;
@@ -108,12 +109,19 @@ pub enum BisectionError<E: std::error::Error + 'static> {
     #[error("a launch could not be made")]
     Launch(#[source] E),
     /// One of the two ways, or its reproduction, was never ready.
-    #[error("{} was not ready in {} launches in a row: {reason}", way(which), crate::comparison::ATTEMPTS)]
-    NeverReady {
-        /// Which.
-        which: Treatment,
-        /// The last reason.
-        reason: String,
+    #[error("{0}")]
+    NeverReady(String),
+    /// Most launches of one of the ways have no value of the metric, or zero, which is no part of a ratio.
+    #[error("{} {} in most launches of {way}", metric.name(), if *is_zero { "is zero" } else { "has no value" })]
+    NoValue {
+        /// What was to be compared.
+        metric: Metric,
+        /// Which of the ways, in words.
+        way: &'static str,
+        /// It is zero; else it is absent.
+        is_zero: bool,
+        /// Metrics that all launches of both ways have.
+        others: Vec<Metric>,
     },
     /// The user asked to stop before the first block was whole.
     #[error("stopped on request")]
@@ -121,6 +129,13 @@ pub enum BisectionError<E: std::error::Error + 'static> {
     /// Not one block ends in the time.
     #[error("two launches of each way take longer than the time allows")]
     TooLong,
+}
+
+/// In words which context was not ready, and why.
+fn never_ready(which: &Treatment, failure: &NotReady) -> String {
+    let NotReady { reason, launches } = failure;
+    let launches = if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches in a row") };
+    format!("{} was not ready in {launches}: {reason}", way(which))
 }
 
 fn way(treatment: &Treatment) -> &'static str {
@@ -151,6 +166,17 @@ impl Target {
             _ => ERROR_OF_GROUPS / (2 * groups.max(1)) as f64,
         };
         Level::new(1.0 - error).unwrap_or(Level::P95)
+    }
+
+    /// Whether an effect is shown that matters.
+    fn is_effect(&self, ratio: &LogRatio) -> bool {
+        ratio.is_above_zero() && ratio.estimate.value > self.margin
+    }
+
+    /// Why one of the whole contexts is not ready any more, in words.
+    fn failure<E>(&self, launches: &Launches<'_, E>) -> Option<String> {
+        let whole = [Treatment::fast(), Treatment::slow(self.count)];
+        whole.iter().find_map(|one| Some(never_ready(one, launches.failure(one)?)))
     }
 
     /// Level of the intervals of a set that delta debugging finds: none of its members has shown anything by itself.
@@ -187,6 +213,7 @@ pub fn bisect<E: std::error::Error + 'static>(
         causes: Vec::new(),
         rest: None,
         margin,
+        failure: None,
         ended: Ended::Decided,
         launches: 0,
         took: Duration::ZERO,
@@ -205,6 +232,7 @@ pub fn bisect<E: std::error::Error + 'static>(
         if can_search {
             search(&mut launches, suspects, settings, &target, &mut found).map_err(BisectionError::Launch)?;
         }
+        found.failure = target.failure(&launches);
     }
     found.ended = launches.ended();
     found.launches = launches.launched();
@@ -226,14 +254,13 @@ fn search<E>(
     found.causes = interplay.causes(&found.tested)?;
     found.rest = what_is_left(launches, settings, target, &found.causes)?;
     let is_open = found.rest.is_none_or(|rest| rest.estimate.value > target.margin.max(REPRODUCED * target.total));
-    if is_open && target.count > 1 && launches.ended() != Ended::Stopped {
+    if is_open && target.count > 1 && !matches!(launches.ended(), Ended::Stopped | Ended::Failed) {
         let set = Delta { launches, settings, target, until }.smallest()?;
-        if let Some(set) = set
-            && let Some(cause) = confirmed(launches, suspects, settings, target, &set)?
-        {
-            found.causes.retain(|one| !one.members.is_subset(&cause.members));
-            found.causes.push(cause);
-            found.rest = what_is_left(launches, settings, target, &found.causes)?;
+        if let Some(set) = set {
+            let confirmed = Interplay { launches, settings, target, suspects, until }.confirmed(&set)?;
+            if with_set(&mut found.causes, confirmed) {
+                found.rest = what_is_left(launches, settings, target, &found.causes)?;
+            }
         }
     }
     let size = |cause: &Cause| {
@@ -297,34 +324,20 @@ fn what_is_left<E>(
     Ok(rest(launches, settings, target, &members))
 }
 
-/// The set that delta debugging came to, in launches that it did not see.
-fn confirmed<E>(
-    launches: &mut Launches<'_, E>,
-    suspects: &[Suspect],
-    settings: &Settings,
-    target: &Target,
-    set: &Group,
-) -> Result<Option<Cause>, E> {
-    let from = launches.next_block();
-    let treatments = [
-        Treatment::fast(),
-        Treatment::slow(target.count),
-        Treatment::Slow(set.clone()),
-        Treatment::without(set, target.count),
-    ];
-    let blocks = round::fewest_blocks(target.level_of_sets());
-    let until = settings.max_time;
-    let stage = launches.run("the set that was found", &treatments, blocks, until)?;
-    if stage == Stage::Late {
-        launches.note(stage);
+/// Adds the causes in a set to those that are known; whether there are any new ones. A set says how its members act, so it takes the place of
+/// single ones; what shows in a bundle alone says nothing of those that are known.
+fn with_set(causes: &mut Vec<Cause>, of_set: Vec<Cause>) -> bool {
+    let before = causes.len();
+    for cause in of_set {
+        let is_known = |one: &Cause| match (cause.is_bundled, one.is_bundled) {
+            (true, false) => !one.members.is_disjoint(&cause.members),
+            _ => cause.members.is_subset(&one.members),
+        };
+        if causes.iter().any(is_known) {
+            continue;
+        }
+        causes.retain(|one| !one.members.is_subset(&cause.members));
+        causes.push(cause);
     }
-    let interplay = Interplay { launches, settings, target, suspects, until };
-    let [sufficient, necessary] = interplay.both(set, target.level_of_sets(), from);
-    let is_shown = |ratio: &LogRatio| ratio.is_above_zero() && ratio.estimate.value > target.margin;
-    if !sufficient.as_ref().is_some_and(is_shown) {
-        return Ok(None);
-    }
-    let counters = interplay.counters(set, true, necessary.as_ref().is_some_and(is_shown));
-    let kind = if set.len() == 1 { Kind::Alone } else { Kind::Together };
-    Ok(Some(Cause { members: set.clone(), kind, is_bundled: false, sufficient, necessary, counters }))
+    causes.len() != before
 }

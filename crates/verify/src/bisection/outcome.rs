@@ -15,6 +15,8 @@ pub enum Ended {
     TimeOver,
     /// The user asked to stop.
     Stopped,
+    /// One of the whole contexts was not ready any more ([`Bisection::failure`]).
+    Failed,
 }
 
 /// Whether there is anything to explain.
@@ -41,6 +43,9 @@ pub struct Total {
     pub fast: Option<Estimate>,
     /// Median of the slow way.
     pub slow: Option<Estimate>,
+    /// All of the time ([`super::Settings::max_time`]) with which it would probably be decided, where it is not; `None` as well where no more launches
+    /// are made, whatever the time allows.
+    pub enough: Option<Duration>,
 }
 
 /// The difference between the reproduced contexts, beside that of the two ways as given.
@@ -52,7 +57,7 @@ pub struct Reproduction {
     pub rest: Option<LogRatio>,
     /// Whether it is a difference that matters.
     pub is_shown: bool,
-    /// Why one of them was never ready.
+    /// Which of them was never ready, and why, in words.
     pub failure: Option<String>,
 }
 
@@ -133,7 +138,7 @@ pub struct Cause {
     pub sufficient: Option<LogRatio>,
     /// Everything slow, over everything slow and only these fast.
     pub necessary: Option<LogRatio>,
-    /// Counters of its mechanism that moved in the same launches.
+    /// Counters of its mechanism that rose in the same launches.
     pub counters: Vec<Moved>,
 }
 
@@ -172,6 +177,8 @@ pub struct Bisection {
     pub rest: Option<LogRatio>,
     /// The smallest effect that matters, as a logarithm; fixed by the total before any candidate was tried.
     pub margin: f64,
+    /// Which of the whole contexts was not ready any more, and why, in words; nothing could be compared with it from then on.
+    pub failure: Option<String>,
     /// Why it ended.
     pub ended: Ended,
     /// Launches, those that do not count included.

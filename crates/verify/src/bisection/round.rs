@@ -23,8 +23,6 @@ const FEWEST: usize = 20;
 const MOST: usize = 48;
 /// Corrected intervals are wider than those that [`power::pairs_needed`] plans for: half as wide again at one of 24.
 const CORRECTED: f64 = 2.25;
-/// Share of the total that may be left when the rest counts as explained.
-const LEFT: f64 = 0.2;
 /// Blocks in which everything found is tried at once: enough for a value, and for an interval.
 const GLANCE: usize = 5;
 const JOINT: usize = 8;
@@ -35,6 +33,8 @@ const GROUP: usize = 8;
 struct Arm {
     quicker: Treatment,
     slower: Treatment,
+    /// The one of both that is no whole context.
+    own: Treatment,
     looks: Looks,
     whole: Level,
     blocks: usize,
@@ -43,9 +43,9 @@ struct Arm {
 }
 
 impl Arm {
-    fn new(quicker: Treatment, slower: Treatment, most: usize, level: Level) -> Self {
+    fn new([quicker, slower]: [Treatment; 2], own: Treatment, most: usize, level: Level) -> Self {
         let looks = Looks::new(most, level);
-        Self { quicker, slower, looks, whole: level, blocks: 0, state: State::Open, ratio: None }
+        Self { quicker, slower, own, looks, whole: level, blocks: 0, state: State::Open, ratio: None }
     }
 
     fn next_look(&self) -> Option<usize> {
@@ -62,9 +62,10 @@ impl Arm {
         if !self.is_open() {
             return;
         }
-        let failure = launches.failure(&self.quicker).or(launches.failure(&self.slower));
-        if let Some(reason) = failure {
-            self.state = State::Failed(reason.to_owned());
+        // What a whole context does is no failure of a candidate.
+        let whole = [Treatment::fast(), Treatment::slow(target.count)];
+        if let Some(failure) = launches.failure(&self.own).filter(|_| !whole.contains(&self.own)) {
+            self.state = State::Failed(failure.reason.clone());
             return;
         }
         let at_look = self.looks.at(self.blocks);
@@ -80,7 +81,7 @@ impl Arm {
         };
         self.ratio = LogRatio::of(&pairs, level);
         if let Some(ratio) = &self.ratio {
-            if ratio.is_above_zero() && ratio.estimate.value > target.margin {
+            if target.is_effect(ratio) {
                 self.state = State::Shown;
             } else if ratio.is_below(target.margin) {
                 self.state = State::Small;
@@ -138,26 +139,24 @@ impl<E> Round<'_, '_, E> {
         let pairs = groups.iter().map(|group| {
             let level = self.target.level(group.len(), groups.len());
             let most = if group.len() > 1 { GROUP.max(fewest_blocks(level)) } else { most };
-            let sufficient = Arm::new(fast.clone(), Treatment::Slow(group.clone()), most, level);
-            let necessary = Arm::new(Treatment::without(group, count), slow.clone(), most, level);
+            let (with, without) = (Treatment::Slow(group.clone()), Treatment::without(group, count));
+            let sufficient = Arm::new([fast.clone(), with.clone()], with, most, level);
+            let necessary = Arm::new([without.clone(), slow.clone()], without, most, level);
             Pair { group: group.clone(), arms: [sufficient, necessary] }
         });
         let mut pairs: Vec<Pair> = pairs.collect();
         let everything: BTreeSet<usize> = (0..pairs.len()).collect();
-        let screened = self.blocks(phase, &mut pairs, &everything, SCREEN, from)?;
-        let mut over = screened != Stage::Whole;
-        if !over {
-            over = self.leaders(phase, &mut pairs, from)?;
+        let mut stage = self.blocks(phase, &mut pairs, &everything, SCREEN, from)?;
+        if stage == Stage::Whole {
+            stage = self.leaders(phase, &mut pairs, from)?;
         }
-        if !over {
-            over = self.drive(phase, &mut pairs, &everything, from)?;
+        if stage == Stage::Whole {
+            stage = self.drive(phase, &mut pairs, &everything, from)?;
         }
         for arm in pairs.iter_mut().flat_map(|pair| &mut pair.arms) {
             arm.judge(self.launches, self.settings, self.target, from, true);
         }
-        if over {
-            self.launches.note(Stage::Late);
-        }
+        self.launches.note(stage);
         let tested = pairs.into_iter().map(|Pair { group, arms: [sufficient, necessary] }| Tested {
             group,
             sufficient: sufficient.direction(),
@@ -166,9 +165,8 @@ impl<E> Round<'_, '_, E> {
         Ok(tested.collect())
     }
 
-    /// Those that seem to matter go first, as long as they do. Where what is shown explains the total, nothing else is needed; true: time
-    /// is over.
-    fn leaders(&mut self, phase: &str, pairs: &mut [Pair], from: usize) -> Result<bool, E> {
+    /// Those that seem to matter go first, as long as they do. Where what is shown explains the total, nothing else is needed.
+    fn leaders(&mut self, phase: &str, pairs: &mut [Pair], from: usize) -> Result<Stage, E> {
         let seems = self.target.margin.max(SEEMS * self.target.total);
         let leading = |pairs: &[Pair], least: f64| -> BTreeSet<usize> {
             let leads = |pair: &Pair| pair.arms.iter().any(|arm| arm.value() >= least);
@@ -181,24 +179,26 @@ impl<E> Round<'_, '_, E> {
             if now > shown && self.is_explained(pairs)? {
                 let open = pairs.iter_mut().flat_map(|pair| &mut pair.arms).filter(|arm| arm.is_open());
                 open.for_each(|arm| arm.state = State::NotNeeded);
-                return Ok(false);
+                return Ok(Stage::Whole);
             }
             shown = now;
             // What only seemed so by chance falls back.
             let still: BTreeSet<usize> = first.intersection(&leading(pairs, seems / 2.0)).copied().collect();
-            let Some(more) = next_look(pairs, &still) else { return Ok(false) };
-            if self.blocks(phase, pairs, &still, more, from)? != Stage::Whole {
-                return Ok(true);
+            let Some(more) = next_look(pairs, &still) else { return Ok(Stage::Whole) };
+            let stage = self.blocks(phase, pairs, &still, more, from)?;
+            if stage != Stage::Whole {
+                return Ok(stage);
             }
         }
     }
 
-    /// Blocks until the arms of `which` have had their looks and are decided; true: they are not, and time is over.
-    fn drive(&mut self, phase: &str, pairs: &mut [Pair], which: &BTreeSet<usize>, from: usize) -> Result<bool, E> {
+    /// Blocks until the arms of `which` have had their looks and are decided.
+    fn drive(&mut self, phase: &str, pairs: &mut [Pair], which: &BTreeSet<usize>, from: usize) -> Result<Stage, E> {
         loop {
-            let Some(more) = next_look(pairs, which) else { return Ok(false) };
-            if self.blocks(phase, pairs, which, more, from)? != Stage::Whole {
-                return Ok(true);
+            let Some(more) = next_look(pairs, which) else { return Ok(Stage::Whole) };
+            let stage = self.blocks(phase, pairs, which, more, from)?;
+            if stage != Stage::Whole {
+                return Ok(stage);
             }
         }
     }
@@ -219,7 +219,7 @@ impl<E> Round<'_, '_, E> {
         for arm in pairs.iter_mut().flat_map(|pair| &mut pair.arms) {
             arm.judge(self.launches, self.settings, self.target, from, false);
         }
-        Ok(stage)
+        Ok(if self.target.failure(self.launches).is_some() { Stage::Failed } else { stage })
     }
 
     /// Whether what was found leaves so little of the total that nothing else need be looked for.
@@ -276,9 +276,9 @@ pub(super) fn rest<E>(
 }
 
 impl Target {
-    /// Whether a rest is too little to look for.
-    pub(super) fn is_little(&self, rest: &LogRatio) -> bool {
-        rest.estimate.value <= self.margin.max(LEFT * self.total)
+    /// Whether a rest is too little to look for: any cause that matters would be more.
+    fn is_little(&self, rest: &LogRatio) -> bool {
+        rest.estimate.value <= self.margin
     }
 }
 

@@ -3,7 +3,8 @@
 use super::launches::{Launches, LogRatio, Stage};
 use super::outcome::{Reproduction, Total, TotalAnswer};
 use super::treatment::{Side, Treatment};
-use super::{BisectionError, Settings, Target};
+use super::{BisectionError, Ended, Settings, TOTAL_UNTIL, Target, never_ready, way};
+use crate::metric::Metric;
 use slowpath_experiment::Level;
 use slowpath_experiment::looks::Looks;
 use std::time::Duration;
@@ -14,6 +15,8 @@ const PHASE: &str = "the whole difference";
 const MOST: usize = 80;
 /// Blocks that it has whatever share of the time they take.
 const LEAST: usize = 6;
+/// Pairs with which an interval is looked at for the first time ([`slowpath_experiment::looks`]).
+const FIRST_LOOK: usize = 12;
 /// Blocks in which the reproduction is compared with what was given, at most.
 const MOST_REPRODUCED: usize = 24;
 /// Share of the total above which it seems to be reproduced.
@@ -37,7 +40,7 @@ pub(super) fn total<E: std::error::Error + 'static>(
     all.sort();
     all.dedup();
     // One launch of each that does not count: it brings files into memory, and tells how long a launch takes.
-    let warmed = launches.run("warming up", &all, 1, Duration::MAX).map_err(BisectionError::Launch)?;
+    let warmed = launches.run("warming up", &all, 1, settings.max_time).map_err(BisectionError::Launch)?;
     ready(launches, ways)?;
     if warmed == Stage::Stopped {
         return Err(BisectionError::Stopped);
@@ -45,6 +48,10 @@ pub(super) fn total<E: std::error::Error + 'static>(
     launches.forget();
     // Less than this says nothing, and then there is nothing that the rest of the time were for.
     let mut stage = launches.run(PHASE, &all, LEAST, settings.max_time).map_err(BisectionError::Launch)?;
+    if launches.next_block() >= LEAST {
+        ready(launches, ways)?;
+        valued(launches, settings.metric, ways)?;
+    }
     let most = LEAST + blocks_until(launches, ways, until);
     let looks = Looks::new(most.min(MOST), Level::P95);
     let [fast, slow] = ways;
@@ -67,24 +74,64 @@ pub(super) fn total<E: std::error::Error + 'static>(
     if answer == TotalAnswer::NotShown && launches.next_block() < MOST {
         launches.note(Stage::Late);
     }
-    if launches.next_block() == 0 {
-        return Err(match launches.ended() {
-            super::Ended::Stopped => BisectionError::Stopped,
-            _ => BisectionError::TooLong,
-        });
+    if launches.ended() == Ended::Stopped && launches.next_block() == 0 {
+        return Err(BisectionError::Stopped);
     }
+    if launches.shared(fast, slow, 0) == 0 {
+        // The time may have gone into a reproduction that hangs.
+        ready(launches, &all)?;
+        return Err(BisectionError::TooLong);
+    }
+    let is_open = answer == TotalAnswer::NotShown && launches.ended() != Ended::Stopped;
+    let enough = is_open.then(|| enough(launches, settings, ways, ratio.as_ref())).flatten();
     let (fast, slow) = (launches.median(settings.metric, fast), launches.median(settings.metric, slow));
-    Ok(Total { answer, ratio, fast, slow })
+    Ok(Total { answer, ratio, fast, slow, enough })
 }
 
-/// Both ways can be launched.
+/// All of the time with which it would probably be decided whether the ways differ: half an interval must not be wider than what matters, and
+/// gets narrower with the root of the number of pairs. `None`: so many pairs are made already as ever are.
+fn enough<E>(
+    launches: &Launches<'_, E>,
+    settings: &Settings,
+    [fast, slow]: &[Treatment; 2],
+    ratio: Option<&LogRatio>,
+) -> Option<Duration> {
+    let done = launches.shared(fast, slow, 0);
+    if done >= MOST {
+        return None;
+    }
+    let half = ratio.and_then(|ratio| ratio.estimate.interval()).map(|(low, high)| (high - low) / 2.0);
+    let needed = half.map_or(FIRST_LOOK, |half| (done as f64 * (half / settings.margin).powi(2)).ceil() as usize);
+    let more = needed.clamp(done + 1, MOST) - done;
+    let seconds = more as f64 * (launches.cost(fast) + launches.cost(slow));
+    Some((launches.elapsed() + Duration::from_secs_f64(seconds)).div_f64(TOTAL_UNTIL).max(settings.max_time))
+}
+
+/// All of these can be launched.
 fn ready<E: std::error::Error + 'static>(
     launches: &Launches<'_, E>,
+    treatments: &[Treatment],
+) -> Result<(), BisectionError<E>> {
+    match treatments.iter().find_map(|one| Some((one, launches.failure(one)?))) {
+        Some((one, failure)) => Err(BisectionError::NeverReady(never_ready(one, failure))),
+        None => Ok(()),
+    }
+}
+
+/// Most launches of both ways have a value that can be compared.
+fn valued<E: std::error::Error + 'static>(
+    launches: &Launches<'_, E>,
+    metric: Metric,
     ways: &[Treatment; 2],
 ) -> Result<(), BisectionError<E>> {
-    for way in ways {
-        if let Some(reason) = launches.failure(way) {
-            return Err(BisectionError::NeverReady { which: way.clone(), reason: reason.to_owned() });
+    let values = |metric: Metric, way: &Treatment| launches.values(metric, [way], 0);
+    let positive = |values: &[[f64; 1]]| values.iter().filter(|[value]| *value > 0.0).count();
+    for one in ways {
+        let (all, found) = (launches.shared(one, one, 0), values(metric, one));
+        if 2 * positive(&found) < all {
+            let has = |other: &Metric| ways.iter().all(|one| positive(&values(*other, one)) == all);
+            let others = Metric::ALL.into_iter().filter(has).collect();
+            return Err(BisectionError::NoValue { metric, way: way(one), is_zero: !found.is_empty(), others });
         }
     }
     Ok(())
@@ -120,7 +167,7 @@ pub(super) fn reproduction<E>(
     for (blocks, until) in [(LEAST, settings.max_time), (MOST_REPRODUCED, until)] {
         let more = blocks.saturating_sub(launches.shared(fast, slow, 0));
         let stage = launches.run("the reproduced contexts", &all, more, until)?;
-        found.failure = launches.failure(fast).or(launches.failure(slow)).map(str::to_owned);
+        found.failure = target.failure(launches);
         found.ratio = LogRatio::of(&launches.pairs(settings.metric, fast, slow, 0), Level::P95);
         let rests: Vec<f64> = launches
             .values(settings.metric, [given_fast, given_slow, fast, slow], 0)
@@ -130,8 +177,8 @@ pub(super) fn reproduction<E>(
             .collect();
         found.rest = LogRatio::of(&rests, Level::P95);
         let seems = target.margin.max(SEEMS * target.total);
-        found.is_shown = found.ratio.is_some_and(|ratio| ratio.estimate.value > seems);
-        if stage != Stage::Whole && !found.is_shown {
+        found.is_shown = found.failure.is_none() && found.ratio.is_some_and(|ratio| ratio.estimate.value > seems);
+        if stage != Stage::Whole && !found.is_shown && found.failure.is_none() {
             launches.note(Stage::Late);
         }
         if found.is_shown || found.failure.is_some() || stage != Stage::Whole {

@@ -38,16 +38,6 @@ impl Treatment {
     pub fn without(group: &Group, count: usize) -> Self {
         Self::Slow((0..count).filter(|one| !group.contains(one)).collect())
     }
-
-    /// The side of each of `count` candidates; `None` for a way as it was given.
-    pub fn sides(&self, count: usize) -> Option<Vec<Side>> {
-        match self {
-            Self::Given(_) => None,
-            Self::Slow(group) => {
-                Some((0..count).map(|one| if group.contains(&one) { Side::Slow } else { Side::Fast }).collect())
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -59,7 +49,5 @@ mod tests {
         let one = Group::from([0]);
         assert_eq!(Treatment::Slow(one.clone()), Treatment::slow(1));
         assert_eq!(Treatment::without(&one, 1), Treatment::fast());
-        assert_eq!(Treatment::slow(2).sides(2), Some(vec![Side::Slow, Side::Slow]));
-        assert_eq!(Treatment::Given(Side::Fast).sides(2), None);
     }
 }

@@ -2,7 +2,9 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use slowpath_verify::bisection::{Bench, Bisection, Expected, Group, Settings, Side, Suspect, Treatment, bisect};
+use slowpath_verify::bisection::{
+    Bench, Bisection, BisectionError, Expected, Group, Settings, Side, Suspect, Treatment, bisect,
+};
 use slowpath_verify::{Measured, Metric, Sample};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -35,11 +37,15 @@ pub struct Machine<'a> {
     /// Seconds of a launch without anything slow.
     pub base: f64,
     pub seconds: f64,
-    /// No counter ever moves.
-    pub blind: bool,
-    /// With exactly these slow the command fails.
-    pub fails: Option<Group>,
+    /// The counter of the mechanism of all candidates.
+    pub counter: fn(&Group) -> f64,
+    /// With exactly these slow the command fails, after so many launches of it.
+    pub fails: Option<(Group, usize)>,
+    /// Seconds until a launch that fails is given up.
+    pub hangs: f64,
     pub stop_after: Option<usize>,
+    /// What is compared. Launches of the fast way have no voluntary switches, and none has a number of processes.
+    pub value: Metric,
 }
 
 impl<'a> Machine<'a> {
@@ -52,14 +58,21 @@ impl<'a> Machine<'a> {
             course: Course::Still,
             base: 0.2,
             seconds: 180.0,
-            blind: false,
+            counter: |slow| slow.len() as f64,
             fails: None,
+            hangs: 0.0,
+            value: Metric::Wall,
             stop_after: None,
         }
     }
 
     pub fn bisect(&self, seed: u64) -> Bisection {
-        self.run(seed).0
+        self.run(seed).0.unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+    }
+
+    /// Why it was given up.
+    pub fn error(&self, seed: u64) -> BisectionError<Infallible> {
+        self.run(seed).0.expect_err("it is given up")
     }
 
     /// What was launched, in its order.
@@ -67,7 +80,7 @@ impl<'a> Machine<'a> {
         self.run(seed).1
     }
 
-    fn run(&self, seed: u64) -> (Bisection, Vec<Treatment>) {
+    fn run(&self, seed: u64) -> (Result<Bisection, BisectionError<Infallible>>, Vec<Treatment>) {
         let clock = Cell::new(0.0);
         let order = RefCell::new(Vec::new());
         let mut noise = Noise(ChaCha8Rng::seed_from_u64(seed));
@@ -80,7 +93,12 @@ impl<'a> Machine<'a> {
                 Treatment::Given(Side::Fast) => (&Group::new(), 0.0),
                 Treatment::Slow(group) => (group, 0.0),
             };
-            if self.fails.as_ref() == Some(slow) {
+            let earlier = order.borrow().iter().filter(|one| *one == treatment).count() - 1;
+            let fails = |(group, after): &(Group, usize)| {
+                matches!(treatment, Treatment::Slow(_)) && group == slow && earlier >= *after
+            };
+            if self.fails.as_ref().is_some_and(fails) {
+                clock.set(clock.get() + self.hangs);
                 return Ok(Sample::Failed("it fails".to_owned()));
             }
             let drift = match self.course {
@@ -92,8 +110,13 @@ impl<'a> Machine<'a> {
             let logarithm = (self.effect)(slow) + beside + drift + own;
             let seconds = self.base * logarithm.exp();
             clock.set(clock.get() + seconds + 0.002);
-            let counter = if self.blind { 5.0 } else { slow.len() as f64 };
-            let measures = [(Metric::Wall, seconds * 1e3), (Metric::Switches, counter)].into();
+            let waits = if slow.is_empty() { 0.0 } else { 7.0 };
+            let measures = [
+                (Metric::Wall, seconds * 1e3),
+                (Metric::Switches, (self.counter)(slow)),
+                (Metric::VoluntarySwitches, waits),
+            ]
+            .into();
             Ok::<_, Infallible>(Sample::Measured(Measured { measures, ..Measured::default() }))
         };
         let suspects: Vec<Suspect> = (0..self.candidates)
@@ -103,7 +126,7 @@ impl<'a> Machine<'a> {
             })
             .collect();
         let settings = Settings {
-            metric: Metric::Wall,
+            metric: self.value,
             max_time: Duration::from_secs_f64(self.seconds),
             seed,
             given: true,
@@ -114,7 +137,7 @@ impl<'a> Machine<'a> {
             elapsed: &|| Duration::from_secs_f64(clock.get()),
             progress: &mut |progress| self.stop_after.is_none_or(|most| progress.launches < most),
         };
-        let found = bisect(&suspects, &settings, bench).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let found = bisect(&suspects, &settings, bench);
         (found, order.into_inner())
     }
 }

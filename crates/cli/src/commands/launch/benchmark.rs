@@ -9,6 +9,7 @@ use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::target::{Target, launcher, not_ready};
+use slowpath_experiment::design;
 use slowpath_launch::{EndPolicy, ProcessLauncher, ReadyWhen, StdioPolicy};
 use slowpath_report::Benchmark;
 use slowpath_verify::{
@@ -98,12 +99,9 @@ const PAD_BYTES: u64 = 4096;
 
 /// Size of the padding in a block. The size of the environment moves the stack, and that alone can make a program some
 /// percent faster or slower (Mytkowicz, Diwan, Hauswirth and Sweeney, ASPLOS 2009), so it is a factor that varies
-/// between blocks and is equal within one. splitmix64 (Steele, Lea and Flood, 2014) of seed and block.
+/// between blocks and is equal within one.
 fn padding(seed: u64, block: usize) -> usize {
-    let mut z = seed.wrapping_add((block as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) % PAD_BYTES) as usize
+    (design::mixed(seed, block as u64 + 1) % PAD_BYTES) as usize
 }
 
 /// The variable with the padding of a block.

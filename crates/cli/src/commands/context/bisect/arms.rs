@@ -2,18 +2,17 @@
 //! others as in the fast one.
 
 use super::ways::Ways;
+use crate::commands::context::run::unprepared;
 use crate::commands::launch::benchmark::pad;
 use crate::failure::{Failure, Kind};
 use crate::interrupt::{self, Interruptible};
 use crate::target::{Target, launch_failure, launcher, not_ready};
+use slowpath_context::factors::environment::BYTES;
 use slowpath_context::toggles::{self, Plan, Prepared};
 use slowpath_launch::{EndPolicy, LaunchError, LaunchSpec, Launcher, ProcessLauncher, ReadyWhen, StdioPolicy};
 use slowpath_verify::bisection::{Group, Side, Treatment};
 use slowpath_verify::{Measured, Metric, Moment, Sample, Witnesses, measures};
 use std::ffi::OsString;
-
-/// Part of the name of a candidate that is the size of the environment itself: then arms are not made equal in it.
-const SIZE: &str = "bytes of all";
 
 /// Makes single launches.
 pub struct Arms<'a> {
@@ -47,7 +46,8 @@ impl<'a> Arms<'a> {
         let count = plan.candidates.len();
         let (launcher, witnesses) = (launcher(), Witnesses::new());
         let mut arms = Self { target, ways, prepared, base, count, bytes: 0, launcher, witnesses, last: None, seed };
-        if !plan.candidates.iter().any(|one| one.name.contains(SIZE)) {
+        // Where the size is a candidate itself, arms are not made equal in it.
+        if !plan.candidates.iter().any(|one| one.name.contains(BYTES)) {
             let fast = bytes(&arms.reproduced(&Group::new())?);
             let mut most = fast;
             for one in 0..count {
@@ -62,7 +62,7 @@ impl<'a> Arms<'a> {
     fn reproduced(&self, slow: &Group) -> Result<LaunchSpec, Failure> {
         let side = |one| if slow.contains(&one) { toggles::Side::Slow } else { toggles::Side::Fast };
         let sides: Vec<toggles::Side> = (0..self.count).map(side).collect();
-        self.prepared.spec(&sides).map_err(|error| Failure::from_error(Kind::Machine, &error))
+        self.prepared.spec(&sides).map_err(|error| unprepared(&error))
     }
 
     /// The conditions of a launch, and what makes its environment as large as that of the others.
@@ -125,7 +125,7 @@ impl<'a> Arms<'a> {
             Err(error @ (LaunchError::Setup { .. } | LaunchError::Exec(_)))
                 if matches!(treatment, Treatment::Slow(_)) =>
             {
-                return Ok(Sample::Failed(chain(&error)));
+                return Ok(Sample::Failed(Failure::from_error(Kind::Target, &error).chain()));
             }
             Err(error) => return Err(launch_failure(&error)),
         };
@@ -141,15 +141,4 @@ impl<'a> Arms<'a> {
 /// Bytes of an environment, as the kernel lays it out.
 fn bytes(spec: &LaunchSpec) -> usize {
     spec.env.iter().map(|(name, value)| name.len() + value.len() + "=\0".len()).sum()
-}
-
-/// An error with what is behind it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }

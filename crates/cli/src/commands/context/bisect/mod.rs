@@ -5,6 +5,7 @@ mod told;
 mod ways;
 
 use crate::arguments::ContextBisectArguments;
+use crate::commands::context::run::unprepared;
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
@@ -18,12 +19,19 @@ use slowpath_report::terminal::{self, Style};
 use slowpath_verify::bisection::{self, Bench, Bisection, BisectionError, Expected, MARGIN, Settings, Suspect};
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use ways::Ways;
+
+/// A launch that takes a larger share of the time than one of so many leaves none for the least that is needed: it is given up, unless
+/// `--timeout` says otherwise. So what hangs with one of the differences does not take the time of all others.
+const LEAST_LAUNCHES: u32 = 10;
+/// It is not given up before.
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
-    let target = Target::of(&arguments.invocation, arguments.command.clone(), Some(PATIENCE.min(arguments.max_time)))?;
+    let patience = (arguments.max_time / LEAST_LAUNCHES).max(LEAST_PATIENCE).min(PATIENCE).min(arguments.max_time);
+    let target = Target::of(&arguments.invocation, arguments.command.clone(), Some(patience))?;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
     }
@@ -50,7 +58,7 @@ fn bisected(
     progress: &Progress,
 ) -> Result<Bisection, Failure> {
     let (base, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-    let prepared = plan.prepare(&base).map_err(|error| Failure::from_error(Kind::Machine, &error))?;
+    let prepared = plan.prepare(&base).map_err(|error| unprepared(&error))?;
     let mut arms = Arms::new(target, ways, plan, &prepared, base.env, arguments.seed)?;
     let suspects: Vec<Suspect> = plan.candidates.iter().map(suspect).collect();
     let settings = Settings {
@@ -87,7 +95,13 @@ fn failure(error: BisectionError<Failure>) -> Failure {
         BisectionError::Stopped => Failure::new(Kind::Interrupted, "interrupted"),
         error @ BisectionError::TooLong => Failure::from_error(Kind::Usage, &error)
             .hint("`--max-time T` allows more; some 30 launches of each way are the least"),
-        error @ BisectionError::NeverReady { .. } => Failure::from_error(Kind::Target, &error)
-            .hint("`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take"),
+        error @ BisectionError::NeverReady(_) => Failure::from_error(Kind::Target, &error).hint(
+            "`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take (a tenth of `--max-time` unless given)",
+        ),
+        BisectionError::NoValue { ref others, .. } => {
+            let others: Vec<&str> = others.iter().map(|metric| metric.name()).collect();
+            let hint = format!("`--metric METRIC` with one that all launches have: {}", others.join(", "));
+            Failure::from_error(Kind::Usage, &error).hint(hint)
+        }
     }
 }

@@ -10,7 +10,7 @@ use slowpath_report::{
     quantity,
 };
 use slowpath_tables::{Quantity, Unit};
-use slowpath_verify::bisection::{Bisection, Cause, Direction, LogRatio, State, Tested, TotalAnswer};
+use slowpath_verify::bisection::{Bisection, Cause, Direction, Group, LogRatio, State, Tested, TotalAnswer};
 
 /// What is told.
 pub fn of(arguments: &ContextBisectArguments, ways: &Ways, plan: &Plan, found: &Bisection) -> ContextBisection {
@@ -33,6 +33,7 @@ pub fn of(arguments: &ContextBisectArguments, ways: &Ways, plan: &Plan, found: &
             fast: total.fast.map(|estimate| quantity(estimate, unit)),
             slow: total.slow.map(|estimate| quantity(estimate, unit)),
             pairs: total.ratio.map_or(0, |ratio| number(ratio.pairs)),
+            enough: total.enough.map(|time| Quantity::exact(time.as_secs_f64(), Unit::S)),
         },
         reproduction: found.reproduction.as_ref().map(|one| BisectedReproduction {
             difference: percent(&one.ratio),
@@ -80,6 +81,7 @@ fn remaining(one: &Remaining) -> RemainingDifference {
 fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
     let members: Vec<&Candidate> = cause.members.iter().filter_map(|one| plan.candidates.get(*one)).collect();
     let mut mechanisms: Vec<&str> = members.iter().map(|one| one.mechanism).filter(|text| !text.is_empty()).collect();
+    mechanisms.sort_unstable();
     mechanisms.dedup();
     BisectedCause {
         names: members.iter().map(|one| one.name.clone()).collect(),
@@ -95,9 +97,8 @@ fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
 
 fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> BisectedCandidate {
     // The smallest group tells most of it.
-    let groups = found.tested.iter().filter(|tested| tested.group.contains(&index));
-    let tested = groups.min_by_key(|tested| tested.group.len());
-    let others = tested.iter().flat_map(|tested| &tested.group).filter(|other| **other != index);
+    let with_it = found.tested.iter().filter(|tested| tested.group.contains(&index));
+    let tested = with_it.min_by_key(|tested| tested.group.len());
     let pairs = |way: &Direction| way.ratio.map_or(0, |ratio| ratio.pairs);
     let effect = |way: &Direction| way.ratio.as_ref().map(change_in_percent);
     BisectedCandidate {
@@ -112,11 +113,21 @@ fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> B
         sham: one.sham.to_owned(),
         verdict: verdict(found, index, tested),
         reason: tested.and_then(failure),
-        tried_with: others.filter_map(|other| Some(plan.candidates.get(*other)?.name.clone())).collect(),
+        tried_with: tried_with(found, index, tested)
+            .into_iter()
+            .filter_map(|other| Some(plan.candidates.get(other)?.name.clone()))
+            .collect(),
         sufficient: tested.and_then(|tested| effect(&tested.sufficient)),
         necessary: tested.and_then(|tested| effect(&tested.necessary)),
         pairs: tested.map_or(0, |tested| number(pairs(&tested.sufficient).max(pairs(&tested.necessary)))),
     }
+}
+
+/// The others that a candidate was only tried with. A set whose members could not be told apart says more than that each was tried by itself.
+fn tried_with(found: &Bisection, index: usize, tested: Option<&Tested>) -> Group {
+    let bundle = found.causes.iter().find(|cause| cause.is_bundled && cause.members.contains(&index));
+    let together = bundle.map(|cause| &cause.members).or(tested.map(|tested| &tested.group));
+    together.into_iter().flatten().copied().filter(|other| *other != index).collect()
 }
 
 fn failure(tested: &Tested) -> Option<String> {
@@ -158,6 +169,9 @@ fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
             "the command ended before its context could be read: that of `sleep` behind the same wrappers was read instead".to_owned(),
         );
     }
+    if let Some(failure) = &found.failure {
+        notes.push(format!("{failure}; nothing could be compared with it from then on"));
+    }
     for one in &plan.lacking {
         notes.push(format!(
             "both contexts have {} {}, the launches {}: {}; what it costs is part of both",
@@ -188,4 +202,45 @@ fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_verify::bisection::{Ended, Kind, Total};
+    use std::time::Duration;
+
+    #[test]
+    fn members_of_a_set_that_could_not_be_told_apart_are_told_with_each_other() {
+        let direction = || Direction { ratio: None, state: State::Small };
+        let tested = [Group::from([0]), Group::from([1]), Group::from([2, 3])].map(|group| Tested {
+            group,
+            sufficient: direction(),
+            necessary: direction(),
+        });
+        let bundle = Cause {
+            members: Group::from([0, 1]),
+            kind: Kind::Alone,
+            is_bundled: true,
+            sufficient: None,
+            necessary: None,
+            counters: Vec::new(),
+        };
+        let found = Bisection {
+            total: Total { answer: TotalAnswer::Slower, ratio: None, fast: None, slow: None, enough: None },
+            reproduction: None,
+            tested: tested.to_vec(),
+            causes: vec![bundle],
+            rest: None,
+            margin: 0.02,
+            failure: None,
+            ended: Ended::Decided,
+            launches: 0,
+            took: Duration::ZERO,
+        };
+        assert_eq!(tried_with(&found, 0, tested.first()), Group::from([1]));
+        assert_eq!(verdict(&found, 0, tested.first()), CandidateVerdict::AmongSeveral);
+        assert_eq!(tried_with(&found, 2, tested.last()), Group::from([3]));
+        assert_eq!(tried_with(&found, 4, None), Group::new());
+    }
 }
