@@ -147,7 +147,12 @@ struct mm_struct {
 struct task_io_accounting {
 	u64 read_bytes;
 };
+typedef struct {
+	int counter;
+} atomic_t;
 struct signal_struct {
+	/* Threads that have not begun to end. */
+	atomic_t live;
 	int group_exit_code;
 };
 struct bpf_local_storage;

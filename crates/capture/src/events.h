@@ -57,6 +57,8 @@ struct task_state {
 	unsigned int wait_is_told;
 	/* 1 when the end of the task was told. */
 	unsigned long long end_is_told;
+	/* Of a main thread: 1 when a thread of its process was told as the last. */
+	unsigned long long last_is_told;
 	/* 1 when the fault since fault_ts was taken in kernel mode. */
 	unsigned long long fault_in_kernel;
 	/* End of the heap when a brk that is not over began. */

@@ -196,9 +196,15 @@ pub(crate) fn load(
                     value[16..24].copy_from_slice(&u64::from(options.writer.unwrap_or(0)).to_ne_bytes());
                 }
             }
-            None if name.ends_with(".rodata") && probe.name == "off_cpu" || probe.name == "memory_work" => {
+            None if name.ends_with(".rodata") && matches!(probe.name, "off_cpu" | "memory_work") => {
                 if let Some(value) = map.initial_value_mut() {
                     crate::interrupts::Layout::of(btf).write(value);
+                }
+            }
+            None if name.ends_with(".rodata") && probe.name == "process" => {
+                // The one read-only variable: `exit_tells_last`.
+                if let Some(value) = map.initial_value_mut() {
+                    value[..4].copy_from_slice(&u32::from(options.exit_memory && page_content::exit_has_memory(btf)).to_ne_bytes());
                 }
             }
             None if name.ends_with(".rodata") && probe.name == "cpu_sample" => {

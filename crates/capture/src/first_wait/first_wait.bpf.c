@@ -114,7 +114,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 
 /* One that was ended in its first wait. */
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task, bool last)
+int BPF_PROG(on_exit, struct task_struct *task)
 {
 	if (task->pid != task->tgid)
 		return 0;

@@ -80,14 +80,29 @@ static __always_inline void tell_end(struct task_struct *task, u32 flags)
 	submit(event);
 }
 
+/* Whether the event of an exit tells if the thread is the process's last: since 6.16. */
+const volatile u32 exit_tells_last;
+
+/* Before, the count of live threads tells: it is taken down before the event, and of threads that end together several can find it
+ * at nothing. One of them is told as the last. */
+static __always_inline bool is_last(unsigned long long *context, struct task_struct *task)
+{
+	if (exit_tells_last)
+		return *(volatile unsigned long long *)&context[1];
+	if (task->signal->live.counter)
+		return false;
+	struct task_state *leader = state_of(task->group_leader);
+	return !leader || !__sync_fetch_and_or(&leader->last_is_told, 1);
+}
+
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task, bool last)
+int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct task_state *state = state_of(task);
 	if (!state)
 		return 0;
 	state->end_is_told = 1;
-	tell_end(task, last ? FLAG_LAST_THREAD : 0);
+	tell_end(task, is_last(ctx, task) ? FLAG_LAST_THREAD : 0);
 	return 0;
 }
 
