@@ -53,6 +53,68 @@ fn an_interrupt_keeps_what_was_recorded_and_the_target_lives_on() {
 }
 
 #[test]
+fn what_memory_costs_is_measured_after_an_interrupt_too() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let (mut running, mark) = recorded_sleep(place.path(), &["--memory-calls"]);
+    let pid = running.child.id();
+    running.signal(libc::SIGINT);
+    assert!(soon(|| !processes_with(&mark).contains(&pid)));
+    std::fs::write(place.path().join("go"), "").unwrap();
+    running.wait().succeeds();
+    let manifest = tables(&place.path().join("out")).manifest;
+    match manifest.memory_cost {
+        Some(cost) => {
+            let blocks = |after: bool| cost.blocks.iter().filter(|block| block.after == after).count();
+            println!("measured {} kinds of blocks before and {} after", blocks(false), blocks(true));
+            assert!(blocks(false) > 0 && blocks(true) > 0, "{cost:?}");
+        }
+        None => assert!(manifest.unavailable.iter().any(|gap| gap.what == "the measured cost of memory")),
+    }
+}
+
+#[test]
+fn a_second_interrupt_while_memory_is_measured_ends_at_once_and_keeps_what_was_recorded() {
+    if !root() {
+        return;
+    }
+    // It may have measured before that is noticed here.
+    for _ in 0..5 {
+        let place = place();
+        let (mut running, mark) = recorded_sleep(place.path(), &["--memory-calls"]);
+        let pid = running.child.id();
+        let children = || std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let before = children();
+        let is_new = |child: &str| !before.split_whitespace().any(|known| known == child);
+        running.signal(libc::SIGINT);
+        let asked = Instant::now();
+        while !children().split_whitespace().any(is_new) && asked.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let is_measuring = asked.elapsed() < Duration::from_secs(10);
+        running.signal(libc::SIGINT);
+        assert!(soon(|| !processes_with(&mark).contains(&pid)));
+        std::fs::write(place.path().join("go"), "").unwrap();
+        let done = running.wait();
+        if !is_measuring || done.status.success() {
+            println!("too late: {done:?}");
+            continue;
+        }
+        assert_eq!(done.status.code(), Some(130), "{done:?}");
+        // Whatever it had started, but for the writer, ends with it; that one when it has written what it has.
+        assert!(soon(|| processes_with(&mark).is_empty()));
+        let tables = tables(&place.path().join("out"));
+        assert!(tables.manifest.ended.is_none() && tables.manifest.memory_cost.is_some());
+        // The last that is recorded of a target that lives on.
+        assert!(tables.exits.iter().any(|exit| exit.running), "{:?}", tables.exits);
+        return;
+    }
+    panic!("it was never seen while it measured");
+}
+
+#[test]
 fn ctrl_c_at_a_terminal_ends_target_and_recording_and_keeps_what_was_recorded() {
     if !root() {
         return;
