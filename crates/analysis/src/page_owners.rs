@@ -26,6 +26,17 @@ pub(crate) struct PageOwners {
 impl PageOwners {
     /// Gives a page to an owner; whose it was.
     pub fn set(&mut self, address: u64, owner: u32) -> Option<u32> {
+        self.place(address).replace(owner)
+    }
+
+    /// Takes a page from its owner; whose it was.
+    pub fn take(&mut self, address: u64) -> Option<u32> {
+        let is_any = self.groups.contains_key(&(address / GROUP)) || self.ranges.part_at(address).is_some();
+        if is_any { self.place(address).take() } else { None }
+    }
+
+    /// The page's place in its group.
+    fn place(&mut self, address: u64) -> &mut Option<u32> {
         let (number, ranges) = (address / GROUP, &mut self.ranges);
         let group = self.groups.entry(number).or_insert_with(|| {
             let mut group = [None; PAGES];
@@ -35,7 +46,13 @@ impl PageOwners {
             }
             group
         });
-        group[(address % GROUP / PAGE_SIZE) as usize].replace(owner)
+        &mut group[(address % GROUP / PAGE_SIZE) as usize]
+    }
+
+    /// How many groups and ranges there are: so many are walked over at most.
+    #[cfg(test)]
+    pub fn pieces(&self) -> usize {
+        self.groups.len() + self.ranges.between(0, u64::MAX).len()
     }
 
     /// Gives all pages of a range to an owner.
@@ -165,7 +182,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_page_has_the_owner_that_a_list_of_pages_tells(
-            ops in prop::collection::vec((0u8..4, 0u64..60, 1u64..50, 0u32..3), 0..60),
+            ops in prop::collection::vec((0u8..5, 0u64..60, 1u64..50, 0u32..3), 0..60),
         ) {
             let (mut owners, mut model) = (PageOwners::default(), BTreeMap::<u64, u32>::new());
             for (op, page, pages, owner) in ops {
@@ -179,6 +196,7 @@ mod tests {
                         owners.clear(from, to);
                         model.retain(|one, _| !(page..page + pages).contains(one));
                     }
+                    2 => prop_assert_eq!(owners.take(from + 7), model.remove(&page)),
                     _ => prop_assert_eq!(owners.set(from + 7, owner), model.insert(page, owner)),
                 }
                 let parts = owners.between(from, to);
