@@ -57,23 +57,24 @@ fn what_memory_costs_is_measured_after_an_interrupt_too() {
     if !root() {
         return;
     }
-    let place = place();
-    let (mut running, mark) = recorded_sleep(place.path(), &["--memory-calls"]);
-    let pid = running.child.id();
-    running.signal(libc::SIGINT);
-    // Detaching and measuring take many times as long beside other work.
-    assert!(soon(|| !processes_with(&mark).contains(&pid)) || soon(|| !processes_with(&mark).contains(&pid)));
-    std::fs::write(place.path().join("go"), "").unwrap();
-    running.wait().succeeds();
-    let manifest = tables(&place.path().join("out")).manifest;
-    match manifest.memory_cost {
-        Some(cost) => {
-            let blocks = |after: bool| cost.blocks.iter().filter(|block| block.after == after).count();
-            println!("measured {} kinds of blocks before and {} after", blocks(false), blocks(true));
-            assert!(blocks(false) > 0 && blocks(true) > 0, "{cost:?}");
+    // On a machine that is too busy nothing can be said in time.
+    for _ in 0..3 {
+        let place = place();
+        let (mut running, mark) = recorded_sleep(place.path(), &["--memory-calls"]);
+        let pid = running.child.id();
+        running.signal(libc::SIGINT);
+        // Detaching and measuring take many times as long beside other work.
+        assert!(soon(|| !processes_with(&mark).contains(&pid)) || soon(|| !processes_with(&mark).contains(&pid)));
+        std::fs::write(place.path().join("go"), "").unwrap();
+        running.wait().succeeds();
+        let measured = tables(&place.path().join("out")).manifest.memory_cost.map_or(Vec::new(), |cost| cost.blocks);
+        let (after, before): (Vec<_>, Vec<_>) = measured.iter().partition(|block| block.after);
+        println!("measured {} kinds of blocks before and {} after", before.len(), after.len());
+        if !before.is_empty() && !after.is_empty() {
+            return;
         }
-        None => assert!(manifest.unavailable.iter().any(|gap| gap.what == "the measured cost of memory")),
     }
+    panic!("it was never measured before and after");
 }
 
 #[test]
