@@ -195,7 +195,8 @@ impl<'a> StreamedRecording<'a> {
         }
         let (mut handed_over, mut measuring) = (Ok(()), None);
         let raw = recorder.finish_with(|recorder| {
-            // What is left takes its time, and who has asked for the end may end this process before: the writer has everything then.
+            // What is left takes its time, and who has asked for the end may end this process before: by then the writer has what it takes
+            // at once, which is as much as there is room in its socket.
             if interrupt::requested() {
                 writer.release();
             }
