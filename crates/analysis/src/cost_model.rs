@@ -13,12 +13,12 @@
 //!   doubling: nothing was measured there. The quarter is a choice, not a measurement; from 1.3 to 80 MiB, six doublings, releasing
 //!   a page was seen to become four times cheaper.
 //! - Where a size was measured before the recording and after it, the value is the mean and the interval holds both: how fast the machine
-//!   was in between is not known better.
+//!   was in between is not known better. Recordings that were cut short, and old ones, have the first alone ([`when_measured`]).
 //! - Blocks were measured with warm caches and with displaced ones. Which of the two a program has is not known: the value lies in
 //!   the middle, the interval holds both. Where only the warm ones reach (blocks that displace caches themselves), they count for
 //!   both.
 
-use slowpath_recording::{BlockCost, MemoryCost};
+use slowpath_recording::{BlockCost, Manifest, MemoryCost};
 use slowpath_tables::{Quantity, Unit};
 
 /// Most that a page is believed to cost, in ns: a hundred times what a seek of a disk for each of them would.
@@ -82,6 +82,12 @@ impl Estimate {
 
 /// A size, as its logarithm to base 2, and what a page of it costs.
 type Point = (f64, Estimate);
+
+/// When it was measured what blocks cost, as a reader of a prediction finds it.
+pub(crate) fn when_measured(manifest: &Manifest) -> &'static str {
+    let mut blocks = manifest.memory_cost.iter().flat_map(|measured| &measured.blocks);
+    if blocks.any(|block| block.after) { "before and after the recording" } else { "before the recording only" }
+}
 
 /// The costs of one machine.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,6 +6,8 @@
 //! thread's time went to [`crate::ledger`], and costs to [`crate::findings`].
 //!
 //! - Waiting for storage stays: it is what a major fault is. That the thread then stood in a run queue is taken off.
+//! - Waiting for memory stays too: what the thread waited for inside the kernel while it reclaimed or moved pages itself, which table
+//!   `memory_work` tells. Where a kernel has no such events it is taken off like other waits there.
 //! - Being displaced, and waiting for anything else, a lock of the address space for example, is taken off.
 //! - An interval lies in a fault or call in which it *ends*, and counts from the begin of that on. Its begin may be told some
 //!   microseconds early, for the scheduler reads its clock before it switches; so of a thread that is displaced right after a fault,
@@ -14,7 +16,7 @@
 
 use crate::integer_hash::IntegerMap;
 use slowpath_recording::{ProbeState, Tables};
-use slowpath_tables::{Fault, MemoryCall, Nanos, OffCpu, OffCpuReason, ProcessKey};
+use slowpath_tables::{Fault, MemoryCall, MemoryWork, MemoryWorkKind, Nanos, OffCpu, OffCpuReason, ProcessKey};
 
 /// Whether a recording tells when threads did not run.
 pub(crate) fn waits_recorded(tables: &Tables) -> bool {
@@ -100,7 +102,7 @@ impl FaultTimes<'_> {
 /// Lays waits and faults beside each other. Rows may be in any order; it is faster where they are in that of time.
 pub fn follow(tables: &Tables) -> OffCpuTimes {
     let mut times = OffCpuTimes { is_recorded: waits_recorded(tables), ..OffCpuTimes::default() };
-    let mut threads = Threads::new(&tables.off_cpu);
+    let mut threads = Threads::new(&tables.off_cpu, &OwnWork::new(&tables.memory_work));
     if threads.lines.is_empty() {
         return times;
     }
@@ -125,13 +127,47 @@ struct Interval {
 }
 
 impl Interval {
-    fn of(row: &OffCpu) -> Option<Self> {
+    fn of(row: &OffCpu, work: &OwnWork) -> Option<Self> {
+        let to = row.ts.0.saturating_add(row.duration.0);
         let most = match row.reason {
             OffCpuReason::Stolen => return None,
             OffCpuReason::FaultIo | OffCpuReason::OtherIo => row.runnable.min(row.duration),
+            OffCpuReason::Kernel if work.holds((row.process(), row.tid), to) => row.runnable.min(row.duration),
             _ => row.duration,
         };
-        Some(Self { from: row.ts.0, to: row.ts.0.saturating_add(row.duration.0), most: most.0 })
+        Some(Self { from: row.ts.0, to, most: most.0 })
+    }
+}
+
+/// When threads reclaimed or moved pages themselves: from and to, in order, none of a thread in another.
+#[derive(Debug, Default)]
+struct OwnWork(IntegerMap<Thread, Vec<(u64, u64)>>);
+
+impl OwnWork {
+    fn new(rows: &[MemoryWork]) -> Self {
+        use MemoryWorkKind::{DirectCompaction, DirectReclaim, GroupReclaim};
+        let mut of_thread: IntegerMap<Thread, Vec<(u64, u64)>> = IntegerMap::default();
+        for row in rows.iter().filter(|row| matches!(row.work, DirectCompaction | DirectReclaim | GroupReclaim)) {
+            let Some(duration) = row.duration else { continue };
+            let work = (row.ts.0, row.ts.0.saturating_add(duration.0));
+            of_thread.entry((row.process(), row.tid)).or_default().push(work);
+        }
+        for works in of_thread.values_mut() {
+            works.sort_unstable();
+            works.dedup_by(|next, last| {
+                let is_one = next.0 <= last.1;
+                last.1 = if is_one { last.1.max(next.1) } else { last.1 };
+                is_one
+            });
+        }
+        Self(of_thread)
+    }
+
+    /// Whether a wait of the thread that ends then is one in its work: that begins before and goes on after, or ends with it.
+    fn holds(&self, thread: Thread, end: u64) -> bool {
+        let Some(works) = self.0.get(&thread) else { return false };
+        let next = works.partition_point(|work| work.1 < end);
+        works.get(next).is_some_and(|work| work.0 < end)
     }
 }
 
@@ -154,10 +190,10 @@ struct Threads {
 }
 
 impl Threads {
-    fn new(rows: &[OffCpu]) -> Self {
+    fn new(rows: &[OffCpu], work: &OwnWork) -> Self {
         let mut threads = Self::default();
         for row in rows {
-            let Some(interval) = Interval::of(row).filter(|interval| interval.most > 0) else { continue };
+            let Some(interval) = Interval::of(row, work).filter(|interval| interval.most > 0) else { continue };
             let number = *threads.numbers.entry((row.process(), row.tid)).or_insert_with(|| {
                 threads.lines.push(Line::default());
                 threads.lines.len() - 1
@@ -252,6 +288,45 @@ ts    duration pid start tid reason   runnable
     }
 
     #[test]
+    fn waiting_for_memory_is_what_a_fault_costs_and_standing_in_a_queue_in_it_or_waiting_for_a_lock_is_not() {
+        let (faults, calls) = left(
+            "
+== faults
+ts    duration pid start tid kind
+1000  9000     7   1     7   minor
+20000 9000     7   1     7   minor
+40000 9000     7   1     7   minor
+60000 9000     7   1     8   minor
+== memory_calls
+ts    duration pid start tid call
+80000 9000     7   1     7   mmap
+== memory_work
+ts    duration pid start tid in_tree work
+1200  3000     7   1     7   true    direct_reclaim
+2000  7000     7   1     7   true    direct_compaction
+20500 8000     7   1     7   true    group_reclaim
+40500 2000     7   1     7   true    direct_reclaim
+60500 8000     7   1     7   true    direct_reclaim
+80500 8000     7   1     7   true    group_reclaim
+80500 -        7   1     7   true    wake_kswapd
+== off_cpu
+ts    duration pid start tid reason    runnable
+1300  2000     7   1     7   kernel    500
+6000  2000     7   1     7   kernel    0
+21000 1000     7   1     7   runnable  1000
+23000 4000     7   1     7   kernel    100
+41000 1000     7   1     7   throttled 1000
+43000 4000     7   1     7   kernel    0
+61000 5000     7   1     8   kernel    0
+81000 5000     7   1     7   kernel    0
+",
+        );
+        // In the third fault the thread waited once more when it had reclaimed; what another thread reclaimed meanwhile is not its own.
+        assert_eq!(faults, [Some(8500), Some(7900), Some(4000), Some(4000)]);
+        assert_eq!(calls, [9000]);
+    }
+
+    #[test]
     fn rows_may_be_in_any_order_and_nothing_is_below_zero() {
         let (faults, _) = left(
             "
@@ -285,6 +360,7 @@ ts    duration pid start tid reason   runnable
         fn as_much_is_taken_off_as_a_look_at_every_interval_says(
             waits in proptest::collection::vec((0u64..400, 1u64..30, 0u8..3), 0..40),
             faults in proptest::collection::vec((0u64..400, 0u64..40), 0..40),
+            works in proptest::collection::vec((0u64..400, 0u64..60), 0..12),
         ) {
             let mut text = "== off_cpu\nts duration pid start tid reason runnable\n".to_owned();
             for (ts, duration, reason) in &waits {
@@ -293,6 +369,8 @@ ts    duration pid start tid reason   runnable
             }
             text += "== faults\nts duration pid start tid kind\n";
             faults.iter().for_each(|(ts, duration)| text += &format!("{ts} {duration} 7 1 7 minor\n"));
+            text += "== memory_work\nts duration pid start tid in_tree work\n";
+            works.iter().for_each(|(ts, duration)| text += &format!("{ts} {duration} 7 1 7 true direct_reclaim\n"));
             let tables = Tables::from_text(&text).unwrap();
             let times = follow(&tables);
             for (row, fault) in tables.faults.iter().enumerate() {
@@ -300,8 +378,14 @@ ts    duration pid start tid reason   runnable
                 let inside = tables.off_cpu.iter().filter(|wait| (from + 1..=to).contains(&(wait.ts.0 + wait.duration.0)));
                 let off: u64 = inside
                     .map(|wait| {
-                        let inside = wait.ts.0 + wait.duration.0 - wait.ts.0.max(from);
-                        if wait.reason == OffCpuReason::FaultIo { inside.min(wait.runnable.0) } else { inside }
+                        let end = wait.ts.0 + wait.duration.0;
+                        let is_in = |(ts, duration): &(u64, u64)| (ts + 1..=ts + duration).contains(&end);
+                        let stays = match wait.reason {
+                            OffCpuReason::Kernel => works.iter().any(is_in),
+                            reason => reason == OffCpuReason::FaultIo,
+                        };
+                        let inside = end - wait.ts.0.max(from);
+                        if stays { inside.min(wait.runnable.0) } else { inside }
                     })
                     .sum();
                 proptest::prop_assert_eq!(times.in_fault(row, fault).0, off.min(to - from));

@@ -1,7 +1,8 @@
 //! Whose each page of one address space is, where pages are touched one by one and given back by the range.
 //!
 //! Owns both forms: pages that were set by themselves stand in small groups, in which setting one more costs the same in any order;
-//! all others in ranges, which may be as long as an address space. A page is in one of the two.
+//! all others in ranges, which may be as long as an address space. A page is in one of the two. A range that is given or taken as a whole
+//! ends the groups inside it: each is made for a page that was set, and walked over by one such range.
 
 use crate::address_ranges::{AddressRanges, Part};
 use slowpath_tables::PAGE_SIZE;
@@ -25,6 +26,17 @@ pub(crate) struct PageOwners {
 impl PageOwners {
     /// Gives a page to an owner; whose it was.
     pub fn set(&mut self, address: u64, owner: u32) -> Option<u32> {
+        self.place(address).replace(owner)
+    }
+
+    /// Takes a page from its owner; whose it was.
+    pub fn take(&mut self, address: u64) -> Option<u32> {
+        let is_any = self.groups.contains_key(&(address / GROUP)) || self.ranges.part_at(address).is_some();
+        if is_any { self.place(address).take() } else { None }
+    }
+
+    /// The page's place in its group.
+    fn place(&mut self, address: u64) -> &mut Option<u32> {
         let (number, ranges) = (address / GROUP, &mut self.ranges);
         let group = self.groups.entry(number).or_insert_with(|| {
             let mut group = [None; PAGES];
@@ -34,27 +46,44 @@ impl PageOwners {
             }
             group
         });
-        group[(address % GROUP / PAGE_SIZE) as usize].replace(owner)
+        &mut group[(address % GROUP / PAGE_SIZE) as usize]
+    }
+
+    /// How many groups and ranges there are: so many are walked over at most.
+    #[cfg(test)]
+    pub fn pieces(&self) -> usize {
+        self.groups.len() + self.ranges.between(0, u64::MAX).len()
     }
 
     /// Gives all pages of a range to an owner.
     pub fn fill(&mut self, from: u64, to: u64, owner: u32) {
-        let mut left = from;
-        for (number, group) in self.groups.range_mut(numbers(from, to)) {
-            let (begin, end) = bounds(*number);
-            group[pages_of(*number, from, to)].fill(Some(owner));
-            replace(&mut self.ranges, Part { from: left, to: begin, owner });
-            left = end;
-        }
-        replace(&mut self.ranges, Part { from: left, to, owner });
+        let (begin, end) = self.put(from, to, Some(owner));
+        self.ranges.take(from, to);
+        self.ranges.join(Part { from: begin, to: end, owner });
     }
 
     /// Takes all pages of a range from their owners.
     pub fn clear(&mut self, from: u64, to: u64) {
-        for (number, group) in self.groups.range_mut(numbers(from, to)) {
-            group[pages_of(*number, from, to)].fill(None);
-        }
+        self.put(from, to, None);
         self.ranges.take(from, to);
+    }
+
+    /// The same in the groups: those at the ends of the range, of which other pages stay. Others are no longer needed. What of the range
+    /// lies in none then.
+    fn put(&mut self, from: u64, to: u64, owner: Option<u32>) -> (u64, u64) {
+        let (mut left, mut right) = (from, to);
+        let mut inside = Vec::new();
+        for (number, group) in self.groups.range_mut(numbers(from, to)) {
+            let (begin, end) = bounds(*number);
+            if from <= begin && end <= to {
+                inside.push(*number);
+                continue;
+            }
+            group[pages_of(*number, from, to)].fill(owner);
+            (left, right) = (if begin < from { end } else { left }, if to < end { begin } else { right });
+        }
+        inside.iter().for_each(|number| _ = self.groups.remove(number));
+        (left, right)
     }
 
     /// What lies between two addresses, in their order, neighbours of one owner as one.
@@ -77,14 +106,6 @@ impl PageOwners {
             is_one
         });
         parts
-    }
-}
-
-/// Whatever lay there.
-fn replace(ranges: &mut AddressRanges, part: Part) {
-    if part.from < part.to {
-        ranges.take(part.from, part.to);
-        ranges.join(part);
     }
 }
 
@@ -134,10 +155,34 @@ mod tests {
         assert_eq!(owners.between(0, u64::MAX), parts);
     }
 
+    #[test]
+    fn ranges_of_many_pages_that_were_set_walk_over_each_of_them_once() {
+        let mut owners = PageOwners::default();
+        let (pages, to) = (20_000, 20_000 * 3 * GROUP);
+        for page in 0..pages {
+            owners.set(page * 3 * GROUP + PAGE_SIZE, 1);
+        }
+        assert_eq!(owners.groups.len(), pages as usize);
+        // Two thousand million steps, were each of them to walk over all groups.
+        for round in 0..100_000u32 {
+            // In the middle of the first group and of the last.
+            let (from, to) = (2 * PAGE_SIZE, to - 3 * GROUP + PAGE_SIZE);
+            if round % 2 == 0 {
+                owners.fill(from, to, round);
+            } else {
+                owners.clear(from, to);
+            }
+            assert!(owners.groups.len() <= 2, "{} groups after {round} ranges", owners.groups.len());
+        }
+        let part = |from, to, owner| Part { from, to, owner };
+        let last = to - 3 * GROUP + PAGE_SIZE;
+        assert_eq!(owners.between(0, to), [part(PAGE_SIZE, 2 * PAGE_SIZE, 1), part(last, last + PAGE_SIZE, 1)]);
+    }
+
     proptest! {
         #[test]
         fn each_page_has_the_owner_that_a_list_of_pages_tells(
-            ops in prop::collection::vec((0u8..4, 0u64..60, 1u64..50, 0u32..3), 0..60),
+            ops in prop::collection::vec((0u8..5, 0u64..60, 1u64..50, 0u32..3), 0..60),
         ) {
             let (mut owners, mut model) = (PageOwners::default(), BTreeMap::<u64, u32>::new());
             for (op, page, pages, owner) in ops {
@@ -151,6 +196,7 @@ mod tests {
                         owners.clear(from, to);
                         model.retain(|one, _| !(page..page + pages).contains(one));
                     }
+                    2 => prop_assert_eq!(owners.take(from + 7), model.remove(&page)),
                     _ => prop_assert_eq!(owners.set(from + 7, owner), model.insert(page, owner)),
                 }
                 let parts = owners.between(from, to);

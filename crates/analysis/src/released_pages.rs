@@ -15,6 +15,7 @@
 //! - munmap, mmap and mremap end it: what lies there afterwards is another block ([`crate::memory_blocks`]).
 //! - A page is one of 4 KiB. Where a fault brings more at once (huge pages), only the one with its address is known.
 
+use crate::address_ranges::Part;
 use crate::fork_faults::ForkFaults;
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_calls::{
@@ -187,9 +188,57 @@ struct Replay<'a> {
     off_cpu: &'a OffCpuTimes,
     others: IntegerSet<usize>,
     ranges: Ranges,
-    /// Pages of each process that were touched: owned by [`PRESENT`], or by the release that took them.
-    spaces: IntegerMap<ProcessKey, PageOwners>,
+    /// Pages of each process that were touched.
+    spaces: IntegerMap<ProcessKey, Space>,
     releases: Vec<Release>,
+}
+
+/// Pages of a process that were touched; none is in both. A release looks only for those that it can take, however many earlier ones
+/// have taken from its range.
+#[derive(Debug, Default)]
+struct Space {
+    /// Owned by [`PRESENT`], or by the last release after which the kernel may take them.
+    there: PageOwners,
+    /// Owned by the release that took them.
+    gone: PageOwners,
+}
+
+impl Space {
+    /// What releases have to do with, between two addresses, in their order.
+    fn between(&self, from: u64, to: u64) -> Vec<Part> {
+        let mut parts = self.there.between(from, to);
+        parts.append(&mut self.gone.between(from, to));
+        parts.sort_unstable_by_key(|part| part.from);
+        parts
+    }
+
+    fn clear(&mut self, from: u64, to: u64) {
+        self.there.clear(from, to);
+        self.gone.clear(from, to);
+    }
+
+    /// All pages of a range are there.
+    fn bring(&mut self, from: u64, to: u64) {
+        self.there.fill(from, to, PRESENT);
+        self.gone.clear(from, to);
+    }
+
+    /// A page is there; whose it was.
+    fn touch(&mut self, address: u64) -> Option<u32> {
+        let owner = self.there.set(address, PRESENT);
+        owner.or_else(|| self.gone.take(address))
+    }
+
+    /// A release takes these parts, all that are there of its range; of what it only may take, the kernel decides.
+    fn release(&mut self, parts: &[Part], (from, to): (u64, u64), kind: ReleaseKind, number: u32) {
+        let pages = if kind == ReleaseKind::Free {
+            &mut self.there
+        } else {
+            self.there.clear(from, to);
+            &mut self.gone
+        };
+        parts.iter().for_each(|part| pages.fill(part.from, part.to, number));
+    }
 }
 
 impl Replay<'_> {
@@ -242,7 +291,7 @@ impl Replay<'_> {
         let space = self.spaces.entry(call.process()).or_default();
         let first = ranges.partition_point(|range| range.1 <= from);
         for range in ranges[first..].iter().take_while(|range| range.0 < to) {
-            space.fill(from.max(range.0), to.min(range.1), PRESENT);
+            space.bring(from.max(range.0), to.min(range.1));
         }
     }
 
@@ -250,18 +299,13 @@ impl Replay<'_> {
         let Some((kind, from, to)) = released(call) else { return };
         let Some(space) = self.spaces.get_mut(&call.process()) else { return };
         let Ok(number) = u32::try_from(self.releases.len()) else { return };
-        let mut parts = space.between(from, to);
         // What is gone cannot be taken once more; what the kernel may take can.
-        let may_be_there =
-            |owner: u32| self.releases.get(owner as usize).is_none_or(|one| one.kind == ReleaseKind::Free);
-        parts.retain(|part| may_be_there(part.owner));
+        let parts = space.there.between(from, to);
         let taken: u64 = parts.iter().map(|part| part.bytes() / PAGE_SIZE).sum();
         if taken == 0 || number == PRESENT {
             return;
         }
-        for part in parts {
-            space.fill(part.from, part.to, number);
-        }
+        space.release(&parts, (from, to), kind, number);
         self.releases.push(Release {
             process: call.process(),
             tid: call.tid,
@@ -306,7 +350,7 @@ impl Replay<'_> {
         if fault.address >= range.1 {
             return None;
         }
-        let owner = self.spaces.entry(process).or_default().set(fault.address, PRESENT);
+        let owner = self.spaces.entry(process).or_default().touch(fault.address);
         let number = owner.filter(|owner| *owner != PRESENT && !by_fork)?;
         let release = self.releases.get_mut(number as usize)?;
         release.touched = Some((release.touched.map_or(fault.ts, |(first, _)| first), fault.ts));
@@ -315,5 +359,29 @@ impl Replay<'_> {
         release.major += u64::from(fault.kind == FaultKind::Major);
         release.fault_time += time.unwrap_or_default();
         Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_walks_over_what_is_there_and_not_over_all_that_is_gone() {
+        const APART: u64 = 1 << 20;
+        let (pages, mut space) = (20_000u64, Space::default());
+        (0..pages).for_each(|page| assert_eq!(space.touch(page * APART), None));
+        let range = (0, pages * APART);
+        // Each takes what is there: all first, then the one that was touched since. Two thousand million steps, were each of them to walk
+        // over all.
+        for number in 0..100_000u32 {
+            let parts = space.there.between(range.0, range.1);
+            assert_eq!(parts.len() as u64, if number == 0 { pages } else { 1 });
+            space.release(&parts, range, ReleaseKind::DontNeed, number);
+            assert_eq!(space.there.pieces(), 0);
+            let page = u64::from(number) * 7919 % pages;
+            let last = u64::from(number).checked_sub(pages).map_or(0, |last| last as u32 + 1);
+            assert_eq!(space.touch(page * APART), Some(last));
+        }
     }
 }

@@ -38,6 +38,10 @@ id parent frame
 8  5      7
 9  0      3
 10 4      8
+11 -      9
+12 11     5
+13 -      10
+14 13     5
 == frames
 id kind   dev ino offset address
 0  file   1   42  0x10   -
@@ -49,6 +53,8 @@ id kind   dev ino offset address
 6  file   1   42  0x70   -
 7  kernel -   -   -      0xffffffff81000000
 8  file   1   43  0x80   -
+9  truncated - -  -   -
+10 file   -   -  0x90   -
 == symbols
 frame level function                      source_file source_line
 0     0     main                          video.cpp   90
@@ -69,13 +75,15 @@ dev ino path
 const MAIN: u32 = 0;
 const ALLOCATES: u32 = 3;
 /// `capture`, in itself and in memmove; `deliver` in memmove; a page fault of the copy of `capture`; main that maps by itself;
-/// `capture` in memcmp.
+/// `capture` in memcmp; memmove for nobody knows whom, in stacks that end early.
 const CAPTURE: u32 = 4;
 const COPY_IN: u32 = 5;
 const COPY_BACK: u32 = 7;
 const FAULT: u32 = 8;
 const MAPS: u32 = 9;
 const COMPARES: u32 = 10;
+const CUT: u32 = 12;
+const LOST: u32 = 14;
 const ANONYMOUS: u32 = 0x22;
 const ROOM: u32 = 0x4022;
 
@@ -258,7 +266,7 @@ fn blocks_that_live_for_one_copy_each_are_found_by_who_allocates_them() {
 
 #[test]
 fn faults_tell_which_blocks_the_copy_filled_that_are_sampled_when_they_are_read() {
-    let transient = |filled_by: &dyn Fn(u64) -> u32| {
+    let transient = |copy_in: u32, filled_by: &dyn Fn(u64) -> u32| {
         let mut program = Program::new();
         program.map(1, MAPS);
         for frame in 0..120 {
@@ -267,18 +275,22 @@ fn faults_tell_which_blocks_the_copy_filled_that_are_sampled_when_they_are_read(
             program.fault(at(2, 0), filled_by(frame));
             // Never both in one block: it is gone before the next sample.
             match frame % 2 {
-                0 => program.sample(at(2, offset), at(1, offset), COPY_IN),
+                0 => program.sample(at(2, offset), at(1, offset), copy_in),
                 _ => program.sample(at(1, offset), at(2, offset), COPY_BACK),
             };
             program.call(MemoryCallKind::Munmap, 2, 0, ALLOCATES);
         }
         program.found()
     };
-    let found = transient(&|_| COPY_IN);
+    let found = transient(COPY_IN, &|_| COPY_IN);
     assert_eq!((found.len(), found[0].cost.value), (1, 120.0), "{found:#?}");
     // Those that are read were filled by somebody else.
-    assert!(transient(&|frame| if frame % 2 == 0 { COPY_IN } else { CAPTURE }).is_empty());
-    assert!(transient(&|_| CAPTURE).is_empty());
+    assert!(transient(COPY_IN, &|frame| if frame % 2 == 0 { COPY_IN } else { CAPTURE }).is_empty());
+    assert!(transient(COPY_IN, &|_| CAPTURE).is_empty());
+    // Stacks that end early are alike, whoever copies.
+    for ends_early in [CUT, LOST] {
+        assert!(transient(ends_early, &|_| ends_early).is_empty(), "stack {ends_early}");
+    }
 }
 
 #[test]

@@ -357,13 +357,14 @@ impl Recorder {
         self.finish_with(|_| ())
     }
 
-    /// The same, and calls `loaded` while the programs are there still and record nothing any more.
+    /// The same, and calls `loaded` while the programs are there still and follow nobody any more. All that was recorded can be taken
+    /// then ([`Self::take`]), but for the last faults of each processor; what others on the machine do from then on is left out.
     ///
     /// # Errors
     /// As [`Self::finish`].
     pub fn finish_with(mut self, loaded: impl FnOnce(&mut Self)) -> Result<RawCapture, CaptureError> {
         self.look_at_held();
-        // After these walks no task is followed. To detach the programs takes a second, which is not recorded.
+        // After these walks no task is followed. To detach the programs takes a second.
         for (probe, program) in [("off_cpu", "end_waits"), ("first_wait", "end_first_waits"), ("process", "end_tasks")]
         {
             if let Some(probe) = self.loaded(probe) {
@@ -375,6 +376,9 @@ impl Recorder {
         let before = self.counters_before.as_ref();
         let machine_faults = before.and_then(|before| after.faults_since(before));
         let memory_threads = before.and_then(|before| after.memory_since(before));
+        // Until they are detached the programs tell who has the kernel's threads work for memory, on the whole machine.
+        self.ring.end(ended);
+        self.ring.drain().map_err(CaptureError::Ring)?;
         loaded(&mut self);
         self.links.clear();
         self.processor_links.clear();

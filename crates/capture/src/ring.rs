@@ -1,9 +1,9 @@
 //! The ring of events: how it is emptied into memory, and its bounds.
 
-use crate::events::{self, event_header};
+use crate::events::{self, EVENT_MEMORY_WORK, EVENT_PAGE_CACHE, event_header};
 use crate::stack::{NewModule, mapped_module};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
-use slowpath_tables::Losses;
+use slowpath_tables::{Losses, Nanos};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,10 +21,15 @@ pub(crate) struct RawBytes {
     /// Files that were mapped executable and were not asked for yet.
     modules: Vec<NewModule>,
     known_modules: HashSet<u32>,
+    /// When recording ended.
+    ended: Option<Nanos>,
 }
 
 impl RawBytes {
     pub(crate) fn push(&mut self, record: &[u8]) {
+        if self.is_late(record) {
+            return;
+        }
         if let Some(module) = mapped_module(record)
             && self.known_modules.insert(module.module)
         {
@@ -36,6 +41,12 @@ impl RawBytes {
             return;
         }
         self.bytes.extend_from_slice(record);
+    }
+
+    /// Whether a record of what any task of the machine may do is from after the end. No other is: nobody is followed any more.
+    fn is_late(&self, record: &[u8]) -> bool {
+        let (Some(ended), Some(header)) = (self.ended, events::record::<event_header>(record)) else { return false };
+        matches!(u32::from(header.kind), EVENT_MEMORY_WORK | EVENT_PAGE_CACHE) && header.ts > ended.0
     }
 }
 
@@ -93,6 +104,11 @@ impl Ring {
         self.raw.borrow_mut().known_modules.remove(&module);
     }
 
+    /// Recording ended then: what programs tell of the whole machine until they are detached is left out.
+    pub(crate) fn end(&self, ended: Nanos) {
+        self.raw.borrow_mut().ended = Some(ended);
+    }
+
     /// What was moved into memory and not taken yet.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.raw.borrow_mut().bytes)
@@ -102,7 +118,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{EVENT_MODULE, bytes_of, module_event};
+    use crate::events::{EVENT_EXIT, EVENT_MODULE, bytes_of, exit_event, memory_work_event, module_event};
 
     #[test]
     fn a_file_is_asked_for_once_unless_it_is_forgotten() {
@@ -115,5 +131,19 @@ mod tests {
         raw.known_modules.remove(&5);
         raw.push(&told);
         assert_eq!(raw.modules.len(), 2);
+    }
+
+    #[test]
+    fn what_others_do_after_the_end_is_left_out_and_what_was_recorded_and_comes_late_is_not() {
+        let header = |kind: u32, ts| event_header { kind: kind as u16, ts, ..Default::default() };
+        let work = |ts| bytes_of(&memory_work_event { header: header(EVENT_MEMORY_WORK, ts), ..Default::default() });
+        // Told by the walk over those that live on, with the moment of which it tells.
+        let exit = |ts| bytes_of(&exit_event { header: header(EVENT_EXIT, ts), ..Default::default() });
+        let mut raw = RawBytes::default();
+        raw.push(&work(30));
+        raw.ended = Some(Nanos(20));
+        [work(19), work(20), exit(21), work(21)].iter().for_each(|record| raw.push(record));
+        assert_eq!(raw.bytes, [work(30), work(19), work(20), exit(21)].concat());
+        assert_eq!(raw.refused.total(), 0);
     }
 }

@@ -3,7 +3,7 @@
 
 mod targets;
 
-use slowpath_capture::{Options, Recorder, UNREADABLE_BYTES, decode};
+use slowpath_capture::{Options, RawCapture, Recorder, UNREADABLE_BYTES, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, FaultKind, FileKey, MappingOp};
 use std::os::fd::AsRawFd;
@@ -98,6 +98,25 @@ fn the_tree_is_followed_through_forks_with_command_lines_and_ends() {
     assert_eq!(ends, [(Some(0), None), (Some(1), None), (None, Some(9))]);
     assert_eq!(out.execs[0].pid, child.as_raw() as u32);
     assert_eq!(out.execs[1].parent_pid, child.as_raw() as u32);
+}
+
+#[test]
+fn what_was_recorded_can_be_taken_before_the_programs_are_detached() {
+    if !root() {
+        return;
+    }
+    let mut recorder = Recorder::load(Options::default()).unwrap();
+    let (child, release) = held(&["/bin/true"]);
+    recorder.attach_tree(child.as_raw()).unwrap();
+    nix::unistd::write(&release, b"x").unwrap();
+    nix::sys::wait::waitpid(child, None).unwrap();
+    // Everything is in the ring still.
+    let mut taken = Vec::new();
+    let raw = recorder.finish_with(|recorder| taken = recorder.take()).unwrap();
+    let of = |bytes: Vec<u8>| decode(&RawCapture { bytes, facts: raw.facts.clone() });
+    let (taken, rest) = (of(taken), of(raw.bytes.clone()));
+    assert_eq!((taken.execs.len(), taken.exits.len()), (1, 1));
+    assert_eq!((rest.execs.len(), rest.exits.len(), rest.mappings.len()), (0, 0, 0));
 }
 
 #[test]

@@ -186,19 +186,29 @@ impl<'a> StreamedRecording<'a> {
     /// # Errors
     /// The ring cannot be read, or something could not be written; what was written before is whole.
     pub fn finish(self, stop: Option<&str>) -> Result<Manifest, Failure> {
-        let Self { mut recorder, writer, mut tables, subject, mut memory_cost, begun, usual_slices, .. } = self;
+        let Self { mut recorder, mut writer, mut tables, subject, mut memory_cost, begun, usual_slices, .. } = self;
         if let Some(usual) = usual_slices {
             usual.again();
         }
         if let Some(tables) = &mut tables {
             tables.end(&mut recorder);
         }
-        let mut measuring = None;
-        let is_measured = matches!(memory_cost, Some(Ok(_))) && !interrupt::requested();
+        let (mut handed_over, mut measuring) = (Ok(()), None);
         let raw = recorder.finish_with(|recorder| {
+            // What is left takes its time, and who has asked for the end may end this process before: by then the writer has what it takes
+            // at once, which is as much as there is room in its socket.
+            if interrupt::requested() {
+                writer.release();
+            }
+            writer.take(recorder.take());
+            let Facts { losses, unavailable, .. } = recorder.facts();
+            writer.tell(SoFar { losses, unavailable });
+            handed_over = writer.pump();
+            let is_measured = matches!(memory_cost, Some(Ok(_)));
             measuring = is_measured.then(|| memory_cost::after(subject.identity, recorder)).flatten();
         });
         let raw = raw.map_err(failed(Kind::Machine))?;
+        handed_over?;
         if let (Some(after), Some(Ok(cost))) = (measuring, &mut memory_cost) {
             after.add_to(cost);
         }

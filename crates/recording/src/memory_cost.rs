@@ -1,5 +1,5 @@
-//! What it costs on a machine to map a block of memory, touch it and release it, as measured just before a recording and
-//! just after it.
+//! What it costs on a machine to map a block of memory, touch it and release it, as measured just before a recording and, unless that
+//! was cut short, just after it.
 //!
 //! Owns the types in the manifest. Leaves measuring to `cli`, and what follows from it to `analysis`, which trusts none of these
 //! numbers: a manifest is a file that anybody may have written.
@@ -11,7 +11,7 @@ use slowpath_tables::{Bytes, Nanos, Quantity};
 /// The measurement of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryCost {
-    /// How long measuring took: before anything was recorded, and after all was.
+    /// How long measuring took: before anything was recorded, and after all was where it was measured then too.
     pub took: Nanos,
     /// What was measured, by size of the block.
     pub blocks: Vec<BlockCost>,
@@ -26,7 +26,8 @@ pub struct BlockCost {
     /// last one gave back. A block of many MiB does that itself.
     pub displaced: bool,
     /// Whether it was measured after the recording: then there is a row of the same kind from before it, unless that was not reached.
-    /// False in recordings that lack the field.
+    /// Recordings that were cut short (the recorder was killed, or told to end a second time) have none from after. False in recordings
+    /// that lack the field.
     #[serde(default)]
     pub after: bool,
     /// Whether the block asked for huge pages (`MADV_HUGEPAGE`), and so did the one that is kept. False in recordings that lack the

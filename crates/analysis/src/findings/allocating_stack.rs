@@ -228,6 +228,11 @@ impl<'a> AllocatingStacks<'a> {
         self.stacks.get(number).cloned().unwrap_or_default()
     }
 
+    /// Whether a stack was recorded with its outermost function.
+    pub fn is_whole(&self, number: usize) -> bool {
+        self.stacks.get(number).is_some_and(|stack| !stack.callers.is_empty() && !stack.is_truncated)
+    }
+
     /// The stack of a row's column `stack`, with its own lines.
     pub fn of_row(&self, stack: Option<u32>) -> AllocatingStack {
         allocating_stack(self.call_stacks, stack)

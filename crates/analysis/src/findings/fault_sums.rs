@@ -2,7 +2,7 @@
 //!
 //! **Value.** A fault whose duration is not known counts as long as the others are on average.
 //!
-//! A duration is what the thread ran in the fault, and what it waited for storage, where waits were recorded
+//! A duration is what the thread ran in the fault, and what it waited for storage or for memory, where waits were recorded
 //! ([`crate::off_cpu_times`]). Else it is of the clock, not of the processor: a thread that another one displaces in a fault is in it
 //! for longer.
 //!

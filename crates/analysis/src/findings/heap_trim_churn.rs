@@ -34,7 +34,7 @@ use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
-use crate::cost_model::CostModel;
+use crate::cost_model::{CostModel, when_measured};
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -129,10 +129,11 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
             .push(format!("memory is away for {away:.1} s (median): others can use it meanwhile, so it may be meant"));
     }
     reasons.extend(unnamed(&found.stack));
-    let model = found.memory.facts.tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
+    let manifest = &found.memory.facts.tables.manifest;
+    let model = manifest.memory_cost.as_ref().and_then(CostModel::new);
     let unseen = model.and_then(|model| model.unseen());
     // The first is about what was measured here.
-    reasons.extend(unseen.map(prediction::reason));
+    reasons.extend(unseen.map(|unseen| prediction::reason(unseen, when_measured(manifest))));
     reasons.extend(UNKNOWN_COSTS.iter().skip(usize::from(unseen.is_some())).map(|one| (*one).to_owned()));
     reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, found.bill.calls_off_cpu));
 

@@ -27,7 +27,7 @@ pub(crate) struct CostShare {
 
 impl CostShare {
     /// Of a cost in ms that these processes pay. Where waits were not recorded, durations are of the clock, so a cost can be more than the
-    /// CPU time of threads that were displaced in it; where they were, waiting for storage is. No more than all is said.
+    /// CPU time of threads that were displaced in it; where they were, waiting for storage and for memory is. No more than all is said.
     pub fn new(
         cost: f64,
         processes: impl Iterator<Item = ProcessKey>,

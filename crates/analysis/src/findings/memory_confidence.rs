@@ -61,7 +61,7 @@ pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums, calls: Nanos) -> Opti
         let (faults, calls) = (faults.off_cpu.as_ms(), calls.as_ms());
         format!(
             "not in the cost: time in which threads did not run, displaced or waiting for a lock, {faults:.1} ms in faults and {calls:.1} \
-             ms in calls; waiting for storage in a fault is in it{lost}"
+             ms in calls; waiting for storage or for memory in a fault is in it{lost}"
         )
     })
 }

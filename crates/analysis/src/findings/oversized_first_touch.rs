@@ -38,7 +38,7 @@ use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
-use crate::cost_model::CostModel;
+use crate::cost_model::{CostModel, when_measured};
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -208,11 +208,11 @@ fn judged(found: &Found<'_>, reasons: &mut Vec<String>) -> Confidence {
     );
     reasons.extend(off_cpu(&memory.facts.tables, &bill.faults, Nanos(0)));
     match &found.saving {
-        Ok(_) => reasons.push(
-            "the predicted saving has what durations of faults lack, less what recording adds to them, as measured before and after the \
-             recording; its interval also holds what as many pages cost then, with giving them back"
-                .to_owned(),
-        ),
+        Ok(_) => reasons.push(format!(
+            "the predicted saving has what durations of faults lack, less what recording adds to them, as measured {}; its interval also \
+             holds what as many pages cost then, with giving them back",
+            when_measured(&memory.facts.tables.manifest)
+        )),
         Err(why) => {
             reasons.push(UNKNOWN_COSTS[0].to_owned());
             reasons.push(format!("the predicted saving comes from durations alone: {why}"));

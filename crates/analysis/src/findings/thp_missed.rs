@@ -34,7 +34,7 @@ use super::memory_confidence::{Claim, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
 use super::transient_large_allocation::prediction::widened;
-use crate::cost_model::CostModel;
+use crate::cost_model::{CostModel, when_measured};
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -208,9 +208,11 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
 fn figures(found: &Found<'_>) -> Vec<String> {
     let mut reasons = vec![match found.bill.unseen {
         Some(unseen) => format!(
-            "the cost has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as measured \
-             before and after the recording",
-            unseen.value, unseen.low, unseen.high
+            "the cost has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as measured {}",
+            unseen.value,
+            unseen.low,
+            unseen.high,
+            when_measured(&found.memory.facts.tables.manifest)
         ),
         None => "durations hold what recording costs inside a fault, and lack entering and leaving the kernel, which can cost more: \
                  neither is calibrated on this machine"

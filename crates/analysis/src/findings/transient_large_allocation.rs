@@ -34,7 +34,7 @@ use super::materiality::CostShare;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
-use crate::cost_model::CostModel;
+use crate::cost_model::{CostModel, when_measured};
 use crate::finding::Finding;
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -186,15 +186,15 @@ fn saving_reasons(found: &Found<'_>) -> Vec<String> {
             return reasons;
         }
     };
-    let per_page = prediction.per_page;
+    let (per_page, when) = (prediction.per_page, when_measured(&found.memory.facts.tables.manifest));
     let mut reasons = vec![match prediction.unseen {
         Some(unseen) => format!(
             "the predicted saving has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to \
-             it, as measured before and after the recording; its interval also holds what as many pages cost then, {:.0} to {:.0} ns each",
+             it, as measured {when}; its interval also holds what as many pages cost then, {:.0} to {:.0} ns each",
             unseen.value, unseen.low, unseen.high, per_page.low, per_page.high
         ),
         None => format!(
-            "the predicted saving is what as many pages cost when it was measured before and after the recording, {:.0} to {:.0} ns each; its \
+            "the predicted saving is what as many pages cost when it was measured {when}, {:.0} to {:.0} ns each; its \
              interval also holds the durations, which hold what recording costs inside a fault and lack entering and leaving the \
              kernel",
             per_page.low, per_page.high

@@ -1,4 +1,4 @@
-//! The predicted saving where it was measured before the recording what blocks cost.
+//! The predicted saving where it was measured beside the recording what blocks cost.
 
 use super::*;
 use slowpath_recording::{BlockCost, MemoryCost};
@@ -51,6 +51,30 @@ fn what_durations_lack_is_added_and_the_interval_holds_what_was_measured() {
     assert_eq!(row(&finding, "ns_per_page")["pages"], LEFT_OUT as u64);
     assert_eq!(row(&finding, "ns_per_fault")["ns_per_fault"], 500.0);
     assert_eq!(finding.confidence, Confidence::High, "{:?}", finding.reasons);
+}
+
+#[test]
+fn a_prediction_says_whether_it_was_measured_after_the_recording_too() {
+    let told = |after: bool, unseen: Option<[f64; 3]>| {
+        let measure = measured([1700.0, 1600.0, 1800.0], unseen);
+        let cut_short = move |tables: &mut Tables| {
+            measure(tables);
+            let blocks = &mut tables.manifest.memory_cost.as_mut().unwrap().blocks;
+            let again: Vec<BlockCost> = blocks.iter().map(|block| BlockCost { after: true, ..block.clone() }).collect();
+            blocks.extend(again.into_iter().filter(|_| after));
+        };
+        let finding = Program::new().frames(300).edited(cut_short).found().unwrap();
+        let evidence = finding.evidence.iter().map(|one| one.text.clone());
+        finding.reasons.into_iter().chain(evidence).filter(|text| text.contains("measured before")).collect::<Vec<_>>()
+    };
+    for unseen in [Some([500.0, 400.0, 600.0]), None] {
+        for (after, words) in
+            [(true, "measured before and after the recording"), (false, "measured before the recording only")]
+        {
+            let told = told(after, unseen);
+            assert!(told.len() == 2 && told.iter().all(|text| text.contains(words)), "{told:?}");
+        }
+    }
 }
 
 #[test]

@@ -7,9 +7,10 @@
 //! 2. while a recorder is loaded that records nothing of it: how long the recorder takes faults of the same operations to be.
 //!
 //! What the first has more than the second is what durations lack. Not in it: what writing a record and walking a stack after a
-//! fault displaces from caches, which makes the next fault dearer. After the recording the two steps come in the other order. Within
-//! one of these measurements the speed of a machine that others use too hardly moves, between two it does (by half, in five recordings
-//! of a quiet quarter of an hour): both are kept, and the recording lies between them.
+//! fault displaces from caches, which makes the next fault dearer. After the recording the two steps come in the other order, each in a
+//! child of its own, also where the recording was ended by Ctrl-C; only a recorder that is killed, or told to end a second time, leaves
+//! the measurement from before alone. Within one of these measurements the speed of a machine that others use too hardly moves, between
+//! two it does (by half, in five recordings of a quiet quarter of an hour): both are kept, and the recording lies between them.
 //!
 //! Intervals are those of `slowpath-experiment`: the centre of the differences with the interval of the signed ranks. Where two that
 //! were measured apart are subtracted, the distances from centre to ends add up in squares (G. Y. Zou and A. Donner, Statistics in
@@ -54,8 +55,7 @@ pub struct Before {
 /// # Errors
 /// There was no process, or no answer of it; recording goes on without.
 pub fn before(identity: &Identity) -> Result<Before, Unavailable> {
-    let calibrator = Calibrator::start(identity)?;
-    let measured = calibrator.measure().map_err(|error| gap(&error))?;
+    let (calibrator, measured) = Calibrator::measuring(identity)?;
     Ok(Before { calibrator, measured })
 }
 
@@ -76,26 +76,32 @@ impl Before {
 }
 
 /// The second step after a recording, done.
-pub struct After {
-    calibrator: Calibrator,
+pub struct After<'a> {
+    identity: &'a Identity,
     watched: Watched,
     watching: Nanos,
 }
 
-/// Takes the second step with a recorder that records nothing any more. `None` where there is no process or no answer of it: what was
-/// measured before stands alone then.
-pub fn after(identity: &Identity, recorder: &mut Recorder) -> Option<After> {
+/// Takes the second step with a recorder that records nothing any more. `None` where there is no process: what was measured before
+/// stands alone then.
+pub fn after<'a>(identity: &'a Identity, recorder: &mut Recorder) -> Option<After<'a>> {
     let calibrator = Calibrator::start(identity).ok()?;
     let (watched, watching) = calibrator.watch(recorder);
-    Some(After { calibrator, watched, watching })
+    Some(After { identity, watched, watching })
 }
 
-impl After {
+impl After<'_> {
     /// Takes the first step, once no recorder is loaded any more, and adds it all to what was measured before.
     pub fn add_to(self, cost: &mut MemoryCost) {
-        let Ok(measured) = self.calibrator.measure() else { return };
+        let Ok((_, measured)) = self.first_step() else { return };
         cost.took += Nanos(measured.took) + self.watching;
         cost.blocks.extend(costs(&measured, &self.watched, true));
+    }
+
+    /// In a child of its own: the one that was watched was forked beside a loaded recorder, and as long as it lives its copies of the
+    /// recorder's descriptors keep the programs attached.
+    fn first_step(&self) -> Result<(Calibrator, Measured), Unavailable> {
+        Calibrator::measuring(self.identity)
     }
 }
 
@@ -117,7 +123,13 @@ impl Calibrator {
         Ok(Self { child: child.map_err(|failure| gap(&failure.chain()))?, socket })
     }
 
-    /// The first step.
+    /// The first step, and the child that took it.
+    fn measuring(identity: &Identity) -> Result<(Self, Measured), Unavailable> {
+        let calibrator = Self::start(identity)?;
+        let measured = calibrator.measure().map_err(|error| gap(&error))?;
+        Ok((calibrator, measured))
+    }
+
     fn measure(&self) -> io::Result<Measured> {
         /// More than any answer has.
         const MOST: u64 = 1 << 20;
@@ -245,6 +257,7 @@ impl Interval {
 mod tests {
     use super::*;
     use child::Pair;
+    use slowpath_capture::Options;
 
     fn series(bytes: u64, pairs: usize, faults: u64) -> Series {
         // Each page costs 2000 ns more than in the kept block; 300 of them in the calls.
@@ -283,11 +296,15 @@ mod tests {
         assert!(cost(series(4 << 20, 6, 2), &watched).unwrap().huge_pages);
     }
 
-    #[test]
-    fn the_child_measures_within_its_time_and_works_on_when_asked() {
+    fn me() -> Identity {
         let variables = std::env::vars_os().collect::<Vec<_>>();
         let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let me = Identity::for_invocation(None, borrowed).unwrap().0;
+        Identity::for_invocation(None, borrowed).unwrap().0
+    }
+
+    #[test]
+    fn the_child_measures_within_its_time_and_works_on_when_asked() {
+        let me = me();
         let Before { calibrator, measured } = before(&me).unwrap();
         assert!(measured.series.iter().any(|series| !series.pairs.is_empty()), "{measured:?}");
         let mut socket = &calibrator.socket;
@@ -297,7 +314,32 @@ mod tests {
             socket.read_exact(&mut answer).unwrap();
             assert!([kind, INTERRUPTED].contains(&answer[0]), "{answer:?}");
         }
-        // As after a recording: it measures when it is asked for it.
-        assert!(calibrator.measure().unwrap().series.iter().any(|series| !series.pairs.is_empty()));
+    }
+
+    #[test]
+    fn nothing_of_a_recorder_is_loaded_when_the_child_measures_after_a_recording() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: recording needs root");
+            return;
+        }
+        // What keeps programs attached: links, events of processors, programs and maps.
+        let held = |pid: u32| -> Vec<String> {
+            let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+            let names = descriptors.filter_map(|one| Some(std::fs::read_link(one.path()).ok()?.display().to_string()));
+            names.filter(|name| name.contains("bpf") || name.contains("perf_event")).collect()
+        };
+        let me = me();
+        let recorder = Recorder::load(Options::default()).unwrap();
+        let mut measuring = None;
+        let ended = recorder.finish_with(|recorder| {
+            measuring = after(&me, recorder);
+            assert!(held(std::process::id()).iter().any(|name| name == "anon_inode:bpf_link"));
+        });
+        drop(ended.unwrap());
+        let measuring = measuring.unwrap();
+        assert!(!measuring.watched.warm.is_empty());
+        let (calibrator, measured) = measuring.first_step().unwrap();
+        assert!(measured.series.iter().any(|series| !series.pairs.is_empty()), "{measured:?}");
+        assert_eq!(held(calibrator.child.pid()), [] as [String; 0]);
     }
 }

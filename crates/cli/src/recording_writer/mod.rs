@@ -196,6 +196,11 @@ impl WriterProcess {
         self.enqueue(json(Frame::SoFar as u8, &facts));
     }
 
+    /// Records are no longer held back, see [`Self::begin`].
+    pub fn release(&mut self) {
+        self.held_until = None;
+    }
+
     /// Hands over what the writer takes now, and hears what it says; never waits.
     ///
     /// # Errors

@@ -53,6 +53,79 @@ fn an_interrupt_keeps_what_was_recorded_and_the_target_lives_on() {
 }
 
 #[test]
+fn what_memory_costs_is_measured_after_an_interrupt_too() {
+    if !root() {
+        return;
+    }
+    // On a machine that is too busy nothing can be said in time.
+    for _ in 0..3 {
+        let place = place();
+        let (mut running, mark) = recorded_sleep(place.path(), &["--memory-calls"]);
+        let pid = running.child.id();
+        running.signal(libc::SIGINT);
+        // Detaching and measuring take many times as long beside other work.
+        assert!(soon(|| !processes_with(&mark).contains(&pid)) || soon(|| !processes_with(&mark).contains(&pid)));
+        std::fs::write(place.path().join("go"), "").unwrap();
+        running.wait().succeeds();
+        let measured = tables(&place.path().join("out")).manifest.memory_cost.map_or(Vec::new(), |cost| cost.blocks);
+        let (after, before): (Vec<_>, Vec<_>) = measured.iter().partition(|block| block.after);
+        println!("measured {} kinds of blocks before and {} after", before.len(), after.len());
+        if !before.is_empty() && !after.is_empty() {
+            return;
+        }
+    }
+    panic!("it was never measured before and after");
+}
+
+#[test]
+fn a_second_interrupt_while_memory_is_measured_ends_at_once_and_keeps_what_was_recorded() {
+    if !root() {
+        return;
+    }
+    // It may have measured before that is noticed here.
+    for _ in 0..5 {
+        let place = place();
+        let (mut running, mark) = recorded_sleep(place.path(), &["--memory-calls"]);
+        let pid = running.child.id();
+        let children = || -> Vec<u32> {
+            let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            let pids = listed.split_whitespace().filter_map(|pid| pid.parse().ok());
+            pids.filter(|pid| command_name(*pid) == "slowpath").collect()
+        };
+        let before = children();
+        if before.is_empty() {
+            println!("skipped: this kernel does not list the children of a process");
+            return;
+        }
+        let is_measured = || children().iter().any(|child| !before.contains(child));
+        running.signal(libc::SIGINT);
+        let asked = Instant::now();
+        let is_over = || asked.elapsed() > Duration::from_secs(20);
+        while !is_measured() && !is_over() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let was_seen = !is_over();
+        running.signal(libc::SIGINT);
+        assert!(soon(|| !processes_with(&mark).contains(&pid)));
+        std::fs::write(place.path().join("go"), "").unwrap();
+        let done = running.wait();
+        if !was_seen || done.status.success() {
+            println!("too late: {done:?}");
+            continue;
+        }
+        assert_eq!(done.status.code(), Some(130), "{done:?}");
+        // Whatever it had started, but for the writer, ends with it; that one when it has written what it has.
+        assert!(soon(|| processes_with(&mark).is_empty()));
+        let tables = tables(&place.path().join("out"));
+        assert!(tables.manifest.ended.is_none() && tables.manifest.memory_cost.is_some());
+        // The last that is recorded of a target that lives on.
+        assert!(tables.exits.iter().any(|exit| exit.running), "{:?}", tables.exits);
+        return;
+    }
+    panic!("it was never seen while it measured");
+}
+
+#[test]
 fn ctrl_c_at_a_terminal_ends_target_and_recording_and_keeps_what_was_recorded() {
     if !root() {
         return;

@@ -2,6 +2,7 @@
 //!
 //! A sampled block that lives for less than the time between two samples of its thread is met once: in a copy into it or in one out
 //! of it, never in both. The faults of its first touches are all recorded, and their call stack is that of the copy which takes them.
+//! A stack that ends before its outermost function is no evidence: those of other copies end at the same place.
 
 use crate::findings::allocating_stack::AllocatingStacks;
 use slowpath_tables::{Fault, Nanos};
@@ -31,9 +32,10 @@ impl FilledBlocks {
         }
         for (fault, block) in faults.faults.iter().zip(faults.of_fault) {
             let Some(block) = block.filter(|block| blocks.contains(block)) else { continue };
-            // Without a stack nobody knows who took it.
-            if fault.stack.is_some() {
-                let ts = first.entry((block, stacks.number(fault.stack))).or_insert(fault.ts);
+            // Without a whole stack nobody knows who took it.
+            let number = stacks.number(fault.stack);
+            if stacks.is_whole(number) {
+                let ts = first.entry((block, number)).or_insert(fault.ts);
                 *ts = fault.ts.min(*ts);
             }
         }

@@ -15,11 +15,11 @@ pub(super) fn saving(cost: &Quantity, faults: u64, unseen: Option<Estimate>) -> 
     Quantity::interval(with(cost.value, unseen.value), with(low, unseen.low), with(high, unseen.high), Unit::Ms)
 }
 
-/// What must be known to read it.
-pub(super) fn reason(unseen: Estimate) -> String {
+/// What must be known to read it. `when` it was measured what durations lack ([`when_measured`](crate::cost_model::when_measured)).
+pub(super) fn reason(unseen: Estimate, when: &str) -> String {
     format!(
         "the predicted saving has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as \
-         measured before and after the recording; the cost has not",
+         measured {when}; the cost has not",
         unseen.value, unseen.low, unseen.high
     )
 }

@@ -6,7 +6,7 @@
 //! ([`crate::huge_faults`]), and that of the share, which comes from a sample
 //! ([`crate::findings::never_used`]): low times low, high times high.
 //!
-//! **Saving.** Where it was measured before and after the recording what blocks cost: the value with what no duration of a fault shows, less
+//! **Saving.** Where it was measured beside the recording what blocks cost: the value with what no duration of a fault shows, less
 //! what recording adds to one; the interval also holds as many pages at the price of keeping a block of this size
 //! ([`crate::cost_model`]), in which giving a page back is included. Else the value.
 //!

@@ -1,6 +1,6 @@
 //! What huge pages are predicted to save: the faults that are avoided, less what a huge page costs instead.
 //!
-//! A huge page is zeroed too, all of it. What that costs was measured before and after the recording: blocks that ask for huge pages, against
+//! A huge page is zeroed too, all of it. What that costs was measured beside the recording: blocks that ask for huge pages, against
 //! the same writes into a kept block that has them ([`crate::cost_model::CostModel::per_page_of_huge`]). It is taken for every span as
 //! a whole, touched or not. **Value**: the bill less that. **Interval**: the worst ends of both; never below nothing, never more than
 //! the bill.

@@ -1,6 +1,7 @@
 //! What proves the finding, as rows.
 
 use super::Found;
+use crate::cost_model::when_measured;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};
@@ -92,10 +93,12 @@ pub(super) fn never_used(found: &Found<'_>) -> Evidence {
     Evidence { text: text.to_owned(), rows: shown.into_iter().collect() }
 }
 
-/// What was recorded beside what was measured before; nothing where nothing was measured.
+/// What was recorded beside what was measured; nothing where nothing was measured.
 pub(super) fn saving(found: &Found<'_>) -> Evidence {
-    let text = "What keeping the blocks is predicted to save: what was recorded, what was measured before and after the recording, and both.";
-    let Ok(prediction) = &found.prediction else { return Evidence { text: text.to_owned(), rows: Vec::new() } };
+    let when = when_measured(&found.memory.facts.tables.manifest);
+    let text =
+        format!("What keeping the blocks is predicted to save: what was recorded, what was measured {when}, and both.");
+    let Ok(prediction) = &found.prediction else { return Evidence { text, rows: Vec::new() } };
     let line = |name: &str, source: &str, value: [f64; 3], each: Option<(&str, f64)>| {
         let mut shown = row([
             ("saved", Value::from(name)),
@@ -120,7 +123,7 @@ pub(super) fn saving(found: &Found<'_>) -> Evidence {
     pages.insert("pages".to_owned(), Value::from(prediction.pages));
     rows.push(pages);
     rows.push(line("predicted", "all of these", ends(&prediction.saving), None));
-    Evidence { text: text.to_owned(), rows }
+    Evidence { text, rows }
 }
 
 /// The fixes that apply. Those outside of the source need an allocator that asked for the blocks.

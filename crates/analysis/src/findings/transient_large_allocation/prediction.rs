@@ -1,4 +1,4 @@
-//! What keeping the blocks is predicted to save, where it was measured just before and after the recording what blocks cost.
+//! What keeping the blocks is predicted to save, where it was measured beside the recording what blocks cost.
 //!
 //! Two ways lead to it, and both count the operations that are left out when as many blocks are kept as exist at the same time.
 //!
