@@ -75,6 +75,10 @@ struct dentry {
 		struct hlist_node d_alias;
 	} d_u;
 };
+/* The union has lost its name in Linux 7. */
+struct dentry___without_d_u {
+	struct hlist_node d_alias;
+};
 struct path {
 	struct dentry *dentry;
 };
@@ -184,7 +188,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	unsigned int __state;
-	int on_cpu;
+	/* Signed before Linux 7, and a byte since: only of an unsigned number the loader adjusts the size. */
+	unsigned int on_cpu;
 	int prio;
 	int pagefault_disabled;
 	bool throttled;

@@ -169,7 +169,9 @@ static __always_inline void name_inode(struct inode *inode)
 	u64 first = (u64)BPF_CORE_READ(inode, i_dentry.first);
 	if (!first)
 		return;
-	name_from(first - bpf_core_field_offset(struct dentry, d_u), NAMED_BY_INODE);
+	u64 offset = bpf_core_field_exists(struct dentry, d_u) ? bpf_core_field_offset(struct dentry, d_u)
+							       : bpf_core_field_offset(struct dentry___without_d_u, d_alias);
+	name_from(first - offset, NAMED_BY_INODE);
 }
 
 static __always_inline struct file *file_of_descriptor(struct task_struct *task, u64 descriptor)

@@ -101,9 +101,7 @@ pub fn facts() -> Facts {
     // libbpf speaks for itself on standard error when the file is missing, so it is not asked then.
     let btf = if btf_path.exists() { libbpf_rs::Btf::from_vmlinux().ok() } else { None };
     let area_tree = btf.as_ref().is_some_and(crate::objects::has_area_tree);
-    let area_walk = btf
-        .as_ref()
-        .is_some_and(|btf| btf.type_by_name::<libbpf_rs::btf::types::Func<'_>>("bpf_iter_task_vma_new").is_some());
+    let area_walk = btf.as_ref().is_some_and(has_area_walk);
     let tracepoints = btf.map(|btf| {
         NECESSARY
             .iter()
@@ -140,6 +138,16 @@ pub fn facts() -> Facts {
 
 fn gap(what: &str, reason: impl Into<String>, remedy: &str) -> Option<Unavailable> {
     Some(Unavailable { what: what.to_owned(), reason: reason.into(), remedy: remedy.to_owned() })
+}
+
+/// Whether BPF programs can walk the areas of an address space: `bpf_iter_task_vma_new` (Linux 6.7).
+pub(crate) fn has_area_walk(btf: &libbpf_rs::Btf<'_>) -> bool {
+    btf.type_by_name::<libbpf_rs::btf::types::Func<'_>>("bpf_iter_task_vma_new").is_some()
+}
+
+/// What is missing where they cannot.
+pub(crate) fn no_walk(what: &str) -> Option<Unavailable> {
+    gap(what, "this kernel has no bpf_iter_task_vma_new", "a kernel of 6.7 or later")
 }
 
 /// Draws the conclusions: one check a line of `doctor`.
@@ -200,19 +208,18 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
             "a kernel with CONFIG_COMPACTION=y and CONFIG_TRANSPARENT_HUGEPAGE=y; the rest works without",
         ),
     );
-    let no_walk = "this kernel has no bpf_iter_task_vma_new";
     check(
         "running processes, call stacks and CPU samples",
         &[Need::Profile],
         facts.area_walk,
-        gap("running processes, call stacks and CPU samples", no_walk, "a kernel of 6.7 or later"),
+        no_walk("running processes, call stacks and CPU samples"),
     );
-    let untold = if facts.area_walk { facts.tracefs.clone().err().unwrap_or_default() } else { no_walk.to_owned() };
+    let untold = facts.tracefs.clone().err().unwrap_or_default();
     check(
         "mappings",
         &[Need::Optional],
         facts.area_walk && (facts.area_tree || facts.tracefs.is_ok()),
-        gap("mappings", untold, "a kernel of 6.7 or later"),
+        if facts.area_walk { gap("mappings", untold, "a kernel of 6.7 or later") } else { no_walk("mappings") },
     );
     check(
         "opens, reads and memory calls",

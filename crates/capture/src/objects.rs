@@ -29,6 +29,13 @@ pub(crate) struct Probe {
     pub(crate) object: &'static [u8],
 }
 
+impl Probe {
+    /// Whether it cannot be loaded where the kernel does not walk address spaces for it, and can be done without.
+    pub(crate) fn walks_areas(&self) -> bool {
+        matches!(self.name, "mapping" | "page_content")
+    }
+}
+
 /// All probes, the first being the one that the others hang on.
 pub(crate) fn all(options: &Options) -> [Probe; 16] {
     let stacks = options.stacks;
@@ -204,7 +211,9 @@ pub(crate) fn load(
             None if name.ends_with(".rodata") && probe.name == "process" => {
                 // The one read-only variable: `exit_tells_last`.
                 if let Some(value) = map.initial_value_mut() {
-                    value[..4].copy_from_slice(&u32::from(options.exit_memory && page_content::exit_has_memory(btf)).to_ne_bytes());
+                    value[..4].copy_from_slice(
+                        &u32::from(options.exit_memory && page_content::exit_has_memory(btf)).to_ne_bytes(),
+                    );
                 }
             }
             None if name.ends_with(".rodata") && probe.name == "cpu_sample" => {

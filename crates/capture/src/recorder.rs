@@ -4,6 +4,7 @@ use crate::alive::running_since;
 use crate::capture_error::CaptureError;
 use crate::decode::{Facts, RawCapture};
 use crate::events;
+use crate::machine::{has_area_walk, no_walk};
 use crate::machine_counters::MachineCounters;
 use crate::memory_threads::MemoryThreadPids;
 use crate::mounts::{Mount, parse_mountinfo};
@@ -90,6 +91,11 @@ impl Recorder {
         for probe in objects::all(&options).into_iter().filter(wanted) {
             let essential =
                 matches!(probe.name, "process" | "fault" | "page_cache" | "present" | "code_area" | "cpu_sample");
+            if probe.walks_areas() && !has_area_walk(&btf) {
+                unavailable.extend(no_walk(&format!("probe {}", probe.name)));
+                probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
+                continue;
+            }
             // A probe of which only a part can be attached is not attached at all.
             let mut of_probe = Vec::new();
             let attempt = objects::load(&probe, &mut shared, &btf, &options)
