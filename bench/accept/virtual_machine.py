@@ -5,44 +5,66 @@ Its root is an initial RAM disk; its first process is a Python program of ours, 
 from __future__ import annotations
 
 import gzip
+import json
+import lzma
 import os
 import shutil
 import stat
 import subprocess
+import urllib.request
 from pathlib import Path
+from typing import Any
 
+ARCHIVE = os.environ.get("SLOWPATH_ARCHIVE", "http://deb.debian.org/debian")
 PACKAGE = "linux-image-cloud-amd64"
 """Depends on the newest kernel for virtual machines."""
+PATIENCE_S = 300
 EMULATOR = "qemu-system-x86_64"
-DRIVERS = ("virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
-"""Modules of the disk, in the order in which they need each other."""
 PYTHON = Path("/usr/lib/python3.11")
 """Debian 12's own, whose library is taken along without what tests and packages it."""
 LEFT_OUT = {"__pycache__", "test", "idlelib", "ensurepip", "tkinter", "distutils", "lib2to3", "dist-packages", "config-3.11-x86_64-linux-gnu"}
+
+
+HERE = Path(__file__).resolve().parent
 
 
 class Unavailable(Exception):
     """What this machine cannot give: why, and what helps."""
 
 
-def run(*words: str | Path, cwd: Path | None = None) -> str:
-    """Standard output of a program that must succeed."""
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, cwd=cwd, timeout=600, check=False)
-    if done.returncode:
-        raise Unavailable(f"{words[0]} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
-    return done.stdout
+def fetched(path: str) -> bytes:
+    """A file of the archive."""
+    try:
+        with urllib.request.urlopen(f"{ARCHIVE}/{path}", timeout=PATIENCE_S) as answer:
+            found: bytes = answer.read()
+            return found
+    except OSError as error:
+        raise Unavailable(f"{ARCHIVE}/{path}: {error}; SLOWPATH_ARCHIVE=URL names another mirror") from error
 
 
-def kernel(place: Path) -> tuple[Path, list[Path]]:
-    """A kernel with the modules for its disk, unpacked to `place`."""
-    depends = run("apt-cache", "depends", PACKAGE).split()
-    names = [word for word in depends if word.startswith("linux-image-") and word != PACKAGE]
-    if not names:
-        raise Unavailable(f"the package {PACKAGE} is not in the archive; apt-get update")
-    run("apt-get", "download", names[0], cwd=place)
-    run("dpkg", "-x", next(place.glob("linux-image-*.deb")), place / "kernel")
-    modules = {path.stem: path for path in (place / "kernel").rglob("*.ko")}
-    return next((place / "kernel/boot").glob("vmlinuz-*")), [modules[name] for name in DRIVERS]
+def kernel(place: Path, suite: str) -> tuple[Path, dict[str, Path]]:
+    """The newest kernel for virtual machines of a suite, and modules by name, unpacked to `place`."""
+    index = lzma.decompress(fetched(f"dists/{suite}/main/binary-amd64/Packages.xz")).decode()
+    packages = {}
+    for stanza in index.split("\n\n"):
+        if stanza.startswith(("Package: linux-image-", "Package: linux-binary-", "Package: linux-modules-")):
+            fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line)
+            packages[fields["Package"]] = fields
+    wanted, unpacked = [PACKAGE], place / "kernel"
+    for name in wanted:
+        fields = packages.get(name)
+        if not fields:
+            raise Unavailable(f"{suite} has no package {name}")
+        # Later kernels are split into what is executed and what is loaded.
+        depends = [one.split()[0] for one in fields.get("Depends", "").split(", ")]
+        wanted += [one for one in depends if one in packages and one not in wanted]
+        archive = place / f"{name}.deb"
+        archive.write_bytes(fetched(fields["Filename"]))
+        subprocess.run(["dpkg", "-x", archive, unpacked], check=True)
+    image = next((path for path in unpacked.rglob("vmlinuz*") if path.is_file()), None)
+    if not image:
+        raise Unavailable(f"no kernel in {', '.join(wanted)} of {suite}")
+    return image, {path.stem: path for path in unpacked.rglob("*.ko")}
 
 
 class RamDisk:
@@ -91,6 +113,18 @@ class RamDisk:
                 else:
                     self.file(str(path).lstrip("/"), path.read_bytes(), 0o644)
 
+    def first_process(self, plan: dict[str, Any]) -> None:
+        """What every machine has: the first process with its interpreter, and what it is to do."""
+        for name in ("proc", "sys", "dev", "root", "var/tmp"):
+            self.directory(name)
+        self.directory("tmp", 0o1777)
+        self.python()
+        self.file("init", (HERE / "guest.py").read_bytes())
+        self.file(f"{plan['does']}.py", (HERE / f"{plan['does']}.py").read_bytes(), 0o644)
+        self.file("plan.json", json.dumps(plan).encode(), 0o644)
+        self.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n", 0o644)
+        self.file("etc/group", b"root:x:0:\nnogroup:x:65534:\n", 0o644)
+
     def write(self, path: Path) -> None:
         """Writes it, compressed a little."""
         self.entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
@@ -98,8 +132,15 @@ class RamDisk:
         path.write_bytes(gzip.compress(b"".join(self.parts), 1))
 
 
-def booted(place: Path, image: Path, disk: RamDisk, storage: Path, patience_s: int) -> str:
-    """What the machine wrote to its second serial line until it switched itself off."""
+def stripped(program: Path, place: Path) -> Path:
+    """A copy without what only a debugger reads."""
+    copy = place / f"{program.name}.stripped"
+    subprocess.run(["strip", "-o", copy, program], check=True)
+    return copy
+
+
+def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Path | None = None) -> list[dict[str, Any]]:
+    """What the machine told on its second serial line until it switched itself off; exits where it told nothing."""
     if not shutil.which(EMULATOR):
         raise Unavailable(f"{EMULATOR} is not installed; apt-get install --no-install-recommends qemu-system-x86")
     disk.write(place / "initrd.gz")
@@ -107,11 +148,17 @@ def booted(place: Path, image: Path, disk: RamDisk, storage: Path, patience_s: i
     command = [
         EMULATOR, "-accel", "tcg,thread=multi", "-cpu", "max", "-M", "q35", "-m", "3072", "-smp", "2", "-display", "none", "-no-reboot", "-nodefaults",
         "-kernel", str(image), "-initrd", str(place / "initrd.gz"), "-append", "console=ttyS0 quiet panic=-1",
-        "-serial", f"file:{console}", "-serial", f"file:{told}", "-drive", f"file={storage},format=raw,if=virtio",
+        "-serial", f"file:{console}", "-serial", f"file:{told}", *(["-drive", f"file={storage},format=raw,if=virtio"] if storage else []),
     ]  # fmt: skip
+    problem = ""
     try:
         subprocess.run(command, timeout=patience_s, check=True, stdin=subprocess.DEVNULL)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+        problem = str(error)
+    lines = told.read_text(errors="replace").splitlines() if told.exists() else []
+    found = [json.loads(line) for line in lines if line.startswith("{")]
+    failed = "".join(one["text"] for one in found if one["kind"] == "failed")
+    if problem or failed or not found or found[-1]["kind"] != "end":
         last = console.read_text(errors="replace")[-2000:] if console.exists() else ""
-        raise SystemExit(f"the virtual machine did not end by itself ({error}); its console:\n{last}") from error
-    return told.read_text(errors="replace")
+        raise SystemExit(f"the virtual machine did not do all: {problem}\n{failed}\nits console:\n{last}")
+    return found

@@ -6,6 +6,7 @@ mod targets;
 use slowpath_capture::{Options, RawCapture, Recorder, UNREADABLE_BYTES, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, FaultKind, FileKey, MappingOp};
+use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 use targets::{held, root};
@@ -98,6 +99,34 @@ fn the_tree_is_followed_through_forks_with_command_lines_and_ends() {
     assert_eq!(ends, [(Some(0), None), (Some(1), None), (None, Some(9))]);
     assert_eq!(out.execs[0].pid, child.as_raw() as u32);
     assert_eq!(out.execs[1].parent_pid, child.as_raw() as u32);
+}
+
+#[test]
+fn of_threads_that_end_together_one_is_the_last_on_older_kernels_too() {
+    if !root() {
+        return;
+    }
+    let script = "
+import os, threading, time
+for _ in range(40):
+    if not os.fork():
+        for _ in range(16): threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+        os._exit(0)
+    os.wait()
+";
+    for exit_memory in [true, false] {
+        let options = Options { exit_memory, ..Options::default() };
+        let (out, _) = recorded_with(options, &["/usr/bin/python3", "-c", script]);
+        let mut threads: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+        for exit in &out.exits {
+            let (all, last) = threads.entry(exit.pid).or_default();
+            *all += 1;
+            *last += u32::from(exit.last);
+        }
+        assert_eq!(threads.len(), 41, "{threads:?}");
+        assert!(threads.values().all(|(_, last)| *last == 1), "{exit_memory}: {threads:?}");
+        assert_eq!(threads.values().filter(|(all, _)| *all == 17).count(), 40, "{threads:?}");
+    }
 }
 
 #[test]

@@ -1,33 +1,13 @@
-#!/usr/bin/python3
-"""The first process of the virtual machine of groups-version-2: mounts, makes control groups, runs what is to be seen there, and tells it."""
+"""What happens in the virtual machine of groups-version-2: makes control groups, runs what is to be seen in them, and tells it."""
 
-import ctypes
-import json
 import os
 import subprocess
-import sys
 import time
-import traceback
 from pathlib import Path
 
+from guest import command, insert, mount, tell
+
 GROUPS = Path("/sys/fs/cgroup")
-LIBC = ctypes.CDLL(None, use_errno=True)
-POWER_OFF = 0x4321FEDC
-"""`LINUX_REBOOT_CMD_POWER_OFF` (include/uapi/linux/reboot.h)."""
-TELL = {}
-
-
-def mount(kind, where, options="", source="none"):
-    """As mount(2)."""
-    Path(where).mkdir(parents=True, exist_ok=True)
-    if LIBC.mount(source.encode(), where.encode(), kind.encode(), 0, options.encode()):
-        raise OSError(ctypes.get_errno(), f"{kind} on {where}")
-
-
-def tell(kind, **words):
-    """A line for the machine outside."""
-    TELL["file"].write(json.dumps({"kind": kind, **words}) + "\n")
-    TELL["file"].flush()
 
 
 def limited(name, limits):
@@ -42,12 +22,6 @@ def limited(name, limits):
 def inside(group):
     """Joins a group before a program is executed."""
     return lambda: (group / "cgroup.procs").write_text("0")
-
-
-def command(words, patience_s, **options):
-    """What a program printed."""
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience_s, **options)
-    return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
 
 def tests(plan):
@@ -98,19 +72,14 @@ def bisected(plan, device):
             one.wait()
 
 
-def main():
+def main(plan):
     """All of it."""
-    for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/dev/shm"), ("cgroup2", str(GROUPS))):
-        mount(kind, where)
-    TELL["file"] = open("/dev/ttyS1", "w", encoding="utf-8")
-    plan = json.loads(Path("/plan.json").read_text())
     for module in plan["modules"]:
-        with open(module, "rb") as file:
-            if LIBC.syscall(313, file.fileno(), b"", 0):
-                raise OSError(ctypes.get_errno(), module)
+        insert(module)
     until = time.monotonic() + 20
     while not Path("/dev/vda").exists() and time.monotonic() < until:
         time.sleep(0.05)
+    mount("cgroup2", str(GROUPS))
     # What the groups limit must be in them: the root's own controllers.
     (GROUPS / "cgroup.subtree_control").write_text("+cpu +cpuset +io +memory +hugetlb")
     number = os.stat("/dev/vda").st_rdev
@@ -122,15 +91,3 @@ def main():
     bisected(plan, device)
     left = [str(path) for path in GROUPS.iterdir() if path.is_dir() and not path.name.startswith(("pair-", "hog-", "shown"))]
     tell("end", left=left)
-
-
-try:
-    main()
-except BaseException:
-    text = traceback.format_exc()
-    print(text, file=sys.stderr)
-    if "file" in TELL:
-        tell("failed", text=text)
-finally:
-    os.sync()
-    LIBC.reboot(POWER_OFF)
