@@ -11,6 +11,8 @@ test="$test libjemalloc2 libmimalloc2.0 musl-tools"
 browsers="chromium firefox-esr"
 # Other tools that acceptance runs are compared with, and programs of the archive that they examine.
 peers="hyperfine r-base-core python3-numpy imagemagick netpbm libjpeg-turbo-progs ffmpeg jq zstd poppler-utils"
+# Kernels other than this machine's run in it.
+peers="$peers qemu-system-x86"
 
 wanted=""
 for group in "${@:-build}"; do
