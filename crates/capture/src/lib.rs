@@ -23,6 +23,7 @@ mod machine_counters;
 mod memory_threads;
 mod mounts;
 mod names;
+mod not_run;
 mod objects;
 mod options;
 mod perf;

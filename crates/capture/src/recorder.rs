@@ -8,6 +8,7 @@ use crate::machine::{has_area_walk, no_walk};
 use crate::machine_counters::MachineCounters;
 use crate::memory_threads::MemoryThreadPids;
 use crate::mounts::{Mount, parse_mountinfo};
+use crate::not_run;
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::options::{LabDevice, Options, Running};
 use crate::page_content;
@@ -311,6 +312,9 @@ impl Recorder {
                 .map(|bytes| bytes.as_slice().try_into().map(u64::from_ne_bytes).unwrap_or(0))
                 .sum();
             losses.add(events::kind_name(kind), lost);
+        }
+        for (kind, missed) in self.loaded.iter().flat_map(not_run::of_probe) {
+            losses.add(&kind, missed);
         }
         losses
     }

@@ -83,7 +83,8 @@ impl Losses {
         *self.0.entry(kind.to_owned()).or_default() += lost;
     }
     /// Lost events of a kind or table, wherever they were lost: counters are named by it alone where the kernel had no room, or
-    /// behind a prefix that says why (`over_memory_limit.`, `writer_behind.`, `not_written.`, `damaged.`).
+    /// behind a prefix that says why (`over_memory_limit.`, `writer_behind.`, `not_run.`, `not_written.`,
+    /// `damaged.`).
     pub fn of(&self, kind: &str) -> u64 {
         let is_meant = |name: &str| name.rsplit('.').next() == Some(kind);
         self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, lost)| lost).sum()

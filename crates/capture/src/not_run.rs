@@ -1,0 +1,65 @@
+//! How often the kernel did not run programs of the recorder: where one ran on that processor already. Before Linux 7 that was an event inside the
+//! program's own; since then tasks are preempted in tracepoints too, and another task's event goes untold meanwhile (kernel/trace/bpf_trace.c,
+//! `__bpf_trace_run`).
+//!
+//! Whose event it was is not known: programs at events of the whole machine were perhaps of no use for it.
+
+use crate::objects::Loaded;
+use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// Before the kind of events that were lost so.
+const PREFIX: &str = "not_run";
+
+/// Losses of a probe: their names, and how many at most.
+pub(crate) fn of_probe(probe: &Loaded) -> impl Iterator<Item = (String, u64)> {
+    probe.object.progs().filter_map(|program| {
+        let missed = missed(program.as_fd()).filter(|missed| *missed > 0)?;
+        Some((format!("{PREFIX}.{}", kind(probe.name, &program.name().to_string_lossy())), missed))
+    })
+}
+
+/// The events that a program tells of, by the names of other losses.
+fn kind<'a>(probe: &'a str, program: &str) -> &'a str {
+    match (probe, program) {
+        ("process", "on_fork") => "forks",
+        ("process", "on_exec") => "execs",
+        ("process", _) => "exits",
+        ("fault", _) => "faults",
+        ("mapping", _) => "mappings",
+        ("readahead", _) => "readaheads",
+        ("block", _) => "block_io",
+        ("open", _) => "opens",
+        ("read", _) => "reads",
+        ("first_wait", _) => "first_waits",
+        ("memory", _) => "memory_calls",
+        ("page_content", _) => "page_contents",
+        ("code_area", _) => "modules",
+        ("cpu_sample", _) => "cpu_samples",
+        (probe, _) => probe,
+    }
+}
+
+/// Times that a program was not run; none where it is not loaded, or the kernel does not tell (before 5.12).
+fn missed(program: BorrowedFd<'_>) -> Option<u64> {
+    let mut info = bpf_prog_info::default();
+    let mut size = u32::try_from(size_of::<bpf_prog_info>()).ok()?;
+    // SAFETY: the kernel writes at most `size` bytes to a structure of ours; its pointers are null, so nothing else is written.
+    let done = unsafe { bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut size) };
+    (done == 0).then_some(info.recursion_misses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{EVENT_KINDS, kind_name};
+
+    #[test]
+    fn each_probe_loses_events_that_have_a_name() {
+        let known: Vec<&str> = (0..EVENT_KINDS).map(kind_name).collect();
+        for probe in crate::objects::all(&crate::Options::default()) {
+            let told = kind(probe.name, "any");
+            assert!(known.contains(&told) || probe.name == "present", "{} tells of {told}", probe.name);
+        }
+    }
+}
