@@ -205,6 +205,7 @@ fn memory_that_the_program_maps_itself_is_a_change_of_its_source() {
     let jemalloc = Program::new().map(AT, 32 * MIB, JEMALLOC).touch(AT, 32 * MIB).found().unwrap();
     assert_eq!(jemalloc.fixes, ["allocator_tunables", "advise_huge_pages"]);
     assert!(row(&jemalloc, "how")["how"].as_str().unwrap().contains("thp:always"));
+    assert!(!jemalloc.see_by_hand.contains("GLIBC") && jemalloc.see_by_hand.ends_with("counts the faults"));
 }
 
 #[test]

@@ -85,12 +85,15 @@ pub enum SnapshotError {
 /// Times that a process is read which executes another program meanwhile.
 const ATTEMPTS: usize = 3;
 
+/// `PF_EXITING` of the flags in `stat` (include/linux/sched.h).
+const EXITING: u32 = 4;
+
 /// What is the same as long as a process runs one program (proc_pid_stat(5)).
 #[derive(PartialEq, Eq)]
 struct Running {
     /// When it began, in ticks since boot: with the number this names it.
     start: String,
-    /// A zombie, or not even that.
+    /// It is about to end, is a zombie, or not even that: then the kernel does not show all of it any more.
     has_ended: bool,
     /// What it executes, where that can be seen.
     program: Option<String>,
@@ -101,9 +104,11 @@ impl Running {
         let stat = place.read(&format!("{directory}/stat"))?;
         let (_, rest) = stat.rsplit_once(')').ok_or_else(|| Missing::Failed("its stat has no name".to_owned()))?;
         let words: Vec<&str> = rest.split_whitespace().collect();
+        let flags = words.get(6).and_then(|flags| flags.parse::<u32>().ok());
         Ok(Self {
             start: words.get(19).copied().unwrap_or_default().to_owned(),
-            has_ended: matches!(words.first(), Some(&("Z" | "X" | "x"))),
+            has_ended: matches!(words.first(), Some(&("Z" | "X" | "x")))
+                || flags.is_some_and(|flags| flags & EXITING != 0),
             program: place.link(&format!("{directory}/exe")).ok(),
         })
     }

@@ -8,7 +8,10 @@ use std::process::{Child, Command, Stdio};
 /// A run that says where its directory is and writes into it. Unless it is alone, it starts a program that starts another one in a session
 /// of its own: both have the directory's name among their words.
 const RUN: &str = r#"
-import subprocess, sys, time
+import signal, subprocess, sys, time
+for asks in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    # Whoever runs the tests may ignore them, as nohup does.
+    signal.signal(asks, signal.default_int_handler if asks == signal.SIGINT else signal.SIG_DFL)
 sys.dont_write_bytecode = True
 sys.path.insert(0, "bench/accept")
 from scratch import scratch

@@ -38,6 +38,7 @@ use crate::cost_model::{CostModel, when_measured};
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
+use crate::memory_fixes::HUGE_PAGES;
 use bill::Bill;
 use groups::{Cause, Missed, Mode};
 use prediction::Prediction;
@@ -200,7 +201,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         reasons,
         evidence,
         fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
-        see_by_hand: see_by_hand(found),
+        see_by_hand: see_by_hand(found, ways.iter().any(|way| way.fix == HUGE_PAGES)),
     })
 }
 
@@ -248,11 +249,13 @@ fn title(found: &Found<'_>) -> String {
     )
 }
 
-fn see_by_hand(found: &Found<'_>) -> String {
+/// Settings of glibc are of use only where they are offered.
+fn see_by_hand(found: &Found<'_>, heeds_glibc: bool) -> String {
     let target = perf_target(&found.group.processes);
     let pid = target.trim_start_matches("-p ");
+    let with = if heeds_glibc { ", as it is and with GLIBC_TUNABLES=glibc.malloc.hugetlb=1" } else { "" };
     format!(
         "while it runs: Rss beside AnonHugePages in /proc/{pid}/smaps shows which mappings have none; perf stat -e minor-faults {target} \
-         counts the faults, as it is and with GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+         counts the faults{with}"
     )
 }

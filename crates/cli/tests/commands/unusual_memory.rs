@@ -87,7 +87,7 @@ fn record_all() -> Recorded {
                 if program != name {
                     named(path, program, name);
                 }
-                let wait = if name == FIRST { "sleep 2; " } else { "" };
+                let wait = if name == FIRST { "sleep 4; " } else { "" };
                 let preload = library.map(|path| format!("LD_PRELOAD={} ", path.display())).unwrap_or_default();
                 commands.push((name, format!("{wait}{preload}./{name} {arguments}")));
             }
