@@ -18,6 +18,7 @@ pub struct Rule {
 
 const EVERYTHING: &[&str] = &[
     "tables",
+    "process",
     "recording",
     "capture",
     "analysis",
@@ -37,6 +38,11 @@ const EVERYTHING: &[&str] = &[
 /// The order of the workspace.
 pub const ALLOWED: &[Rule] = &[
     Rule { name: "tables", may_use: &[], why: "the vocabulary of all others" },
+    Rule {
+        name: "process",
+        may_use: &[],
+        why: "privilege, identity and paths of root: small enough to be read as a whole, so it knows nothing of slowpath",
+    },
     Rule { name: "recording", may_use: &["tables"], why: "files hold rows; it knows not who fills or reads them" },
     Rule {
         name: "symbols",
@@ -45,7 +51,7 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "capture",
-        may_use: &["tables", "recording"],
+        may_use: &["tables", "process", "recording"],
         why: "fills rows and the manifest's lists; a conclusion in the recorder would need privilege and a target",
     },
     Rule {
@@ -61,10 +67,10 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "experiment", may_use: &[], why: "numbers in, verdicts out: it must be testable by simulation alone" },
     Rule {
         name: "launch",
-        may_use: &["tables", "seccomp"],
+        may_use: &["tables", "process", "seccomp"],
         why: "one launch; what is recorded of it hangs on its hooks, and what its filters are, others say",
     },
-    Rule { name: "lab", may_use: &["tables", "launch"], why: "describes mounts that launch carries out" },
+    Rule { name: "lab", may_use: &["tables", "process", "launch"], why: "describes mounts that launch carries out" },
     Rule {
         name: "verify",
         may_use: &["tables", "recording", "analysis", "fix", "experiment", "launch", "lab"],
@@ -73,7 +79,7 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
         name: "context",
-        may_use: &["tables", "launch", "lab", "verify", "seccomp"],
+        may_use: &["tables", "process", "launch", "lab", "verify", "seccomp"],
         why: "reads what surrounds a process and gives it to launches; what a difference costs, others measure",
     },
     Rule {
