@@ -149,7 +149,7 @@ impl Worker {
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             Err(error) => Some(Err(self.ended_by(WorkerError::Unreadable(error)))),
             Ok(_) if self.bytes.len() > MOST_BYTES + 1 => Some(Err(self.ended_by(WorkerError::TooLarge))),
-            Ok(_) => Some(self.end()),
+            Ok(_) => Some(self.finished()),
         }
     }
 
@@ -213,7 +213,7 @@ impl Worker {
     }
 
     /// The answer is whole: the other end is closed.
-    fn end(&mut self) -> Result<Vec<u8>, WorkerError> {
+    fn finished(&mut self) -> Result<Vec<u8>, WorkerError> {
         let mut bytes = std::mem::take(&mut self.bytes);
         match bytes.first().copied() {
             Some(kind @ (DONE | PANICKED | NOT_CONFINED)) => {
@@ -242,7 +242,7 @@ impl Worker {
     }
 
     /// Ends it.
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if !self.is_reaped {
             let _ = kill(self.child, Signal::SIGKILL);
             self.reap(END);

@@ -19,7 +19,11 @@ fn nobody() -> Credentials {
 }
 
 fn root() -> Credentials {
-    Credentials { uid: 0, gid: 0, groups: nix::unistd::getgroups().unwrap().into_iter().map(|one| one.as_raw()).collect() }
+    Credentials {
+        uid: 0,
+        gid: 0,
+        groups: nix::unistd::getgroups().unwrap().into_iter().map(|one| one.as_raw()).collect(),
+    }
 }
 
 fn is_root() -> bool {
@@ -168,8 +172,10 @@ fn a_worker_that_its_user_stops_is_continued_once_and_then_ended() {
     }
     let worker = idle(Duty::Parse);
     let child = pid(&worker);
-    let stopping = std::thread::spawn(move || while kill(child, Signal::SIGSTOP).is_ok() {
-        std::thread::sleep(Duration::from_millis(20));
+    let stopping = std::thread::spawn(move || {
+        while kill(child, Signal::SIGSTOP).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     });
     let error = fails(worker.wait(PATIENCE, || true));
     assert!(matches!(error, WorkerError::Stopped(libc::SIGSTOP)), "{error}");
@@ -213,7 +219,9 @@ fn a_worker_has_the_identity_no_capability_no_new_privileges_a_filter_and_no_cor
     };
     let ids = "65534 65534 65534 65534";
     assert_eq!((line(&status, "Uid:").as_str(), line(&status, "Gid:").as_str()), (ids, ids));
-    for (key, value) in [("CapPrm:", "0000000000000000"), ("CapInh:", "0000000000000000"), ("NoNewPrivs:", "1"), ("Seccomp:", "2")] {
+    for (key, value) in
+        [("CapPrm:", "0000000000000000"), ("CapInh:", "0000000000000000"), ("NoNewPrivs:", "1"), ("Seccomp:", "2")]
+    {
         assert_eq!(line(&status, key), value, "{key}");
     }
     assert!(line(&status, "Max core file size").starts_with("0 0"), "{status}");
@@ -316,7 +324,10 @@ fn a_parser_opens_nothing_starts_nothing_signals_nobody_and_makes_no_code() {
     let parent = i64::from(std::process::id());
     assert_eq!(answer(&parser, || call(libc::SYS_kill, [parent, 0, 0, 0])), EPERM);
     let code = i64::from(libc::PROT_READ | libc::PROT_EXEC);
-    assert_eq!(answer(&parser, || call(libc::SYS_mmap, [0, 4096, code, i64::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)])), EPERM);
+    assert_eq!(
+        answer(&parser, || call(libc::SYS_mmap, [0, 4096, code, i64::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)])),
+        EPERM
+    );
     assert_eq!(answer(&parser, || call(9999, [0; 4])), ENOSYS);
 }
 
@@ -356,7 +367,8 @@ fn a_writer_changes_files_in_its_place_and_nowhere_else_even_as_root() {
     let (place, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let theirs = other.path().join("file");
     fs::write(&theirs, "theirs").unwrap();
-    let sandbox = Sandbox::new(root_or_me(), Duty::Write).silent().writing_in([Place::Beneath(place.path().to_owned())]);
+    let sandbox =
+        Sandbox::new(root_or_me(), Duty::Write).silent().writing_in([Place::Beneath(place.path().to_owned())]);
     let told = text(&sandbox, &[], || {
         let (first, second) = (place.path().join("d/first"), place.path().join("d/second"));
         fs::create_dir(place.path().join("d")).unwrap();
@@ -384,7 +396,10 @@ fn a_worker_that_starts_programs_can_and_they_get_no_privilege() {
         String::from_utf8(status).unwrap()
     });
     let told = told.unwrap();
-    assert!(told.contains("NoNewPrivs:\t1") && told.contains("Seccomp:\t2") && told.contains("Uid:\t65534\t65534"), "{told}");
+    assert!(
+        told.contains("NoNewPrivs:\t1") && told.contains("Seccomp:\t2") && told.contains("Uid:\t65534\t65534"),
+        "{told}"
+    );
 }
 
 #[test]

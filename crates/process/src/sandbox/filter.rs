@@ -20,8 +20,7 @@ use slowpath_seccomp::install::{Speculation, install};
 use slowpath_seccomp::{Instruction, Program, Rules, compile};
 
 /// Opening for reading alone: no access mode but `O_RDONLY` (0), nothing made, nothing cut.
-const CHANGING: u64 =
-    (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u64;
+const CHANGING: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u64;
 
 /// A thread and no process.
 const THREAD: u64 = libc::CLONE_THREAD as u64;
@@ -57,7 +56,8 @@ const SPECIAL_MODES: u64 = 0o6000;
 /// Installs the filter of a duty for good. `no_new_privs` must be set.
 pub(super) fn restrict(duty: Duty) -> Result<(), SandboxError> {
     for program in programs(duty)? {
-        install(&program, Speculation::AsTheKernelLikes).map_err(|source| SandboxError::Refused { step: "seccomp", source })?;
+        install(&program, Speculation::AsTheKernelLikes)
+            .map_err(|source| SandboxError::Refused { step: "seccomp", source })?;
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ pub(super) fn programs(duty: Duty) -> Result<Vec<Program>, SandboxError> {
     Ok(match duty {
         Duty::Measure => Vec::new(),
         Duty::Run => {
-            let mut rules = numbers(POWER);
+            let mut rules = power()?;
             rules.remove(&libc::SYS_execve);
             rules.remove(&libc::SYS_execveat);
             rules.insert(libc::SYS_ioctl, one_of(1, &TYPING)?);
@@ -78,14 +78,15 @@ pub(super) fn programs(duty: Duty) -> Result<Vec<Program>, SandboxError> {
             vec![compile(vec![unseen, (refuse, rules)], &SeccompAction::Allow).map_err(compiler)?, without_x32()?]
         }
         Duty::Parse | Duty::Read | Duty::Write | Duty::Browse => {
-            let kill = (SeccompAction::KillProcess, killed()?);
+            let kill = (SeccompAction::KillProcess, power()?);
             let groups = vec![kill, (SeccompAction::Allow, allowed(duty)?), (refuse, numbers(REFUSED))];
             vec![compile(groups, &SeccompAction::Errno(libc::ENOSYS.unsigned_abs())).map_err(compiler)?]
         }
     })
 }
 
-fn killed() -> Result<Rules, SandboxError> {
+/// What gives power over others.
+fn power() -> Result<Rules, SandboxError> {
     let mut rules = numbers(POWER);
     // A process may read itself this way, which is how its own vdso is read.
     let others = condition(0, SeccompCmpOp::Ne, own_pid())?;

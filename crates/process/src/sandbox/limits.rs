@@ -8,8 +8,9 @@ use std::io;
 /// What a parser of one file may have: a hundred times the table of Chromium, which is the largest known.
 const PARSER: u64 = 1 << 30;
 
-/// What all other work may have at least: decoding and analysing 5 million events takes between 1 and 2 GiB.
-const LEAST: u64 = 4 << 30;
+/// What all other work may have at least: of 5 million events an analysis takes 0.8 GB and the largest export 1.9 GB
+/// (docs/measurements/2026-11-22-analyze-cost.md).
+const LEAST: u64 = 2 << 30;
 
 /// What a parser writes at most, which is a file in memory: 16 million rows of 8 bytes and as many pages of 4, and a margin.
 const PARSED: u64 = 256 << 20;
@@ -68,5 +69,7 @@ fn inherited() -> io::Result<u64> {
     let pages = statm.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
     // SAFETY: asks for a constant.
     let size = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-    pages.map(|pages| pages.saturating_mul(size)).ok_or_else(|| io::Error::other("/proc/self/statm is not as documented"))
+    pages
+        .map(|pages| pages.saturating_mul(size))
+        .ok_or_else(|| io::Error::other("/proc/self/statm is not as documented"))
 }
