@@ -73,6 +73,19 @@ impl Failure {
         self
     }
 
+    /// What was being done when it happened.
+    #[must_use]
+    pub fn during(mut self, what: impl Into<String>) -> Self {
+        let message = std::mem::replace(&mut self.message, what.into());
+        self.causes.insert(0, message);
+        self
+    }
+
+    /// What is behind it, or itself where there is nothing.
+    pub fn cause(&self) -> &str {
+        self.causes.first().unwrap_or(&self.message)
+    }
+
     /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind

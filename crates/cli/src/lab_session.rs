@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks};
 use crate::target::{Target, launch_failure, launcher, not_ready};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_capture::{Options, decode};
 use slowpath_lab::{Closure, DEFAULT_BASE, ExtraFile, Image, Lab, Settings, Throttle};
 use slowpath_launch::{EndPolicy, StdioPolicy};
@@ -31,7 +31,7 @@ pub fn first_look(target: &Target, progress: &Progress) -> Result<BTreeSet<Strin
     if let Some(failure) = not_ready(&outcome) {
         return Err(failure);
     }
-    as_user(&target.identity, || Ok(files_used(&raw)))
+    as_user(&target.identity, &Work::reading("reading a recorded launch"), || Ok(files_used(&raw)))
 }
 
 /// Paths of the files that a recorded launch used and did not write.

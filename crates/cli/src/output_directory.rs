@@ -1,7 +1,7 @@
 //! The directory of `-o`: made and written with the user's credentials, checked before a target is launched.
 
 use crate::failure::{Failure, Kind};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_launch::Identity;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, lchown};
@@ -15,12 +15,14 @@ use std::path::{Path, PathBuf};
 /// It exists and is not empty, or cannot be made, entered or written by the user.
 pub fn prepare(path: &Path, user: &Identity) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(path).map_err(|error| unusable(path, &error))?;
-    let attempt = as_user(user, || make(&absolute));
+    // Its place is that of the new directory.
+    let what = Work::writing("preparing the output directory", absolute.as_path());
+    let attempt = as_user(user, &what, || make(&absolute));
     if attempt.is_err() && nix::unistd::geteuid().is_root() && fs::symlink_metadata(&absolute).is_err() {
         let made = fs::DirBuilder::new().mode(0o700).create(&absolute);
         made.and_then(|()| lchown(&absolute, Some(user.uid), Some(user.gid)))
             .map_err(|error| unusable(path, &error))?;
-        return as_user(user, || make(&absolute)).map(|()| absolute);
+        return as_user(user, &what, || make(&absolute)).map(|()| absolute);
     }
     attempt.map(|()| absolute)
 }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::output_directory;
 use crate::target::{Target, launch_failure};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_capture::machine::{self, Need};
 use slowpath_capture::{Facts, Options, RawCapture, Recorder, decode, examine};
 use slowpath_lab::Owner;
@@ -140,7 +140,8 @@ pub fn write(
     counters: &[(&str, u64)],
 ) -> Result<Manifest, Failure> {
     output_directory::prepare(directory, subject.identity)?;
-    as_user(subject.identity, || {
+    let what = Work::writing_beneath("writing the recording", directory);
+    as_user(subject.identity, &what, || {
         let mut tables = decode(raw);
         tables.sections = examine::examine(&mut tables.files);
         let mut manifest = manifest(&subject, &raw.facts, stop);

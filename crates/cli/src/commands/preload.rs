@@ -3,7 +3,7 @@
 use crate::arguments::{PreloadArguments, PreloadCommand};
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use serde::Serialize;
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::launch_facts::LaunchFacts;
@@ -76,7 +76,8 @@ pub fn write_plan(plan: &PreloadPlan, to: &Path) -> Result<(), Failure> {
 }
 
 fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
-    let said = as_user(&super::invoker()?, || {
+    let what = Work::writing("making the plan", output);
+    let said = as_user(&super::invoker()?, &what, || {
         let (demands, recordings) = trainings(directories)?;
         let merged = merge(&demands.iter().collect::<Vec<_>>());
         let provenance = Provenance { created: super::now_rfc3339(), command: Vec::new(), recordings };
@@ -103,7 +104,9 @@ struct Printed<T> {
 }
 
 fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let report = as_user(&super::invoker()?, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
+    let what = Work::reading("replaying the plan");
+    let report =
+        as_user(&super::invoker()?, &what, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
     if json {
         super::print_json(&Printed { schema: "slowpath-replay/1", report });
     } else {
@@ -117,7 +120,8 @@ fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn check_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let report = as_user(&super::invoker()?, || Ok(check(&read_plan(path)?, true)))?;
+    let what = Work::reading("checking the plan");
+    let report = as_user(&super::invoker()?, &what, || Ok(check(&read_plan(path)?, true)))?;
     let whole = report.unusable.is_empty();
     if json {
         super::print_json(&Printed { schema: "slowpath-plan-check/1", report });

@@ -3,7 +3,7 @@
 use crate::arguments::ReportArguments;
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
 use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_analysis::demand::{Demand, NeededUnknown};
@@ -91,7 +91,8 @@ pub fn write_page(data: &impl html::PageData, to: &Path) -> Result<(), Failure> 
 
 /// Runs the command.
 pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
-    let written: PathBuf = as_user(&super::invoker()?, || {
+    let what = Work::writing("writing the report", arguments.output.as_path());
+    let written: PathBuf = as_user(&super::invoker()?, &what, || {
         let directory = &arguments.directory;
         let diagnosis_file = directory.join(DIAGNOSIS_FILE);
         let data = if diagnosis_file.exists() {

@@ -14,6 +14,11 @@ use std::time::{Duration, SystemTime};
 /// All downloads of debug information of one recording together take at most this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Whether names are to be looked up with a client of debuginfod, which is a program that has to be started.
+pub fn wants_client() -> bool {
+    Debuginfod::from_environment(PATIENCE).is_some()
+}
+
 /// What was recorded of code so far.
 pub struct Names {
     frames: Vec<Frame>,

@@ -17,7 +17,7 @@ use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use budget::{Budget, Limit, Subject};
 use outcome::CheckedLimit;
 use recording::Looked;
@@ -80,7 +80,7 @@ fn read(path: &Path) -> Result<Budget, Failure> {
         Failure::new(Kind::Usage, format!("the budget {} cannot be used: {problem}", path.display()))
             .hint("docs/check.md shows a budget")
     };
-    as_user(&super::invoker()?, || {
+    as_user(&super::invoker()?, &Work::reading("reading the budget"), || {
         let mut text = String::new();
         let file = File::open(path).map_err(|error| unusable(&error.to_string()))?;
         file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unusable(&error.to_string()))?;

@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks, Subject};
 use crate::target::{Target, launcher, not_ready};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_tables::Unavailable;
@@ -35,7 +35,7 @@ pub enum Looked {
 /// # Errors
 /// It is none, or cannot be read by the caller.
 pub fn of_directory(directory: &Path, limits: &[Limit]) -> Result<Seen, Failure> {
-    as_user(&invoker()?, || Ok(examine(&analyze::open(directory)?, limits)))
+    as_user(&invoker()?, &Work::reading("analysing the recording"), || Ok(examine(&analyze::open(directory)?, limits)))
 }
 
 /// Records one more launch.
@@ -85,7 +85,8 @@ fn recorded(target: &Target, conditions: &mut Conditions, limits: &[Limit]) -> R
         let place = FreshDirectory::new(&target.identity).map_err(|error| machine(&error.to_string()))?;
         let directory = place.path().join("recording");
         recorded_launch::write(Subject::launched(target, &launched.outcome), &directory, &raw, None, &[])?;
-        return as_user(&target.identity, || Ok(examine(&analyze::open(&directory)?, limits)));
+        let what = Work::reading("analysing the recording");
+        return as_user(&target.identity, &what, || Ok(examine(&analyze::open(&directory)?, limits)));
     }
     Err(machine("no launch was cold while it was recorded"))
 }

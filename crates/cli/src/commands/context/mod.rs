@@ -9,7 +9,7 @@ use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, C
 use crate::commands::{invoker, print_json};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
 use slowpath_context::Snapshot;
 use slowpath_report::terminal::{self, Style};
@@ -56,7 +56,8 @@ fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> 
     let shown = ShownContext::new(read(arguments)?);
     let mut text = serde_json::to_vec_pretty(&shown).unwrap_or_default();
     text.push(b'\n');
-    as_user(&invoker()?, || whole_file::replace(output, MODE, &text))
+    let what = Work::writing("saving the context", output);
+    as_user(&invoker()?, &what, || whole_file::replace(output, MODE, &text))
 }
 
 fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {

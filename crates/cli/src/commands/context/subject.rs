@@ -5,7 +5,7 @@ use crate::commands::invoker;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::target::{Target, launch_failure, launcher};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_context::{SCHEMA, Snapshot};
 use slowpath_launch::{EndPolicy, Hooks, Launcher, ReadyWhen, StdioPolicy};
 use std::ffi::{OsStr, OsString};
@@ -45,7 +45,7 @@ pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
     }
     let path = Path::new(word);
     if path.is_dir() {
-        return as_user(&invoker()?, || {
+        return as_user(&invoker()?, &Work::reading("reading a saved context"), || {
             Snapshot::of_directory(path).map(Some).map_err(|error| {
                 Failure::from_error(Kind::Usage, &error).hint(
                     "copy `/proc/PID` of one process (status, stat, cgroup, ...) there, with `/sys` and `/proc/sys` beside it for the \
@@ -54,7 +54,7 @@ pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
             })
         });
     }
-    as_user(&invoker()?, || saved(path))
+    as_user(&invoker()?, &Work::reading("reading a saved context"), || saved(path))
 }
 
 /// A context that `context save` wrote; none where the file is no JSON.
@@ -84,7 +84,7 @@ fn of_process(pid: u32) -> Result<Snapshot, Failure> {
 
 /// With what the files of its code tell, read as the user: they are foreign.
 fn examined(mut context: Snapshot) -> Result<Snapshot, Failure> {
-    as_user(&invoker()?, move || {
+    as_user(&invoker()?, &Work::reading("examining the code of a context"), move || {
         context.examine_objects();
         Ok(context)
     })

@@ -1,13 +1,15 @@
 //! `slowpath context syscall-cost`: what system calls cost here, and what a filter costs.
 //!
-//! Everything is measured in a child with the user's identity, which also reads and compiles the file of a filter: foreign data, never
-//! parsed as root. Only the filters of a running process are copied with the caller's privilege, as they are.
+//! The file of a filter is foreign data: a child with the user's identity reads and compiles it, never root. Another one measures, whose
+//! own system calls no filter of a sandbox may make slower. Only the filters of a running process are copied with the caller's privilege,
+//! as they are.
 
 use crate::arguments::SyscallCostArguments;
 use crate::commands::{invoker, print_json};
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
-use crate::unprivileged::Worker;
+use crate::unprivileged::{Work, Worker, as_user};
+use slowpath_process::Duty;
 use slowpath_report::terminal::{self, Style};
 use slowpath_seccomp::{FilterError, MOST_BYTES, Parsed, ProcessError, Program, built_in, of_process, parse};
 use slowpath_syscall_cost::{Measured, Plan, ShownFilter, SyscallCost, calls, measure};
@@ -33,14 +35,20 @@ pub fn run(arguments: &SyscallCostArguments) -> Result<(), Failure> {
     };
     let asked = arguments.filter.to_string_lossy().into_owned();
     let (max_time, seed) = (arguments.max_time, arguments.seed);
+    let read = as_user(&invoker()?, &Work::reading("reading the filter"), move || {
+        let Filter { programs, form, notes } = choice.filter(copied)?;
+        Ok((programs.iter().map(Program::bytes).collect::<Vec<_>>(), form, notes))
+    });
+    let (programs, form, notes) = read?;
+    let programs: Result<Vec<Program>, FilterError> = programs.iter().map(|one| Program::from_bytes(one)).collect();
+    let plan = Plan { programs: programs.map_err(failed(Kind::Machine))?, max_time, seed };
+    let instructions = plan.programs.iter().map(|one| one.instructions().len()).sum();
     // A process of its own also where the identity is the same: it stays on one processor, and its threads do not end.
-    let mut worker = Worker::start(&invoker()?, move || {
-        let filter = choice.filter(copied)?;
-        let plan = Plan { programs: filter.programs, max_time, seed };
-        let measured = measure(&plan, &interrupt::requested).map_err(failed(Kind::Machine))?;
-        Ok((measured, filter.form, plan.programs.iter().map(|one| one.instructions().len()).sum(), filter.notes))
+    let what = Work::new("measuring system calls", Duty::Measure);
+    let mut worker = Worker::start(&invoker()?, &what, move || {
+        measure(&plan, &interrupt::requested).map_err(failed(Kind::Machine))
     })?;
-    let (measured, form, instructions, notes): (Measured, String, usize, Vec<String>) = loop {
+    let measured: Measured = loop {
         match worker.poll() {
             Some(told) => break told?,
             None if interrupt::requested() => return Err(Failure::new(Kind::Interrupted, "interrupted")),

@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::lab_session::lab_failure;
 use crate::progress::Progress;
 use crate::target::{Target, launcher};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::merge::merge;
@@ -148,7 +148,7 @@ pub fn predict(
     pilot: &Pilot,
 ) -> Result<Option<Predicted>, Failure> {
     let Some(plan) = plans.iter().find(|plan| plan.name == FIX) else { return Ok(None) };
-    as_user(&target.identity, || {
+    as_user(&target.identity, &Work::writing_beneath("predicting the change", directory), || {
         let (demands, _) = trainings(&[directory.to_path_buf()])?;
         let costs = with_misses(pilot.costs, directory)?;
         let borrowed: Vec<&Demand> = demands.iter().collect();

@@ -8,12 +8,13 @@ use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::recorded_launch::RecorderHooks;
 use crate::target::launch_failure;
-use crate::unprivileged::{Worker, as_user};
+use crate::unprivileged::{Work, Worker, as_user};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::children::{ChildLaunch, child_launches};
 use slowpath_browse::{Page, PageServer, Visitor};
 use slowpath_capture::{Options, RawCapture, decode};
 use slowpath_launch::{BoxError, EndPolicy, Hooks, Identity, LaunchOutcome, Launcher, ProcessLauncher, StdioPolicy};
+use slowpath_process::Duty;
 use slowpath_tables::{Losses, Nanos, Visit};
 use slowpath_verify::{Measures, measures};
 use std::path::{Path, PathBuf};
@@ -132,7 +133,7 @@ fn ended_early(outcome: &LaunchOutcome) -> String {
 
 /// What was recorded, decoded without privilege.
 fn decoded(identity: &Identity, raw: &RawCapture) -> Result<(Vec<ChildLaunch>, Losses), Failure> {
-    as_user(identity, || {
+    as_user(identity, &Work::reading("reading a recorded round"), || {
         let tables = decode(raw);
         Ok((child_launches(&tables), tables.manifest.losses))
     })
@@ -152,7 +153,8 @@ impl Hooks for Browsing<'_> {
     fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
         let (plan, profile) = (self.plan, self.profile.as_path());
         // Before the recorder follows the target: what it forks is no child of the browser.
-        self.worker = Some(Worker::start(self.identity, || visit_all(plan, profile))?);
+        let what = Work::new("visiting the pages", Duty::Browse);
+        self.worker = Some(Worker::start(self.identity, &what, || visit_all(plan, profile))?);
         match &mut self.recorder {
             Some(recorder) => recorder.before_release(pid),
             None => Ok(()),
