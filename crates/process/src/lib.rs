@@ -9,4 +9,4 @@ mod capabilities;
 mod credentials;
 
 pub use capabilities::Capabilities;
-pub use credentials::{Credentials, CredentialsError, NOBODY, NO_ID, drop_to, verify};
+pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping, drop_to, verify};

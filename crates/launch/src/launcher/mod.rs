@@ -1,6 +1,7 @@
 //! The launcher's own processes. This module is the *guardian*: it prepares the namespaces, forks the observer and
 //! outlives it, so that a killed observer leaves nothing behind.
 
+mod another_user;
 mod group_counts;
 mod observer;
 mod output;
@@ -191,6 +192,9 @@ fn prepare(main: &OwnedFd, order: Order, orders: File) -> Result<Option<Prepared
     }
     sys::become_subreaper().map_err(|error| (process("subreaper"), error))?;
     let spec = &order.spec;
+    if another_user::is_another(spec) {
+        sys::shield().map_err(|error| (process("shield"), error))?;
+    }
     if spec.pid_namespace {
         // Then the kernel ends the rest, however main dies. Without a namespace guardian and observer must live on.
         sys::die_with_parent().map_err(|error| (process("parent"), error))?;

@@ -21,7 +21,7 @@ use super::post::{Post, next_order, process, take_post};
 use super::ready::Watch;
 use super::stdio::{OutputPipe, dev_null, plumb};
 use super::target::{self, Ends, FailedExec, Image, Report};
-use super::{Work, group_counts, tracer, tree};
+use super::{Work, another_user, group_counts, tracer, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
     ATTEMPT_INTERVAL, ContextStep, EndPolicy, Exit, GroupCounts, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage,
@@ -120,7 +120,10 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
 
     let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
     let (release_end, release) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
-    let forks = follows || spec.context.iter().any(ContextStep::changes_memory);
+    let forks = follows || !another_user::may_share_memory(spec);
+    if another_user::is_another(spec) {
+        sys::shield().map_err(process("shield"))?;
+    }
     let (failure, failure_end) = if forks { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
     let failure_end = failure_end.map_or_else(|| Report::Shared(RefCell::new(None)), Report::Pipe);
     let (streams, [stdin, stdout, stderr]) =
