@@ -4,7 +4,7 @@ mod launched;
 
 use launched::{command, launcher};
 use slowpath_context::toggles::Side;
-use slowpath_context::{Plan, Snapshot, differences, plan};
+use slowpath_context::{Here, Plan, Snapshot, differences};
 use slowpath_launch::{BoxError, Hooks, LaunchSpec, Launcher};
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,6 +14,11 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn one_processor() -> bool {
     std::thread::available_parallelism().is_ok_and(|count| count.get() == 1)
+}
+
+/// As the caller sees it.
+fn plan(fast: &Snapshot, slow: &Snapshot) -> Plan {
+    slowpath_context::plan(fast, slow, &Here::now().unwrap())
 }
 
 /// The context of a launch, once the command sleeps.
@@ -52,7 +57,7 @@ impl Hooks for Look {
             let Ok(mut context) = Snapshot::of_process(pid) else { return };
             context.read_filters();
             context.examine_objects();
-            self.context = Some(context);
+            self.context = Some(context.launched());
         }
     }
 
@@ -127,7 +132,7 @@ fn each_alone(plan: &Plan, base: &LaunchSpec, slow: &Snapshot) -> Vec<String> {
         prepared.spec(&sides).unwrap();
     }
     let everything = read(&prepared.spec(&all(Side::Slow)).unwrap());
-    let left = plan_names(&slowpath_context::plan(&everything, slow));
+    let left = plan_names(&plan(&everything, slow));
     assert_eq!(left, [] as [String; 0], "all together read as the slow context");
     plan.candidates.iter().map(|one| one.name.clone()).collect()
 }
@@ -162,7 +167,7 @@ fn check(wrapper: &[&str], names: &[&str]) {
     assert!(plan.common.is_empty() && plan.lacking.is_empty(), "{:?} {:?}", plan.common, plan.lacking);
     each_alone(&plan, &command(), &slow);
     // The other way round as well.
-    let back = slowpath_context::plan(&slow, &fast);
+    let back = plan(&slow, &fast);
     assert_eq!(plan_names(&back), names);
     each_alone(&back, &command(), &fast);
 }
