@@ -8,8 +8,9 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use nix::sys::signal::{Signal, killpg};
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::{geteuid, setsid};
+use nix::unistd::{Pid, geteuid, setsid};
 use slowpath_process::{CredentialsError, drop_keeping};
 
 use crate::{ContextStep, LaunchSpec, SetupStage, context_step, sys};
@@ -44,6 +45,15 @@ pub(super) fn take_mask(spec: &LaunchSpec) {
     } else if is_another(spec) {
         let callers = umask(NOT_FOR_OTHERS);
         umask(callers | NOT_FOR_OTHERS);
+    }
+}
+
+/// Ctrl-C at a terminal goes to the processes of its session alone: where the target has left it for being another user's, the launcher
+/// passes it on.
+pub(super) fn interrupt(spec: &LaunchSpec, target: i32) {
+    if is_another(spec) {
+        // Its group is its own (`take_session`); gone, it needs none.
+        let _ = killpg(Pid::from_raw(target), Signal::SIGINT);
     }
 }
 
