@@ -97,6 +97,8 @@ impl Prepared {
         if let Some(path) = self.enters_first.as_ref().filter(|path| **path == spec.cwd) {
             spec.context.push(ContextStep::EnterDirectory { path: path.clone() });
         }
+        // Another user's launch has one in any case: then all have, so that they do not differ in that.
+        spec.session |= self.enters_first.is_some();
         spec.cgroups.extend(self.groups.joined(files)?);
         Ok(spec)
     }
