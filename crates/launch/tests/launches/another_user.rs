@@ -215,3 +215,35 @@ fn the_id_that_means_unchanged_is_nobodys() {
         assert!(matches!(refused, Err(LaunchError::InvalidSpec(_))), "{refused:?}");
     }
 }
+
+/// Ctrl-C at the caller's terminal, once the command has said that it waits; the launch then goes on.
+#[derive(Default)]
+struct CtrlC {
+    is_due: bool,
+}
+
+impl Hooks for CtrlC {
+    fn on_ready(&mut self, _: u64) {
+        self.is_due = true;
+    }
+
+    fn interrupted(&mut self) -> bool {
+        std::mem::take(&mut self.is_due)
+    }
+}
+
+#[test]
+fn ctrl_c_is_passed_on_to_another_users_target_and_to_no_other() {
+    if !is_root() {
+        return;
+    }
+    let script = "trap 'echo interrupted; exit 3' INT; echo waits; sleep 1 & wait; echo over";
+    let mut spec = as_nobody(&["/bin/sh", "-c", script]);
+    (spec.ready, spec.end) =
+        (slowpath_launch::ReadyWhen::Line("waits".to_owned()), slowpath_launch::EndPolicy::WaitExit);
+    let told = |spec: &LaunchSpec| launcher().launch(spec, &mut CtrlC::default()).unwrap().stdout_tail.unwrap();
+    assert_eq!(told(&spec), "waits\ninterrupted\n");
+    // The kernel has told this one by itself, where it was the terminal.
+    spec.identity = Identity::of_caller().unwrap();
+    assert_eq!(told(&spec), "waits\nover\n");
+}
