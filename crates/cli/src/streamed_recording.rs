@@ -294,6 +294,10 @@ impl Hooks for StreamedHooks<'_, '_> {
         }
     }
 
+    fn interrupted(&mut self) -> bool {
+        interrupt::of_terminal()
+    }
+
     fn stop_requested(&self) -> bool {
         self.stop.is_some() || self.problem.is_some()
     }

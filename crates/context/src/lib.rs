@@ -17,6 +17,7 @@ mod snapshot;
 mod subject;
 mod system_calls;
 pub mod toggles;
+mod trust;
 
 pub use chains::{Chain, chains};
 pub use difference::{Difference, Differences, differences};
@@ -25,3 +26,4 @@ pub use filters::Filter;
 pub use reading::{Reading, Value};
 pub use snapshot::{SCHEMA, Snapshot, SnapshotError, Thread};
 pub use toggles::{Candidate, Common, Here, Plan, Prepared, Remaining, ToggleError, plan};
+pub use trust::Source;

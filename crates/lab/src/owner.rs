@@ -52,7 +52,7 @@ impl Owner {
     }
 
     /// The owner written in a name made by `fresh_name` with the same prefix.
-    pub(crate) fn parse(name: &str, prefix: &str) -> Option<Self> {
+    pub fn parse(name: &str, prefix: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(prefix)?.strip_prefix('-')?.split('-').map(str::parse::<u64>);
         let (pid, start, _serial) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
         if parts.next().is_some() {

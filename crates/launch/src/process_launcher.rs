@@ -4,17 +4,15 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::launcher::{Order, read_page};
-use crate::wire::{self, EndCause, Ended, ExecFailure, FromLauncher, ToLauncher};
+use crate::wire::{self, EndCause, Ended, ExecFailure, FromLauncher, Received, ToLauncher};
 use crate::{
     EndPolicy, ExecError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher, ReadyWhen, StopReason, sys,
 };
@@ -79,11 +77,7 @@ impl ProcessLauncher {
             move |source: io::Error| LaunchError::Channel { context, source }
         };
         let (main, launchers) = wire::channel().map_err(failed("socket pair"))?;
-        let orders = File::from(
-            memfd_create("slowpath-launch", MFdFlags::MFD_CLOEXEC)
-                .map_err(|error| failed("specification")(error.into()))?,
-        );
-        write_order(&orders, order).map_err(failed("specification"))?;
+        let orders = sealed(order).map_err(failed("specification"))?;
         let (socket, file) = (launchers.as_raw_fd(), orders.as_raw_fd());
         let mut command = Command::new(&self.program.path);
         command.args(&self.program.args).arg(socket.to_string()).arg(file.to_string());
@@ -100,18 +94,15 @@ impl ProcessLauncher {
         };
         let spawned = command.spawn();
         let child = spawned.map_err(|source| LaunchError::Spawn { program: self.program.path.clone(), source })?;
-        Ok(Running { child, channel: Some(main), orders })
+        Ok(Running { child, channel: Some(main) })
     }
 }
 
 /// What the caller's specification becomes.
 type NewOrder<'a> = Order<&'a LaunchSpec>;
 
-/// Puts an order into the memory file, in place of the last: of any size, and nowhere on a disk. Returns its length.
-fn write_order(file: &File, order: &NewOrder<'_>) -> io::Result<usize> {
-    let bytes = wire::encoded(order)?;
-    file.write_all_at(&bytes, 0)?;
-    Ok(bytes.len())
+fn sealed(order: &NewOrder<'_>) -> io::Result<File> {
+    wire::sealed(&wire::encoded(order)?)
 }
 
 /// A started guardian. Dropped early (a hook panicked), it closes the channel, which ends the launch, and waits.
@@ -119,14 +110,13 @@ fn write_order(file: &File, order: &NewOrder<'_>) -> io::Result<usize> {
 struct Running {
     child: Child,
     channel: Option<OwnedFd>,
-    orders: File,
 }
 
 impl Running {
     /// The next order, to a launcher that waits for it.
     fn give(&self, order: &NewOrder<'_>) -> io::Result<()> {
-        let bytes = write_order(&self.orders, order)?;
-        self.channel.as_ref().map_or(Ok(()), |channel| wire::send(channel, &ToLauncher::Again { bytes }))
+        let file = sealed(order)?;
+        self.channel.as_ref().map_or(Ok(()), |channel| wire::send_with(channel, &ToLauncher::Again, Some(&file)))
     }
 
     fn wait(&mut self) -> io::Result<ExitStatus> {
@@ -197,8 +187,13 @@ impl Heard {
             }
             loop {
                 match wire::receive::<FromLauncher>(channel) {
-                    Ok(Some((message, sender))) => {
-                        self.take(message, sender, channel, hooks);
+                    Ok(Some(Received { message, sender, .. })) if !message.may_come_from(sender) => {
+                        let source = io::Error::from_raw_os_error(libc::EPERM);
+                        let context = format!("process {} of user {} wrote to it", sender.pid, sender.uid);
+                        return Err(LaunchError::Channel { context, source });
+                    }
+                    Ok(Some(Received { message, sender, .. })) => {
+                        self.take(message, sender.pid, channel, hooks);
                         // Nothing comes after it.
                         if stays && self.has_ended_cleanly() {
                             return Ok(());
@@ -212,6 +207,10 @@ impl Heard {
             if Instant::now() >= next_tick {
                 hooks.on_tick();
                 next_tick = Instant::now() + TICK;
+            }
+            if hooks.interrupted() {
+                // A send that fails shows as the end of the channel.
+                let _ = wire::send(channel, &ToLauncher::Interrupt);
             }
             if hooks.stop_requested() {
                 self.stop(channel);
@@ -230,6 +229,8 @@ impl Heard {
                 self.observer = sys::pidfd_open(sender).ok();
                 self.url = url;
             }
+            // It waits once.
+            FromLauncher::Prepared if self.pid.is_some() => {}
             FromLauncher::Prepared => {
                 self.pid = Some(sender);
                 match hooks.before_release(sender) {

@@ -138,6 +138,25 @@ pub(crate) fn die_with_parent() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }.into()).map(drop)
 }
 
+/// Nobody but root may trace the calling process, read its memory or take its descriptors, until an exec
+/// (`PR_SET_DUMPABLE`; ptrace(2), "Ptrace access mode checking").
+pub(crate) fn shield() -> io::Result<()> {
+    // SAFETY: takes integers and touches no memory of ours.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into()).map(drop)
+}
+
+/// A new session keyring in place of the inherited one, whose keys the process then does not possess any more (keyrings(7)).
+pub(crate) fn leave_session_keyring() -> io::Result<()> {
+    /// `KEYCTL_JOIN_SESSION_KEYRING` (include/uapi/linux/keyctl.h); without a name it makes one.
+    const JOIN: libc::c_long = 1;
+    // SAFETY: a null name asks for a keyring without one.
+    match check(unsafe { libc::syscall(libc::SYS_keyctl, JOIN, ptr::null::<libc::c_char>()) }) {
+        // Kernels without keys, and containers whose filter refuses all calls that could use one.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => Ok(()),
+        done => done.map(drop),
+    }
+}
+
 /// Orphans among the descendants become children of the calling process.
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: no memory is passed.

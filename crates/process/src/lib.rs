@@ -12,6 +12,6 @@ mod sandbox;
 mod worker;
 
 pub use capabilities::Capabilities;
-pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_to, verify};
+pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping, drop_to, verify};
 pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError};
 pub use worker::{MOST_BYTES, Worker, WorkerError};

@@ -10,6 +10,7 @@ mod context;
 mod context_bisect;
 mod context_pairs;
 mod context_runs;
+mod context_trust;
 mod copied_back;
 mod critical_path;
 mod deferred_memory;

@@ -78,7 +78,7 @@ fn step(value: Option<&Value>, here: &Here) -> Result<ContextStep, String> {
     };
     let own = here.value("scheduling").and_then(|own| own.part("nice")).and_then(|nice| nice.parse().ok()).unwrap_or(0);
     if (priority > 0 || nice < own) && !here.may(SYS_NICE) {
-        return Err("it takes CAP_SYS_NICE: run slowpath as root".to_owned());
+        return Err(here.lacks(SYS_NICE, "CAP_SYS_NICE"));
     }
     Ok(ContextStep::Scheduling { policy, priority: u32::try_from(priority).unwrap_or(0), nice })
 }

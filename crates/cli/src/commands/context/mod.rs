@@ -9,9 +9,10 @@ use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, C
 use crate::commands::{invoker, print_json};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::target::Target;
 use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
-use slowpath_context::Snapshot;
+use slowpath_context::{Here, Snapshot};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ContextComparison, ShownContext};
 use std::io::IsTerminal;
@@ -63,7 +64,9 @@ fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> 
 fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {
     let a = subject::named(&arguments.a, &arguments.invocation)?;
     let b = subject::named(&arguments.b, &arguments.invocation)?;
-    let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b));
+    let target = Target::of(&arguments.invocation, Vec::new(), None)?;
+    let here = Here::for_target(&target.identity, arguments.trust.trust_context);
+    let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b, &here));
     if arguments.json {
         print_json(&comparison);
     } else {

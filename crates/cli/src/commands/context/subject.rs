@@ -132,7 +132,7 @@ impl Look {
 
     fn take(&mut self) {
         if let (None, Some(_), Some(pid)) = (&self.context, self.executed(), self.pid) {
-            self.context = Snapshot::of_process(traced_by(pid).unwrap_or(pid)).ok();
+            self.context = Snapshot::of_process(traced_by(pid).unwrap_or(pid)).ok().map(Snapshot::launched);
             self.context.iter_mut().for_each(Snapshot::read_filters);
         }
     }
