@@ -1,7 +1,6 @@
 //! The caller's side of a launch: starts the launcher, keeps the conversation with it, calls the hooks.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -77,7 +76,8 @@ impl ProcessLauncher {
             move |source: io::Error| LaunchError::Channel { context, source }
         };
         let (main, launchers) = wire::channel().map_err(failed("socket pair"))?;
-        let orders = sealed(order).map_err(failed("specification"))?;
+        let sealed = wire::encoded(order).and_then(|bytes| wire::sealed(&bytes));
+        let orders = sealed.map_err(failed("specification"))?;
         let (socket, file) = (launchers.as_raw_fd(), orders.as_raw_fd());
         let mut command = Command::new(&self.program.path);
         command.args(&self.program.args).arg(socket.to_string()).arg(file.to_string());
@@ -101,10 +101,6 @@ impl ProcessLauncher {
 /// What the caller's specification becomes.
 type NewOrder<'a> = Order<&'a LaunchSpec>;
 
-fn sealed(order: &NewOrder<'_>) -> io::Result<File> {
-    wire::sealed(&wire::encoded(order)?)
-}
-
 /// A started guardian. Dropped early (a hook panicked), it closes the channel, which ends the launch, and waits.
 #[derive(Debug)]
 struct Running {
@@ -115,8 +111,7 @@ struct Running {
 impl Running {
     /// The next order, to a launcher that waits for it.
     fn give(&self, order: &NewOrder<'_>) -> io::Result<()> {
-        let file = sealed(order)?;
-        self.channel.as_ref().map_or(Ok(()), |channel| wire::send_with(channel, &ToLauncher::Again, Some(&file)))
+        self.channel.as_ref().map_or(Ok(()), |channel| wire::send_order(channel, order))
     }
 
     fn wait(&mut self) -> io::Result<ExitStatus> {
@@ -210,7 +205,7 @@ impl Heard {
             }
             if hooks.interrupted() {
                 // A send that fails shows as the end of the channel.
-                let _ = wire::send(channel, &ToLauncher::Interrupt);
+                let _ = wire::send(channel, &ToLauncher::<()>::Interrupt);
             }
             if hooks.stop_requested() {
                 self.stop(channel);
@@ -235,7 +230,7 @@ impl Heard {
                 self.pid = Some(sender);
                 match hooks.before_release(sender) {
                     // A send that fails shows as the end of the channel.
-                    Ok(()) => drop(wire::send(channel, &ToLauncher::Release)),
+                    Ok(()) => drop(wire::send(channel, &ToLauncher::<()>::Release)),
                     Err(error) => {
                         self.failure.get_or_insert(LaunchError::Hook(error));
                         self.stop(channel);
@@ -263,7 +258,7 @@ impl Heard {
 
     fn stop(&mut self, channel: &OwnedFd) {
         if !std::mem::replace(&mut self.stop_sent, true) {
-            let _ = wire::send(channel, &ToLauncher::Stop);
+            let _ = wire::send(channel, &ToLauncher::<()>::Stop);
         }
     }
 

@@ -21,17 +21,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Exit, GroupCounts, ProcessMemory, SetupStage, StopReason, ThreadTimes, TreeUsage};
 
-/// From main to the observer.
+/// From main to the observer. `O` is an order.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToLauncher {
+pub(crate) enum ToLauncher<O = ()> {
     /// Start the clock and let the target exec.
     Release,
     /// End the launch as its policy says; nothing, between two launches.
     Stop,
     /// Ctrl-C at main's terminal, for a target that has no part in it.
     Interrupt,
-    /// Make the next launch: its order comes along, in a sealed memory file.
-    Again,
+    /// Make the next launch, of this order; none: it comes along in a sealed memory file, which is dearer and takes any size.
+    Again(Option<O>),
 }
 
 /// From the launcher to main.
@@ -159,14 +159,25 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize) -> io::Result<()
     send_with(socket, message, None)
 }
 
-/// The same with a descriptor.
-pub(crate) fn send_with(socket: impl AsFd, message: &impl Serialize, file: Option<&File>) -> io::Result<()> {
-    let text = encoded(message)?;
+fn send_with(socket: impl AsFd, message: &impl Serialize, file: Option<&File>) -> io::Result<()> {
+    send_bytes(socket, &encoded(message)?, file)
+}
+
+/// Sends an order: in the message where that takes it.
+pub(crate) fn send_order(socket: impl AsFd, order: &impl Serialize) -> io::Result<()> {
+    let bytes = encoded(&ToLauncher::Again(Some(order)))?;
+    if bytes.len() <= MOST_IN_MESSAGE {
+        return send_bytes(socket, &bytes, None);
+    }
+    send_with(socket, &ToLauncher::<()>::Again(None), Some(&sealed(&encoded(order)?)?))
+}
+
+fn send_bytes(socket: impl AsFd, bytes: &[u8], file: Option<&File>) -> io::Result<()> {
     let files: Vec<RawFd> = file.iter().map(|file| file.as_raw_fd()).collect();
     let rights = [ControlMessage::ScmRights(&files)];
     let rights = if files.is_empty() { &rights[..0] } else { &rights[..] };
     loop {
-        let parts = [IoSlice::new(&text)];
+        let parts = [IoSlice::new(bytes)];
         match sendmsg::<()>(socket.as_fd().as_raw_fd(), &parts, rights, MsgFlags::MSG_NOSIGNAL, None) {
             Ok(_) => return Ok(()),
             Err(Errno::EINTR) => {}
@@ -239,6 +250,9 @@ pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
 /// What a file of [`sealed`] has, and one that is taken for an order must have: it cannot change any more.
 const SEALS: SealFlag =
     SealFlag::F_SEAL_WRITE.union(SealFlag::F_SEAL_GROW).union(SealFlag::F_SEAL_SHRINK).union(SealFlag::F_SEAL_SEAL);
+
+/// Bytes of an order that a message takes: a socket's buffer holds three times as many (`net.core.wmem_default`).
+const MOST_IN_MESSAGE: usize = 64 << 10;
 
 /// Bytes of an order that are read at most: arguments and environment are 6 MiB at most (execve(2)), a page and filters less.
 const MOST_OF_ORDER: u64 = 64 << 20;
@@ -326,9 +340,9 @@ mod tests {
     fn an_order_is_taken_from_main_itself_and_from_no_child_of_its() {
         let (main, launcher) = channel().unwrap();
         let own = std::process::id() as i32;
-        send(&main, &ToLauncher::Release).unwrap();
+        send(&main, &ToLauncher::<()>::Release).unwrap();
         assert!(receive::<ToLauncher>(&launcher).unwrap().unwrap().sender.is_main(own, false));
-        let stranger = from_a_child((&main, &launcher), &ToLauncher::Release, || true).sender;
+        let stranger = from_a_child((&main, &launcher), &ToLauncher::<()>::Release, || true).sender;
         assert!(stranger.pid > 0 && !stranger.is_main(own, false) && !stranger.is_main(own, true), "{stranger:?}");
     }
 

@@ -78,7 +78,8 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
                 return Err("only root can start programs as somebody else".to_owned());
             }
             // A wrapper of root's own, such as setpriv, may give up what root has.
-            if !here.trusts && !(here.user.uid == 0 && here.is_own(context)) {
+            let gives_up = here.user.uid == 0 && here.is_own(context);
+            if !here.trusts && !gives_up {
                 return Err(DECIDED.to_owned());
             }
         }

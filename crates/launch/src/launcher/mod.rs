@@ -33,7 +33,7 @@ use crate::{EndPolicy, Exit, LaunchSpec, SetupStage, sys};
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What main asks for: stands in a sealed memory file that the guardian inherits. The next one comes through the channel when the
-/// launch before has ended.
+/// launch before has ended ([`wire::ToLauncher::Again`]).
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order<Spec = LaunchSpec> {
     pub(crate) spec: Spec,

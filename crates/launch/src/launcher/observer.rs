@@ -374,7 +374,7 @@ impl Observer<'_> {
                 Ok(Some((ToLauncher::Release, _))) => self.release(),
                 Ok(Some((ToLauncher::Interrupt, _))) => another_user::interrupt(self.spec, self.target),
                 // Of the next launch main speaks when this one has ended.
-                Ok(Some((ToLauncher::Stop | ToLauncher::Again, _)) | None) => {
+                Ok(Some((ToLauncher::Stop | ToLauncher::Again(_), _)) | None) => {
                     return Some(EndCause::Stop(StopReason::Requested));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -73,10 +73,13 @@ pub(super) fn take_post<'a>(
     Ok(Some(Post { main, link, signals, ignored, released_at, group, stack, null, pipes: RefCell::new(None) }))
 }
 
+/// What main says to an observer.
+type Message = ToLauncher<Box<Order>>;
+
 /// The next message of main's, with the file that came along, as [`wire::receive`]. What others send is not read.
-pub(super) fn receive_order(post: &Post<'_>, work: &Work) -> io::Result<Option<(ToLauncher, Option<File>)>> {
+pub(super) fn receive_order(post: &Post<'_>, work: &Work) -> io::Result<Option<(Message, Option<File>)>> {
     loop {
-        let Some(received) = wire::receive::<ToLauncher>(post.main)? else { return Ok(None) };
+        let Some(received) = wire::receive::<Message>(post.main)? else { return Ok(None) };
         if received.sender.is_main(work.order.main, work.order.spec.pid_namespace) {
             return Ok(Some((received.message, received.file)));
         }
@@ -94,7 +97,8 @@ pub(super) fn next_order(post: &Post<'_>, work: &Work) -> Option<Order> {
         }
         match receive_order(post, work) {
             // An order that cannot be read ends the launcher, which main sees.
-            Ok(Some((ToLauncher::Again, file))) => return wire::unsealed(&file?).ok(),
+            Ok(Some((ToLauncher::Again(Some(order)), _))) => return Some(*order),
+            Ok(Some((ToLauncher::Again(None), file))) => return wire::unsealed(&file?).ok(),
             // Meant for the launch that has just ended.
             Ok(Some((ToLauncher::Release | ToLauncher::Stop | ToLauncher::Interrupt, _))) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
