@@ -203,7 +203,7 @@ mod tests {
             for part in ["", "closed", "closed/inner"] {
                 chown(path.join(part), Some(uid), Some(uid)).unwrap();
             }
-            fs::set_permissions(path.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
             path
         };
         let own = make("own", NOBODY);

@@ -50,15 +50,41 @@ impl StateDirectory {
     /// # Errors
     /// It cannot be made, or what is there could have been written by somebody else.
     pub fn of_this_user() -> Result<Self, StateError> {
-        if rustix_euid() == 0 {
-            return Self::at(Path::new(OF_ROOT));
+        Self::first_of(&Self::places(), Self::at)
+    }
+
+    /// That of the calling user, if there is one: for commands that only look.
+    ///
+    /// # Errors
+    /// There is none, or what is there could have been written by somebody else.
+    pub fn existing() -> Result<Self, StateError> {
+        Self::first_of(&Self::places(), |path| Self::open(path, false))
+    }
+
+    fn places() -> Vec<PathBuf> {
+        let uid = rustix_euid();
+        if uid == 0 {
+            // No variable of the caller's decides what root takes for its own.
+            return vec![OF_ROOT.into()];
         }
         let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-        match given.map(|runtime| Self::at(&runtime.join("slowpath"))) {
-            Some(Ok(state)) => Ok(state),
-            // Not set, or another user's, as sudo and su can leave it.
-            _ => Self::at(&PathBuf::from(format!("/tmp/slowpath-{}", rustix_euid()))),
+        // Not set, or another user's, as sudo and su can leave it: the other one.
+        given
+            .map(|runtime| runtime.join("slowpath"))
+            .into_iter()
+            .chain([format!("/tmp/slowpath-{uid}").into()])
+            .collect()
+    }
+
+    fn first_of(places: &[PathBuf], open: impl Fn(&Path) -> Result<Self, StateError>) -> Result<Self, StateError> {
+        let mut last = Err(StateError::NotOurs(PathBuf::new()));
+        for place in places {
+            last = open(place);
+            if last.is_ok() {
+                break;
+            }
         }
+        last
     }
 
     /// The directory at `path`, whose parent must be one that others cannot change.
@@ -66,12 +92,16 @@ impl StateDirectory {
     /// # Errors
     /// As [`StateDirectory::of_this_user`].
     pub fn at(path: &Path) -> Result<Self, StateError> {
+        Self::open(path, true)
+    }
+
+    fn open(path: &Path, make: bool) -> Result<Self, StateError> {
         let unusable = |source: io::Error| StateError::Unusable { path: path.to_owned(), source };
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(unusable(io::ErrorKind::InvalidInput.into()));
         };
         let parent = trusted_directory(parent).map_err(unusable)?;
-        match mkdirat(&parent, name, Mode::RWXU) {
+        match if make { mkdirat(&parent, name, Mode::RWXU) } else { Ok(()) } {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(unusable(errno.into())),
         }
@@ -299,6 +329,7 @@ mod tests {
     #[test]
     fn it_is_made_for_its_user_alone_and_taken_again() {
         let (_place, path) = place();
+        assert!(StateDirectory::open(&path, false).is_err() && !path.exists());
         StateDirectory::at(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o700);
         StateDirectory::at(&path).unwrap();

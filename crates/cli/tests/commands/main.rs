@@ -36,6 +36,7 @@ mod recorded_together;
 mod running;
 mod shares;
 mod stack_audit;
+mod strangers;
 mod syscall_cost;
 mod targets;
 mod traces;

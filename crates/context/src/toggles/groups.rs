@@ -3,7 +3,7 @@
 
 use super::ToggleError;
 use crate::factors::control_groups::OwnGroups;
-use slowpath_lab::{Owner, leftovers};
+use slowpath_lab::{EnabledController, Owner, leftovers};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +40,8 @@ pub(super) struct MadeGroups {
     /// What all launches get.
     pub(super) common: Vec<GroupFile>,
     made: RefCell<BTreeMap<Key, PathBuf>>,
-    enabled: RefCell<Vec<(PathBuf, String)>>,
+    /// Switched off again after the groups are gone, where nobody else of us needs them.
+    enabled: RefCell<Vec<EnabledController>>,
 }
 
 impl MadeGroups {
@@ -93,12 +94,8 @@ impl MadeGroups {
     }
 
     fn enable(&self, parent: &Path, controller: &str) -> io::Result<()> {
-        let file = parent.join("cgroup.subtree_control");
-        if fs::read_to_string(&file)?.split_whitespace().any(|one| one == controller) {
-            return Ok(());
-        }
-        fs::write(&file, format!("+{controller}"))?;
-        self.enabled.borrow_mut().push((file, controller.to_owned()));
+        let enabled = EnabledController::new(parent, controller).map_err(io::Error::other)?;
+        self.enabled.borrow_mut().extend(enabled);
         Ok(())
     }
 }
@@ -130,14 +127,6 @@ impl Drop for MadeGroups {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(2));
-            }
-        }
-        for (file, controller) in self.enabled.get_mut() {
-            // Where another launch uses it by now the kernel refuses, or its group says so.
-            let used = fs::read_dir(file.parent().unwrap_or(Path::new("/"))).into_iter().flatten().flatten();
-            let mut used = used.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
-            if used.next().is_none() {
-                let _ = fs::write(file, format!("-{controller}"));
             }
         }
     }
