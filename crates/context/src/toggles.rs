@@ -6,7 +6,6 @@
 //! setting it is `launch`'s. Never changes what other programs of the machine have too. Leaves to others: launching, and every judgement.
 
 mod contrast;
-mod enabled_controllers;
 mod groups;
 mod here;
 mod prepared;

@@ -13,7 +13,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::launcher::{Order, read_page};
 use crate::wire::{self, EndCause, Ended, ExecFailure, FromLauncher, Received, ToLauncher};
 use crate::{
-    EndPolicy, ExecError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher, ReadyWhen, StopReason, sys,
+    EndPolicy, ExecError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher, LeftOut, LeftOutReason, ReadyWhen,
+    StopReason, sys,
 };
 
 /// The first argument with which the calling program starts itself as the launcher.
@@ -137,6 +138,7 @@ struct Heard {
     observer_died: Option<(String, Vec<i32>)>,
     ended: Option<Ended>,
     stop_sent: bool,
+    left_out: Vec<(usize, LeftOutReason)>,
 }
 
 impl Launcher for ProcessLauncher {
@@ -237,6 +239,7 @@ impl Heard {
                     }
                 }
             }
+            FromLauncher::LeftOut { steps } => self.left_out.extend(steps),
             FromLauncher::SetupFailed { stage, errno } => {
                 let source = io::Error::from_raw_os_error(errno);
                 self.failure.get_or_insert(LaunchError::Setup { stage, source });
@@ -305,6 +308,11 @@ impl Heard {
                 _ => died("no release was reported".into()),
             });
         };
+        let left_out = self.left_out.into_iter().filter_map(|(index, reason)| {
+            let path = spec.mounts.get(index)?.at().to_path_buf();
+            Some(LeftOut { path, reason })
+        });
+        let left_out = left_out.collect();
         Ok(LaunchOutcome {
             pid,
             released_at,
@@ -319,6 +327,7 @@ impl Heard {
             stdout_tail: ended.stdout_tail,
             stderr_tail: ended.stderr_tail,
             url: self.url.or(ended.url),
+            left_out,
         })
     }
 }

@@ -20,6 +20,23 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// Sets and clears attributes of a mount that is open and attached nowhere yet (mount_setattr(2), Linux 5.12).
+pub(crate) fn set_mount_attributes(mount: &impl AsRawFd, set: u64, clear: u64) -> io::Result<()> {
+    let attributes = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    // SAFETY: an open descriptor, an empty NUL-terminated path, and a structure of the size that is passed.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })?;
+    Ok(())
+}
+
 /// Forks the calling process. `None` in the child.
 ///
 /// # Safety

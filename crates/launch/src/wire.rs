@@ -19,7 +19,10 @@ use nix::unistd::getuid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, GroupCounts, ProcessMemory, SetupStage, StopReason, ThreadTimes, TreeUsage};
+use crate::{Exit, GroupCounts, LeftOutReason, ProcessMemory, SetupStage, StopReason, ThreadTimes, TreeUsage};
+
+/// How many mount steps one message names: some 20 bytes each, and a message must fit the socket's buffer.
+pub(crate) const MOST_STEPS: usize = 1024;
 
 /// From main to the observer. `O` is an order.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +47,8 @@ pub(crate) enum FromLauncher {
     },
     /// Sent by the target-to-be: its pid is the sender's. It waits for its release.
     Prepared,
+    /// Mount steps that were not carried out, by their position.
+    LeftOut { steps: Vec<(usize, LeftOutReason)> },
     /// A step before the exec failed; sent by whoever carried it out.
     SetupFailed { stage: SetupStage, errno: i32 },
     /// The clock started.

@@ -37,6 +37,7 @@ mod recorded_together;
 mod running;
 mod shares;
 mod stack_audit;
+mod strangers;
 mod syscall_cost;
 mod targets;
 mod traces;

@@ -2,11 +2,10 @@
 //! their owner, so that what a killed process leaves is found (`slowpath doctor --clean`).
 
 use super::ToggleError;
-use super::enabled_controllers::{self, Enabled};
 use crate::factors::control_groups::OwnGroups;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
-use slowpath_lab::{Owner, leftovers};
+use slowpath_lab::{EnabledController, Owner, leftovers};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,7 +43,8 @@ pub(super) struct MadeGroups {
     /// What all launches get.
     pub(super) common: Vec<GroupFile>,
     made: RefCell<BTreeMap<Key, PathBuf>>,
-    enabled: RefCell<Vec<Enabled>>,
+    /// Switched off again after the groups are gone, where nobody else of us needs them.
+    enabled: RefCell<Vec<EnabledController>>,
 }
 
 impl MadeGroups {
@@ -77,9 +77,6 @@ impl MadeGroups {
         if self.made.borrow().is_empty() {
             leftovers::clean_groups();
         }
-        if !controllers.is_empty() {
-            enabled_controllers::restore(parent);
-        }
         for controller in controllers {
             self.enable(parent, controller).map_err(failed("given its controller", parent))?;
         }
@@ -101,7 +98,8 @@ impl MadeGroups {
     }
 
     fn enable(&self, parent: &Path, controller: &str) -> io::Result<()> {
-        self.enabled.borrow_mut().extend(Enabled::new(parent, controller)?);
+        let enabled = EnabledController::new(parent, controller).map_err(io::Error::other)?;
+        self.enabled.borrow_mut().extend(enabled);
         Ok(())
     }
 }
@@ -156,7 +154,6 @@ impl Drop for MadeGroups {
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
-        self.enabled.get_mut().clear();
     }
 }
 

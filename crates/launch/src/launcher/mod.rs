@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use ready::read_page;
 
 use crate::wire::{self, FromLauncher};
-use crate::{EndPolicy, Exit, LaunchSpec, SetupStage, sys};
+use crate::{EndPolicy, Exit, LaunchSpec, Mounting, SetupStage, sys};
 
 /// After the caller's death the observer gets this much longer than the time allowed for ending the tree.
 const GRACE: Duration = Duration::from_secs(2);
@@ -194,7 +194,7 @@ fn prepare(main: &OwnedFd, order: Order) -> Result<Option<Prepared>, (SetupStage
         cgroups.push((path.clone(), opened.map_err(|error| (SetupStage::Cgroup { path: path.clone() }, error))?));
     }
     let counters = group_counts::open(&spec.cgroups);
-    enter_namespaces(spec)?;
+    enter_namespaces(main, spec)?;
 
     let flags = SockFlag::SOCK_CLOEXEC;
     let (link, observers_link) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
@@ -214,7 +214,7 @@ fn prepare(main: &OwnedFd, order: Order) -> Result<Option<Prepared>, (SetupStage
     }
 }
 
-fn enter_namespaces(spec: &LaunchSpec) -> Result<(), (SetupStage, io::Error)> {
+fn enter_namespaces(main: &OwnedFd, spec: &LaunchSpec) -> Result<(), (SetupStage, io::Error)> {
     let namespace = |what: &str| SetupStage::Namespace { what: what.into() };
     if !spec.mounts.is_empty() || spec.pid_namespace {
         let none: Option<&str> = None;
@@ -222,8 +222,14 @@ fn enter_namespaces(spec: &LaunchSpec) -> Result<(), (SetupStage, io::Error)> {
             .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none));
         private.map_err(|error| (namespace("mount namespace"), error.into()))?;
     }
+    let (mut mounting, mut left_out) = (Mounting::default(), Vec::new());
     for (index, step) in spec.mounts.iter().enumerate() {
-        step.carry_out().map_err(|error| (SetupStage::Mount { index, step: step.clone() }, error))?;
+        let done = mounting.step(step).map_err(|error| (SetupStage::Mount { index, step: step.clone() }, error))?;
+        left_out.extend(done.map(|left_out| (index, left_out.reason)));
+    }
+    for steps in left_out.chunks(wire::MOST_STEPS) {
+        wire::send(main, &FromLauncher::LeftOut { steps: steps.to_vec() })
+            .map_err(|error| (SetupStage::Process { what: "channel".into() }, error))?;
     }
     if spec.pid_namespace {
         unshare(CloneFlags::CLONE_NEWPID).map_err(|error| (namespace("pid namespace"), error.into()))?;
