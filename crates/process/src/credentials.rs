@@ -119,7 +119,9 @@ pub fn verify(wanted: &Credentials) -> Result<(), CredentialsError> {
     let io = |source| CredentialsError::Refused { call: "capget", source };
     let left = Capabilities::of_this_thread().map_err(io)?;
     if !left.is_empty() {
-        return Err(CredentialsError::NotTaken { what: format!("capabilities {:#x}", left.permitted | left.inheritable) });
+        return Err(CredentialsError::NotTaken {
+            what: format!("capabilities {:#x}", left.permitted | left.inheritable),
+        });
     }
     let root = Uid::from_raw(0);
     match setresuid(root, root, root) {

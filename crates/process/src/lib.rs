@@ -1,12 +1,17 @@
 //! What every process of slowpath that runs with privilege, or gives it up, relies on.
 //!
-//! Owns: giving up root for good, with the result read back from the kernel ([`drop_to`]). Leaves to others: who a target
+//! Owns: giving up root for good, with the result read back from the kernel ([`drop_to`]); reading what others control without waiting
+//! for them ([`Deadline`]). Leaves to others: who a target
 //! runs as (`launch`), and what a process without privilege works on.
 //!
 //! Nothing here decides; each function either does what its name says and checks that it did, or returns an error.
 
 mod capabilities;
 mod credentials;
+mod deadline;
+mod deadline_files;
 
 pub use capabilities::Capabilities;
-pub use credentials::{Credentials, CredentialsError, NOBODY, NO_ID, drop_to, verify};
+pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_to, verify};
+pub use deadline::{Answer, Deadline, DeadlineError, LIMIT};
+pub use deadline_files::{Opened, ProcessFiles};
