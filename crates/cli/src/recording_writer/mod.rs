@@ -62,8 +62,8 @@ impl WriterProcess {
             // Without privilege the system's own limit holds.
             let _ = setsockopt(&ours, sockopt::SndBuf, &SOCKET_BYTES);
         }
-        // The kernel decides at the opening who may read addresses in it.
-        let kernel = std::fs::File::open("/proc/kallsyms").ok();
+        // The kernel decides at the opening who may read addresses in it. Others than root get names only, from the recorder.
+        let kernel = if identity.uid == 0 { std::fs::File::open("/proc/kallsyms").ok() } else { None };
         // SAFETY: this process has one thread (no library used here starts any), so the child may do anything.
         match unsafe { fork() }.map_err(|error| broken(&error))? {
             ForkResult::Child => {

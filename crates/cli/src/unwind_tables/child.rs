@@ -7,7 +7,7 @@ use slowpath_symbols::startup;
 use slowpath_symbols::unwind_table::{Row, UnwindTable, vdso};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -41,10 +41,24 @@ fn tell_program(socket: &OwnedFd, program: &Path) -> nix::Result<()> {
         // The kernel's own form of a device number, as in all records.
         let dev = u64::from(libc::major(dev)) << 20 | u64::from(libc::minor(dev));
         if let Some(table) = parse(&file) {
-            tell(socket, Answer { file: Some((dev, metadata.ino())), ..Answer::default() }, Some(&table))?;
+            let file_id = Some((dev, metadata.ino()));
+            let answer = Answer { file: file_id, generation: generation(&file), ..Answer::default() };
+            tell(socket, answer, Some(&table))?;
         }
     }
     tell(socket, Answer { module: DONE, ..Answer::default() }, None)
+}
+
+/// `FS_IOC_GETVERSION`, `_IOR('v', 1, long)` of include/uapi/linux/fs.h; the kernel writes an int all the same.
+const GET_VERSION: libc::c_ulong = 0x8008_7601;
+
+/// What tells an inode from an earlier one with its number; none where the file system has no such call.
+fn generation(file: &File) -> Option<u32> {
+    // Room for a long, as the number of the call says.
+    let mut version = [0i32; 2];
+    // SAFETY: the call writes at most a long to a place of that size, and the descriptor is open.
+    let told = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION, version.as_mut_ptr()) };
+    (told == 0).then(|| version[0].cast_unsigned())
 }
 
 fn tell(socket: &OwnedFd, answer: Answer, table: Option<&UnwindTable>) -> nix::Result<()> {

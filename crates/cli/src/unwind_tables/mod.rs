@@ -2,21 +2,22 @@
 //! a child process without privilege parses it, and the recorder gives what comes back to the kernel.
 
 mod child;
+mod mapped_file;
 mod promptness;
 mod wire;
 
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::Worker;
+use mapped_file::MappedFiles;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
 pub use promptness::{UsualSlices, ask_for_short_slices};
-use slowpath_capture::{CaptureError, NewModule, Recorder, TableParts, VDSO};
+use slowpath_capture::{CaptureError, Recorder, TableParts, VDSO};
 use slowpath_launch::Identity;
 use slowpath_tables::Unavailable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wire::{Answer, DONE, Request, receive, send};
@@ -55,6 +56,7 @@ pub struct TableMaker {
     waiting: Vec<Wanted>,
     /// Files whose processes ended before they could be opened.
     unopened: BTreeSet<u32>,
+    mapped: MappedFiles,
     /// How many files have no table, by reason.
     gaps: BTreeMap<String, u32>,
     loaded: usize,
@@ -83,7 +85,9 @@ impl TableMaker {
             parsers.push(Parser { socket, child, asked: None, largest });
         }
         let vdso = Wanted { size: 0, request: Request::Module(VDSO), file: None };
-        Ok(Self { parsers, waiting: vec![vdso], unopened: BTreeSet::new(), gaps: BTreeMap::new(), loaded: 0 })
+        let mapped = MappedFiles::start(identity);
+        let (unopened, gaps) = (BTreeSet::new(), BTreeMap::new());
+        Ok(Self { parsers, waiting: vec![vdso], unopened, mapped, gaps, loaded: 0 })
     }
 
     /// Descriptors that become readable when a table is made.
@@ -100,14 +104,16 @@ impl TableMaker {
     /// Asks for the tables of files that were met, and loads those that are made. Never waits.
     pub fn tick(&mut self, recorder: &mut Recorder) {
         for module in recorder.new_modules() {
-            match open(&module) {
-                Some(file) => {
+            match self.mapped.open(&module) {
+                Ok((size, file)) => {
                     self.unopened.remove(&module.module);
-                    let size = file.metadata().map_or(0, |metadata| metadata.len());
                     self.wants(Wanted { size, request: Request::Module(module.module), file: Some(file) });
                 }
-                None => {
-                    // The next process that maps it may live longer.
+                Err(why) => {
+                    if let Some(reason) = why.gap() {
+                        self.gap(reason);
+                    }
+                    // The next process that maps it may live longer, or not be in the way.
                     recorder.forget_module(module.module);
                     self.unopened.insert(module.module);
                 }
@@ -153,7 +159,7 @@ impl TableMaker {
         match table.map(|file| content(answer, file)) {
             Some(Ok((pages, rows))) => {
                 let module = match answer.key() {
-                    Some(file) => match recorder.register_module(file) {
+                    Some(file) => match recorder.register_module(file, answer.generation) {
                         Ok(module) => module,
                         Err(error) => return self.gap(&format!("it got no number: {error}")),
                     },
@@ -253,23 +259,6 @@ fn content(answer: &Answer, mut file: File) -> std::io::Result<(Vec<u32>, Vec<u6
     file.read_exact(&mut rows)?;
     let pages = pages.as_chunks().0.iter().map(|bytes| u32::from_ne_bytes(*bytes)).collect();
     Ok((pages, rows.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()))
-}
-
-/// Opens the very file that is mapped, whatever its name is by now: through the mapping itself.
-fn open(module: &NewModule) -> Option<File> {
-    let of_range = |range: &str| {
-        let path = format!("/proc/{}/map_files/{range}", module.pid);
-        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path).ok()
-    };
-    of_range(&format!("{:x}-{:x}", module.address, module.end)).or_else(|| {
-        // The kernel may have merged or split the mapping since.
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", module.pid)).ok()?;
-        maps.lines().filter_map(|line| line.split_whitespace().next()).find_map(|range| {
-            let (start, end) = range.split_once('-')?;
-            let within = |text: &str| u64::from_str_radix(text, 16).ok();
-            (within(start)? <= module.address && module.address < within(end)?).then(|| of_range(range))?
-        })
-    })
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub struct Answer {
     pub rows: u32,
     /// Device and inode of a file of a program.
     pub file: Option<(u64, u64)>,
+    /// The inode's generation, where the file system tells it.
+    pub generation: Option<u32>,
 }
 
 impl Answer {
