@@ -41,6 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     for header in [
         "bpf/kernel.h",
+        "bpf/keyed_sum.bpf.h",
+        "bpf/sight.bpf.h",
         "bpf/tree.bpf.h",
         "bpf/address_space.bpf.h",
         "bpf/area_tree.bpf.h",

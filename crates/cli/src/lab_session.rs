@@ -24,7 +24,7 @@ const WRITE_FLAGS: u32 = 3;
 /// Launches the target once on the host, recorded, and lists the files that it used and did not write.
 pub fn first_look(target: &Target, progress: &Progress) -> Result<BTreeSet<String>, Failure> {
     progress.step("first launch: which files does it use?");
-    let hooks = RecorderHooks::load(Options::default())?;
+    let hooks = RecorderHooks::load(Options::default(), &target.identity)?;
     let (mut spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
     spec.pid_namespace = true;
     let (outcome, raw, _) = recorded_launch::launch(&mut launcher(), &spec, hooks)?;

@@ -26,9 +26,9 @@ pub struct RecorderHooks {
 }
 
 impl RecorderHooks {
-    /// Loads the recorder.
-    pub fn load(options: Options) -> Result<Self, Failure> {
-        let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
+    /// Loads the recorder for what becomes this user's.
+    pub fn load(options: Options, identity: &Identity) -> Result<Self, Failure> {
+        let recorder = Recorder::load(Options { owner: owner(identity), ..options }).map_err(failed(Kind::Machine))?;
         Ok(Self { recorder, problem: None, stop: None })
     }
 
@@ -64,6 +64,11 @@ impl Hooks for RecorderHooks {
     fn stop_requested(&self) -> bool {
         self.stop.is_some() || self.problem.is_some()
     }
+}
+
+/// Whose a recording is that this user gets.
+pub fn owner(identity: &Identity) -> slowpath_capture::Owner {
+    slowpath_capture::Owner { uid: identity.uid, gid: identity.gid }
 }
 
 /// What stands in the way of recording on this machine.

@@ -71,8 +71,8 @@ impl WriterProcess {
             // Without privilege the system's own limit holds.
             let _ = setsockopt(&ours, sockopt::SndBuf, &SOCKET_BYTES);
         }
-        // The kernel decides at the opening who may read addresses in it.
-        let kernel = std::fs::File::open("/proc/kallsyms").ok();
+        // The kernel decides at the opening who may read addresses in it. Others than root get names only, from the recorder.
+        let kernel = if identity.uid == 0 { std::fs::File::open("/proc/kallsyms").ok() } else { None };
         // Only a user who wants debug information from the network gets a writer that may start the client for it.
         let duty = if names::wants_client() { Duty::Run } else { Duty::Write };
         let work = Work::new("writing the recording", duty).silent().keeping(&theirs);

@@ -146,6 +146,7 @@ impl InProgress {
 
     fn take(&mut self, records: &[u8]) {
         let rows = self.decoder.feed(records);
+        self.names.note_kernel(self.decoder.kernel_symbols());
         self.push(rows);
         if let (Some(auditor), Some(audit)) = (&mut self.auditor, self.decoder.stack_audit()) {
             auditor.take(audit);

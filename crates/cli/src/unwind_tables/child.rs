@@ -9,7 +9,7 @@ use slowpath_symbols::startup;
 use slowpath_symbols::unwind_table::{Row, UnwindTable};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -34,11 +34,23 @@ pub fn list(socket: &OwnedFd, program: &Path) {
             continue;
         };
         if file.metadata().is_ok_and(|metadata| metadata.is_file())
-            && send(socket, &Mapped, Some(&file), MsgFlags::empty()).is_err()
+            && send(socket, &Mapped { generation: generation(&file) }, Some(&file), MsgFlags::empty()).is_err()
         {
             return;
         }
     }
+}
+
+/// `FS_IOC_GETVERSION`, `_IOR('v', 1, long)` of include/uapi/linux/fs.h; the kernel writes an int all the same.
+const GET_VERSION: libc::c_ulong = 0x8008_7601;
+
+/// What tells an inode from an earlier one with its number; none where the file system has no such call.
+fn generation(file: &File) -> Option<u32> {
+    // Room for a long, as the number of the call says.
+    let mut version = [0i32; 2];
+    // SAFETY: the call writes at most a long to a place of that size, and the descriptor is open.
+    let told = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION, version.as_mut_ptr()) };
+    (told == 0).then(|| version[0].cast_unsigned())
 }
 
 fn tell(socket: &OwnedFd, table: Option<&UnwindTable>) -> nix::Result<()> {

@@ -4,23 +4,25 @@
 //! A child that ends, is stopped for long, or says what it was not asked costs its file the table; another takes its place.
 
 mod child;
+mod mapped_file;
 mod parser;
 mod promptness;
 mod wire;
 
 use crate::failure::Failure;
+use mapped_file::MappedFiles;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use parser::{Asked, Parser, startup_files};
 pub use promptness::{UsualSlices, ask_for_short_slices};
-use slowpath_capture::{CaptureError, NewModule, Recorder, TableParts, VDSO};
+use slowpath_capture::{CaptureError, Recorder, TableParts, VDSO};
 use slowpath_launch::Identity;
 use slowpath_symbols::audit::vdso_image;
 use slowpath_tables::Unavailable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wire::{Answer, is_sealed, seen};
@@ -54,6 +56,7 @@ pub struct TableMaker {
     waiting: Vec<Wanted>,
     /// Files whose processes ended before they could be opened.
     unopened: BTreeSet<u32>,
+    mapped: MappedFiles,
     /// How many files have no table, by reason.
     gaps: BTreeMap<String, u32>,
     loaded: usize,
@@ -71,6 +74,7 @@ impl TableMaker {
             replacements: 0,
             waiting: Vec::new(),
             unopened: BTreeSet::new(),
+            mapped: MappedFiles::start(identity),
             gaps: BTreeMap::new(),
             loaded: 0,
         };
@@ -91,8 +95,8 @@ impl TableMaker {
 
     /// Makes the tables of what a program maps when it starts, before it is recorded.
     pub fn prepare(&mut self, recorder: &mut Recorder, program: &Path) {
-        for (seen, file) in startup_files(&self.identity, program) {
-            self.wants(Wanted { size: seen.size, asked: Asked::File(seen.key), file });
+        for (seen, generation, file) in startup_files(&self.identity, program) {
+            self.wants(Wanted { size: seen.size, asked: Asked::File(seen.key, generation), file });
         }
         self.settle(recorder, |_, _| {});
     }
@@ -100,17 +104,16 @@ impl TableMaker {
     /// Asks for the tables of files that were met, and loads those that are made. Never waits.
     pub fn tick(&mut self, recorder: &mut Recorder) {
         for module in recorder.new_modules() {
-            match open(&module) {
-                Opened::Here(file) => {
+            match self.mapped.open(&module) {
+                Ok((size, file)) => {
                     self.unopened.remove(&module.module);
-                    let size = seen(&file).map_or(0, |seen| seen.size);
                     self.wants(Wanted { size, asked: Asked::Module(module.module), file });
                 }
-                Opened::Refused => {
-                    self.gap("a user's process serves its file system, and could make the recorder wait")
-                }
-                Opened::Gone => {
-                    // The next process that maps it may live longer.
+                Err(why) => {
+                    if let Some(reason) = why.gap() {
+                        self.gap(reason);
+                    }
+                    // The next process that maps it may live longer, or not be in the way.
                     recorder.forget_module(module.module);
                     self.unopened.insert(module.module);
                 }
@@ -171,7 +174,7 @@ impl TableMaker {
             (Some(Ok(content)), _) => content,
             (Some(Err(error)), _) => return self.gap(&format!("its table could not be read: {error}")),
             // Not every file that a program starts with is code.
-            (None, Asked::File(_)) => return,
+            (None, Asked::File(..)) => return,
             (None, Asked::Module(module)) => {
                 // Without any table its code would not even be walked by frame pointers.
                 let nothing = TableParts { first_page: 0, pages: &[0], rows: &[] };
@@ -181,7 +184,7 @@ impl TableMaker {
         };
         let module = match asked {
             Asked::Module(module) => module,
-            Asked::File(file) => match recorder.register_module(file) {
+            Asked::File(file, generation) => match recorder.register_module(file, generation) {
                 Ok(module) => module,
                 Err(error) => return self.gap(&format!("it got no number: {error}")),
             },
@@ -284,57 +287,6 @@ fn content(answer: &Answer, file: &File) -> std::io::Result<(Vec<u32>, Vec<u64>)
     Ok((pages, rows.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()))
 }
 
-/// What came of opening a file.
-enum Opened {
-    Here(File),
-    /// Its process has ended.
-    Gone,
-    /// Opening it could take for ever.
-    Refused,
-}
-
-/// Opens the very file that is mapped, whatever its name is by now: through the mapping itself. First only as a place (`O_PATH`), of which
-/// a file system is told nothing: a user who serves one himself could let the recorder wait.
-fn open(module: &NewModule) -> Opened {
-    let Some(place) = place(module) else { return Opened::Gone };
-    let Some(found) = seen(&place) else { return Opened::Gone };
-    if is_served_by_a_process(module.pid, found.key.device()) {
-        return Opened::Refused;
-    }
-    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
-    file.map_or(Opened::Gone, Opened::Here)
-}
-
-fn place(module: &NewModule) -> Option<File> {
-    let of_range = |range: &str| {
-        let path = format!("/proc/{}/map_files/{range}", module.pid);
-        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path).ok()
-    };
-    of_range(&format!("{:x}-{:x}", module.address, module.end)).or_else(|| {
-        // The kernel may have merged or split the mapping since.
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", module.pid)).ok()?;
-        maps.lines().filter_map(|line| line.split_whitespace().next()).find_map(|range| {
-            let (start, end) = range.split_once('-')?;
-            let within = |text: &str| u64::from_str_radix(text, 16).ok();
-            (within(start)? <= module.address && module.address < within(end)?).then(|| of_range(range))?
-        })
-    })
-}
-
-/// Whether the file system of a device is FUSE, as the process sees it; devices with a major number are the machine's.
-fn is_served_by_a_process(pid: u32, device: (u64, u64)) -> bool {
-    let mounts = || std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-    device.0 == 0 && mounts().lines().any(|line| is_fuse(line, device))
-}
-
-/// Whether a line of proc_pid_mountinfo(5) is of FUSE on this device.
-fn is_fuse(line: &str, (major, minor): (u64, u64)) -> bool {
-    let is_device = line.split(' ').nth(2).is_some_and(|told| told == format!("{major}:{minor}"));
-    let kind = line.split_once(" - ").and_then(|(_, after)| after.split(' ').next());
-    is_device && kind.is_some_and(|kind| kind == "fuse" || kind.starts_with("fuse."))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,12 +320,5 @@ mod tests {
         let mut regular = tempfile::tempfile().unwrap();
         regular.write_all(&[0; 12]).unwrap();
         assert!(content(&answer, &regular).is_err());
-    }
-
-    #[test]
-    fn a_file_system_that_a_process_serves_is_told_by_its_device_and_kind() {
-        let line = "36 35 0:45 / /home/u/mnt rw,nosuid,nodev - fuse.sshfs host: rw";
-        assert!(is_fuse(line, (0, 45)) && is_fuse(&line.replace("fuse.sshfs", "fuse"), (0, 45)));
-        assert!(!is_fuse(line, (0, 46)) && !is_fuse(&line.replace("fuse.sshfs", "tmpfs"), (0, 45)));
     }
 }

@@ -28,8 +28,8 @@ const MOST_FILES: usize = 1024;
 pub enum Asked {
     /// The file with this number in frames.
     Module(u32),
-    /// A file that has no number yet.
-    File(FileKey),
+    /// A file that has no number yet, and the generation of its inode, where the file system tells it.
+    File(FileKey, Option<u32>),
 }
 
 /// A child that parses. It knows no more than the file that it is sent: neither whose it is nor what number it has.
@@ -119,7 +119,7 @@ impl Parser {
 
 /// The files that `program` maps when it starts, opened by a child as the user, who also runs the program's loader for that. None where that
 /// fails or takes too long: they are met when they are mapped.
-pub fn startup_files(identity: &Identity, program: &Path) -> Vec<(Seen, File)> {
+pub fn startup_files(identity: &Identity, program: &Path) -> Vec<(Seen, Option<u32>, File)> {
     let Ok((socket, other)) = pair() else { return Vec::new() };
     let what = Work::new("listing the files of a program", Duty::Run).keeping(&other).silent();
     let began = Instant::now();
@@ -131,8 +131,8 @@ pub fn startup_files(identity: &Identity, program: &Path) -> Vec<(Seen, File)> {
     let mut files = Vec::new();
     while files.len() < MOST_FILES && began.elapsed() < LISTING && !crate::interrupt::requested() {
         match receive(&socket, MsgFlags::MSG_DONTWAIT) {
-            Received::Message(Mapped, file) => {
-                files.extend(file.and_then(|file| Some((seen(&file)?, file))));
+            Received::Message(Mapped { generation }, file) => {
+                files.extend(file.and_then(|file| Some((seen(&file)?, generation, file))));
             }
             Received::Nothing => {
                 // Sees to a child that was stopped, too.

@@ -19,7 +19,10 @@ pub struct Request;
 
 /// Tells that a program maps the file that comes along.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mapped;
+pub struct Mapped {
+    /// The inode's generation, where the file system tells it.
+    pub generation: Option<u32>,
+}
 
 /// An answer; the table comes along as a sealed file in memory, where there is one: pages, then rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -66,7 +66,8 @@ pub fn of_launch(
 fn recorded(target: &Target, conditions: &mut Conditions, limits: &[Limit]) -> Result<Seen, Failure> {
     let machine = |problem: &str| Failure::new(Kind::Machine, problem);
     for _ in 0..ATTEMPTS {
-        let mut hooks = RecorderHooks::load(Options { lab: conditions.lab_device(), ..Options::default() })?;
+        let options = Options { lab: conditions.lab_device(), ..Options::default() };
+        let mut hooks = RecorderHooks::load(options, &target.identity)?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
         let launched = conditions.launch_with(&mut launcher(), spec, &mut hooks)?;
         let (raw, stop) = hooks.finish()?;

@@ -131,7 +131,8 @@ fn recorded_cold(target: &Target, lab: &Lab, discarded: &mut usize) -> Result<Re
             return Err(Failure::new(Kind::Interrupted, "interrupted"));
         }
         let lab_device = Some(LabDevice { dev: lab.device().dev() });
-        let mut hooks = RecorderHooks::load(Options { lab: lab_device, ..Options::default() })?;
+        let options = Options { lab: lab_device, ..Options::default() };
+        let mut hooks = RecorderHooks::load(options, &target.identity)?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
         let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(lab_session::lab_failure)?;
         let (raw, _) = hooks.finish()?;

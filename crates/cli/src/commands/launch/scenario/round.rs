@@ -89,7 +89,7 @@ pub fn round(
     spec.env.push(pad);
     let fresh = fresh.ok_or_else(|| Failure::new(Kind::Machine, "a browser without a profile"))?;
     let options = Options { first_waits: true, processes_only: true, ..Options::default() };
-    let recorder = plan.record.then(|| RecorderHooks::load(options)).transpose()?;
+    let recorder = plan.record.then(|| RecorderHooks::load(options, &arm.target.identity)).transpose()?;
     let profile = fresh.path().join(super::PROFILE);
     let mut browsing = Browsing { recorder, identity: &arm.target.identity, plan, profile, worker: None, told: None };
     let outcome = launcher.launch(&spec, &mut browsing).map_err(|error| launch_failure(&error));
