@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == slowpath_launch::LAUNCHER_ARGUMENT) {
         slowpath_launch::launcher_main();
     }
+    slowpath_process::remember_panics();
     let arguments = arguments::Arguments::parse();
     printing::guarded(|| match commands::run(&arguments) {
         Ok(code) => code,

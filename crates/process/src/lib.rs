@@ -14,4 +14,4 @@ mod worker;
 pub use capabilities::Capabilities;
 pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_to, verify};
 pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError};
-pub use worker::{MOST_BYTES, Worker, WorkerError};
+pub use worker::{MOST_BYTES, Worker, WorkerError, remember_panics};
