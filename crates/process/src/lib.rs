@@ -31,4 +31,4 @@ pub use removal::{remove_directory, remove_directory_as, remove_empty_directory}
 pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError};
 pub use state::{Entry, Found, StateDirectory, StateError};
 pub use trusted_path::{FileIdentity, fresh_directory, new_directory, open_beneath, trusted_directory};
-pub use worker::{MOST_BYTES, Worker, WorkerError};
+pub use worker::{MOST_BYTES, Worker, WorkerError, remember_panics};

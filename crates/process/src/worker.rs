@@ -11,11 +11,13 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, pipe2};
+use std::any::Any;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The largest result, in bytes: many times what is known, and what its receiver makes of it takes some hundred MB at worst.
@@ -278,30 +280,44 @@ impl Drop for Worker {
     }
 }
 
-/// What the first thread that panics says.
+/// What the last thread that panicked said, where the program has asked for it ([`remember_panics`]).
 static LAST_WORDS: Mutex<String> = Mutex::new(String::new());
 
+/// Whether this process is a worker.
+static IS_WORKER: AtomicBool = AtomicBool::new(false);
+
+/// Has workers say where they panicked instead of printing it. To be called once, when the program starts and has one thread: a worker
+/// itself must not change the hook, whose lock another thread of its parent may have held when it was forked.
+pub fn remember_panics() {
+    let other = take_hook();
+    set_hook(Box::new(move |panic| if IS_WORKER.load(Ordering::Relaxed) { remember(panic) } else { other(panic) }));
+}
+
 fn remember(panic: &PanicHookInfo<'_>) {
-    let text = panic.payload();
-    let text = text.downcast_ref::<&str>().copied().or_else(|| text.downcast_ref::<String>().map(String::as_str));
+    let text = text(panic.payload());
     let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
     if let Ok(mut words) = LAST_WORDS.lock() {
-        *words = format!("{}{place}", text.unwrap_or("no reason given"));
+        *words = format!("{text}{place}");
     }
+}
+
+fn text(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no reason given")
 }
 
 /// The whole life of the child. False when nobody reads the answer.
 fn answer(sandbox: &Sandbox, parent: Pid, kept: &[RawFd], work: impl FnOnce() -> Vec<u8>, mut out: File) -> bool {
-    // The parent's hook may print what is not to be printed, or take the parent's locks; the parent says what happened.
-    set_hook(Box::new(remember));
+    IS_WORKER.store(true, Ordering::Relaxed);
     let worked = catch_unwind(AssertUnwindSafe(|| match sandbox.enter(parent, kept) {
         Ok(()) => (DONE, work()),
         Err(error) => (NOT_CONFINED, chain(&error).into_bytes()),
     }));
     let (kind, bytes) = worked.unwrap_or_else(|payload| {
+        let words = LAST_WORDS.lock().map(|words| words.clone()).unwrap_or_default();
+        let words = if words.is_empty() { text(&*payload).to_owned() } else { words };
         // Dropping it could panic again.
         std::mem::forget(payload);
-        let words = LAST_WORDS.lock().map(|words| words.clone()).unwrap_or_default();
         (PANICKED, words.into_bytes())
     });
     out.write_all(&[kind]).and_then(|()| out.write_all(&bytes)).is_ok()

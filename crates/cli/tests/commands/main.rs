@@ -47,3 +47,4 @@ mod unusual_memory;
 mod users;
 mod waits;
 mod warm_diagnosis;
+mod workers;
