@@ -26,11 +26,8 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == slowpath_launch::LAUNCHER_ARGUMENT) {
         slowpath_launch::launcher_main();
     }
-<<<<<<< HEAD
     target::remember_limits();
-=======
     slowpath_process::remember_panics();
->>>>>>> sec-workers
     let arguments = arguments::Arguments::parse();
     printing::guarded(|| match commands::run(&arguments) {
         Ok(code) => code,

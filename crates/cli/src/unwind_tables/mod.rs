@@ -25,7 +25,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wire::{Answer, is_sealed, seen};
+use wire::{Answer, is_sealed};
 
 /// Rows of a table at most, as a bound on what the child may make the recorder read.
 const MOST_ROWS: u32 = 16 << 20;
