@@ -118,6 +118,14 @@ impl Running {
     }
 }
 
+/// Whether a process sees the users and files that this one sees: in a container of the user's, what is found under a path is somebody
+/// else's choice.
+fn has_own_namespaces(pid: u32) -> bool {
+    let link = |process: &str, kind: &str| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+    let is_same = |kind: &str| link("self", kind).is_some_and(|own| link(&pid.to_string(), kind) == Some(own));
+    is_same("user") && is_same("mnt")
+}
+
 impl Snapshot {
     /// Reads a process that runs here, all of it of one program.
     ///
@@ -138,6 +146,7 @@ impl Snapshot {
             let mut snapshot = Self::read(&place, &directory, Some(pid), HERE.to_owned());
             // Four equal ids are told as one (`factors::credentials`).
             let user = snapshot.reading("credentials").and_then(Reading::value).and_then(|value| value.part("user"));
+            let user = user.filter(|_| has_own_namespaces(pid));
             snapshot.source = Source::Process { uid: user.and_then(|uid| uid.parse().ok()) };
             // Of a process that has ended meanwhile the kernel still shows some files and not others.
             match Running::of(&place, &directory) {

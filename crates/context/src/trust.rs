@@ -11,7 +11,7 @@ pub enum Source {
     /// A file: nobody knows who wrote it.
     #[default]
     Foreign,
-    /// A process that runs here, all of whose user ids are this one; none where they are not the same.
+    /// A process that runs here, all of whose user ids are this one; none where they are not the same, or it sees other users or files.
     Process {
         /// The user.
         uid: Option<u32>,
