@@ -4,7 +4,10 @@
 use crate::error::{LabError, failed, failed_errno};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
+use rustix::fs::OFlags;
 use slowpath_launch::{LeftOut, MountStep, Mounting};
+use slowpath_process::{MountTable, NotOpened};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -79,10 +82,16 @@ impl MountedHere {
 impl Drop for MountedHere {
     fn drop(&mut self) {
         while let Some(at) = self.points.pop() {
-            if umount2(&at, MntFlags::empty()).is_err() {
-                // Busy while a descriptor below it is open somewhere: let go of the tree, the kernel does the rest.
-                let _ = umount2(&at, MntFlags::MNT_DETACH);
-            }
+            // What is left goes with the namespace.
+            let _ = detach(&at);
         }
     }
+}
+
+/// Lets go of what is mounted at a path that others may have changed since: found again without following a link, and unmounted
+/// through the descriptor. A descriptor below it that is open somewhere keeps it busy; the kernel does the rest when that goes.
+fn detach(at: &Path) -> Result<(), NotOpened> {
+    let place = MountTable::read()?.open(at, OFlags::PATH | OFlags::CLOEXEC)?;
+    let own = format!("/proc/self/fd/{}", place.as_raw_fd());
+    Ok(umount2(own.as_str(), MntFlags::MNT_DETACH).map_err(std::io::Error::from)?)
 }

@@ -113,16 +113,25 @@ fn of_root(text: &str) -> Vec<Operation> {
     operations
 }
 
+/// Without doubled slashes and components that are a dot.
+fn normal(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let whole = parts.fold(String::new(), |whole, part| whole + "/" + part);
+    if whole.is_empty() { "/".to_owned() } else { whole }
+}
+
 /// The first text in quotes of the arguments, and the directory that it is relative to.
 fn operation(call: &str, arguments: &str, line: &str) -> Operation {
     let quoted = arguments.split_once('"').and_then(|(_, rest)| rest.split_once('"')).map(|(path, _)| path);
     let directory = arguments.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(path, _)| path);
-    let takes_path = !matches!(call, "bpf" | "ioctl" | "fsopen" | "fsconfig" | "keyctl" | "add_key" | "fsetxattr");
+    const WITHOUT_PATH: &[&str] =
+        &["bpf", "ioctl", "fsopen", "fsconfig", "keyctl", "add_key", "fsetxattr", "getcwd", "process_vm_readv"];
+    let takes_path = !WITHOUT_PATH.contains(&call);
     let path = quoted.filter(|path| takes_path && !path.is_empty());
     let is_relative = path.is_some_and(|path| !path.starts_with('/'));
     let absolute = path.map(|path| match directory {
-        Some(directory) if is_relative => format!("{directory}/{path}"),
-        _ => path.to_owned(),
+        Some(directory) if is_relative => normal(&format!("{directory}/{path}")),
+        _ => normal(path),
     });
     let follows_no_link = arguments.contains("RESOLVE_NO_SYMLINKS") || arguments.contains("RESOLVE_BENEATH");
     let is_one_component = is_relative && path.is_some_and(|path| !path.contains('/') && path != "..");
