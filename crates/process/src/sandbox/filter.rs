@@ -130,8 +130,14 @@ fn allowed(duty: Duty) -> Result<Rules, SandboxError> {
     }
     if duty == Duty::Browse {
         let families = [libc::AF_INET as u64, libc::AF_INET6 as u64, libc::AF_UNIX as u64];
-        add(libc::SYS_socket, one_of(0, &families)?);
+        // Besides, whose a connection is (sock_diag(7)), and files that are opened beneath a directory.
+        let diagnosis = rule(vec![
+            condition(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?,
+            condition(2, SeccompCmpOp::Eq, libc::NETLINK_SOCK_DIAG as u64)?,
+        ])?;
+        add(libc::SYS_socket, one_of(0, &families)?.into_iter().chain([diagnosis]).collect());
         add(libc::SYS_socketpair, one_of(0, &families)?);
+        add(libc::SYS_openat2, ANY);
     }
     let more: &[&[i64]] = match duty {
         Duty::Read => &[READING],

@@ -84,10 +84,14 @@ fn of_process(pid: u32) -> Result<Snapshot, Failure> {
 
 /// With what the files of its code tell, read as the user: they are foreign.
 fn examined(mut context: Snapshot) -> Result<Snapshot, Failure> {
-    as_user(&invoker()?, &Work::reading("examining the code of a context"), move || {
+    // Whose word it is, no answer of a worker's says: it is what was seen here.
+    let source = context.source;
+    let what = Work::reading("examining the code of a context");
+    let examined = as_user(&invoker()?, &what, move || {
         context.examine_objects();
         Ok(context)
-    })
+    })?;
+    Ok(Snapshot { source, ..examined })
 }
 
 /// The context of a command that is started for it and ended after.
