@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/stack_copy.bpf.h",
         "src/off_cpu/reason.bpf.h",
         "src/events.h",
+        "src/walks.h",
     ] {
         println!("cargo:rerun-if-changed={header}");
     }

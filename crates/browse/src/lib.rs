@@ -7,6 +7,8 @@
 
 mod beneath;
 mod devtools;
+#[doc(hidden)]
+pub mod foreign;
 pub mod pages;
 mod peer;
 mod server;

@@ -7,7 +7,7 @@ pub fn running_since(pid: u32) -> Option<u64> {
 }
 
 /// Behind the name, which may hold any bytes: the state, and 19 fields later the start.
-fn parse(stat: &[u8]) -> Option<u64> {
+pub(crate) fn parse(stat: &[u8]) -> Option<u64> {
     let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let mut fields = std::str::from_utf8(&stat[behind..]).ok()?.split_ascii_whitespace();
     let state = fields.next()?;

@@ -18,6 +18,8 @@ mod fault_clock;
 mod fault_counters;
 mod file_rows;
 mod followed;
+#[doc(hidden)]
+pub mod foreign;
 mod interrupts;
 mod kernel_symbols;
 pub mod machine;

@@ -1,14 +1,17 @@
 //! The command `slowpath`: arguments in, exit code out. Wiring only; every decision lives in a library crate.
 
+#[macro_use]
+mod printing;
+
 mod arguments;
 mod commands;
 mod failure;
+mod foreign_file;
 mod fresh_directory;
 mod interrupt;
 mod lab_session;
 mod memory_cost;
 mod output_directory;
-mod printing;
 mod progress;
 mod recorded_launch;
 mod recording_writer;
@@ -28,9 +31,14 @@ fn main() -> ExitCode {
     }
     target::remember_limits();
     slowpath_process::remember_panics();
-    let arguments = arguments::Arguments::parse();
-    printing::guarded(|| match commands::run(&arguments) {
-        Ok(code) => code,
-        Err(failure) => failure.report(arguments.json()),
+    printing::guarded(|| {
+        let arguments = match arguments::Arguments::try_parse() {
+            Ok(arguments) => arguments,
+            Err(told) => return printing::command_line(&told),
+        };
+        match commands::run(&arguments) {
+            Ok(code) => code,
+            Err(failure) => failure.report(arguments.json()),
+        }
     })
 }

@@ -39,6 +39,8 @@ mod error;
 pub mod evict;
 mod filesystem;
 mod fill;
+#[doc(hidden)]
+pub mod foreign;
 mod image;
 mod keep;
 mod lab;

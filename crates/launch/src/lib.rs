@@ -34,6 +34,8 @@
 
 mod context_step;
 mod error;
+#[doc(hidden)]
+pub mod foreign;
 mod hooks;
 mod identity;
 mod launcher;

@@ -10,7 +10,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Reads and opens files of processes, with a deadline.
-pub struct ProcessFiles(Deadline<fn(&[u8]) -> io::Result<Answer>>);
+pub struct ProcessFiles(Deadline<Work>);
+
+/// What the child does with a request.
+type Work = fn(&[u8]) -> io::Result<Answer>;
 
 /// A regular file that a process has, and what it was when it was opened. Only its bytes are unknown: the descriptor itself can hang
 /// whoever asks it for anything, so a process with privilege hands it on and asks nothing.

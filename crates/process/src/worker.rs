@@ -197,6 +197,8 @@ impl Worker {
             Ok(status @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..))) => {
                 self.is_reaped = true;
                 self.status = Some(status);
+                // Its pid may be another's from now on: it is not continued.
+                self.stopped = None;
             }
             _ => {}
         }

@@ -27,7 +27,6 @@ pub use context::{context, context_comparison};
 pub(crate) use context_bisect::change;
 pub use context_bisect::context_bisection;
 pub use escape::escape_terminal;
-pub(crate) use escape::is_dangerous;
 pub(crate) use figures::value;
 pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;

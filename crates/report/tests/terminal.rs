@@ -140,7 +140,11 @@ fn the_fix_of_the_tool_leads_before_faster_variants_and_rivals() {
     tried.verdicts.iter_mut().find(|verdict| verdict.arm == "preload_plan").unwrap().measured = known;
     // A sham arm speaks up only when it changed something.
     tried.verdicts.iter_mut().find(|verdict| verdict.arm == "empty_plan").unwrap().outcome = Outcome::Hurts;
-    assert!(answer(&tried).ends_with("A sham hurts, which takes nothing from a fix: empty_plan 6.00 ms."), "{}", answer(&tried));
+    assert!(
+        answer(&tried).ends_with("A sham hurts, which takes nothing from a fix: empty_plan 6.00 ms."),
+        "{}",
+        answer(&tried)
+    );
     // Without the tool's own fix the best other one leads; a rival alone is no fix.
     tried.verdicts.retain(|verdict| verdict.arm != "preload_plan");
     assert!(

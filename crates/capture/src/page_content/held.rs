@@ -29,7 +29,7 @@ type Area = (u64, u64);
 
 /// Areas of `/proc/PID/maps` that are looked at: private memory without a file that can be read and written, but for the heap of brk
 /// and the stack of the main thread.
-fn areas(maps: &str) -> Vec<Area> {
+pub(crate) fn areas(maps: &str) -> Vec<Area> {
     let area = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (from, to) = words.next()?.split_once('-')?;

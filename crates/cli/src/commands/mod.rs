@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::fresh_directory;
 use crate::interrupt;
 use crate::output_directory::unless_empty;
-use serde::Serialize;
+use crate::printing::json as print_json;
 use slowpath_launch::Identity;
 use std::process::ExitCode;
 
@@ -59,12 +59,6 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Preload(arguments) => preload::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
     }
-}
-
-/// Prints the one JSON object of a command.
-fn print_json(value: &impl Serialize) {
-    // The types that are printed have text for keys and finite numbers, which is all that could fail.
-    println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
 }
 
 /// The user whose files are read and written when no target is launched: the one who called sudo, else the caller.

@@ -3,6 +3,7 @@
 use crate::arguments::{PreloadArguments, PreloadCommand};
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
+use crate::foreign_file;
 use crate::unprivileged::{Work, as_user};
 use serde::Serialize;
 use slowpath_analysis::demand::Demand;
@@ -15,7 +16,6 @@ use slowpath_fix::preload_plan::file::{read, write};
 use slowpath_fix::preload_plan::replay::{ReplayLimits, replay_and_wait};
 use slowpath_fix::preload_plan::{PlanOptions, PreloadPlan, Provenance};
 use slowpath_report::terminal::escape_terminal;
-use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -90,7 +90,7 @@ fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
 }
 
 fn read_plan(path: &Path) -> Result<PreloadPlan, Failure> {
-    let file = File::open(path)
+    let file = foreign_file::open(path)
         .map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be read: {error}", path.display())))?;
     read(BufReader::new(file)).map_err(failed(Kind::Usage))
 }

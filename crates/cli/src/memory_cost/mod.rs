@@ -99,8 +99,7 @@ impl After<'_> {
         cost.blocks.extend(costs(&measured, &self.watched, true));
     }
 
-    /// In a child of its own: the one that was watched was forked beside a loaded recorder, and as long as it lives its copies of the
-    /// recorder's descriptors keep the programs attached.
+    /// In a child of its own, forked when no recorder is loaded any more.
     fn first_step(&self) -> Result<(Calibrator, Measured), Unavailable> {
         Calibrator::measuring(self.identity)
     }

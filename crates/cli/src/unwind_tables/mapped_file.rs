@@ -114,6 +114,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
 
     fn me() -> Identity {
         let variables = std::env::vars_os().collect::<Vec<_>>();
@@ -188,6 +189,8 @@ if not os.fork():
         if call not in (2, 36, 42): # FORGET and INTERRUPT want none
             os.write(fuse, struct.pack('IiQ', 16 + len(answer), 0 if answer else -38, unique) + answer)
     while True: signal.pause()
+# Held by its server alone: with that the file system ends, and nobody waits for an answer at his own end.
+os.close(fuse)
 file = os.open(place + b'/f', os.O_RDONLY)
 at = libc.mmap(None, ctypes.c_size_t(8192), 5, 2, file, ctypes.c_long(0))
 print(at, flush=True)
@@ -204,6 +207,7 @@ while True: signal.pause()
         let mut hanging = std::process::Command::new("/usr/bin/unshare")
             .args(["-m", "/usr/bin/python3", "-S", "-c", HANGS, place.path().to_str().unwrap()])
             .stdout(std::process::Stdio::piped())
+            .process_group(0)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -215,7 +219,8 @@ while True: signal.pause()
         let began = std::time::Instant::now();
         let (late, next) = (files.open(&module).map(|(size, _)| size), files.open(&own).map(|(size, _)| size));
         let took = began.elapsed();
-        hanging.kill().unwrap();
+        let group = nix::unistd::Pid::from_raw(i32::try_from(hanging.id()).unwrap());
+        nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL).unwrap();
         hanging.wait().unwrap();
         assert_eq!((late, next), (Err(Unopened::Late), Ok(4)));
         assert!(took < std::time::Duration::from_secs(60), "{took:?}");

@@ -160,9 +160,8 @@ mod tests {
     fn more_descriptors_than_one_are_closed_and_what_has_no_form_is_an_end() {
         let (one, other) = sockets();
         let file = tempfile::tempfile().unwrap();
-        let open = || {
-            std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| Some(entry.ok()?.path().read_link().ok()?))
-        };
+        let open =
+            || std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.ok()?.path().read_link().ok());
         let inode = format!("{}", file.metadata().unwrap().ino());
         let copies = || open().filter(|path| path.to_string_lossy().contains(&inode)).count();
         let before = copies();

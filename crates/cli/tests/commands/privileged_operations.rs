@@ -89,7 +89,7 @@ fn complaints(rows: &[Row], operations: &[Operation]) -> BTreeSet<String> {
     let mut wrong = BTreeSet::new();
     for operation in operations {
         let is_listed = rows.iter().any(|row| {
-            row.calls.iter().any(|call| *call == operation.call)
+            row.calls.contains(&operation.call)
                 && match &operation.path {
                     None => true,
                     Some(path) => row.paths.iter().any(|pattern| matches(pattern, path)),

@@ -2,6 +2,7 @@
 //! outlives it, so that a killed observer leaves nothing behind.
 
 mod another_user;
+pub(crate) mod foreign;
 mod group_counts;
 mod observer;
 mod output;

@@ -38,17 +38,17 @@ const NAMESPACES: [u64; 7] = [
 
 /// Requests to a terminal or a descriptor that change nobody else's: size and kind of a terminal, flags of the descriptor.
 const REQUESTS: [u64; 6] = [
-    libc::TCGETS as u64,
+    libc::TCGETS,
     // TCGETS2, asm-generic/ioctls.h, which glibc uses from 2.42 on.
     0x802c_542a,
-    libc::TIOCGWINSZ as u64,
-    libc::FIONBIO as u64,
-    libc::FIOCLEX as u64,
-    libc::FIONREAD as u64,
+    libc::TIOCGWINSZ,
+    libc::FIONBIO,
+    libc::FIOCLEX,
+    libc::FIONREAD,
 ];
 
 /// Requests that write into another's terminal: what is typed, and what is selected on a console.
-const TYPING: [u64; 2] = [libc::TIOCSTI as u64, 0x541c /* TIOCLINUX, asm-generic/ioctls.h */];
+const TYPING: [u64; 2] = [libc::TIOCSTI, 0x541c /* TIOCLINUX, asm-generic/ioctls.h */];
 
 /// `set-user-ID` and `set-group-ID`.
 const SPECIAL_MODES: u64 = 0o6000;

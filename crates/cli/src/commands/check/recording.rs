@@ -1,7 +1,6 @@
 //! The recording behind a check: one that exists, or that of one more launch under the same conditions, which is not timed
 //! and not kept. It is read as the user, without privilege.
 
-use super::budget::Limit;
 use super::responsible::{Seen, examine};
 use crate::commands::launch::conditions::Conditions;
 use crate::commands::{analyze, invoker};
@@ -15,6 +14,7 @@ use crate::unprivileged::{Work, as_user};
 use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_tables::Unavailable;
+use slowpath_verify::budget::Limit;
 use std::path::Path;
 
 /// Launches to get one that was as cold as it was to be.

@@ -15,6 +15,7 @@ use crate::whole_file;
 use slowpath_context::{Here, Snapshot};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ContextComparison, ShownContext};
+use slowpath_tables::escape_json;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -55,10 +56,10 @@ fn show(arguments: &ContextReadArguments, json: bool) -> Result<(), Failure> {
 
 fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> {
     let shown = ShownContext::new(read(arguments)?);
-    let mut text = serde_json::to_vec_pretty(&shown).unwrap_or_default();
-    text.push(b'\n');
+    let mut text = escape_json(&serde_json::to_string_pretty(&shown).unwrap_or_default());
+    text.push('\n');
     let what = Work::writing("saving the context", output);
-    as_user(&invoker()?, &what, || whole_file::replace(output, MODE, &text))
+    as_user(&invoker()?, &what, || whole_file::replace(output, MODE, text.as_bytes()))
 }
 
 fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {

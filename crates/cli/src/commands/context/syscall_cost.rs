@@ -7,6 +7,7 @@
 use crate::arguments::SyscallCostArguments;
 use crate::commands::{invoker, print_json};
 use crate::failure::{Failure, Kind, failed};
+use crate::foreign_file;
 use crate::interrupt;
 use crate::unprivileged::{Work, Worker, as_user};
 use slowpath_process::Duty;
@@ -14,10 +15,8 @@ use slowpath_report::terminal::{self, Style};
 use slowpath_seccomp::{FilterError, MOST_BYTES, Parsed, ProcessError, Program, built_in, of_process, parse};
 use slowpath_syscall_cost::{Measured, Plan, ShownFilter, SyscallCost, calls, measure};
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -138,16 +137,7 @@ fn of_file(path: PathBuf, name: Option<String>) -> Result<Filter, Failure> {
             "a profile of a container runtime, JSON of seccompiler, or raw `struct sock_filter`; allow-list, arguments:N and pid:PID need no file",
         )
     };
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(&path)
-        .map_err(|error| wrong(error.to_string()))?;
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MOST_BYTES) {
-        return Err(wrong(format!("it is no regular file of at most {} MiB", MOST_BYTES >> 20)));
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| wrong(error.to_string()))?;
+    let bytes = foreign_file::read(&path, MOST_BYTES).map_err(|error| wrong(error.to_string()))?;
     let Parsed { program, form, notes } = parse(&bytes, name.as_deref()).map_err(|error| wrong(error.to_string()))?;
     Ok(Filter { programs: vec![program], form: form.to_owned(), notes })
 }
