@@ -37,6 +37,7 @@ pub use manifest::{
 pub use memory_cost::{BlockCost, MemoryCost};
 pub use memory_threads::{MemoryThread, MemoryThreads};
 pub use read::{Damage, OpenError, ReadError, Recording, Why};
+pub use segment_limits::MOST_ROWS;
 pub use tables::Tables;
 pub use text::TextError;
 pub use write::{SEGMENT_ROWS, Writer};

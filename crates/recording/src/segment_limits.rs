@@ -6,7 +6,6 @@
 
 use crate::page_header::{self, PageHeader};
 use crate::read::Why;
-use crate::write::SEGMENT_ROWS;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::Type;
@@ -23,6 +22,9 @@ pub(crate) const MOST_SEGMENTS: usize = 200_000;
 
 /// Bytes of a segment's file. The largest known, of 100,000 opens with long paths, has 4 MB.
 const MOST_BYTES: u64 = 256 << 20;
+
+/// Rows of a segment: four times what a writer ever holds of a table (250,000), and ten times what it usually writes at once.
+pub const MOST_ROWS: usize = 1_000_000;
 
 /// Bytes of its footer, which lists its columns; that of the widest table has 6 KB. The decoder reserves up to 500 times as much.
 const MOST_FOOTER: u64 = 256 << 10;
@@ -101,7 +103,7 @@ pub(crate) fn check(
     allowance: &Allowance,
 ) -> Result<Checked, Why> {
     at_most("bytes", bytes, MOST_BYTES)?;
-    at_most("rows", rows, SEGMENT_ROWS as u64)?;
+    at_most("rows", rows, MOST_ROWS as u64)?;
     let mut tail = [0; 4];
     // The length of the footer, before the last four bytes, which are the magic number.
     file.read_exact_at(&mut tail, bytes.saturating_sub(8)).map_err(Why::Io)?;
@@ -152,7 +154,7 @@ fn check_column(
         at_most("bytes of a page", header.uncompressed, MOST_PAGE)?;
         *pages = pages.saturating_add(header.uncompressed);
         at_most("bytes of all pages", *pages, MOST_PAGES)?;
-        at_most("values of a page", header.values, SEGMENT_ROWS as u64)?;
+        at_most("values of a page", header.values, MOST_ROWS as u64)?;
         if let Some(encoding) = header.encoding.filter(|encoding| !ENCODINGS.contains(encoding)) {
             return Err(Why::Encoding(encoding));
         }

@@ -4,7 +4,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
-use slowpath_recording::{MANIFEST_FILE, Manifest, OpenError, Recording, SEGMENT_ROWS, Segment, Why};
+use slowpath_recording::{MANIFEST_FILE, MOST_ROWS, Manifest, OpenError, Recording, SEGMENT_ROWS, Segment, Why};
 use slowpath_tables::{Bytes, Symbol, Table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,11 +76,11 @@ fn a_sound_segment_of_the_full_size_is_read() {
 
 #[test]
 fn rows_that_no_segment_has_are_refused_whoever_claims_them() {
-    let content = parquet(&symbols(SEGMENT_ROWS + 1, "f"), |builder| builder);
+    let content = parquet(&symbols(MOST_ROWS + 1, "f"), |builder| builder);
     assert!(content.len() < 100_000, "a few bytes claim many rows: {}", content.len());
-    assert_eq!(too_large(&refused(SEGMENT_ROWS + 1, &content)), "rows");
+    assert_eq!(too_large(&refused(MOST_ROWS + 1, &content)), "rows");
     let why = refused(7, &content);
-    assert!(matches!(why, Why::Rows { expected: 7, found } if found == SEGMENT_ROWS as u64 + 1), "{why}");
+    assert!(matches!(why, Why::Rows { expected: 7, found } if found == MOST_ROWS as u64 + 1), "{why}");
 }
 
 #[test]
