@@ -5,6 +5,7 @@
 //! the stacks of everybody who maps the file. So the open is a child's, with a deadline, and what it opened is compared with what the
 //! kernel told.
 
+use super::ask_for_short_slices;
 use slowpath_capture::NewModule;
 use slowpath_launch::Identity;
 use slowpath_process::{DeadlineError, Opened, ProcessFiles};
@@ -47,8 +48,13 @@ impl MappedFiles {
     /// Starts the child that opens. `identity` is whose the recording is: a user's has stacks of that user's processes only.
     pub fn start(identity: &Identity) -> Self {
         let mut files = ProcessFiles::default();
+        // The child has short slices as the recorder will: a process that maps a file may live for a millisecond only.
+        let usual = ask_for_short_slices();
         // Where it cannot be started now, the first open says so.
         let _ = files.start();
+        if let Some(usual) = usual {
+            usual.again();
+        }
         Self { files, walks_others: identity.uid == 0 }
     }
 
@@ -174,7 +180,8 @@ options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % fuse
 assert libc.mount(b'hangs', place, b'fuse', 6, options) == 0
 def attributes(node):
     return struct.pack('6Q10I', node, 8192, 16, 0, 0, 0, 0, 0, 0, 0o40755 if node == 1 else 0o100755, 1, 0, 0, 0, 4096, 0)
-if not os.fork():
+server = os.fork()
+if not server:
     libc.prctl(1, 9)
     call = 0
     while call != 14: # OPEN

@@ -72,13 +72,15 @@ impl Recorded {
         }
     }
 
-    /// Children of the recorder that were forked and executed nothing.
+    /// Children of the recorder that were forked, executed nothing and work on bytes; one that only opens and reads what others
+    /// control has a name of its own.
     fn workers(&self) -> Vec<u32> {
         let Some(recorder) = self.recorder() else { return Vec::new() };
         let command = |pid: u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let children = fs::read_to_string(format!("/proc/{recorder}/task/{recorder}/children")).unwrap_or_default();
         let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
-        let is_worker = |pid: &u32| command(*pid) == command(recorder);
+        let is_reader = |pid: u32| status(pid, "Name:") == "slowpath-reads";
+        let is_worker = |pid: &u32| command(*pid) == command(recorder) && !is_reader(*pid);
         children.filter(is_worker).collect()
     }
 

@@ -91,7 +91,10 @@ pub fn round(
     let options = Options { first_waits: true, processes_only: true, ..Options::default() };
     let recorder = plan.record.then(|| RecorderHooks::load(options, &arm.target.identity)).transpose()?;
     let profile = fresh.path().join(super::PROFILE);
-    let mut browsing = Browsing { recorder, identity: &arm.target.identity, plan, profile, worker: None, told: None };
+    let steps = u32::try_from(plan.order.len()).unwrap_or(u32::MAX).saturating_add(STEPS);
+    let until = Instant::now().checked_add(plan.limit.saturating_mul(steps));
+    let identity = &arm.target.identity;
+    let mut browsing = Browsing { recorder, identity, plan, profile, worker: None, until, told: None };
     let outcome = launcher.launch(&spec, &mut browsing).map_err(|error| launch_failure(&error));
     let told = browsing.told.take();
     let recorded = browsing.recorder.take().map(RecorderHooks::finish);
@@ -146,6 +149,8 @@ struct Browsing<'a> {
     plan: &'a Plan<'a>,
     profile: PathBuf,
     worker: Option<Worker<Visited>>,
+    /// When the worker is given up: it waits for the browser, and has limits of its own for every step, but not for all together.
+    until: Option<Instant>,
     told: Option<Result<Visited, Failure>>,
 }
 
@@ -174,6 +179,10 @@ impl Hooks for Browsing<'_> {
         if self.told.is_none() {
             self.told = self.worker.as_mut().and_then(Worker::poll);
         }
+        if self.told.is_none() && self.until.is_some_and(|until| Instant::now() >= until) {
+            let failure = Failure::new(Kind::Target, "the browser kept the visits from ending within the time of all");
+            self.told = Some(Err(failure));
+        }
     }
 
     fn stop_requested(&self) -> bool {
@@ -181,6 +190,9 @@ impl Hooks for Browsing<'_> {
         self.told.is_some() || is_over || interrupt::requested()
     }
 }
+
+/// Steps beside the pages: the browser's start, the connection to it (its greeting in several parts) and the tab.
+const STEPS: u32 = 6;
 
 /// How often the browser's address is looked for.
 const PAUSE: Duration = Duration::from_millis(2);
