@@ -24,6 +24,7 @@ use regex::Regex;
 use slowpath_launch::ReadyWhen;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why is this program slower at start than it should be? Finds the hidden operating-system cost, tries a fix, and
 /// proves it with an honest experiment.
@@ -174,20 +175,24 @@ pub struct DeviceArguments {
 /// `slowpath diagnose`.
 #[derive(Debug, Args)]
 pub struct DiagnoseArguments {
-    /// Diagnose the cold start (the default).
+    /// Diagnose cold starts only: what a launch waits for storage, judged by the time to ready. Needs a lab. Without --cold and
+    /// --warm both are diagnosed.
     #[arg(long, conflicts_with = "warm")]
     pub cold: bool,
-    /// Diagnose launches with everything in memory: finds hidden costs of memory, tries what would end them, and judges it by CPU
-    /// time. Needs no lab.
+    /// Diagnose launches with everything in memory only: hidden costs of memory, judged by CPU time. Needs no lab.
     #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
     pub warm: bool,
     /// Blocks of the experiment; each holds one launch of every arm. All arms share one error rate: one arm can be judged from 6
-    /// blocks on, eight from 9 on.
+    /// blocks on, eight from 9 on. With --max-time these are the most.
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// Which arms of a cold diagnosis to compare besides cold and warm.
-    #[arg(long, value_enum, default_value = "standard")]
-    pub arms: ArmSet,
+    /// Time for everything, such as 90s or 10m: as many blocks as fit, and no trial where too few would fit to judge. 5m without
+    /// --cold and --warm, no limit with one of them.
+    #[arg(long, value_name = "T", value_parser = launch::duration)]
+    pub max_time: Option<Duration>,
+    /// Which arms to compare besides cold and warm launches: standard with --cold, quick without.
+    #[arg(long, value_enum)]
+    pub arms: Option<ArmSet>,
     /// Seed of the order of the launches.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

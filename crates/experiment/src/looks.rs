@@ -74,6 +74,13 @@ impl Looks {
     }
 }
 
+/// The fewest blocks from which there is an interval of this level (see [`signed_rank`]), and from which anything is judged.
+pub fn fewest_blocks(level: Level) -> usize {
+    (crate::outcome::MINIMUM_PAIRS..=signed_rank::EXACT_LIMIT)
+        .find(|blocks| signed_rank::excluded(*blocks, level).is_some())
+        .unwrap_or(signed_rank::EXACT_LIMIT)
+}
+
 /// A p-value of a look whose intervals have level `look`, made comparable with the whole error of `whole`: below the whole
 /// error exactly when it was below the error of its look. By the union bound it is valid however the look was reached.
 pub fn over_all_looks(p: f64, look: Level, whole: Level) -> f64 {

@@ -67,6 +67,9 @@ pub struct Diagnosis {
     pub recording: String,
     /// The launches that were compared.
     pub launch: LaunchSummary,
+    /// Where cold and warm launches were both diagnosed: those of the other kind, which lose less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<OtherLaunches>,
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
     /// The fixes for the findings of warm launches, with price and undo, also those that could not be tried.
@@ -82,6 +85,21 @@ pub struct Diagnosis {
     pub unavailable: Vec<Unavailable>,
     /// What a reader must know to read the figures.
     pub notes: Vec<String>,
+}
+
+/// Launches of the other kind, and what explains them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherLaunches {
+    /// Whether they were warm.
+    pub warm: bool,
+    /// Directory of the recording that explains them.
+    pub recording: String,
+    /// The launches that were compared.
+    pub launch: LaunchSummary,
+    /// How many of the findings its recording showed.
+    pub found: u32,
+    /// How much of the difference between a cold and a warm launch each arm removed, where they were cold.
+    pub share_of_gap_removed: Vec<GapShare>,
 }
 
 /// The launches of a comparison.

@@ -5,6 +5,7 @@
 //! profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
 
 mod benchmark;
+mod both_launches;
 mod children;
 pub mod collapsed;
 mod comparison_page;
@@ -46,7 +47,7 @@ pub use context_bisection::{
 pub use critical_path::{CriticalPath, PathStep, PathThread, of_tables as critical_path_of};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,
-    Machine, MetricChange, Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
+    Machine, MetricChange, OtherLaunches, Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
 };
 pub use flame_graphs::{
     DifferentialFlames, DifferentialGraph, DifferentialTree, FlameFrames, FlameGraph, FlameGraphs, FlamePlace,

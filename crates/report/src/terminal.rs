@@ -40,24 +40,30 @@ use sections::Section;
 
 /// The summary of a diagnosis, with a newline after every line.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
-    let mut sections = if diagnosis.warm {
-        vec![
-            warm::answer(diagnosis, style),
-            warm::arms(&diagnosis.launch, style),
-            sections::findings(&diagnosis.findings, style),
-            warm::verdicts(diagnosis, style),
-        ]
-    } else {
-        vec![
-            sections::answer(diagnosis, style),
-            sections::arms(&diagnosis.launch, style),
-            sections::findings(&diagnosis.findings, style),
-            sections::verdicts(diagnosis, style),
-        ]
-    };
+    // Two kinds of launches take more than one screen of old.
+    let style = &Style { lines: style.lines.max(if diagnosis.other.is_some() { 29 } else { 0 }), ..*style };
+    let halves: Vec<Diagnosis> = std::iter::once(diagnosis.leading()).chain(diagnosis.following()).collect();
+    let mut sections: Vec<Section> = halves.iter().map(|half| answer(half, style)).collect();
+    let arms = if diagnosis.warm { warm::arms } else { sections::arms };
+    sections.push(arms(&diagnosis.launch, style));
+    sections.push(sections::findings(&diagnosis.findings, style));
+    let verdicts = |half: &Diagnosis| (if half.warm { warm::verdicts } else { sections::verdicts })(half, style);
+    sections.extend(halves.iter().map(verdicts));
     sections.push(sections::doubts(&diagnosis.losses, &diagnosis.unavailable, &diagnosis.notes, style));
     sections.push(sections::recording(&diagnosis.recording, &diagnosis.losses, style));
     screen(sections, Rest::InReport, style)
+}
+
+fn answer(half: &Diagnosis, style: &Style) -> Section {
+    let text = if half.warm { warm::answer(half, style) } else { sections::answer(half, style) };
+    let lines = line::wrap(&escape::escape(&text, style.unicode), sections::ANSWER_LINES, style);
+    Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
+}
+
+/// What a diagnosis of cold launches or of warm ones says, in a few sentences. Names of a target are in it as they are.
+pub fn sentences(half: &Diagnosis) -> String {
+    let style = Style { unicode: true, ..Style::PLAIN };
+    if half.warm { warm::answer(half, &style) } else { sections::answer(half, &style) }
 }
 
 /// The summary of the analysis of one recording, with a newline after every line.

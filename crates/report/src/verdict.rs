@@ -103,6 +103,10 @@ pub struct Verdict {
     /// Name of the fix, where the arm is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// What decides: the time to ready of cold launches, or the CPU time of warm ones. Null in a file of an older version: that of
+    /// its launches.
+    #[serde(default)]
+    pub judged_by: Option<Metric>,
     /// The conclusion.
     pub outcome: Outcome,
     /// What follows, where the arm is a fix.

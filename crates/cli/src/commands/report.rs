@@ -14,7 +14,7 @@ use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::ledger::not_asked_for;
 use slowpath_recording::Tables;
 use slowpath_report::html;
-use slowpath_report::terminal::escape_terminal;
+use slowpath_report::terminal::{escape_terminal, sentences};
 use slowpath_report::{Diagnosis, MOST_DIAGNOSIS_BYTES, Machine, REPORT_SCHEMA, ReportData};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,7 +30,14 @@ pub const NEEDED: &str = "needed-1";
 pub const WARM: &str = "warm";
 
 /// Everything the page of a diagnosis shows; its recordings are in `directory`.
-pub fn of_diagnosis(directory: &Path, diagnosis: Diagnosis) -> Result<ReportData, Failure> {
+pub fn of_diagnosis(directory: &Path, diagnosis: &Diagnosis) -> Result<ReportData, Failure> {
+    let mut leading = diagnosis.leading();
+    // The page draws the launches of one kind; what the others say stands below, and all of it in the file.
+    if let Some(half) = diagnosis.following() {
+        let kind = if half.warm { "warm" } else { "cold" };
+        leading.notes.insert(0, format!("{kind} launches too were diagnosed: {}", sentences(&half)));
+    }
+    let diagnosis = leading;
     let (shown, needed) = if diagnosis.warm { (WARM, None) } else { (COLD, Some(NEEDED)) };
     let needed = needed.map(|needed| analyze::open(&directory.join(needed))).transpose()?;
     Ok(data(&analyze::open(&directory.join(shown))?, needed.as_ref(), Some(diagnosis)))
@@ -107,7 +114,7 @@ pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
         let directory = &arguments.directory;
         let diagnosis_file = directory.join(DIAGNOSIS_FILE);
         let data = if diagnosis_file.exists() {
-            of_diagnosis(directory, saved(&diagnosis_file)?)?
+            of_diagnosis(directory, &saved(&diagnosis_file)?)?
         } else {
             data(&analyze::open(directory)?, None, None)
         };

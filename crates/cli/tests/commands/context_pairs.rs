@@ -41,7 +41,7 @@ fn filters_that_slow_a_program_are_named_and_no_other_difference_is() {
         return;
     }
     let place = place();
-    let told = bisected(&made(place.path(), "5", "filters"), "45s");
+    let told = bisected(&made(place.path(), "5", "filters"), "3m");
     assert_eq!(causes(&told), ["seccomp"], "{told:#}");
     assert!(told["candidates"].as_array().unwrap().len() >= 4, "{told:#}");
 }

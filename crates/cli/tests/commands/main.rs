@@ -49,4 +49,5 @@ mod unusual_memory;
 mod users;
 mod waits;
 mod warm_diagnosis;
+mod whole_diagnosis;
 mod workers;

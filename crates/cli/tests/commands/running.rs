@@ -197,10 +197,10 @@ pub fn root() -> bool {
     root
 }
 
-/// Waits up to ten seconds for `condition`.
+/// Waits up to half a minute for `condition`.
 pub fn soon(condition: impl Fn() -> bool) -> bool {
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(10) {
+    while start.elapsed() < Duration::from_secs(30) {
         if condition() {
             return true;
         }

@@ -58,7 +58,7 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     );
 
     assert!(!tables(&out.join("warm")).memory_calls.is_empty());
-    assert!(std::fs::read_to_string(out.join("prediction.json")).unwrap().contains("allocator_tunables"));
+    assert!(std::fs::read_to_string(out.join("prediction-warm.json")).unwrap().contains("allocator_tunables"));
     assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("sham_environment"));
     let page = place.path().join("again.html");
     run(slowpath(["report"]).arg(&out).arg("-o").arg(&page)).succeeds();
@@ -96,7 +96,7 @@ fn an_interrupted_warm_diagnosis_keeps_its_recording_and_leaves_nothing_else() {
     let program = place.path().join("frame-buffer");
     let mut running = start(command.arg(&out).arg("--").arg(program).args(["as-set", "30", "240"]));
     let started = Instant::now();
-    while !out.join("prediction.json").exists() && started.elapsed() < Duration::from_secs(60) {
+    while !out.join("prediction-warm.json").exists() && started.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(300));

@@ -38,8 +38,8 @@ fn median_of(launch: &LaunchSummary, role: ArmRole) -> Option<&Quantity> {
     launch.arms.iter().find(|arm| arm.role == role)?.median.as_ref()
 }
 
-/// Why it is slow and what helped, in up to four lines.
-pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
+/// Why it is slow and what helped.
+pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> String {
     let cold = median_of(&diagnosis.launch, ArmRole::Baseline);
     let warm = median_of(&diagnosis.launch, ArmRole::Warm);
     let program = program(&diagnosis.command, style);
@@ -57,9 +57,7 @@ pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
     if diagnosis.findings.is_empty() {
         text.push_str(" No hidden cost was found.");
     }
-    text.push_str(&tried::sentences(diagnosis, style));
-    let lines = wrap(&escape(&text, style.unicode), ANSWER_LINES, style);
-    Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
+    text + &tried::sentences(diagnosis, style)
 }
 
 /// What the recording holds, for a recording without compared launches.

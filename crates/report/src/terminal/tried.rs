@@ -5,7 +5,7 @@
 
 use super::figures;
 use super::style::Style;
-use crate::diagnosis::{ArmRole, Diagnosis, Outcome, Verdict};
+use crate::diagnosis::{ArmRole, Decision, Diagnosis, Outcome, Verdict};
 use slowpath_tables::Quantity;
 
 /// The fix that the tool itself would apply; other arms of that role are variants of it.
@@ -37,7 +37,7 @@ pub(crate) fn is_silent_sham(diagnosis: &Diagnosis, verdict: &Verdict) -> bool {
 
 /// The fix to lead with: the tool's own, or the best of the others.
 fn main_fix(diagnosis: &Diagnosis) -> Option<&Verdict> {
-    let fixes = || of_role(diagnosis, ArmRole::Fix);
+    let fixes = || of_role(diagnosis, ArmRole::Fix).filter(|verdict| verdict.decision != Some(Decision::NotTried));
     fixes()
         .find(|verdict| verdict.arm == MAIN_FIX)
         .or_else(|| fastest(fixes().filter(|verdict| verdict.outcome == Outcome::Helps)))

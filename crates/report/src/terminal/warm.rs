@@ -6,8 +6,8 @@
 use super::escape::escape;
 use super::figures;
 use super::item::Item;
-use super::line::{Line, Paint, left, right, wrap};
-use super::sections::{ANSWER_LINES, Section, program};
+use super::line::{Line, Paint, left, right};
+use super::sections::{Section, program};
 use super::style::Style;
 use super::tried::sham_sentences;
 use crate::diagnosis::{ArmRole, ArmSummary, Decision, Diagnosis, LaunchSummary, MetricChange, Outcome, Verdict};
@@ -21,8 +21,8 @@ fn baseline(launch: &LaunchSummary) -> Option<&ArmSummary> {
     launch.arms.iter().find(|arm| arm.role == ArmRole::Baseline)
 }
 
-/// What a launch costs and what was tried, in up to four lines.
-pub(super) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
+/// What a launch costs and what was tried.
+pub(super) fn answer(diagnosis: &Diagnosis, style: &Style) -> String {
     let program = program(&diagnosis.command, style);
     let baseline = baseline(&diagnosis.launch);
     let mut text = match baseline.and_then(|arm| Some((arm.cpu?, arm.median?))) {
@@ -37,8 +37,7 @@ pub(super) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
     if baseline.is_some() {
         text.push_str(&tried(diagnosis, style));
     }
-    let lines = wrap(&escape(&text, style.unicode), ANSWER_LINES, style);
-    Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
+    text
 }
 
 /// A sentence for each decision that was made, each with a space before it.

@@ -53,6 +53,7 @@ pub fn verdict(arm: &str, outcome: Outcome, predicted: Option<f64>, measured: Op
     Verdict {
         arm: arm.to_owned(),
         fix: None,
+        judged_by: None,
         outcome,
         decision: None,
         predicted: predicted.map(|value| Quantity::exact(value, Unit::Ms)),
@@ -85,6 +86,7 @@ pub fn diagnosis() -> Diagnosis {
                 arm("warm", ArmRole::Warm, Some((396.0, 380.0, 402.0)), 0.0),
             ],
         },
+        other: None,
         findings: vec![
             finding("cold_file_reads", "Waiting for reads of 218 files", 1830.0),
             finding("backward_reads", "A large library is read backwards", 240.5),

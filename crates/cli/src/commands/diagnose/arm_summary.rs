@@ -51,6 +51,7 @@ pub fn verdict(
     Verdict {
         arm: arm.name.clone(),
         fix: fix.map(str::to_owned),
+        judged_by: Some(metric),
         outcome,
         decision: (arm.role == Role::Fix).then_some(Decision::of(outcome)),
         predicted,
@@ -59,6 +60,30 @@ pub fn verdict(
         pairs: u32::try_from(effect.pairs).unwrap_or(u32::MAX),
         discarded: u32::try_from(effect.dropped).unwrap_or(u32::MAX),
         reason: judgement.reason.clone(),
+        beside: Vec::new(),
+    }
+}
+
+/// The verdict on a fix that was not launched in blocks, and why it was not. `metric` is what would decide.
+pub fn not_tried(
+    arm: &str,
+    fix: Option<&str>,
+    metric: Metric,
+    predicted: Option<Quantity>,
+    why: impl Into<String>,
+) -> Verdict {
+    Verdict {
+        arm: arm.to_owned(),
+        fix: fix.map(str::to_owned),
+        judged_by: Some(metric),
+        outcome: Outcome::NotTestable,
+        decision: Some(Decision::NotTried),
+        predicted,
+        measured: None,
+        minimum_detectable_effect: None,
+        pairs: 0,
+        discarded: 0,
+        reason: why.into(),
         beside: Vec::new(),
     }
 }

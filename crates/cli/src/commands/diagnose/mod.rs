@@ -3,18 +3,23 @@
 //! The order matters for honesty: what is recorded first, then the fixes, then the prediction, which is written down before the
 //! first treated launch; the launches that judge a fix are others than those that it was made from.
 //!
-//! [`cold`] diagnoses launches from storage, in a lab; [`warm`] what launches with everything in memory pay, without one.
+//! [`cold`] diagnoses launches from storage, in a lab; [`warm`] what launches with everything in memory pay, without one; [`both`]
+//! looks at both and tries first what costs more.
 
 mod arm_summary;
+mod both;
 mod cold;
+mod time_limit;
 mod warm;
 
-use crate::arguments::DiagnoseArguments;
+use crate::arguments::{ArmSet, DiagnoseArguments};
 use crate::commands::print_json;
 use crate::commands::report::{self, DIAGNOSIS_FILE};
 use crate::failure::{Failure, Kind, failed};
+use crate::progress::Progress;
 use crate::target::{PATIENCE, Target};
-use crate::whole_file;
+use crate::unprivileged::{Work, as_user};
+use crate::{interrupt, output_directory, recorded_launch, whole_file};
 use serde::Serialize;
 use slowpath_report::Diagnosis;
 use slowpath_report::terminal::{self, Style};
@@ -22,13 +27,44 @@ use slowpath_tables::escape_json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use time_limit::TimeLimit;
 
-/// What is predicted, written down in the directory of a diagnosis before the first treated launch.
-const PREDICTION_FILE: &str = "prediction.json";
+/// What is diagnosed, and where that is written.
+struct Case<'a> {
+    arguments: &'a DiagnoseArguments,
+    target: &'a Target,
+    directory: &'a Path,
+    progress: &'a Progress,
+}
 
 /// Runs the command.
 pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
-    if arguments.warm { warm::run(arguments) } else { cold::run(arguments) }
+    let is_both = !arguments.cold && !arguments.warm;
+    recorded_launch::require("diagnose", arguments.cold)?;
+    if arguments.warm {
+        recorded_launch::require_profile("diagnose")?;
+    }
+    interrupt::watch();
+    let target = &target(arguments)?;
+    let directory = &output_directory::prepare(&arguments.output, &target.identity)?;
+    let progress = &Progress::new(arguments.quiet);
+    let case = Case { arguments, target, directory, progress };
+    let limit = arguments.max_time.or(is_both.then_some(both::USUAL_LIMIT));
+    let limit = TimeLimit::from_now(limit);
+    let set = arguments.arms.unwrap_or(if is_both { ArmSet::Quick } else { ArmSet::Standard });
+    let diagnosis = if arguments.warm {
+        warm::look(&case)?.tried(&case, &limit)?
+    } else if arguments.cold {
+        cold::look(&case, set)?.tried(&case, set, &limit)?
+    } else {
+        both::run(&case, set, &limit)?
+    };
+    progress.step("writing the report");
+    let what = Work::writing_beneath("writing the report", directory);
+    as_user(&target.identity, &what, || save(directory, &diagnosis))?;
+    progress.done();
+    show(arguments, directory, &diagnosis);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The target of the command line, after what the user should know of it.
@@ -53,7 +89,7 @@ fn write_json(directory: &Path, name: &str, value: &impl Serialize) -> Result<()
 /// Writes the diagnosis and its page. To be called as the target's user.
 fn save(directory: &Path, diagnosis: &Diagnosis) -> Result<(), Failure> {
     write_json(directory, DIAGNOSIS_FILE, diagnosis)?;
-    report::write_page(&report::of_diagnosis(directory, diagnosis.clone())?, &page(directory))
+    report::write_page(&report::of_diagnosis(directory, diagnosis)?, &page(directory))
 }
 
 fn show(arguments: &DiagnoseArguments, directory: &Path, diagnosis: &Diagnosis) {

@@ -183,13 +183,19 @@ impl PlanFile {
     }
 }
 
-/// The arms of the comparison.
-pub fn choose(arguments: &DiagnoseArguments, plans: &[PlanFile]) -> Vec<Treated> {
+/// A cold and a warm launch.
+pub fn untreated() -> [Treated; 2] {
     let arm = |name: &str, title: &str, role| Arm { name: name.to_owned(), title: title.to_owned(), role };
-    let mut arms = vec![
+    [
         Treated { arm: arm("cold", "cold", Role::Baseline), treatment: Treatment::Cold, fix: None },
         Treated { arm: arm("warm", "everything in memory", Role::Warm), treatment: Treatment::Warm, fix: None },
-    ];
+    ]
+}
+
+/// The arms of the comparison.
+pub fn choose(set: ArmSet, arguments: &DiagnoseArguments, plans: &[PlanFile]) -> Vec<Treated> {
+    let arm = |name: &str, title: &str, role| Arm { name: name.to_owned(), title: title.to_owned(), role };
+    let mut arms = Vec::from(untreated());
     for plan in plans {
         let (role, fix) = match plan.kind {
             PlanKind::Fix => (Role::Fix, Some(FIX)),
@@ -203,7 +209,7 @@ pub fn choose(arguments: &DiagnoseArguments, plans: &[PlanFile]) -> Vec<Treated>
             fix,
         });
     }
-    if arguments.arms == ArmSet::Standard {
+    if set == ArmSet::Standard {
         for kib in readahead_size::LEVELS_KIB.into_iter().filter(|kib| *kib != arguments.device.readahead / 1024) {
             arms.push(Treated {
                 arm: arm(&format!("readahead_{kib}k"), &format!("readahead of {kib} KiB"), Role::Fix),

@@ -1,9 +1,9 @@
 //! The predicted saving, made and written down before the first treated launch: a few untreated cold and warm launches
 //! give the two ends, and the prefetcher's speed is measured with no target beside it.
 
-use super::arms::{FIX, Launches, PlanFile, Treated, Treatment};
+use super::arms::{FIX, Launches, PlanFile, untreated};
 use crate::commands::analyze;
-use crate::commands::diagnose::{PREDICTION_FILE, write_json};
+use crate::commands::diagnose::write_json;
 use crate::commands::preload::trainings;
 use crate::commands::report::COLD;
 use crate::failure::{Failure, Kind, failed};
@@ -22,9 +22,12 @@ use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_lab::Lab;
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_tables::{Bytes, Quantity, Unit};
-use slowpath_verify::{Arm, Metric, Role, Sample, cold};
+use slowpath_verify::{ArmResult, Comparison, Metric, Sample, cold};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+/// What is predicted of the plan, written down before the first treated launch.
+const PREDICTION_FILE: &str = "prediction.json";
 /// Untreated launches of each kind; they do not judge the fix. The smallest and the largest of six hold the median
 /// with 96.9 % (binomial, 1 - 2 / 2^6), which is where the prediction's interval comes from.
 const PILOTS: usize = 6;
@@ -35,6 +38,10 @@ pub struct Pilot {
     cold: Spread,
     warm: Spread,
     costs: PrefetchCosts,
+    /// The launches, as a comparison without a treated arm.
+    pub launches: Comparison,
+    /// How long a launch took with all that is around it.
+    pub pace: Duration,
 }
 
 /// Median and extremes of a few launches, ms.
@@ -82,26 +89,38 @@ pub fn pilot(
 ) -> Result<Pilot, Failure> {
     let settings = lab.settings();
     let mut launches = Launches { target, lab: &mut *lab, needed, settings };
-    let mut times = [Vec::new(), Vec::new()];
-    let arm = Arm { name: "pilot".to_owned(), title: String::new(), role: Role::Baseline };
+    let arms = untreated();
+    let began = Instant::now();
+    let mut results = [ArmResult::default(), ArmResult::default()];
     for number in 0..PILOTS {
-        for (index, treatment) in [Treatment::Cold, Treatment::Warm].into_iter().enumerate() {
+        for (index, treated) in arms.iter().enumerate() {
             progress.count("pilot launches", number * 2 + index, PILOTS * 2);
-            match launches.one(&Treated { arm: arm.clone(), treatment, fix: None })? {
-                Sample::Measured(measured) => times[index].extend(measured.measures.get(&Metric::Wall)),
+            results[index].launches.push(None);
+            match launches.one(treated)? {
+                Sample::Measured(measured) => results[index].launches[number] = Some(measured),
                 Sample::Failed(reason) => return Err(Failure::new(Kind::Target, reason)),
                 Sample::Stopped => return Err(Failure::new(Kind::Interrupted, "interrupted")),
-                Sample::Discarded(_) => {}
+                Sample::Discarded(reason) => results[index].discarded.push(reason),
             }
         }
     }
+    let pace = began.elapsed() / (PILOTS * 2) as u32;
+    let times = [results[0].values(Metric::Wall), results[1].values(Metric::Wall)];
     if times.iter().any(Vec::is_empty) {
         return Err(Failure::new(Kind::Machine, "no pilot launch was as cold, or as warm, as it was to be"));
     }
     let [cold, warm] = times.map(Spread::of);
+    let launches = Comparison {
+        arms: arms.map(|treated| treated.arm).into(),
+        results: results.into(),
+        order: vec![vec![0, 1]; PILOTS],
+        blocks: PILOTS,
+        seed: 0,
+        stopped: false,
+    };
     progress.step("measuring the prefetcher alone");
     let plan = plans.iter().find(|plan| plan.name == FIX).ok_or_else(|| Failure::new(Kind::Machine, "no plan"))?;
-    Ok(Pilot { cold, warm, costs: prefetch_costs(target, lab, plan)? })
+    Ok(Pilot { cold, warm, costs: prefetch_costs(target, lab, plan)?, launches, pace })
 }
 
 /// The prefetcher by itself in a cold lab, until all of the plan is in memory.

@@ -35,6 +35,8 @@ pub struct Input<'a> {
     pub settings: &'a Settings,
     /// What differs from the host.
     pub conditions: Vec<String>,
+    /// Why no fix was tried, where none was.
+    pub untried: Option<&'a str>,
 }
 
 /// The diagnosis.
@@ -42,6 +44,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     let cold_directory = input.directory.join(COLD);
     let cold = analyze::open(&cold_directory)?;
     let needed = analyze::open(&input.directory.join(NEEDED))?;
+    let predicted = input.predicted.as_ref().map(|predicted| predicted.change);
     let judged = judge(input.comparison, Metric::Wall).map_err(failed(Kind::Machine))?;
     let mut found = findings::of_recordings(&[&cold], Some(&needed));
     for finding in found.iter_mut().filter(|finding| finding.fixes.iter().any(|fix| fix == FIX)) {
@@ -58,6 +61,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     Ok(Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
         warm: false,
+        other: None,
         command: input.target.words(),
         recording: cold_directory.to_string_lossy().into_owned(),
         launch: LaunchSummary {
@@ -75,7 +79,11 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
         },
         findings: found,
         fixes: Vec::new(),
-        verdicts: judged.iter().filter_map(|judgement| verdict(input, judgement)).collect(),
+        verdicts: judged
+            .iter()
+            .filter_map(|judgement| verdict(input, judgement))
+            .chain(input.untried.map(|why| arm_summary::not_tried(FIX, Some(FIX), Metric::Wall, predicted, why)))
+            .collect(),
         share_of_gap_removed: judged
             .iter()
             .filter_map(|judgement| {
@@ -126,7 +134,9 @@ fn notes(input: &Input<'_>, cold: &Tables) -> Vec<String> {
         trained.needed.as_mb(),
         trained.past_lab * 100.0
     ));
-    notes.push("the plan was made from other launches than those that judge it".to_owned());
+    if input.untried.is_none() {
+        notes.push("the plan was made from other launches than those that judge it".to_owned());
+    }
     if trained.discarded > 0 {
         notes.push(format!("{} recorded launches were not cold and were repeated", trained.discarded));
     }

@@ -7,51 +7,79 @@ mod arms;
 mod recorded;
 mod summary;
 
-use crate::arguments::DiagnoseArguments;
+use super::Case;
+use super::time_limit::{TimeLimit, Too};
 use crate::commands::launch::benchmark::{Launched, Launches};
 use crate::commands::launch::conditions::Conditions;
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
-use crate::unprivileged::{Work, as_user};
-use crate::{interrupt, output_directory, recorded_launch};
 use arms::WarmArm;
+use recorded::Found;
+use slowpath_report::Diagnosis;
 use slowpath_verify::{Comparison, Role, Sample};
 use std::collections::BTreeMap;
-use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-/// Runs it.
-pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
-    recorded_launch::require("diagnose", false)?;
-    recorded_launch::require_profile("diagnose")?;
-    interrupt::watch();
-    let target = super::target(arguments)?;
-    let directory = output_directory::prepare(&arguments.output, &target.identity)?;
-    let progress = Progress::new(arguments.quiet);
+/// What a recorded launch showed.
+pub struct Looked {
+    found: Found,
+    /// How long the launch before it took, with all that is around it.
+    pub pace: Duration,
+}
 
-    recorded::warm_up(&target, &progress)?;
-    recorded::record(&target, &directory, &progress)?;
-    let found = recorded::found(&target, &directory, &progress)?;
+/// Records a launch and makes the fixes for what it hides.
+pub fn look(case: &Case<'_>) -> Result<Looked, Failure> {
+    let began = Instant::now();
+    recorded::warm_up(case.target, case.progress)?;
+    let pace = began.elapsed();
+    recorded::record(case.target, case.directory, case.progress)?;
+    let found = recorded::found(case.target, case.directory, case.progress)?;
+    Ok(Looked { found, pace })
+}
 
-    let mut conditions = Conditions::Warm;
-    let arms = arms::choose(&target, &found.proposals);
-    let (arms, failing) = able(arms, &mut conditions, arguments.seed, &progress)?;
-    let compared = compare(arguments, &arms, &mut conditions, &progress)?;
-    progress.step("writing the report");
-    let diagnosis = summary::summarize(&summary::Input {
-        target: &target,
-        directory: &directory,
-        arms: &arms,
-        failing: &failing,
-        comparison: compared.as_ref(),
-        found: &found,
-        seed: arguments.seed,
-        conditions: conditions.words(),
-    })?;
-    let what = Work::writing_beneath("writing the report", &directory);
-    as_user(&target.identity, &what, || super::save(&directory, &diagnosis))?;
-    progress.done();
-    super::show(arguments, &directory, &diagnosis);
-    Ok(ExitCode::SUCCESS)
+impl Looked {
+    /// What its most costly finding costs, in ms.
+    pub fn worst(&self) -> f64 {
+        self.found.findings.iter().map(|finding| finding.cost.value).fold(0.0, f64::max)
+    }
+
+    /// Cold launches are diagnosed too: what they are needed for is tried there.
+    pub fn beside_cold(mut self) -> Self {
+        self.found.need_lab.clear();
+        self
+    }
+
+    /// Tries the fixes in launches that nothing was made from.
+    pub fn tried(&self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
+        let mut conditions = Conditions::Warm;
+        let arms = arms::choose(case.target, &self.found.proposals);
+        let seed = case.arguments.seed;
+        let judged = arms.len().saturating_sub(1);
+        let mut late = None;
+        let (mut compared, mut able_arms, mut failing) = (None, Vec::new(), BTreeMap::new());
+        if judged > 0 {
+            // The launches that warm the arms up are one block more.
+            match limit.blocks(case.arguments.runs + 1, judged, self.pace * arms.len() as u32) {
+                Err(Too { long }) => late = Some(long),
+                Ok(blocks) => {
+                    (able_arms, failing) = able(arms, &mut conditions, seed, case.progress)?;
+                    compared = compare(blocks - 1, seed, &able_arms, &mut conditions, case.progress)?;
+                }
+            }
+        }
+        case.progress.step("explaining the warm launch");
+        summary::summarize(&summary::Input {
+            target: case.target,
+            directory: case.directory,
+            arms: &able_arms,
+            failing: &failing,
+            comparison: compared.as_ref(),
+            found: &self.found,
+            seed,
+            conditions: conditions.words(),
+            late: late.as_deref(),
+        })
+    }
 }
 
 fn interrupted() -> Failure {
@@ -102,7 +130,8 @@ fn able(
 
 /// Runs the blocks; nothing where no fix can be tried.
 fn compare(
-    arguments: &DiagnoseArguments,
+    blocks: usize,
+    seed: u64,
     arms: &[WarmArm],
     conditions: &mut Conditions,
     progress: &Progress,
@@ -110,8 +139,8 @@ fn compare(
     if arms.is_empty() {
         return Ok(None);
     }
-    let launches = Launches::new(launched(arms), conditions, arguments.seed);
-    let compared = launches.compare(arguments.runs as usize, progress, |_, _| false);
+    let launches = Launches::new(launched(arms), conditions, seed);
+    let compared = launches.compare(blocks, progress, |_, _| false);
     match compared {
         Ok(compared) if compared.stopped => Err(interrupted()),
         Ok(compared) => Ok(Some(compared)),

@@ -2,7 +2,7 @@
 //! are looked at, as the target's user.
 
 use crate::commands::analyze;
-use crate::commands::diagnose::{PREDICTION_FILE, write_json};
+use crate::commands::diagnose::write_json;
 use crate::commands::launch::conditions::Conditions;
 use crate::commands::report::WARM;
 use crate::failure::{Failure, Kind};
@@ -24,6 +24,8 @@ use slowpath_process::Duty;
 use slowpath_tables::{Bytes, Losses, Quantity, Unavailable};
 use std::path::Path;
 
+/// What is predicted of fixes of warm launches, written down before the first treated launch.
+const PREDICTION_FILE: &str = "prediction-warm.json";
 /// Samples a second: a number that no program's own rhythm is a multiple of.
 const HERTZ: u32 = 997;
 /// Most of the disk that the recording takes, as for `slowpath record`.

@@ -2,7 +2,7 @@
 
 use super::arms::WarmArm;
 use super::recorded::Found;
-use crate::commands::diagnose::arm_summary::{arm_summary, verdict};
+use crate::commands::diagnose::arm_summary::{arm_summary, not_tried, verdict};
 use crate::commands::report::WARM;
 use crate::failure::{Failure, Kind, failed};
 use crate::target::Target;
@@ -36,6 +36,8 @@ pub struct Input<'a> {
     pub seed: u64,
     /// What was done before the launches.
     pub conditions: Vec<String>,
+    /// Why nothing was launched, where the time did not suffice.
+    pub late: Option<&'a str>,
 }
 
 /// The diagnosis.
@@ -48,6 +50,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     Ok(Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
         warm: true,
+        other: None,
         command: input.target.words(),
         recording: input.directory.join(WARM).to_string_lossy().into_owned(),
         launch: LaunchSummary {
@@ -96,21 +99,14 @@ fn judged(input: &Input<'_>, compared: &Comparison) -> Result<Vec<Verdict>, Fail
 fn untried(input: &Input<'_>) -> Vec<Verdict> {
     let is_launched = |number: &usize| input.arms.iter().any(|arm| arm.proposal == Some(*number));
     let all = input.found.proposals.iter().enumerate().filter(|(number, _)| !is_launched(number));
-    let of = |(number, proposal): (usize, &Proposal)| Verdict {
-        arm: proposal.plan.name.clone(),
-        fix: Some(proposal.plan.fix.clone()),
-        outcome: Outcome::NotTestable,
-        decision: Some(Decision::NotTried),
-        predicted: proposal.predicted,
-        measured: None,
-        minimum_detectable_effect: None,
-        pairs: 0,
-        discarded: 0,
-        reason: match input.failing.get(&number) {
-            Some(reason) => format!("the program fails with it: {reason}"),
-            None => proposal.plan.trial.how.clone(),
-        },
-        beside: Vec::new(),
+    let of = |(number, proposal): (usize, &Proposal)| {
+        let plan = &proposal.plan;
+        let why = match (input.failing.get(&number), input.late) {
+            (Some(reason), _) => format!("the program fails with it: {reason}"),
+            (None, Some(late)) if plan.trial.possible => late.to_owned(),
+            (None, _) => plan.trial.how.clone(),
+        };
+        not_tried(&plan.name, Some(&plan.fix), JUDGED_BY, proposal.predicted, why)
     };
     all.map(of).collect()
 }
@@ -141,7 +137,7 @@ fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
     }
     if !found.need_lab.is_empty() {
         let names = found.need_lab.join(", ");
-        notes.push(format!("fixes that are tried by `slowpath diagnose` without --warm, in a lab: {names}"));
+        notes.push(format!("fixes that `slowpath diagnose --cold` tries, in a lab: {names}"));
     }
     notes
 }

@@ -1,0 +1,92 @@
+//! How many blocks of launches fit into the time that a diagnosis has.
+//!
+//! Decided before the first launch that counts, by how long untreated ones took: no result has a say in when the launches end.
+
+use slowpath_experiment::{Level, looks};
+use std::time::{Duration, Instant};
+
+/// What launches take more than untreated ones before did, at most in the usual case: those with a sham or a fix, and repeated ones.
+const SLACK: f64 = 1.25;
+
+/// The time for everything.
+pub struct TimeLimit {
+    until: Option<Instant>,
+    whole: Duration,
+}
+
+/// No trial fits.
+pub struct Too {
+    /// Why, in words.
+    pub long: String,
+}
+
+impl TimeLimit {
+    /// From now on; none is no limit.
+    pub fn from_now(limit: Option<Duration>) -> Self {
+        let whole = limit.unwrap_or(Duration::MAX);
+        Self { until: limit.and_then(|limit| Instant::now().checked_add(limit)), whole }
+    }
+
+    /// What is left; `None` without a limit.
+    pub fn left(&self) -> Option<Duration> {
+        self.until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Blocks to run: `most`, or as many as fit where one takes `block`.
+    ///
+    /// # Errors
+    /// Fewer fit than it takes to judge `judged` arms, and fewer than `most`.
+    pub fn blocks(&self, most: u32, judged: usize, block: Duration) -> Result<usize, Too> {
+        let most = most as usize;
+        let Some(left) = self.left() else { return Ok(most) };
+        blocks(left, most, judged, block).ok_or_else(|| {
+            let needed = block.mul_f64(SLACK * fewest(judged).min(most) as f64);
+            Too {
+                long: format!(
+                    "its launches take some {}, more than is left of {} s (--max-time)",
+                    words(needed),
+                    self.whole.as_secs()
+                ),
+            }
+        })
+    }
+}
+
+fn blocks(left: Duration, most: usize, judged: usize, block: Duration) -> Option<usize> {
+    let fitting = (left.as_secs_f64() / (block.as_secs_f64() * SLACK).max(1e-6)) as usize;
+    let blocks = fitting.min(most);
+    (blocks >= fewest(judged).min(most)).then_some(blocks)
+}
+
+/// Blocks from which on `judged` arms that share one error rate have intervals.
+fn fewest(judged: usize) -> usize {
+    looks::fewest_blocks(Level::P95.shared_by(judged))
+}
+
+fn words(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 100.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", (seconds / 60.0).ceil()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_blocks_as_fit_and_no_trial_that_could_not_judge() {
+        let second = Duration::from_secs(1);
+        assert_eq!(blocks(100 * second, 15, 4, second), Some(15));
+        assert_eq!(blocks(14 * second, 15, 4, second), Some(11));
+        assert_eq!(blocks(9 * second, 15, 4, second), None);
+        assert_eq!(blocks(9 * second, 2, 4, second), Some(2), "who asks for two blocks gets them");
+        assert_eq!([1, 4, 8].map(fewest), [6, 8, 9]);
+    }
+
+    #[test]
+    fn without_a_limit_all_blocks_are_run_and_a_limit_is_told_where_it_is_too_short() {
+        let hour = Duration::from_secs(3600);
+        assert_eq!(TimeLimit::from_now(None).blocks(15, 4, hour).ok(), Some(15));
+        let told = TimeLimit::from_now(Some(Duration::from_secs(60))).blocks(15, 1, hour).err().unwrap().long;
+        assert_eq!(told, "its launches take some 450 min, more than is left of 60 s (--max-time)");
+    }
+}

@@ -1,0 +1,74 @@
+//! `diagnose` without a mode on real programs: whoever does not know the cause is told the right one.
+
+use crate::recorded_case::built;
+use crate::running::*;
+use crate::traces::assert_nothing_left;
+use serde_json::Value;
+
+fn diagnosed(options: &[&str], program: &[&str]) -> (Value, tempfile::TempDir) {
+    let place = place();
+    let mut command = slowpath(["diagnose", "--json", "-o"]);
+    let done = run(command.arg(place.path().join("out")).args(options).arg("--").args(program));
+    done.succeeds();
+    assert_nothing_left(&done);
+    (done.json(), place)
+}
+
+fn names(told: &Value) -> Vec<&str> {
+    told["findings"].as_array().unwrap().iter().map(|finding| finding["name"].as_str().unwrap()).collect()
+}
+
+fn decided<'a>(told: &'a Value, arm: &str) -> &'a Value {
+    let all = told["verdicts"].as_array().unwrap();
+    all.iter().find(|verdict| verdict["arm"] == arm).unwrap_or_else(|| panic!("no {arm} in {all:#?}"))
+}
+
+#[test]
+fn a_program_that_loses_cpu_to_memory_is_told_so_without_a_mode() {
+    if !root() {
+        return;
+    }
+    // Enough of it that it costs more than a cold start, on whatever disk.
+    let case = built("frame-buffer");
+    let program = case.path().join("frame-buffer");
+    let set = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072";
+    let options = ["--runs", "9", "--env", set];
+    let (told, place) = diagnosed(&options, &[program.to_str().unwrap(), "as-set", "400", "2000"]);
+    assert_eq!((&names(&told)[0], &told["warm"]), (&"transient_large_allocation", &true.into()), "{told:#}");
+    assert_eq!(told["other"]["warm"], false, "{told:#}");
+    assert_eq!(decided(&told, "allocator_tunables")["judged_by"], "cpu");
+    // Its launches from storage were looked at too, and compared or not, which is said.
+    let plan = decided(&told, "preload_plan");
+    assert!(plan["judged_by"] == "wall" && (plan["pairs"] == 9 || plan["decision"] == "not_tried"), "{plan:#}");
+    let page = std::fs::read_to_string(place.path().join("out/report.html")).unwrap();
+    assert!(page.contains("cold launches too were diagnosed"));
+}
+
+#[test]
+fn a_cold_start_is_told_so_without_a_mode_and_a_limit_too_short_for_a_trial_is_kept() {
+    if !root() {
+        return;
+    }
+    let (told, place) = diagnosed(&["--runs", "8"], &["/usr/bin/python3", "-c", "import ssl"]);
+    assert_eq!((&names(&told)[0], &told["warm"]), (&"cold_file_reads", &false.into()), "{told:#}");
+    assert_eq!((&decided(&told, "preload_plan")["pairs"], &told["other"]["warm"]), (&8.into(), &true.into()));
+    for file in ["cold", "warm", "needed-1", "prediction.json", "prediction-warm.json"] {
+        assert!(place.path().join("out").join(file).exists(), "{file}");
+    }
+
+    let (told, _place) = diagnosed(&["--max-time", "3s"], &["/usr/bin/python3", "-c", "import ssl"]);
+    let gap = |what: &str| told["unavailable"].as_array().unwrap().iter().any(|gap| gap["what"] == what);
+    let is_untried = || decided(&told, "preload_plan")["reason"].as_str().unwrap().contains("--max-time");
+    assert!(gap("cold launches") || is_untried(), "{told:#}");
+}
+
+#[test]
+fn a_target_that_fails_ends_the_diagnosis_before_anything_is_recorded() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let out = place.path().join("out");
+    run(slowpath(["diagnose", "-o"]).arg(&out).args(["--", "/bin/false"])).fails_with(4, &[]);
+    assert!(!out.join("cold").exists() && !out.join("warm").exists());
+}
