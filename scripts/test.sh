@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 # No step waits for an answer.
 exec </dev/null
 
-all=(packages format page page-tests python-tools dependencies clippy rust aarch64)
+all=(packages format page page-tests python-tools fleet dependencies clippy rust aarch64)
 
 step_packages() { scripts/install-packages.sh test; }
 
@@ -25,6 +25,16 @@ step_page_tests() {
 }
 
 step_python_tools() { scripts/python-tools.sh; }
+
+# The Python package for field data: its environment from the lock file, style, types, tests.
+step_fleet() {
+    scripts/fleet-python.sh
+    cd fleet
+    ../target/fleet-venv/bin/ruff format --check --quiet
+    ../target/fleet-venv/bin/ruff check --quiet
+    ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy
+    ../target/fleet-venv/bin/pytest
+}
 
 step_dependencies() { scripts/cargo-deny.sh; }
 

@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod context;
 mod export;
+mod fleet;
 mod launch;
 
 pub use check::CheckArguments;
@@ -14,6 +15,7 @@ pub use context::{
     ContextRunArguments, SyscallCostArguments,
 };
 pub use export::{ExportArguments, Format, What};
+pub use fleet::FleetArguments;
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
     ScenarioArguments, SelftestArguments, Words,
@@ -60,6 +62,7 @@ impl Arguments {
                     LabCommand::Run(LabRunArguments { json: true, .. }) | LabCommand::List { json: true }
                 )
             }
+            Command::Fleet(arguments) => arguments.json(),
             Command::Report(_) | Command::Export(_) => false,
         }
     }
@@ -92,6 +95,9 @@ pub enum Command {
     Preload(PreloadArguments),
     /// Private cold starts that disturb nobody.
     Lab(LabArguments),
+    /// Field data: compare launches of many machines, find the slow slice, judge an experiment.
+    #[command(disable_help_flag = true)]
+    Fleet(FleetArguments),
 }
 
 /// How a target is launched.

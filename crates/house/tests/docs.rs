@@ -48,7 +48,11 @@ fn no_schema_is_published_that_no_type_stands_behind() {
     for folder in ["docs/schemas", "docs/reference"] {
         for entry in std::fs::read_dir(root().join(folder)).unwrap() {
             let name = format!("{folder}/{}", entry.unwrap().file_name().to_string_lossy());
-            assert!(expected.contains(&name), "{name} is generated from nothing");
+            // Those of the Python package are compared by its own tests.
+            assert!(
+                expected.contains(&name) || name.starts_with("docs/schemas/fleet-"),
+                "{name} is generated from nothing"
+            );
         }
     }
 }

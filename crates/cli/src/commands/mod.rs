@@ -7,6 +7,7 @@ mod context;
 pub mod diagnose;
 mod doctor;
 mod export;
+mod fleet;
 mod lab;
 pub mod launch;
 mod preload;
@@ -58,6 +59,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Export(arguments) => export::run(arguments),
         Command::Preload(arguments) => preload::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
+        Command::Fleet(arguments) => fleet::run(arguments),
     }
 }
 

@@ -1,0 +1,91 @@
+"""Histogram cells: what a query over rows becomes, the same expression for every engine that Ibis compiles to.
+
+A cell is (dimension, value, metric, day, bin) -> launches, places. A group cell is (dimension, value, metric, day,
+group of users, coarse bin) -> launches. The dimension "" stands for all launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+
+from .bins import COARSE
+from .identity import GROUPS, NO_GROUP
+from .schema import MISSING
+
+TOTAL = ""
+
+
+def value_of(rows: Any, dimension: str) -> Any:
+    """Column with the value of a dimension."""
+    if dimension == TOTAL:
+        return ibis.literal("")
+    return rows[dimension].coalesce(MISSING) if dimension in rows.columns else ibis.literal(MISSING)
+
+
+def histogram_cells(rows: Any, dimension: str) -> Any:
+    """Fine cells of one dimension (`""`: of all rows), as an Ibis expression."""
+    keyed = rows.mutate(value_=value_of(rows, dimension))
+    counted = keyed.group_by(["value_", "metric", "day", "bin"]).agg(
+        n=keyed.weight.sum().cast("int64"), places=(keyed.weight * keyed.place.cast("int64")).sum().cast("int64")
+    )
+    return counted.select(
+        dimension=ibis.literal(dimension),
+        value=counted.value_,
+        metric=counted.metric,
+        day=counted.day,
+        bin=counted.bin,
+        n=counted.n,
+        places=counted.places,
+    )
+
+
+def group_cells(rows: Any, dimension: str) -> Any:
+    """Coarse cells by group of users, as an Ibis expression."""
+    group = (rows.user_bucket % GROUPS).coalesce(NO_GROUP).cast("int16")
+    # An offset keeps the division one of numbers that are not negative: engines differ in rounding the others.
+    coarse = ((rows.bin.cast("int32") + OFFSET) / COARSE).floor().cast("int16")
+    keyed = rows.mutate(value_=value_of(rows, dimension), group_=group, coarse_=coarse)
+    counted = keyed.group_by(["value_", "metric", "day", "group_", "coarse_"]).agg(n=keyed.weight.sum().cast("int64"))
+    return counted.select(
+        dimension=ibis.literal(dimension),
+        value=counted.value_,
+        metric=counted.metric,
+        day=counted.day,
+        group=counted.group_,
+        coarse=counted.coarse_,
+        n=counted.n,
+    )
+
+
+# Multiple of COARSE that makes every bin positive; the largest bin of a double is 35,843.
+OFFSET = 1600
+
+
+def last_bin_of(coarse: int) -> int:
+    """Last fine bin of a coarse one."""
+    return coarse * COARSE - OFFSET + COARSE - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One kind of cells: its expression over rows, and its columns as they are stored."""
+
+    expression: Callable[[Any, str], Any]
+    columns: str
+
+
+# Folder in the store -> what lies there.
+AGGREGATES = {
+    "cells": Aggregate(
+        histogram_cells,
+        "dimension VARCHAR, value VARCHAR, metric VARCHAR, day DATE, bin SMALLINT, n BIGINT, places BIGINT",
+    ),
+    "groups": Aggregate(
+        group_cells,
+        'dimension VARCHAR, value VARCHAR, metric VARCHAR, day DATE, "group" SMALLINT, coarse SMALLINT, n BIGINT',
+    ),
+}

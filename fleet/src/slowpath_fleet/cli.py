@@ -1,0 +1,83 @@
+"""The command line: one object on standard output with `--json`, everything else on standard error."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from . import progress
+from .commands.command import Outcome
+from .commands.registry import COMMANDS
+from .errors import CANNOT, FleetError, cannot
+from .pages.page import page
+from .text_table import printable
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their arguments."""
+    whole = argparse.ArgumentParser(
+        prog="slowpath-fleet",
+        description="Field data: compare launches of many machines, find the slow slice, judge an experiment.",
+        epilog="Exit codes: 0 done, 1 a verdict failed, 2 wrong usage, 3 this machine cannot do it.",
+    )
+    parts = whole.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        part = parts.add_parser(
+            command.name, help=command.about, description=command.about[0].upper() + command.about[1:] + "."
+        )
+        command.arguments(part)
+        part.add_argument("--json", action="store_true", help="print one JSON object")
+        part.add_argument("--quiet", action="store_true", help="no progress")
+    return whole
+
+
+def run_words(words: list[str]) -> Outcome:
+    """Runs a command in this process; raises `FleetError`."""
+    options = parser().parse_args(words)
+    command = next(one for one in COMMANDS if one.name == options.command)
+    return command.run(options, progress.Progress(True))
+
+
+def main(words: list[str] | None = None) -> int:
+    """Runs a command and returns its exit code."""
+    options = parser().parse_args(words)
+    command = next(one for one in COMMANDS if one.name == options.command)
+    shown = progress.Progress(options.quiet)
+    try:
+        outcome = command.run(options, shown)
+        if getattr(options, "html", None):
+            Path(options.html).write_text(page(f"slowpath fleet {command.name} {options.store}", outcome.parts))
+    except FleetError as error:
+        shown.done()
+        return failed(options, error)
+    except (MemoryError, OSError) as error:
+        shown.done()
+        why = f"{type(error).__name__}: {error}"
+        return failed(options, cannot(f"cannot {command.name}", "", why, "free space or memory and try again"))
+    shown.done()
+    text = msgspec.json.encode(outcome.result).decode() if options.json else outcome.text
+    try:
+        print(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read it has seen enough; nothing is to be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return outcome.code
+
+
+def failed(options: argparse.Namespace, error: FleetError) -> int:
+    """Reports an error as `slowpath` does, and returns the exit code."""
+    if options.json:
+        kind = "machine" if error.code == CANNOT else "usage"
+        shown = {"kind": kind, "message": f"{error.what}: {error.subject}", "causes": [error.why], "hint": error.remedy}
+        print(msgspec.json.encode({"schema": "slowpath-error/1", "error": shown}).decode())
+    print(f"slowpath-fleet: {printable(str(error))}", file=sys.stderr)
+    return error.code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Commands, one a file, and the registry of them."""

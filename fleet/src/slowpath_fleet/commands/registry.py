@@ -1,0 +1,12 @@
+"""The commands, in the order of their use."""
+
+from __future__ import annotations
+
+from .command import Command
+from .compare import COMPARE
+from .experiment import EXPERIMENT
+from .generate import GENERATE
+from .ingest import INGEST
+from .slices import SLICES
+
+COMMANDS: tuple[Command, ...] = (INGEST, COMPARE, SLICES, EXPERIMENT, GENERATE)

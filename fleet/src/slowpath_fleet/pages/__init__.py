@@ -1,0 +1,1 @@
+"""HTML of the results: pages that stand alone, and fragments for notebooks."""

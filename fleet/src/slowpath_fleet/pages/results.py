@@ -1,0 +1,103 @@
+"""Parts of a page for each kind of result."""
+
+from __future__ import annotations
+
+from ..printed import CompareResult, ExperimentResult, SlicesResult, Unavailable
+from ..text_table import measured, probability
+from .page import Cell, code, heading, paragraph, table
+from .quantile_picture import picture
+
+
+def remarks(notes: list[str], unavailable: list[Unavailable]) -> list[str]:
+    """What stands below."""
+    lines = notes + [f"No {one.what}: {one.reason}; {one.remedy}" for one in unavailable]
+    return [paragraph(line, quiet=True) for line in lines]
+
+
+def compare_parts(result: CompareResult) -> list[str]:
+    """Picture, values, differences."""
+    names = list(result.rows[0].quantiles) if result.rows else []
+    rows: list[list[Cell | str]] = [
+        [
+            row.value,
+            f"{row.n:,}",
+            f"{row.users:,}" if row.users is not None else "-",
+            *(measured(row.quantiles[name]) for name in names),
+        ]
+        for row in result.rows
+    ]
+    changes: list[list[Cell | str]] = [
+        [f"{one.b} - {one.a}, p{one.quantile}", measured(one.difference), measured(one.relative)]
+        for one in result.differences
+    ]
+    return [
+        picture({row.value: row.quantiles for row in result.rows}),
+        table([result.by, "launches", "users", *(f"p{name}" for name in names)], rows),
+        heading("Differences"),
+        table(["", "absolute", "relative"], changes),
+        *remarks(result.notes, result.unavailable),
+    ]
+
+
+def slices_parts(result: SlicesResult) -> list[str]:
+    """The gap, its slices, the recipe."""
+    rows: list[list[Cell | str]] = [
+        [
+            ", ".join(f"{column} = {value}" for column, value in one.where.items()),
+            measured(one.contribution),
+            f"{one.within * 100:+.1f}%",
+            f"{one.mix * 100:+.1f}%",
+            f"{one.n:,}",
+            probability(one.q),
+            Cell("yes", "good") if one.confirmed else Cell("no", "bad"),
+            "reversal" if one.reversal else "",
+        ]
+        for one in result.slices
+    ]
+    parts = [
+        paragraph(
+            f"Gap at p{result.quantile} of {result.metric} to {result.baseline}: {measured(result.gap)}. "
+            f"Launches above {measured(result.threshold)}: {measured(result.excess)}."
+        ),
+        table(["slice", "share of the gap", "within", "mix", "launches", "q", "confirmed", ""], rows),
+    ]
+    if result.slices:
+        parts += [heading("To see the first one here"), code(result.slices[0].recipe)]
+        parts += [paragraph(one) for one in result.slices[0].recipe_notes]
+    parts += [
+        paragraph(
+            f"Simpson's paradox by {one.column}: {one.total:+.2%} as a whole, {one.within:+.2%} with equal mixes."
+        )
+        for one in result.reversals
+    ]
+    return parts + remarks(result.notes, result.unavailable)
+
+
+def experiment_parts(result: ExperimentResult) -> list[str]:
+    """Sample ratio first, then a table an arm."""
+    ratio = result.sample_ratio
+    users = ", ".join(f"{arm} {n:,}" for arm, n in ratio.users.items())
+    first: list[Cell | str] = [
+        "as assigned" if ratio.ok else Cell("not as assigned: do not trust the effects", "bad"),
+        probability(ratio.p),
+        users,
+    ]
+    parts = [table(["sample ratio", "p", "users"], [first])]
+    for arm in dict.fromkeys(one.arm for one in result.metrics):
+        rows: list[list[Cell | str]] = []
+        for one in result.metrics:
+            if one.arm == arm:
+                meaning = {True: "good", False: "bad", None: ""}[one.better]
+                rows.append(
+                    [
+                        f"{one.metric}, {one.statistic}",
+                        measured(one.arms[one.control]),
+                        measured(one.arms[one.arm]),
+                        measured(one.difference),
+                        Cell(measured(one.relative), meaning),
+                        probability(one.p),
+                        Cell(one.reason or probability(one.p_adjusted), meaning),
+                    ]
+                )
+        parts += [heading(arm), table(["metric", result.control, arm, "change", "relative", "p", "p adjusted"], rows)]
+    return parts + remarks(result.notes, result.unavailable)

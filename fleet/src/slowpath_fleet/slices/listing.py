@@ -1,0 +1,103 @@
+"""Picked slices as they are printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..cells import value_of
+from ..clustered import Estimate
+from ..engine import Engine
+from ..printed import Reversal, Slice, quantity
+from ..recipe import recipe
+from ..reference_distributions import t_quantile
+from .cube import Counts, Cube, Where, combination
+from .decomposition import excess, safe, tested
+
+# Standard errors beyond which a sign is believed.
+SURE = 3.0
+
+
+def interval(value: float, error: float, freedom: int) -> Estimate:
+    """A value with its 95 % interval."""
+    reach = t_quantile(0.975, freedom) * float(error)
+    return Estimate(value, value - reach, value + reach)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Picked slices, best first; lists go together."""
+
+    wheres: list[dict[str, str]]
+    # Launches of each that no slice before it holds; None where there is no slice.
+    counts: Counts | None
+    q: list[float]
+    confirmed: list[bool]
+    users: list[int | None]
+
+
+def listed(found: Found, total: Counts, program: str | None) -> list[Slice]:
+    """The slices, confirmed ones first, then by contribution; figures are of all users."""
+    if found.counts is None:
+        return []
+    result = tested(found.counts, total)
+    whole = safe(excess(total.launches.sum(2), total.above.sum(2)))[0]
+    slices = []
+    for at, where in enumerate(found.wheres):
+        command, rest = recipe(where, program)
+        within = float(result.whole.within[at])
+        against = np.sign(within) != np.sign(result.whole.contribution[at])
+        slices.append(
+            Slice(
+                where=where,
+                contribution=quantity(interval(result.share[at], result.share_error[at], result.freedom), "ratio"),
+                mix=float(result.whole.mix[at] / whole),
+                within=within / float(whole),
+                gap=quantity(interval(result.whole.gap[at], result.gap_error[at], result.freedom), "ratio"),
+                n=int(found.counts.launches[at].sum()),
+                users=found.users[at],
+                q=found.q[at],
+                reversal=bool(against and abs(within) > SURE * result.within_error[at]),
+                confirmed=found.confirmed[at],
+                recipe=command,
+                recipe_notes=rest,
+            )
+        )
+    return sorted(slices, key=lambda one: (not one.confirmed, -(one.contribution.value or 0.0)))
+
+
+def named(cube: Cube, where: Where) -> dict[str, str]:
+    """Column and value as text."""
+    return {cube.columns[column]: cube.names[column][value] for column, value in where}
+
+
+def users_of(engine: Engine, rows: Any, wheres: list[dict[str, str]]) -> list[int | None]:
+    """Different users of slices; None where a value stands for several."""
+    counts = {}
+    for number, where in enumerate(wheres):
+        inside: Any = None
+        for column, value in where.items():
+            one = value_of(rows, column) == value
+            inside = one if inside is None else inside & one
+        counts[f"s{number}"] = rows.user_key.nunique(where=inside)
+    table = engine.fetch(rows.aggregate(**counts))
+    return [int(table[f"s{number}"][0].as_py()) or None for number in range(len(wheres))]
+
+
+def reversals(cube: Cube, total: Counts) -> list[Reversal]:
+    """Columns within whose values the sides compare the other way round than as a whole (Simpson, JRSS B 1951)."""
+    whole = float(excess(total.launches.sum(2), total.above.sum(2))[0])
+    found = []
+    for column, name in enumerate(cube.columns):
+        wheres, counts = combination(cube, (column,))
+        if len(wheres) < 2:
+            continue
+        result = tested(counts, total)
+        within = float(result.whole.within.sum())
+        # Values of a column share no launches, but users: errors may at worst add up.
+        error = float(result.within_error.sum())
+        if np.sign(within) != np.sign(whole) and abs(within) > error and abs(within) > 0.1 * abs(whole):
+            found.append(Reversal(name, whole, within))
+    return found

@@ -1,0 +1,94 @@
+"""Histogram snapshots as Chromium's UMA writes them: counts in buckets, without users.
+
+    {"name": "Startup.FirstPaint", "buckets": [{"low": 600, "high": 700, "count": 12}, ...], "time": ..., "device": ...}
+
+One object, one a line, an array, or `{"histograms": [...]}`. A bucket becomes a row at its geometric centre that
+stands for `count` launches, so nothing of it is more exact than its bucket is wide; the last, open bucket stands at its
+lower end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ..errors import wrong_usage
+from .json_text import LARGEST_DOCUMENT, beginning, first_record, is_json, opened
+from .raw_table import FAULT, WEIGHT, RawTable, SourceKind, from_records
+
+# Upper ends from here on mean "without end" (UMA: INT_MAX).
+ENDLESS = 2**31 - 1
+
+
+def recognises(path: Path) -> bool:
+    """By the first object."""
+    if not is_json(path) or not path.is_file():
+        return False
+    first = first_record(path)
+    if isinstance(first, dict):
+        return "buckets" in first or "histograms" in first
+    return first is None and '"histograms"' in beginning(path)[:200]
+
+
+def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
+    """Objects that are no histograms are kept with a fault."""
+    with opened(path) as file:
+        text = file.read(LARGEST_DOCUMENT + 1)
+    if len(text) > LARGEST_DOCUMENT:
+        raise wrong_usage("cannot ingest", str(path), "the snapshot is larger than 256 MiB", "split it by day")
+    rows = [row for one in histograms(text) for row in records(one, path.stat().st_mtime)]
+    return from_records(con, "snapshot_rows", rows)
+
+
+def histograms(text: bytes) -> list[Any]:
+    """The objects of a file in any of its forms."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        lines = [line for line in text.splitlines() if line.strip()]
+        return [parsed(line) for line in lines]
+    if isinstance(document, dict) and "histograms" in document:
+        document = document["histograms"]
+    return document if isinstance(document, list) else [document]
+
+
+def parsed(line: bytes) -> Any:
+    """A line; None where it is no JSON."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def records(one: Any, at: float) -> list[dict[str, Any]]:
+    """Rows of one histogram; `at`, in s since 1970, is the time of those that name none."""
+    if not isinstance(one, dict) or not isinstance(one.get("buckets"), list):
+        return [{"value": None, FAULT: "not_a_histogram"}]
+    base = {
+        key: value
+        for key, value in one.items()
+        if isinstance(value, str | int | float) and key not in ("name", "count", "sum", "flags", "pid", "value")
+    }
+    base["metric"] = str(one.get("metric", one.get("name", "")))
+    base.setdefault("time", at)
+    return [base | bucket_row(bucket) for bucket in one["buckets"]]
+
+
+def bucket_row(bucket: Any) -> dict[str, Any]:
+    """Value, weight or fault of a bucket."""
+    try:
+        low, high, count = float(bucket["low"]), float(bucket["high"]), float(bucket["count"])
+    except (KeyError, TypeError, ValueError):
+        return {"value": None, FAULT: "bad_bucket"}
+    if not (0 <= low < high and math.isfinite(low) and count >= 0 and count == int(count)):
+        return {"value": None, FAULT: "bad_bucket"}
+    if low == 0:
+        return {"value": 0.0 if high <= 1 else high / 2, WEIGHT: count}
+    return {"value": low if high >= ENDLESS else math.sqrt(low * high), WEIGHT: count}
+
+
+HISTOGRAM_SNAPSHOT = SourceKind("histograms", recognises, load)

@@ -1,0 +1,41 @@
+"""First look at a JSON file, which decides what kind of data it holds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import IO, Any, cast
+
+# Characters looked at. A `launch --json` names its schema in its first line.
+LOOK = 64 << 10
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+# A document that is read as a whole may have so many bytes.
+LARGEST_DOCUMENT = 256 << 20
+
+
+def is_json(path: Path) -> bool:
+    """By the name."""
+    return path.name.lower().endswith(SUFFIXES)
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The bytes, unpacked."""
+    return cast("IO[bytes]", gzip.GzipFile(path)) if path.name.lower().endswith(".gz") else path.open("rb")
+
+
+def beginning(path: Path) -> str:
+    """The first characters, without leading blanks."""
+    with opened(path) as file:
+        return file.read(LOOK).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+
+
+def first_record(path: Path) -> Any:
+    """First complete value of the file, looking into an array; None where it is longer than the look."""
+    text = beginning(path)
+    if text.startswith("["):
+        text = text[1:].lstrip()
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except ValueError:
+        return None

@@ -1,0 +1,60 @@
+"""What `slowpath launch --json` printed (docs/schemas/launch.json): a row a launch and metric."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ..errors import wrong_usage
+from .json_text import LARGEST_DOCUMENT, beginning, is_json
+from .raw_table import RawTable, SourceKind, from_records
+
+SCHEMA = "slowpath-launch/"
+# The metric that launches of the field have too, under its name there.
+RENAMED = {"wall": "time_to_ready"}
+
+
+def recognises(path: Path) -> bool:
+    """By the schema that it names."""
+    return is_json(path) and beginning(path).startswith("{") and f'"{SCHEMA}' in beginning(path)
+
+
+def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
+    """Launches of one block stand for one user: they shared the moment. The time is that of the file."""
+    if path.stat().st_size > LARGEST_DOCUMENT:
+        raise wrong_usage("cannot ingest", str(path), "the result is larger than 256 MiB", "give fewer launches a file")
+    text = path.read_bytes()
+    name = hashlib.sha256(text).hexdigest()[:12]
+    try:
+        return from_records(con, "launch_rows", records(json.loads(text), name, path.stat().st_mtime))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        why = f"it is no whole result of `launch --json` ({type(error).__name__}: {error})"
+        raise wrong_usage("cannot ingest", str(path), why, "make it anew") from error
+
+
+def records(document: dict[str, Any], name: str, at: float) -> list[dict[str, Any]]:
+    """Rows of a result; `name` tells its blocks from those of other results, `at` is in s since 1970."""
+    units = document["units"]
+    return [
+        {
+            "time": at,
+            "user": f"{name}/{block}",
+            "arm": arm["name"],
+            "experiment": f"launch-{name}",
+            "command": " ".join(arm["command"]),
+            "metric": RENAMED.get(metric, metric),
+            "value": value,
+            "unit": units.get(metric, "count"),
+        }
+        for arm in document["arms"]
+        for block, launch in enumerate(arm["launches"])
+        if launch is not None
+        for metric, value in launch["measures"].items()
+    ]
+
+
+LAUNCH_RESULT = SourceKind("launch", recognises, load)

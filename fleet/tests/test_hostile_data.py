@@ -1,0 +1,138 @@
+"""Data that somebody made to hurt: bounded, refused with a reason, and harmless on a page and in a terminal."""
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from slowpath_fleet import Fleet, cli
+
+EVIL = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "=cmd|' /C calc'!A0",
+    "\x1b[2J\x1b]0;x\x07",
+    "a\u202eb",
+    "';DROP TABLE x;--",
+]
+
+
+class Tags(HTMLParser):
+    """Names and attributes of the elements of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every name and value is hostile."""
+    folder = tmp_path_factory.mktemp("hostile")
+    column = '<b>"x"</b>'
+    rows = [
+        {
+            "time": "2026-03-01",
+            "user": f"{evil}{n}",
+            "metric": "time_to_ready",
+            "value": 100 + n % 37,
+            "population": evil,
+            column: evil,
+        }
+        for evil in EVIL
+        for n in range(60)
+    ]
+    (folder / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert cli.main(["ingest", str(folder / "a.jsonl"), "-o", str(folder / "s")]) == 0
+    return folder / "s"
+
+
+def test_a_page_holds_no_element_and_no_attribute_from_data(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["compare", str(store), "--by", '<b>"x"</b>', "--html", str(tmp_path / "a.html")]) == 0
+    text = (tmp_path / "a.html").read_text()
+    tags = Tags()
+    tags.feed(text)
+    assert tags.names.isdisjoint({"script", "img", "b", "iframe", "object", "a"})
+    assert not {name for name in tags.attributes if name.startswith("on") or name in ("href", "src", "style")}
+    assert "default-src &#x27;none&#x27;" in text and "unsafe" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_a_terminal_gets_no_control_character_from_data(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert cli.main(["compare", str(store), "--quantiles", "50"]) == 0
+    out = capsys.readouterr().out
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", out) and "\\x1b[2J" in out
+
+
+def test_a_notebook_gets_the_same_escaped_fragment(store: Path) -> None:
+    view = Fleet(store).compare(by="population", quantiles="50")
+    assert "<script" not in view._repr_html_() and "by population" in repr(view) and view.page().startswith("<!doctype")
+
+
+def test_a_column_with_a_value_a_row_is_kept_in_rows_and_refused_for_comparison(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    n = 20_000
+    table = pa.table(
+        {
+            "time": [1772323200] * n,
+            "user": range(n),
+            "url": [f"u{i}" for i in range(n)],
+            "metric": ["m"] * n,
+            "value": [1.0] * n,
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert cli.main(["ingest", str(tmp_path / "a.parquet"), "-o", str(tmp_path / "s")]) == 0
+    assert cli.main(["compare", str(tmp_path / "s"), "--by", "url"]) == 2
+    assert "more than 1000" in capsys.readouterr().err
+
+
+def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" + b"\xff" * 100 + b"PAR1")
+    assert cli.main(["ingest", str(tmp_path / "a.parquet"), "-o", str(tmp_path / "s")]) == 2
+    assert "cannot ingest" in capsys.readouterr().err
+
+
+def test_bombs_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    # One line of 100 MB in 100 KB of gzip, and two million equal rows in some KB of Parquet.
+    with gzip.open(tmp_path / "line.csv.gz", "wb", compresslevel=9) as file:
+        file.write(b"time,user,metric,value\n")
+        for _ in range(100):
+            file.write(b"1" * 1_000_000)
+    n = 1_000_000
+    one = pa.table(
+        {
+            name: pa.array([value] * n)
+            for name, value in (("time", 1772323200), ("user", 1), ("metric", "m"), ("value", 1.0))
+        }
+    )
+    with pq.ParquetWriter(tmp_path / "rows.parquet", one.schema, compression="zstd") as writer:
+        for _ in range(2):
+            writer.write_table(one)
+    assert (tmp_path / "rows.parquet").stat().st_size < 1_000_000
+    code = (
+        "import resource, sys; from slowpath_fleet import cli; "
+        "codes = [cli.main(['ingest', name, '-o', sys.argv[3], '--quiet']) for name in sys.argv[1:3]]; "
+        "print(codes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    files = [str(tmp_path / name) for name in ("line.csv.gz", "rows.parquet", "s")]
+    words = [sys.executable, "-c", code, *files]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env={"SLOWPATH_FLEET_MEMORY": "600MB"})
+    codes, peak = re.findall(r"(\[.*\]) (\d+)$", done.stdout.strip())[0]
+    assert codes == "[2, 0]" and int(peak) < 1_300_000, done.stdout + done.stderr

@@ -1,0 +1,111 @@
+"""slices: finds the slice that was made slow, and nothing where there is nothing."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from slowpath_fleet import cli
+from slowpath_fleet.histogram import Floats
+from slowpath_fleet.recipe import CONDITIONS, recipe
+from slowpath_fleet.slices.cube import Counts, Cube, totals
+from slowpath_fleet.slices.decomposition import adjusted, parts, tested
+from slowpath_fleet.slices.search import DISCOVERY, HELD_OUT, supported
+from slowpath_fleet.store import Store
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(store: Store, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    assert cli.main(["slices", str(store.directory), "--json", *words]) == 0
+    printed: dict[str, object] = json.loads(capsys.readouterr().out)
+    return printed
+
+
+def test_the_slow_slice_of_the_story_comes_first_with_nearly_all_of_the_gap(
+    story: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = run(story, capsys, "--baseline", "rival", "--max-depth", "3")
+    top = found["slices"][0]  # type: ignore[index]
+    assert top["where"] == {"device": "M2", "os": "9", "start": "isolated"}
+    assert top["confirmed"] and top["contribution"]["value"] > 0.75 and not top["reversal"]
+    assert abs(top["mix"] + top["within"] - top["contribution"]["value"]) < 1e-9
+    assert top["recipe"] == "slowpath diagnose --cold --user nobody -- PROGRAM"
+
+
+def test_a_version_that_is_faster_on_every_network_and_slower_as_a_whole_is_flagged(
+    story: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = run(story, capsys, "--by", "version", "--baseline", "1", "--quantile", "75", "--max-depth", "1")
+    assert [one["column"] for one in found["reversals"]] == ["network"]  # type: ignore[attr-defined]
+
+
+def random_cube(random: np.random.Generator, users: int) -> Cube:
+    """Launches of clustered users in three columns; the sides are alike."""
+    launches = 1 + random.poisson(random.gamma(0.8, 8, users))
+    owner = np.repeat(np.arange(users), launches)
+    n = len(owner)
+    own = random.random((2, users))
+    codes = np.stack(
+        [(own[0] * 5).astype(int)[owner], (own[1] * 3).astype(int)[owner], random.integers(0, 3, n)], axis=1
+    )
+    slow = random.normal(0, 0.7, users)[owner] + random.normal(0, 0.7, n) > 1.3
+    side, group = random.integers(0, 2, users)[owner], random.integers(0, 64, users)[owner]
+    names = [[str(value) for value in range(size)] for size in (5, 3, 3)]
+    return Cube(["a", "b", "c"], names, codes, side, group, np.ones(n), slow.astype(np.float64))
+
+
+def test_without_any_difference_slices_are_found_no_more_often_than_the_rate_allows() -> None:
+    random = np.random.default_rng(11)
+    tries = 60
+    false = 0
+    for _ in range(tries):
+        cube = random_cube(random, 1500)
+        found = supported(cube, 2)
+        p = tested(found.counts.of_groups(DISCOVERY), totals(cube).of_groups(DISCOVERY)).p
+        false += bool((adjusted(p) <= 0.05).any())
+    # All are false here, so the rate is that of any discovery: 5 %, and two standard errors of 60 tries.
+    assert false / tries <= 0.05 + 2 * 0.028
+
+
+def test_without_any_difference_no_slice_is_confirmed(null: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(null, capsys, "--baseline", "rival", "--max-depth", "2")
+    assert found["tested"] > 50  # type: ignore[operator]
+    assert not [one for one in found["slices"] if one["confirmed"]]  # type: ignore[attr-defined]
+
+
+def test_contributions_of_the_values_of_a_column_add_up_to_the_excess() -> None:
+    random = np.random.default_rng(12)
+    launches = random.integers(50, 500, (7, 2)).astype(float)
+    above: Floats = np.floor(launches * random.random((7, 2)))
+    total = launches.sum(0, keepdims=True), above.sum(0, keepdims=True)
+    found = parts(launches, above, *total)
+    rates = (total[1] / total[0])[0]
+    assert abs(found.contribution.sum() - (rates[1] - rates[0])) < 1e-12
+
+
+def test_a_slice_that_grew_and_is_no_slower_contributes_nothing() -> None:
+    launches, above = np.array([[100.0, 300.0], [900.0, 700.0]]), np.array([[10.0, 30.0], [90.0, 70.0]])
+    found = parts(launches, above, launches.sum(0, keepdims=True), above.sum(0, keepdims=True))
+    assert np.allclose(found.contribution, 0)
+
+
+def test_the_users_that_confirm_are_not_those_that_discover() -> None:
+    counts = Counts(np.arange(64.0).reshape(1, 1, 64), np.zeros((1, 1, 64)))
+    seen, held = (counts.of_groups(one).launches.ravel().tolist() for one in (DISCOVERY, HELD_OUT))
+    assert sorted(seen + held) == list(range(64))
+
+
+def test_recipes_use_options_that_slowpath_has() -> None:
+    text = (ROOT / "crates/cli/src/arguments.rs").read_text()
+    declared = set(re.findall(r"pub (\w+):", text))
+    used = {word[2:] for one in CONDITIONS for word in one.options if word.startswith("--")} | {"cold"}
+    assert used and used <= declared and "Diagnose(" in text
+
+
+def test_a_condition_that_cannot_be_made_is_said() -> None:
+    command, notes = recipe({"device": "M2", "start": "warm", "isolated": "1", "storage": "hdd"}, "app --x")
+    assert command == "slowpath diagnose --warm --user nobody -- app --x"
+    assert "device = M2" in notes[0]
