@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == slowpath_launch::LAUNCHER_ARGUMENT) {
         slowpath_launch::launcher_main();
     }
-    let arguments = arguments::Arguments::parse();
+    let arguments = arguments::Arguments::parse_from(arguments::with_two_dashes(std::env::args_os()));
     printing::guarded(|| match commands::run(&arguments) {
         Ok(code) => code,
         Err(failure) => failure.report(arguments.json()),

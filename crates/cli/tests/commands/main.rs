@@ -19,6 +19,7 @@ mod heap_trim;
 mod hostile_names;
 mod huge_pages;
 mod interruptions;
+mod ipc;
 mod json;
 mod kills;
 mod launch;
