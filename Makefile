@@ -52,6 +52,14 @@ cases: setup build ## programs with known truth: found, missed, invented, predic
 bench: setup build ## measurements beside other tools, results to docs/measurements (needs root)
 	@scripts/measure.sh bench
 
+# Only some targets: make fuzz TARGETS="perf_map manifest"
+TARGETS ?=
+SECONDS_EACH ?= 600
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser of foreign data for SECONDS_EACH=600, results to docs/measurements
+	@SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh run $(TARGETS)
+
 .PHONY: lint
 lint: report-ui ## format and clippy only
 	@scripts/test.sh format clippy

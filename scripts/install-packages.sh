@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build="clang llvm libclang-dev pkg-config make gcc libc6-dev libelf-dev zlib1g-dev e2fsprogs ca-certificates"
-test="chromium binutils g++ libc6-dbg xz-utils python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+test="chromium binutils g++ libc6-dbg xz-utils bpftool strace python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 # Allocators and a C library that programs are tested with.
 test="$test libjemalloc2 libmimalloc2.0 musl-tools"
 browsers="chromium firefox-esr"

@@ -36,7 +36,7 @@ for run in "${runs[@]}"; do
     if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then
         continue
     fi
-    result=docs/measurements/$(date -u +%Y-%m-%d)-$name.md
+    result=docs/measurements/$(date -u +%Y-%m-%dT%H%M)-$name.md
     echo "--- $run -> $result"
     began=$SECONDS
     status=0

@@ -32,7 +32,7 @@ step_clippy() { cargo clippy --quiet --locked --workspace --all-targets -- -D wa
 
 # Perfetto's published definitions read back what slowpath exports.
 step_rust() {
-    SLOWPATH_TEST_PYTHON="$PWD/target/venv/bin/python" cargo test --locked --workspace --no-fail-fast
+    SLOWPATH_TEST_PYTHON="$PWD/target/venv/bin/python" scripts/rust_tests.py --workspace --no-fail-fast
 }
 
 step_aarch64() { scripts/check-aarch64.sh; }

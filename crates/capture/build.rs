@@ -41,6 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     for header in [
         "bpf/kernel.h",
+        "bpf/keyed_sum.bpf.h",
+        "bpf/sight.bpf.h",
         "bpf/tree.bpf.h",
         "bpf/address_space.bpf.h",
         "bpf/area_tree.bpf.h",
@@ -53,6 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/stack_copy.bpf.h",
         "src/off_cpu/reason.bpf.h",
         "src/events.h",
+        "src/walks.h",
     ] {
         println!("cargo:rerun-if-changed={header}");
     }

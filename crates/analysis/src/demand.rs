@@ -9,7 +9,7 @@ use crate::files::FileId;
 use crate::insertions::Cause;
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::launch_facts::LaunchFacts;
-use slowpath_tables::{Nanos, ProcessKey};
+use slowpath_tables::{Nanos, PAGE_SIZE, ProcessKey};
 use std::collections::{HashMap, HashSet};
 
 /// Why a recording does not tell which pages were needed.
@@ -35,7 +35,13 @@ pub enum NeededUnknown {
         /// Name of the device.
         device: String,
     },
+    /// It claims more pages than a launch needs.
+    #[error("the launch read more than {} GiB, which is no launch: record it anew", (MOST_PAGES * PAGE_SIZE as usize) >> 30)]
+    TooMuch,
 }
+
+/// Pages of a demand at most, 16 GiB of files: they are kept one by one.
+const MOST_PAGES: usize = 1 << 22;
 
 /// A file of which pages were demanded, with what identifies its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,14 +139,15 @@ impl Demand {
             }
         }
         let lab: HashSet<u64> = lab.iter().map(|device| device.dev).collect();
-        Ok(Self::collect(facts, &lab))
+        Self::collect(facts, &lab).ok_or(NeededUnknown::TooMuch)
     }
 
-    fn collect(facts: &LaunchFacts<'_>, lab: &HashSet<u64>) -> Self {
+    fn collect(facts: &LaunchFacts<'_>, lab: &HashSet<u64>) -> Option<Self> {
         let mut demand = Self { launch: facts.duration(), ..Self::default() };
         let mut numbers: IntegerMap<FileId, Option<u32>> = IntegerMap::default();
         let mut seen: IntegerSet<(u32, u64)> = IntegerSet::default();
         let mut clock = UnblockedClock::new(facts);
+        let mut looked_at = 0;
         for insertion in &facts.insertions {
             if insertion.cause == Cause::Advice {
                 continue;
@@ -161,6 +168,11 @@ impl Demand {
             let Some(file) = number else { continue };
             let unblocked_at = clock.at(insertion.ts);
             for page in insertion.page..insertion.page.saturating_add(insertion.pages) {
+                // Pages that are there already also take time.
+                looked_at += 1;
+                if looked_at > MOST_PAGES {
+                    return None;
+                }
                 if seen.insert((file, page)) {
                     demand.pages.push(DemandedPage {
                         file,
@@ -175,7 +187,7 @@ impl Demand {
             }
         }
         demand.unblocked_launch = UnblockedClock::new(facts).at(facts.until());
-        demand
+        Some(demand)
     }
 
     /// Pages demanded up to ready, in order.

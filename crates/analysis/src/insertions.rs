@@ -156,6 +156,16 @@ pub fn split(tables: &Tables, files: &mut Files, places: &[FaultPlace]) -> Vec<I
     insertions
 }
 
+/// Pages that are looked at one by one at most: 64 GiB of files. More is read before a program is ready only in a recording that was
+/// made to keep its reader busy.
+pub const MOST_PAGES: usize = 1 << 24;
+
+/// The pages of insertions, one after the other; those behind [`MOST_PAGES`] are left out.
+pub fn pages(insertions: &[Insertion]) -> impl Iterator<Item = (&Insertion, u64)> {
+    let pages = |one: &Insertion| one.page..one.page.saturating_add(one.pages);
+    insertions.iter().flat_map(move |one| pages(one).map(move |page| (one, page))).take(MOST_PAGES)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::launch_facts::LaunchFacts;

@@ -96,7 +96,7 @@ impl DevTools {
 }
 
 /// What a message says to the call with this number; `None` when it is about something else.
-fn answer(mut told: Value, call: u64) -> Option<Result<Value, String>> {
+pub(crate) fn answer(mut told: Value, call: u64) -> Option<Result<Value, String>> {
     if told.get("id").and_then(Value::as_u64) != Some(call) {
         return None;
     }

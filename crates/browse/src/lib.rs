@@ -5,8 +5,12 @@
 //! each visit. Leaves starting and ending the browser to `launch`, its processes to `capture` and `analysis`, and every
 //! comparison to `experiment`. Runs as the user who visits: it reads files that are theirs, or the browser's.
 
+mod beneath;
 mod devtools;
+#[doc(hidden)]
+pub mod foreign;
 pub mod pages;
+mod peer;
 mod server;
 mod visit;
 mod visitor;

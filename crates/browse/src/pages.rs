@@ -92,7 +92,7 @@ pub fn read(path: &Path) -> Result<Vec<Page>, PagesError> {
     }
 }
 
-fn of_list(list: &Path, text: &str) -> Result<Vec<Page>, PagesError> {
+pub(crate) fn of_list(list: &Path, text: &str) -> Result<Vec<Page>, PagesError> {
     let directory = list.parent().unwrap_or(Path::new("."));
     let mut pages = Vec::new();
     for (number, line) in text.lines().enumerate() {

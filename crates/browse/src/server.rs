@@ -1,18 +1,31 @@
 //! Local pages on loopback. Every page has an address of its own (127.77.x.y), so that a browser that keeps sites apart takes
 //! each for a site of its own and gives it a process.
+//!
+//! Everybody on the machine reaches loopback, and so does every web page that a browser here shows. So a page is served only to a
+//! connection of the user who serves it, that asks for this very address (no other name that leads here), and knows the secret of this
+//! server: it stands in the page's URL, and in a cookie for what the page asks for by absolute paths.
 
+use crate::beneath::{Found, Site, media_type};
 use crate::pages::{Page, Source};
-use hyper::header::{CACHE_CONTROL, HeaderValue};
+use crate::peer::user_of;
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, HeaderValue, LOCATION, SET_COOKIE};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
-use tower_http::services::ServeDir;
-use tower_http::set_header::SetResponseHeader;
+use tower_http::services::ServeFile;
+use tower_http::services::fs::ServeFileSystemResponseBody as Body;
+
+/// Name of the cookie that holds the secret.
+const COOKIE_NAME: &str = "slowpath";
 
 /// Serves pages until it is dropped.
 pub struct PageServer {
@@ -21,30 +34,60 @@ pub struct PageServer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// What is served at an address.
+struct Served {
+    site: Site,
+    /// The address itself, as a browser asks for it.
+    host: String,
+    own: SocketAddrV4,
+    secret: String,
+    user: u32,
+}
+
 /// Address of the page with this number.
 fn address(number: usize) -> Ipv4Addr {
     let [high, low] = u16::try_from(number + 1).unwrap_or(u16::MAX).to_be_bytes();
     Ipv4Addr::new(127, 77, high, low)
 }
 
+/// 128 bits that nobody else knows, as a part of a path.
+fn secret() -> io::Result<String> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the kernel writes at most 16 bytes to a place of ours; so few it gives whole (getrandom(2)).
+    let given = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if given != 16 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 impl PageServer {
-    /// Begins to serve the local ones of `pages`.
+    /// Begins to serve the local ones of `pages`, to this process's user.
     ///
     /// # Errors
-    /// An address cannot be bound, or no thread started.
+    /// A directory cannot be opened, an address not be bound, or no thread started.
     pub fn start(pages: &[Page]) -> io::Result<Self> {
+        // SAFETY: takes nothing and cannot fail.
+        let user = unsafe { libc::geteuid() };
+        Self::start_for(pages, user)
+    }
+
+    fn start_for(pages: &[Page], user: u32) -> io::Result<Self> {
         let mut urls = Vec::new();
         let mut listeners = Vec::new();
         for (number, page) in pages.iter().enumerate() {
             match &page.source {
                 Source::Url(url) => urls.push(url.clone()),
                 Source::Served { directory, file } => {
-                    let listener = TcpListener::bind(SocketAddr::from((address(number), 0)))?;
+                    let own = SocketAddrV4::new(address(number), 0);
+                    let listener = TcpListener::bind(own)?;
                     listener.set_nonblocking(true)?;
+                    let own = SocketAddrV4::new(*own.ip(), listener.local_addr()?.port());
+                    let (host, secret) = (own.to_string(), secret()?);
                     // The name of the index is left out: pages then have the address that users see.
                     let path = if file == "index.html" { String::new() } else { escaped(file) };
-                    urls.push(format!("http://{}/{path}", listener.local_addr()?));
-                    listeners.push((listener, directory.clone()));
+                    urls.push(format!("http://{host}/{secret}/{path}"));
+                    listeners.push((listener, Served { site: Site::open(directory)?, host, own, secret, user }));
                 }
             }
         }
@@ -52,8 +95,8 @@ impl PageServer {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("pages".to_owned()).spawn(move || {
             runtime.block_on(async {
-                for (listener, directory) in listeners {
-                    tokio::spawn(serve(listener, directory));
+                for (listener, served) in listeners {
+                    tokio::spawn(serve(listener, Arc::new(served)));
                 }
                 // Also when the sender is gone.
                 let _ = stopped.await;
@@ -77,18 +120,87 @@ impl Drop for PageServer {
     }
 }
 
-async fn serve(listener: TcpListener, directory: PathBuf) {
+async fn serve(listener: TcpListener, served: Arc<Served>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     loop {
         // A connection that was given up before it was taken is the browser's affair.
-        let Ok((stream, _)) = listener.accept().await else { continue };
-        // Every visit loads everything: what is measured is a page, not a cache.
-        let files = ServeDir::new(&directory);
-        let service = SetResponseHeader::overriding(files, CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let Ok((stream, peer)) = listener.accept().await else { continue };
+        let is_users = served.is_users(peer);
+        let served = Arc::clone(&served);
         tokio::spawn(async move {
+            let service = service_fn(move |request| answer(Arc::clone(&served), is_users, request));
             let connection = auto::Builder::new(TokioExecutor::new());
-            let _ = connection.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).await;
+            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
         });
+    }
+}
+
+impl Served {
+    /// Whether a connection is one of the user's, or nobody can tell (a kernel without inet_diag): then the secret has to do.
+    fn is_users(&self, peer: SocketAddr) -> bool {
+        match peer {
+            SocketAddr::V4(peer) => user_of(peer, self.own).map_or(true, |user| user == self.user),
+            SocketAddr::V6(_) => false,
+        }
+    }
+
+    /// The path below the directory that a request may have.
+    fn path<'a, B>(&self, request: &'a Request<B>) -> Option<&'a str> {
+        let is_here = request.headers().get(HOST).is_some_and(|host| host.as_bytes() == self.host.as_bytes());
+        let path = request.uri().path().strip_prefix('/').filter(|_| is_here)?;
+        let inside = path.strip_prefix(self.secret.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        inside.or_else(|| self.is_known(request).then_some(path))
+    }
+
+    /// Whether a request has the cookie.
+    fn is_known<B>(&self, request: &Request<B>) -> bool {
+        let cookies = request.headers().get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+        let mut all = cookies.flat_map(|value| value.split(';')).filter_map(|one| one.trim().split_once('='));
+        all.any(|(name, value)| name == COOKIE_NAME && value == self.secret)
+    }
+}
+
+async fn answer(served: Arc<Served>, is_users: bool, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    if !is_users {
+        return Ok(empty(StatusCode::FORBIDDEN));
+    }
+    // Who does not know the secret does not get to know which files there are.
+    let Some(found) = served.path(&request).and_then(|path| served.site.find(path)) else {
+        return Ok(empty(StatusCode::NOT_FOUND));
+    };
+    let (file, name) = match found {
+        Found::File(file, name) => (file, name),
+        Found::Directory => return Ok(below(request.uri().path())),
+    };
+    // The very file that was opened, with what its service knows of ranges.
+    let mut service = ServeFile::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let Ok(mut response) = service.try_call(request).await else { return Ok(empty(StatusCode::NOT_FOUND)) };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type(&name)));
+    // Every visit loads everything: what is measured is a page, not a cache.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let cookie = format!("{COOKIE_NAME}={}; Path=/; HttpOnly; SameSite=Strict", served.secret);
+    if let Ok(cookie) = HeaderValue::try_from(cookie) {
+        headers.insert(SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::default());
+    *response.status_mut() = status;
+    response
+}
+
+/// Sends to where a directory's page is.
+fn below(path: &str) -> Response<Body> {
+    let mut response = empty(StatusCode::TEMPORARY_REDIRECT);
+    match HeaderValue::try_from(format!("{path}/")) {
+        Ok(there) => {
+            response.headers_mut().insert(LOCATION, there);
+            response
+        }
+        Err(_) => empty(StatusCode::NOT_FOUND),
     }
 }
 
@@ -103,28 +215,51 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpStream;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
 
-    fn get(url: &str, path: &str) -> String {
-        let host = url.trim_start_matches("http://").split('/').next().unwrap();
-        let mut stream = TcpStream::connect(host).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    fn host(url: &str) -> &str {
+        url.trim_start_matches("http://").split('/').next().unwrap()
+    }
+
+    fn asked(url: &str, path: &str, headers: &str) -> String {
+        let mut stream = TcpStream::connect(host(url)).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
     }
 
-    #[test]
-    fn pages_are_served_from_addresses_of_their_own_and_nothing_beside_them_is() {
+    /// What a browser that has this URL gets for a path.
+    fn get(url: &str, path: &str) -> String {
+        asked(url, path, &format!("Host: {}\r\n", host(url)))
+    }
+
+    /// The path that holds the secret.
+    fn inside(url: &str) -> String {
+        let (_, path) = url.trim_start_matches("http://").split_once('/').unwrap();
+        format!("/{}", path.split('/').next().unwrap())
+    }
+
+    fn page(name: &str, directory: PathBuf, file: &str) -> Page {
+        Page { name: name.to_owned(), source: Source::Served { directory, file: file.to_owned() } }
+    }
+
+    fn site() -> tempfile::TempDir {
         let site = tempfile::tempdir().unwrap();
-        std::fs::create_dir(site.path().join("a")).unwrap();
+        std::fs::create_dir_all(site.path().join("a/sub")).unwrap();
         std::fs::write(site.path().join("a/index.html"), "hello").unwrap();
+        std::fs::write(site.path().join("a/sub/index.html"), "below").unwrap();
         std::fs::write(site.path().join("a/s.css"), "p {}").unwrap();
         std::fs::write(site.path().join("x y.html"), "other").unwrap();
-        std::fs::write(site.path().join("secret"), "secret").unwrap();
-        let page = |name: &str, directory: PathBuf, file: &str| Page {
-            name: name.to_owned(),
-            source: Source::Served { directory, file: file.to_owned() },
-        };
+        std::fs::write(site.path().join("secret"), "the secret itself").unwrap();
+        symlink("../secret", site.path().join("a/link")).unwrap();
+        site
+    }
+
+    #[test]
+    fn pages_are_served_from_addresses_of_their_own_and_nothing_beside_them_is() {
+        let site = site();
         let web = Page { name: "web".to_owned(), source: Source::Url("http://example.test/".to_owned()) };
         let pages =
             [page("a", site.path().join("a"), "index.html"), web, page("b", site.path().to_owned(), "x y.html")];
@@ -132,18 +267,59 @@ mod tests {
         let urls = server.urls().to_vec();
         assert!(urls[0].starts_with("http://127.77.0.1:") && urls[2].starts_with("http://127.77.0.3:"), "{urls:?}");
         assert_eq!(urls[1], "http://example.test/");
-        let page = get(&urls[0], "/");
+        let at = inside(&urls[0]);
+        let page = get(&urls[0], &format!("{at}/"));
         assert!(page.contains("200 OK") && page.contains("no-store") && page.ends_with("hello"), "{page}");
-        assert!(get(&urls[0], "/s.css").contains("text/css"));
-        assert!(get(&urls[2], "/x%20y.html").ends_with("other") && urls[2].ends_with("/x%20y.html"));
-        for outside in ["/../secret", "/..%2fsecret", "/%2e%2e/secret", "/nothing"] {
+        assert!(page.contains("text/html") && get(&urls[0], &format!("{at}/s.css")).contains("text/css"));
+        assert!(get(&urls[0], &format!("{at}/sub")).contains(&format!("location: {at}/sub/")));
+        assert!(get(&urls[2], &format!("{}/x%20y.html", inside(&urls[2]))).ends_with("other"));
+        let part = asked(&urls[0], &format!("{at}/"), &format!("Host: {}\r\nRange: bytes=1-2\r\n", host(&urls[0])));
+        assert!(part.contains("206 Partial") && part.ends_with("el"), "{part}");
+        for outside in ["/../secret", "/..%2fsecret", "/%2e%2e/secret", "/nothing", "/link"] {
+            let answer = get(&urls[0], &format!("{at}{outside}"));
+            assert!(answer.contains("404") && !answer.contains("itself"), "{outside}: {answer}");
+        }
+        let address = host(&urls[0]).to_owned();
+        drop(server);
+        assert!(TcpStream::connect(address).is_err());
+    }
+
+    #[test]
+    fn who_does_not_know_the_secret_or_comes_by_another_name_gets_nothing() {
+        let site = site();
+        let server = PageServer::start(&[page("a", site.path().join("a"), "index.html")]).unwrap();
+        let url = &server.urls()[0];
+        let (own, at) = (format!("Host: {}\r\n", host(url)), inside(url));
+        assert!(at.len() > 32, "{at}");
+        let cookie = |value: &str| format!("{own}Cookie: a=b; slowpath={value}\r\n");
+        // A page asks for what belongs to it by an absolute path too.
+        assert!(asked(url, "/s.css", &cookie(&at[1..])).ends_with("p {}"));
+        let rebound = format!("Host: attacker.test\r\nCookie: slowpath={}\r\n", &at[1..]);
+        let refused = [
+            ("/", own.clone()),
+            ("/index.html", own.clone()),
+            ("/s.css", cookie("0123456789abcdef0123456789abcdef")),
+            ("/s.css", rebound.clone()),
+            (at.as_str(), rebound),
+        ];
+        for (path, headers) in refused {
+            let answer = asked(url, path, &headers);
             assert!(
-                !get(&urls[0], outside).contains("secret\r\n\r\nsecret") && get(&urls[0], outside).contains("404"),
-                "{outside}"
+                answer.contains("404") && !answer.contains("hello") && !answer.contains("p {}"),
+                "{path}: {answer}"
             );
         }
-        drop(server);
-        let host = urls[0].trim_start_matches("http://").trim_end_matches('/').to_owned();
-        assert!(TcpStream::connect(host).is_err());
+    }
+
+    #[test]
+    fn a_connection_of_another_user_gets_nothing_though_it_knows_the_secret() {
+        let site = site();
+        // SAFETY: takes nothing and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        let pages = [page("a", site.path().join("a"), "index.html")];
+        let server = PageServer::start_for(&pages, own + 1).unwrap();
+        let url = &server.urls()[0];
+        let answer = get(url, &format!("{}/", inside(url)));
+        assert!(answer.contains("403") && !answer.contains("hello"), "{answer}");
     }
 }

@@ -142,6 +142,10 @@ fn address(active_port: &Path) -> Option<Address> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(active_port).ok()?;
     let mut text = String::new();
     file.take(LONGEST_FILE).read_to_string(&mut text).ok()?;
+    address_in(&text)
+}
+
+pub(crate) fn address_in(text: &str) -> Option<Address> {
     let (port, path) = text.split_once('\n')?;
     let port: u16 = port.trim().parse().ok()?;
     let path = path.trim();

@@ -41,6 +41,12 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0, BPF
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+typedef struct {
+	unsigned int val;
+} kuid_t;
+typedef struct {
+	unsigned int val;
+} kgid_t;
 struct hlist_node {
 	struct hlist_node *next;
 };
@@ -61,6 +67,8 @@ struct super_block {
 };
 struct inode {
 	unsigned short i_mode;
+	kuid_t i_uid;
+	u32 i_generation;
 	u32 i_rdev;
 	unsigned long i_ino;
 	struct super_block *i_sb;
@@ -102,20 +110,24 @@ struct folio {
 	unsigned long index;
 	unsigned long _flags_1;
 };
-struct kuid_t_ {
-	unsigned int val;
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+	kuid_t owner;
 };
-typedef struct {
-	unsigned int val;
-} kuid_t;
-typedef struct {
-	unsigned int val;
-} kgid_t;
+/* One number since 6.3, before it two of half the size. */
+struct capabilities {
+	u64 val;
+};
 struct cred {
 	kuid_t uid;
 	kgid_t gid;
+	kuid_t suid;
+	kgid_t sgid;
 	kuid_t euid;
 	kgid_t egid;
+	struct capabilities cap_permitted;
+	struct user_namespace *user_ns;
 };
 #if defined(__TARGET_ARCH_x86)
 typedef struct {
@@ -145,8 +157,19 @@ struct mm_struct {
 	unsigned long start_brk;
 	unsigned long brk;
 	struct file *exe_file;
+	struct user_namespace *user_ns;
 	/* Kernels with memory control groups (CONFIG_MEMCG) only. */
 	struct task_struct *owner;
+};
+/* The same, with its flags as a number (before 6.18) and as a structure that holds one. */
+struct mm_struct___with_number {
+	unsigned long flags;
+};
+struct flags_of_mm {
+	unsigned long __mm_flags[1];
+};
+struct mm_struct___with_bits {
+	struct flags_of_mm flags;
 };
 struct task_io_accounting {
 	u64 read_bytes;
@@ -215,6 +238,8 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	const struct cred *cred;
+	const struct cred *real_cred;
+	u64 self_exec_id;
 	struct task_io_accounting ioac;
 };
 struct bpf_iter__task {
@@ -291,5 +316,7 @@ struct syscall_exit {
 #define S_IFCHR 0020000
 #define S_IFSOCK 0140000
 #define S_IFBLK 0060000
+#define S_IROTH 0004
+#define S_IXOTH 0001
 
 #endif

@@ -8,6 +8,7 @@
 #define SLOWPATH_STACK_BPF_H
 
 #include "address_space.bpf.h"
+#include "keyed_sum.bpf.h"
 #include "stack_copy.bpf.h"
 
 /* Distinct stacks of a recording; what is beyond has none and is counted as lost. */
@@ -346,25 +347,30 @@ static __always_inline bool is_same(struct last_walk *last, struct workspace *wo
 
 struct summing {
 	struct stack_event *event;
-	u64 sum;
+	struct keyed_sum sum;
 };
 
 static long adds_frame(u32 index, struct summing *summing)
 {
 	if (index >= STACK_FRAMES)
 		return 1;
-	u64 sum = (summing->sum ^ summing->event->frames[index]) * 0x9e3779b97f4a7c15ULL;
-	summing->sum = sum ^ sum >> 29;
+	add_word(&summing->sum, summing->event->frames[index]);
 	return 0;
 }
 
 /* The number of the stack in the workspace, which is told when it is new; 0 with the loss counted when it cannot be. Numbers go
- * by a sum of 64 bits over the frames: two among a million stacks share one with a probability of 3e-8. */
-static __always_inline u32 number_of(struct walk_counts *count, struct stack_event *event, u32 depth, u64 salt)
+ * by a sum of 64 bits over the frames, how the walk ended and, where that matters, the process: two among a million stacks share one
+ * with a probability of 3e-8, and no process can make one of its stacks share that of another's. */
+static __always_inline u32 number_of(struct walk_counts *count, struct stack_event *event, u32 depth, u64 process, u64 start)
 {
-	struct summing summing = {.event = event, .sum = salt};
+	struct summing summing = {.event = event};
+	begin_sum(&summing.sum);
+	add_word(&summing.sum, (u64)event->end << 40 | depth);
+	add_word(&summing.sum, process);
+	add_word(&summing.sum, start);
 	bpf_loop(depth, adds_frame, &summing, 0);
-	u32 *found = bpf_map_lookup_elem(&stack_numbers, &summing.sum);
+	u64 key = end_sum(&summing.sum);
+	u32 *found = bpf_map_lookup_elem(&stack_numbers, &key);
 	if (found)
 		return *found;
 	if (count->stacks >= STACKS) {
@@ -379,7 +385,7 @@ static __always_inline u32 number_of(struct walk_counts *count, struct stack_eve
 		count_lost(EVENT_STACK, 1);
 		return 0;
 	}
-	bpf_map_update_elem(&stack_numbers, &summing.sum, &fresh, BPF_ANY);
+	bpf_map_update_elem(&stack_numbers, &key, &fresh, BPF_ANY);
 	return fresh;
 }
 
@@ -428,9 +434,9 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 		return 0;
 	if (version & 1 || version != space->version)
 		work->event.end = STACK_CHANGED;
-	/* Addresses of generated code mean something in one process only. */
-	u64 salt = work->event.end + (work->raw ? (u64)task->tgid << 8 : 0);
-	u32 number = number_of(count, &work->event, depth, salt);
+	/* Addresses of generated code mean something in one process only, whose pid another may have later. */
+	u64 process = work->raw ? task->tgid : 0, start = work->raw ? task->group_leader->start_time : 0;
+	u32 number = number_of(count, &work->event, depth, process, start);
 	if (work->words <= WORDS && work->event.end != STACK_CHANGED && !work->passing) {
 		last->generation = generation;
 		last->ip = ip;
@@ -442,13 +448,13 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	return number;
 }
 
-/* Number of the current task's user stack; 0 for none. `flags` say whether memory may be allocated for it. Not static: so it is
- * verified once, and not in every program that calls it. */
-__attribute__((noinline)) u32 user_stack(u64 flags)
+/* Number of the current task's user stack; 0 for none, and where it is withheld. `state` is the task's, `flags` say whether memory may
+ * be allocated for the stack. Not static: so it is verified once, and not in every program that calls it. */
+__attribute__((noinline)) u32 user_stack(struct task_state *state, u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct walk_settings *known = settings();
-	if (!known || !task->mm)
+	if (!known || !task->mm || is_withheld(task, state))
 		return 0;
 	struct pt_regs *regs = user_registers(task);
 #if defined(__TARGET_ARCH_x86)
@@ -464,11 +470,11 @@ __attribute__((noinline)) u32 user_stack(u64 flags)
 }
 
 /* Number of the kernel's stack below a perf event; 0 for none. */
-static __always_inline u32 kernel_stack(void *context, struct task_struct *task)
+static __always_inline u32 kernel_stack(void *context, struct task_struct *task, struct task_state *state)
 {
 	struct walk_counts *count = counts();
 	struct workspace *work = workspace();
-	if (!count || !work)
+	if (!count || !work || is_withheld(task, state))
 		return 0;
 	begin_stack(&work->event, task);
 	work->event.end = STACK_KERNEL;
@@ -476,7 +482,7 @@ static __always_inline u32 kernel_stack(void *context, struct task_struct *task)
 	if (bytes <= 0)
 		return 0;
 	u32 depth = bytes / 8;
-	return depth > STACK_FRAMES ? 0 : number_of(count, &work->event, depth, STACK_KERNEL);
+	return depth > STACK_FRAMES ? 0 : number_of(count, &work->event, depth, 0, 0);
 }
 
 #endif

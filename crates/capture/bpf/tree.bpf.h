@@ -56,6 +56,8 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 #define FIELD_OF(type, pointer, object, field)                                                                         \
 	(bpf_rdonly_cast ? TYPED(type, pointer)->object->field : BPF_CORE_READ((struct type *)(pointer), object, field))
 
+#include "sight.bpf.h"
+
 static __always_inline struct file_id id_of(struct inode *inode)
 {
 	return (struct file_id){
@@ -111,8 +113,8 @@ static __always_inline void submit(void *record)
 }
 
 /* How a file's name became known. A file with several hard links has several names: the one by which it was opened is
- * told even when another was told before. */
-enum { NAMED_BY_INODE = 1, NAMED_BY_PATH = 2 };
+ * told even when another was told before. With LISTED_ONLY a name is told only where anybody could have found it. */
+enum { NAMED_BY_INODE = 1, NAMED_BY_PATH = 2, LISTED_ONLY = 0x80 };
 
 /* Tells the reader the names from this directory entry up to the first one already told. Not static: so it is verified once, and
  * not in every round of a loop that calls it. Such a function takes no pointers to kernel objects; this one is read as what it is. */
@@ -120,6 +122,9 @@ __attribute__((noinline)) int name_from(u64 entry, u8_flag how)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct dentry *dentry = (struct dentry *)entry;
+	if (how & LISTED_ONLY && !is_listed(entry))
+		return 0;
+	how &= ~LISTED_ONLY;
 	for (int depth = 0; depth < 32; depth++) {
 		if (!dentry)
 			return 0;
@@ -153,15 +158,15 @@ __attribute__((noinline)) int name_from(u64 entry, u8_flag how)
 	return 0;
 }
 
-/* Tells the name by which a file was opened. */
-static __always_inline void name_file(struct file *file)
+/* Tells the name by which a file was opened, by a task of which everything is told or not. */
+static __always_inline void name_file(struct file *file, bool withholds)
 {
 	/* What is copied out of the kernel is a number to the verifier, as the function wants it. */
-	name_from((u64)BPF_CORE_READ(file, f_path.dentry), NAMED_BY_PATH);
+	name_from((u64)BPF_CORE_READ(file, f_path.dentry), NAMED_BY_PATH | (withholds ? LISTED_ONLY : 0));
 }
 
-/* The same from an inode: its first directory entry. */
-static __always_inline void name_inode(struct inode *inode)
+/* The same from an inode: its first directory entry. Whose file it is nobody knows: the task may free the memory of others. */
+static __always_inline void name_inode(struct inode *inode, bool withholds)
 {
 	struct file_id id = id_of(inode);
 	if (bpf_map_lookup_elem(&named, &id))
@@ -171,7 +176,7 @@ static __always_inline void name_inode(struct inode *inode)
 		return;
 	u64 offset = bpf_core_field_exists(struct dentry, d_u) ? bpf_core_field_offset(struct dentry, d_u)
 							       : bpf_core_field_offset(struct dentry___without_d_u, d_alias);
-	name_from(first - offset, NAMED_BY_INODE);
+	name_from(first - offset, NAMED_BY_INODE | (withholds ? LISTED_ONLY : 0));
 }
 
 static __always_inline struct file *file_of_descriptor(struct task_struct *task, u64 descriptor)

@@ -36,6 +36,9 @@ pub enum CaptureError {
         #[source]
         source: io::Error,
     },
+    /// The kernel gave no random numbers.
+    #[error("there is no secret for the recording")]
+    Secret(#[source] io::Error),
     /// The ring could not be read.
     #[error("the ring of events could not be read")]
     Ring(#[source] libbpf_rs::Error),

@@ -76,13 +76,15 @@ pub fn count_events(bytes: &[u8]) -> Losses {
 /// call stacks); and the others, counted by kind.
 pub fn keep_told_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
     use events::{
-        EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_MAPPING, EVENT_MODULE, EVENT_NAME, EVENT_STACK, EVENT_THREAD_COUNTERS,
+        EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_KERNEL_SYMBOL, EVENT_MAPPING, EVENT_MODULE, EVENT_NAME, EVENT_STACK,
+        EVENT_THREAD_COUNTERS,
     };
     let (mut kept, mut losses) = (Vec::new(), Losses::default());
     for_each_record(bytes, |kind, record| match kind {
         EVENT_FORK
         | EVENT_EXEC
         | EVENT_EXIT
+        | EVENT_KERNEL_SYMBOL
         | EVENT_MAPPING
         | EVENT_MODULE
         | EVENT_NAME
@@ -107,6 +109,8 @@ pub struct Decoder {
     /// Names that were told since the last rows of files.
     fresh: BTreeSet<FileKey>,
     unreadable_bytes: u64,
+    /// Names of the kernel's functions, by what stands for their addresses.
+    kernel_symbols: Vec<(u64, String)>,
     /// Where stacks are audited.
     copies: Option<CopyReader>,
 }
@@ -131,10 +135,16 @@ impl Decoder {
         self.copies.as_mut().map(CopyReader::take)
     }
 
+    /// Names of the kernel's functions that were told since this was asked last, by the address that stands for each in frames: not
+    /// the kernel's own, in a recording that is not root's.
+    pub fn kernel_symbols(&mut self) -> Vec<(u64, String)> {
+        std::mem::take(&mut self.kernel_symbols)
+    }
+
     /// Rows of the next records, which must be whole ones; those of files come from [`Decoder::files`].
     pub fn feed(&mut self, bytes: &[u8]) -> Tables {
         let mut out = Tables::default();
-        let Self { context, names, stacks, copies, place, .. } = self;
+        let Self { context, names, stacks, copies, place, kernel_symbols, .. } = self;
         let unreadable = for_each_record(bytes, |kind, bytes| {
             if let Some(copies) = copies {
                 copies.learn(kind, bytes, |file| place.path(names, file));
@@ -147,6 +157,11 @@ impl Decoder {
                 events::EVENT_EXIT => out.exits.extend(crate::process::exit(bytes, context)),
                 events::EVENT_FAULT => out.faults.extend(crate::fault::decode(bytes, context, stacks)),
                 events::EVENT_MAPPING => out.mappings.extend(crate::mapping::decode(bytes, context)),
+                events::EVENT_KERNEL_SYMBOL => {
+                    if let Some(event) = record::<events::kernel_symbol_event>(bytes) {
+                        kernel_symbols.push((event.address, events::text(&event.name)));
+                    }
+                }
                 events::EVENT_MODULE => stacks.learn_module(bytes),
                 events::EVENT_STACK => stacks.learn(bytes, context),
                 events::EVENT_CPU_SAMPLE => {

@@ -28,7 +28,8 @@ enum event_kind {
 	EVENT_THREAD_COUNTERS = 18,
 	EVENT_MEMORY_WORK = 19,
 	EVENT_PAGE_CONTENT = 20,
-	EVENT_KINDS = 21,
+	EVENT_KERNEL_SYMBOL = 21,
+	EVENT_KINDS = 22,
 };
 
 struct event_header {
@@ -70,6 +71,18 @@ struct task_state {
 	/* Since when it reclaims or moves pages itself; 0 when it does not. */
 	unsigned long long reclaim_since;
 	unsigned long long compaction_since;
+	/* Whether the recording's owner may see its memory (enum sight), and of which of the task's execs that was found. */
+	unsigned long long judged_exec;
+	unsigned long long sight;
+};
+
+/* Whether the owner of the recording could trace a task. */
+enum sight {
+	SIGHT_UNKNOWN = 0,
+	SIGHT_WITHHELD = 1,
+	/* As long as it keeps itself dumpable (PR_SET_DUMPABLE of prctl(2)). */
+	SIGHT_WHILE_DUMPABLE = 2,
+	SIGHT_OPEN = 3,
 };
 
 /* What the kernel keeps for a task whose faults are timed and not recorded: not of the tree, so that no other probe tells of it. */
@@ -384,6 +397,8 @@ struct name_event {
 /* Executable memory of no file: it has no table, and its frames are addresses. */
 #define MODULE_GENERATED 0xfffe
 #define FIRST_MODULE 2
+/* In place of the generation of an inode that is not known: more than 32 bits hold. */
+#define ANY_GENERATION 0x100000000ULL
 /* Executable mappings that a process may have; Chromium has some 120. A power of two. What is beyond is not known as
  * code: walks end there. */
 #define AREAS 256
@@ -420,6 +435,16 @@ struct stack_event {
 	unsigned long long frames[STACK_FRAMES];
 };
 
+/* The name of a function of the kernel. Told by the recorder, where the owner of the recording is not to know where the kernel's
+ * code is: `address` and those of frames are numbers of functions then. */
+#define KERNEL_SYMBOL_BYTES 128
+
+struct kernel_symbol_event {
+	struct event_header header;
+	unsigned long long address;
+	char name[KERNEL_SYMBOL_BYTES];
+};
+
 /* Registers of a thread whose stack was told by number, and behind them so many bytes of its memory from the stack pointer upward:
  * to be unwound once more by other means. */
 #define COPY_BYTES 32768
@@ -433,50 +458,7 @@ struct stack_copy_event {
 	unsigned int bytes;
 };
 
-/* What the recorder tells the programs that walk. Not a record. */
-struct walk_settings {
-	/* Tables that were loaded: with each, stacks that ended for want of one are walked anew. */
-	unsigned int tables;
-	/* Of how many walks of a processor one is copied, 0 for none; and how many it copies in a second at most. */
-	unsigned int copy_every;
-	unsigned int copies_a_second;
-};
-
-/* What the programs that walk count. Not a record. */
-struct walk_counts {
-	unsigned int modules;
-	unsigned int stacks;
-	/* Changes of executable mappings: what was walked before is walked anew. */
-	unsigned long long changes;
-	/* Executable mappings that were not kept, because their process has too many. */
-	unsigned long long areas_beyond;
-};
-
-/* Cells of a table: first page and number of pages in one, in the next the cell of the first row; the first row of each page (two
- * in a cell, and one more at the end); the rows. Rules as in crate symbols, module unwind_table. */
-#define TABLE_PAGES 0
-#define TABLE_ROWS 1
-#define TABLE_HEAD 2
-
-enum cfa_rule {
-	CFA_UNKNOWN = 0,
-	CFA_STACK_POINTER = 1,
-	CFA_FRAME_POINTER = 2,
-	CFA_OUTERMOST = 3,
-	CFA_LINKAGE_TABLE = 4,
-	CFA_SIGNAL_FRAME = 5,
-	CFA_AT_FRAME_POINTER = 6,
-	CFA_UNSUPPORTED = 7,
-	CFA_HANDS_OVER = 8,
-	CFA_HANDING_OVER = 9,
-	/* In no table: the file has none yet. */
-	CFA_NO_TABLE = 255,
-};
-enum frame_pointer_rule {
-	FRAME_POINTER_AT_CFA = 1,
-	FRAME_POINTER_AT_FRAME_POINTER = 2,
-	FRAME_POINTER_UNKNOWN = 3,
-};
+#include "walks.h"
 
 struct cpu_sample_event {
 	struct event_header header;

@@ -43,6 +43,7 @@ records!(
     module_event,
     stack_event,
     stack_copy_event,
+    kernel_symbol_event,
     cpu_sample_event,
     walk_counts,
     walk_settings,
@@ -93,6 +94,7 @@ pub fn size_of_record(bytes: &[u8]) -> Option<usize> {
         EVENT_PAGE_CONTENT => size_of::<page_content_event>(),
         EVENT_CPU_SAMPLE => size_of::<cpu_sample_event>(),
         EVENT_MODULE => size_of::<module_event>(),
+        EVENT_KERNEL_SYMBOL => size_of::<kernel_symbol_event>(),
         EVENT_STACK => size_of_stack(bytes)?,
         EVENT_STACK_COPY => size_of_copy(bytes)?,
         _ => return None,
@@ -146,6 +148,7 @@ pub fn kind_name(kind: u32) -> &'static str {
         EVENT_STACK => "stacks",
         EVENT_STACK_COPY => "stack_copies",
         EVENT_MODULE => "modules",
+        EVENT_KERNEL_SYMBOL => "kernel_symbols",
         EVENT_CPU_SAMPLE => "cpu_samples",
         _ => "file_names",
     }

@@ -60,9 +60,9 @@ fn kind_of(name: &str, flags: elf::SectionFlags, section_type: elf::SectionType)
     }
 }
 
-type Facts = (Option<String>, Vec<Section>);
+pub(crate) type Facts = (Option<String>, Vec<Section>);
 
-fn elf_facts(file: &fs::File, dev: u64, ino: u64) -> Option<Facts> {
+pub(crate) fn elf_facts(file: &fs::File, dev: u64, ino: u64) -> Option<Facts> {
     let mut magic = [0u8; 64];
     file.take_ref(&mut magic)?;
     if &magic[..4] != b"\x7fELF" || magic[4] != 2 {

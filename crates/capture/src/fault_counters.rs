@@ -37,7 +37,7 @@ impl FaultCounters {
 }
 
 /// `pgfault` and `pgmajfault` of `/proc/vmstat`.
-fn faults_of_machine(vmstat: &str) -> Option<(u64, u64)> {
+pub(crate) fn faults_of_machine(vmstat: &str) -> Option<(u64, u64)> {
     let value = |name: &str| {
         let mut lines = vmstat.lines().filter_map(|line| line.split_once(' '));
         lines.find(|(found, _)| *found == name)?.1.trim().parse().ok()
@@ -47,7 +47,7 @@ fn faults_of_machine(vmstat: &str) -> Option<(u64, u64)> {
 
 /// Minor and major faults of all threads of a process, also of ended ones: fields 10 and 12 of `/proc/PID/stat`
 /// (proc_pid_stat(5)), counted behind the name, which may hold anything.
-fn faults_of_process(stat: &[u8]) -> Option<u64> {
+pub(crate) fn faults_of_process(stat: &[u8]) -> Option<u64> {
     let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let text = std::str::from_utf8(stat.get(behind..)?).ok()?;
     let field = |number: usize| text.split_ascii_whitespace().nth(number - 3)?.parse::<u64>().ok();

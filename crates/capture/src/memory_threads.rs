@@ -82,7 +82,7 @@ impl MemoryCounters {
 }
 
 /// The name in `/proc/PID/stat`, for one of these threads.
-fn name_of_thread(stat: &[u8]) -> Option<String> {
+pub(crate) fn name_of_thread(stat: &[u8]) -> Option<String> {
     let (open, close) = (stat.iter().position(|byte| *byte == b'(')?, stat.iter().rposition(|byte| *byte == b')')?);
     let name = std::str::from_utf8(stat.get(open + 1..close)?).ok()?;
     let is_number = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());

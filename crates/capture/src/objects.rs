@@ -2,6 +2,7 @@
 
 use crate::capture_error::CaptureError;
 use crate::options::Options;
+use crate::owner::SECTION;
 use crate::page_content;
 use crate::recorder::monotonic_now;
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
@@ -61,10 +62,11 @@ pub(crate) fn all(options: &Options) -> [Probe; 16] {
 }
 
 /// Maps that are one in all probes that declare them: the first probe that does makes them.
-const SHARED: [&str; 10] = [
+const SHARED: [&str; 11] = [
     "tree",
     "ring",
     "lost",
+    "withheld",
     "named",
     "wanted",
     "spaces",
@@ -75,8 +77,11 @@ const SHARED: [&str; 10] = [
 ];
 
 /// The shared maps that were made so far.
-#[derive(Default)]
-pub(crate) struct SharedMaps(HashMap<&'static str, MapHandle>);
+pub(crate) struct SharedMaps {
+    maps: HashMap<&'static str, MapHandle>,
+    /// Of this recording.
+    secret: [u64; 2],
+}
 
 impl Loaded {
     /// Whether it has programs at tracepoints of system calls.
@@ -88,11 +93,16 @@ impl Loaded {
 }
 
 impl SharedMaps {
+    /// None yet.
+    pub(crate) fn new(secret: [u64; 2]) -> Self {
+        Self { maps: HashMap::new(), secret }
+    }
+
     /// Takes those that `object` was the first to declare.
     fn take(&mut self, probe: &'static str, object: &Object) -> Result<(), CaptureError> {
         for map in object.maps() {
             let Some(name) = SHARED.into_iter().find(|name| map.name() == *name) else { continue };
-            if let Entry::Vacant(place) = self.0.entry(name) {
+            if let Entry::Vacant(place) = self.maps.entry(name) {
                 place.insert(MapHandle::try_from(&map).map_err(|source| CaptureError::Load { probe, source })?);
             }
         }
@@ -107,7 +117,7 @@ impl SharedMaps {
     /// A map that the loaded probes declare.
     pub(crate) fn get(&self, name: &'static str) -> Result<&MapHandle, CaptureError> {
         let problem = || CaptureError::Program { probe: "process", problem: format!("map {name} is missing") };
-        self.0.get(name).ok_or_else(problem)
+        self.maps.get(name).ok_or_else(problem)
     }
 }
 
@@ -182,8 +192,13 @@ pub(crate) fn load(
     let mut open = ObjectBuilder::default().open_memory(probe.object).map_err(error)?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        match shared.0.get(name.as_str()) {
+        match shared.maps.get(name.as_str()) {
             Some(first) => map.reuse_fd(first.as_fd()).map_err(error)?,
+            None if name == SECTION => {
+                if let Some(value) = map.initial_value_mut() {
+                    options.owner.write(shared.secret, value);
+                }
+            }
             None if name == "ring" => map.set_max_entries(options.ring_bytes).map_err(error)?,
             None if name == "copies" && options.copy_every > 0 => {
                 let processors = libbpf_rs::num_possible_cpus().map_err(error)?;

@@ -1,5 +1,7 @@
 //! What a recorder is asked for: which processes, which events, and how.
 
+use crate::owner::Owner;
+
 /// The device of a lab: its pages are recorded whoever asks for them, and its paths are the host's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabDevice {
@@ -10,6 +12,8 @@ pub struct LabDevice {
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Whose the recording is: what that user could not see otherwise is withheld.
+    pub owner: Owner,
     /// Size of the ring between kernel and recorder; a power of two. 32 MiB hold half a million faults.
     pub ring_bytes: u32,
     /// The lab, where the launch runs in one.
@@ -79,6 +83,7 @@ pub enum Running {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            owner: Owner::default(),
             ring_bytes: 32 << 20,
             lab: None,
             fault_entry: true,

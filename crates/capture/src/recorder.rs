@@ -1,16 +1,18 @@
 //! Loads the probes, attaches them to the processes that are meant, empties the ring, and hands over what was seen.
 
-use crate::alive::running_since;
 use crate::capture_error::CaptureError;
 use crate::decode::{Facts, RawCapture};
 use crate::events;
+use crate::followed;
+use crate::kernel_symbols::KernelSymbols;
 use crate::machine::{has_area_walk, no_walk};
 use crate::machine_counters::MachineCounters;
 use crate::memory_threads::MemoryThreadPids;
-use crate::mounts::{Mount, parse_mountinfo};
+use crate::mounts::{Mount, mounts_of};
 use crate::not_run;
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::options::{LabDevice, Options, Running};
+use crate::owner::secret;
 use crate::page_content;
 use crate::perf;
 use crate::ring::Ring;
@@ -27,8 +29,10 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 /// A loaded recorder. Everything in the kernel hangs on its descriptors: when the process dies, nothing remains.
 pub struct Recorder {
     pub(crate) ring: Ring,
-    tree: MapHandle,
+    pub(crate) tree: MapHandle,
     lost: MapHandle,
+    /// Counters of what the owner of the recording is not told.
+    pub(crate) withheld: MapHandle,
     /// Where stacks are recorded.
     pub(crate) tables: Option<Tables>,
     pub(crate) loaded: Vec<Loaded>,
@@ -73,7 +77,7 @@ impl Recorder {
     pub fn load(options: Options) -> Result<Self, CaptureError> {
         let btf = Btf::from_vmlinux().map_err(CaptureError::Btf)?;
         let tracefs = Tracefs::open();
-        let mut shared = SharedMaps::default();
+        let mut shared = SharedMaps::new(secret().map_err(CaptureError::Secret)?);
         let mut loaded = Vec::new();
         let mut links = Vec::new();
         let mut probes = Vec::new();
@@ -135,14 +139,23 @@ impl Recorder {
         if options.waits {
             unavailable.extend(crate::off_cpu::Stealing::here(&btf).gap());
         }
+        let hides = (!options.owner.is_root()).then(|| match options.cpu_hertz {
+            Some(_) => KernelSymbols::of_this_kernel(),
+            // No other event has a stack in the kernel.
+            None => KernelSymbols::default(),
+        });
+        if options.cpu_hertz.is_some() && hides.as_ref().is_some_and(KernelSymbols::is_empty) {
+            unavailable.push(no_kernel_names());
+        }
         let tables = options
             .walks_stacks()
             .then(|| Tables::enable(shared.copy("unwind_tables")?, shared.copy("walk_settings")?, options.copy_every));
         Ok(Self {
-            ring: Ring::new(shared.get("ring")?).map_err(CaptureError::Ring)?,
+            ring: Ring::new(shared.get("ring")?, hides).map_err(CaptureError::Ring)?,
             tables: tables.transpose()?,
             tree: shared.copy("tree")?,
             lost: shared.copy("lost")?,
+            withheld: shared.copy("withheld")?,
             loaded,
             links,
             processor_links: BTreeMap::new(),
@@ -177,9 +190,7 @@ impl Recorder {
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
         self.attach_processors()?;
-        self.mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
-            .map(|text| parse_mountinfo(&text))
-            .unwrap_or_default();
+        self.mounts = mounts_of(&pid.to_string());
         Ok(())
     }
 
@@ -206,7 +217,7 @@ impl Recorder {
         }
         let meant = match which {
             Running::Processes(pids) => pids.clone(),
-            Running::System => processes(),
+            Running::System => followed::processes(),
         };
         let left_out: Vec<u32> = meant.into_iter().filter(|pid| self.is_left_out(*pid)).collect();
         self.unavailable.extend(left_out.into_iter().map(|pid| Unavailable {
@@ -214,8 +225,7 @@ impl Recorder {
             reason: "the kernel's walk over its tasks leaves it out".to_owned(),
             remedy: "record it from its start: slowpath record -- COMMAND".to_owned(),
         }));
-        self.mounts =
-            std::fs::read_to_string("/proc/self/mountinfo").map(|text| parse_mountinfo(&text)).unwrap_or_default();
+        self.mounts = mounts_of("self");
         Ok(())
     }
 
@@ -247,24 +257,6 @@ impl Recorder {
 
     pub(crate) fn loaded(&self, probe: &str) -> Option<&Loaded> {
         self.loaded.iter().find(|one| one.name == probe)
-    }
-
-    /// Whether the kernel keeps something for a process; `None` where that cannot be asked.
-    fn is_marked(&self, pid: u32) -> Option<bool> {
-        let pidfd = pidfd(i32::try_from(pid).ok()?).ok()?;
-        let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
-        state.ok().map(|state| state.is_some())
-    }
-
-    /// Whether a process runs and is not followed.
-    fn is_left_out(&self, pid: u32) -> bool {
-        let is_own = pid == std::process::id() || Some(pid) == self.options.writer;
-        !is_own && running_since(pid).is_some() && self.is_marked(pid) == Some(false)
-    }
-
-    /// Whether a process runs and is followed.
-    fn is_followed(&self, pid: u32) -> bool {
-        running_since(pid).is_some() && self.is_marked(pid) == Some(true)
     }
 
     /// Moves what the kernel has put into the ring into memory; call it about every 20 ms.
@@ -326,35 +318,12 @@ impl Recorder {
             devices: devices_of(&self.mounts, self.options.lab.as_ref()),
             lab_dev: self.options.lab.as_ref().map(|lab| lab.dev),
             losses: self.losses(),
-            unavailable: self.unavailable.clone(),
+            unavailable: self.unavailable.iter().cloned().chain(self.options.owner.gap(&self.withheld)).collect(),
             probes: self.probes.clone(),
             started: self.started,
             ended: monotonic_now(),
             machine_faults: None,
             memory_threads: None,
-        }
-    }
-
-    /// Looks at the pages that followed processes hold, where those of ended ones were looked at.
-    fn look_at_held(&mut self) {
-        if self.loaded("page_content").is_none() {
-            return;
-        }
-        let began = monotonic_now();
-        let mut passed_over = 0u64;
-        for pid in processes().into_iter().filter(|pid| self.is_followed(*pid)) {
-            if monotonic_now() - began < page_content::held::MOST_TIME {
-                page_content::held::look(pid).iter().for_each(|event| self.ring.add(events::view(event)));
-            } else {
-                passed_over += 1;
-            }
-        }
-        if passed_over > 0 {
-            self.unavailable.push(Unavailable {
-                what: format!("pages that {passed_over} processes held at the end"),
-                reason: "looking at those of others took as long as it may".to_owned(),
-                remedy: "record fewer processes".to_owned(),
-            });
         }
     }
 
@@ -402,12 +371,6 @@ impl Recorder {
     }
 }
 
-/// All processes that `/proc` shows.
-fn processes() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
 /// A descriptor of a process.
 pub(crate) fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes two integers.
@@ -452,6 +415,14 @@ fn attach_whole(one: &Loaded, tracefs: Option<&Tracefs>, links: &mut Vec<Link>) 
         }
     }
     Ok(gaps)
+}
+
+fn no_kernel_names() -> Unavailable {
+    Unavailable {
+        what: "names of the kernel's functions".to_owned(),
+        reason: "the kernel shows no addresses of its functions".to_owned(),
+        remedy: "kernel.kptr_restrict=0 or 1 (sysctl)".to_owned(),
+    }
 }
 
 fn gap(what: &str, reason: &str) -> Unavailable {

@@ -1,6 +1,7 @@
 //! The ring of events: how it is emptied into memory, and its bounds.
 
 use crate::events::{self, EVENT_MEMORY_WORK, EVENT_PAGE_CACHE, event_header};
+use crate::kernel_symbols::KernelSymbols;
 use crate::stack::{NewModule, mapped_module};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use slowpath_tables::{Losses, Nanos};
@@ -23,6 +24,8 @@ pub(crate) struct RawBytes {
     known_modules: HashSet<u32>,
     /// When recording ended.
     ended: Option<Nanos>,
+    /// Where the owner of the recording is not to know where the kernel's code is.
+    hides: Option<KernelSymbols>,
 }
 
 impl RawBytes {
@@ -35,6 +38,8 @@ impl RawBytes {
         {
             self.modules.push(module);
         }
+        let hidden = self.hides.as_mut().and_then(|kernel| kernel.hide(record));
+        let record = hidden.as_deref().unwrap_or(record);
         if self.bytes.len() + record.len() > RAW_LIMIT_BYTES {
             let kind = events::record::<event_header>(record).map_or(events::EVENT_KINDS, |header| header.kind.into());
             self.refused.add(&format!("over_memory_limit.{}", events::kind_name(kind)), events::events_in(record));
@@ -58,8 +63,9 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    pub(crate) fn new(map: &dyn MapCore) -> Result<Self, libbpf_rs::Error> {
-        let raw = Rc::new(RefCell::new(RawBytes::default()));
+    /// `hides` where the kernel's addresses are not to leave the recorder.
+    pub(crate) fn new(map: &dyn MapCore, hides: Option<KernelSymbols>) -> Result<Self, libbpf_rs::Error> {
+        let raw = Rc::new(RefCell::new(RawBytes { hides, ..RawBytes::default() }));
         let sink = Rc::clone(&raw);
         let mut builder = RingBufferBuilder::new();
         builder.add(map, move |record: &[u8]| {

@@ -290,7 +290,7 @@ time.sleep(60)
         };
         drop(clock);
         // Nothing is followed: tables can still be made beforehand.
-        assert!(!walks || recorder.register_module(FileKey { dev: 1, ino: 2 }).is_ok());
+        assert!(!walks || recorder.register_module(FileKey { dev: 1, ino: 2 }, None).is_ok());
         nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL).unwrap();
         nix::sys::wait::waitpid(child, None).unwrap();
         let out = decode(&recorder.finish().unwrap());

@@ -189,7 +189,8 @@ pub struct DiagnoseArguments {
     /// time. Needs no lab.
     #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
     pub warm: bool,
-    /// Blocks of the experiment; each holds one launch of every arm. Below 6 nothing is judged.
+    /// Blocks of the experiment; each holds one launch of every arm. All arms share one error rate: one arm can be judged from 6
+    /// blocks on, eight from 9 on.
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
     /// Which arms of a cold diagnosis to compare besides cold and warm.

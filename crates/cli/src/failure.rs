@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 use slowpath_report::terminal::escape_terminal;
-use slowpath_tables::Unavailable;
+use slowpath_tables::{Unavailable, escape_json};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -73,6 +73,19 @@ impl Failure {
         self
     }
 
+    /// What was being done when it happened.
+    #[must_use]
+    pub fn during(mut self, what: impl Into<String>) -> Self {
+        let message = std::mem::replace(&mut self.message, what.into());
+        self.causes.insert(0, message);
+        self
+    }
+
+    /// What is behind it, or itself where there is nothing.
+    pub fn cause(&self) -> &str {
+        self.causes.first().unwrap_or(&self.message)
+    }
+
     /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -104,7 +117,10 @@ impl Failure {
     /// Prints it (in JSON on standard output when `json`) and gives the exit code.
     pub fn report(&self, json: bool) -> ExitCode {
         if json {
-            println!("{}", serde_json::json!({ "schema": "slowpath-error/1", "error": self }));
+            println!(
+                "{}",
+                escape_json(&serde_json::json!({ "schema": "slowpath-error/1", "error": self }).to_string())
+            );
         }
         eprintln!("slowpath: {}", escape_terminal(&self.message));
         for cause in &self.causes {

@@ -1,34 +1,95 @@
-//! `{tmp}` in a command: a fresh, empty directory for each launch, owned by the target's user and removed afterwards.
-//! Its name carries this process's pid and start time, so that what a killed slowpath left is found and removed.
+//! `{tmp}` in a command: a fresh, empty directory for each launch, owned by the target's user and removed afterwards, with
+//! that user's rights. Its name cannot be foreseen; what it is called and which directory it is stands in our own directory
+//! ([`StateDirectory`]), by which that of a killed slowpath is found. A name in `/tmp` alone says nothing: anybody can make it.
 
-use slowpath_lab::Owner;
+use serde::{Deserialize, Serialize};
 use slowpath_launch::Identity;
-use std::fs::{DirBuilder, read_dir, remove_dir_all};
+use slowpath_process::{
+    Credentials, Entry, FileIdentity, Found, StateDirectory, fresh_directory, remove_directory_as,
+    remove_empty_directory, trusted_directory,
+};
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, lchown};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const BASE: &str = "/tmp";
 const PREFIX: &str = "slowpath-tmp-";
-static NEXT: AtomicU64 = AtomicU64::new(0);
+/// Kind of the notes.
+const KIND: &str = "tmp";
+
+/// What is noted of a directory: its name before it is made, and the rest before its user gets it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    name: String,
+    made: Option<Made>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Made {
+    identity: FileIdentity,
+    uid: u32,
+    gid: u32,
+    groups: Vec<u32>,
+}
+
+impl Note {
+    fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(self)?)
+    }
+
+    fn of(found: &Found) -> Option<Self> {
+        serde_json::from_slice(&found.read().ok()?).ok()
+    }
+
+    /// Removes the directory, if it is still the one that was made.
+    fn remove(&self) -> io::Result<()> {
+        let parent = trusted_directory(Path::new(BASE))?;
+        match &self.made {
+            Some(made) => made.remove(&parent, &self.name),
+            // Nobody has got it yet: it is empty.
+            None => remove_empty_directory(&parent, OsStr::new(&self.name)),
+        }
+    }
+}
+
+impl Made {
+    fn remove(&self, parent: &OwnedFd, name: &str) -> io::Result<()> {
+        let user = Credentials { uid: self.uid, gid: self.gid, groups: self.groups.clone() };
+        remove_directory_as(&user, parent, OsStr::new(name), self.identity)
+    }
+}
 
 /// Removed when dropped.
 #[derive(Debug)]
 pub struct FreshDirectory {
     path: PathBuf,
+    note: Note,
+    /// Where there is no directory of our own, nothing is noted: what is left after a kill stays.
+    entry: Option<Entry>,
 }
 
 impl FreshDirectory {
     /// Makes one for `identity`.
     pub fn new(identity: &Identity) -> io::Result<Self> {
-        let owner = Owner::this_process()?;
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = Path::new(BASE).join(format!("{PREFIX}{}-{}-{number}", owner.pid, owner.start));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let fresh = Self { path };
+        let parent = trusted_directory(Path::new(BASE))?;
+        let state = StateDirectory::of_this_user().ok();
+        let mut fresh = Self { path: PathBuf::new(), note: Note { name: String::new(), made: None }, entry: None };
+        let directory = fresh_directory(&parent, PREFIX, |name| {
+            fresh.path = Path::new(BASE).join(name);
+            fresh.note.name = name.to_string_lossy().into_owned();
+            let note = fresh.note.to_bytes()?;
+            fresh.entry = state.as_ref().map(|state| state.new_file(KIND, &note)).transpose()?;
+            Ok(())
+        })?;
+        let (uid, gid, groups) = (identity.uid, identity.gid, identity.groups.clone());
+        fresh.note.made = Some(Made { identity: FileIdentity::of(&directory)?, uid, gid, groups });
+        if let Some(entry) = &fresh.entry {
+            entry.write(&fresh.note.to_bytes()?)?;
+        }
         if nix::unistd::geteuid().is_root() {
-            lchown(&fresh.path, Some(identity.uid), Some(identity.gid))?;
+            fchown(&directory, Some(uid), Some(gid))?;
         }
         Ok(fresh)
     }
@@ -41,27 +102,36 @@ impl FreshDirectory {
 
 impl Drop for FreshDirectory {
     fn drop(&mut self) {
-        let _ = remove_dir_all(&self.path);
+        // What cannot be removed now stays noted.
+        if self.note.remove().is_ok()
+            && let Some(entry) = &self.entry
+        {
+            let _ = entry.remove();
+        }
     }
+}
+
+fn left() -> Vec<(Found, Option<Note>)> {
+    let Ok(state) = StateDirectory::existing() else { return Vec::new() };
+    let dead = state.entries(KIND).unwrap_or_default().into_iter().filter(|found| !found.is_alive());
+    dead.map(|found| (found.clone(), Note::of(&found))).collect()
+}
+
+fn place(found: &Found, note: Option<&Note>) -> PathBuf {
+    note.map_or_else(|| found.path(), |note| Path::new(BASE).join(&note.name))
 }
 
 /// Directories whose slowpath is gone.
 pub fn leftovers() -> Vec<PathBuf> {
-    let Ok(entries) = read_dir(BASE) else { return Vec::new() };
-    entries
-        .flatten()
-        .filter(|entry| {
-            let name = entry.file_name();
-            let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { return false };
-            let mut parts = rest.split('-').map(str::parse::<u64>);
-            match (parts.next(), parts.next()) {
-                (Some(Ok(pid)), Some(Ok(start))) => {
-                    let owner = u32::try_from(pid).ok().and_then(Owner::of);
-                    owner.is_none_or(|owner| owner.start != start)
-                }
-                _ => false,
-            }
-        })
-        .map(|entry| entry.path())
-        .collect()
+    left().iter().map(|(found, note)| place(found, note.as_ref())).collect()
+}
+
+/// Removes them, each with its result.
+pub fn clean() -> Vec<(PathBuf, io::Result<()>)> {
+    let remove = |(found, note): (Found, Option<Note>)| {
+        let place = place(&found, note.as_ref());
+        // A note that says nothing was being written when its slowpath was killed: there is no directory yet.
+        (place, note.map_or(Ok(()), |note| note.remove()).and_then(|()| found.remove()))
+    };
+    left().into_iter().map(remove).collect()
 }

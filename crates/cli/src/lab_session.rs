@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks};
 use crate::target::{Target, launch_failure, launcher, not_ready};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_capture::{Options, decode};
 use slowpath_lab::{Closure, DEFAULT_BASE, ExtraFile, Image, Lab, Settings, Throttle};
 use slowpath_launch::{EndPolicy, StdioPolicy};
@@ -24,14 +24,14 @@ const WRITE_FLAGS: u32 = 3;
 /// Launches the target once on the host, recorded, and lists the files that it used and did not write.
 pub fn first_look(target: &Target, progress: &Progress) -> Result<BTreeSet<String>, Failure> {
     progress.step("first launch: which files does it use?");
-    let hooks = RecorderHooks::load(Options::default())?;
+    let hooks = RecorderHooks::load(Options::default(), &target.identity)?;
     let (mut spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
     spec.pid_namespace = true;
     let (outcome, raw, _) = recorded_launch::launch(&mut launcher(), &spec, hooks)?;
     if let Some(failure) = not_ready(&outcome) {
         return Err(failure);
     }
-    as_user(&target.identity, || Ok(files_used(&raw)))
+    as_user(&target.identity, &Work::reading("reading a recorded launch"), || Ok(files_used(&raw)))
 }
 
 /// Paths of the files that a recorded launch used and did not write.

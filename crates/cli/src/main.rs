@@ -1,14 +1,17 @@
 //! The command `slowpath`: arguments in, exit code out. Wiring only; every decision lives in a library crate.
 
+#[macro_use]
+mod printing;
+
 mod arguments;
 mod commands;
 mod failure;
+mod foreign_file;
 mod fresh_directory;
 mod interrupt;
 mod lab_session;
 mod memory_cost;
 mod output_directory;
-mod printing;
 mod progress;
 mod recorded_launch;
 mod recording_writer;
@@ -26,9 +29,16 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == slowpath_launch::LAUNCHER_ARGUMENT) {
         slowpath_launch::launcher_main();
     }
-    let arguments = arguments::Arguments::parse_from(arguments::with_two_dashes(std::env::args_os()));
-    printing::guarded(|| match commands::run(&arguments) {
-        Ok(code) => code,
-        Err(failure) => failure.report(arguments.json()),
+    target::remember_limits();
+    slowpath_process::remember_panics();
+    printing::guarded(|| {
+        let arguments = match arguments::Arguments::try_parse_from(arguments::with_two_dashes(std::env::args_os())) {
+            Ok(arguments) => arguments,
+            Err(told) => return printing::command_line(&told),
+        };
+        match commands::run(&arguments) {
+            Ok(code) => code,
+            Err(failure) => failure.report(arguments.json()),
+        }
     })
 }

@@ -1,49 +1,103 @@
 //! The directory of `-o`: made and written with the user's credentials, checked before a target is launched.
 
 use crate::failure::{Failure, Kind};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_launch::Identity;
+use slowpath_process::{new_directory, remove_empty_directory, trusted_directory};
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, lchown};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A directory that this process made, by whom it is removed again when nothing was written there.
+enum Made {
+    ByUser { path: PathBuf, user: Box<Identity> },
+    ByRoot { parent: OwnedFd, name: OsString },
+}
+
+static MADE: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+
+fn remember(made: Made) {
+    MADE.lock().unwrap_or_else(PoisonError::into_inner).push(made);
+}
 
 /// Makes `path` or takes it when it is an empty directory, and returns its absolute name.
 ///
-/// When the user may not make it but root was asked to write there, root makes it and hands it over.
+/// When the user may not make it but root was asked to write there, root makes it and hands it over: only where nobody but
+/// root can change a part of the path, and never one that was there before.
 ///
 /// # Errors
 /// It exists and is not empty, or cannot be made, entered or written by the user.
 pub fn prepare(path: &Path, user: &Identity) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(path).map_err(|error| unusable(path, &error))?;
-    let attempt = as_user(user, || make(&absolute));
-    if attempt.is_err() && nix::unistd::geteuid().is_root() && fs::symlink_metadata(&absolute).is_err() {
-        let made = fs::DirBuilder::new().mode(0o700).create(&absolute);
-        made.and_then(|()| lchown(&absolute, Some(user.uid), Some(user.gid)))
-            .map_err(|error| unusable(path, &error))?;
-        return as_user(user, || make(&absolute)).map(|()| absolute);
+    // Its place is that of the new directory.
+    let what = Work::writing("preparing the output directory", absolute.as_path());
+    match as_user(user, &what, || make(&absolute)) {
+        Ok(true) => remember(Made::ByUser { path: absolute.clone(), user: Box::new(user.clone()) }),
+        Ok(false) => {}
+        Err(refused) => {
+            let is_root = nix::unistd::geteuid().is_root();
+            let made =
+                if is_root { make_as_root(&absolute, user) } else { Err(io::ErrorKind::PermissionDenied.into()) };
+            remember(made.map_err(|_| refused)?);
+            as_user(user, &what, || make(&absolute))?;
+        }
     }
-    attempt.map(|()| absolute)
+    Ok(absolute)
 }
 
-/// Runs `work`, which prepares `path`; where it fails with nothing written there, a directory that was not there before
-/// is removed.
+fn make_as_root(path: &Path, user: &Identity) -> io::Result<Made> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let parent = trusted_directory(parent)?;
+    let directory = new_directory(&parent, name)?;
+    fchown(&directory, Some(user.uid), Some(user.gid))?;
+    // Only root can put another one there: the parent was trusted.
+    Ok(Made::ByRoot { parent, name: name.to_owned() })
+}
+
+/// Runs `work`, which prepares a directory; where it fails with nothing written there, a directory that was not there
+/// before is removed.
 ///
 /// # Errors
 /// Those of `work`.
-pub fn unless_empty<T>(path: &Path, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    let existed = fs::symlink_metadata(path).is_ok();
+pub fn unless_empty<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     work().inspect_err(|_| {
-        if !existed {
-            // Removes empty directories only; there may be none.
-            let _ = fs::remove_dir(path);
+        let made = std::mem::take(&mut *MADE.lock().unwrap_or_else(PoisonError::into_inner));
+        for directory in made.into_iter().rev() {
+            directory.remove_if_empty();
         }
     })
 }
 
-fn make(path: &Path) -> Result<(), Failure> {
+impl Made {
+    /// Removes empty directories only; what the user could change is removed with the user's rights.
+    fn remove_if_empty(self) {
+        match self {
+            Self::ByUser { path, user } => {
+                // An entry of its parent goes, so that is the place to write to.
+                let what = Work::writing_beneath("removing an empty directory", path.parent().unwrap_or(&path));
+                let _ = as_user(&user, &what, || {
+                    let _ = fs::remove_dir(&path);
+                    Ok(())
+                });
+            }
+            Self::ByRoot { parent, name } => {
+                let _ = remove_empty_directory(&parent, &name);
+            }
+        }
+    }
+}
+
+/// Whether it was made now.
+fn make(path: &Path) -> Result<bool, Failure> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        made => return made.map_err(|error| unusable(path, &error)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.map(|()| true).map_err(|error| unusable(path, &error)),
     }
     let metadata = fs::symlink_metadata(path).map_err(|error| unusable(path, &error))?;
     if !metadata.is_dir() {
@@ -55,10 +109,11 @@ fn make(path: &Path) -> Result<(), Failure> {
             .hint("slowpath never overwrites a recording: name another directory with -o, or remove it"));
     }
     let probe = path.join(".writable");
-    fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(|error| unusable(path, &error))
+    fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(|error| unusable(path, &error))?;
+    Ok(false)
 }
 
-fn unusable(path: &Path, error: &std::io::Error) -> Failure {
+fn unusable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(Kind::Usage, format!("the output directory {} cannot be used: {error}", path.display()))
         .hint("output is written as the target's user: choose a directory with -o that this user can reach and write")
 }

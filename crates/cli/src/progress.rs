@@ -1,6 +1,7 @@
 //! Progress on standard error: only on a terminal, and never with `--quiet`.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use slowpath_report::terminal::escape_terminal;
 use std::io::IsTerminal;
 
 /// What the user sees while a command works.
@@ -26,7 +27,7 @@ impl Progress {
             return;
         }
         self.bar.set_style(ProgressStyle::default_spinner());
-        self.bar.set_message(text.into());
+        self.bar.set_message(escape_terminal(&text.into()));
         self.bar.tick();
     }
 

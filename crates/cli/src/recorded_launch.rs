@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::output_directory;
 use crate::target::{Target, launch_failure};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_capture::machine::{self, Need};
 use slowpath_capture::{Facts, Options, RawCapture, Recorder, decode, examine};
 use slowpath_lab::Owner;
@@ -26,9 +26,9 @@ pub struct RecorderHooks {
 }
 
 impl RecorderHooks {
-    /// Loads the recorder.
-    pub fn load(options: Options) -> Result<Self, Failure> {
-        let recorder = Recorder::load(options).map_err(failed(Kind::Machine))?;
+    /// Loads the recorder for what becomes this user's.
+    pub fn load(options: Options, identity: &Identity) -> Result<Self, Failure> {
+        let recorder = Recorder::load(Options { owner: owner(identity), ..options }).map_err(failed(Kind::Machine))?;
         Ok(Self { recorder, problem: None, stop: None })
     }
 
@@ -64,6 +64,11 @@ impl Hooks for RecorderHooks {
     fn stop_requested(&self) -> bool {
         self.stop.is_some() || self.problem.is_some()
     }
+}
+
+/// Whose a recording is that this user gets.
+pub fn owner(identity: &Identity) -> slowpath_capture::Owner {
+    slowpath_capture::Owner { uid: identity.uid, gid: identity.gid }
 }
 
 /// What stands in the way of recording on this machine.
@@ -140,7 +145,8 @@ pub fn write(
     counters: &[(&str, u64)],
 ) -> Result<Manifest, Failure> {
     output_directory::prepare(directory, subject.identity)?;
-    as_user(subject.identity, || {
+    let what = Work::writing_beneath("writing the recording", directory);
+    as_user(subject.identity, &what, || {
         let mut tables = decode(raw);
         tables.sections = examine::examine(&mut tables.files);
         let mut manifest = manifest(&subject, &raw.facts, stop);

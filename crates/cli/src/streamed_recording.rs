@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::memory_cost;
 use crate::progress::Progress;
-use crate::recorded_launch::{Subject, clock, manifest};
+use crate::recorded_launch::{Subject, clock, manifest, owner};
 use crate::recording_writer::WriterProcess;
 use crate::recording_writer::frames::{Begin, SoFar};
 use crate::target::launch_failure;
@@ -56,7 +56,7 @@ impl<'a> StreamedRecording<'a> {
         subject: Subject<'a>,
         duration: Option<Duration>,
     ) -> Result<Self, Failure> {
-        let options = Options { writer: Some(writer.pid()), ..options };
+        let options = Options { writer: Some(writer.pid()), owner: owner(subject.identity), ..options };
         let audits_stacks = options.copy_every > 0;
         // Before anything is loaded into the kernel, which would cost time in what is measured.
         let memory_cost = options.memory_calls.then(|| memory_cost::before(subject.identity));
@@ -292,6 +292,10 @@ impl Hooks for StreamedHooks<'_, '_> {
         if let Err(failure) = self.recording.wake() {
             self.problem.get_or_insert(failure);
         }
+    }
+
+    fn interrupted(&mut self) -> bool {
+        interrupt::of_terminal()
     }
 
     fn stop_requested(&self) -> bool {

@@ -4,12 +4,13 @@ use crate::arguments::{InvocationArguments, TargetArguments};
 use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;
 use slowpath_launch::{
-    EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, ProcessLauncher,
-    ReadyWhen, StdioPolicy,
+    EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, Limit, ProcessLauncher,
+    ReadyWhen, StdioPolicy, current_limits,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Everything that stays the same for all launches of a target.
@@ -31,6 +32,20 @@ pub struct Target {
 
 /// A launch that takes longer than this is given up by commands that launch many times, unless `--timeout` says otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The resource limits of this process when it began.
+static LIMITS: OnceLock<Vec<Limit>> = OnceLock::new();
+
+/// Remembers the limits that targets get: before anything raises one (libbpf does, that of locked memory, before Linux 5.11).
+pub fn remember_limits() {
+    LIMITS.get_or_init(current_limits);
+}
+
+/// Those that this process has changed since.
+fn changed_limits() -> Vec<Limit> {
+    let now = current_limits();
+    LIMITS.get().into_iter().flatten().filter(|limit| !now.contains(limit)).copied().collect()
+}
 
 const PLACEHOLDER: &[u8] = b"{tmp}";
 
@@ -109,6 +124,7 @@ impl Target {
         spec.end = end;
         spec.stdio = stdio;
         spec.timeout = self.timeout;
+        spec.limits = changed_limits();
         Ok((spec, fresh))
     }
 
@@ -193,6 +209,18 @@ mod tests {
     fn every_placeholder_of_a_word_is_replaced() {
         let word = substituted(OsStr::new("--dir={tmp}/a:{tmp}/b"), Some(Path::new("/t")));
         assert_eq!(word, "--dir=/t/a:/t/b");
+    }
+
+    #[test]
+    fn a_limit_that_slowpath_changed_for_itself_is_not_the_targets() {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        remember_limits();
+        let (soft, hard) = getrlimit(Resource::RLIMIT_MSGQUEUE).unwrap();
+        setrlimit(Resource::RLIMIT_MSGQUEUE, soft / 2, hard).unwrap();
+        let changed = changed_limits();
+        setrlimit(Resource::RLIMIT_MSGQUEUE, soft, hard).unwrap();
+        assert_eq!(changed, [Limit { kind: slowpath_launch::LimitKind::Msgqueue, soft, hard }]);
+        assert_eq!(changed_limits(), []);
     }
 
     #[test]

@@ -1,41 +1,113 @@
-//! Runs a piece of work as the user it concerns: a forked child drops to that identity for good, works, and sends its
-//! result back as JSON. Everything that parses foreign data (ELF, Parquet, plans) or writes output runs here, so
-//! nothing of it is done as root for another user.
+//! Runs a piece of work as the user it concerns, in a sandboxed process of its own that sends its result back as JSON
+//! (`slowpath_process::Worker`). Everything that parses foreign data (ELF, Parquet, plans) or writes output runs here, so nothing of it
+//! is done with privilege, for root's own files neither.
 
 use crate::failure::{Failure, Kind};
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Gid, Pid, Uid, fork, geteuid, getppid, pipe, setgroups, setresgid, setresuid};
+use crate::interrupt;
+use nix::unistd::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slowpath_launch::Identity;
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use slowpath_process::{self as process, Capabilities, Credentials, Duty, Place, Sandbox, WorkerError};
+use std::cell::Cell;
 use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-/// Runs `work` as `identity`; in this very process when it has that identity already.
-///
-/// # Errors
-/// What `work` returns, or that the identity could not be taken on.
-pub fn as_user<T: Serialize + DeserializeOwned>(
-    identity: &Identity,
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    if is_own(identity) { work() } else { Worker::start(identity, work)?.wait() }
+/// How long any work may take: an analysis of millions of events takes seconds.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// How long work goes on after ctrl-C: what is being written is finished where that is quick.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A piece of work: what failures call it, and what its process may do.
+#[derive(Clone, Debug)]
+pub struct Work {
+    name: &'static str,
+    duty: Duty,
+    places: Option<Vec<Place>>,
+    kept: Vec<RawFd>,
+    silent: bool,
 }
 
-fn is_own(identity: &Identity) -> bool {
-    geteuid().as_raw() == identity.uid
+impl Work {
+    /// It does this, and may do that.
+    pub fn new(name: &'static str, duty: Duty) -> Self {
+        Self { name, duty, places: None, kept: Vec::new(), silent: false }
+    }
+
+    /// It reads files.
+    pub fn reading(name: &'static str) -> Self {
+        Self::new(name, Duty::Read)
+    }
+
+    /// It reads files, and writes beneath a directory.
+    pub fn writing_beneath(name: &'static str, directory: &Path) -> Self {
+        Self { places: Some(vec![Place::Beneath(directory.to_owned())]), ..Self::new(name, Duty::Write) }
+    }
+
+    /// It reads files, and makes or replaces one, where there is one to be made.
+    pub fn writing<'a>(name: &'static str, file: impl Into<Option<&'a Path>>) -> Self {
+        match file.into() {
+            None => Self::reading(name),
+            Some(file) => Self { places: Some(vec![Place::File(file.to_owned())]), ..Self::new(name, Duty::Write) },
+        }
+    }
+
+    /// It keeps this descriptor, which lives as long as it takes to start.
+    #[must_use]
+    pub fn keeping(mut self, descriptor: &impl AsFd) -> Self {
+        self.kept.push(descriptor.as_fd().as_raw_fd());
+        self
+    }
+
+    /// It prints nothing.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.silent = true;
+        self
+    }
+
+    /// Its sandbox.
+    pub fn sandbox(&self, identity: &Identity) -> Sandbox {
+        let Identity { uid, gid, groups, .. } = identity;
+        let sandbox = Sandbox::new(Credentials { uid: *uid, gid: *gid, groups: groups.clone() }, self.duty);
+        let sandbox = if self.silent { sandbox.silent() } else { sandbox };
+        match &self.places {
+            Some(places) => sandbox.writing_in(places.iter().cloned()),
+            None => sandbox,
+        }
+    }
+
+    /// The descriptors that it keeps.
+    pub fn kept(&self) -> &[RawFd] {
+        &self.kept
+    }
+}
+
+/// Runs `work` as `identity`; in this very process when that has no privilege and the identity already.
+///
+/// # Errors
+/// What `work` returns, or that it could not be done.
+pub fn as_user<T: Serialize + DeserializeOwned>(
+    identity: &Identity,
+    what: &Work,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    if has_no_more_than(identity) { work() } else { Worker::start(identity, what, work)?.wait() }
+}
+
+/// Whether this process is that user and no more.
+fn has_no_more_than(identity: &Identity) -> bool {
+    let uid = geteuid().as_raw();
+    uid != 0 && uid == identity.uid && Capabilities::of_this_thread().is_ok_and(Capabilities::is_empty)
 }
 
 /// A piece of work that is under way in a process of its own, which ends with this value.
 pub struct Worker<T> {
-    child: Pid,
-    is_reaped: bool,
-    reader: File,
-    bytes: Vec<u8>,
+    process: process::Worker,
+    name: &'static str,
     user: String,
     result: PhantomData<T>,
 }
@@ -45,105 +117,67 @@ impl<T: Serialize + DeserializeOwned> Worker<T> {
     ///
     /// # Errors
     /// No process could be started.
-    pub fn start(identity: &Identity, work: impl FnOnce() -> Result<T, Failure>) -> Result<Self, Failure> {
-        let (reader, writer) = pipe().map_err(|error| broken(&identity.user, "pipe", &error))?;
-        let parent = nix::unistd::getpid();
-        // SAFETY: this process has one thread (no library used here starts any), so the child may do anything.
-        match unsafe { fork() }.map_err(|error| broken(&identity.user, "fork", &error))? {
-            ForkResult::Child => {
-                drop(reader);
-                let entered = enter(identity, parent).map_err(|error| broken(&identity.user, "identity", &error));
-                let result = entered.and_then(|()| work());
-                let sent = serde_json::to_vec(&result).is_ok_and(|bytes| File::from(writer).write_all(&bytes).is_ok());
-                // SAFETY: ends the child without running the parent's destructors.
-                unsafe { libc::_exit(i32::from(!sent)) }
-            }
-            ForkResult::Parent { child } => Ok(Self {
-                child,
-                is_reaped: false,
-                reader: File::from(reader),
-                bytes: Vec::new(),
-                user: identity.user.clone(),
-                result: PhantomData,
-            }),
-        }
+    pub fn start(identity: &Identity, what: &Work, work: impl FnOnce() -> Result<T, Failure>) -> Result<Self, Failure> {
+        let bytes = || serde_json::to_vec(&work()).unwrap_or_default();
+        let process = process::Worker::start(&what.sandbox(identity), what.kept(), bytes);
+        let process = process.map_err(|error| broken(what.name, &identity.user, &error))?;
+        Ok(Self { process, name: what.name, user: identity.user.clone(), result: PhantomData })
     }
 
     /// Its pid.
     pub fn pid(&self) -> u32 {
-        self.child.as_raw().unsigned_abs()
+        self.process.pid()
     }
 
     /// The result, once there is one; never waits for it.
     pub fn poll(&mut self) -> Option<Result<T, Failure>> {
-        if let Err(error) = fcntl(&self.reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)) {
-            return Some(Err(broken(&self.user, "result", &error)));
-        }
-        match self.reader.read_to_end(&mut self.bytes) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
-            read => Some(self.end(read)),
-        }
+        let told = self.process.poll()?;
+        Some(read(self.name, &self.user, told))
     }
 
     /// Waits for the result.
     ///
     /// # Errors
-    /// What the work returns, or that it ended without a result.
-    pub fn wait(mut self) -> Result<T, Failure> {
-        let read = self.reader.read_to_end(&mut self.bytes);
-        self.end(read)
-    }
-
-    fn end(&mut self, read: std::io::Result<usize>) -> Result<T, Failure> {
-        let status = waitpid(self.child, None);
-        self.is_reaped = true;
-        read.map_err(|error| broken(&self.user, "result", &error))?;
-        serde_json::from_slice::<Result<T, Failure>>(&self.bytes).unwrap_or_else(|error| {
-            Err(broken(&self.user, "the worker ended without a result", &format!("{error} ({status:?})")))
-        })
+    /// What the work returns, that it ended without a result, or ctrl-C.
+    pub fn wait(self) -> Result<T, Failure> {
+        let Self { process, name, user, .. } = self;
+        // What is done after ctrl-C is wanted: it keeps what there is.
+        let (was_requested, since) = (interrupt::requested(), Cell::new(None));
+        let is_wanted = || {
+            if was_requested || !interrupt::requested() {
+                return true;
+            }
+            let began = since.get().unwrap_or_else(Instant::now);
+            since.set(Some(began));
+            began.elapsed() < GRACE
+        };
+        read(name, &user, process.wait(LIMIT, is_wanted))
     }
 }
 
-impl<T> Drop for Worker<T> {
-    fn drop(&mut self) {
-        if !self.is_reaped {
-            let _ = kill(self.child, Signal::SIGKILL);
-            let _ = waitpid(self.child, None);
+/// The result in the bytes of a worker, which is not trusted: their number is limited, and how deep JSON may be (`serde_json`).
+fn read<T: DeserializeOwned>(name: &str, user: &str, told: Result<Vec<u8>, WorkerError>) -> Result<T, Failure> {
+    match told {
+        Ok(bytes) => {
+            serde_json::from_slice::<Result<T, Failure>>(&bytes).unwrap_or_else(|error| Err(broken(name, user, &error)))
         }
+        Err(WorkerError::GivenUp) => Err(Failure::new(Kind::Interrupted, "interrupted")),
+        Err(error) => Err(broken(name, user, &error)),
     }
 }
 
-fn broken(user: &str, context: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Kind::Machine, format!("work as user {user} failed: {context}: {error}"))
-}
-
-/// Takes on the identity, and gives up every privilege for good.
-///
-/// # Errors
-/// The system refuses.
-pub fn take_on(identity: &Identity) -> nix::Result<()> {
-    if is_own(identity) {
-        return Ok(());
-    }
-    let groups: Vec<Gid> = identity.groups.iter().map(|group| Gid::from_raw(*group)).collect();
-    setgroups(&groups)?;
-    let gid = Gid::from_raw(identity.gid);
-    setresgid(gid, gid, gid)?;
-    let uid = Uid::from_raw(identity.uid);
-    setresuid(uid, uid, uid)
-}
-
-/// The same, and ends with `parent`.
-fn enter(identity: &Identity, parent: Pid) -> nix::Result<()> {
-    take_on(identity)?;
-    // A change of identity forgets it, so it comes after.
-    set_pdeathsig(Signal::SIGKILL)?;
-    if getppid() == parent { Ok(()) } else { Err(nix::errno::Errno::ESRCH) }
+/// The failure of a worker itself.
+fn broken(name: &str, user: &str, error: &(dyn std::error::Error + 'static)) -> Failure {
+    Failure::from_error(Kind::Machine, error).during(format!("{name} as user {user} failed"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::signal::kill;
+    use nix::unistd::{Pid, pipe};
+    use std::fs::File;
+    use std::io::{Read, Write};
 
     fn me() -> Identity {
         let variables = std::env::vars_os().collect::<Vec<_>>();
@@ -154,7 +188,8 @@ mod tests {
     #[test]
     fn work_under_way_is_asked_for_without_waiting_and_ends_with_its_value() {
         let (gate, opener) = pipe().unwrap();
-        let mut worker = Worker::start(&me(), move || {
+        let what = Work::new("waiting", Duty::Parse).keeping(&gate);
+        let mut worker = Worker::start(&me(), &what, move || {
             let mut byte = [0];
             let _ = File::from(gate).read(&mut byte);
             Ok(u32::from(byte[0]))
@@ -170,12 +205,28 @@ mod tests {
         };
         assert_eq!(told.unwrap(), 7);
         let child = {
-            let idle = Worker::start(&me(), || {
-                std::thread::sleep(std::time::Duration::from_secs(600));
+            let idle = Worker::start(&me(), &Work::new("sleeping", Duty::Parse), || {
+                std::thread::sleep(Duration::from_secs(600));
                 Ok(())
             });
-            idle.unwrap().child
+            Pid::from_raw(idle.unwrap().pid().cast_signed())
         };
         assert!(kill(child, None).is_err(), "the worker outlived its value");
+    }
+
+    #[test]
+    fn work_that_crashes_is_a_failure_that_says_which_and_why() {
+        let crashed = Worker::<()>::start(&me(), &Work::reading("analysing"), || panic!("an odd number")).unwrap();
+        let failure = crashed.wait().unwrap_err();
+        assert_eq!(failure.kind(), Kind::Machine);
+        let said = failure.chain();
+        assert!(said.starts_with("analysing as user ") && said.contains("it crashed: an odd number"), "{said}");
+    }
+
+    #[test]
+    fn a_result_that_is_deeper_than_any_is_an_error() {
+        let deep = format!("{{\"Ok\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        let told = read::<serde_json::Value>("reading", "nobody", Ok(deep.into_bytes()));
+        assert!(told.unwrap_err().chain().contains("recursion limit"));
     }
 }

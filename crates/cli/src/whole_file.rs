@@ -3,6 +3,8 @@
 
 use crate::failure::{Failure, Kind};
 use atomic_write_file::AtomicWriteFile;
+use atomic_write_file::unix::OpenOptionsExt as _;
+use nix::unistd::geteuid;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,6 +29,11 @@ impl WholeFile {
     pub fn begin(path: &Path, mode: u32) -> io::Result<Self> {
         match fs::metadata(path) {
             Ok(there) if !there.is_file() => File::options().write(true).open(path).map(Self::Special),
+            // Work for root has root's user id without the capability to give files away (`slowpath_process::Duty`): a file of another
+            // user that root replaces becomes root's.
+            _ if geteuid().is_root() => {
+                AtomicWriteFile::options().mode(mode).preserve_owner(false).open(path).map(Self::Replacing)
+            }
             _ => AtomicWriteFile::options().mode(mode).open(path).map(Self::Replacing),
         }
     }

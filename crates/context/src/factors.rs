@@ -3,10 +3,10 @@
 mod affinity;
 mod audit;
 mod autogroup;
-mod capabilities;
+pub(crate) mod capabilities;
 pub(crate) mod control_groups;
 mod core_scheduling;
-mod credentials;
+pub(crate) mod credentials;
 pub mod environment;
 mod file_systems;
 mod huge_pages;

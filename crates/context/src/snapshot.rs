@@ -6,6 +6,7 @@ use crate::filters::{self, Filter};
 use crate::place::{Missing, Place};
 use crate::reading::Reading;
 use crate::subject::{Subject, joined};
+use crate::trust::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::Unavailable;
@@ -46,6 +47,9 @@ pub struct Snapshot {
     /// ([`Self::read_filters`]).
     #[serde(default)]
     pub filters: Option<Vec<Filter>>,
+    /// Who says so. Never taken from a file.
+    #[serde(skip)]
+    pub source: Source,
 }
 
 /// What was read of one thread.
@@ -114,6 +118,14 @@ impl Running {
     }
 }
 
+/// Whether a process sees the users and files that this one sees: in a container of the user's, what is found under a path is somebody
+/// else's choice.
+fn has_own_namespaces(pid: u32) -> bool {
+    let link = |process: &str, kind: &str| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+    let is_same = |kind: &str| link("self", kind).is_some_and(|own| link(&pid.to_string(), kind) == Some(own));
+    is_same("user") && is_same("mnt")
+}
+
 impl Snapshot {
     /// Reads a process that runs here, all of it of one program.
     ///
@@ -131,7 +143,11 @@ impl Snapshot {
             if before.has_ended {
                 return Err(SnapshotError::Ended(pid));
             }
-            let snapshot = Self::read(&place, &directory, Some(pid), HERE.to_owned());
+            let mut snapshot = Self::read(&place, &directory, Some(pid), HERE.to_owned());
+            // Four equal ids are told as one (`factors::credentials`).
+            let user = snapshot.reading("credentials").and_then(Reading::value).and_then(|value| value.part("user"));
+            let user = user.filter(|_| has_own_namespaces(pid));
+            snapshot.source = Source::Process { uid: user.and_then(|uid| uid.parse().ok()) };
             // Of a process that has ended meanwhile the kernel still shows some files and not others.
             match Running::of(&place, &directory) {
                 Ok(after) if after == before => return Ok(snapshot),
@@ -204,6 +220,7 @@ impl Snapshot {
             process: of_scope(Scope::Process, &process),
             threads,
             filters: None,
+            source: Source::Foreign,
         }
     }
 
@@ -220,7 +237,15 @@ impl Snapshot {
             process: Readings::new(),
             threads: Vec::new(),
             filters: None,
+            source: Source::Foreign,
         }
+    }
+
+    /// The same, of a process that was started for it by a command line of the invoker's.
+    #[must_use]
+    pub fn launched(mut self) -> Self {
+        self.source = Source::Launched;
+        self
     }
 
     /// Reads the contents of its system call filters, of a process that runs here and has some: for that it is stopped for some ten

@@ -20,8 +20,10 @@ pub(crate) use setting::Setting;
 
 use crate::factor::{Factor, Known, Scope};
 use crate::factors;
+use crate::factors::environment::InCommon;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
+use crate::trust::OTHER_CODE;
 use slowpath_tables::Unavailable;
 use slowpath_verify::Metric;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,17 +124,12 @@ pub struct Plan {
     pub unavailable: Vec<Unavailable>,
     settings: Vec<[Vec<Setting>; 2]>,
     common_settings: Vec<Setting>,
-    /// Variables that both have alike; others of those that are read are taken out of a launch.
-    variables: Option<BTreeMap<String, String>>,
+    /// Variables that both have alike; none where they are not known.
+    variables: Option<InCommon>,
 }
 
-/// What of the difference between two contexts can be applied here.
-pub fn plan(fast: &Snapshot, slow: &Snapshot) -> Plan {
-    plan_for(fast, slow, &Here::now())
-}
-
-/// The same for a caller who has and may what `here` says.
-pub fn plan_for(fast: &Snapshot, slow: &Snapshot, here: &Here) -> Plan {
+/// What of the difference between two contexts can be applied here, for a caller who has and may what `here` says.
+pub fn plan(fast: &Snapshot, slow: &Snapshot, here: &Here) -> Plan {
     let mut plan = Plan {
         candidates: Vec::new(),
         remaining: Vec::new(),
@@ -154,7 +151,8 @@ pub fn plan_for(fast: &Snapshot, slow: &Snapshot, here: &Here) -> Plan {
     for factor in factors::ALL.iter().filter(|factor| factor.scope != Scope::Machine && !factor.moves) {
         plan.add_common(factor, fast, here, &settled);
     }
-    plan.variables = factors::environment::in_common(fast, slow);
+    plan.variables = factors::environment::in_common(fast, slow, here);
+    plan.add_refused(here);
     plan
 }
 
@@ -180,9 +178,8 @@ impl Plan {
             own: or_none(own.get(name).map(String::as_str)),
         };
         let variables = self.variables.as_ref().map(|variables| {
-            let removed =
-                own.keys().filter(|name| factors::environment::is_kept(name) && !variables.contains_key(*name));
-            let set = variables.iter().filter(|(name, value)| own.get(*name) != Some(*value));
+            let removed = own.keys().filter(|name| variables.removes(name));
+            let set = variables.variables.iter().filter(|(name, value)| own.get(*name) != Some(*value));
             set.map(|(name, value)| change(name, Some(value))).chain(removed.map(|name| change(name, None))).collect()
         });
         let variables: Vec<Common> = variables.unwrap_or_default();
@@ -258,6 +255,20 @@ impl Plan {
                 }
                 Outcome::Follows(_) => {}
             }
+        }
+    }
+
+    /// Variables that both have and a launch does not get.
+    fn add_refused(&mut self, here: &Here) {
+        let factor = &factors::environment::ENVIRONMENT;
+        for (name, value) in self.variables.iter().flat_map(|variables| &variables.refused) {
+            let own = here.value(factor.name).and_then(|own| own.part(name));
+            if own == Some(value) {
+                continue;
+            }
+            let part = Part::whole(value.clone(), or_none(own), Outcome::Not(OTHER_CODE.to_owned())).named(name);
+            let known = factors::environment::of_variable(name, value, own);
+            self.lacking.push(remaining(factor, &part, known));
         }
     }
 

@@ -4,7 +4,7 @@ mod launched;
 
 use launched::{command, launcher};
 use slowpath_context::toggles::Side;
-use slowpath_context::{Reading, Snapshot, Value, plan};
+use slowpath_context::{Here, Reading, Snapshot, Value, plan};
 use slowpath_launch::{LaunchSpec, Launcher, NoHooks};
 use slowpath_verify::{Metric, measures};
 use std::process::{Child, Command, Stdio};
@@ -50,7 +50,7 @@ fn with_part(part: &'static str, text: &'static str) -> impl Fn(Option<Value>) -
 
 /// The median of a counter with the candidate fast, and with it slow.
 fn medians((fast, slow): &(Snapshot, Snapshot), name: &str, base: &LaunchSpec, counter: Metric) -> Option<[f64; 2]> {
-    let plan = plan(fast, slow);
+    let plan = plan(fast, slow, &Here::now().unwrap());
     let Some(index) = plan.candidate(name) else {
         println!("skipped: {name}: {:?}", plan.remaining);
         return None;

@@ -175,3 +175,28 @@ fn of_processes_that_end_while_they_are_read_there_is_all_or_nothing() {
 fn a_process_that_is_not_there_is_no_context() {
     assert!(Snapshot::of_process(u32::MAX / 2).unwrap_err().to_string().contains("there is no process"));
 }
+
+#[test]
+fn a_process_is_its_users_own_only_where_it_sees_the_same_files() {
+    let own = nix::unistd::geteuid();
+    let source = |words: &[&str]| {
+        let mut child = std::process::Command::new(words[0]).args(&words[1..]).spawn().unwrap();
+        let pid = child.id();
+        let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        while name().trim() != "sleep" {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let context = Snapshot::of_process(pid).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        context.source
+    };
+    let uid = Some(own.as_raw());
+    assert_eq!(source(&["/bin/sleep", "60"]), slowpath_context::Source::Process { uid });
+    if own.is_root() {
+        let elsewhere = source(&["/usr/bin/unshare", "--mount", "/bin/sleep", "60"]);
+        assert_eq!(elsewhere, slowpath_context::Source::Process { uid: None });
+    } else {
+        println!("skipped: only root makes a mount namespace");
+    }
+}

@@ -172,7 +172,7 @@ fn any_text_in_the_files_is_read_without_a_panic() {
 fn differences_from_another_machine_are_candidates_or_say_why_not() {
     for kernel in ["linux-5.15", "linux-5.4-other-spelling", "linux-4.19", "linux-6.1", "own-choice"] {
         let (app, shell) = pair(kernel);
-        let plan = slowpath_context::plan(&shell, &app);
+        let plan = slowpath_context::plan(&shell, &app, &slowpath_context::Here::now().unwrap());
         assert!(plan.candidates.iter().all(|one| !one.counters.is_empty() && one.fast != one.slow), "{plan:?}");
         let told = plan.remaining.iter().chain(&plan.follows).chain(&plan.lacking);
         assert!(told.clone().all(|one| !one.why.is_empty()), "{plan:?}");

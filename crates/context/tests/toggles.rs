@@ -4,7 +4,7 @@ mod launched;
 
 use launched::{command, launcher};
 use slowpath_context::toggles::Side;
-use slowpath_context::{Plan, Snapshot, differences, plan};
+use slowpath_context::{Here, Plan, Snapshot, differences};
 use slowpath_launch::{BoxError, Hooks, LaunchSpec, Launcher};
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,6 +14,11 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn one_processor() -> bool {
     std::thread::available_parallelism().is_ok_and(|count| count.get() == 1)
+}
+
+/// As the caller sees it.
+fn planned(fast: &Snapshot, slow: &Snapshot) -> Plan {
+    slowpath_context::plan(fast, slow, &Here::now().unwrap())
 }
 
 /// The context of a launch, once the command sleeps.
@@ -52,7 +57,7 @@ impl Hooks for Look {
             let Ok(mut context) = Snapshot::of_process(pid) else { return };
             context.read_filters();
             context.examine_objects();
-            self.context = Some(context);
+            self.context = Some(context.launched());
         }
     }
 
@@ -93,7 +98,8 @@ fn follows(name: &str, seen: &str) -> bool {
         || match name {
             name if name.starts_with("environment LD_") => seen == "environment bytes of all" || seen.starts_with("objects"),
             "control_groups processors" => seen == "affinity processors",
-            "credentials" => seen.starts_with("capabilities"),
+            // Launches of another user, and then all, have a session of their own, each another.
+            "credentials" => seen.starts_with("capabilities") || seen == "autogroup group",
             _ => false,
         }
 }
@@ -127,7 +133,9 @@ fn each_alone(plan: &Plan, base: &LaunchSpec, slow: &Snapshot) -> Vec<String> {
         prepared.spec(&sides).unwrap();
     }
     let everything = read(&prepared.spec(&all(Side::Slow)).unwrap());
-    let left = plan_names(&slowpath_context::plan(&everything, slow));
+    let left = plan_names(&planned(&everything, slow));
+    let own_session = plan.candidate("credentials").is_some();
+    let left: Vec<_> = left.into_iter().filter(|name| !(own_session && name == "autogroup")).collect();
     assert_eq!(left, [] as [String; 0], "all together read as the slow context");
     plan.candidates.iter().map(|one| one.name.clone()).collect()
 }
@@ -156,13 +164,13 @@ fn has(program: &str) -> bool {
 fn check(wrapper: &[&str], names: &[&str]) {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let (fast, slow) = (context_of(&[]), context_of(wrapper));
-    let plan = plan(&fast, &slow);
+    let plan = planned(&fast, &slow);
     assert_eq!(plan_names(&plan), names, "{:?} {:?}", plan.remaining, plan.follows);
     assert!(plan.remaining.is_empty(), "{:?}", plan.remaining);
     assert!(plan.common.is_empty() && plan.lacking.is_empty(), "{:?} {:?}", plan.common, plan.lacking);
     each_alone(&plan, &command(), &slow);
     // The other way round as well.
-    let back = slowpath_context::plan(&slow, &fast);
+    let back = planned(&slow, &fast);
     assert_eq!(plan_names(&back), names);
     each_alone(&back, &command(), &fast);
 }
@@ -263,7 +271,7 @@ fn privileges_and_filters_are_toggled_apart_where_the_caller_is_root() {
 fn check_irreversible(wrapper: &[&str], names: &[&str]) {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let (fast, slow) = (context_of(&[]), context_of(wrapper));
-    let plan = plan(&fast, &slow);
+    let plan = planned(&fast, &slow);
     assert_eq!(plan_names(&plan), names, "{:?}", plan.remaining);
     assert!(plan.candidates.iter().all(|one| one.irreversible));
     each_alone(&plan, &command(), &slow);
@@ -279,7 +287,7 @@ fn filters_are_put_on_as_they_were_read_and_else_others_as_many() {
     let programs: Vec<usize> = slow.filters.iter().flatten().map(slowpath_context::Filter::instructions).collect();
     assert_eq!(programs, [3, 3, 3]);
     let of = |slow: &Snapshot| {
-        let plan = plan(&fast, slow);
+        let plan = planned(&fast, slow);
         let seccomp = plan.candidate("seccomp").unwrap();
         let mut sides = vec![Side::Fast; plan.candidates.len()];
         sides[seccomp] = Side::Slow;
@@ -316,7 +324,7 @@ fn a_tracer_is_toggled() {
     let mut spec = command();
     spec.context = vec![slowpath_launch::ContextStep::Traced];
     let slow = read(&spec);
-    let plan = plan(&fast, &slow);
+    let plan = planned(&fast, &slow);
     assert_eq!(plan_names(&plan), ["tracer"], "{:?}", plan.remaining);
     each_alone(&plan, &command(), &slow);
 }
@@ -353,7 +361,7 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
         "control_groups".to_owned(),
         slowpath_context::Reading::Known { value: slowpath_context::Value::Table(limits) },
     );
-    let plan = plan(&fast, &slow);
+    let plan = planned(&fast, &slow);
     let names = plan_names(&plan);
     if names.is_empty()
         && plan.remaining.iter().all(|one| one.why.contains("no hierarchy") || one.why.contains("no group"))
@@ -440,7 +448,7 @@ fn a_limit_of_version_2_is_toggled_with_a_controller_that_version_1_does_not_hol
     {
         parts.insert("huge_page_limit 2MB".to_owned(), "4194304".to_owned());
     }
-    let plan = plan(&fast, &slow);
+    let plan = planned(&fast, &slow);
     assert_eq!(plan_names(&plan), ["control_groups huge_page_limit 2MB"], "{:?}", plan.remaining);
     each_alone(&plan, &command(), &slow);
     let prepared = plan.prepare(&command()).unwrap();
@@ -459,7 +467,7 @@ fn what_cannot_be_applied_says_why_and_is_no_candidate() {
     slow.machine.insert("selinux".to_owned(), text("enforcing"));
     slow.threads[0].factors.insert("speculative_store_bypass".to_owned(), text("globally mitigated"));
     slow.process.insert("pressure".to_owned(), text("high"));
-    let plan = plan(&fast, &slow);
+    let plan = planned(&fast, &slow);
     assert_eq!(plan_names(&plan), [] as [String; 0]);
     assert!(plan.remaining.iter().all(|one| !one.why.is_empty()), "{:?}", plan.remaining);
     let names: Vec<&str> = plan.remaining.iter().map(|one| one.name.as_str()).collect();
@@ -471,7 +479,7 @@ fn what_cannot_be_applied_says_why_and_is_no_candidate() {
 fn what_both_have_and_the_caller_has_not_is_applied_too() {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let context = context_of(&["/usr/bin/nice", "-n", "3", "/usr/bin/env", "-u", "LANG", "MALLOC_ARENA_MAX=1"]);
-    let plan = plan(&context, &context);
+    let plan = planned(&context, &context);
     assert!(plan.candidates.is_empty() && plan.remaining.is_empty());
     assert_eq!(plan.common.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["scheduling"]);
     let mut base = command();

@@ -33,6 +33,12 @@ impl Level {
         1.0 - self.0
     }
 
+    /// The level that each of `comparisons` needs so that all hold together with this level (Bonferroni: the error is divided).
+    #[must_use]
+    pub fn shared_by(self, comparisons: usize) -> Self {
+        Self(1.0 - self.error() / comparisons.max(1) as f64)
+    }
+
     /// The probability left to each side of a two-sided interval.
     pub(crate) fn tail(self) -> f64 {
         (1.0 - self.0) / 2.0
@@ -48,6 +54,12 @@ impl Default for Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_that_several_share_divides_the_error() {
+        assert!((Level::P95.shared_by(5).error() - 0.01).abs() < 1e-12);
+        assert_eq!(Level::P95.shared_by(0), Level::P95.shared_by(1));
+    }
 
     #[test]
     fn a_level_outside_zero_to_one_is_refused() {

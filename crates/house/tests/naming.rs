@@ -4,11 +4,12 @@ use slowpath_house::{files_below, naming, purity, root};
 use std::path::{Path, PathBuf};
 
 fn sources() -> Vec<PathBuf> {
-    let found: Vec<PathBuf> = ["crates", "report-ui", "scripts", "bench", "cases", "fleet"]
-        .iter()
-        .filter(|folder| root().join(folder).is_dir())
-        .flat_map(|folder| files_below(&root().join(folder)).into_iter().map(|path| Path::new(folder).join(path)))
-        .collect();
+    let found: Vec<PathBuf> =
+        ["crates", "report-ui", "scripts", "bench", "cases", "fleet", "fuzz/src", "fuzz/fuzz_targets"]
+            .iter()
+            .filter(|folder| root().join(folder).is_dir())
+            .flat_map(|folder| files_below(&root().join(folder)).into_iter().map(|path| Path::new(folder).join(path)))
+            .collect();
     assert!(found.len() > 100, "only {} files found: the search is broken", found.len());
     found
 }

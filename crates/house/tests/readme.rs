@@ -1,13 +1,15 @@
-//! The README's commands work.
+//! The commands of the README and of the tour work.
 
 use slowpath_house::readme::{Block, Run, blocks};
 use slowpath_house::root;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-fn readme() -> Vec<Block> {
-    blocks(&std::fs::read_to_string(root().join("README.md")).unwrap())
-        .unwrap_or_else(|error| panic!("README.md: {error}"))
+/// Pages whose commands are run.
+const PAGES: [&str; 2] = ["README.md", "docs/tour.md"];
+
+fn commands_of(page: &str) -> Vec<Block> {
+    blocks(&std::fs::read_to_string(root().join(page)).unwrap()).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
 /// Directory of the built program: this test stands in `<target>/<profile>/deps`. The program is another package's, so
@@ -34,20 +36,33 @@ fn is_root() -> bool {
 
 #[test]
 fn every_command_block_says_whether_it_is_run_and_some_are() {
-    assert!(readme().iter().any(|block| block.run != Run::Long), "no command of the README is ever run");
+    for page in PAGES {
+        assert!(commands_of(page).iter().any(|block| block.run != Run::Long), "no command of {page} is ever run");
+    }
 }
 
-/// One directory for all blocks, in their order: the tour goes on with what its earlier commands made.
+/// Whoever opens it for the first time reads all of it.
 #[test]
-fn the_commands_of_the_readme_succeed() {
+fn the_readme_is_short() {
+    let lines = std::fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(lines <= 150, "README.md has {lines} lines: details belong to docs/tour.md");
+}
+
+#[test]
+fn the_commands_of_the_readme_and_of_the_tour_succeed() {
+    let path = format!("{}:{}", built().display(), std::env::var("PATH").unwrap_or_default());
+    PAGES.iter().for_each(|page| run(page, &path));
+}
+
+/// One directory for all blocks of a page, in their order: it goes on with what its earlier commands made.
+fn run(page: &str, path: &str) {
     let root_user = is_root();
     let here = tempfile::tempdir().unwrap();
-    let path = format!("{}:{}", built().display(), std::env::var("PATH").unwrap_or_default());
-    for block in readme() {
+    for block in commands_of(page) {
         match block.run {
             Run::Long => continue,
             Run::NeedsRoot if !root_user => {
-                println!("skipped: README.md line {}: needs root", block.line);
+                println!("skipped: {page} line {}: needs root", block.line);
                 continue;
             }
             Run::Yes | Run::NeedsRoot => {}
@@ -58,14 +73,14 @@ fn the_commands_of_the_readme_succeed() {
             let output = Command::new("bash")
                 .args(["-euc", command])
                 .current_dir(&here)
-                .env("PATH", &path)
+                .env("PATH", path)
                 .stdin(Stdio::null())
                 .output()
                 .unwrap();
             let streams = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             assert!(
                 output.status.success(),
-                "README.md line {}: `{command}` ended with {}\n{}",
+                "{page} line {}: `{command}` ended with {}\n{}",
                 block.line,
                 output.status,
                 streams.join("\n")

@@ -2,12 +2,15 @@
 //! copying to `fill`, and finding the paths (an earlier recording) to the caller.
 
 use crate::filesystem::{FilesystemClass, class_of};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, OFlags, Stat, fstat, readlinkat};
 use serde::Serialize;
+use slowpath_process::{FileIdentity, MountTable, NotOpened};
 use slowpath_tables::{Bytes, FileKey};
-use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, Metadata};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A host file that an image will hold.
@@ -33,14 +36,16 @@ pub enum SkipReason {
     NotRegular(&'static str),
     /// On a file system that lives in memory or is made up by the kernel.
     Pseudo(&'static str),
-    /// On a network file system or a user-space one.
-    Network(&'static str),
+    /// On a network file system or a user-space one, where root could wait for ever.
+    Network(String),
     /// Could not be opened, read or written into the image.
     Unreadable(String),
     /// Size or modification time kept changing while it was copied.
     Changed,
-    /// The path came to be a symbolic link after the closure was made.
+    /// Another file, or a symbolic link, has come to stand there since the closure was made.
     Replaced,
+    /// A list of who may read it could not be copied, so that more users could have read the copy.
+    AccessList,
 }
 
 /// A path that is not in the image, and why.
@@ -67,13 +72,18 @@ impl Closure {
     pub fn from_paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Self {
         let mut closure = Self::default();
         let mut classes = HashMap::new();
+        let mut table = MountTable::read();
         let mut seen = std::collections::HashSet::new();
         for path in paths {
             let path = path.as_ref();
             if !seen.insert(path.to_path_buf()) {
                 continue;
             }
-            match look_at(path, &mut classes) {
+            let looked = match &mut table {
+                Ok(table) => look_at(path, table, &mut classes),
+                Err(error) => Err(unusable(error)),
+            };
+            match looked {
                 Ok(file) => {
                     closure.files.insert(file.path.clone(), file);
                 }
@@ -106,26 +116,89 @@ impl<P: AsRef<Path>> FromIterator<P> for Closure {
     }
 }
 
-fn look_at(path: &Path, classes: &mut HashMap<u64, FilesystemClass>) -> Result<ClosureFile, SkipReason> {
+fn look_at(
+    path: &Path,
+    table: &mut MountTable,
+    classes: &mut HashMap<u64, FilesystemClass>,
+) -> Result<ClosureFile, SkipReason> {
     if !path.is_absolute() {
         return Err(SkipReason::NotAPath);
     }
-    // Refused by name before anything is resolved: following a link below /proc can have effects.
-    refuse_kernel_tree(path)?;
-    let path = fs::canonicalize(path).map_err(|error| unusable(&error))?;
-    refuse_kernel_tree(&path)?;
-    let metadata = fs::symlink_metadata(&path).map_err(|error| unusable(&error))?;
-    if let Some(kind) = irregular(&metadata) {
+    let (path, file) = resolve(path, table)?;
+    let found = fstat(&file).map_err(|errno| unusable(&errno.into()))?;
+    if let Some(kind) = irregular(&found) {
         return Err(SkipReason::NotRegular(kind));
     }
-    let class = match classes.get(&metadata.dev()) {
+    let class = match classes.get(&found.st_dev) {
         Some(class) => *class,
-        None => *classes.entry(metadata.dev()).or_insert(class_of(&path).map_err(|error| unusable(&error))?),
+        None => *classes.entry(found.st_dev).or_insert(class_of(&file).map_err(|error| unusable(&error))?),
     };
     match class {
-        FilesystemClass::Device => Ok(ClosureFile { key: key_of(&metadata), size: Bytes(metadata.size()), path }),
+        FilesystemClass::Device => Ok(ClosureFile { key: key_of(&found), size: size_of(&found), path }),
         FilesystemClass::Pseudo(name) => Err(SkipReason::Pseudo(name)),
-        FilesystemClass::Network(name) => Err(SkipReason::Network(name)),
+        FilesystemClass::Network(name) => Err(SkipReason::Network(name.to_owned())),
+    }
+}
+
+/// Symbolic links in a row that are followed, as in the kernel (`MAXSYMLINKS`, include/linux/namei.h).
+const MOST_LINKS: usize = 40;
+
+/// The file that a path leads to, open as a mere place, and its canonical path. Links are read and followed here and not
+/// by the kernel, so that none leads into a file system that could keep us waiting.
+pub(crate) fn resolve(path: &Path, table: &mut MountTable) -> Result<(PathBuf, OwnedFd), SkipReason> {
+    let mut left: VecDeque<OsString> = path.components().map(|component| component.as_os_str().to_owned()).collect();
+    let (mut done, mut links) = (PathBuf::from("/"), 0);
+    // Most paths hold no link: one look instead of one for each part.
+    if let Ok(file) = open_plainly(path, table)
+        && let Ok(found) = fstat(&file)
+        && FileType::from_raw_mode(found.st_mode) != FileType::Symlink
+        && !left.iter().any(|part| part == "..")
+    {
+        return Ok((left.into_iter().collect(), file));
+    }
+    let mut file = open_plainly(&done, table)?;
+    while let Some(part) = left.pop_front() {
+        match part.as_bytes() {
+            b"/" => done = PathBuf::from("/"),
+            b"." => {}
+            b".." => {
+                done.pop();
+            }
+            _ => {
+                let next = done.join(&part);
+                file = open_plainly(&next, table)?;
+                let found = fstat(&file).map_err(|errno| unusable(&errno.into()))?;
+                if FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+                    done = next;
+                    continue;
+                }
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(unusable(&io::Error::from_raw_os_error(libc::ELOOP)));
+                }
+                let target = readlinkat(&file, "", Vec::new()).map_err(|errno| unusable(&errno.into()))?;
+                let target = PathBuf::from(OsStr::from_bytes(target.to_bytes()));
+                for part in target.components().rev() {
+                    left.push_front(part.as_os_str().to_owned());
+                }
+            }
+        }
+    }
+    Ok((done, file))
+}
+
+fn open_plainly(path: &Path, table: &mut MountTable) -> Result<OwnedFd, SkipReason> {
+    // By name, before anything is looked up: following a link below /proc can have effects.
+    refuse_kernel_tree(path)?;
+    table.open(path, OFlags::PATH | OFlags::NOFOLLOW).map_err(not_opened)
+}
+
+/// What a path that was not opened means for the closure.
+pub(crate) fn not_opened(problem: NotOpened) -> SkipReason {
+    match problem {
+        NotOpened::MayNeverAnswer(kind) => SkipReason::Network(kind),
+        NotOpened::Link | NotOpened::MountedMeanwhile => SkipReason::Replaced,
+        NotOpened::Io(error) => unusable(&error),
     }
 }
 
@@ -147,21 +220,30 @@ pub(crate) fn unusable(error: &io::Error) -> SkipReason {
 }
 
 /// The kind of a file that is not a regular one.
-pub(crate) fn irregular(metadata: &Metadata) -> Option<&'static str> {
-    let kind = metadata.file_type();
-    Some(match () {
-        () if kind.is_file() => return None,
-        () if kind.is_dir() => "directory",
-        () if kind.is_symlink() => "symbolic link",
-        () if kind.is_char_device() || kind.is_block_device() => "device",
-        () if kind.is_fifo() => "pipe",
-        () => "socket",
+pub(crate) fn irregular(found: &Stat) -> Option<&'static str> {
+    Some(match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => return None,
+        FileType::Directory => "directory",
+        FileType::Symlink => "symbolic link",
+        FileType::CharacterDevice | FileType::BlockDevice => "device",
+        FileType::Fifo => "pipe",
+        _ => "socket",
     })
 }
 
+pub(crate) fn size_of(found: &Stat) -> Bytes {
+    Bytes(u64::try_from(found.st_size).unwrap_or(0))
+}
+
 /// Device and inode in the encoding of the tables (`major << 20 | minor`).
-pub(crate) fn key_of(metadata: &Metadata) -> FileKey {
-    FileKey { dev: kernel_device(metadata.dev()), ino: metadata.ino() }
+pub(crate) fn key_of(found: &Stat) -> FileKey {
+    FileKey { dev: kernel_device(found.st_dev), ino: found.st_ino }
+}
+
+/// The same in the kernel's own halves.
+pub(crate) fn identity_of(key: FileKey) -> FileIdentity {
+    let (major, minor) = key.device();
+    FileIdentity { major: major as u32, minor: minor as u32, inode: key.ino }
 }
 
 /// `st_dev` in the kernel's own encoding.
@@ -172,6 +254,7 @@ pub(crate) fn kernel_device(device: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     fn reason_of(closure: &Closure, path: &Path) -> SkipReason {

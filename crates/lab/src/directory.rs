@@ -1,73 +1,53 @@
-//! The directory of a lab: mount points, and a lock that says that its owner lives.
+//! The directory of a lab: mount points, and a lock that says that its owner lives. It lies in root's own directory
+//! ([`StateDirectory`]), so that nobody else can put anything there.
 //!
 //! ```text
-//! slowpath-lab-<pid>-<start>-<serial>/   0755, locked (flock) while the lab lives
-//!     image/    0700  the image file, unlinked as soon as it is open; `size` for `lab list`
-//!     mount/    0700  where a launch mounts the image; always empty on the host
-//!     census/   0700  where pages are counted: a device is not mounted twice at one place
-//!     extra/    0755  where a launch sees the extra files; always empty on the host
-//!     stash/N         where a launch keeps a mount below an overlaid tree until the overlay is made
+//! /run/slowpath/lab-<pid>-<start>-<serial>/   locked (flock) while the lab lives
+//!     size      bytes that the image takes, for `lab list`; the image itself has no name anywhere
+//!     mount/    where a launch mounts the image; always empty on the host
+//!     census/   where pages are counted: a device is not mounted twice at one place
+//!     stash/N   where a launch keeps a mount below an overlaid tree until the overlay is made
 //! ```
+//!
+//! In a launch the extra files of the image are bound over the whole of `/run/slowpath`: every user can reach them there,
+//! and nobody what is below.
 
 use crate::error::{LabError, failed};
-use crate::owner::Owner;
-use nix::fcntl::{Flock, FlockArg};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, mkdirat, unlinkat};
+use rustix::io::Errno;
+use slowpath_process::{Entry, Found, StateDirectory, open_beneath};
 use slowpath_tables::Bytes;
-use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Prefix of every lab directory.
-pub(crate) const PREFIX: &str = "slowpath-lab";
+/// Kind of the entry.
+pub(crate) const KIND: &str = "lab";
 
-/// Where labs live unless the caller says otherwise: on disk (not `/tmp`, which may be memory), kept across reboots
-/// so that leftovers can be found.
+/// Where images lie unless the caller says otherwise: on disk (not `/tmp`, which may be memory).
 pub const DEFAULT_BASE: &str = "/var/tmp";
+
+const PARTS: [&str; 3] = ["mount", "census", "stash"];
 
 /// A lab's own directory; removed on drop.
 #[derive(Debug)]
 pub(crate) struct LabDirectory {
+    entry: Entry,
     path: PathBuf,
-    _lock: Flock<File>,
+    everything: PathBuf,
 }
 
 impl LabDirectory {
-    pub(crate) fn create(base: &Path) -> Result<Self, LabError> {
-        let base = fs::canonicalize(base).map_err(failed("find the directory", base))?;
-        refuse_unsafe(&base)?;
-        let owner = Owner::this_process().map_err(failed("read the start time of", Path::new("/proc/self")))?;
-        let path = loop {
-            let path = base.join(owner.fresh_name(PREFIX));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => break path,
-                // Left by a killed process of the same pid and tick, or planted: never use it.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed("create the lab directory", &path)(error)),
-            }
-        };
-        match Self::furnish(&path) {
-            Ok(lock) => Ok(Self { path, _lock: lock }),
-            Err(error) => {
-                let _ = remove(&path);
-                Err(error)
-            }
+    pub(crate) fn create(state: &StateDirectory) -> Result<Self, LabError> {
+        let entry = state.new_directory(KIND).map_err(failed("create a lab directory in", state.path()))?;
+        // From here on it is removed.
+        let lab = Self { path: entry.path(), everything: state.path().to_owned(), entry };
+        for part in PARTS {
+            mkdirat(&lab.entry, part, Mode::RWXU)
+                .map_err(|errno| failed("create a mount point in", &lab.path)(errno.into()))?;
         }
-    }
-
-    fn furnish(path: &Path) -> Result<Flock<File>, LabError> {
-        // Waits: whoever lists labs at this moment tries the lock for an instant.
-        let lock = lock(path, FlockArg::LockExclusive).map_err(failed("lock the lab directory", path))?;
-        for (name, mode) in [("image", 0o700), ("mount", 0o700), ("census", 0o700), ("extra", 0o755), ("stash", 0o700)]
-        {
-            make(&path.join(name), mode)?;
-        }
-        set_mode(path, 0o755)?;
-        Ok(lock)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+        Ok(lab)
     }
 
     pub(crate) fn mount_point(&self) -> PathBuf {
@@ -78,145 +58,153 @@ impl LabDirectory {
         self.path.join("census")
     }
 
-    pub(crate) fn extra(&self) -> PathBuf {
-        self.path.join("extra")
-    }
-
-    pub(crate) fn image_file(&self) -> PathBuf {
-        self.path.join("image/image")
+    /// Where a launch sees the extra files.
+    pub(crate) fn extra(&self) -> &Path {
+        &self.everything
     }
 
     /// A mount point for a directory or a file of the host.
     pub(crate) fn stash(&self, number: usize, for_directory: bool) -> Result<PathBuf, LabError> {
         let path = self.path.join("stash").join(number.to_string());
-        if !path.exists() {
-            if for_directory {
-                make(&path, 0o700)?;
-            } else {
-                File::create(&path).map_err(failed("create", &path))?;
-            }
+        let made = if for_directory { fs::create_dir(&path) } else { File::create_new(&path).map(drop) };
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(failed("create", &path))?,
         }
         Ok(path)
     }
 
     /// Leaves the image's size for [`size_of`], since the image file itself has no name.
     pub(crate) fn note_size(&self, size: Bytes) -> Result<(), LabError> {
-        let path = self.path.join("image/size");
+        let path = self.path.join("size");
         fs::write(&path, size.0.to_string()).map_err(failed("write", &path))
     }
 }
 
 impl Drop for LabDirectory {
     fn drop(&mut self) {
-        let _ = remove(&self.path);
+        let _ = empty(&self.entry).and_then(|()| self.entry.remove());
     }
 }
 
-/// Size of the image of the lab in `path`, when it was built.
-pub(crate) fn size_of(path: &Path) -> Option<Bytes> {
-    fs::read_to_string(path.join("image/size")).ok()?.parse().ok().map(Bytes)
+/// Size of the image of a lab, when it was built.
+pub(crate) fn size_of(lab: &Found) -> Option<Bytes> {
+    let size = open_beneath(lab.open().ok()?, "size", OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
+    let (size, mut text) = (File::from(size), String::new());
+    if !size.metadata().ok()?.is_file() {
+        return None;
+    }
+    // The largest number of bytes has 20 digits: one more is too long for a u64.
+    size.take(21).read_to_string(&mut text).ok()?;
+    text.parse().ok().map(Bytes)
 }
 
-/// Whether a living process holds the directory's lock, in whatever pid namespace it is.
-pub(crate) fn is_locked(path: &Path) -> bool {
-    matches!(lock(path, FlockArg::LockExclusiveNonblock), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
-}
-
-/// Removes a lab directory. Names what a lab can hold instead of removing recursively: below a mount point that is,
+/// Removes the directory of a lab. Names what a lab can hold instead of removing recursively: below a mount point that is,
 /// against all expectation, mounted in this namespace, nothing is ever deleted.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    for file in ["image/size", "image/image"] {
-        ignore_missing(fs::remove_file(path.join(file)))?;
-    }
-    match fs::read_dir(path.join("stash")) {
-        Ok(entries) => {
-            for entry in entries {
-                let entry = entry?.path();
-                ignore_missing(if entry.is_dir() { fs::remove_dir(&entry) } else { fs::remove_file(&entry) })?;
-            }
-        }
-        Err(error) => ignore_missing(Err(error))?,
-    }
-    for directory in ["image", "mount", "census", "extra", "stash", ""] {
-        ignore_missing(fs::remove_dir(path.join(directory)))?;
-    }
-    Ok(())
-}
-
-fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
-    match result {
+pub(crate) fn remove(lab: &Found) -> io::Result<()> {
+    match lab.open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
+        directory => empty(directory?).and_then(|()| lab.remove()),
     }
 }
 
-fn lock(path: &Path, how: FlockArg) -> io::Result<Flock<File>> {
-    Flock::lock(File::open(path)?, how).map_err(|(_, errno)| errno.into())
+fn empty(directory: impl AsFd) -> io::Result<()> {
+    ignore_missing(unlinkat(&directory, "size", AtFlags::empty()))?;
+    match open_beneath(&directory, "stash", OFlags::RDONLY | OFlags::DIRECTORY) {
+        Ok(stash) => empty_stash(&stash)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    for part in PARTS {
+        ignore_missing(unlinkat(&directory, part, AtFlags::REMOVEDIR))?;
+    }
+    Ok(())
 }
 
-fn make(path: &Path, mode: u32) -> Result<(), LabError> {
-    DirBuilder::new().mode(mode).create(path).map_err(failed("create the directory", path))?;
-    set_mode(path, mode)
-}
-
-/// The mode exactly, whatever the umask.
-fn set_mode(path: &Path, mode: u32) -> Result<(), LabError> {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed("set the mode of", path))
-}
-
-fn refuse_unsafe(base: &Path) -> Result<(), LabError> {
-    let mut part = PathBuf::new();
-    for component in base.components() {
-        part.push(component);
-        let metadata = fs::symlink_metadata(&part).map_err(failed("look at", &part))?;
-        let (mode, sticky) = (metadata.mode(), metadata.mode() & 0o1000 != 0);
-        let ours = metadata.uid() == 0 || metadata.uid() == nix::unistd::geteuid().as_raw();
-        if !metadata.is_dir() || !ours || (mode & 0o022 != 0 && !sticky) {
-            return Err(LabError::UnsafeDirectory(part));
+fn empty_stash(stash: &OwnedFd) -> io::Result<()> {
+    for entry in Dir::read_from(stash)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        match unlinkat(stash, name, AtFlags::empty()) {
+            Err(Errno::ISDIR) => ignore_missing(unlinkat(stash, name, AtFlags::REMOVEDIR))?,
+            removed => ignore_missing(removed)?,
         }
     }
     Ok(())
+}
+
+fn ignore_missing(result: rustix::io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(Errno::NOENT) | Ok(()) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{MetadataExt, symlink};
 
-    fn base() -> tempfile::TempDir {
-        tempfile::tempdir_in("/var/tmp").unwrap()
+    fn state() -> (tempfile::TempDir, StateDirectory) {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let state = StateDirectory::at(&place.path().join("state")).unwrap();
+        (place, state)
+    }
+
+    fn listed(state: &StateDirectory) -> Vec<Found> {
+        state.entries(KIND).unwrap()
     }
 
     #[test]
     fn a_lab_directory_is_locked_while_it_lives_and_gone_after_drop() {
-        let base = base();
-        let lab = LabDirectory::create(base.path()).unwrap();
+        let (_place, state) = state();
+        let lab = LabDirectory::create(&state).unwrap();
         lab.stash(0, true).unwrap();
         lab.stash(1, false).unwrap();
         lab.note_size(Bytes(17)).unwrap();
-        assert!(is_locked(lab.path()));
-        assert_eq!(size_of(lab.path()), Some(Bytes(17)));
-        assert_eq!(fs::metadata(lab.image_file().parent().unwrap()).unwrap().mode() & 0o7777, 0o700);
+        let found = listed(&state).pop().unwrap();
+        assert!(found.is_alive());
+        assert_eq!(size_of(&found), Some(Bytes(17)));
+        assert_eq!(fs::metadata(&lab.path).unwrap().mode() & 0o7777, 0o700);
         drop(lab);
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+        assert!(listed(&state).is_empty());
     }
 
     #[test]
-    fn a_base_that_others_can_write_without_the_sticky_bit_is_refused() {
-        let base = base();
-        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(LabDirectory::create(base.path()), Err(LabError::UnsafeDirectory(_))));
-        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o1777)).unwrap();
-        LabDirectory::create(base.path()).unwrap();
-    }
-
-    #[test]
-    fn removing_stops_at_what_no_lab_makes() {
-        let base = base();
-        let lab = LabDirectory::create(base.path()).unwrap();
+    fn removing_stops_at_what_no_lab_makes_and_follows_no_link() {
+        let (place, state) = state();
+        let lab = LabDirectory::create(&state).unwrap();
         let precious = lab.mount_point().join("precious");
         fs::write(&precious, "x").unwrap();
-        assert!(remove(lab.path()).is_err());
+        assert!(remove(&listed(&state)[0]).is_err());
         assert!(precious.exists());
         fs::remove_file(precious).unwrap();
+        let victim = place.path().join("victim");
+        fs::create_dir(&victim).unwrap();
+        fs::write(victim.join("0"), "x").unwrap();
+        fs::create_dir_all(lab.path.join("stash")).unwrap();
+        fs::remove_dir(lab.path.join("stash")).unwrap();
+        symlink(&victim, lab.path.join("stash")).unwrap();
+        assert!(remove(&listed(&state)[0]).is_err());
+        assert!(victim.join("0").exists());
+        fs::remove_file(lab.path.join("stash")).unwrap();
+    }
+
+    #[test]
+    fn a_size_that_is_no_small_file_is_not_read() {
+        let (_place, state) = state();
+        let lab = LabDirectory::create(&state).unwrap();
+        let (size, found) = (lab.path.join("size"), listed(&state).pop().unwrap());
+        symlink("/dev/zero", &size).unwrap();
+        assert_eq!(size_of(&found), None);
+        fs::remove_file(&size).unwrap();
+        nix::unistd::mkfifo(&size, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(size_of(&found), None);
+        fs::remove_file(&size).unwrap();
+        fs::write(&size, [b'1'; 1 << 20]).unwrap();
+        assert_eq!(size_of(&found), None);
     }
 }

@@ -43,6 +43,9 @@ pub enum LabError {
         /// Where the image was to be.
         directory: PathBuf,
     },
+    /// Root's own directory cannot be used.
+    #[error(transparent)]
+    State(#[from] slowpath_process::StateError),
     /// Other users could replace what is put into the directory.
     #[error("{} can be changed by other users; choose a directory of root's or one with the sticky bit", .0.display())]
     UnsafeDirectory(PathBuf),

@@ -2,10 +2,13 @@
 //! them. Pages that another process maps stay (libc, the loader), and so do pages that were written and are not on disk
 //! yet; how many stayed is counted, never guessed.
 
+use crate::closure::{irregular, resolve};
 use crate::device::{cached_pages, forget_pages};
+use crate::fill::readable;
+use rustix::fs::fstat;
+use slowpath_process::MountTable;
 use slowpath_tables::Pages;
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// What an eviction left behind.
@@ -39,12 +42,12 @@ pub fn resident<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Evicted {
 
 fn each<'a>(paths: impl IntoIterator<Item = &'a Path>, work: impl Fn(&File)) -> Evicted {
     let mut all = Evicted::default();
+    let mut table = MountTable::read().ok();
     for path in paths {
-        // Opening must not wait, follow a link that was swapped in, or touch what is no file.
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let opened = File::options().read(true).custom_flags(flags).open(path).ok();
-        let regular = opened.filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()));
-        let Some(file) = regular else {
+        // Opening must not wait, and must not touch what is no file.
+        let place = table.as_mut().and_then(|table| resolve(path, table).ok()).map(|(_, place)| place);
+        let regular = place.filter(|place| fstat(place).is_ok_and(|found| irregular(&found).is_none()));
+        let Some(file) = regular.and_then(|place| readable(&place).ok()) else {
             all.unopened += 1;
             continue;
         };

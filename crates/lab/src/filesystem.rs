@@ -1,9 +1,8 @@
-//! Which file systems hold files whose reads can be cold, and the mounts below a directory.
+//! Which file systems hold files whose reads can be cold.
 
-use std::fs;
+use rustix::fd::AsFd;
+use rustix::fs::fstatfs;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
 
 /// What a file system means for a cold start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,68 +48,12 @@ const CLASSES: &[(u64, FilesystemClass)] = &[
     (0x0116_1970, FilesystemClass::Network("gfs2")),
 ];
 
-/// The class of the file system that holds `path`.
-pub(crate) fn class_of(path: &Path) -> io::Result<FilesystemClass> {
-    let magic = nix::sys::statfs::statfs(path)?.filesystem_type().0;
+/// The class of the file system that holds an open file.
+pub(crate) fn class_of(file: impl AsFd) -> io::Result<FilesystemClass> {
+    let magic = fstatfs(file)?.f_type;
     // The type is 32 bits wide in the kernel's tables but sign-extended or not by architecture.
     let magic = magic as u64 & 0xffff_ffff;
     Ok(CLASSES.iter().find(|(known, _)| *known == magic).map_or(FilesystemClass::Device, |(_, class)| *class))
-}
-
-/// One line of `/proc/self/mountinfo`, as far as the lab needs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MountPoint {
-    /// Where it is mounted.
-    pub at: PathBuf,
-    /// Per-mount options, such as `rw,nosuid,relatime`.
-    pub options: String,
-    /// File-system type.
-    pub kind: String,
-    /// Options of the superblock, for cgroup hierarchies the controllers.
-    pub super_options: String,
-}
-
-/// All mounts of this process's namespace in the order in which they were made.
-pub(crate) fn mount_points() -> io::Result<Vec<MountPoint>> {
-    Ok(parse_mountinfo(&fs::read("/proc/thread-self/mountinfo")?))
-}
-
-/// Lines that do not have the documented form (proc(5)) are left out: the lab then sees one mount less.
-pub(crate) fn parse_mountinfo(text: &[u8]) -> Vec<MountPoint> {
-    text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
-}
-
-fn parse_line(line: &[u8]) -> Option<MountPoint> {
-    let mut fields = line.split(|byte| *byte == b' ');
-    let at = PathBuf::from(std::ffi::OsString::from_vec(unescape(fields.nth(4)?)));
-    let options = String::from_utf8_lossy(fields.next()?).into_owned();
-    // Optional fields (propagation) end with a lone '-'.
-    fields.find(|field| *field == b"-")?;
-    let kind = String::from_utf8_lossy(fields.next()?).into_owned();
-    let super_options = String::from_utf8_lossy(fields.nth(1)?).into_owned();
-    Some(MountPoint { at, options, kind, super_options })
-}
-
-/// Undoes `\ooo`, by which the kernel writes space, tab, newline and backslash.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, tail)) = rest.split_first() {
-        if *first == b'\\'
-            && tail.len() >= 3
-            && let Some(byte) = tail[..3].iter().try_fold(0u32, |value, digit| match digit {
-                b'0'..=b'7' => Some(value * 8 + u32::from(digit - b'0')),
-                _ => None,
-            })
-        {
-            bytes.push(byte as u8);
-            rest = &tail[3..];
-        } else {
-            bytes.push(*first);
-            rest = tail;
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]
@@ -118,29 +61,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mount_points_with_spaces_newlines_and_backslashes_are_read() {
-        let text =
-            b"36 35 98:0 /mnt1 /a\\040b\\012c\\134d rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue\n";
-        assert_eq!(
-            parse_mountinfo(text),
-            [MountPoint {
-                at: "/a b\nc\\d".into(),
-                options: "rw,noatime".into(),
-                kind: "ext3".into(),
-                super_options: "rw,errors=continue".into()
-            }]
-        );
-    }
-
-    #[test]
-    fn a_truncated_line_is_left_out_and_the_others_stay() {
-        assert_eq!(parse_mountinfo(b"36 35 98:0 /\n1 2 3:4 / /x rw - tmpfs t rw").len(), 1);
-    }
-
-    #[test]
     fn proc_is_a_pseudo_file_system_and_the_directory_of_images_is_not() {
-        assert_eq!(class_of(Path::new("/proc")).unwrap(), FilesystemClass::Pseudo("proc"));
-        assert_eq!(class_of(Path::new("/sys")).unwrap(), FilesystemClass::Pseudo("sysfs"));
-        assert_eq!(class_of(Path::new("/usr")).unwrap(), FilesystemClass::Device);
+        let of = |path: &str| class_of(std::fs::File::open(path).unwrap());
+        assert_eq!(of("/proc").unwrap(), FilesystemClass::Pseudo("proc"));
+        assert_eq!(of("/sys").unwrap(), FilesystemClass::Pseudo("sysfs"));
+        assert_eq!(of("/usr").unwrap(), FilesystemClass::Device);
     }
 }

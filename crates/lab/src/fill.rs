@@ -1,17 +1,18 @@
 //! Copies a closure into a mounted image: content, mode, owner, times, extended attributes (capabilities, ACLs), hard
 //! links, holes. A file that vanishes, cannot be read or keeps changing is skipped and reported.
 
-use crate::closure::{Closure, ClosureFile, SkipReason, Skipped, irregular, key_of, unusable};
+use crate::closure::{Closure, ClosureFile, SkipReason, Skipped, irregular, key_of, not_opened, unusable};
 use crate::device::{cached_pages, forget_pages};
 use crate::error::{LabError, failed};
 use crate::image::ImageFile;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use slowpath_process::MountTable;
 use slowpath_tables::{Bytes, FileKey, Pages};
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// How often a file that changes while it is copied is copied again.
@@ -26,15 +27,18 @@ pub(crate) struct Filled {
     pub lost_attributes: Vec<(PathBuf, String)>,
 }
 
-/// Copies all files of the closure below `root`, the mount point of the image.
+/// Copies all files of the closure below `root`, the mount point of the image. To be called in a mount namespace to which
+/// nothing propagates: what users mount meanwhile is then not entered.
 pub(crate) fn fill(closure: &Closure, root: &Path) -> Result<Filled, LabError> {
     let mut filled = Filled::default();
+    let mut table =
+        MountTable::read().map_err(failed("read the mounts in", Path::new("/proc/thread-self/mountinfo")))?;
     let mut directories = BTreeSet::new();
     let mut copied: HashMap<FileKey, PathBuf> = HashMap::new();
     for file in closure.files() {
         let target = inside(root, &file.path);
         make_directories(&file.path, root, &mut directories)?;
-        match copy(file, &target, &mut copied, &mut filled.lost_attributes) {
+        match copy(file, &target, &mut table, &mut copied, &mut filled.lost_attributes) {
             Ok(size) => {
                 let metadata = fs::symlink_metadata(&target).map_err(failed("look at", &target))?;
                 filled.files.push(ImageFile {
@@ -55,12 +59,22 @@ pub(crate) fn fill(closure: &Closure, root: &Path) -> Result<Filled, LabError> {
     for directory in directories.iter().rev() {
         let target = inside(root, directory);
         let to = open_directory(&target).map_err(failed("open the directory", &target))?;
-        let from = open_directory(directory).and_then(|from| from.metadata().map(|metadata| (from, metadata)));
-        match from {
-            Ok((from, metadata)) => set_attributes(&from, &to, &metadata, directory, &mut filled.lost_attributes)
-                .map_err(failed("set the attributes of", &target))?,
-            // Gone in the meantime, like the files below it.
-            Err(error) => filled.lost_attributes.push((directory.clone(), error.to_string())),
+        let from = table.open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW).map(File::from);
+        let from = from.map_err(io::Error::from).and_then(|from| from.metadata().map(|metadata| (from, metadata)));
+        let lost = &mut filled.lost_attributes;
+        let closed = match from {
+            Ok((from, metadata)) => set_attributes(&from, &to, &metadata, directory, lost)
+                .map_err(failed("set the attributes of", &target))?
+                .is_none(),
+            // Gone or replaced in the meantime, like the files below it: it stays as it was made, closed to all but root.
+            Err(error) => {
+                lost.push((directory.clone(), error.to_string()));
+                false
+            }
+        };
+        if closed {
+            nix::sys::stat::fchmod(&to, nix::sys::stat::Mode::S_IRWXU)
+                .map_err(crate::error::failed_errno("set the mode of", &target))?;
         }
     }
     Ok(filled)
@@ -84,7 +98,8 @@ fn make_directories(path: &Path, root: &Path, made: &mut BTreeSet<PathBuf>) -> R
     }
     make_directories(parent, root, made)?;
     let target = inside(root, parent);
-    fs::create_dir(&target).map_err(failed("create the directory", &target))?;
+    // Closed until it gets the attributes of the host's.
+    DirBuilder::new().mode(0o700).create(&target).map_err(failed("create the directory", &target))?;
     made.insert(parent.to_path_buf());
     Ok(())
 }
@@ -92,17 +107,15 @@ fn make_directories(path: &Path, root: &Path, made: &mut BTreeSet<PathBuf>) -> R
 fn copy(
     file: &ClosureFile,
     target: &Path,
+    table: &mut MountTable,
     copied: &mut HashMap<FileKey, PathBuf>,
     lost: &mut Vec<(PathBuf, String)>,
 ) -> Result<Bytes, Failure> {
-    let source = open_source(&file.path).map_err(Failure::Skip)?;
+    let source = open_source(file, table).map_err(Failure::Skip)?;
     let image = |error: io::Error| Failure::Image(failed("write", target)(error));
     let skip = |error: io::Error| Failure::Skip(unusable(&error));
     let before = source.metadata().map_err(skip)?;
-    if let Some(kind) = irregular(&before) {
-        return Err(Failure::Skip(SkipReason::NotRegular(kind)));
-    }
-    if let Some(first) = copied.get(&key_of(&before)) {
+    if let Some(first) = copied.get(&file.key) {
         fs::hard_link(first, target).map_err(image)?;
         return Ok(Bytes(before.size()));
     }
@@ -124,24 +137,34 @@ fn copy(
             if !was_cached {
                 let _ = forget_pages(&source);
             }
-            set_attributes(&source, &destination, &metadata, &file.path, lost).map_err(image)?;
-            copied.insert(key_of(&metadata), target.to_path_buf());
+            set_attributes(&source, &destination, &metadata, &file.path, lost)
+                .map_err(image)?
+                .ok_or(Failure::Skip(SkipReason::AccessList))?;
+            copied.insert(file.key, target.to_path_buf());
             return Ok(Bytes(metadata.size()));
         }
     }
     Err(Failure::Skip(SkipReason::Changed))
 }
 
-/// Opens without following any symbolic link (the path was canonical) and without waiting for a pipe's other end.
-fn open_source(path: &Path) -> Result<File, SkipReason> {
-    let how = OpenHow::new()
-        .flags(OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)
-        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    match openat2(nix::fcntl::AT_FDCWD, path, how) {
-        Ok(descriptor) => Ok(File::from(descriptor)),
-        Err(nix::Error::ELOOP) => Err(SkipReason::Replaced),
-        Err(errno) => Err(unusable(&errno.into())),
+/// Opens the very file that the closure lists. Nothing but a regular file is ever opened for reading, which could have
+/// effects or wait; a lease that its owner has taken makes it unreadable (`O_NONBLOCK`).
+fn open_source(file: &ClosureFile, table: &mut MountTable) -> Result<File, SkipReason> {
+    let place = table.open(&file.path, OFlags::PATH | OFlags::NOFOLLOW).map_err(not_opened)?;
+    let found = fstat(&place).map_err(|errno| unusable(&errno.into()))?;
+    match irregular(&found) {
+        Some("symbolic link") => return Err(SkipReason::Replaced),
+        Some(kind) => return Err(SkipReason::NotRegular(kind)),
+        None if key_of(&found) != file.key => return Err(SkipReason::Replaced),
+        None => {}
     }
+    readable(&place).map_err(|error| unusable(&error))
+}
+
+/// Opens for reading what is open as a mere place, and was seen to be a regular file.
+pub(crate) fn readable(place: &OwnedFd) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(File::from(openat(CWD, format!("/proc/self/fd/{}", place.as_raw_fd()), flags, Mode::empty())?))
 }
 
 fn open_directory(path: &Path) -> io::Result<File> {
@@ -198,19 +221,24 @@ fn copy_range(source: &File, destination: &File, from: u64, to: u64) -> Result<(
     Ok(())
 }
 
-/// Owner first, since changing it clears set-id bits and capabilities; times last, since everything changes them.
+/// Owner first, since changing it clears set-id bits and capabilities; times last, since everything changes them. `None`: a
+/// list of who may use it could not be copied, without which others than before might.
 fn set_attributes(
     from: &File,
     to: &File,
     metadata: &Metadata,
     path: &Path,
     lost: &mut Vec<(PathBuf, String)>,
-) -> io::Result<()> {
+) -> io::Result<Option<()>> {
+    let mut whole = Some(());
     std::os::unix::fs::fchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
     nix::sys::stat::fchmod(to, nix::sys::stat::Mode::from_bits_truncate(metadata.mode() & 0o7777))?;
     for name in crate::attributes::names(from)? {
         if let Err(error) = crate::attributes::copy(from, to, &name) {
             lost.push((path.to_path_buf(), format!("{}: {error}", name.to_string_lossy())));
+            if name.to_bytes().starts_with(b"system.") {
+                whole = None;
+            }
         }
     }
     let time = |seconds: i64, nanoseconds: i64| nix::sys::time::TimeSpec::new(seconds, nanoseconds);
@@ -219,14 +247,5 @@ fn set_attributes(
         &time(metadata.atime(), metadata.atime_nsec()),
         &time(metadata.mtime(), metadata.mtime_nsec()),
     )?;
-    Ok(())
-}
-
-/// Creates an anonymous file in `directory`'s file system: `path` never names it for longer than this call.
-pub(crate) fn nameless_file(path: &Path) -> Result<File, LabError> {
-    let options = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
-    let descriptor = nix::fcntl::open(path, options, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)
-        .map_err(crate::error::failed_errno("create the image", path))?;
-    fs::remove_file(path).map_err(failed("unlink", path))?;
-    Ok(File::from(descriptor))
+    Ok(whole)
 }

@@ -1,5 +1,5 @@
-//! An ext4 image of a closure: size, mkfs, filling. The image is a sparse file without a name, so that the kernel
-//! frees it when the last holder is gone; its directory in the host's file system holds mount points only.
+//! An ext4 image of a closure: size, mkfs, filling. The image is a sparse file that never had a name, so that nobody else
+//! can open it and the kernel frees it when the last holder is gone; the lab's directory holds mount points only.
 
 use crate::closure::{Closure, Skipped};
 use crate::device;
@@ -9,10 +9,13 @@ use crate::filesystem::{FilesystemClass, class_of};
 use crate::fill;
 use crate::loop_device::LoopDevice;
 use crate::private_mounts::{MountedHere, in_private_namespace};
+use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, openat, unlinkat};
+use rustix::io::Errno;
+use slowpath_process::{StateDirectory, trusted_directory};
 use slowpath_tables::{Bytes, FileKey};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -84,12 +87,17 @@ impl Image {
                 return Err(LabError::ExtraPath(file.path_in_image.clone()));
             }
         }
-        refuse_memory(base)?;
-        let directory = LabDirectory::create(base)?;
+        let base = fs::canonicalize(base).map_err(failed("find the directory", base))?;
+        let place = trusted_directory(&base).map_err(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => LabError::UnsafeDirectory(base.clone()),
+            _ => failed("open the directory", &base)(error),
+        })?;
+        refuse_memory(&place, &base)?;
         let size = size_for(closure, &extra);
-        refuse_full(directory.path(), closure, &extra)?;
-        let file = fill::nameless_file(&directory.image_file())?;
-        file.set_len(size.total.0).map_err(failed("set the size of", directory.path()))?;
+        refuse_full(&place, &base, closure, &extra)?;
+        let directory = LabDirectory::create(&StateDirectory::of_this_user()?)?;
+        let file = nameless_file(&place).map_err(|errno| failed("create the image in", &base)(errno.into()))?;
+        file.set_len(size.total.0).map_err(failed("set the size of the image in", &base))?;
         make_filesystem(&file, size.inodes)?;
         let filled = in_private_namespace(|| {
             let device = LoopDevice::attach_writable(&file)?;
@@ -108,9 +116,9 @@ impl Image {
         if filled.files.is_empty() && extra.is_empty() {
             return Err(LabError::EmptyClosure { skipped: closure.skipped().len() + filled.skipped.len() });
         }
-        file.sync_all().map_err(failed("write back", directory.path()))?;
-        device::forget_pages(&file).map_err(failed("drop the cached pages of", directory.path()))?;
-        let allocated = file.metadata().map_err(failed("look at", directory.path()))?.blocks() * 512;
+        file.sync_all().map_err(failed("write back the image in", &base))?;
+        device::forget_pages(&file).map_err(failed("drop the cached pages of the image in", &base))?;
+        let allocated = file.metadata().map_err(failed("look at the image in", &base))?.blocks() * 512;
         directory.note_size(Bytes(allocated))?;
         let skipped = closure.skipped().iter().cloned().chain(filled.skipped).collect();
         Ok(Self {
@@ -177,20 +185,20 @@ fn size_for(closure: &Closure, extra: &[ExtraFile]) -> ImageSize {
     ImageSize { total: Bytes(total.next_multiple_of(1 << 20)), inodes }
 }
 
-fn refuse_full(directory: &Path, closure: &Closure, extra: &[ExtraFile]) -> Result<(), LabError> {
-    let space = nix::sys::statvfs::statvfs(directory).map_err(crate::error::failed_errno("look at", directory))?;
-    let free = Bytes(space.blocks_available() * space.fragment_size());
+fn refuse_full(place: impl AsFd, base: &Path, closure: &Closure, extra: &[ExtraFile]) -> Result<(), LabError> {
+    let space = fstatvfs(place).map_err(|errno| failed("look at", base)(errno.into()))?;
+    let free = Bytes(space.f_bavail.saturating_mul(space.f_frsize));
     let needed =
         Bytes(closure.total_size().0 + extra.iter().map(|file| file.bytes.len() as u64).sum::<u64>() + (8 << 20));
     if free < needed {
-        return Err(LabError::NoSpace { needed, free, directory: directory.to_path_buf() });
+        return Err(LabError::NoSpace { needed, free, directory: base.to_path_buf() });
     }
     Ok(())
 }
 
 /// Reads of an image in memory cost nothing, and those over a network depend on others: neither is a cold start.
-fn refuse_memory(base: &Path) -> Result<(), LabError> {
-    let kind = match class_of(base).map_err(failed("look at", base))? {
+fn refuse_memory(place: impl AsFd, base: &Path) -> Result<(), LabError> {
+    let kind = match class_of(place).map_err(failed("look at", base))? {
         FilesystemClass::Device => return Ok(()),
         FilesystemClass::Pseudo(kind) | FilesystemClass::Network(kind) => kind,
     };
@@ -201,6 +209,23 @@ fn refuse_memory(base: &Path) -> Result<(), LabError> {
     })
 }
 
+/// A file that never has a name (`O_TMPFILE`). Where the file system cannot do that, it has a name that nobody can foresee
+/// until the next line.
+fn nameless_file(place: impl AsFd) -> Result<File, Errno> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    match openat(&place, ".", flags | OFlags::TMPFILE, mode) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {}
+        opened => return opened.map(File::from),
+    }
+    let mut random = [0u8; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let name = format!("slowpath-image-{:032x}", u128::from_ne_bytes(random));
+    let opened = openat(&place, &name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode)?;
+    unlinkat(&place, &name, AtFlags::empty())?;
+    Ok(File::from(opened))
+}
+
 /// No journal (nothing is ever replayed), nothing left for a kernel thread to initialise during a launch, no reserve.
 fn make_filesystem(image: &File, inodes: u64) -> Result<(), LabError> {
     let path = format!("/proc/{}/fd/{}", std::process::id(), image.as_raw_fd());
@@ -208,6 +233,8 @@ fn make_filesystem(image: &File, inodes: u64) -> Result<(), LabError> {
         .args(["-q", "-F", "-b", "4096", "-I", "256", "-m", "0", "-O", "^has_journal"])
         .args(["-E", "lazy_itable_init=0,nodiscard,root_owner=0:0", "-N", &inodes.to_string(), &path])
         .stdin(Stdio::null())
+        // No variable of the caller's (MKE2FS_CONFIG and the like) decides what root's tools do.
+        .env_clear()
         .env("LC_ALL", "C")
         .output()
         .map_err(failed("run", Path::new("mkfs.ext4")))?;

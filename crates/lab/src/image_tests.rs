@@ -3,6 +3,7 @@
 use crate::fill::inside;
 use crate::private_mounts::{MountedHere, in_private_namespace};
 use crate::*;
+use slowpath_tables::FileKey;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
@@ -31,7 +32,7 @@ fn mounted<T: Send>(image: &Image, check: impl FnOnce(&Path) -> T + Send) -> T {
     .unwrap()
 }
 
-fn set_attribute(path: &Path, name: &str, value: &[u8]) {
+pub(crate) fn set_attribute(path: &Path, name: &str, value: &[u8]) {
     let (path, name) =
         (std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap(), std::ffi::CString::new(name).unwrap());
     // SAFETY: both strings end with a zero byte; `value` is valid for its length.
@@ -124,7 +125,7 @@ fn names_of_any_bytes_come_over_the_hosts_files_in_a_launch() {
         for (path, name) in paths.iter().zip(names) {
             assert_eq!(fs::read(path).unwrap(), name);
             let metadata = fs::metadata(path).unwrap();
-            let key = closure::key_of(&metadata);
+            let key = FileKey { dev: closure::kernel_device(metadata.dev()), ino: metadata.ino() };
             assert_eq!(lab.host_path(key), Some(path.as_path()));
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! A lab: an image on a loop device, the mounts that bring it over the host's paths, and cold launches in it.
 
 use crate::accounting::PastLab;
-use crate::coldness::{Coldness, Evidence, Holder, MountCost};
+use crate::closure::identity_of;
+use crate::coldness::{Coldness, Evidence, Holder, MountCost, PAST_LAB_AT_MOST};
 use crate::device::{self, DeviceIo};
 use crate::error::{LabError, failed};
 use crate::fill::inside;
@@ -10,8 +11,10 @@ use crate::loop_device::LoopDevice;
 use crate::mount_plan::{Ingredients, MountPlan, READ_MOSTLY, Submount, plan};
 use crate::private_mounts::{MountedHere, in_private_namespace};
 use crate::throttle::{Throttle, ThrottleGroup};
+use rustix::fs::{AtFlags, FileType, OFlags, StatxFlags, statx};
 use serde::{Deserialize, Serialize};
-use slowpath_launch::MountStep;
+use slowpath_launch::{LeftOut, MountStep};
+use slowpath_process::{MountTable, trusted_directory};
 use slowpath_tables::{Bytes, FileKey, Pages};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -47,7 +50,7 @@ struct Prepared {
 }
 
 /// Private cold starts. Everything of it is gone after drop, also when the process is killed, but for a directory of
-/// empty mount points and a cgroup, which [`crate::leftovers::clean`] finds by name.
+/// empty mount points and a cgroup, which [`crate::leftovers::clean`] finds.
 #[derive(Debug)]
 pub struct Lab {
     // Dropped in this order: the cgroup's rules name the device, the device's image is in the directory.
@@ -277,6 +280,19 @@ impl Lab {
         PastLab::of(self.device.dev(), reads)
     }
 
+    /// What is against a launch that saw other files than the lab's at these places: more than 1 % of the image's bytes.
+    pub fn against_left_out(&self, left_out: &[LeftOut]) -> Option<String> {
+        let files = self.image.files();
+        let size = |left_out: &LeftOut| {
+            let index = files.binary_search_by(|file| file.path.cmp(&left_out.path)).ok()?;
+            Some(files[index].size)
+        };
+        let missing: Bytes = left_out.iter().filter_map(size).sum();
+        let first = left_out.first()?;
+        let is_much = missing.0 as f64 > self.image.content().0 as f64 * PAST_LAB_AT_MOST;
+        is_much.then(|| format!("{} files of the lab were left out: {first}", left_out.len()))
+    }
+
     /// What mounting alone reads, and keeps, before a launch.
     pub fn mount_cost(&self) -> MountCost {
         self.mounting
@@ -310,26 +326,25 @@ impl Lab {
     fn plan_with(&self, trees: Vec<PathBuf>) -> Result<MountPlan, LabError> {
         let directory = self.image.directory();
         let mut submounts = Vec::new();
-        let mountinfo = Path::new("/proc/self/mountinfo");
-        let mut points: Vec<PathBuf> = crate::filesystem::mount_points()
-            .map_err(failed("read", mountinfo))?
-            .into_iter()
-            .map(|mount| mount.at)
-            .filter(|at| trees.iter().any(|tree| at.starts_with(tree) && at != tree))
-            .collect();
+        let mountinfo = Path::new("/proc/thread-self/mountinfo");
+        let mut table = MountTable::read().map_err(failed("read", mountinfo))?;
+        let mut points: Vec<PathBuf> = table.points().iter().map(|mount| mount.at.clone()).collect();
+        points.retain(|at| trees.iter().any(|tree| at.starts_with(tree) && at != tree));
         points.sort();
         points.dedup();
         for (number, at) in points.into_iter().enumerate() {
-            let stash = directory.stash(number, at.is_dir())?;
+            // Another mount hides it, or it is served by somebody who could keep us waiting: the launch lacks it.
+            let Some(for_directory) = is_directory(&mut table, &at) else { continue };
+            let stash = directory.stash(number, for_directory)?;
             submounts.push(Submount { at, stash });
         }
         Ok(plan(&Ingredients {
-            files: self.image.files().iter().map(|file| file.path.as_path()).collect(),
+            files: self.image.files().iter().map(|file| (file.path.as_path(), identity_of(file.host))).collect(),
             trees,
             submounts,
             device: self.device.path(),
             mount_point: directory.mount_point(),
-            extra: self.image.has_extra().then(|| (PathBuf::from(EXTRA_DIRECTORY), directory.extra())),
+            extra: self.image.has_extra().then(|| (PathBuf::from(EXTRA_DIRECTORY), directory.extra().to_owned())),
         }))
     }
 
@@ -364,8 +379,14 @@ impl Lab {
     }
 }
 
-/// Trees of [`READ_MOSTLY`] that are directories themselves, not links to one.
+/// Trees of [`READ_MOSTLY`] that are directories themselves, not links to one, and that only root can change.
 fn existing_trees() -> Vec<PathBuf> {
-    let trees = READ_MOSTLY.iter().map(PathBuf::from);
-    trees.filter(|tree| fs::canonicalize(tree).is_ok_and(|real| real == *tree) && tree.is_dir()).collect()
+    READ_MOSTLY.iter().map(PathBuf::from).filter(|tree| trusted_directory(tree).is_ok()).collect()
+}
+
+/// Whether a mount's root is a directory; `None` when it is not to be had. Asks no server of a file system.
+fn is_directory(table: &mut MountTable, at: &Path) -> Option<bool> {
+    let root = table.open(at, OFlags::PATH | OFlags::NOFOLLOW).ok()?;
+    let found = statx(&root, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
+    Some(FileType::from_raw_mode(found.stx_mode.into()) == FileType::Directory)
 }

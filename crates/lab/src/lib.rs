@@ -32,12 +32,15 @@ mod attributes;
 pub mod availability;
 mod closure;
 mod coldness;
+mod controller;
 mod device;
 mod directory;
 mod error;
 pub mod evict;
 mod filesystem;
 mod fill;
+#[doc(hidden)]
+pub mod foreign;
 mod image;
 mod keep;
 mod lab;
@@ -45,7 +48,6 @@ pub mod leftovers;
 mod loop_device;
 mod mount_plan;
 mod options;
-mod owner;
 mod private_mounts;
 mod throttle;
 
@@ -55,6 +57,7 @@ pub use coldness::{
     Coldness, DELIVERED_AT_LEAST, Evidence, Holder, LukewarmReason, METADATA_ALLOWANCE, MountCost, PAST_LAB_AT_MOST,
     check_bytes,
 };
+pub use controller::EnabledController;
 pub use device::DeviceIo;
 pub use directory::DEFAULT_BASE;
 pub use error::LabError;
@@ -62,9 +65,11 @@ pub use image::{ExtraFile, Image, ImageFile};
 pub use keep::KeptMounted;
 pub use lab::{Lab, PATIENCE, Settings};
 pub use loop_device::LoopDevice;
-pub use owner::Owner;
+pub use slowpath_process::Owner;
 pub use throttle::Throttle;
 
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod image_tests;
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! again. All other files are bound one by one over their paths, so that their directories stay writable.
 
 use slowpath_launch::MountStep;
+use slowpath_process::FileIdentity;
 use std::path::{Path, PathBuf};
 
 /// Top-level directories that a running program reads and does not write. Those that are symbolic links (merged
@@ -24,8 +25,8 @@ pub(crate) struct Submount {
 
 /// What a plan is made from.
 pub(crate) struct Ingredients<'a> {
-    /// Canonical host paths of the image's files.
-    pub files: Vec<&'a Path>,
+    /// Canonical host paths of the image's files, and which files they were.
+    pub files: Vec<(&'a Path, FileIdentity)>,
     /// Trees that may be overlaid: existing, real directories.
     pub trees: Vec<PathBuf>,
     /// Mounts below the trees.
@@ -58,14 +59,14 @@ pub(crate) fn plan(from: &Ingredients<'_>) -> MountPlan {
     let tree_of = |path: &Path| from.trees.iter().find(|tree| path.starts_with(tree));
 
     let (mut overlaid, mut singles) = (Vec::new(), Vec::new());
-    for file in &from.files {
+    for (file, was) in &from.files {
         match tree_of(file) {
             Some(tree) if submount_of(file).is_none() => {
                 if !overlaid.contains(tree) {
                     overlaid.push(tree.clone());
                 }
             }
-            _ => singles.push(*file),
+            _ => singles.push((*file, *was)),
         }
     }
     // A submount is put aside only when its tree is overlaid; nested ones come with it.
@@ -90,9 +91,10 @@ pub(crate) fn plan(from: &Ingredients<'_>) -> MountPlan {
         let (from, to) = (submount.stash.clone(), submount.at.clone());
         plan.steps.push(MountStep::Bind { from, to, recursive: true });
     }
-    for file in &singles {
-        plan.steps.push(MountStep::Bind { from: inside(file), to: file.to_path_buf(), recursive: false });
+    for (file, was) in &singles {
+        plan.steps.push(MountStep::File { from: inside(file), over: file.to_path_buf(), was: *was });
     }
+    // Last: it hides the mount points above.
     if let Some((from, to)) = &from.extra {
         plan.steps.push(MountStep::Bind { from: inside(from), to: to.clone(), recursive: false });
     }
@@ -108,7 +110,7 @@ mod tests {
 
     fn ingredients<'a>(files: &[&'a str], submounts: &[&str]) -> Ingredients<'a> {
         Ingredients {
-            files: files.iter().map(|file| Path::new(*file)).collect(),
+            files: files.iter().map(|file| (Path::new(*file), WAS)).collect(),
             trees: vec!["/usr".into(), "/opt".into()],
             submounts: submounts
                 .iter()
@@ -119,6 +121,12 @@ mod tests {
             mount_point: "/lab/mount".into(),
             extra: None,
         }
+    }
+
+    const WAS: FileIdentity = FileIdentity { major: 8, minor: 1, inode: 7 };
+
+    fn file(path: &str) -> MountStep {
+        MountStep::File { from: format!("/lab/mount{path}").into(), over: path.into(), was: WAS }
     }
 
     fn bind(from: &str, to: &str, recursive: bool) -> MountStep {
@@ -137,8 +145,7 @@ mod tests {
     #[test]
     fn trees_with_files_are_overlaid_once_and_other_files_bound_one_by_one() {
         let plan = plan(&ingredients(&["/home/u/x:y,z", "/usr/bin/a", "/usr/lib/b"], &[]));
-        let home = bind("/lab/mount/home/u/x:y,z", "/home/u/x:y,z", false);
-        assert_eq!(plan.steps, [image(), overlay("/usr"), home]);
+        assert_eq!(plan.steps, [image(), overlay("/usr"), file("/home/u/x:y,z")]);
         assert_eq!((plan.overlaid, plan.bound), (vec!["/usr".into()], 1));
     }
 
@@ -158,7 +165,7 @@ mod tests {
                 bind("/usr/local", "/lab/stash/0", true),
                 overlay("/usr"),
                 bind("/lab/stash/0", "/usr/local", true),
-                bind("/lab/mount/usr/local/bin/b", "/usr/local/bin/b", false),
+                file("/usr/local/bin/b"),
             ]
         );
         assert_eq!(plan.rebound, [PathBuf::from("/usr/local")]);

@@ -1,10 +1,10 @@
 //! In what a launch in the lab differs from one on the host, in words, for the report.
 
-use crate::filesystem::mount_points;
 use crate::lab::Lab;
+use slowpath_process::MountTable;
 use std::path::Path;
 
-/// Mount options that change what programs may do; a lab's overlay never has them.
+/// Mount options that take something from programs: what the lab mounts has those of the host's mount that it covers.
 const RESTRICTING: &[&str] = &["nosuid", "nodev", "noexec"];
 
 impl Lab {
@@ -20,21 +20,17 @@ impl Lab {
             true => "direct I/O: the loop device reads past the host's page cache".to_owned(),
             false => "no direct I/O: the file system of the image refuses it, so the image's own cached pages are dropped before each launch".to_owned(),
         });
-        let mounts = mount_points().unwrap_or_default();
+        let mut mounts = MountTable::read().ok();
         for tree in &plan.overlaid {
             said.push(format!("overlay: {} is read-only (EROFS) and of type overlay", tree.display()));
-            let host = mounts
-                .iter()
-                .filter(|mount| tree.starts_with(&mount.at))
-                .max_by_key(|mount| mount.at.as_os_str().len());
-            let options = host.map(|mount| mount.options.as_str()).unwrap_or_default();
-            said.extend(lost_options(tree, options));
+            said.extend(mounts.as_mut().and_then(|mounts| kept_options(tree, mounts)));
         }
         if plan.bound > 0 {
             said.push(format!(
                 "ro: {} files outside of these trees are mounted one by one: they can be neither written nor replaced (EROFS, EBUSY), and their inodes are in memory before the launch",
                 plan.bound
             ));
+            said.push("nosuid, nodev: those of them that are not root's".to_owned());
         }
         for at in &plan.rebound {
             said.push(format!("bind: {} is the host's, mounted over the overlay again", at.display()));
@@ -56,20 +52,9 @@ impl Lab {
     }
 }
 
-fn lost_options(tree: &Path, options: &str) -> Option<String> {
-    let lost: Vec<&str> = options.split(',').filter(|option| RESTRICTING.contains(option)).collect();
-    (!lost.is_empty())
-        .then(|| format!("options: {} is {} on the host and not in the lab", tree.display(), lost.join(", ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn restricting_options_of_the_host_that_the_lab_lacks_are_said() {
-        let said = lost_options(Path::new("/opt"), "rw,nosuid,relatime,noexec");
-        assert_eq!(said.as_deref(), Some("options: /opt is nosuid, noexec on the host and not in the lab"));
-        assert_eq!(lost_options(Path::new("/usr"), "rw,relatime"), None);
-    }
+fn kept_options(tree: &Path, mounts: &mut MountTable) -> Option<String> {
+    let place = mounts.open(tree, rustix::fs::OFlags::PATH).ok()?;
+    let host = mounts.mount_of(&place)?;
+    let kept: Vec<&str> = RESTRICTING.iter().copied().filter(|option| host.has_option(option)).collect();
+    (!kept.is_empty()).then(|| format!("options: {} is {}, as on the host", tree.display(), kept.join(", ")))
 }

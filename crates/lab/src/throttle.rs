@@ -1,10 +1,10 @@
 //! A cgroup that limits how fast its processes read from the lab's device. Limits a rate, not a latency: no model of a
 //! hard disk's seeks.
 
+use crate::controller::EnabledController;
 use crate::error::{LabError, failed};
-use crate::filesystem::{MountPoint, mount_points};
-use crate::owner::Owner;
 use serde::{Deserialize, Serialize};
+use slowpath_process::{MountPoint, Owner, trusted_directory};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,9 +36,10 @@ pub(crate) enum Hierarchy {
 impl Hierarchy {
     /// Where the controller is, or `None` when it is nowhere.
     pub(crate) fn find() -> Option<Self> {
-        Self::among(&mount_points().ok()?, |root| {
-            fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default()
-        })
+        let mut mounts = MountPoint::all().ok()?;
+        // A hierarchy that lies where others could put something else in its place is none for root.
+        mounts.retain(|mount| mount.kind.starts_with("cgroup") && trusted_directory(&mount.at).is_ok());
+        Self::among(&mounts, |root| fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default())
     }
 
     fn among(mounts: &[MountPoint], controllers: impl Fn(&Path) -> String) -> Option<Self> {
@@ -78,7 +79,11 @@ impl Hierarchy {
 
 /// A cgroup of the lab; removed on drop.
 #[derive(Debug)]
-pub(crate) struct ThrottleGroup(PathBuf);
+pub(crate) struct ThrottleGroup {
+    path: PathBuf,
+    /// Switched off after the group is gone.
+    _controller: Option<EnabledController>,
+}
 
 impl ThrottleGroup {
     pub(crate) fn create(device: (u64, u64), throttle: Throttle) -> Result<Self, LabError> {
@@ -87,16 +92,17 @@ impl ThrottleGroup {
             reason: "neither cgroup v1 blkio nor cgroup v2 io is mounted".into(),
             remedy: "mount the controller, or measure without a throttle",
         })?;
-        if let Hierarchy::V2(root) = &hierarchy {
-            let path = root.join("cgroup.subtree_control");
-            fs::write(&path, "+io").map_err(failed("enable the io controller in", &path))?;
-        }
+        crate::leftovers::clean_groups();
+        let controller = match &hierarchy {
+            Hierarchy::V2(root) => EnabledController::new(root, "io")?,
+            Hierarchy::V1(_) => None,
+        };
         let owner = Owner::this_process().map_err(failed("read the start time of", Path::new("/proc/self")))?;
         let path = hierarchy.root().join(owner.fresh_name(PREFIX));
         fs::create_dir(&path).map_err(failed("create the cgroup", &path))?;
-        let group = Self(path);
+        let group = Self { path, _controller: controller };
         for (file, rule) in hierarchy.rules(device, throttle) {
-            let path = group.0.join(file);
+            let path = group.path.join(file);
             fs::write(&path, rule).map_err(failed("write the limit", &path))?;
         }
         Ok(group)
@@ -104,7 +110,7 @@ impl ThrottleGroup {
 
     /// The file by which a process joins.
     pub(crate) fn procs(&self) -> PathBuf {
-        self.0.join("cgroup.procs")
+        self.path.join("cgroup.procs")
     }
 }
 
@@ -112,7 +118,7 @@ impl Drop for ThrottleGroup {
     fn drop(&mut self) {
         // Busy while a process of the launch is still being torn down; what stays is found by its name later.
         let end = Instant::now() + PATIENCE;
-        while fs::remove_dir(&self.0).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
+        while fs::remove_dir(&self.path).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
             if Instant::now() > end {
                 break;
             }
@@ -128,7 +134,14 @@ mod tests {
     const LIMITS: Throttle = Throttle { iops: 400, bytes_per_second: 8_000_000 };
 
     fn mount(at: &str, kind: &str, super_options: &str) -> MountPoint {
-        MountPoint { at: at.into(), options: "rw".into(), kind: kind.into(), super_options: super_options.into() }
+        MountPoint {
+            id: 1,
+            parent: 0,
+            at: at.into(),
+            options: "rw".into(),
+            kind: kind.into(),
+            super_options: super_options.into(),
+        }
     }
 
     #[test]

@@ -9,11 +9,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use slowpath_process::Capabilities;
 use slowpath_seccomp::Program;
 
 use crate::os_text;
-
-pub(crate) use apply::keep_capabilities;
 
 /// One step. Values are the kernel's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +92,9 @@ pub enum ContextStep {
     },
     /// Executing gives no privileges from here on (`PR_SET_NO_NEW_PRIVS`).
     NoNewPrivileges,
-    /// One more system call filter (seccomp(2)), put on last. Needs root or [`Self::NoNewPrivileges`].
+    /// One more system call filter (seccomp(2)), put on last. A target that is not root's gives up new privileges with it, whether
+    /// [`Self::NoNewPrivileges`] is there or not: a set-uid program under a filter of somebody else's choice may take a refused
+    /// call for one that was made.
     SystemCallFilter {
         /// The program: 8 bytes an instruction (`struct sock_filter`).
         program: Vec<u8>,
@@ -135,6 +136,17 @@ pub enum SpeculationState {
     Disabled,
     /// `PR_SPEC_FORCE_DISABLE`: for good.
     ForceDisabled,
+}
+
+/// The capabilities that the steps give a target that is not root's, beyond its identity. They are not in effect before its exec.
+pub(crate) fn kept_capabilities(steps: &[ContextStep]) -> Capabilities {
+    let kept = |step: &ContextStep| match step {
+        ContextStep::Capabilities { inheritable, ambient, .. } => {
+            Some(Capabilities { effective: 0, permitted: *ambient, inheritable: *inheritable })
+        }
+        _ => None,
+    };
+    steps.iter().rev().find_map(kept).unwrap_or_default()
 }
 
 impl ContextStep {

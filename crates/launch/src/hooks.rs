@@ -45,6 +45,12 @@ pub trait Hooks {
         let _ = at;
     }
 
+    /// Asked about every 20 ms: true when ctrl-C was pressed at the caller's terminal since it was asked last. A target of another user
+    /// has no part in that terminal, and gets it passed on; any other has got it from the kernel already.
+    fn interrupted(&mut self) -> bool {
+        false
+    }
+
     /// Asked about every 20 ms: true ends the launch as [`crate::EndPolicy`] says, with
     /// [`crate::StopReason::Requested`] (ctrl-C, `--duration`).
     fn stop_requested(&self) -> bool {

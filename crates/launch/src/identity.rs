@@ -5,11 +5,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist, getgroups};
+use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist, getgroups, getuid};
 use serde::{Deserialize, Serialize};
+use slowpath_process::{Credentials, NO_ID, NOBODY};
 
 /// The group of a numeric user without an entry in the user database: the kernel's overflow group, "nogroup".
-const NO_GROUP: u32 = 65534;
+const NO_GROUP: u32 = NOBODY;
+
+/// Variables in which programs that make their caller root leave who that was: his user id, or in the last one his name (sudo(8),
+/// pkexec(1), doas(1)). Each clears those of the others, unless it is asked to keep the environment; sudo's cannot be kept.
+const INVOKERS: [&str; 3] = ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"];
 
 /// A complete identity: what `login` would give a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,9 +64,17 @@ pub enum IdentityError {
     /// Only root can start programs as somebody else.
     #[error("only root can run the command as another user (`{0}`)")]
     NeedsRoot(String),
-    /// `SUDO_UID` is set to something that is not a user id.
-    #[error("SUDO_UID is `{0}`, which is no user id")]
-    BadSudoUid(String),
+    /// `SUDO_UID` (or what another such program sets) names no user.
+    #[error("{name} is `{value}`, which names no user")]
+    BadInvoker {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The user database gives a user an id that is none.
+    #[error("the user database gives `{0}` the id 4294967295, which to the kernel means \"unchanged\"")]
+    NoId(String),
     /// The user database could not be read.
     #[error("cannot read the user database")]
     Database(#[source] io::Error),
@@ -72,9 +85,11 @@ impl Identity {
     ///
     /// 1. `user_option` (`--user`): a name, or a number. A number without an entry in the user database is allowed:
     ///    it gets group 65534, no supplementary groups and `/` as home, and a warning.
-    /// 2. root with `SUDO_UID`: the user who called `sudo`.
+    /// 2. root with `SUDO_UID` (or `PKEXEC_UID`, or `DOAS_USER`): the user who called `sudo`. Nobody else's environment is believed.
     /// 3. root: root, with a warning.
     /// 4. anybody else: himself, with the groups of the calling process.
+    ///
+    /// A process that became root by a set-uid file of its own runs its targets as its real user.
     ///
     /// # Errors
     /// [`IdentityError`].
@@ -83,9 +98,10 @@ impl Identity {
         env: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     ) -> Result<(Identity, Vec<IdentityWarning>), IdentityError> {
         let mut warnings = Vec::new();
-        let sudo_uid = env.into_iter().find(|(name, _)| *name == "SUDO_UID").map(|(_, value)| value.to_string_lossy());
         let own = geteuid();
-        let identity = match (user_option, sudo_uid) {
+        let invoker = if own.is_root() { invoker(env) } else { None };
+        let identity = match (user_option, invoker) {
+            (None, _) if own.is_root() && !getuid().is_root() => Self::with_uid(getuid().as_raw(), &mut warnings)?,
             (Some(wanted), _) => {
                 let identity = Self::named(wanted, &mut warnings)?;
                 if !own.is_root() && identity.uid != own.as_raw() {
@@ -93,9 +109,16 @@ impl Identity {
                 }
                 if own.is_root() { identity } else { Self::of_caller()? }
             }
-            (None, Some(uid)) if own.is_root() => {
-                let uid = uid.parse().map_err(|_| IdentityError::BadSudoUid(uid.into_owned()))?;
-                Self::with_uid(uid, &mut warnings)?
+            (None, Some((name, value))) => {
+                let bad = || IdentityError::BadInvoker { name, value: value.clone() };
+                match value.parse() {
+                    Ok(uid) if uid != NO_ID && name != "DOAS_USER" => Self::with_uid(uid, &mut warnings)?,
+                    _ if name == "DOAS_USER" => {
+                        let user = User::from_name(&value).map_err(database)?;
+                        Self::of_user(user.ok_or_else(bad)?)?
+                    }
+                    _ => return Err(bad()),
+                }
             }
             _ => Self::of_caller()?,
         };
@@ -126,8 +149,7 @@ impl Identity {
             return Self::of_user(user);
         }
         match wanted.parse() {
-            // u32::MAX means "leave unchanged" to setresuid(2).
-            Ok(uid) if uid != u32::MAX => Self::with_uid(uid, warnings),
+            Ok(uid) if uid != NO_ID => Self::with_uid(uid, warnings),
             _ => Err(IdentityError::NoSuchUser(wanted.into())),
         }
     }
@@ -155,6 +177,10 @@ impl Identity {
     fn of_user(user: User) -> Result<Identity, IdentityError> {
         let name = std::ffi::CString::new(user.name.as_str()).map_err(|error| IdentityError::Database(error.into()))?;
         let groups = getgrouplist(&name, user.gid).map_err(database)?;
+        let ids = [user.uid.as_raw(), user.gid.as_raw()];
+        if ids.into_iter().chain(groups.iter().map(|group| group.as_raw())).any(|id| id == NO_ID) {
+            return Err(IdentityError::NoId(user.name));
+        }
         let shell = if user.shell.as_os_str().is_empty() { "/bin/sh".into() } else { user.shell };
         Ok(Identity {
             uid: user.uid.as_raw(),
@@ -167,9 +193,14 @@ impl Identity {
         })
     }
 
+    /// What it is to the kernel.
+    pub fn credentials(&self) -> Credentials {
+        Credentials { uid: self.uid, gid: self.gid, groups: self.groups.clone() }
+    }
+
     /// The full environment of a target, from the caller's.
     ///
-    /// What describes the caller goes: `SUDO_*`, and variables of the launcher's own supervision (`NOTIFY_SOCKET`,
+    /// What describes the caller goes: `SUDO_*`, `PKEXEC_UID`, `DOAS_USER`, and variables of the launcher's own supervision (`NOTIFY_SOCKET`,
     /// `WATCHDOG_*`, `LISTEN_*`). When the identity is another than the caller's, `HOME`, `USER`, `LOGNAME`, `SHELL`
     /// and `XDG_RUNTIME_DIR` become the identity's (the last only if it exists) and the caller's personal places
     /// (`MAIL`, `XDG_*_HOME`, `DBUS_SESSION_BUS_ADDRESS`, `OLDPWD`) go. Everything else (`PATH`, `LANG`, `DISPLAY`, ...)
@@ -186,7 +217,7 @@ impl Identity {
         let mut under_sudo = false;
         let mut env: Vec<(OsString, OsString)> = Vec::new();
         for (name, value) in invoker {
-            under_sudo |= name == "SUDO_UID";
+            under_sudo |= name.to_str().is_some_and(|name| INVOKERS.contains(&name));
             if !is_about_the_launcher(&name) {
                 env.push((name, value));
             }
@@ -212,7 +243,16 @@ impl Identity {
 
 fn is_about_the_launcher(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    [&b"SUDO_"[..], b"WATCHDOG_", b"LISTEN_"].iter().any(|prefix| name.starts_with(prefix)) || name == b"NOTIFY_SOCKET"
+    [&b"SUDO_"[..], b"WATCHDOG_", b"LISTEN_"].iter().any(|prefix| name.starts_with(prefix))
+        || matches!(name, b"NOTIFY_SOCKET" | b"PKEXEC_UID" | b"DOAS_USER")
+}
+
+/// The variable that tells who became root, and what it says: of several, that of `sudo` counts.
+fn invoker<'a>(env: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>) -> Option<(&'static str, String)> {
+    let place = |name: &OsStr| INVOKERS.iter().position(|one| name == *one);
+    let found = env.into_iter().filter_map(|(name, value)| Some((place(name)?, value.to_string_lossy().into_owned())));
+    let (place, value) = found.min_by_key(|(place, _)| *place)?;
+    Some((INVOKERS[place], value))
 }
 
 fn is_personal(name: &OsStr) -> bool {
@@ -306,7 +346,28 @@ mod tests {
         assert_eq!((identity.uid, warnings), (0, vec![IdentityWarning::RunsAsRoot]));
         let (identity, _) = Identity::for_invocation(Some("nobody"), view()).unwrap();
         assert_eq!((identity.uid, identity.user.as_str()), (65534, "nobody"));
-        let bad = [(OsStr::new("SUDO_UID"), OsStr::new("x"))];
-        assert!(matches!(Identity::for_invocation(None, bad), Err(IdentityError::BadSudoUid(_))));
+    }
+
+    /// What root's target becomes with these variables.
+    fn invoked(variables: &[(&str, &str)]) -> Result<u32, IdentityError> {
+        let env = variables.iter().map(|(name, value)| (OsStr::new(*name), OsStr::new(*value)));
+        Identity::for_invocation(None, env).map(|(identity, _)| identity.uid)
+    }
+
+    #[test]
+    fn an_invoker_who_is_nobody_is_refused_and_never_root() {
+        if !geteuid().is_root() {
+            println!("skipped: only root can become another user");
+            return;
+        }
+        for name in INVOKERS {
+            for value in ["4294967295", "4294967296", "-1", "x", "", " 0"] {
+                let found = invoked(&[(name, value)]);
+                assert!(matches!(found, Err(IdentityError::BadInvoker { .. })), "{name}={value}: {found:?}");
+            }
+        }
+        assert_eq!(invoked(&[("DOAS_USER", "nobody")]).unwrap(), NOBODY);
+        assert_eq!(invoked(&[("PKEXEC_UID", "0"), ("SUDO_UID", "65534")]).unwrap(), NOBODY);
+        assert_eq!(invoked(&[("SUDO_UID", "0")]).unwrap(), 0);
     }
 }

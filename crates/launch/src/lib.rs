@@ -34,12 +34,15 @@
 
 mod context_step;
 mod error;
+#[doc(hidden)]
+pub mod foreign;
 mod hooks;
 mod identity;
 mod launcher;
 mod limits;
 pub mod mock;
 mod mount_step;
+mod mounting;
 mod os_text;
 mod outcome;
 mod process_launcher;
@@ -56,7 +59,8 @@ pub use hooks::{Hooks, Launcher, NoHooks};
 pub use identity::{Identity, IdentityError, IdentityWarning};
 pub use launcher::launcher_main;
 pub use limits::{Limit, LimitKind, current_limits};
-pub use mount_step::MountStep;
+pub use mount_step::{LeftOut, LeftOutReason, MountStep};
+pub use mounting::Mounting;
 pub use outcome::{Exit, GroupCounts, LaunchOutcome, NotReady, ProcessMemory, StopReason, ThreadTimes, TreeUsage};
 pub use process_launcher::{LAUNCHER_ARGUMENT, LauncherProgram, ProcessLauncher};
 pub use ready_when::{ATTEMPT_INTERVAL, ReadyWhen, ReadyWhenError};

@@ -53,6 +53,7 @@ pub fn ready_after(nanos: u64) -> LaunchOutcome {
         stdout_tail: None,
         stderr_tail: None,
         url: None,
+        left_out: Vec::new(),
     }
 }
 

@@ -1,24 +1,19 @@
-//! The mounts of a launch, carried out in its private mount namespace.
+//! The mounts of a launch as data; `mounting` carries them out.
 
-use std::ffi::CString;
 use std::fmt;
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use nix::mount::{MsFlags, mount};
 use serde::{Deserialize, Serialize};
+use slowpath_process::FileIdentity;
 
 /// One mount, made inside the launch's private mount namespace; nothing of it is visible outside, and the kernel
-/// undoes it when the last process of the namespace ends. No step sets `nosuid`, so that set-uid helpers (browser
-/// sandboxes) keep working.
+/// undoes it when the last process of the namespace ends. No path may hold a symbolic link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MountStep {
-    /// An ext4 file system on a block device.
+    /// An ext4 file system on a block device: `nosuid`, `nodev` and `noexec`, a store whose files [`MountStep::File`] and
+    /// [`MountStep::Overlay`] show where they belong.
     Ext4 {
         /// The block device.
         device: PathBuf,
@@ -27,14 +22,15 @@ pub enum MountStep {
         /// Mount read-only.
         read_only: bool,
     },
-    /// A read-only overlay of at least two directories; the first in the list is on top.
+    /// A read-only overlay of at least two directories; the first in the list is on top. It has the restricting options
+    /// (`nosuid`, `nodev`, `noexec`) of what it covers.
     Overlay {
         /// The layers, topmost first. Any byte may stand in their names.
         lower: Vec<PathBuf>,
         /// An existing directory (it may be one of the layers).
         at: PathBuf,
     },
-    /// Makes a file or directory visible at another, existing place of the same kind.
+    /// Makes a file or directory visible at another, existing place of the same kind, with the options of where it is from.
     Bind {
         /// What.
         from: PathBuf,
@@ -43,11 +39,53 @@ pub enum MountStep {
         /// With the mounts below it.
         recursive: bool,
     },
-    /// An empty tmpfs, mode 1777.
+    /// Puts the copy of a file over that very file: left out when another one stands there. It has the restricting options
+    /// of what it covers, and `nosuid` and `nodev` when it is not root's.
+    File {
+        /// The copy.
+        from: PathBuf,
+        /// The file.
+        over: PathBuf,
+        /// Which file it was when it was copied.
+        was: FileIdentity,
+    },
+    /// An empty tmpfs, mode 1777, `nosuid` and `nodev`.
     Tmpfs {
         /// An existing directory.
         at: PathBuf,
     },
+}
+
+/// Why a [`MountStep::File`] was not carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOutReason {
+    /// There is no such file any more.
+    Gone,
+    /// Another file, a symbolic link or a mount stands there by now.
+    Replaced,
+    /// Its file system is served by a user's process or another machine by now.
+    MayNeverAnswer,
+}
+
+/// A file whose copy was not put over it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: LeftOutReason,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.reason {
+            LeftOutReason::Gone => "is gone",
+            LeftOutReason::Replaced => "is another file than the one that was copied",
+            LeftOutReason::MayNeverAnswer => "lies on a network or user-space file system by now",
+        };
+        write!(f, "{} {why}", self.path.display())
+    }
 }
 
 impl MountStep {
@@ -56,6 +94,7 @@ impl MountStep {
             MountStep::Ext4 { device, at, .. } => (vec![device], at),
             MountStep::Overlay { lower, at } => (lower.iter().collect(), at),
             MountStep::Bind { from, to, .. } => (vec![from], to),
+            MountStep::File { from, over, .. } => (vec![from], over),
             MountStep::Tmpfs { at } => (vec![], at),
         };
         if matches!(self, MountStep::Overlay { lower, .. } if lower.len() < 2) {
@@ -70,34 +109,14 @@ impl MountStep {
         Ok(())
     }
 
-    pub(crate) fn carry_out(&self) -> io::Result<()> {
-        let none: Option<&str> = None;
+    /// Where it mounts something.
+    pub fn at(&self) -> &Path {
         match self {
-            MountStep::Ext4 { device, at, read_only } => {
-                let flags = if *read_only { MsFlags::MS_RDONLY } else { MsFlags::empty() };
-                mount(Some(device), at, Some("ext4"), flags, none)?;
-            }
-            MountStep::Overlay { lower, at } => mount_overlay(lower, at)?,
-            MountStep::Bind { from, to, recursive } => {
-                let flags = MsFlags::MS_BIND | if *recursive { MsFlags::MS_REC } else { MsFlags::empty() };
-                mount(Some(from), to, none, flags, none)?;
-            }
-            MountStep::Tmpfs { at } => mount(Some("tmpfs"), at, Some("tmpfs"), MsFlags::empty(), Some("mode=1777"))?,
+            MountStep::Ext4 { at, .. } | MountStep::Overlay { at, .. } | MountStep::Tmpfs { at } => at,
+            MountStep::Bind { to, .. } => to,
+            MountStep::File { over, .. } => over,
         }
-        Ok(())
     }
-}
-
-/// Layers are named by descriptor (`/proc/self/fd/N`): no byte of a path needs an escape, whose rules changed
-/// between kernels, and long lists fit the page that `mount(2)` takes.
-fn mount_overlay(lower: &[PathBuf], at: &Path) -> io::Result<()> {
-    let open = |path: &PathBuf| {
-        File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC).open(path)
-    };
-    let layers = lower.iter().map(open).collect::<io::Result<Vec<File>>>()?;
-    let names: Vec<String> = layers.iter().map(|layer| format!("/proc/self/fd/{}", layer.as_raw_fd())).collect();
-    let options = CString::new(format!("lowerdir={}", names.join(":"))).map_err(io::Error::other)?;
-    Ok(mount(Some("overlay"), at, Some("overlay"), MsFlags::MS_RDONLY, Some(options.as_c_str()))?)
 }
 
 impl fmt::Display for MountStep {
@@ -109,6 +128,7 @@ impl fmt::Display for MountStep {
             }
             MountStep::Overlay { lower, at } => write!(f, "overlay of {} layers at {}", lower.len(), at.display()),
             MountStep::Bind { from, to, .. } => write!(f, "bind {} at {}", from.display(), to.display()),
+            MountStep::File { over, .. } => write!(f, "copy of {} over it", over.display()),
             MountStep::Tmpfs { at } => write!(f, "tmpfs at {}", at.display()),
         }
     }

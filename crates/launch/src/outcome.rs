@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::LeftOut;
+
 /// The result of one launch whose command was executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchOutcome {
@@ -31,6 +33,8 @@ pub struct LaunchOutcome {
     pub stderr_tail: Option<String>,
     /// The page address given to a browser.
     pub url: Option<String>,
+    /// Files whose copies were not put over them ([`crate::MountStep::File`]).
+    pub left_out: Vec<LeftOut>,
 }
 
 impl LaunchOutcome {

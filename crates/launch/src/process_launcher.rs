@@ -1,22 +1,20 @@
 //! The caller's side of a launch: starts the launcher, keeps the conversation with it, calls the hooks.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::launcher::{Order, read_page};
-use crate::wire::{self, EndCause, Ended, ExecFailure, FromLauncher, ToLauncher};
+use crate::wire::{self, EndCause, Ended, ExecFailure, FromLauncher, Received, ToLauncher};
 use crate::{
-    EndPolicy, ExecError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher, ReadyWhen, StopReason, sys,
+    EndPolicy, ExecError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher, LeftOut, LeftOutReason, ReadyWhen,
+    StopReason, sys,
 };
 
 /// The first argument with which the calling program starts itself as the launcher.
@@ -79,11 +77,8 @@ impl ProcessLauncher {
             move |source: io::Error| LaunchError::Channel { context, source }
         };
         let (main, launchers) = wire::channel().map_err(failed("socket pair"))?;
-        let orders = File::from(
-            memfd_create("slowpath-launch", MFdFlags::MFD_CLOEXEC)
-                .map_err(|error| failed("specification")(error.into()))?,
-        );
-        write_order(&orders, order).map_err(failed("specification"))?;
+        let sealed = wire::encoded(order).and_then(|bytes| wire::sealed(&bytes));
+        let orders = sealed.map_err(failed("specification"))?;
         let (socket, file) = (launchers.as_raw_fd(), orders.as_raw_fd());
         let mut command = Command::new(&self.program.path);
         command.args(&self.program.args).arg(socket.to_string()).arg(file.to_string());
@@ -100,33 +95,24 @@ impl ProcessLauncher {
         };
         let spawned = command.spawn();
         let child = spawned.map_err(|source| LaunchError::Spawn { program: self.program.path.clone(), source })?;
-        Ok(Running { child, channel: Some(main), orders })
+        Ok(Running { child, channel: Some(main) })
     }
 }
 
 /// What the caller's specification becomes.
 type NewOrder<'a> = Order<&'a LaunchSpec>;
 
-/// Puts an order into the memory file, in place of the last: of any size, and nowhere on a disk. Returns its length.
-fn write_order(file: &File, order: &NewOrder<'_>) -> io::Result<usize> {
-    let bytes = wire::encoded(order)?;
-    file.write_all_at(&bytes, 0)?;
-    Ok(bytes.len())
-}
-
 /// A started guardian. Dropped early (a hook panicked), it closes the channel, which ends the launch, and waits.
 #[derive(Debug)]
 struct Running {
     child: Child,
     channel: Option<OwnedFd>,
-    orders: File,
 }
 
 impl Running {
     /// The next order, to a launcher that waits for it.
     fn give(&self, order: &NewOrder<'_>) -> io::Result<()> {
-        let bytes = write_order(&self.orders, order)?;
-        self.channel.as_ref().map_or(Ok(()), |channel| wire::send(channel, &ToLauncher::Again { bytes }))
+        self.channel.as_ref().map_or(Ok(()), |channel| wire::send_order(channel, order))
     }
 
     fn wait(&mut self) -> io::Result<ExitStatus> {
@@ -152,6 +138,7 @@ struct Heard {
     observer_died: Option<(String, Vec<i32>)>,
     ended: Option<Ended>,
     stop_sent: bool,
+    left_out: Vec<(usize, LeftOutReason)>,
 }
 
 impl Launcher for ProcessLauncher {
@@ -197,8 +184,13 @@ impl Heard {
             }
             loop {
                 match wire::receive::<FromLauncher>(channel) {
-                    Ok(Some((message, sender))) => {
-                        self.take(message, sender, channel, hooks);
+                    Ok(Some(Received { message, sender, .. })) if !message.may_come_from(sender) => {
+                        let source = io::Error::from_raw_os_error(libc::EPERM);
+                        let context = format!("process {} of user {} wrote to it", sender.pid, sender.uid);
+                        return Err(LaunchError::Channel { context, source });
+                    }
+                    Ok(Some(Received { message, sender, .. })) => {
+                        self.take(message, sender.pid, channel, hooks);
                         // Nothing comes after it.
                         if stays && self.has_ended_cleanly() {
                             return Ok(());
@@ -212,6 +204,10 @@ impl Heard {
             if Instant::now() >= next_tick {
                 hooks.on_tick();
                 next_tick = Instant::now() + TICK;
+            }
+            if hooks.interrupted() {
+                // A send that fails shows as the end of the channel.
+                let _ = wire::send(channel, &ToLauncher::<()>::Interrupt);
             }
             if hooks.stop_requested() {
                 self.stop(channel);
@@ -230,17 +226,20 @@ impl Heard {
                 self.observer = sys::pidfd_open(sender).ok();
                 self.url = url;
             }
+            // It waits once.
+            FromLauncher::Prepared if self.pid.is_some() => {}
             FromLauncher::Prepared => {
                 self.pid = Some(sender);
                 match hooks.before_release(sender) {
                     // A send that fails shows as the end of the channel.
-                    Ok(()) => drop(wire::send(channel, &ToLauncher::Release)),
+                    Ok(()) => drop(wire::send(channel, &ToLauncher::<()>::Release)),
                     Err(error) => {
                         self.failure.get_or_insert(LaunchError::Hook(error));
                         self.stop(channel);
                     }
                 }
             }
+            FromLauncher::LeftOut { steps } => self.left_out.extend(steps),
             FromLauncher::SetupFailed { stage, errno } => {
                 let source = io::Error::from_raw_os_error(errno);
                 self.failure.get_or_insert(LaunchError::Setup { stage, source });
@@ -262,7 +261,7 @@ impl Heard {
 
     fn stop(&mut self, channel: &OwnedFd) {
         if !std::mem::replace(&mut self.stop_sent, true) {
-            let _ = wire::send(channel, &ToLauncher::Stop);
+            let _ = wire::send(channel, &ToLauncher::<()>::Stop);
         }
     }
 
@@ -309,6 +308,11 @@ impl Heard {
                 _ => died("no release was reported".into()),
             });
         };
+        let left_out = self.left_out.into_iter().filter_map(|(index, reason)| {
+            let path = spec.mounts.get(index)?.at().to_path_buf();
+            Some(LeftOut { path, reason })
+        });
+        let left_out = left_out.collect();
         Ok(LaunchOutcome {
             pid,
             released_at,
@@ -323,6 +327,7 @@ impl Heard {
             stdout_tail: ended.stdout_tail,
             stderr_tail: ended.stderr_tail,
             url: self.url.or(ended.url),
+            left_out,
         })
     }
 }

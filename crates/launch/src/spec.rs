@@ -29,7 +29,8 @@ pub struct LaunchSpec {
     /// The working directory, entered as the target's user.
     #[serde(with = "os_text::path")]
     pub cwd: PathBuf,
-    /// The file mode mask; `None` keeps the caller's.
+    /// The file mode mask; `None` keeps the caller's. A target of another user than the caller's does not let others write: it gets
+    /// the caller's with 022 added, as sudo(8) does.
     pub umask: Option<u32>,
     /// Resource limits to set; others stay the caller's. See [`crate::current_limits`].
     pub limits: Vec<Limit>,
@@ -44,7 +45,8 @@ pub struct LaunchSpec {
     /// A pid namespace of its own (and a mount namespace, for its `/proc`): then the kernel enforces that the tree
     /// ends with the launcher. Needs root; not with [`EndPolicy::LeaveRunning`].
     pub pid_namespace: bool,
-    /// A session (and process group) of its own. Else the target joins the caller's process group.
+    /// A session (and process group) of its own. Else the target joins the caller's process group, unless it is another user's: that
+    /// has a session of its own in any case, and with it no part in the caller's terminal.
     pub session: bool,
     /// Standard input, output and error.
     pub stdio: StdioPolicy,
@@ -135,6 +137,7 @@ impl LaunchSpec {
         {
             return invalid(format!("{name:?} is not a name of an environment variable"));
         }
+        self.identity.credentials().validate().map_err(|error| LaunchError::InvalidSpec(error.to_string()))?;
         if !self.cwd.is_absolute() {
             return invalid(format!("the working directory {} is not absolute", self.cwd.display()));
         }

@@ -20,6 +20,23 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// Sets and clears attributes of a mount that is open and attached nowhere yet (mount_setattr(2), Linux 5.12).
+pub(crate) fn set_mount_attributes(mount: &impl AsRawFd, set: u64, clear: u64) -> io::Result<()> {
+    let attributes = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    // SAFETY: an open descriptor, an empty NUL-terminated path, and a structure of the size that is passed.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })?;
+    Ok(())
+}
+
 /// Forks the calling process. `None` in the child.
 ///
 /// # Safety
@@ -136,6 +153,25 @@ pub(crate) fn close_all_but(keep: &mut [RawFd]) {
 pub(crate) fn die_with_parent() -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }.into()).map(drop)
+}
+
+/// Nobody but root may trace the calling process, read its memory or take its descriptors, until an exec
+/// (`PR_SET_DUMPABLE`; ptrace(2), "Ptrace access mode checking").
+pub(crate) fn shield() -> io::Result<()> {
+    // SAFETY: takes integers and touches no memory of ours.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into()).map(drop)
+}
+
+/// A new session keyring in place of the inherited one, whose keys the process then does not possess any more (keyrings(7)).
+pub(crate) fn leave_session_keyring() -> io::Result<()> {
+    /// `KEYCTL_JOIN_SESSION_KEYRING` (include/uapi/linux/keyctl.h); without a name it makes one.
+    const JOIN: libc::c_long = 1;
+    // SAFETY: a null name asks for a keyring without one.
+    match check(unsafe { libc::syscall(libc::SYS_keyctl, JOIN, ptr::null::<libc::c_char>()) }) {
+        // Kernels without keys, and containers whose filter refuses all calls that could use one.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => Ok(()),
+        done => done.map(drop),
+    }
 }
 
 /// Orphans among the descendants become children of the calling process.

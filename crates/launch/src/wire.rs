@@ -1,30 +1,40 @@
 //! The messages between main and launcher: MessagePack, one in a packet of a `SOCK_SEQPACKET` socket pair. The kernel tells
-//! main who sent each, by the sender's pid in main's own pid namespace.
+//! the receiver who sent each ([`Sender`]): an order is taken from main alone, and from a process that is another user's already
+//! main takes what such a process may say, and nothing else.
 
+use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 
 use nix::cmsg_space;
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixCredentials, recv, recvmsg, sendmsg, setsockopt, sockopt};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, UnixCredentials, recv, recvmsg, sendmsg, setsockopt, sockopt,
+};
+use nix::unistd::getuid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, GroupCounts, ProcessMemory, SetupStage, StopReason, ThreadTimes, TreeUsage};
+use crate::{Exit, GroupCounts, LeftOutReason, ProcessMemory, SetupStage, StopReason, ThreadTimes, TreeUsage};
 
-/// From main to the observer.
+/// How many mount steps one message names: some 20 bytes each, and a message must fit the socket's buffer.
+pub(crate) const MOST_STEPS: usize = 1024;
+
+/// From main to the observer. `O` is an order.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToLauncher {
+pub(crate) enum ToLauncher<O = ()> {
     /// Start the clock and let the target exec.
     Release,
     /// End the launch as its policy says; nothing, between two launches.
     Stop,
-    /// Make the next launch: its order stands where the first one stood.
-    Again {
-        /// Its length in bytes; what stands behind it is left of a longer one.
-        bytes: usize,
-    },
+    /// Ctrl-C at main's terminal, for a target that has no part in it.
+    Interrupt,
+    /// Make the next launch, of this order; none: it comes along in a sealed memory file, which is dearer and takes any size.
+    Again(Option<O>),
 }
 
 /// From the launcher to main.
@@ -37,6 +47,8 @@ pub(crate) enum FromLauncher {
     },
     /// Sent by the target-to-be: its pid is the sender's. It waits for its release.
     Prepared,
+    /// Mount steps that were not carried out, by their position.
+    LeftOut { steps: Vec<(usize, LeftOutReason)> },
     /// A step before the exec failed; sent by whoever carried it out.
     SetupFailed { stage: SetupStage, errno: i32 },
     /// The clock started.
@@ -101,11 +113,39 @@ pub(crate) enum EndCause {
     GuardianDied,
 }
 
-/// A connected pair: main's end, the launcher's end. Both are close-on-exec.
+/// A connected pair: main's end, the launcher's end. Both are close-on-exec, and tell the receiver who sent.
 pub(crate) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
     let (main, launcher) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
     setsockopt(&main, sockopt::PassCred, &true)?;
+    setsockopt(&launcher, sockopt::PassCred, &true)?;
     Ok((main, launcher))
+}
+
+/// Who sent a message, as the kernel says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sender {
+    /// In the receiver's pid namespace: 0 for a process outside of it, and where the socket does not ask.
+    pub(crate) pid: i32,
+    /// Real user id. The overflow id where the socket does not ask.
+    pub(crate) uid: u32,
+}
+
+impl Sender {
+    const UNKNOWN: Self = Self { pid: 0, uid: slowpath_process::NOBODY };
+
+    /// Whether it is the process `main`, which has this process's user. `in_namespace`: this process cannot see it, and nobody of the
+    /// processes that it can see.
+    pub(crate) fn is_main(self, main: i32, in_namespace: bool) -> bool {
+        self.uid == getuid().as_raw() && self.pid == if in_namespace { 0 } else { main }
+    }
+}
+
+impl FromLauncher {
+    /// Whether the sender may say this. One with another user than main's can only be the target-to-be, which has its user by then: it
+    /// waits, or says why it does not. All else, what root acts on included, comes from processes of the launcher.
+    pub(crate) fn may_come_from(&self, sender: Sender) -> bool {
+        sender.uid == getuid().as_raw() || matches!(self, Self::Prepared | Self::SetupFailed { .. })
+    }
 }
 
 /// A message, or anything else that goes between main and launcher, as bytes: what takes long here is time between two
@@ -121,10 +161,29 @@ pub(crate) fn decoded<M: DeserializeOwned>(bytes: &[u8]) -> io::Result<M> {
 
 /// Sends one message, without a signal when the other end is gone.
 pub(crate) fn send(socket: impl AsFd, message: &impl Serialize) -> io::Result<()> {
-    let text = encoded(message)?;
+    send_with(socket, message, None)
+}
+
+fn send_with(socket: impl AsFd, message: &impl Serialize, file: Option<&File>) -> io::Result<()> {
+    send_bytes(socket, &encoded(message)?, file)
+}
+
+/// Sends an order: in the message where that takes it.
+pub(crate) fn send_order(socket: impl AsFd, order: &impl Serialize) -> io::Result<()> {
+    let bytes = encoded(&ToLauncher::Again(Some(order)))?;
+    if bytes.len() <= MOST_IN_MESSAGE {
+        return send_bytes(socket, &bytes, None);
+    }
+    send_with(socket, &ToLauncher::<()>::Again(None), Some(&sealed(&encoded(order)?)?))
+}
+
+fn send_bytes(socket: impl AsFd, bytes: &[u8], file: Option<&File>) -> io::Result<()> {
+    let files: Vec<RawFd> = file.iter().map(|file| file.as_raw_fd()).collect();
+    let rights = [ControlMessage::ScmRights(&files)];
+    let rights = if files.is_empty() { &rights[..0] } else { &rights[..] };
     loop {
-        let parts = [IoSlice::new(&text)];
-        match sendmsg::<()>(socket.as_fd().as_raw_fd(), &parts, &[], MsgFlags::MSG_NOSIGNAL, None) {
+        let parts = [IoSlice::new(bytes)];
+        match sendmsg::<()>(socket.as_fd().as_raw_fd(), &parts, rights, MsgFlags::MSG_NOSIGNAL, None) {
             Ok(_) => return Ok(()),
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
@@ -132,9 +191,19 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize) -> io::Result<()
     }
 }
 
-/// Receives one message without waiting, and its sender's pid where the socket asks for credentials (0 elsewhere).
-/// `Ok(None)`: the other end is closed. `WouldBlock`: nothing is there.
-pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(M, i32)>> {
+/// A message with its sender, and the descriptor that came along.
+#[derive(Debug)]
+pub(crate) struct Received<M> {
+    pub(crate) message: M,
+    pub(crate) sender: Sender,
+    pub(crate) file: Option<File>,
+}
+
+/// Bytes of a message that are taken at most: the largest is an end with two tails and the memory of some thousand processes.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Receives one message without waiting. `Ok(None)`: the other end is closed. `WouldBlock`: nothing is there.
+pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<Received<M>>> {
     // The length first: the observer asks often, mostly in vain, and must not allocate for that.
     let look = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC;
     let length = loop {
@@ -145,20 +214,32 @@ pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
             Err(error) => return Err(error.into()),
         }
     };
+    if length > MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {length} bytes")));
+    }
     let mut buffer = vec![0u8; length];
-    let mut control = cmsg_space!(UnixCredentials);
-    let (length, sender) = loop {
+    let mut control = cmsg_space!(UnixCredentials, RawFd);
+    let (length, sender, file) = loop {
         let mut parts = [IoSliceMut::new(&mut buffer)];
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
         match recvmsg::<()>(socket.as_fd().as_raw_fd(), &mut parts, Some(&mut control), flags) {
             Ok(message) => {
-                let mut sender = 0;
+                let (mut sender, mut file) = (Sender::UNKNOWN, None);
                 for control in message.cmsgs()? {
-                    if let ControlMessageOwned::ScmCredentials(credentials) = control {
-                        sender = credentials.pid();
+                    match control {
+                        ControlMessageOwned::ScmCredentials(from) => {
+                            sender = Sender { pid: from.pid(), uid: from.uid() };
+                        }
+                        ControlMessageOwned::ScmRights(files) => {
+                            for fd in files {
+                                // SAFETY: the kernel just made this descriptor for us alone; all but the last are closed.
+                                file = Some(unsafe { File::from_raw_fd(fd) });
+                            }
+                        }
+                        _ => {}
                     }
                 }
-                break (message.bytes, sender);
+                break (message.bytes, sender, file);
             }
             Err(Errno::EINTR) => {}
             Err(Errno::ECONNRESET) => return Ok(None),
@@ -168,7 +249,42 @@ pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
     if length == 0 {
         return Ok(None);
     }
-    Ok(Some((decoded(&buffer[..length])?, sender)))
+    Ok(Some(Received { message: decoded(&buffer[..length])?, sender, file }))
+}
+
+/// What a file of [`sealed`] has, and one that is taken for an order must have: it cannot change any more.
+const SEALS: SealFlag =
+    SealFlag::F_SEAL_WRITE.union(SealFlag::F_SEAL_GROW).union(SealFlag::F_SEAL_SHRINK).union(SealFlag::F_SEAL_SEAL);
+
+/// Bytes of an order that a message takes: a socket's buffer holds three times as many (`net.core.wmem_default`).
+const MOST_IN_MESSAGE: usize = 64 << 10;
+
+/// Bytes of an order that are read at most: arguments and environment are 6 MiB at most (execve(2)), a page and filters less.
+const MOST_OF_ORDER: u64 = 64 << 20;
+
+/// A memory file with these bytes, of any size and nowhere on a disk, that nobody can change.
+pub(crate) fn sealed(bytes: &[u8]) -> io::Result<File> {
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let file = File::from(memfd_create("slowpath-launch", flags)?);
+    file.write_all_at(bytes, 0)?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS))?;
+    Ok(file)
+}
+
+/// What such a file holds.
+pub(crate) fn unsealed<M: DeserializeOwned>(file: &File) -> io::Result<M> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    let seals = SealFlag::from_bits_truncate(fcntl(file, FcntlArg::F_GET_SEALS)?);
+    if !seals.contains(SEALS) {
+        return Err(wrong("an order that could change while it is read"));
+    }
+    let length = file.metadata()?.len();
+    if length > MOST_OF_ORDER {
+        return Err(wrong("an order that is too long"));
+    }
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    decoded(&bytes)
 }
 
 #[cfg(test)]
@@ -197,11 +313,100 @@ mod tests {
             survivors: Vec::new(),
         };
         send(&launcher, &FromLauncher::Ended(Box::new(ended))).unwrap();
-        let (message, sender) = receive::<FromLauncher>(&main).unwrap().unwrap();
-        assert_eq!(sender, std::process::id() as i32);
-        let FromLauncher::Ended(ended) = message else { panic!("another message") };
+        let received = receive::<FromLauncher>(&main).unwrap().unwrap();
+        assert_eq!(received.sender.pid, std::process::id() as i32);
+        let FromLauncher::Ended(ended) = received.message else { panic!("another message") };
         assert_eq!(ended.stderr_tail, Some(tail));
         drop(launcher);
-        assert!(receive::<FromLauncher>(&main).unwrap().is_none());
+        // A child of another test has a copy of what was just dropped, until it leaves.
+        let began = std::time::Instant::now();
+        let closed = loop {
+            match receive::<FromLauncher>(&main) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && began.elapsed().as_secs() < 30 => {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                other => break other.unwrap(),
+            }
+        };
+        assert!(closed.is_none());
+    }
+
+    /// What arrives at the other end when a child that `before` changed sends.
+    fn from_a_child<M: Serialize + DeserializeOwned>(
+        ends: (&OwnedFd, &OwnedFd),
+        message: &M,
+        before: impl FnOnce() -> bool,
+    ) -> Received<M> {
+        use nix::sys::wait::{WaitStatus, waitpid};
+        // SAFETY: the child makes system calls, allocates in its own copy, and leaves.
+        match unsafe { nix::unistd::fork() }.unwrap() {
+            // SAFETY: ends the child at once.
+            nix::unistd::ForkResult::Child => unsafe {
+                libc::_exit(i32::from(!before() || send(ends.0, message).is_err()))
+            },
+            nix::unistd::ForkResult::Parent { child } => {
+                assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+            }
+        }
+        receive(ends.1).unwrap().unwrap()
+    }
+
+    #[test]
+    fn an_order_is_taken_from_main_itself_and_from_no_child_of_its() {
+        let (main, launcher) = channel().unwrap();
+        let own = std::process::id() as i32;
+        send(&main, &ToLauncher::<()>::Release).unwrap();
+        assert!(receive::<ToLauncher>(&launcher).unwrap().unwrap().sender.is_main(own, false));
+        let stranger = from_a_child((&main, &launcher), &ToLauncher::<()>::Release, || true).sender;
+        assert!(stranger.pid > 0 && !stranger.is_main(own, false) && !stranger.is_main(own, true), "{stranger:?}");
+    }
+
+    #[test]
+    fn one_who_is_another_user_already_can_only_say_that_he_waits_or_why_not() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: only root can become another user");
+            return;
+        }
+        let nobody = slowpath_process::Credentials { uid: 65534, gid: 65534, groups: Vec::new() };
+        let (main, launcher) = channel().unwrap();
+        let said = |message: FromLauncher| {
+            let nobody = nobody.clone();
+            let told = from_a_child((&launcher, &main), &message, move || slowpath_process::drop_to(&nobody).is_ok());
+            assert_eq!(told.sender.uid, 65534);
+            told.message.may_come_from(told.sender)
+        };
+        assert!(said(FromLauncher::Prepared));
+        for message in [
+            FromLauncher::Released { at: 1 },
+            FromLauncher::Ready { at: 1 },
+            FromLauncher::Observing { url: None },
+            FromLauncher::ObserverDied { how: String::new(), survivors: vec![1] },
+        ] {
+            assert!(!said(message));
+        }
+        let own = Sender { pid: 1, uid: 0 };
+        assert!(FromLauncher::Ready { at: 1 }.may_come_from(own));
+    }
+
+    #[test]
+    fn an_order_cannot_be_changed_by_whoever_else_holds_it_and_one_that_could_is_refused() {
+        let file = sealed(&encoded(&7u32).unwrap()).unwrap();
+        assert_eq!(unsealed::<u32>(&file).unwrap(), 7);
+        assert!(file.write_all_at(&[9], 0).is_err() && file.set_len(0).is_err() && file.set_len(99).is_err());
+        let open = File::from(memfd_create("test", MFdFlags::MFD_ALLOW_SEALING).unwrap());
+        open.write_all_at(&encoded(&7u32).unwrap(), 0).unwrap();
+        assert!(unsealed::<u32>(&open).is_err());
+        assert!(unsealed::<u32>(&File::open("/dev/null").unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_message_longer_than_any_is_refused() {
+        let (main, launcher) = channel().unwrap();
+        setsockopt(&launcher, sockopt::SndBuf, &(64 << 20)).unwrap();
+        let long = FromLauncher::ObserverDied { how: "x".repeat(MOST_BYTES), survivors: Vec::new() };
+        // Without privilege the kernel does not take it in the first place.
+        if send(&launcher, &long).is_ok() {
+            assert!(receive::<FromLauncher>(&main).is_err());
+        }
     }
 }

@@ -61,12 +61,25 @@ fn refused(call: &'static str) -> impl FnOnce(Errno) -> CredentialsError {
 /// # Errors
 /// The kernel refuses a part, or does not show what was asked for. The process may be half way: it has to end.
 pub fn drop_to(wanted: &Credentials) -> Result<(), CredentialsError> {
-    for id in [wanted.uid, wanted.gid].iter().chain(&wanted.groups) {
-        if *id == NO_ID {
-            return Err(CredentialsError::NoId(*id));
-        }
+    drop_keeping(wanted, Capabilities::default())
+}
+
+/// The same, but a user who is not root has `kept` afterwards, and nothing else. For a target that was asked to have
+/// ambient capabilities, by name.
+///
+/// # Errors
+/// As of [`drop_to`].
+pub fn drop_keeping(wanted: &Credentials, kept: Capabilities) -> Result<(), CredentialsError> {
+    wanted.validate()?;
+    let had = has(wanted)?;
+    if had && wanted.uid == 0 {
+        return Ok(());
     }
-    if !has(wanted)? {
+    if !had {
+        if !kept.is_empty() {
+            // Else the kernel takes all of them with the user id (capabilities(7)); an exec ends it.
+            nix::sys::prctl::set_keepcaps(true).map_err(refused("prctl"))?;
+        }
         let groups: Vec<Gid> = wanted.groups.iter().copied().map(Gid::from_raw).collect();
         setgroups(&groups).map_err(refused("setgroups"))?;
         let gid = Gid::from_raw(wanted.gid);
@@ -77,11 +90,24 @@ pub fn drop_to(wanted: &Credentials) -> Result<(), CredentialsError> {
     if wanted.uid != 0 {
         // A user id that was not root's keeps its capabilities through setresuid: file capabilities, ambient ones.
         let io = |source| CredentialsError::Refused { call: "capset", source };
-        if !Capabilities::of_this_thread().map_err(io)?.is_empty() {
-            Capabilities::default().apply().map_err(io)?;
+        if Capabilities::of_this_thread().map_err(io)? != kept {
+            kept.apply().map_err(io)?;
         }
     }
-    verify(wanted)
+    verify_keeping(wanted, kept)
+}
+
+impl Credentials {
+    /// Checks that each id names somebody.
+    ///
+    /// # Errors
+    /// [`CredentialsError::NoId`].
+    pub fn validate(&self) -> Result<(), CredentialsError> {
+        match [self.uid, self.gid].iter().chain(&self.groups).find(|id| **id == NO_ID) {
+            Some(id) => Err(CredentialsError::NoId(*id)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Whether the process has exactly these ids, in all their forms.
@@ -105,6 +131,10 @@ fn has(wanted: &Credentials) -> Result<bool, CredentialsError> {
 /// # Errors
 /// It has others.
 pub fn verify(wanted: &Credentials) -> Result<(), CredentialsError> {
+    verify_keeping(wanted, Capabilities::default())
+}
+
+fn verify_keeping(wanted: &Credentials, kept: Capabilities) -> Result<(), CredentialsError> {
     if !has(wanted)? {
         let (user, group) = (getresuid().map_err(refused("getresuid"))?, getresgid().map_err(refused("getresgid"))?);
         let what = format!(
@@ -118,8 +148,10 @@ pub fn verify(wanted: &Credentials) -> Result<(), CredentialsError> {
     }
     let io = |source| CredentialsError::Refused { call: "capget", source };
     let left = Capabilities::of_this_thread().map_err(io)?;
-    if !left.is_empty() {
-        return Err(CredentialsError::NotTaken { what: format!("capabilities {:#x}", left.permitted | left.inheritable) });
+    if left != kept {
+        return Err(CredentialsError::NotTaken {
+            what: format!("capabilities {:#x}", left.permitted | left.inheritable),
+        });
     }
     let root = Uid::from_raw(0);
     match setresuid(root, root, root) {
@@ -166,6 +198,24 @@ mod tests {
             let wanted = Credentials { uid, gid, groups: vec![group] };
             assert!(matches!(drop_to(&wanted), Err(CredentialsError::NoId(_))), "{wanted:?}");
         }
+    }
+
+    #[test]
+    fn a_user_has_exactly_the_capabilities_that_were_to_be_kept() {
+        if !geteuid().is_root() {
+            println!("skipped: only root can keep capabilities");
+            return;
+        }
+        let code = in_child(|| {
+            let nobody = Credentials { uid: NOBODY, gid: NOBODY, groups: Vec::new() };
+            // CAP_CHOWN.
+            let kept = Capabilities { effective: 0, permitted: 1, inheritable: 1 };
+            if drop_keeping(&nobody, kept).is_err() {
+                return 1;
+            }
+            i32::from(Capabilities::of_this_thread().ok() != Some(kept)) * 2 + i32::from(verify(&nobody).is_ok()) * 4
+        });
+        assert_eq!(code, 0);
     }
 
     #[test]

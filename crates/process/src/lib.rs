@@ -1,12 +1,34 @@
 //! What every process of slowpath that runs with privilege, or gives it up, relies on.
 //!
-//! Owns: giving up root for good, with the result read back from the kernel ([`drop_to`]). Leaves to others: who a target
+//! Owns: giving up root for good, with the result read back from the kernel ([`drop_to`]); reducing a process to what its
+//! work needs ([`Sandbox`]), and work in such a process ([`Worker`]); opening paths that others can change ([`open_beneath`],
+//! [`trusted_directory`], [`MountTable`]); the directory that only we can write ([`StateDirectory`]) and who owns what lies
+//! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
+//! waiting for them ([`Deadline`]). Leaves to others: who a target
 //! runs as (`launch`), and what a process without privilege works on.
 //!
 //! Nothing here decides; each function either does what its name says and checks that it did, or returns an error.
 
 mod capabilities;
 mod credentials;
+mod deadline;
+mod deadline_files;
+mod mount_table;
+mod owner;
+mod removal;
+mod sandbox;
+mod state;
+mod trusted_path;
+mod worker;
 
 pub use capabilities::Capabilities;
-pub use credentials::{Credentials, CredentialsError, NOBODY, NO_ID, drop_to, verify};
+pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping, drop_to, verify};
+pub use deadline::{Answer, Deadline, DeadlineError, LIMIT};
+pub use deadline_files::{Opened, ProcessFiles};
+pub use mount_table::{MountPoint, MountTable, NotOpened};
+pub use owner::Owner;
+pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
+pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError};
+pub use state::{Entry, Found, StateDirectory, StateError};
+pub use trusted_path::{FileIdentity, fresh_directory, new_directory, open_beneath, trusted_directory};
+pub use worker::{MOST_BYTES, Worker, WorkerError, remember_panics};

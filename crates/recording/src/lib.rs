@@ -20,8 +20,10 @@ mod manifest;
 mod memory_cost;
 mod memory_threads;
 mod order;
+mod page_header;
 mod read;
 mod segment;
+mod segment_limits;
 mod tables;
 mod text;
 mod text_cell;
@@ -35,6 +37,7 @@ pub use manifest::{
 pub use memory_cost::{BlockCost, MemoryCost};
 pub use memory_threads::{MemoryThread, MemoryThreads};
 pub use read::{Damage, OpenError, ReadError, Recording, Why};
+pub use segment_limits::MOST_ROWS;
 pub use tables::Tables;
 pub use text::TextError;
 pub use write::{SEGMENT_ROWS, Writer};

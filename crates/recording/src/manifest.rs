@@ -4,10 +4,13 @@ use crate::MANIFEST_FILE;
 use crate::memory_cost::MemoryCost;
 use crate::memory_threads::MemoryThreads;
 use crate::read::{OpenError, Why};
+use crate::segment_limits::MOST_SEGMENTS;
 use schemars::JsonSchema;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use slowpath_tables::{Bytes, Losses, Nanos, Unavailable};
-use std::collections::BTreeMap;
+use slowpath_tables::{Bytes, Losses, Nanos, Unavailable, escape_json};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 
 /// Version of the tables and of the manifest that this program writes and knows to read.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -71,6 +74,51 @@ pub struct Manifest {
     pub counters: BTreeMap<String, u64>,
     /// The segments that are whole, in the order of writing.
     pub segments: Vec<Segment>,
+}
+
+/// The version of a manifest, whatever else it holds.
+#[derive(Deserialize)]
+struct Version {
+    #[serde(default, deserialize_with = "number")]
+    schema_version: Option<u64>,
+}
+
+/// A number; none for anything else, of which nothing is kept.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    struct Number;
+    impl<'de> Visitor<'de> for Number {
+        type Value = Option<u64>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("anything")
+        }
+        fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+            Ok(Some(number))
+        }
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
+            while from.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(None)
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
+            while from.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            Ok(None)
+        }
+    }
+    from.deserialize_any(Number)
 }
 
 /// The machine a recording was made on; without its name.
@@ -244,21 +292,32 @@ impl Manifest {
     /// version, `Damaged` for text that is no JSON or that lacks what its version promises.
     pub fn parse(json: &[u8]) -> Result<Self, OpenError> {
         let damaged = |why| OpenError::Damaged { file: MANIFEST_FILE.to_owned(), why };
-        // The version alone comes first: a newer manifest may have any other shape.
-        let value: serde_json::Value = serde_json::from_slice(json).map_err(|e| damaged(Why::Json(e)))?;
-        let Some(found) = value.get("schema_version").and_then(serde_json::Value::as_u64) else {
+        // The version alone comes first: a newer manifest may have any other shape. Nothing else is kept meanwhile: as a tree of
+        // values a manifest would take sixteen times its size.
+        let version: Version = serde_json::from_slice(json).map_err(|e| damaged(Why::Json(e)))?;
+        let Some(found) = version.schema_version else {
             return Err(OpenError::NotARecording { why: format!("{MANIFEST_FILE} has no schema_version") });
         };
         if found > u64::from(SCHEMA_VERSION) {
             return Err(OpenError::Newer { found, known: SCHEMA_VERSION });
         }
-        serde_json::from_value(value).map_err(|e| damaged(Why::Json(e)))
+        let manifest: Self = serde_json::from_slice(json).map_err(|e| damaged(Why::Json(e)))?;
+        let found = manifest.segments.len();
+        if found > MOST_SEGMENTS {
+            return Err(damaged(Why::TooLarge { what: "segments", found: found as u64, most: MOST_SEGMENTS as u64 }));
+        }
+        let mut files = HashSet::with_capacity(found);
+        // A segment that is read twice would count twice, and a small recording could fill the memory by naming one file often.
+        match manifest.segments.iter().find(|segment| !files.insert(segment.file.as_str())) {
+            Some(twice) => Err(OpenError::Damaged { file: twice.file.clone(), why: Why::Twice }),
+            None => Ok(manifest),
+        }
     }
 
     /// The manifest as indented JSON with a final newline.
     pub fn to_json(&self) -> String {
         // Strings, integers and maps with string keys: nothing here can fail to serialize.
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let mut text = escape_json(&serde_json::to_string_pretty(self).unwrap_or_default());
         text.push('\n');
         text
     }

@@ -2,14 +2,15 @@
 
 use crate::directory::Directory;
 use crate::manifest::{Manifest, SCHEMA_VERSION, Segment};
+use crate::segment_limits::Allowance;
 use crate::tables::Tables;
 use crate::{MANIFEST_FILE, segment};
 use slowpath_tables::{ColumnError, Table};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Largest manifest that is read. 100,000 segments, 10^10 rows, take about 12 MB.
-const MANIFEST_LIMIT: u64 = 64 << 20;
+/// Largest manifest that is read: 200,000 segments take some 24 MB. In memory it becomes up to eight times as much.
+const MANIFEST_LIMIT: u64 = 32 << 20;
 
 /// Why a directory cannot be opened as a recording.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +101,24 @@ pub enum Why {
         /// In the file.
         found: u64,
     },
+    /// It claims more than any recording has.
+    #[error(
+        "it has {found} {what} and no recording has more than {most}: it is broken or made to exhaust memory; record anew"
+    )]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there is, or is claimed.
+        found: u64,
+        /// How much is read.
+        most: u64,
+    },
+    /// Pages in a form that the writer never chooses.
+    #[error("its pages have encoding {0}, which no recording has: it is broken or made to exhaust memory; record anew")]
+    Encoding(i64),
+    /// The manifest lists it more than once.
+    #[error("the manifest lists it more than once")]
+    Twice,
     /// It is no Parquet file.
     #[error("{0}")]
     Parquet(#[source] parquet::errors::ParquetError),
@@ -123,6 +142,7 @@ pub struct Recording {
     directory: Directory,
     path: PathBuf,
     manifest: Manifest,
+    allowance: Allowance,
 }
 
 impl Recording {
@@ -149,7 +169,7 @@ impl Recording {
         })?;
         let manifest = Manifest::parse(&json)?;
         debug_assert!(manifest.schema_version <= SCHEMA_VERSION);
-        Ok(Self { directory, path: path.to_owned(), manifest })
+        Ok(Self { directory, path: path.to_owned(), manifest, allowance: Allowance::default() })
     }
 
     /// The manifest.
@@ -218,7 +238,7 @@ impl Recording {
             return Err(Why::Size { expected: segment.bytes.0, found });
         }
         let before = rows.len();
-        segment::decode(file, rows)?;
+        segment::decode(file, (found, segment.rows), &self.allowance, rows)?;
         let found = (rows.len() - before) as u64;
         if found != segment.rows {
             return Err(Why::Rows { expected: segment.rows, found });

@@ -1,6 +1,7 @@
 //! One segment: rows to Parquet bytes and back.
 
 use crate::read::Why;
+use crate::segment_limits::{self, Allowance};
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::ArrowWriter;
@@ -12,9 +13,7 @@ use parquet::schema::types::ColumnPath;
 use slowpath_tables::{Bytes, Table};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Rows decoded at a time: large enough to amortize the column dispatch, small enough to stay in the cache.
-const BATCH_ROWS: usize = 16 * 1024;
+use std::sync::Arc;
 
 /// zstd at level 1: the recorder shares the machine with what it measures.
 fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
@@ -57,15 +56,36 @@ fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
     writer.into_inner()
 }
 
-/// Adds the rows of a Parquet file that may be foreign or damaged; of a damaged one some may have been added.
-pub(crate) fn decode<T: Table>(file: File, rows: &mut Vec<T>) -> Result<(), Why> {
+/// Adds the rows of a Parquet file that may be foreign or damaged, and of which the manifest says that it has `bytes` and `rows`; of a
+/// damaged one some may have been added.
+pub(crate) fn decode<T: Table>(
+    file: File,
+    (bytes, expected): (u64, u64),
+    allowance: &Allowance,
+    rows: &mut Vec<T>,
+) -> Result<(), Why> {
     // The decoder meets bytes that anybody may have changed; a panic in it is damage of the file, not ours.
     catch_unwind(AssertUnwindSafe(|| {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file)
-            .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
+        let file = Arc::new(file);
+        let wanted: Vec<String> = T::schema().fields().iter().map(|field| field.name().clone()).collect();
+        let checked = segment_limits::check(&file, bytes, expected, &wanted, allowance)?;
+        // The check is done with it.
+        let file = Arc::into_inner(file).ok_or(Why::Undecodable)?;
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, checked.footer)
+            .with_projection(checked.columns)
+            .with_batch_size(checked.batch_rows)
+            .build()
             .map_err(Why::Parquet)?;
+        let before = rows.len();
         for batch in reader {
-            T::append_batch(&batch.map_err(Why::Arrow)?, rows).map_err(Why::Column)?;
+            let batch = batch.map_err(Why::Arrow)?;
+            let size = batch.get_array_memory_size() as u64;
+            allowance.take(size.saturating_add((batch.num_rows() * size_of::<T>()) as u64))?;
+            T::append_batch(&batch, rows).map_err(Why::Column)?;
+            let found = (rows.len() - before) as u64;
+            if found > expected {
+                return Err(Why::Rows { expected, found });
+            }
         }
         Ok(())
     }))

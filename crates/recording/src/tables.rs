@@ -7,10 +7,16 @@ use crate::write::Writer;
 use crate::write_error::WriteError;
 use arrow_array::RecordBatch;
 use slowpath_tables::{
-    BlockIo, CpuSample, Exec, Exit, Fault, File, FirstWait, Fork, Frame, Mapping, MemoryCall, MemoryWork, OffCpu, Open,
-    PageCache, PageContent, Read, Readahead, Section, Stack, Symbol, Table, ThreadCounters,
+    BlockIo, ColumnError, CpuSample, Exec, Exit, Fault, File, FirstWait, Fork, Frame, Mapping, MemoryCall, MemoryWork,
+    OffCpu, Open, PageCache, PageContent, Read, Readahead, Section, Stack, Symbol, Table, ThreadCounters,
 };
 use std::ops::Range;
+
+/// Pages that enter the page cache at once at most: a huge page of 1 GiB (hugetlbfs); others are smaller
+/// (`MAX_PAGECACHE_ORDER`, include/linux/pagemap.h).
+const MOST_FOLIO_PAGES: u64 = 1 << 18;
+/// Largest page in a file: files end at 2^63 bytes (`MAX_LFS_FILESIZE`, include/linux/fs.h).
+const MOST_PAGE_INDEX: u64 = 1 << 51;
 
 /// Calls a macro with every field of [`Tables`] and its row type.
 macro_rules! each_table {
@@ -113,6 +119,15 @@ macro_rules! batch_of {
     };
 }
 
+macro_rules! append_batch {
+    ([$tables:ident, $name:ident, $batch:ident] $($field:ident: $row:ty),*) => {
+        match $name {
+            $(<$row>::NAME => <$row>::append_batch($batch, &mut $tables.$field).map(|()| true),)*
+            _ => Ok(false),
+        }
+    };
+}
+
 macro_rules! row_counts {
     ([$tables:ident] $($field:ident: $row:ty),*) => { vec![$((<$row>::NAME, $tables.$field.len())),*] };
 }
@@ -156,6 +171,15 @@ impl Tables {
         each_table!(batch_of!(tables, name, rows))
     }
 
+    /// Adds the rows of a batch to the table `name`; false for a table that is not declared.
+    ///
+    /// # Errors
+    /// As [`Table::append_batch`].
+    pub fn append_batch(&mut self, name: &str, batch: &RecordBatch) -> Result<bool, ColumnError> {
+        let tables = self;
+        each_table!(append_batch!(tables, name, batch))
+    }
+
     /// Name of every table and its number of rows.
     pub fn row_counts(&self) -> Vec<(&'static str, usize)> {
         let tables = self;
@@ -178,11 +202,22 @@ impl Tables {
     /// Sorts every table, and leaves of each file the row that was written last: a recorder that learns more about a file
     /// writes it again, and its sections too.
     pub fn settle(&mut self) {
+        self.drop_impossible();
         self.sort();
         self.files.reverse();
         self.files.dedup_by_key(|row| (row.dev, row.ino));
         self.files.reverse();
         self.sections.dedup();
+    }
+
+    /// Leaves out rows that no kernel writes and that stand for more work than they are long, and counts them as lost.
+    fn drop_impossible(&mut self) {
+        let before = self.page_cache.len();
+        self.page_cache.retain(|row| row.pages.0 <= MOST_FOLIO_PAGES && row.page.0 <= MOST_PAGE_INDEX);
+        let dropped = before - self.page_cache.len();
+        if dropped > 0 {
+            self.manifest.losses.add("impossible.page_cache", dropped as u64);
+        }
     }
 
     /// Sorts every table by time, keeping the recorded order of rows of the same moment; files and sections by

@@ -88,7 +88,7 @@ fn a_segment_of_another_table_is_damaged() {
     let (_dir, path) = three_segments();
     let other = path.join("other");
     let mut writer = Writer::create(&other, Manifest::default()).unwrap();
-    writer.push(samples::every_table().opens).unwrap();
+    writer.push(samples::every_table().opens.into_iter().cycle().take(1_000)).unwrap();
     let manifest = writer.finish(|_| ()).unwrap();
     std::fs::copy(other.join(&manifest.segments[0].file), path.join("page_cache/000001.parquet")).unwrap();
     let bytes = manifest.segments[0].bytes.0;

@@ -5,11 +5,10 @@
 //! speedscope and others that read the form. A stack that is damaged is `[unknown]`, a row without one `[no stack]`.
 
 use crate::gaps;
-use crate::terminal::is_dangerous;
 use slowpath_analysis::call_stacks::{CallStacks, StackPath, UNKNOWN};
 use slowpath_analysis::processes::Processes;
 use slowpath_recording::Tables;
-use slowpath_tables::ProcessKey;
+use slowpath_tables::{ProcessKey, is_dangerous};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};

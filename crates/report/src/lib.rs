@@ -23,6 +23,7 @@ mod page_ledger;
 pub mod perfetto;
 mod quantities;
 mod recording_comparison;
+mod saved_diagnosis;
 mod scenario;
 pub mod schema;
 mod shares;
@@ -57,6 +58,7 @@ pub use recording_comparison::{
     Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
     LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
 };
+pub use saved_diagnosis::{DiagnosisError, MOST_DIAGNOSIS_BYTES};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };

@@ -27,7 +27,6 @@ pub use context::{context, context_comparison};
 pub(crate) use context_bisect::change;
 pub use context_bisect::context_bisection;
 pub use escape::escape_terminal;
-pub(crate) use escape::is_dangerous;
 pub(crate) use figures::value;
 pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
@@ -91,8 +90,7 @@ fn without_launch(analysis: &Analysis, style: &Style) -> String {
     }
     notes.extend(ledger::notes(analysis.ledger.as_ref()));
     let self_only = "own, not of what they called";
-    let findings =
-        if analysis.findings.is_empty() { Section::default() } else { sections::findings(&analysis.findings, style) };
+    let findings = sections::findings(&analysis.findings, style);
     let mut sections = vec![sections::shared(analysis, style), shares::processes(shares, style)];
     sections.push(critical_path::section(analysis.critical_path.as_ref(), style));
     sections.extend(ledger::sections(analysis.ledger.as_ref(), style));

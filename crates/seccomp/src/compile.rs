@@ -6,7 +6,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, TargetA
 use std::collections::BTreeMap;
 
 /// What must hold of a call's arguments: any of the rules; none: the number alone decides.
-pub(crate) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+pub type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Ends with an action (`BPF_RET | BPF_K`).
 const RETURN: u16 = 0x06;
@@ -24,7 +24,7 @@ pub(crate) fn architecture() -> Result<TargetArch, FilterError> {
 ///
 /// # Errors
 /// There are more instructions than the kernel takes, or nothing is known of this architecture.
-pub(crate) fn compile(groups: Vec<(SeccompAction, Rules)>, default: &SeccompAction) -> Result<Program, FilterError> {
+pub fn compile(groups: Vec<(SeccompAction, Rules)>, default: &SeccompAction) -> Result<Program, FilterError> {
     // What a group ends with where none of its rules holds: an action that none has.
     let taken = |number: &u32| groups.iter().all(|(action, _)| *action != SeccompAction::Trace(*number));
     let onward = SeccompAction::Trace((0..=u16::MAX.into()).find(taken).unwrap_or_default());

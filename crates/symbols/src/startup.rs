@@ -62,6 +62,14 @@ fn loader(head: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(name)))
 }
 
+/// Entry for the fuzzers: the head of a program, and the list that a loader prints.
+#[doc(hidden)]
+pub fn parse(bytes: &[u8]) {
+    script_interpreter(bytes);
+    loader(bytes);
+    paths(bytes);
+}
+
 fn listed(loader: &Path, program: &Path) -> Vec<PathBuf> {
     let list = Command::new(loader).arg("--list").arg(program).stdin(Stdio::null()).stderr(Stdio::null()).output();
     list.map(|output| paths(&output.stdout)).unwrap_or_default()

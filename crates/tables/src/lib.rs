@@ -6,6 +6,7 @@
 
 mod column;
 mod declare;
+mod foreign_text;
 mod milestone;
 mod profile;
 mod quantity;
@@ -15,6 +16,7 @@ mod vocabulary;
 
 pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};
+pub use foreign_text::{escape_json, is_dangerous};
 pub use milestone::{Milestone, Visit};
 pub use profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
 pub use quantity::{Losses, Quantity, Unavailable, Unit};

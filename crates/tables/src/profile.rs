@@ -38,7 +38,7 @@ table! {
         pid: Option<u32>,
         /// Start of that process.
         start: Option<Nanos>,
-        /// Address in that process, or in the kernel.
+        /// Address in that process, or in the kernel; of the kernel, in a recording that is not root's, the number of a function from bit 16 on, and below it how far into the function.
         address: Option<u64>,
         /// Why the stack ends here, for kind `truncated`.
         truncation: Option<String>,

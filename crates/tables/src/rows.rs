@@ -130,9 +130,9 @@ table! {
         start: Nanos,
         /// Thread id.
         tid: u32,
-        /// Faulting address.
+        /// Faulting address; 0 where the recording's owner may not see it.
         address: u64,
-        /// Instruction that faulted.
+        /// Instruction that faulted; 0 where the recording's owner may not see it, which the kernel's own are for all but root.
         ip: u64,
         /// Minor or major.
         kind: FaultKind,

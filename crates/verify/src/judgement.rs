@@ -1,5 +1,7 @@
 //! The rule by which an arm is judged: against the untreated launch, and a fix also against its empty sham, so that
 //! what surrounds the fix is never taken for the fix's effect. The metric is the caller's choice, made before the first launch.
+//!
+//! The arms of one comparison share one error rate: each interval is wide enough that all of them hold together with 95 %.
 
 use crate::comparison::{Comparison, Role};
 use crate::metric::Metric;
@@ -18,6 +20,8 @@ pub struct Judgement {
     pub arm: usize,
     /// Its difference from the untreated launch, in the unit of the metric (negative is faster, or less).
     pub effect: Effect,
+    /// The same against the sham of its kind; of fixes only, and `None` where there is no sham.
+    pub against_sham: Option<Effect>,
     /// The conclusion.
     pub outcome: Outcome,
     /// Share of the cold-warm gap that it removed; `None` without a warm arm or a gap.
@@ -36,32 +40,34 @@ pub fn judge(comparison: &Comparison, metric: Metric) -> Result<Vec<Judgement>, 
     let warm = position(Role::Warm);
     let sham = comparison.arms.iter().position(|arm| arm.role == Role::Sham);
     let samples = &comparison.samples(metric);
+    let judged = comparison.arms.iter().filter(|arm| !matches!(arm.role, Role::Baseline | Role::Warm)).count();
+    let level = Level::P95.shared_by(judged);
     let mut judgements = Vec::new();
     for (index, arm) in comparison.arms.iter().enumerate() {
         if index == baseline {
             continue;
         }
-        let effect = paired(samples, baseline, index, Level::P95)?;
+        let effect = paired(samples, baseline, index, level)?;
         let margin = MARGIN * effect.baseline.map_or(0.0, |median| median.value);
         let mut outcome = outcome::judge(&effect, margin);
         let mut reason = words(&effect, outcome);
-        if arm.role == Role::Fix
-            && outcome == Outcome::Helps
-            && let Some(sham) = sham
+        let sham = sham.filter(|_| arm.role == Role::Fix);
+        let against_sham = sham.map(|sham| paired(samples, sham, index, level)).transpose()?;
+        // A sham that is slower than the untreated launch takes nothing from the fix; one that is faster explains its effect.
+        if outcome == Outcome::Helps
+            && let (Some(sham), Some(against)) = (sham, &against_sham)
+            && outcome::judge(against, margin) != Outcome::Helps
         {
-            let against_sham = paired(samples, sham, index, Level::P95)?;
-            if outcome::judge(&against_sham, margin) != Outcome::Helps {
-                outcome = Outcome::Inconclusive;
-                let better = if metric == Metric::Wall { "faster" } else { "less" };
-                let sham = &comparison.arms[sham].title;
-                reason = format!("{better} than the untreated launch, but not than {sham}");
-            }
+            outcome = Outcome::Inconclusive;
+            let better = if metric == Metric::Wall { "faster" } else { "less" };
+            let sham = &comparison.arms[sham].title;
+            reason = format!("{better} than the untreated launch, but not than {sham}");
         }
         let share = match warm {
             Some(warm) if index != warm => Some(share_removed(samples, baseline, index, warm, Level::P95)?),
             _ => None,
         };
-        judgements.push(Judgement { arm: index, effect, outcome, share, reason });
+        judgements.push(Judgement { arm: index, effect, against_sham, outcome, share, reason });
     }
     Ok(judgements)
 }
@@ -108,6 +114,21 @@ mod tests {
         let judged = judge(&comparison([1000.0, 600.0, 600.0, 500.0]), Metric::Wall).unwrap();
         assert_eq!(judged[0].outcome, Outcome::Inconclusive);
         assert_eq!(judged[0].reason, "faster than the untreated launch, but not than the title of sham");
+    }
+
+    #[test]
+    fn a_sham_that_is_slower_takes_nothing_from_a_fix_and_its_effect_against_both_is_there() {
+        let judged = judge(&comparison([1000.0, 900.0, 1050.0, 500.0]), Metric::Wall).unwrap();
+        assert_eq!((judged[0].outcome, judged[1].outcome), (Outcome::Helps, Outcome::Hurts));
+        let against = judged[0].against_sham.as_ref().unwrap().difference.unwrap().value;
+        assert!((against + 150.0).abs() < 1.0, "{against}");
+        assert!(judged[1].against_sham.is_none());
+    }
+
+    #[test]
+    fn arms_of_one_comparison_share_one_error_rate() {
+        let judged = judge(&comparison([1000.0, 600.0, 1001.0, 500.0]), Metric::Wall).unwrap();
+        assert!((judged[0].effect.level - 0.975).abs() < 1e-12, "two arms are judged: {}", judged[0].effect.level);
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub fn cold(
     let before = lab.io()?;
     let mut prove = ProveCold { lab, inner: hooks, against: None };
     let outcome = launcher.launch(&in_lab(lab, spec), &mut prove)?;
-    let mut not_as_meant = prove.against;
+    let mut not_as_meant = prove.against.or_else(|| lab.against_left_out(&outcome.left_out));
     let io = lab.io()? - before;
     if not_as_meant.is_none()
         && outcome.ready_at.is_some()

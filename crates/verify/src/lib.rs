@@ -7,6 +7,7 @@
 //! words for the reader to `report`.
 
 pub mod bisection;
+pub mod budget;
 pub mod comparison;
 pub mod judgement;
 pub mod lab_launch;

@@ -195,6 +195,7 @@ mod tests {
             stdout_tail: None,
             stderr_tail: None,
             url: None,
+            left_out: Vec::new(),
         }
     }
 

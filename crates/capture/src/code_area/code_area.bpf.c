@@ -9,29 +9,42 @@
 #define PROT_EXEC 4
 #define MAP_ANONYMOUS 0x20
 
-/* Files with executable mappings, numbered. */
+/* Files with executable mappings, numbered. Inodes are numbered anew when a file is gone: the generation tells its successor from it. */
+struct module_id {
+	u64 dev;
+	u64 ino;
+	u64 generation;
+};
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, MODULES);
-	__type(key, struct file_id);
+	__type(key, struct module_id);
 	__type(value, u32);
 } modules SEC(".maps");
 
 /* Functions that are not static are verified once, and not at each place that calls them. */
 
 /* The number of a file; 0 when files are too many. */
-__attribute__((noinline)) u32 module_of(struct file_id *id)
+__attribute__((noinline)) u32 module_of(struct module_id *id)
 {
 	if (!id)
 		return 0;
-	struct file_id key = *id;
+	struct module_id key = *id;
 	u32 *number = bpf_map_lookup_elem(&modules, &key);
 	if (number)
 		return *number;
 	struct walk_counts *count = counts();
 	if (!count)
 		return 0;
+	/* A file that the recorder knows from before, on a file system that tells it no generations. */
+	struct module_id any = {.dev = id->dev, .ino = id->ino, .generation = ANY_GENERATION};
+	number = bpf_map_lookup_elem(&modules, &any);
+	if (number) {
+		u32 known = *number;
+		bpf_map_update_elem(&modules, &key, &known, BPF_NOEXIST);
+		return known;
+	}
 	u32 fresh = FIRST_MODULE + __sync_fetch_and_add(&count->modules, 1);
 	if (fresh >= MODULES)
 		return 0;
@@ -161,9 +174,17 @@ static __always_inline bool is_known(struct space *space, u64 start, u64 end, u3
 	return area->module == module && end <= area->end && is_same;
 }
 
-static __always_inline struct space *space_of(struct task_struct *leader, u64 flags)
+/* The areas of a task's process, by its first thread, to be changed; none where they are withheld. `state` is the task's. */
+static __always_inline struct space *space_of(struct task_struct *task, struct task_struct *leader, struct task_state *state,
+					      u64 flags)
 {
-	return bpf_task_storage_get(&spaces, leader, 0, flags);
+	bool withholds = is_withheld(task, state);
+	struct space *space = bpf_task_storage_get(&spaces, leader, 0, withholds ? 0 : flags);
+	if (!withholds || !space)
+		return space;
+	/* What it had before is not followed any more. */
+	space->count = 0;
+	return 0;
 }
 
 /* A child process begins with what its parent has. */
@@ -181,7 +202,15 @@ static __always_inline void copy_areas(struct task_struct *parent, struct task_s
 static __always_inline void add_file(struct task_struct *task, struct space *space, u64 start, u64 end, u64 offset,
 				     struct file *file)
 {
-	struct file_id id = id_of(FIELD(file, file, f_inode));
+	struct inode *inode = FIELD(file, file, f_inode);
+	/* What a driver maps has no table, and is not to be opened for one. */
+	if ((FIELD(inode, inode, i_mode) & S_IFMT) != S_IFREG) {
+		if (find_area(space, start) < 0)
+			map_area(space, start, end, 0, MODULE_GENERATED);
+		return;
+	}
+	struct file_id of = id_of(inode);
+	struct module_id id = {.dev = of.dev, .ino = of.ino, .generation = FIELD(inode, inode, i_generation)};
 	struct walk_counts *count = counts();
 	u32 fresh = FIRST_MODULE + (count ? count->modules : 0), module = module_of(&id);
 	if (!module || is_known(space, start, end, offset >> 12, module))
@@ -242,7 +271,8 @@ int BPF_PROG(areas_of_fork, struct task_struct *parent, struct task_struct *chil
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(areas_of_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
 {
-	struct space *space = state_of(task) ? space_of(task->group_leader, BPF_LOCAL_STORAGE_GET_F_CREATE) : 0;
+	struct task_state *state = state_of(task);
+	struct space *space = state ? space_of(task, task->group_leader, state, BPF_LOCAL_STORAGE_GET_F_CREATE) : 0;
 	if (space) {
 		space->count = 0;
 		add_all(task, space);
@@ -254,12 +284,13 @@ SEC("tp_btf/ma_write")
 int BPF_PROG(areas_of_write, const char *function, struct ma_state *tree, unsigned long piv, void *entry)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task) || !is_own_write(task, function, tree, (u64)entry))
+	struct task_state *state = state_of(task);
+	if (!state || !is_own_write(task, function, tree, (u64)entry))
 		return 0;
-	tell_write(task, tree, entry);
+	tell_write(task, state, tree, entry);
 	u64 start = tree->index, end = tree->last + 1;
 	bool is_code = entry && FIELD(vm_area_struct, entry, vm_flags) & PROT_EXEC;
-	struct space *space = space_of(task->group_leader, is_code ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	struct space *space = space_of(task, task->group_leader, state, is_code ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!space)
 		return 0;
 	struct file *file = is_code ? FIELD(vm_area_struct, entry, vm_file) : 0;
@@ -274,9 +305,9 @@ int BPF_PROG(areas_of_write, const char *function, struct ma_state *tree, unsign
 
 /* Memory that becomes executable is generated code, unless it is of a file already. It stays known when it is made writable again
  * for a while. */
-static __always_inline void add_generated(struct task_struct *task, u64 start, u64 end)
+static __always_inline void add_generated(struct task_struct *task, struct task_state *state, u64 start, u64 end)
 {
-	struct space *space = space_of(task->group_leader, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct space *space = space_of(task, task->group_leader, state, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (space && find_area(space, start) < 0)
 		map_area(space, start, end, 0, MODULE_GENERATED);
 }
@@ -291,8 +322,8 @@ int areas_of_call(unsigned long long *arguments)
 	struct pt_regs *regs = user_registers(task);
 	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
 	if (has_unmapped(task, state, arguments)) {
-		tell_munmap(task);
-		struct space *space = space_of(task->group_leader, 0);
+		tell_munmap(task, state);
+		struct space *space = space_of(task, task->group_leader, state, 0);
 		if (space)
 			map_area(space, start, end, 0, 0);
 		return 0;
@@ -300,7 +331,7 @@ int areas_of_call(unsigned long long *arguments)
 	int call = current_syscall(task);
 	bool protects = call == CALL_NUMBER_MPROTECT || call == CALL_NUMBER_PKEY_MPROTECT;
 	if (protects && was_for_writing(arguments) && PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC)
-		add_generated(task, start, end);
+		add_generated(task, state, start, end);
 	return 0;
 }
 
@@ -309,7 +340,8 @@ SEC("tracepoint/syscalls/sys_exit_mmap")
 int areas_of_mmap(struct syscall_exit *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task) || (unsigned long)context->ret > -4096UL)
+	struct task_state *state = state_of(task);
+	if (!state || (unsigned long)context->ret > -4096UL)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
 	u64 start = context->ret, end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
@@ -318,7 +350,7 @@ int areas_of_mmap(struct syscall_exit *context)
 	if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC && !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS) && descriptor >= 0)
 		file = file_of_descriptor(task, descriptor);
 	bool is_code = PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC;
-	struct space *space = space_of(task->group_leader, is_code ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	struct space *space = space_of(task, task->group_leader, state, is_code ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!space)
 		return 0;
 	if (file)
@@ -332,11 +364,12 @@ SEC("tracepoint/syscalls/sys_exit_munmap")
 int areas_of_munmap(struct syscall_exit *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task) || context->ret)
+	struct task_state *state = state_of(task);
+	if (!state || context->ret)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
 	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
-	struct space *space = space_of(task->group_leader, 0);
+	struct space *space = space_of(task, task->group_leader, state, 0);
 	if (space)
 		map_area(space, start, end, 0, 0);
 	return 0;
@@ -346,10 +379,11 @@ static __always_inline int protects(struct syscall_exit *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = user_registers(task);
-	if (!state_of(task) || context->ret || !(PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC))
+	struct task_state *state = state_of(task);
+	if (!state || context->ret || !(PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC))
 		return 0;
 	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
-	add_generated(task, start, end);
+	add_generated(task, state, start, end);
 	return 0;
 }
 
@@ -373,9 +407,11 @@ int areas_of_present(struct bpf_iter__task *context)
 	struct task_struct *task = context->task;
 	if (!task || task->exit_state || task->pid != task->tgid)
 		return 0;
+	/* Before they are followed they have no state. */
+	struct task_state nothing = {}, *state = state_of(task);
 	struct space *space = 0;
-	if (is_named(task->tgid) || state_of(task))
-		space = space_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (is_named(task->tgid) || state)
+		space = space_of(task, task, state ? state : &nothing, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (space)
 		add_all(task, space);
 	return 0;

@@ -49,7 +49,11 @@ int cpu_sample(struct bpf_perf_event_data *context)
 #endif
 	/* Kernel code stands in the upper half of the address space on every architecture that is supported. */
 	bool in_kernel = (long long)ip < 0;
-	u32 user = user_stack(BPF_LOCAL_STORAGE_GET_F_CREATE), kernel = in_kernel ? kernel_stack(context, task) : 0;
+	u32 user = user_stack(state, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u32 kernel = in_kernel ? kernel_stack(context, task, state) : 0;
+	bool withholds = is_withheld(task, state);
+	if (withholds)
+		count_withheld(EVENT_CPU_SAMPLE);
 	struct cpu_sample_event *event = reserve(EVENT_CPU_SAMPLE, sizeof(*event), task);
 	if (!event)
 		return 0;
@@ -59,7 +63,7 @@ int cpu_sample(struct bpf_perf_event_data *context)
 	event->header.stack = user;
 	event->kernel_stack = kernel;
 	event->first_argument = event->second_argument = 0;
-	if (tells_arguments && task->mm)
+	if (tells_arguments && task->mm && !withholds)
 		tell_arguments(event, task);
 	submit(event);
 	return 0;

@@ -132,15 +132,20 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 	fault->ts = known ? began : now;
 	fault->duration = known ? now - began : 0;
 	fault->address = context->addr;
-	fault->ip = ip;
+	/* Where the kernel's code is concerns root only; that it was the kernel is told. */
+	fault->ip = owner_is_root() || !(flags & FLAG_KERNEL) ? ip : 0;
 	fault->pid = task->tgid;
 	fault->tid = task->pid;
 	fault->flags = known ? flags : flags | FLAG_NO_START;
 #ifdef WITH_STACKS
-	fault->stack = user_stack(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	fault->stack = user_stack(state, BPF_LOCAL_STORAGE_GET_F_CREATE);
 #else
 	fault->stack = 0;
 #endif
+	if (is_withheld(task, state)) {
+		count_withheld(EVENT_FAULT);
+		fault->address = fault->ip = 0;
+	}
 	batch->header.kind = EVENT_FAULT;
 	batch->count = number + 1;
 	if (number + 1 < FAULT_BATCH)

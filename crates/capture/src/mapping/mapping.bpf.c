@@ -6,9 +6,9 @@
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(exec_layout, struct task_struct *task, int old_pid, struct linux_binprm *binary)
 {
-	if (!state_of(task))
-		return 0;
-	tell_layout(task);
+	struct task_state *state = state_of(task);
+	if (state)
+		tell_layout(task, state);
 	return 0;
 }
 
@@ -16,8 +16,9 @@ SEC("tp_btf/ma_write")
 int BPF_PROG(after_write, const char *function, struct ma_state *tree, unsigned long piv, void *entry)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (state_of(task) && is_own_write(task, function, tree, (u64)entry))
-		tell_write(task, tree, entry);
+	struct task_state *state = state_of(task);
+	if (state && is_own_write(task, function, tree, (u64)entry))
+		tell_write(task, state, tree, entry);
 	return 0;
 }
 
@@ -27,7 +28,7 @@ int after_call(unsigned long long *arguments)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
 	if (state && has_unmapped(task, state, arguments))
-		tell_munmap(task);
+		tell_munmap(task, state);
 	return 0;
 }
 
@@ -36,7 +37,8 @@ SEC("tracepoint/syscalls/sys_exit_mmap")
 int after_mmap(struct syscall_exit *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task))
+	struct task_state *state = state_of(task);
+	if (!state)
 		return 0;
 	if ((unsigned long)context->ret > -4096UL)
 		return 0;
@@ -50,7 +52,7 @@ int after_mmap(struct syscall_exit *context)
 	struct file *file = 0;
 	if (!(flags & 0x20) && descriptor >= 0)
 		file = file_of_descriptor(task, descriptor);
-	tell(task, MAPPING_MAP, context->ret, whole_pages(length), prot & 7, file ? offset : 0, file);
+	tell(task, state, MAPPING_MAP, context->ret, whole_pages(length), prot & 7, file ? offset : 0, file);
 	return 0;
 }
 
@@ -58,11 +60,12 @@ SEC("tracepoint/syscalls/sys_exit_munmap")
 int after_munmap(struct syscall_exit *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task) || context->ret)
+	struct task_state *state = state_of(task);
+	if (!state || context->ret)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
 	u64 length = PT_REGS_PARM2_SYSCALL(regs);
-	tell(task, MAPPING_UNMAP, PT_REGS_PARM1_SYSCALL(regs), whole_pages(length), 0, 0, 0);
+	tell(task, state, MAPPING_UNMAP, PT_REGS_PARM1_SYSCALL(regs), whole_pages(length), 0, 0, 0);
 	return 0;
 }
 
@@ -70,7 +73,8 @@ SEC("tracepoint/syscalls/sys_exit_mremap")
 int after_mremap(struct syscall_exit *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task))
+	struct task_state *state = state_of(task);
+	if (!state)
 		return 0;
 	if ((unsigned long)context->ret > -4096UL)
 		return 0;
@@ -79,7 +83,7 @@ int after_mremap(struct syscall_exit *context)
 	u64 old_length = PT_REGS_PARM2_SYSCALL(regs);
 	u64 new_length = PT_REGS_PARM3_SYSCALL(regs);
 	/* Files are hardly ever remapped; the new range is told as anonymous and the reference says so. */
-	tell(task, MAPPING_UNMAP, old_address, whole_pages(old_length), 0, 0, 0);
-	tell(task, MAPPING_MAP, context->ret, whole_pages(new_length), 3, 0, 0);
+	tell(task, state, MAPPING_UNMAP, old_address, whole_pages(old_length), 0, 0, 0);
+	tell(task, state, MAPPING_MAP, context->ret, whole_pages(new_length), 3, 0, 0);
 	return 0;
 }

@@ -31,13 +31,18 @@ static __always_inline int end(struct syscall_exit *context, u32 call)
 	state->syscall_ts = 0;
 	if (!state->running)
 		return 0;
+	/* Without addresses nothing is left that the account of the thread does not tell. */
+	if (is_withheld(task, state)) {
+		count_withheld(EVENT_MEMORY_CALL);
+		return 0;
+	}
 	struct pt_regs *regs = user_registers(task);
 	if (call == CALL_PRCTL && PT_REGS_PARM1_SYSCALL(regs) != PR_SET_THP_DISABLE)
 		return 0;
 	u32 stack = 0;
 #ifdef WITH_STACKS
 	/* Before the record, which refers to it. */
-	stack = user_stack(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	stack = user_stack(state, BPF_LOCAL_STORAGE_GET_F_CREATE);
 #endif
 	struct memory_call_event *event = reserve(EVENT_MEMORY_CALL, sizeof(*event), task);
 	if (!event)

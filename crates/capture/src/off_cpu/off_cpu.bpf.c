@@ -212,8 +212,10 @@ static __always_inline void tell_stolen(struct task_struct *task, struct off_sta
 
 static __always_inline void stops(struct task_struct *task, struct off_state *state, u32 task_state, u64 now)
 {
-	state->syscall = call_of(task);
-	state->reason = reason_of(task, task_state, state->syscall, state->waited_for);
+	int call = call_of(task);
+	state->reason = reason_of(task, task_state, call, state->waited_for);
+	/* Which call it is in is shown to those who may trace it (proc_pid_syscall(5)). */
+	state->syscall = !owner_is_root() && is_withheld(task, state_of(task)) ? -1 : call;
 	if (task_state && state->reason != OFF_STOPPED)
 		state->waited_for = state->reason;
 	state->since = now;
@@ -230,7 +232,7 @@ static __always_inline void stops_here(struct task_struct *task, struct off_stat
 	if (queue)
 		state->clock = queue->clock;
 #ifdef WITH_STACKS
-	state->stack = user_stack(0);
+	state->stack = user_stack(state_of(task), 0);
 #endif
 }
 

@@ -5,8 +5,10 @@
 static __always_inline int tell(struct syscall_exit *context, bool at)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task))
+	struct task_state *state = state_of(task);
+	if (!state)
 		return 0;
+	bool withholds = is_withheld(task, state), is_told = !withholds;
 	struct pt_regs *regs = user_registers(task);
 	const char *path = (const char *)(at ? PT_REGS_PARM2_SYSCALL(regs) : PT_REGS_PARM1_SYSCALL(regs));
 	u32 flags = at ? PT_REGS_PARM3_SYSCALL(regs) : PT_REGS_PARM2_SYSCALL(regs);
@@ -14,8 +16,11 @@ static __always_inline int tell(struct syscall_exit *context, bool at)
 	if (context->ret >= 0) {
 		struct file *file = file_of_descriptor(task, context->ret);
 		if (file) {
-			name_file(file);
-			id = id_of(FIELD(file, file, f_inode));
+			name_file(file, withholds);
+			if (withholds)
+				is_told = is_public(FIELD(file, file, f_inode)) && is_listed((u64)BPF_CORE_READ(file, f_path.dentry));
+			if (is_told)
+				id = id_of(FIELD(file, file, f_inode));
 		}
 	}
 	struct open_event *event = reserve(EVENT_OPEN, sizeof(*event), task);
@@ -26,7 +31,9 @@ static __always_inline int tell(struct syscall_exit *context, bool at)
 	event->ino = id.ino;
 	event->open_flags = flags;
 	event->result = context->ret;
-	if (bpf_probe_read_user_str(event->path, sizeof(event->path), path) < 0)
+	if (!is_told)
+		count_withheld(EVENT_OPEN);
+	if (!is_told || bpf_probe_read_user_str(event->path, sizeof(event->path), path) < 0)
 		event->path[0] = 0;
 	submit(event);
 	return 0;

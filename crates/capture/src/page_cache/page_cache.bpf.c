@@ -25,12 +25,19 @@ static __always_inline int tell(struct folio *folio, u32 flags)
 	/* Pages of a block device itself are a file system's metadata: told as inode 0 of that device. */
 	bool metadata = (inode->i_mode & S_IFMT) == S_IFBLK;
 	u64 dev = metadata ? inode->i_rdev : inode->i_sb->s_dev;
-	if (!state_of(task) && (!watched_dev || dev != watched_dev))
+	struct task_state *state = state_of(task);
+	/* A lab holds copies of what its user has read. */
+	bool is_watched = watched_dev && dev == watched_dev;
+	if (!state && !is_watched)
 		return 0;
 	if (!metadata) {
 		if ((inode->i_mode & S_IFMT) != S_IFREG)
 			return 0;
-		name_inode(inode);
+		if (!is_watched && is_withheld(task, state) && !is_public(inode)) {
+			count_withheld(EVENT_PAGE_CACHE);
+			return 0;
+		}
+		name_inode(inode, !is_watched && !owner_is_root());
 	}
 	struct page_cache_event *event = reserve(EVENT_PAGE_CACHE, sizeof(*event), task);
 	if (!event)

@@ -6,14 +6,15 @@
 
 use crate::events::{
     EVENT_PAGE_CONTENT, LOOK_END, LOOK_LEAST_BYTES, LOOK_LEAST_PAGES, LOOK_MOST_PAGES, LOOK_ONE_IN, LOOK_PROCESS_PAGES,
-    LOOK_RECORD_PAGES, event_header, page_content_event,
+    LOOK_RECORD_PAGES, event_header, page_content_event, view,
 };
 use crate::recorder::monotonic_now;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
+use slowpath_process::Answer;
 use slowpath_tables::{Nanos, PAGE_SIZE};
 use std::fs::File;
-use std::io::IoSliceMut;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
 
 /// In an entry of `/proc/PID/pagemap`: the page is there; it is of a file or shared (Documentation/admin-guide/mm/pagemap.rst).
@@ -28,7 +29,7 @@ type Area = (u64, u64);
 
 /// Areas of `/proc/PID/maps` that are looked at: private memory without a file that can be read and written, but for the heap of brk
 /// and the stack of the main thread.
-fn areas(maps: &str) -> Vec<Area> {
+pub(crate) fn areas(maps: &str) -> Vec<Area> {
     let area = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (from, to) = words.next()?.split_once('-')?;
@@ -123,9 +124,17 @@ impl Pages {
     }
 }
 
+/// What a child does that looks in the recorder's place, asked with a pid: the records of its pages. What is read belongs to others, and
+/// they can have any read of it wait for ever.
+pub(crate) fn answer(request: &[u8]) -> io::Result<Answer> {
+    let pid = request.try_into().map(u32::from_ne_bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    Ok((look(pid).iter().flat_map(|event| view(event).iter().copied()).collect(), None))
+}
+
 /// Looks at the pages of a process; nothing of one that is gone, or that the kernel does not show.
-pub(crate) fn look(pid: u32) -> Vec<page_content_event> {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+fn look(pid: u32) -> Vec<page_content_event> {
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let maps = String::from_utf8_lossy(&maps);
     let map = File::open(format!("/proc/{pid}/pagemap"));
     let (Ok(map), Ok(number)) = (map, i32::try_from(pid)) else { return Vec::new() };
     let mut pages = Pages { pid: Pid::from_raw(number), map, read: vec![0; PAGE_SIZE as usize] };

@@ -149,6 +149,10 @@ int before_munmap(void *context)
 	u64 from = PT_REGS_PARM1_SYSCALL(regs), length = PT_REGS_PARM2_SYSCALL(regs);
 	if (length < LOOK_LEAST_BYTES || from % PAGE_BYTES)
 		return 0;
+	if (is_withheld(task, state)) {
+		count_withheld(EVENT_PAGE_CONTENT);
+		return 0;
+	}
 	if (state->looked > task->se.sum_exec_runtime / LOOK_BUDGET + LOOK_FREE_NS)
 		return 0;
 	u64 began = bpf_ktime_get_ns();
@@ -224,6 +228,10 @@ static __always_inline void look_at_process(struct task_struct *task)
 	/* A child of vfork that did not execute anything has its parent's memory. */
 	if (!state || !state->running || !mm || task->vfork_done)
 		return;
+	if (is_withheld(task, state)) {
+		count_withheld(EVENT_PAGE_CONTENT);
+		return;
+	}
 	u32 first = 0;
 	struct kept_areas *kept = bpf_map_lookup_elem(&areas, &first);
 	if (!kept)

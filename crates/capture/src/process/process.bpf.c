@@ -11,8 +11,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct task_state *fresh = bpf_task_storage_get(&tree, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!fresh)
 		count_lost(EVENT_FORK, 1);
-	else
+	else {
 		fresh->running = state->running;
+		fresh->judged_exec = state->judged_exec;
+		fresh->sight = state->sight;
+	}
 	struct fork_event *event = reserve(EVENT_FORK, sizeof(*event), parent);
 	if (!event)
 		return 0;
@@ -33,7 +36,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	state->running = 1;
 	struct file *file = binary->file;
-	name_file(file);
+	bool withholds = is_withheld(task, state);
+	name_file(file, withholds);
 	struct file_id id = id_of(FIELD(file, file, f_inode));
 	struct exec_event *event = reserve(EVENT_EXEC, sizeof(*event), task);
 	if (!event)
@@ -49,7 +53,10 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	event->parent_pid = task->real_parent->tgid;
 	event->uid = cred->euid.val;
 	event->gid = cred->egid.val;
-	if (bpf_probe_read_kernel_str(event->filename, sizeof(event->filename), binary->filename) < 0)
+	/* Where the path is not for all to see, the name that /proc shows. */
+	bool is_told = !withholds || is_listed((u64)BPF_CORE_READ(file, f_path.dentry));
+	if (bpf_probe_read_kernel_str(event->filename, is_told ? sizeof(event->filename) : sizeof(task->comm),
+				      is_told ? (const char *)binary->filename : task->comm) < 0)
 		event->filename[0] = 0;
 	unsigned long from;
 	u32 length = command_line_of(task, &from);

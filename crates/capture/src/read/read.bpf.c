@@ -32,7 +32,12 @@ static __always_inline int end(struct syscall_exit *context, bool positioned)
 	struct inode *inode = FIELD(file, file, f_inode);
 	if ((FIELD(inode, inode, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
-	name_file(file);
+	bool withholds = is_withheld(task, state);
+	if (withholds && !is_public(inode)) {
+		count_withheld(EVENT_READ);
+		return 0;
+	}
+	name_file(file, withholds);
 	struct read_event *event = reserve(EVENT_READ, sizeof(*event), task);
 	if (!event)
 		return 0;

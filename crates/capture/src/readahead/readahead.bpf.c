@@ -5,8 +5,13 @@
 static __always_inline int tell(struct inode *inode, u64 page, u64 pages, u32 path)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!state_of(task))
+	struct task_state *state = state_of(task);
+	if (!state)
 		return 0;
+	if (is_withheld(task, state) && !is_public(inode)) {
+		count_withheld(EVENT_READAHEAD);
+		return 0;
+	}
 	struct readahead_event *event = reserve(EVENT_READAHEAD, sizeof(*event), task);
 	if (!event)
 		return 0;

@@ -3,7 +3,7 @@
 use super::loader::problem;
 use super::{NewModule, TableParts, Tables};
 use crate::capture_error::CaptureError;
-use crate::events::{AREAS, FIRST_MODULE, MODULES, record, view, walk_counts};
+use crate::events::{ANY_GENERATION, AREAS, FIRST_MODULE, MODULES, record, view, walk_counts};
 use crate::options::Running;
 use crate::recorder::Recorder;
 use libbpf_rs::{MapCore, MapFlags};
@@ -27,11 +27,12 @@ impl Recorder {
     }
 
     /// The number of a file that no process mapped yet, so that its table can be loaded before one does. Only before processes are
-    /// followed: their files are numbered by the kernel's programs.
+    /// followed: their files are numbered by the kernel's programs. With the generation of its inode (`FS_IOC_GETVERSION` of ioctl_fs(2)),
+    /// where its file system tells one: a later file with the same inode is another then.
     ///
     /// # Errors
     /// There are too many files, processes are followed already, or the kernel refuses.
-    pub fn register_module(&mut self, file: FileKey) -> Result<u32, CaptureError> {
+    pub fn register_module(&mut self, file: FileKey, generation: Option<u32>) -> Result<u32, CaptureError> {
         if self.follows {
             return Err(problem("it was made too late"));
         }
@@ -40,7 +41,10 @@ impl Recorder {
         let map =
             |name: &str| object.and_then(|object| object.maps().find(|map| map.name() == name)).ok_or_else(missing);
         let (modules, counts) = (map("modules")?, map("walk_counts")?);
-        let key: Vec<u8> = [file.dev, file.ino].iter().flat_map(|part| part.to_ne_bytes()).collect();
+        let key: Vec<u8> = [file.dev, file.ino, generation.map_or(ANY_GENERATION, u64::from)]
+            .iter()
+            .flat_map(|part| part.to_ne_bytes())
+            .collect();
         if let Some(known) = modules.lookup(&key, MapFlags::ANY).map_err(problem)? {
             return known.as_slice().try_into().map(u32::from_ne_bytes).map_err(problem);
         }

@@ -12,4 +12,4 @@ pub(crate) use copies::CopyReader;
 pub use copies::{CodePlace, StackAudit, StackCopy, WalkFate};
 pub use loader::{NewModule, TableParts, VDSO};
 pub(crate) use loader::{Tables, mapped_module};
-pub(crate) use rows::Stacks;
+pub(crate) use rows::{Stacks, stack as stack_of};

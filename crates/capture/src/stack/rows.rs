@@ -130,7 +130,7 @@ impl Stacks {
 }
 
 /// A stack record, which is as long as its stack is deep.
-pub(super) fn stack(bytes: &[u8]) -> Option<stack_event> {
+pub(crate) fn stack(bytes: &[u8]) -> Option<stack_event> {
     let mut whole = vec![0; size_of::<stack_event>()];
     whole.get_mut(..bytes.len())?.copy_from_slice(bytes);
     record::<stack_event>(&whole).filter(|event| event.depth <= STACK_FRAMES)

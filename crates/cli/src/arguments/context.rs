@@ -76,6 +76,17 @@ pub struct ContextReadArguments {
     pub command: Vec<OsString>,
 }
 
+/// How far contexts are trusted.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct TrustArguments {
+    /// Give the command also what its user has not, or may not do, where the context has it: another user and groups, capabilities,
+    /// real-time policies and negative nice values, higher limits; and of a context that is not of a process of that user's,
+    /// variables that can make it run other code (LD_*, GLIBC_TUNABLES, PATH, PYTHON*, ...) and the working directory. Only for
+    /// contexts whose author you trust as much as yourself.
+    #[arg(long)]
+    pub trust_context: bool,
+}
+
 /// `slowpath context diff`.
 #[derive(Debug, Args)]
 pub struct ContextDiffArguments {
@@ -88,6 +99,9 @@ pub struct ContextDiffArguments {
     /// How commands are started.
     #[command(flatten)]
     pub invocation: InvocationArguments,
+    /// What is taken of the contexts.
+    #[command(flatten)]
+    pub trust: TrustArguments,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -141,6 +155,9 @@ pub struct ContextBisectArguments {
     /// How the command is launched.
     #[command(flatten)]
     pub invocation: InvocationArguments,
+    /// What is taken of the contexts.
+    #[command(flatten)]
+    pub trust: TrustArguments,
     /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -163,10 +180,12 @@ pub struct ContextRunArguments {
     /// Say what would be applied and what could not, and run nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Who the command runs as where the context says nothing of it: a name or a uid (default: the user who called sudo, else the
-    /// caller).
+    /// Who the command runs as: a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
+    /// What is taken of the context.
+    #[command(flatten)]
+    pub trust: TrustArguments,
     /// Set a variable in the command's environment, unless the context has it.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,

@@ -1,9 +1,10 @@
 //! The command line of `slowpath launch`.
 
 use super::{DeviceArguments, InvocationArguments};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
 use slowpath_verify::Metric;
+pub use slowpath_verify::budget::Coldness;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -141,7 +142,7 @@ pub struct ChildrenArguments {
 pub struct BenchmarkOptions {
     /// Launch cold: in a private lab (proved cold page by page), after evicting the files that the command uses, or after
     /// dropping all caches of this machine (which disturbs everybody on it).
-    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lab",
+    #[arg(long, value_parser = coldness(), value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lab",
           conflicts_with = "warm")]
     pub cold: Option<Coldness>,
     /// Launch warm (the default): one launch of each arm before the first that counts.
@@ -207,16 +208,19 @@ impl BenchmarkArguments {
 #[derive(Clone, Debug)]
 pub struct Words(pub Vec<OsString>);
 
-/// How a launch is made cold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Coldness {
-    /// In a private lab.
-    Lab,
-    /// The command's files are evicted from the page cache, as far as nobody else maps them.
-    Evict,
-    /// All caches of the machine are dropped.
-    Drop,
+/// The words for [`Coldness`], which budgets have too.
+fn coldness() -> impl TypedValueParser<Value = Coldness> {
+    let word = |name: &'static str, help: &'static str| PossibleValue::new(name).help(help);
+    PossibleValuesParser::new([
+        word("lab", "In a private lab"),
+        word("evict", "The command's files are evicted from the page cache, as far as nobody else maps them"),
+        word("drop", "All caches of the machine are dropped"),
+    ])
+    .map(|word| match word.as_str() {
+        "evict" => Coldness::Evict,
+        "drop" => Coldness::Drop,
+        _ => Coldness::Lab,
+    })
 }
 
 /// Forms of a result for other programs.

@@ -2,7 +2,7 @@
 
 use crate::arguments::AnalyzeArguments;
 use crate::failure::{Failure, Kind, failed};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::findings;
 use slowpath_analysis::ledger::not_asked_for;
 use slowpath_lab::Owner;
@@ -75,7 +75,7 @@ fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> Analy
 
 /// Runs the command.
 pub fn run(arguments: &AnalyzeArguments) -> Result<ExitCode, Failure> {
-    let analysis = as_user(&super::invoker()?, || {
+    let analysis = as_user(&super::invoker()?, &Work::reading("analysing the recording"), || {
         let tables = open(&arguments.recording)?;
         let needed = arguments.needed.as_deref().map(open).transpose()?;
         Ok(analysis(&arguments.recording, &tables, needed.as_ref()))

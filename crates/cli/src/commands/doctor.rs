@@ -7,9 +7,11 @@ use crate::recorded_launch::LAB;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_capture::machine::{self, Check, Need};
+use slowpath_ipc::trace;
 use slowpath_lab::{availability, leftovers};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::Unavailable;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// What `slowpath doctor --json` prints.
@@ -31,13 +33,16 @@ pub struct Doctor {
     leftovers: Vec<String>,
     /// What `--clean` removed.
     removed: Vec<String>,
+    /// What `--clean` could not remove, and why.
+    not_removed: Vec<String>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
     let facts = machine::facts();
     let checks = machine::checks(&facts);
-    let (found, removed) = if arguments.clean { (Vec::new(), clean()?) } else { (find(), Vec::new()) };
+    let (removed, not_removed) = if arguments.clean { clean() } else { Default::default() };
+    let found = if arguments.clean { Vec::new() } else { find() };
     let lab = availability::missing();
     let can_record = machine::gaps(&checks, Need::Record).is_empty();
     let doctor = Doctor {
@@ -50,13 +55,14 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
         checks,
         leftovers: found,
         removed,
+        not_removed,
     };
     if arguments.json {
         super::print_json(&doctor);
     } else {
         print(&doctor);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(all_removed(&doctor.not_removed))
 }
 
 fn print(doctor: &Doctor) {
@@ -82,23 +88,32 @@ fn print(doctor: &Doctor) {
 }
 
 fn find() -> Vec<String> {
-    let labs = leftovers::list(&[]).into_iter().filter(|trace| !trace.owner_alive).map(|trace| trace.path);
-    labs.chain(fresh_directory::leftovers()).map(|path| path.display().to_string()).collect()
+    let labs = leftovers::list().into_iter().filter(|trace| !trace.owner_alive).map(|trace| trace.path);
+    labs.chain(fresh_directory::leftovers()).chain(trace::leftovers()).map(|path| path.display().to_string()).collect()
 }
 
-fn clean() -> Result<Vec<String>, Failure> {
-    let mut removed = Vec::new();
-    let labs = leftovers::clean(&[]).into_iter().map(|(trace, result)| (trace.path, result));
-    let fresh = fresh_directory::leftovers().into_iter().map(|path| {
-        let result = std::fs::remove_dir_all(&path);
-        (path, result)
-    });
-    for (path, result) in labs.chain(fresh) {
-        result.map_err(|error| {
-            Failure::new(Kind::Machine, format!("{} could not be removed: {error}", path.display()))
-                .hint("it belongs to another user: run it with sudo")
-        })?;
-        removed.push(path.display().to_string());
+/// What was removed, and what was not and why. One that stays keeps no other from being removed.
+fn clean() -> (Vec<String>, Vec<String>) {
+    let (mut removed, mut not_removed) = (Vec::new(), Vec::new());
+    let labs = leftovers::clean().into_iter().map(|(trace, result)| (trace.path, result));
+    for (path, result) in labs.chain(fresh_directory::clean()).chain(trace::clean()) {
+        match result {
+            Ok(()) => removed.push(path.display().to_string()),
+            Err(error) => not_removed.push(stayed(&path, &error)),
+        }
     }
-    Ok(removed)
+    (removed, not_removed)
+}
+
+/// What is said of a leftover that was not removed.
+pub fn stayed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// The exit code of a cleaning, after a word on what it left. No failure: what was found and removed is printed besides.
+pub fn all_removed(not_removed: &[String]) -> ExitCode {
+    for leftover in not_removed {
+        eprintln!("slowpath: could not be removed: {}", escape_terminal(leftover));
+    }
+    if not_removed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(Kind::Machine as u8) }
 }

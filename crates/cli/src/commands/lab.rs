@@ -48,6 +48,8 @@ pub struct OneLaunch {
     cold: bool,
     /// Why not.
     reason: Option<String>,
+    /// Files of the lab that were not mounted, and why: the launch saw the host's.
+    left_out: Vec<String>,
 }
 
 fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
@@ -78,6 +80,7 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
             bytes_read: Quantity::exact(launched.io.bytes.0 as f64, Unit::Bytes),
             cold: launched.not_as_meant.is_none(),
             reason: launched.not_as_meant,
+            left_out: launched.outcome.left_out.iter().map(ToString::to_string).collect(),
         });
     }
     progress.done();
@@ -94,6 +97,9 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
             launch.time_to_ready.value,
             launch.bytes_read.value / 1e6
         );
+        for file in &launch.left_out {
+            println!("  past the lab: {}", escape_terminal(file));
+        }
     }
     if !arguments.quiet {
         for condition in conditions {
@@ -126,7 +132,7 @@ pub struct OneLab {
 }
 
 fn list(json: bool) -> Result<ExitCode, Failure> {
-    let labs: Vec<OneLab> = leftovers::list(&[])
+    let labs: Vec<OneLab> = leftovers::list()
         .into_iter()
         .map(|trace| OneLab {
             path: trace.path.display().to_string(),
@@ -150,11 +156,12 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn remove() -> Result<ExitCode, Failure> {
-    for (trace, result) in leftovers::clean(&[]) {
-        result.map_err(|error| {
-            Failure::new(Kind::Machine, format!("{} could not be removed: {error}", trace.path.display()))
-        })?;
-        println!("removed {}", escape_terminal(&trace.path.to_string_lossy()));
+    let mut stayed = Vec::new();
+    for (trace, result) in leftovers::clean() {
+        match result {
+            Ok(()) => println!("removed {}", escape_terminal(&trace.path.to_string_lossy())),
+            Err(error) => stayed.push(super::doctor::stayed(&trace.path, &error)),
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(super::doctor::all_removed(&stayed))
 }

@@ -16,26 +16,42 @@ mod report;
 #[cfg(test)]
 mod schemas;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, LabCommand};
 use crate::failure::Failure;
+use crate::fresh_directory;
 use crate::interrupt;
 use crate::output_directory::unless_empty;
-use serde::Serialize;
+use crate::printing::json as print_json;
 use slowpath_launch::Identity;
 use std::process::ExitCode;
 
 /// Runs the command of the command line.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if makes_something(&arguments.command) {
+        // What a killed slowpath left goes with the next command. What stays is said by `doctor`.
+        drop((slowpath_lab::leftovers::clean(), fresh_directory::clean()));
+    }
     dispatch(arguments).map_err(|failure| if interrupt::requested() { failure.after_interrupt() } else { failure })
+}
+
+/// Whether a command makes what can be left behind.
+fn makes_something(command: &Command) -> bool {
+    match command {
+        Command::Diagnose(_) | Command::Launch(_) | Command::Check(_) | Command::Record(_) | Command::Context(_) => {
+            true
+        }
+        Command::Lab(arguments) => matches!(arguments.command, LabCommand::Run(_)),
+        _ => false,
+    }
 }
 
 fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Command::Doctor(arguments) => doctor::run(arguments),
-        Command::Diagnose(arguments) => unless_empty(&arguments.output, || diagnose::run(arguments)),
+        Command::Diagnose(arguments) => unless_empty(|| diagnose::run(arguments)),
         Command::Launch(arguments) => launch::run(arguments),
         Command::Check(arguments) => check::run(arguments),
-        Command::Record(arguments) => unless_empty(&arguments.output, || record::run(arguments)),
+        Command::Record(arguments) => unless_empty(|| record::run(arguments)),
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Context(arguments) => context::run(arguments),
@@ -45,12 +61,6 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Preload(arguments) => preload::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
     }
-}
-
-/// Prints the one JSON object of a command.
-fn print_json(value: &impl Serialize) {
-    // The types that are printed have text for keys and finite numbers, which is all that could fail.
-    println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
 }
 
 /// The user whose files are read and written when no target is launched: the one who called sudo, else the caller.

@@ -3,7 +3,8 @@
 use crate::arguments::{PreloadArguments, PreloadCommand};
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
-use crate::unprivileged::as_user;
+use crate::foreign_file;
+use crate::unprivileged::{Work, as_user};
 use serde::Serialize;
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::launch_facts::LaunchFacts;
@@ -15,7 +16,6 @@ use slowpath_fix::preload_plan::file::{read, write};
 use slowpath_fix::preload_plan::replay::{ReplayLimits, replay_and_wait};
 use slowpath_fix::preload_plan::{PlanOptions, PreloadPlan, Provenance};
 use slowpath_report::terminal::escape_terminal;
-use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -76,7 +76,8 @@ pub fn write_plan(plan: &PreloadPlan, to: &Path) -> Result<(), Failure> {
 }
 
 fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
-    let said = as_user(&super::invoker()?, || {
+    let what = Work::writing("making the plan", output);
+    let said = as_user(&super::invoker()?, &what, || {
         let (demands, recordings) = trainings(directories)?;
         let merged = merge(&demands.iter().collect::<Vec<_>>());
         let provenance = Provenance { created: super::now_rfc3339(), command: Vec::new(), recordings };
@@ -89,7 +90,7 @@ fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
 }
 
 fn read_plan(path: &Path) -> Result<PreloadPlan, Failure> {
-    let file = File::open(path)
+    let file = foreign_file::open(path)
         .map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be read: {error}", path.display())))?;
     read(BufReader::new(file)).map_err(failed(Kind::Usage))
 }
@@ -103,7 +104,9 @@ struct Printed<T> {
 }
 
 fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let report = as_user(&super::invoker()?, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
+    let what = Work::reading("replaying the plan");
+    let report =
+        as_user(&super::invoker()?, &what, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
     if json {
         super::print_json(&Printed { schema: "slowpath-replay/1", report });
     } else {
@@ -117,7 +120,8 @@ fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn check_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let report = as_user(&super::invoker()?, || Ok(check(&read_plan(path)?, true)))?;
+    let what = Work::reading("checking the plan");
+    let report = as_user(&super::invoker()?, &what, || Ok(check(&read_plan(path)?, true)))?;
     let whole = report.unusable.is_empty();
     if json {
         super::print_json(&Printed { schema: "slowpath-plan-check/1", report });

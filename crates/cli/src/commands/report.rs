@@ -3,7 +3,8 @@
 use crate::arguments::ReportArguments;
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
-use crate::unprivileged::as_user;
+use crate::foreign_file;
+use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
 use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_analysis::demand::{Demand, NeededUnknown};
@@ -14,7 +15,7 @@ use slowpath_analysis::ledger::not_asked_for;
 use slowpath_recording::Tables;
 use slowpath_report::html;
 use slowpath_report::terminal::escape_terminal;
-use slowpath_report::{Diagnosis, Machine, REPORT_SCHEMA, ReportData};
+use slowpath_report::{Diagnosis, MOST_DIAGNOSIS_BYTES, Machine, REPORT_SCHEMA, ReportData};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::slice::from_ref;
@@ -89,15 +90,24 @@ pub fn write_page(data: &impl html::PageData, to: &Path) -> Result<(), Failure> 
     whole_file::replace(to, 0o600, page.as_bytes())
 }
 
+/// A diagnosis that `diagnose` wrote.
+fn saved(path: &Path) -> Result<Diagnosis, Failure> {
+    let wrong = |why: String| {
+        Failure::new(Kind::Usage, format!("{} is no diagnosis: {why}", path.display()))
+            .hint("`slowpath diagnose` writes it; the recordings beside it can be read with `slowpath analyze DIR/cold` or DIR/warm")
+    };
+    let text = foreign_file::read(path, MOST_DIAGNOSIS_BYTES).map_err(|error| wrong(error.to_string()))?;
+    Diagnosis::of_json(&text).map_err(|error| wrong(error.to_string()))
+}
+
 /// Runs the command.
 pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
-    let written: PathBuf = as_user(&super::invoker()?, || {
+    let what = Work::writing("writing the report", arguments.output.as_path());
+    let written: PathBuf = as_user(&super::invoker()?, &what, || {
         let directory = &arguments.directory;
         let diagnosis_file = directory.join(DIAGNOSIS_FILE);
         let data = if diagnosis_file.exists() {
-            let text = std::fs::read(&diagnosis_file).map_err(failed(Kind::Usage))?;
-            let diagnosis: Diagnosis = serde_json::from_slice(&text).map_err(failed(Kind::Usage))?;
-            of_diagnosis(directory, diagnosis)?
+            of_diagnosis(directory, saved(&diagnosis_file)?)?
         } else {
             data(&analyze::open(directory)?, None, None)
         };

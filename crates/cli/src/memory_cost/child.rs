@@ -270,8 +270,9 @@ fn faults() -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unprivileged::Worker;
+    use crate::unprivileged::{Work, Worker};
     use slowpath_launch::Identity;
+    use slowpath_process::Duty;
 
     #[test]
     fn an_operation_takes_faults_and_a_kept_block_takes_none() {
@@ -288,7 +289,8 @@ mod tests {
             blocks.displace();
             Ok((measured, faults().unwrap() - before))
         };
-        let (measured, of_kept) = Worker::start(&me, work).unwrap().wait().unwrap();
+        let (measured, of_kept) =
+            Worker::start(&me, &Work::new("measuring", Duty::Measure), work).unwrap().wait().unwrap();
         let [large, displaced] = measured.series.as_slice() else { panic!("{measured:?}") };
         assert_eq!((large.pairs.len(), displaced.pairs.len()), (4, 2));
         assert_eq!((large.displaced, displaced.displaced), (false, true));

@@ -21,11 +21,12 @@
 
 mod child;
 
-use crate::unprivileged::Worker;
+use crate::unprivileged::{Work, Worker};
 use child::{DISPLACED, INTERRUPTED, MEASURE, Measured, Series, WARM, WATCHED};
 use slowpath_capture::Recorder;
 use slowpath_experiment::{Estimate, Level, signed_rank};
 use slowpath_launch::Identity;
+use slowpath_process::Duty;
 use slowpath_recording::{BlockCost, MemoryCost};
 use slowpath_tables::{Bytes, Nanos, PAGE_SIZE, Quantity, Unavailable, Unit};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -98,8 +99,7 @@ impl After<'_> {
         cost.blocks.extend(costs(&measured, &self.watched, true));
     }
 
-    /// In a child of its own: the one that was watched was forked beside a loaded recorder, and as long as it lives its copies of the
-    /// recorder's descriptors keep the programs attached.
+    /// In a child of its own, forked when no recorder is loaded any more.
     fn first_step(&self) -> Result<(Calibrator, Measured), Unavailable> {
         Calibrator::measuring(self.identity)
     }
@@ -115,7 +115,8 @@ impl Calibrator {
     fn start(identity: &Identity) -> Result<Self, Unavailable> {
         let (socket, theirs) = UnixStream::pair().map_err(|error| gap(&error))?;
         socket.set_read_timeout(Some(PATIENCE)).map_err(|error| gap(&error))?;
-        let child = Worker::start(identity, move || {
+        let what = Work::new("measuring the cost of memory", Duty::Measure).silent().keeping(&theirs);
+        let child = Worker::start(identity, &what, move || {
             // Its end is seen by the recorder, which says why.
             let _ = child::serve(theirs);
             Ok(())

@@ -106,19 +106,32 @@ pub struct Answers {
 /// Kind of a frame with an [`Answer`].
 pub const ANSWER: u8 = 16;
 
+/// The longest answer holds a manifest, which lists segments: some 150 bytes for each of ten thousand.
+const LONGEST_ANSWER: usize = 64 << 20;
+
 impl Answers {
     /// Takes more bytes.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next answer that is whole.
-    pub fn next(&mut self) -> Option<Answer> {
-        let header: [u8; HEADER] = self.bytes.get(..HEADER)?.try_into().ok()?;
-        let end = HEADER + u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
-        let answer = serde_json::from_slice(self.bytes.get(HEADER..end)?);
+    /// The next answer, once it is whole.
+    ///
+    /// # Errors
+    /// It is none, or longer than any: the writer has the user's identity and is not trusted.
+    pub fn next(&mut self) -> io::Result<Option<Answer>> {
+        let Some(header) = self.bytes.get(..HEADER).and_then(|bytes| <[u8; HEADER]>::try_from(bytes).ok()) else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        if header[0] != ANSWER || length > LONGEST_ANSWER {
+            return Err(io::Error::other("what the writer says is no answer"));
+        }
+        let end = HEADER + length;
+        let Some(content) = self.bytes.get(HEADER..end) else { return Ok(None) };
+        let answer = serde_json::from_slice(content).map_err(io::Error::other);
         self.bytes.drain(..end);
-        answer.ok()
+        answer.map(Some)
     }
 }
 
@@ -147,8 +160,18 @@ mod tests {
         let mut said = Vec::new();
         for byte in bytes {
             answers.extend(&[byte]);
-            said.extend(answers.next());
+            said.extend(answers.next().unwrap());
         }
         assert!(matches!(said.as_slice(), [Answer::Ready, Answer::Stop(why)] if why == "full"));
+    }
+
+    #[test]
+    fn an_answer_that_is_none_or_without_end_is_an_error_at_its_header() {
+        for header in [[ANSWER, 255, 255, 255, 255], [1, 0, 0, 0, 0], [ANSWER, 2, 0, 0, 0]] {
+            let mut answers = Answers::default();
+            answers.extend(&header);
+            answers.extend(b"[[");
+            assert!(answers.next().is_err(), "{header:?}");
+        }
     }
 }

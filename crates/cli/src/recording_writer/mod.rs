@@ -9,21 +9,21 @@ mod process;
 pub mod stack_audit;
 
 use crate::failure::{Failure, Kind};
-use crate::unprivileged::take_on;
-use frames::{ANSWER, Answer, Answers, Begin, HEADER, Kind as Frame, SoFar, header, json};
+use crate::interrupt;
+use crate::unprivileged::Work;
+use frames::{Answer, Answers, Begin, HEADER, Kind as Frame, SoFar, header, json};
 use names::Names;
-use nix::sys::signal::{SigHandler, Signal, kill, signal};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
-use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork};
 use slowpath_capture::{count_events, keep_told_once};
 use slowpath_launch::Identity;
+use slowpath_process::{Duty, Worker, WorkerError};
 use slowpath_recording::Manifest;
 use slowpath_tables::{Bytes, Losses};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -34,10 +34,19 @@ const QUEUE_BYTES: usize = 512 << 20;
 /// Room in the socket: what a loop of 20 ms hands over, also at hundreds of MB a second.
 const SOCKET_BYTES: usize = 16 << 20;
 
+/// How long the writer may take to begin: it makes a directory and a file.
+const BEGINNING: Duration = Duration::from_secs(60);
+/// How long it may take to write what is left and to look up all names, debug information from the network included.
+const ENDING: Duration = Duration::from_secs(3600);
+/// How long it may take for what it has where recording failed.
+const LEAVING: Duration = Duration::from_secs(60);
+/// How often it is looked whether the writer was stopped.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// The writer, seen from the recorder.
 pub struct WriterProcess {
-    child: Pid,
-    is_reaped: bool,
+    child: Worker,
+    has_ended: bool,
     socket: UnixStream,
     answers: Answers,
     queue: VecDeque<Vec<u8>>,
@@ -62,45 +71,36 @@ impl WriterProcess {
             // Without privilege the system's own limit holds.
             let _ = setsockopt(&ours, sockopt::SndBuf, &SOCKET_BYTES);
         }
-        // The kernel decides at the opening who may read addresses in it.
-        let kernel = std::fs::File::open("/proc/kallsyms").ok();
-        // SAFETY: this process has one thread (no library used here starts any), so the child may do anything.
-        match unsafe { fork() }.map_err(|error| broken(&error))? {
-            ForkResult::Child => {
-                drop(ours);
-                for end in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-                    // SAFETY: ignoring a signal runs no code of ours.
-                    let _ = unsafe { signal(end, SigHandler::SigIgn) };
-                }
-                let worked = catch_unwind(AssertUnwindSafe(|| match take_on(identity) {
-                    Ok(()) => process::work(theirs, directory, limit, Names::new(kernel)),
-                    Err(error) => {
-                        let answer = Answer::Done(Box::new(Err(broken(&error))));
-                        let _ = (&theirs).write_all(&json(ANSWER, &answer));
-                    }
-                }));
-                // SAFETY: ends the child without running the parent's destructors.
-                unsafe { libc::_exit(i32::from(worked.is_err())) }
-            }
-            ForkResult::Parent { child } => Ok(Self {
-                child,
-                is_reaped: false,
-                socket: ours,
-                answers: Answers::default(),
-                queue: VecDeque::new(),
-                sent: 0,
-                queued: 0,
-                held_until: None,
-                given_up: Losses::default(),
-                stop: None,
-                done: None,
-            }),
-        }
+        // The kernel decides at the opening who may read addresses in it. Others than root get names only, from the recorder.
+        let kernel = if identity.uid == 0 { std::fs::File::open("/proc/kallsyms").ok() } else { None };
+        // Only a user who wants debug information from the network gets a writer that may start the client for it.
+        let duty = if names::wants_client() { Duty::Run } else { Duty::Write };
+        let work = Work::new("writing the recording", duty).silent().keeping(&theirs);
+        let work = kernel.iter().fold(work, Work::keeping);
+        // Not confined to the directory: perf maps are where their processes see them, which Landlock would not let it look at.
+        let child = Worker::start(&work.sandbox(identity).outliving(), work.kept(), || {
+            process::work(theirs, directory, limit, Names::new(kernel));
+            Vec::new()
+        });
+        ours.set_nonblocking(true).map_err(|error| broken(&error))?;
+        Ok(Self {
+            child: child.map_err(|error| broken(&error))?,
+            has_ended: false,
+            socket: ours,
+            answers: Answers::default(),
+            queue: VecDeque::new(),
+            sent: 0,
+            queued: 0,
+            held_until: None,
+            given_up: Losses::default(),
+            stop: None,
+            done: None,
+        })
     }
 
     /// Its pid.
     pub fn pid(&self) -> u32 {
-        self.child.as_raw().unsigned_abs()
+        self.child.pid()
     }
 
     /// Has the recording begun, and waits for that. Records are held back in memory for `hold`, so that decoding does not
@@ -109,12 +109,9 @@ impl WriterProcess {
     /// # Errors
     /// The directory cannot be written.
     pub fn begin(&mut self, begin: &Begin, hold: Duration) -> Result<(), Failure> {
-        self.socket.set_nonblocking(false).map_err(|error| broken(&error))?;
-        // An error of the writer is told as the answer.
-        let _ = self.socket.write_all(&json(Frame::Begin as u8, begin));
-        let answer = self.answer()?;
+        self.enqueue(json(Frame::Begin as u8, begin));
+        let answer = self.answer(BEGINNING)?;
         self.held_until = Some(Instant::now() + hold);
-        self.socket.set_nonblocking(true).map_err(|error| broken(&error))?;
         match answer {
             Answer::Ready => Ok(()),
             Answer::Done(done) => match *done {
@@ -125,30 +122,66 @@ impl WriterProcess {
         }
     }
 
-    /// Waits for an answer.
-    fn answer(&mut self) -> Result<Answer, Failure> {
+    /// Hands over what waits until there is an answer, for so long at most. A writer that somebody stops is continued, once.
+    fn answer(&mut self, limit: Duration) -> Result<Answer, Failure> {
         let mut bytes = [0; 16 << 10];
+        let began = Instant::now();
         loop {
-            if let Some(answer) = self.answers.next() {
+            if let Some(answer) = self.answers.next().map_err(|error| self.given_up_for(&error))? {
                 return Ok(answer);
             }
             match self.socket.read(&mut bytes) {
                 Ok(0) => return Err(self.ended()),
                 Ok(length) => self.answers.extend(&bytes[..length]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if began.elapsed() >= limit {
+                        return Err(self.given_up_for(&WorkerError::Late(limit)));
+                    }
+                    self.child.attend().map_err(|error| self.given_up_for(&error))?;
+                    self.send()?;
+                    self.wait();
+                }
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(self.ended()),
                 Err(error) => return Err(broken(&error)),
             }
         }
     }
 
+    /// Waits a moment for the other side.
+    fn wait(&self) {
+        let wanted = if self.queue.is_empty() { PollFlags::POLLIN } else { PollFlags::POLLIN | PollFlags::POLLOUT };
+        let timeout = PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::MAX);
+        // A signal ends the wait early, which is no matter.
+        let _ = poll(&mut [PollFd::new(self.socket.as_fd(), wanted)], timeout);
+    }
+
     /// The failure of a writer that ended without a word.
     fn ended(&mut self) -> Failure {
-        let status = waitpid(self.child, None);
-        self.is_reaped = true;
-        let how = status.map_or_else(|error| error.to_string(), |status| format!("{status:?}"));
+        self.has_ended = true;
+        let began = Instant::now();
+        let how = loop {
+            match self.child.poll() {
+                Some(Err(error)) => break Failure::from_error(Kind::Machine, &error).chain(),
+                Some(Ok(_)) => break "it ended before its work did".to_owned(),
+                None if began.elapsed() >= LEAVING => break "it does not answer".to_owned(),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
         Failure::new(Kind::Machine, format!("the process that writes the recording was ended from outside ({how})"))
             .hint("what was written before is whole; `slowpath analyze` reads it")
+    }
+
+    /// Ends a writer that does not do what it should.
+    fn given_up_for(&mut self, error: &(dyn std::error::Error + 'static)) -> Failure {
+        self.end_it();
+        broken(&Failure::from_error(Kind::Machine, error).chain())
+            .hint("what was written before is whole; `slowpath analyze` reads it")
+    }
+
+    fn end_it(&mut self) {
+        self.has_ended = true;
+        self.child.kill();
     }
 
     /// Takes whole records. Where too much waits already, events are given up and counted; what later records refer to is not.
@@ -234,6 +267,7 @@ impl WriterProcess {
     }
 
     fn hear(&mut self) -> Result<(), Failure> {
+        self.child.attend().map_err(|error| self.given_up_for(&error))?;
         let mut bytes = [0; 4096];
         loop {
             match self.socket.read(&mut bytes) {
@@ -245,7 +279,7 @@ impl WriterProcess {
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(self.ended()),
                 Err(error) => return Err(broken(&error)),
             }
-            while let Some(answer) = self.answers.next() {
+            while let Some(answer) = self.answers.next().map_err(|error| self.given_up_for(&error))? {
                 self.note(answer);
             }
         }
@@ -293,16 +327,15 @@ impl WriterProcess {
     }
 
     fn close(&mut self) -> Result<Manifest, Failure> {
-        self.socket.set_nonblocking(false).map_err(|error| broken(&error))?;
-        if self.done.is_none() {
-            self.send()?;
-        }
         while self.done.is_none() {
-            let answer = self.answer()?;
+            let answer = self.answer(ENDING)?;
             self.note(answer);
         }
-        if !std::mem::replace(&mut self.is_reaped, true) {
-            let _ = waitpid(self.child, None);
+        // It has nothing more to do but to end.
+        self.has_ended = true;
+        let began = Instant::now();
+        while self.child.poll().is_none() && began.elapsed() < LEAVING {
+            std::thread::sleep(Duration::from_micros(200));
         }
         self.done.take().unwrap_or_else(|| Err(broken(&"no result")))
     }
@@ -311,14 +344,21 @@ impl WriterProcess {
 impl Drop for WriterProcess {
     fn drop(&mut self) {
         // Only where recording failed: what the writer has it writes, as when the recorder is killed.
-        if !self.is_reaped {
-            let _ = self.socket.set_nonblocking(false);
-            let _ = self.send();
-            let _ = self.socket.shutdown(std::net::Shutdown::Write);
-            let _ = self.socket.read_to_end(&mut Vec::new());
-            let _ = kill(self.child, Signal::SIGKILL);
-            let _ = waitpid(self.child, None);
+        if self.has_ended {
+            return;
         }
+        let began = Instant::now();
+        let mut is_told = false;
+        while self.child.poll().is_none() && began.elapsed() < LEAVING && !interrupt::requested() {
+            is_told = is_told || (self.send().is_ok() && self.queue.is_empty());
+            if is_told {
+                let _ = self.socket.shutdown(std::net::Shutdown::Write);
+            }
+            // What it says now nobody needs, but it must not wait for a reader.
+            while self.socket.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {}
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.end_it();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Names of the frames of a recording, looked up when it ends: where what was recorded is still as it was.
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::geteuid;
 use slowpath_capture::monotonic_now;
 use slowpath_recording::Tables;
@@ -7,6 +8,7 @@ use slowpath_symbols::symbolize::{Debuginfod, Depth, Located, Options, PerfMap, 
 use slowpath_tables::{FileKey, Frame, Nanos, Symbol};
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -14,23 +16,45 @@ use std::time::{Duration, SystemTime};
 /// All downloads of debug information of one recording together take at most this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Whether names are to be looked up with a client of debuginfod, which is a program that has to be started.
+pub fn wants_client() -> bool {
+    Debuginfod::from_environment(PATIENCE).is_some()
+}
+
 /// What was recorded of code so far.
 pub struct Names {
     frames: Vec<Frame>,
     files: HashMap<FileKey, slowpath_tables::File>,
     kernel: Option<fs::File>,
+    /// In place of that list, in its form: where the recorder told names and no addresses.
+    told: String,
 }
 
 impl Names {
     /// With the kernel's list of symbols, which must have been opened with privilege.
     pub fn new(kernel: Option<fs::File>) -> Self {
-        Self { frames: Vec::new(), files: HashMap::new(), kernel }
+        Self { frames: Vec::new(), files: HashMap::new(), kernel, told: String::new() }
     }
 
     /// Remembers frames, and the files that frames may be in.
     pub fn note(&mut self, rows: &Tables) {
         self.frames.extend(rows.frames.iter().cloned());
         self.files.extend(rows.files.iter().map(|file| (file.file(), file.clone())));
+    }
+
+    /// Remembers functions of the kernel, by what stands for their addresses in frames.
+    pub fn note_kernel(&mut self, functions: Vec<(u64, String)>) {
+        self.told.extend(functions.into_iter().map(|(address, name)| format!("{address:x} t {name}\n")));
+    }
+
+    /// The kernel's list of symbols, or what was told in its place.
+    fn kernel_list(&self) -> Option<fs::File> {
+        if self.told.is_empty() {
+            return self.kernel.as_ref()?.try_clone().ok();
+        }
+        let mut list = fs::File::from(memfd_create(c"kernel-functions", MFdFlags::MFD_CLOEXEC).ok()?);
+        list.write_all(self.told.as_bytes()).ok()?;
+        Some(list)
     }
 
     /// Looks up what all frames are called.
@@ -41,7 +65,8 @@ impl Names {
             paths.retain(|path| is_of(path, pid, start));
             paths
         };
-        let sources = Sources { file: &file, kernel: self.kernel.as_ref(), this_boot: true, perf_maps: &perf_maps };
+        let kernel = self.kernel_list();
+        let sources = Sources { file: &file, kernel: kernel.as_ref(), this_boot: true, perf_maps: &perf_maps };
         let debuginfod = Debuginfod::from_environment(PATIENCE);
         symbolize(&self.frames, &sources, &Options { depth: Depth::Inlined, debuginfod, ..Options::default() })
     }
@@ -49,7 +74,9 @@ impl Names {
 
 /// The pid by which a process knows itself (`NSpid` of proc_pid_status(5)); the one we know it by when it is gone.
 fn own_pid(pid: u32) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    // The name in it may be any bytes.
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     line.and_then(|pids| pids.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
 }

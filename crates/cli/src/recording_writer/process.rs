@@ -8,10 +8,11 @@ use crate::failure::{Failure, Kind as FailureKind};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use slowpath_capture::{Decoder, examine};
 use slowpath_recording::{Manifest, Recording, Tables, WriteError, Writer};
-use slowpath_tables::{Bytes, Losses};
+use slowpath_tables::{Bytes, Losses, Unavailable};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -145,6 +146,7 @@ impl InProgress {
 
     fn take(&mut self, records: &[u8]) {
         let rows = self.decoder.feed(records);
+        self.names.note_kernel(self.decoder.kernel_symbols());
         self.push(rows);
         if let (Some(auditor), Some(audit)) = (&mut self.auditor, self.decoder.stack_audit()) {
             auditor.take(audit);
@@ -209,12 +211,20 @@ impl InProgress {
         self.note(written);
         counters.extend(self.auditor.take().map(StackAuditor::finish).unwrap_or_default());
         let names = std::mem::replace(&mut self.names, Names::new(None));
-        self.push(Tables { symbols: names.symbols(), ..Tables::default() });
+        // The files are strangers': what makes a parser panic costs the names and no more.
+        let symbols = catch_unwind(AssertUnwindSafe(|| names.symbols()));
+        let crashed = symbols.is_err().then(|| Unavailable {
+            what: "names of functions".to_owned(),
+            reason: "looking them up crashed on one of the files that were executed".to_owned(),
+            remedy: "stacks have addresses instead; please report the file".to_owned(),
+        });
+        self.push(Tables { symbols: symbols.unwrap_or_default(), ..Tables::default() });
         let directory = self.writer.path().to_owned();
         let failure = self.failure.take();
         let finished = self.writer.finish(|manifest| {
             manifest.counters.extend(counters);
             edit(manifest);
+            manifest.unavailable.extend(crashed);
         });
         let finished = match finished {
             // What did not fit is counted in the losses; that the recording ends there was asked for.

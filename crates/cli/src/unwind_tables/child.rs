@@ -1,14 +1,16 @@
-//! The child: without privilege, it parses the files that it is sent, or that it opens itself.
+//! The children: one kind parses the files that it is sent, and may do nothing else; another opens, as the user, the files that a program
+//! maps when it starts.
 
-use super::wire::{Answer, DONE, Request, receive, send};
+use super::wire::{Answer, Mapped, Received, Request, SEALS, receive, send};
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::MsgFlags;
 use slowpath_symbols::startup;
-use slowpath_symbols::unwind_table::{Row, UnwindTable, vdso};
+use slowpath_symbols::unwind_table::{Row, UnwindTable};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Files larger than this are not read: no program's code is.
@@ -17,44 +19,47 @@ const LARGEST_FILE: u64 = 4 << 30;
 /// Answers until the recorder ends.
 pub fn serve(socket: &OwnedFd) {
     super::ask_for_short_slices();
-    while let Some((request, file)) = receive(socket, MsgFlags::empty()) {
-        let sent = match request {
-            Request::Module(module) => {
-                let table = file.as_ref().map_or_else(vdso, parse);
-                tell(socket, Answer { module, ..Answer::default() }, table.as_ref())
-            }
-            Request::Program(program) => tell_program(socket, &program),
-        };
-        if sent.is_err() {
+    while let Received::Message(Request, file) = receive(socket, MsgFlags::empty()) {
+        if tell(socket, file.as_ref().and_then(parse).as_ref()).is_err() {
             return;
         }
     }
 }
 
-fn tell_program(socket: &OwnedFd, program: &Path) -> nix::Result<()> {
+/// Sends the files that `program` maps when it starts, as far as they can be opened without waiting for anybody.
+pub fn list(socket: &OwnedFd, program: &Path) {
     for path in startup::files_of(program) {
+        // A pipe or a terminal does not hold this up; what a file system holds up ends with this process.
         let Ok(file) = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path) else {
             continue;
         };
-        let Ok(metadata) = file.metadata() else { continue };
-        let dev = metadata.dev();
-        // The kernel's own form of a device number, as in all records.
-        let dev = u64::from(libc::major(dev)) << 20 | u64::from(libc::minor(dev));
-        if let Some(table) = parse(&file) {
-            tell(socket, Answer { file: Some((dev, metadata.ino())), ..Answer::default() }, Some(&table))?;
+        if file.metadata().is_ok_and(|metadata| metadata.is_file())
+            && send(socket, &Mapped { generation: generation(&file) }, Some(&file), MsgFlags::empty()).is_err()
+        {
+            return;
         }
     }
-    tell(socket, Answer { module: DONE, ..Answer::default() }, None)
 }
 
-fn tell(socket: &OwnedFd, answer: Answer, table: Option<&UnwindTable>) -> nix::Result<()> {
+/// `FS_IOC_GETVERSION`, `_IOR('v', 1, long)` of include/uapi/linux/fs.h; the kernel writes an int all the same.
+const GET_VERSION: libc::c_ulong = 0x8008_7601;
+
+/// What tells an inode from an earlier one with its number; none where the file system has no such call.
+fn generation(file: &File) -> Option<u32> {
+    // Room for a long, as the number of the call says.
+    let mut version = [0i32; 2];
+    // SAFETY: the call writes at most a long to a place of that size, and the descriptor is open.
+    let told = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION, version.as_mut_ptr()) };
+    (told == 0).then(|| version[0].cast_unsigned())
+}
+
+fn tell(socket: &OwnedFd, table: Option<&UnwindTable>) -> nix::Result<()> {
     match table.and_then(|table| Some((table, in_memory(table).ok()?))) {
         Some((table, file)) => {
             let (pages, rows) = (table.pages.len() as u32, table.rows.len() as u32);
-            let answer = Answer { first_page: table.first_page, pages, rows, ..answer };
-            send(socket, &answer, Some(&file), MsgFlags::empty())
+            send(socket, &Answer { first_page: table.first_page, pages, rows }, Some(&file), MsgFlags::empty())
         }
-        None => send(socket, &answer, None, MsgFlags::empty()),
+        None => send(socket, &Answer::default(), None, MsgFlags::empty()),
     }
 }
 
@@ -69,9 +74,10 @@ fn parse(file: &File) -> Option<UnwindTable> {
     UnwindTable::of_elf(&mapped).ok()
 }
 
-/// A table as a file in memory that can be passed on: pages, then rows.
+/// A table as a file in memory that can be passed on and no more be changed: pages, then rows.
 fn in_memory(table: &UnwindTable) -> std::io::Result<File> {
-    let mut file = File::from(memfd_create(c"unwind-table", MFdFlags::MFD_CLOEXEC)?);
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let mut file = File::from(memfd_create(c"unwind-table", flags)?);
     let mut bytes = Vec::with_capacity(table.pages.len() * 4 + table.rows.len() * 8);
     for page in &table.pages {
         bytes.extend_from_slice(&page.to_ne_bytes());
@@ -80,6 +86,7 @@ fn in_memory(table: &UnwindTable) -> std::io::Result<File> {
         bytes.extend_from_slice(&bits(row).to_ne_bytes());
     }
     file.write_all(&bytes)?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS))?;
     Ok(file)
 }
 

@@ -1,25 +1,31 @@
 //! Makes the unwinding tables of the files that recorded processes execute, while they are recorded: the recorder opens a file,
 //! a child process without privilege parses it, and the recorder gives what comes back to the kernel.
+//!
+//! A child that ends, is stopped for long, or says what it was not asked costs its file the table; another takes its place.
 
 mod child;
+mod mapped_file;
+mod parser;
 mod promptness;
 mod wire;
 
-use crate::failure::{Failure, Kind, failed};
-use crate::unprivileged::Worker;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
+use crate::failure::Failure;
+use mapped_file::MappedFiles;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use parser::{Asked, Parser, startup_files};
 pub use promptness::{UsualSlices, ask_for_short_slices};
-use slowpath_capture::{CaptureError, NewModule, Recorder, TableParts, VDSO};
+use slowpath_capture::{CaptureError, Recorder, TableParts, VDSO};
 use slowpath_launch::Identity;
+use slowpath_symbols::audit::vdso_image;
 use slowpath_tables::Unavailable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{Read, Seek};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Write;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wire::{Answer, DONE, Request, receive, send};
+use wire::{Answer, is_sealed};
 
 /// Rows of a table at most, as a bound on what the child may make the recorder read.
 const MOST_ROWS: u32 = 16 << 20;
@@ -30,31 +36,27 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A file of at most so many bytes is parsed in some milliseconds.
 const SMALL: u64 = 4 << 20;
 
-/// A child that parses.
-struct Parser {
-    socket: OwnedFd,
-    child: Worker<()>,
-    /// What it is doing; one at a time, so that what is small can go before what is large.
-    asked: Option<u32>,
-    /// The largest file that it is given.
-    largest: u64,
-}
+/// How many children that ended are replaced: files that end parsers may be many, and each costs a fork of the recorder.
+const REPLACEMENTS: u32 = 16;
 
-/// What a table is to be made of: its size in bytes, and the file.
+/// What a table is to be made of: its size in bytes, what it is, and the file.
 struct Wanted {
     size: u64,
-    request: Request,
-    file: Option<File>,
+    asked: Asked,
+    file: File,
 }
 
 /// The children that parse, and what they are asked for.
 pub struct TableMaker {
+    identity: Identity,
     /// One is for small files only: they do not wait for large ones.
     parsers: Vec<Parser>,
+    replacements: u32,
     /// The smallest first.
     waiting: Vec<Wanted>,
     /// Files whose processes ended before they could be opened.
     unopened: BTreeSet<u32>,
+    mapped: MappedFiles,
     /// How many files have no table, by reason.
     gaps: BTreeMap<String, u32>,
     loaded: usize,
@@ -66,48 +68,52 @@ impl TableMaker {
     /// # Errors
     /// No process could be started.
     pub fn start(identity: &Identity) -> Result<Self, Failure> {
-        let mut parsers: Vec<Parser> = Vec::new();
+        let mut made = Self {
+            identity: identity.clone(),
+            parsers: Vec::new(),
+            replacements: 0,
+            waiting: Vec::new(),
+            unopened: BTreeSet::new(),
+            mapped: MappedFiles::start(identity),
+            gaps: BTreeMap::new(),
+            loaded: 0,
+        };
         for largest in [SMALL, u64::MAX] {
-            let (socket, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
-                .map_err(failed(Kind::Machine))?;
-            let kept: Vec<i32> =
-                parsers.iter().map(|one| &one.socket).chain([&socket]).map(AsRawFd::as_raw_fd).collect();
-            let child = Worker::start(identity, move || {
-                // The child's copies of the recorder's ends: with them open, no child would ever see the end.
-                for socket in kept {
-                    let _ = nix::unistd::close(socket);
-                }
-                child::serve(&other);
-                Ok(())
-            })?;
-            parsers.push(Parser { socket, child, asked: None, largest });
+            made.parsers.push(Parser::start(identity, largest)?);
         }
-        let vdso = Wanted { size: 0, request: Request::Module(VDSO), file: None };
-        Ok(Self { parsers, waiting: vec![vdso], unopened: BTreeSet::new(), gaps: BTreeMap::new(), loaded: 0 })
+        match vdso_image().and_then(|image| in_memory(&image).ok()) {
+            Some(file) => made.wants(Wanted { size: 0, asked: Asked::Module(VDSO), file }),
+            None => made.gap("the kernel shows none of its vdso"),
+        }
+        Ok(made)
     }
 
     /// Descriptors that become readable when a table is made.
     pub fn answers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.parsers.iter().map(|one| one.socket.as_fd())
+        self.parsers.iter().map(Parser::answers)
     }
 
     /// Makes the tables of what a program maps when it starts, before it is recorded.
     pub fn prepare(&mut self, recorder: &mut Recorder, program: &Path) {
-        self.wants(Wanted { size: u64::MAX, request: Request::Program(program.to_owned()), file: None });
+        for (seen, generation, file) in startup_files(&self.identity, program) {
+            self.wants(Wanted { size: seen.size, asked: Asked::File(seen.key, generation), file });
+        }
         self.settle(recorder, |_, _| {});
     }
 
     /// Asks for the tables of files that were met, and loads those that are made. Never waits.
     pub fn tick(&mut self, recorder: &mut Recorder) {
         for module in recorder.new_modules() {
-            match open(&module) {
-                Some(file) => {
+            match self.mapped.open(&module) {
+                Ok((size, file)) => {
                     self.unopened.remove(&module.module);
-                    let size = file.metadata().map_or(0, |metadata| metadata.len());
-                    self.wants(Wanted { size, request: Request::Module(module.module), file: Some(file) });
+                    self.wants(Wanted { size, asked: Asked::Module(module.module), file });
                 }
-                None => {
-                    // The next process that maps it may live longer.
+                Err(why) => {
+                    if let Some(reason) = why.gap() {
+                        self.gap(reason);
+                    }
+                    // The next process that maps it may live longer, or not be in the way.
                     recorder.forget_module(module.module);
                     self.unopened.insert(module.module);
                 }
@@ -115,13 +121,11 @@ impl TableMaker {
         }
         self.ask();
         for which in 0..self.parsers.len() {
-            while let Some((answer, table)) = receive::<Answer>(&self.parsers[which].socket, MsgFlags::MSG_DONTWAIT) {
-                if answer.file.is_none() {
-                    self.parsers[which].asked = None;
-                }
+            // One answer for each question, so that no child keeps this up.
+            while let Some((asked, answer, table)) = self.parsers[which].answer() {
                 // Before the table is loaded, so that the child works meanwhile.
                 self.ask();
-                self.take(recorder, &answer, table);
+                self.take(recorder, asked, &answer, table);
             }
         }
         self.refused(recorder.tables_arrived());
@@ -134,45 +138,60 @@ impl TableMaker {
         }
     }
 
-    /// Goes on without children that have ended; the recording does too.
+    /// Replaces children that have ended, or must. What they were asked is given up.
     fn bury(&mut self) {
-        let mut lost = 0;
-        self.parsers.retain_mut(|one| {
-            let lives = one.child.poll().is_none();
-            lost += usize::from(!lives && one.asked.is_some());
-            lives
+        let mut parsers = std::mem::take(&mut self.parsers);
+        let mut ended = Vec::new();
+        parsers.retain_mut(|one| match one.ended() {
+            Some(end) => {
+                ended.push((end, one.largest));
+                false
+            }
+            None => true,
         });
+        self.parsers = parsers;
+        for (end, largest) in ended {
+            if let Some(reason) = end {
+                self.gap(&format!("the process that made its table failed: {reason}"));
+            }
+            if self.replacements < REPLACEMENTS {
+                self.replacements += 1;
+                match Parser::start(&self.identity, largest) {
+                    Ok(parser) => self.parsers.push(parser),
+                    Err(failure) => self.gap(&format!("no process could be started for it: {}", failure.chain())),
+                }
+            }
+        }
+        self.parsers.sort_by_key(|one| one.largest);
         if let Some(last) = self.parsers.last_mut() {
             last.largest = u64::MAX;
         }
-        (0..lost).for_each(|_| self.gap("the process that made its table ended"));
     }
 
     /// Begins to load what a child made.
-    fn take(&mut self, recorder: &mut Recorder, answer: &Answer, table: Option<File>) {
-        match table.map(|file| content(answer, file)) {
-            Some(Ok((pages, rows))) => {
-                let module = match answer.key() {
-                    Some(file) => match recorder.register_module(file) {
-                        Ok(module) => module,
-                        Err(error) => return self.gap(&format!("it got no number: {error}")),
-                    },
-                    None => answer.module,
-                };
-                let parts = TableParts { first_page: answer.first_page, pages: &pages, rows: &rows };
-                match recorder.load_table(module, &parts) {
-                    Ok(()) => self.loaded += 1,
-                    Err(error) => self.refused(vec![error]),
-                }
-            }
-            Some(Err(error)) => self.gap(&format!("its table could not be read: {error}")),
-            None if answer.module == DONE => {}
-            None => {
+    fn take(&mut self, recorder: &mut Recorder, asked: Asked, answer: &Answer, table: Option<File>) {
+        let (pages, rows) = match (table.map(|file| content(answer, &file)), asked) {
+            (Some(Ok(content)), _) => content,
+            (Some(Err(error)), _) => return self.gap(&format!("its table could not be read: {error}")),
+            // Not every file that a program starts with is code.
+            (None, Asked::File(..)) => return,
+            (None, Asked::Module(module)) => {
                 // Without any table its code would not even be walked by frame pointers.
                 let nothing = TableParts { first_page: 0, pages: &[0], rows: &[] };
-                self.refused(recorder.load_table(answer.module, &nothing).err().into_iter().collect());
-                self.gap("it has no unwinding information that could be read");
+                self.refused(recorder.load_table(module, &nothing).err().into_iter().collect());
+                return self.gap("it has no unwinding information that could be read");
             }
+        };
+        let module = match asked {
+            Asked::Module(module) => module,
+            Asked::File(file, generation) => match recorder.register_module(file, generation) {
+                Ok(module) => module,
+                Err(error) => return self.gap(&format!("it got no number: {error}")),
+            },
+        };
+        match recorder.load_table(module, &TableParts { first_page: answer.first_page, pages: &pages, rows: &rows }) {
+            Ok(()) => self.loaded += 1,
+            Err(error) => self.refused(vec![error]),
         }
     }
 
@@ -216,7 +235,7 @@ impl TableMaker {
 
     /// What is asked for or waits.
     fn left(&self) -> usize {
-        self.waiting.len() + self.parsers.iter().filter(|one| one.asked.is_some()).count()
+        self.waiting.len() + self.parsers.iter().filter(|one| one.is_busy()).count()
     }
 
     fn wants(&mut self, wanted: Wanted) {
@@ -227,63 +246,79 @@ impl TableMaker {
     /// Gives the smallest files that wait to children that have nothing to do.
     fn ask(&mut self) {
         for which in 0..self.parsers.len() {
-            while self.parsers[which].asked.is_none()
+            while !self.parsers[which].is_busy()
                 && self.waiting.first().is_some_and(|wanted| wanted.size <= self.parsers[which].largest)
             {
-                let Wanted { request, file, .. } = self.waiting.remove(0);
-                let number = if let Request::Module(module) = request { module } else { DONE };
-                match send(&self.parsers[which].socket, &request, file.as_ref(), MsgFlags::MSG_DONTWAIT) {
-                    Ok(()) => self.parsers[which].asked = Some(number),
-                    Err(error) => self.gap(&format!("it could not be asked for: {error}")),
+                let Wanted { asked, file, .. } = self.waiting.remove(0);
+                if let Err(error) = self.parsers[which].ask(asked, &file) {
+                    self.gap(&format!("it could not be asked for: {error}"));
                 }
             }
         }
     }
 }
 
-/// Pages and rows of an answer. The child is not trusted: sizes are bounded, and what is missing is an error.
-fn content(answer: &Answer, mut file: File) -> std::io::Result<(Vec<u32>, Vec<u64>)> {
-    if answer.rows > MOST_ROWS || answer.pages > MOST_ROWS {
-        return Err(std::io::Error::other("it is too large"));
-    }
-    file.rewind()?;
-    let mut pages = vec![0; answer.pages as usize * 4];
-    file.read_exact(&mut pages)?;
-    let mut rows = vec![0; answer.rows as usize * 8];
-    file.read_exact(&mut rows)?;
-    let pages = pages.as_chunks().0.iter().map(|bytes| u32::from_ne_bytes(*bytes)).collect();
-    Ok((pages, rows.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()))
+/// Bytes as a file that can be passed on.
+fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
+    let mut file = File::from(memfd_create(c"vdso", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file)
 }
 
-/// Opens the very file that is mapped, whatever its name is by now: through the mapping itself.
-fn open(module: &NewModule) -> Option<File> {
-    let of_range = |range: &str| {
-        let path = format!("/proc/{}/map_files/{range}", module.pid);
-        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path).ok()
-    };
-    of_range(&format!("{:x}-{:x}", module.address, module.end)).or_else(|| {
-        // The kernel may have merged or split the mapping since.
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", module.pid)).ok()?;
-        maps.lines().filter_map(|line| line.split_whitespace().next()).find_map(|range| {
-            let (start, end) = range.split_once('-')?;
-            let within = |text: &str| u64::from_str_radix(text, 16).ok();
-            (within(start)? <= module.address && module.address < within(end)?).then(|| of_range(range))?
-        })
-    })
+/// Pages and rows of an answer. The child is not trusted: what it sends is in memory, nobody can change or delay it, and it is as large
+/// as it says, within bounds.
+fn content(answer: &Answer, file: &File) -> std::io::Result<(Vec<u32>, Vec<u64>)> {
+    let wrong = |why: &str| Err(std::io::Error::other(why.to_owned()));
+    if answer.rows > MOST_ROWS || answer.pages > MOST_ROWS {
+        return wrong("it is too large");
+    }
+    if !is_sealed(file) {
+        return wrong("it is no sealed file in memory");
+    }
+    let (of_pages, of_rows) = (u64::from(answer.pages) * 4, u64::from(answer.rows) * 8);
+    if file.metadata()?.len() != of_pages + of_rows {
+        return wrong("it is not as large as it says");
+    }
+    let mut pages = vec![0; answer.pages as usize * 4];
+    file.read_exact_at(&mut pages, 0)?;
+    let mut rows = vec![0; answer.rows as usize * 8];
+    file.read_exact_at(&mut rows, of_pages)?;
+    let pages = pages.as_chunks().0.iter().map(|bytes| u32::from_ne_bytes(*bytes)).collect();
+    Ok((pages, rows.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use nix::fcntl::{FcntlArg, fcntl};
+    use wire::SEALS;
+
+    fn memory(bytes: usize) -> File {
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let mut file = File::from(memfd_create(c"x", flags).unwrap());
+        file.write_all(&vec![0; bytes]).unwrap();
+        file
+    }
 
     #[test]
-    fn an_answer_that_is_shorter_than_it_says_is_refused() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&[0; 12]).unwrap();
-        let answer = |pages, rows| Answer { module: 2, pages, rows, ..Answer::default() };
-        assert!(content(&answer(1, 1), file.try_clone().unwrap()).is_ok());
-        assert!(content(&answer(1, 2), file.try_clone().unwrap()).is_err());
-        assert!(content(&answer(1, u32::MAX), file).is_err());
+    fn an_answer_that_is_not_as_large_as_it_says_is_refused() {
+        let file = memory(12);
+        fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS)).unwrap();
+        let answer = |pages, rows| Answer { pages, rows, ..Answer::default() };
+        assert!(content(&answer(1, 1), &file).is_ok());
+        for (pages, rows) in [(1, 2), (1, 0), (0, 1), (1, u32::MAX), (u32::MAX, 1)] {
+            assert!(content(&answer(pages, rows), &file).is_err(), "{pages} {rows}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_could_change_or_whose_reading_could_wait_is_refused() {
+        let answer = Answer { pages: 1, rows: 1, ..Answer::default() };
+        assert!(content(&answer, &memory(12)).is_err());
+        let (pipe, _writer) = nix::unistd::pipe().unwrap();
+        assert!(content(&answer, &File::from(pipe)).is_err());
+        let mut regular = tempfile::tempfile().unwrap();
+        regular.write_all(&[0; 12]).unwrap();
+        assert!(content(&answer, &regular).is_err());
     }
 }

@@ -226,7 +226,10 @@ fn a_bad_budget_is_refused_with_its_line_before_anything_is_launched() {
         check(budget, &[], &["/bin/sh", "-c", &script]).fails_with(2, &["budget.toml cannot be used", words]);
     }
     run(slowpath(["check", "/no/such/budget.toml", "--", "/bin/true"])).fails_with(2, &["/no/such/budget.toml"]);
-    run(slowpath(["check", "/dev/zero", "--", "/bin/true"])).fails_with(2, &["larger than 1 MiB"]);
+    run(slowpath(["check", "/dev/zero", "--", "/bin/true"])).fails_with(2, &["is not a regular file"]);
+    let large = place.path().join("large");
+    std::fs::write(&large, vec![b'#'; 2 << 20]).unwrap();
+    run(slowpath(["check"]).arg(&large).args(["--", "/bin/true"])).fails_with(2, &["cannot be used"]);
     run(slowpath(["check", "--", "/bin/true"])).fails_with(2, &["BUDGET.toml"]);
     assert!(!log.exists(), "it was launched");
     let json = check("[limits]\n", &["--json"], &["/bin/true"]);

@@ -60,7 +60,7 @@ fn the_allocators_setting_is_tried_and_takes_the_faults_away() {
     let Some(place) = program() else { return };
     let program = place.path().join("huge-pages");
     let out = place.path().join("out");
-    let mut command = slowpath(["diagnose", "--warm", "--json", "--runs", "6", "-o"]);
+    let mut command = slowpath(["diagnose", "--warm", "--json", "--runs", "9", "-o"]);
     let done = run(command.arg(&out).arg("--").arg(&program).args(["heap", MIB]));
     done.succeeds();
     assert_nothing_left(&done);
@@ -76,7 +76,7 @@ fn the_allocators_setting_is_tried_and_takes_the_faults_away() {
     let verdict = named(&told["verdicts"], "arm", "huge_pages");
     println!("{verdict:#}");
     assert!(["proved", "withdrawn", "not_shown"].iter().any(|word| verdict["decision"] == *word), "{verdict:#}");
-    assert!(verdict["measured"]["low"].is_f64() && verdict["pairs"] == 6, "{verdict:#}");
+    assert!(verdict["measured"]["low"].is_f64() && verdict["pairs"] == 9, "{verdict:#}");
     let fewer = named(&verdict["beside"], "metric", "minor_faults");
     assert!(fewer["outcome"] == "helps" && fewer["change"]["high"].as_f64().unwrap() < 0.0, "{verdict:#}");
     let source = named(&told["verdicts"], "fix", "advise_huge_pages");

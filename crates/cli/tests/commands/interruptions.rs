@@ -97,7 +97,13 @@ fn a_second_interrupt_while_memory_is_measured_ends_at_once_and_keeps_what_was_r
             println!("skipped: this kernel does not list the children of a process");
             return;
         }
-        let is_measured = || children().iter().any(|child| !before.contains(child));
+        // Seen twice: a process that reads what others control has its own name only after a moment.
+        let measures = || children().into_iter().find(|child| !before.contains(child));
+        let is_measured = || {
+            let first = measures();
+            std::thread::sleep(Duration::from_millis(5));
+            first.is_some() && measures() == first
+        };
         running.signal(libc::SIGINT);
         let asked = Instant::now();
         let is_over = || asked.elapsed() > Duration::from_secs(20);

@@ -1,10 +1,11 @@
-//! SIGKILL of slowpath at random moments: of a lab run no process and no kernel object remains, of a recording no
-//! kernel object, and `slowpath doctor --clean` removes the directories.
+//! SIGKILL of slowpath at random moments: of a command that launches by itself no process and no kernel object remains, of a
+//! recording no kernel object, and the next command removes the directories.
 //!
-//! `SLOWPATH_KILLS=200` is the long run; 12 kills otherwise.
+//! `SLOWPATH_KILLS=1000` is the long run; 24 kills otherwise, spread over the commands as they are there.
 
 use crate::running::*;
 use crate::traces::{assert_no_kernel_object_left, owned_by, processes_with};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -21,8 +22,10 @@ impl Moments {
     }
 }
 
-fn kills() -> u32 {
-    std::env::var("SLOWPATH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(12)
+/// How often to kill a command that gets this many of a hundred kills.
+fn kills(percent: u32) -> u32 {
+    let all = std::env::var("SLOWPATH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(24u32);
+    (all * percent).div_ceil(100)
 }
 
 /// Kills `make()` at moments spread over the time that it takes; `tree_ends` when its target must end with it.
@@ -55,7 +58,7 @@ fn kill_at_random_moments(kills: u32, seed: u64, tree_ends: bool, make: impl Fn(
         if !owned_by(pid).is_empty() {
             directories += 1;
             run(slowpath(["doctor", "--clean"])).succeeds();
-            assert_eq!(owned_by(pid), [] as [std::path::PathBuf; 0], "{context}");
+            assert_eq!(owned_by(pid), [] as [PathBuf; 0], "{context}");
         }
     }
     println!(
@@ -77,7 +80,7 @@ fn a_killed_recording_leaves_no_kernel_object_and_its_directories_are_removed() 
         return;
     }
     let place = place();
-    kill_at_random_moments(kills().div_ceil(2), 0x5EED, false, |number| {
+    kill_at_random_moments(kills(35), 0x5EED, false, |number| {
         let mut command = slowpath(["record", "-o"]);
         command.arg(place.path().join(number.to_string())).args(["--", "/bin/sh", "-c", TARGET]);
         command
@@ -89,8 +92,58 @@ fn a_killed_lab_run_leaves_no_process_and_no_kernel_object_and_its_directories_a
     if !root() {
         return;
     }
-    kill_at_random_moments(kills().div_ceil(2), 0xFEED, true, |_| {
+    kill_at_random_moments(kills(15), 0xFEED, true, |_| {
         slowpath(["lab", "run", "--iops", "8000", "--", "/bin/sh", "-c", TARGET])
+    });
+}
+
+#[test]
+fn a_killed_cold_comparison_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    kill_at_random_moments(kills(20), 0xC01D, true, |_| {
+        slowpath(["launch", "--cold", "--runs", "2", "--quiet", "--", "/bin/sh", "-c", TARGET])
+    });
+}
+
+#[test]
+fn a_killed_cold_diagnosis_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    kill_at_random_moments(kills(10), 0xD1A6, true, |number| {
+        let mut command = slowpath(["diagnose", "--cold", "--runs", "1", "--arms", "quick", "--quiet", "-o"]);
+        command.arg(place.path().join(number.to_string())).args(["--", "/bin/sh", "-c", TARGET]);
+        command
+    });
+}
+
+#[test]
+fn a_killed_warm_diagnosis_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    kill_at_random_moments(kills(10), 0x3A23, true, |number| {
+        let mut command = slowpath(["diagnose", "--warm", "--runs", "1", "--quiet", "-o"]);
+        command.arg(place.path().join(number.to_string())).args(["--", "/bin/sh", "-c", TARGET]);
+        command
+    });
+}
+
+#[test]
+fn a_killed_bisection_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    kill_at_random_moments(kills(10), 0xB15E, true, |_| {
+        let slow = "env MALLOC_PERTURB_=165 nice -n 4";
+        let words = ["context", "bisect", "--fast", "", "--slow", slow, "--max-time", "8s", "--quiet", "--"];
+        let mut command = slowpath(words);
+        command.args(["/bin/sh", "-c", TARGET]);
+        command
     });
 }
 

@@ -1,6 +1,6 @@
 //! Runs the command under test with a limit on its time, and reads what it said.
 
-use crate::traces::programs_of;
+use crate::traces::{loop_devices_of, programs_of};
 use serde_json::Value;
 use slowpath_recording::{Recording, Tables};
 use std::borrow::BorrowMut;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ pub struct Done {
     pub pid: u32,
     /// BPF programs that the command held while it ran.
     pub programs: BTreeSet<u64>,
+    /// Loop devices that it held, each with its image.
+    pub devices: BTreeSet<(PathBuf, String)>,
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
@@ -68,6 +70,7 @@ impl Done {
 pub struct Running {
     pub child: Child,
     programs: BTreeSet<u64>,
+    devices: BTreeSet<(PathBuf, String)>,
     stdout: std::thread::JoinHandle<Vec<u8>>,
     stderr: std::thread::JoinHandle<Vec<u8>>,
 }
@@ -78,8 +81,10 @@ impl Running {
         let start = Instant::now();
         let pid = self.child.id();
         let mut programs = std::mem::take(&mut self.programs);
+        let mut devices = std::mem::take(&mut self.devices);
         let status = loop {
             programs.extend(programs_of(pid));
+            devices.extend(loop_devices_of(pid));
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
@@ -92,13 +97,14 @@ impl Running {
         let text = |thread: std::thread::JoinHandle<Vec<u8>>| {
             String::from_utf8(thread.join().unwrap()).expect("output is UTF-8")
         };
-        Done { pid, programs, status, stdout: text(self.stdout), stderr: text(self.stderr) }
+        Done { pid, programs, devices, status, stdout: text(self.stdout), stderr: text(self.stderr) }
     }
 
     /// Sends a signal to the command alone. What it holds is looked at first, while it stands still.
     pub fn signal(&mut self, signal: i32) {
         self.send(libc::SIGSTOP);
         self.programs.extend(programs_of(self.child.id()));
+        self.devices.extend(loop_devices_of(self.child.id()));
         self.send(signal);
         self.send(libc::SIGCONT);
     }
@@ -126,7 +132,13 @@ pub fn start(mut command: impl BorrowMut<Command>) -> Running {
 pub fn start_with_input(command: &mut Command) -> Running {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    Running { child, programs: BTreeSet::new(), stdout: collect(stdout), stderr: collect(stderr) }
+    Running {
+        child,
+        programs: BTreeSet::new(),
+        devices: BTreeSet::new(),
+        stdout: collect(stdout),
+        stderr: collect(stderr),
+    }
 }
 
 /// Runs `command` to its end.

@@ -165,7 +165,7 @@ fn what_is_no_filter_says_so() {
         cost(file.to_str().unwrap()).fails_with(2, &["holds no filter", words, "profile of a container runtime"]);
     }
     cost("/no/such/file").fails_with(2, &["No such file"]);
-    cost("/dev/zero").fails_with(2, &["no regular file"]);
+    cost("/dev/zero").fails_with(2, &["not a regular file"]);
     cost("arguments:0").fails_with(2, &["arguments:N"]);
     cost("pid:4194305").fails_with(2, &["there is no process 4194305"]);
     // Bytes of the right length that no kernel takes: the arms are missing, and the rest is measured.

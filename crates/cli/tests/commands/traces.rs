@@ -1,7 +1,7 @@
 //! What a command may leave on a machine, and whether one did. Other slowpath processes may run meanwhile, so every
 //! trace is told by its owner: the pid in a name, or a mark in the environment of processes.
 
-use crate::running::{Done, soon};
+use crate::running::{Done, root, run, slowpath, soon};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,11 +26,10 @@ fn names(place: &str) -> Vec<PathBuf> {
     fs::read_dir(place).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
 }
 
-/// Directories and cgroups whose name says that `owner` made them.
+/// Entries of root's own directory, and cgroups, whose name says that `owner` made them.
 pub fn owned_by(owner: u32) -> Vec<PathBuf> {
     let places = [
-        "/var/tmp",
-        "/tmp",
+        "/run/slowpath",
         "/sys/fs/cgroup",
         "/sys/fs/cgroup/unified",
         "/sys/fs/cgroup/blkio",
@@ -39,7 +38,8 @@ pub fn owned_by(owner: u32) -> Vec<PathBuf> {
     ];
     let says = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.starts_with("slowpath") && name.split('-').any(|part| part.parse() == Ok(owner))
+        let is_ours = name.starts_with("slowpath") || path.starts_with("/run/slowpath");
+        is_ours && name.split('-').any(|part| part.parse() == Ok(owner))
     };
     places.iter().flat_map(|place| names(place)).filter(says).collect()
 }
@@ -51,19 +51,30 @@ fn inhabited_cgroups(owner: u32) -> Vec<PathBuf> {
     owned_by(owner).into_iter().filter(lives).collect()
 }
 
-/// Loop devices whose file is in a lab of `owner`.
-pub fn loop_devices(owner: u32) -> Vec<PathBuf> {
-    let lab = format!("slowpath-lab-{owner}-");
-    let of_lab =
-        |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).is_ok_and(|file| file.contains(&lab));
-    names("/sys/block").into_iter().filter(of_lab).collect()
+/// Loop devices that a process holds now, with the inode of the nameless image behind each.
+pub fn loop_devices_of(pid: u32) -> BTreeSet<(PathBuf, String)> {
+    let held = names(&format!("/proc/{pid}/fd")).into_iter().filter_map(|descriptor| fs::read_link(descriptor).ok());
+    let name = |path: PathBuf| Some(path.to_str()?.strip_prefix("/dev/")?.to_owned());
+    let devices = held.filter_map(name).filter(|name| name.starts_with("loop") && name != "loop-control");
+    let devices = devices.map(|name| Path::new("/sys/block").join(name));
+    devices.filter_map(|device| Some((image_of(&device)?, device))).map(|(image, device)| (device, image)).collect()
+}
+
+fn image_of(device: &Path) -> Option<String> {
+    fs::read_to_string(device.join("loop/backing_file")).ok()
+}
+
+/// Those that still have that image.
+fn attached(devices: &BTreeSet<(PathBuf, String)>) -> Vec<PathBuf> {
+    let still = |(device, image): &&(PathBuf, String)| image_of(device).as_ref() == Some(image);
+    devices.iter().filter(still).map(|(device, _)| device.clone()).collect()
 }
 
 /// Mounts of a lab of `owner` that this process sees.
 fn mounts(owner: u32) -> Vec<String> {
-    let lab = format!("slowpath-lab-{owner}-");
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    table.lines().filter(|line| line.contains(&lab)).map(str::to_owned).collect()
+    let lab = format!("/run/slowpath/lab-{owner}-");
+    let table = fs::read("/proc/self/mountinfo").unwrap();
+    String::from_utf8_lossy(&table).lines().filter(|line| line.contains(&lab)).map(str::to_owned).collect()
 }
 
 /// BPF programs that a process holds now.
@@ -105,7 +116,7 @@ fn loaded(programs: &BTreeSet<u64>) -> BTreeSet<u64> {
 pub fn assert_no_kernel_object_left(done: &Done) {
     let pid = done.pid;
     let gone = || {
-        loop_devices(pid).is_empty()
+        attached(&done.devices).is_empty()
             && mounts(pid).is_empty()
             && inhabited_cgroups(pid).is_empty()
             && loaded(&done.programs).is_empty()
@@ -113,7 +124,7 @@ pub fn assert_no_kernel_object_left(done: &Done) {
     assert!(
         soon(gone),
         "process {pid} left loop devices {:?}, mounts {:?}, cgroups {:?}, BPF programs {:?}",
-        loop_devices(pid),
+        attached(&done.devices),
         mounts(pid),
         inhabited_cgroups(pid),
         loaded(&done.programs),
@@ -129,7 +140,11 @@ pub fn assert_nothing_left(done: &Done) {
 
 #[test]
 fn a_trace_is_found_by_its_owner() {
-    let directory = PathBuf::from(format!("/tmp/slowpath-tmp-{}-0-0", 4_000_000_001u32));
+    if !root() {
+        return;
+    }
+    run(slowpath(["lab", "list"])).succeeds();
+    let directory = PathBuf::from(format!("/run/slowpath/trace-{}-0-0", 4_000_000_001u32));
     fs::create_dir(&directory).unwrap();
     let found = owned_by(4_000_000_001);
     fs::remove_dir(&directory).unwrap();

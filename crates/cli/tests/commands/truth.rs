@@ -1,7 +1,7 @@
 //! What is reported against a second witness of the kernel.
 
 use crate::running::*;
-use crate::traces::{assert_nothing_left, loop_devices, processes_with};
+use crate::traces::{assert_nothing_left, loop_devices_of, processes_with};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn bytes_of_a_cold_launch_agree_with_the_device_to_a_hundredth() {
     // The device's own counter from the moment that it is there to its last moment: the mount and the launch.
     let (mut first, mut last) = (None, 0);
     while running.child.try_wait().unwrap().is_none() {
-        if let Some(bytes) = loop_devices(pid).first().and_then(|device| bytes_read(device)) {
+        if let Some(bytes) = loop_devices_of(pid).first().and_then(|(device, _)| bytes_read(device)) {
             first.get_or_insert(bytes);
             last = bytes;
         }

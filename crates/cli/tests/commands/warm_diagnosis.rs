@@ -24,13 +24,13 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let place = built("frame-buffer");
     let program = place.path().join("frame-buffer");
     let out = place.path().join("out");
-    let mut command = slowpath(["diagnose", "--warm", "--json", "--runs", "6", "--env", SET, "-o"]);
+    let mut command = slowpath(["diagnose", "--warm", "--json", "--runs", "9", "--env", SET, "-o"]);
     let done = run(command.arg(&out).arg("--").arg(&program).args(["as-set", "60", "240"]));
     done.succeeds();
     assert_nothing_left(&done);
     let told = done.json();
     assert_eq!((&told["warm"], &told["launch"]["judged_by"]), (&true.into(), &"cpu".into()));
-    assert_eq!(told["launch"]["blocks"], 6);
+    assert_eq!(told["launch"]["blocks"], 9);
     let finding = named(&told["findings"], "name", "transient_large_allocation");
     assert!(finding["subject"]["function"].as_str().unwrap().contains("copy_frame"), "{finding:#}");
 
@@ -45,7 +45,7 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     println!("{verdict:#}");
     assert!(["proved", "withdrawn", "not_shown"].iter().any(|word| verdict["decision"] == *word), "{verdict:#}");
     assert!(verdict["predicted"]["value"].as_f64().unwrap() < 0.0, "{verdict:#}");
-    assert!(verdict["measured"]["low"].is_f64() && verdict["pairs"] == 6, "{verdict:#}");
+    assert!(verdict["measured"]["low"].is_f64() && verdict["pairs"] == 9, "{verdict:#}");
     let fewer = named(&verdict["beside"], "metric", "minor_faults");
     assert!(fewer["outcome"] == "helps" && fewer["change"]["high"].as_f64().unwrap() < 0.0, "{verdict:#}");
     assert!(named(&verdict["beside"], "metric", "wall")["change"]["low"].is_f64(), "{verdict:#}");

@@ -95,7 +95,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let set = |value: Option<&Value>| match session(value) {
             Session::Callers => Ok(vec![Setting::Session(false)]),
             Session::Own { nice } if nice < 0 && !contrast.here.may(SYS_NICE) => {
-                Err("it takes CAP_SYS_NICE: run slowpath as root".to_owned())
+                Err(contrast.here.lacks(SYS_NICE, "CAP_SYS_NICE"))
             }
             Session::Own { nice } => {
                 Ok(vec![Setting::Session(true), Setting::Step(ContextStep::AutogroupNice { nice })])

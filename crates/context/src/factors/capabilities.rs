@@ -81,10 +81,14 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         if bounding & !own != 0 {
             return Err("the caller has lost some of them for good".to_owned());
         }
-        if !contrast.here.may(SETPCAP) {
-            return Err("it takes CAP_SETPCAP: run slowpath as root".to_owned());
+        let here = contrast.here;
+        if !here.has(SETPCAP) || ((inheritable | ambient) != 0 && !here.may(SETPCAP)) {
+            return Err(here.lacks(SETPCAP, "CAP_SETPCAP"));
         }
-        Ok(vec![Setting::Step(ContextStep::Capabilities { bounding, inheritable, ambient })])
+        let step = Setting::Step(ContextStep::Capabilities { bounding, inheritable, ambient });
+        // A set-uid program that lacks what it takes for granted can be turned against its owner.
+        let shield = (bounding != own && !here.may(SETPCAP)).then_some(Setting::Step(ContextStep::NoNewPrivileges));
+        Ok(shield.into_iter().chain([step]).collect())
     };
     if contrast.is_same() {
         return Vec::new();

@@ -4,6 +4,7 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, SETGID, SETUID, Setting, Toggle};
+use slowpath_process::Credentials;
 use slowpath_verify::Metric;
 
 /// The factor.
@@ -51,12 +52,13 @@ const HOW: How = How {
     sham: "the user and groups of the fast context, taken on in the same way",
 };
 
+const DECIDED: &str = "who the command runs as is decided by who starts it (--user), and by no context: --trust-context takes it all \
+                       the same";
+
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
-    contrast.whole(&HOW, |value| {
+    let here = contrast.here;
+    contrast.whole_of(&HOW, |value, context| {
         let value = value.ok_or("it is not known")?;
-        if !contrast.here.may(SETUID) || !contrast.here.may(SETGID) {
-            return Err("only root can start programs as somebody else".to_owned());
-        }
         let one = |part: &str| {
             let text = value.part(part).unwrap_or_default();
             text.parse().map_err(|_| format!("{part} {text:?}: its real and effective ones are not the same"))
@@ -64,7 +66,24 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let groups = value.part("groups").unwrap_or_default().split_whitespace();
         let groups = groups.map(|group| group.parse().map_err(|_| format!("{group:?} is no group")));
         let groups = groups.collect::<Result<Vec<u32>, _>>()?;
-        Ok(vec![Setting::Identity { uid: one("user")?, gid: one("group")?, groups }])
+        let wanted = Credentials { uid: one("user")?, gid: one("group")?, groups };
+        wanted.validate().map_err(|error| error.to_string())?;
+        let is_anyway = |mut wanted: Credentials, mut own: Credentials| {
+            wanted.groups.sort_unstable();
+            own.groups.sort_unstable();
+            wanted == own
+        };
+        if !is_anyway(wanted.clone(), here.user.clone()) {
+            if !here.has(SETUID) || !here.has(SETGID) {
+                return Err("only root can start programs as somebody else".to_owned());
+            }
+            // A wrapper of root's own, such as setpriv, may give up what root has.
+            let gives_up = here.user.uid == 0 && here.is_own(context);
+            if !here.trusts && !gives_up {
+                return Err(DECIDED.to_owned());
+            }
+        }
+        Ok(vec![Setting::Identity { uid: wanted.uid, gid: wanted.gid, groups: wanted.groups }])
     })
 }
 

@@ -7,7 +7,8 @@ use crate::factor::{Factor, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
 use crate::subject::Subject;
-use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle, both, or_none};
+use crate::toggles::{Contrast, Here, How, Outcome, Part, Setting, Toggle, both, or_none};
+use crate::trust::{OTHER_CODE, is_harmless, is_harmless_name};
 use slowpath_verify::Metric;
 use std::collections::BTreeMap;
 
@@ -87,6 +88,11 @@ fn known(a: &Value, b: &Value) -> Known {
     )
 }
 
+/// What is known of one variable with and without this value.
+pub(crate) fn of_variable(name: &str, value: &str, own: Option<&str>) -> Known {
+    known(&Value::table([(name, value)]), &Value::table(own.map(|own| (name, own))))
+}
+
 const HOW: How = How {
     irreversible: false,
     counters: &[
@@ -106,15 +112,41 @@ pub(crate) fn is_kept(name: &str) -> bool {
     KEPT.iter().any(|beginning| name.starts_with(beginning))
 }
 
+/// What two contexts say alike of the variables of their launches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InCommon {
+    /// Those that a launch gets.
+    pub(crate) variables: BTreeMap<String, String>,
+    /// Those that it does not, with their value there: they could make it run other code, and are a stranger's.
+    pub(crate) refused: BTreeMap<String, String>,
+    /// Whether a variable that neither has is taken out of a launch only where it is harmless to have or not.
+    is_foreign: bool,
+}
+
+impl InCommon {
+    /// Whether a variable of a launch that is not among [`Self::variables`] is taken out.
+    pub(crate) fn removes(&self, name: &str) -> bool {
+        is_kept(name)
+            && !self.variables.contains_key(name)
+            && !self.refused.contains_key(name)
+            && (!self.is_foreign || is_harmless_name(name))
+    }
+}
+
 /// The variables that both contexts have alike; none where either was not read.
-pub(crate) fn in_common(fast: &Snapshot, slow: &Snapshot) -> Option<BTreeMap<String, String>> {
+pub(crate) fn in_common(fast: &Snapshot, slow: &Snapshot, here: &Here) -> Option<InCommon> {
     let of = |context: &Snapshot| match context.reading(ENVIRONMENT.name).and_then(Reading::value) {
         Some(Value::Table(parts)) => Some(parts.clone()),
         _ => None,
     };
+    let (fast_context, slow_context) = (fast, slow);
     let (fast, slow) = (of(fast)?, of(slow)?);
     let alike = |name: &String, value: &String| is_kept(name) && slow.get(name) == Some(value) && is_text(value);
-    Some(fast.into_iter().filter(|(name, value)| alike(name, value)).collect())
+    let is_foreign = !here.is_own(fast_context) || !here.is_own(slow_context);
+    let is_taken = |name: &String, value: &String| !is_foreign || is_harmless(name, value);
+    let alike = fast.into_iter().filter(|(name, value)| alike(name, value));
+    let (variables, refused) = alike.partition(|(name, value)| is_taken(name, value));
+    Some(InCommon { variables, refused, is_foreign })
 }
 
 /// Bytes that are no text were read as this character.
@@ -123,7 +155,11 @@ fn is_text(value: &str) -> bool {
 }
 
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
-    let set = |name: &str, value: Option<&str>| {
+    let set = |name: &str, value: Option<&str>, context: &Snapshot| {
+        let is_harmless = |value: &str| is_harmless(name, value);
+        if !contrast.here.is_own(context) && !value.map_or_else(|| is_harmless_name(name), is_harmless) {
+            return Err(OTHER_CODE.to_owned());
+        }
         if value.is_some_and(|value| !is_text(value)) {
             return Err("it holds bytes that are no text, which were not kept".to_owned());
         }
@@ -146,7 +182,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
                 Outcome::Not("it is of variables whose values are not kept, for they can hold secrets".to_owned())
             }
         } else {
-            both(set(name, fast), set(name, slow), &HOW)
+            both(set(name, fast, contrast.contexts.0), set(name, slow, contrast.contexts.1), &HOW)
         };
         Part::whole(or_none(fast), or_none(slow), outcome).named(name)
     };

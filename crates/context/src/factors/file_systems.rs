@@ -5,8 +5,10 @@ use super::EXECUTABLE;
 use crate::factor::{Factor, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
+use crate::snapshot::Snapshot;
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle, both, or_none};
+use crate::trust::OTHER_CODE;
 use procfs_core::FromRead;
 use procfs_core::process::{MountInfo, MountInfos};
 use slowpath_verify::Metric;
@@ -97,7 +99,11 @@ const HOW: How = How {
 };
 
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
-    let set = |path: Option<&str>| {
+    let set = |path: Option<&str>, context: &Snapshot| {
+        // A command can be a relative path, and most look for files in their directory.
+        if !contrast.here.is_own(context) {
+            return Err(OTHER_CODE.to_owned());
+        }
         let path = path.ok_or("it was saved without its path: save it anew with `slowpath context save`")?;
         let path = PathBuf::from(path);
         // A directory that was removed is shown with a word behind it, and is not there either.
@@ -108,7 +114,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
     };
     let part = |(role, fast, slow): (&str, Option<&str>, Option<&str>)| {
         let outcome = match role {
-            DIRECTORY => both(set(fast), set(slow), &HOW),
+            DIRECTORY => both(set(fast, contrast.contexts.0), set(slow, contrast.contexts.1), &HOW),
             "working directory" if contrast.differs(FILE_SYSTEMS.name, Some(DIRECTORY)) => {
                 Outcome::Follows("it is the file system of the working directory, and comes with it".to_owned())
             }

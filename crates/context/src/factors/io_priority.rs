@@ -73,7 +73,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let class = match (word, class) {
             ("from nice", _) => 0,
             (_, "real time") if !contrast.here.may(SYS_ADMIN) && !contrast.here.may(SYS_NICE) => {
-                return Err("it takes CAP_SYS_NICE: run slowpath as root".to_owned());
+                return Err(contrast.here.lacks(SYS_NICE, "CAP_SYS_NICE"));
             }
             (_, "real time") => 1,
             (_, "best effort") => 2,

@@ -97,9 +97,7 @@ fn limit(name: &str, value: Option<&str>, here: &Here) -> Result<Limit, String> 
     let (soft, hard) = value.and_then(soft_and_hard).ok_or("it is not known")?;
     let own = here.value(LIMITS.name).and_then(|own| own.part(name)).and_then(soft_and_hard);
     if own.is_some_and(|(_, own)| hard > own) && !here.may(SYS_RESOURCE) {
-        return Err(
-            "the caller has a lower one, and raising it takes CAP_SYS_RESOURCE: run slowpath as root".to_owned()
-        );
+        return Err(format!("the caller has a lower one; {}", here.lacks(SYS_RESOURCE, "CAP_SYS_RESOURCE")));
     }
     Ok(Limit { kind, soft, hard })
 }

@@ -30,7 +30,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         Ok(text) => text,
         Err(missing) => return Reading::missing(&missing, ""),
     };
-    let Ok(stat) = Stat::from_read(text.as_bytes()) else {
+    let Some(stat) = has_form(&text).then(|| Stat::from_read(text.as_bytes()).ok()).flatten() else {
         return Reading::missing(&Missing::Failed("its stat is not one".to_owned()), "");
     };
     let policy = stat.policy.map(|number| {
@@ -78,9 +78,19 @@ fn step(value: Option<&Value>, here: &Here) -> Result<ContextStep, String> {
     };
     let own = here.value("scheduling").and_then(|own| own.part("nice")).and_then(|nice| nice.parse().ok()).unwrap_or(0);
     if (priority > 0 || nice < own) && !here.may(SYS_NICE) {
-        return Err("it takes CAP_SYS_NICE: run slowpath as root".to_owned());
+        return Err(here.lacks(SYS_NICE, "CAP_SYS_NICE"));
     }
     Ok(ContextStep::Scheduling { policy, priority: u32::try_from(priority).unwrap_or(0), nice })
+}
+
+/// Whether a number stands before the name in parentheses and a blank behind it, as the kernel writes it: the parser takes these places
+/// for granted, and panics on a copy that has them not.
+fn has_form(stat: &str) -> bool {
+    let stat = stat.trim();
+    let places = stat.find('(').zip(stat.rfind(')'));
+    places.is_some_and(|(open, close)| {
+        open > 0 && open < close && stat[close..].starts_with(") ") && stat.is_char_boundary(open - 1)
+    })
 }
 
 #[cfg(test)]
@@ -102,5 +112,13 @@ mod tests {
         assert_eq!(value(0, 5), Reading::known(Value::table([("policy", "idle"), ("nice", "5")])));
         let fifo = [("policy", "fifo"), ("nice", "5"), ("real_time_priority", "40")];
         assert_eq!(value(40, 1), Reading::known(Value::table(fifo)));
+    }
+
+    #[test]
+    fn a_copied_stat_without_the_usual_places_is_none_and_not_a_panic() {
+        for text in ["7 (a)", "(a) S 1", ")7 (a", "7 )( S", "\u{e9}(a) S", "7 (a)\u{e9} S", "", "("] {
+            assert!(!has_form(text) || Stat::from_read(text.as_bytes()).is_err(), "{text:?}");
+        }
+        assert!(has_form("7 (a) b) S 1 1"));
     }
 }

@@ -60,7 +60,7 @@ const HOW: How = How {
 /// Comparisons of a filter of slowpath's own: as many as a list of allowed calls that looks at arguments has.
 const COMPARISONS: u32 = 60;
 
-/// Filters are put on so that they do not restrict speculation: that is another factor, and toggled by itself.
+/// For a command that is not root's they go with no_new_privs, whoever made them. Filters are put on so that they do not restrict speculation: that is another factor, and toggled by itself.
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
     if contrast.is_same() && contrast.contexts.0.filters == contrast.contexts.1.filters {
         return Vec::new();
@@ -76,6 +76,12 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let count = count.ok_or("this kernel does not tell how many filters there are (before 5.9)")?;
         match &context.filters {
             Some(filters) if filters.len() == count => {
+                // A filter can make calls that give up privilege succeed without effect: nothing for a program of root's.
+                if !contrast.here.is_own(context) && contrast.here.may(SYS_ADMIN) {
+                    return Err("the command runs as root, and the filters are not yours: --trust-context puts them on all the \
+                                same"
+                        .to_owned());
+                }
                 let programs: Option<Vec<_>> = filters.iter().map(|filter| Some(filter.program()?.bytes())).collect();
                 Ok((programs.ok_or("a filter that was saved is no program")?, true))
             }

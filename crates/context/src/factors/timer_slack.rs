@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn slack_follows_from_a_priority_only_where_it_is_the_one_that_all_threads_have() {
-        let here = Here::now();
+        let here = Here::now().unwrap();
         let own = here.value(TIMER_SLACK.name).and_then(Value::number).unwrap();
         let nothing = Snapshot::nothing();
         let of = |fast: i64, slow: i64| {

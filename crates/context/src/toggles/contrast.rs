@@ -68,10 +68,19 @@ impl<'a> Contrast<'a> {
 
     /// The factor as a whole, each value set by what `set` makes of it.
     pub(crate) fn whole(&self, how: &How, set: impl Fn(Option<&Value>) -> Result<Vec<Setting>, String>) -> Vec<Part> {
+        self.whole_of(how, |value, _| set(value))
+    }
+
+    /// The same where it matters whose context it is.
+    pub(crate) fn whole_of(
+        &self,
+        how: &How,
+        set: impl Fn(Option<&Value>, &Snapshot) -> Result<Vec<Setting>, String>,
+    ) -> Vec<Part> {
         if self.is_same() {
             return Vec::new();
         }
-        let outcome = both(set(self.fast), set(self.slow), how);
+        let outcome = both(set(self.fast, self.contexts.0), set(self.slow, self.contexts.1), how);
         vec![Part::whole(words(self.fast), words(self.slow), outcome)]
     }
 

@@ -3,11 +3,14 @@
 
 use super::ToggleError;
 use crate::factors::control_groups::OwnGroups;
-use slowpath_lab::{Owner, leftovers};
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+use slowpath_lab::{EnabledController, Owner, leftovers};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -40,7 +43,8 @@ pub(super) struct MadeGroups {
     /// What all launches get.
     pub(super) common: Vec<GroupFile>,
     made: RefCell<BTreeMap<Key, PathBuf>>,
-    enabled: RefCell<Vec<(PathBuf, String)>>,
+    /// Switched off again after the groups are gone, where nobody else of us needs them.
+    enabled: RefCell<Vec<EnabledController>>,
 }
 
 impl MadeGroups {
@@ -81,9 +85,10 @@ impl MadeGroups {
         fs::create_dir(&group).map_err(failed("made", &group))?;
         // From here on it is removed with the others.
         self.made.borrow_mut().insert(key.clone(), group.clone());
+        let directory = opened(&group).map_err(failed("opened", &group))?;
         for (file, text) in writes {
             let path = group.join(file);
-            if let Err(error) = fs::write(&path, text) {
+            if let Err(error) = set(&directory, file, text) {
                 self.made.borrow_mut().remove(&key);
                 let _ = fs::remove_dir(&group);
                 return Err(failed("set", &path)(error));
@@ -93,14 +98,31 @@ impl MadeGroups {
     }
 
     fn enable(&self, parent: &Path, controller: &str) -> io::Result<()> {
-        let file = parent.join("cgroup.subtree_control");
-        if fs::read_to_string(&file)?.split_whitespace().any(|one| one == controller) {
-            return Ok(());
-        }
-        fs::write(&file, format!("+{controller}"))?;
-        self.enabled.borrow_mut().push((file, controller.to_owned()));
+        let enabled = EnabledController::new(parent, controller).map_err(io::Error::other)?;
+        self.enabled.borrow_mut().extend(enabled);
         Ok(())
     }
+}
+
+/// A directory that this process made in a hierarchy of control groups, open: where others may write beside it, its name can be another's
+/// by now.
+fn opened(group: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let directory = nix::fcntl::open(group, flags, Mode::empty())?;
+    let kind = nix::sys::statfs::fstatfs(&directory)?.filesystem_type();
+    let is_own = nix::sys::stat::fstat(&directory)?.st_uid == nix::unistd::geteuid().as_raw();
+    let is_group = kind == nix::sys::statfs::CGROUP_SUPER_MAGIC || kind == nix::sys::statfs::CGROUP2_SUPER_MAGIC;
+    if is_own && is_group { Ok(directory) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
+}
+
+/// Writes a file of a group. Its name may have come from a context.
+fn set(group: &OwnedFd, file: &str, text: &str) -> io::Result<()> {
+    if file.contains('/') {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = nix::fcntl::openat(group, file, flags, Mode::empty())?;
+    fs::File::from(file).write_all(text.as_bytes())
 }
 
 /// What is written, in order: what is weak only where nothing else is said.
@@ -130,14 +152,6 @@ impl Drop for MadeGroups {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(2));
-            }
-        }
-        for (file, controller) in self.enabled.get_mut() {
-            // Where another launch uses it by now the kernel refuses, or its group says so.
-            let used = fs::read_dir(file.parent().unwrap_or(Path::new("/"))).into_iter().flatten().flatten();
-            let mut used = used.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
-            if used.next().is_none() {
-                let _ = fs::write(file, format!("-{controller}"));
             }
         }
     }

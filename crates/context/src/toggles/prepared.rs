@@ -3,9 +3,8 @@
 use super::Side;
 use super::groups::{GroupFile, MadeGroups};
 use super::setting::{Setting, set_variable};
-use crate::factors::environment;
+use crate::factors::environment::InCommon;
 use slowpath_launch::{ContextStep, LaunchSpec};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -39,9 +38,10 @@ pub struct Prepared {
     base: LaunchSpec,
     settings: Vec<[Vec<Setting>; 2]>,
     groups: MadeGroups,
-    /// Whether some launch has another user than the caller: all then enter their directory before they take on theirs, as a program
-    /// does that changes its user later, for the caller's place need not be open to the other user.
-    enters_first: bool,
+    /// Where some launch has another user than the caller: the caller's own place, which all launches then enter before they take on
+    /// their user, as a program does that changes its user later, for it need not be open to the other user. A directory that a
+    /// context names is entered as the user.
+    enters_first: Option<PathBuf>,
 }
 
 impl Prepared {
@@ -49,15 +49,12 @@ impl Prepared {
         base: &LaunchSpec,
         settings: &[[Vec<Setting>; 2]],
         common: &[Setting],
-        variables: Option<&BTreeMap<String, String>>,
+        variables: Option<&InCommon>,
     ) -> Result<Self, ToggleError> {
         let mut base = base.clone();
         if let Some(variables) = variables {
-            base.env.retain(|(name, _)| {
-                let is_read = name.to_str().is_some_and(environment::is_kept);
-                !is_read || name.to_str().is_some_and(|name| variables.contains_key(name))
-            });
-            variables.iter().for_each(|(name, value)| set_variable(&mut base, name, Some(value)));
+            base.env.retain(|(name, _)| !name.to_str().is_some_and(|name| variables.removes(name)));
+            variables.variables.iter().for_each(|(name, value)| set_variable(&mut base, name, Some(value)));
         }
         let (mut files, mut prepared) = (Vec::new(), Self::empty(base, settings, common));
         common.iter().for_each(|setting| setting.carry_out(&mut prepared.base, &mut files));
@@ -73,6 +70,7 @@ impl Prepared {
         let changes_user = |setting: &Setting| matches!(setting, Setting::Identity { .. });
         let enters_first = base.identity.uid != nix::unistd::geteuid().as_raw()
             || settings.iter().flatten().flatten().chain(common).any(changes_user);
+        let enters_first = enters_first.then(|| base.cwd.clone());
         Self { base, settings: settings.to_vec(), groups: MadeGroups::default(), enters_first }
     }
 
@@ -96,10 +94,11 @@ impl Prepared {
             };
             of_side.iter().for_each(|setting| setting.carry_out(&mut spec, &mut files));
         }
-        if self.enters_first {
-            let path = spec.cwd.clone();
-            spec.context.push(ContextStep::EnterDirectory { path });
+        if let Some(path) = self.enters_first.as_ref().filter(|path| **path == spec.cwd) {
+            spec.context.push(ContextStep::EnterDirectory { path: path.clone() });
         }
+        // Another user's launch has one in any case: then all have, so that they do not differ in that.
+        spec.session |= self.enters_first.is_some();
         spec.cgroups.extend(self.groups.joined(files)?);
         Ok(spec)
     }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::snapshot::Thread;
 use slowpath_launch::{ContextStep, Identity, LaunchSpec};
+use slowpath_process::Credentials;
 
 fn context(readings: &[(&str, Value)]) -> Snapshot {
     let mut context = Snapshot::nothing();
@@ -22,7 +23,9 @@ fn context(readings: &[(&str, Value)]) -> Snapshot {
 
 /// A caller like the fast context, who may everything.
 fn root(own: &Snapshot) -> Here {
-    Here { own: own.clone(), capabilities: u64::MAX, hierarchies: Default::default() }
+    let user = Credentials { uid: 0, gid: 0, groups: Vec::new() };
+    let own = own.clone().launched();
+    Here { own, capabilities: u64::MAX, hierarchies: Default::default(), user, trusts: true }
 }
 
 fn base() -> LaunchSpec {
@@ -31,7 +34,7 @@ fn base() -> LaunchSpec {
 
 /// The names of the candidates, and the steps of a launch with all of them slow.
 fn slow_steps(fast: &Snapshot, slow: &Snapshot) -> (Vec<String>, LaunchSpec) {
-    let plan = plan_for(fast, slow, &root(fast));
+    let plan = plan(fast, slow, &root(fast));
     let sides = vec![Side::Slow; plan.candidates.len()];
     let spec = plan.prepare(&base()).unwrap().spec(&sides).unwrap();
     (plan.candidates.into_iter().map(|one| one.name).collect(), spec)
@@ -85,7 +88,7 @@ fn the_slack_of_a_real_time_thread_follows_from_its_policy() {
     let scheduling = |policy: &str| ("scheduling", Value::table([("policy", policy), ("nice", "0")]));
     let slack = |ns: i64| ("timer_slack_ns", Value::Number(ns));
     let fast = context(&[scheduling("other"), slack(50_000)]);
-    let plan = plan_for(&fast, &context(&[scheduling("rr"), slack(0)]), &root(&fast));
+    let plan = plan(&fast, &context(&[scheduling("rr"), slack(0)]), &root(&fast));
     assert_eq!(plan.candidates.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["scheduling"]);
     assert_eq!(plan.follows[0].name, "timer_slack_ns");
     assert!(plan.remaining.is_empty());
@@ -107,13 +110,13 @@ fn a_user_takes_his_capabilities_along_and_what_an_exec_would_not_give_stays() {
     };
     let (all, none) = ("00000000000000ff", "0000000000000000");
     let fast = context(&[user("0"), masks(all, all)]);
-    let plan = plan_for(&fast, &context(&[user("7"), masks(none, all)]), &root(&fast));
+    let plan = plan(&fast, &context(&[user("7"), masks(none, all)]), &root(&fast));
     assert_eq!(plan.candidates.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["credentials"]);
     assert_eq!(plan.follows[0].name, "capabilities");
     // Root without capabilities that its bounding set has: the program gave them up itself.
-    let plan = plan_for(&fast, &context(&[user("0"), masks(none, all)]), &root(&fast));
+    let plan = super::plan(&fast, &context(&[user("0"), masks(none, all)]), &root(&fast));
     assert!(plan.candidates.is_empty() && plan.remaining[0].why.contains("changed them itself"), "{plan:?}");
-    let plan = plan_for(&fast, &context(&[user("0"), masks("000000000000000f", "000000000000000f")]), &root(&fast));
+    let plan = super::plan(&fast, &context(&[user("0"), masks("000000000000000f", "000000000000000f")]), &root(&fast));
     assert_eq!(plan.candidates[0].name, "capabilities");
     assert!(plan.candidates[0].irreversible);
 }
@@ -123,7 +126,7 @@ fn one_who_is_not_root_is_told_what_it_takes() {
     let scheduling = |nice: &str| ("scheduling", Value::table([("policy", "other"), ("nice", nice)]));
     let user = |id: &str| ("credentials", Value::table([("user", id), ("group", id), ("groups", "")]));
     let (fast, slow) = (context(&[scheduling("0"), user("5")]), context(&[scheduling("-5"), user("6")]));
-    let plan = plan_for(&fast, &slow, &Here { capabilities: 0, ..root(&fast) });
+    let plan = plan(&fast, &slow, &Here { capabilities: 0, ..root(&fast) });
     assert!(plan.candidates.is_empty());
     assert!(plan.remaining.iter().all(|one| one.why.contains("root")), "{:?}", plan.remaining);
     assert_eq!(plan.remaining.len(), 2);
@@ -134,11 +137,11 @@ fn processors_that_a_control_group_leaves_are_its_own_and_no_difference_beside_i
     let group = |list: &str| ("control_groups", Value::table([("processors", list)]));
     let affinity = |list: &str| ("affinity", Value::table([("processors", list), ("memory_nodes", "0")]));
     let fast = context(&[group("0-3"), affinity("0-3")]);
-    let plan = plan_for(&fast, &context(&[group("0"), affinity("0")]), &root(&fast));
+    let plan = plan(&fast, &context(&[group("0"), affinity("0")]), &root(&fast));
     assert!(plan.follows.iter().any(|one| one.name == "affinity processors"), "{plan:?}");
     // Nobody made the hierarchies up: that limit cannot be set, and says so.
     assert_eq!(plan.remaining.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["control_groups processors"]);
-    let plan = plan_for(&fast, &context(&[group("0-3"), affinity("1")]), &root(&fast));
+    let plan = super::plan(&fast, &context(&[group("0-3"), affinity("1")]), &root(&fast));
     assert_eq!(plan.candidates[0].name, "affinity processors");
 }
 
@@ -150,7 +153,7 @@ fn library_paths_take_what_is_mapped_along() {
     };
     let fast = context(&[variables(&[("bytes of all", "10")]), objects(&["/a"])]);
     let slow = context(&[variables(&[("LD_PRELOAD", "/b"), ("bytes of all", "24")]), objects(&["/a", "/b"])]);
-    let plan = plan_for(&fast, &slow, &root(&fast));
+    let plan = plan(&fast, &slow, &root(&fast));
     assert_eq!(plan.candidates.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["environment LD_PRELOAD"]);
     assert_eq!(
         plan.follows.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
@@ -158,7 +161,7 @@ fn library_paths_take_what_is_mapped_along() {
     );
     // Other variables, which are not kept, are not explained by it.
     let slow = context(&[variables(&[("bytes of all", "99")]), objects(&["/a", "/b"])]);
-    let plan = plan_for(&fast, &slow, &root(&fast));
+    let plan = super::plan(&fast, &slow, &root(&fast));
     assert!(plan.candidates.is_empty() && plan.follows.is_empty());
     assert_eq!(plan.remaining.len(), 2);
 }
@@ -168,4 +171,67 @@ fn every_factor_of_the_machine_stays_and_says_why() {
     for factor in factors::of(Scope::Machine) {
         assert!(matches!(factor.toggle, Toggle::Never(why) if why.contains("all programs")), "{factor:?}");
     }
+}
+
+/// Root who launches for user 5, and whom no option made trusting.
+fn for_a_user(own: &Snapshot) -> Here {
+    Here { user: Credentials { uid: 5, gid: 5, groups: vec![5] }, trusts: false, ..root(own) }
+}
+
+#[test]
+fn a_filter_goes_with_no_new_privileges_unless_the_command_is_roots() {
+    let filters = |count: &str, mode: &str| ("seccomp", Value::table([("mode", mode), ("filters", count)]));
+    let (fast, slow) = (context(&[filters("0", "none")]), context(&[filters("1", "filter")]));
+    let has_it = |here: &Here| {
+        let plan = plan(&fast, &slow, here);
+        let prepared = plan.prepare(&base()).unwrap();
+        prepared.spec(&[Side::Slow]).unwrap().context.contains(&ContextStep::NoNewPrivileges)
+    };
+    assert!(has_it(&for_a_user(&fast)));
+    assert!(!has_it(&root(&fast)));
+}
+
+#[test]
+fn fewer_capabilities_for_the_set_uid_programs_of_a_user_go_with_no_new_privileges() {
+    let user = ("credentials", Value::table([("user", "5"), ("group", "5"), ("groups", "5")]));
+    let none = "0000000000000000";
+    let masks = |bounding: &str, more: &str| {
+        let parts = [
+            ("inheritable", more),
+            ("permitted", more),
+            ("effective", more),
+            ("bounding", bounding),
+            ("ambient", more),
+        ];
+        ("capabilities", Value::table(parts))
+    };
+    let fast = context(&[user.clone(), masks("00000000000000ff", none)]);
+    let fewer = context(&[user.clone(), masks("000000000000000f", none)]);
+    let found = plan(&fast, &fewer, &for_a_user(&fast));
+    let steps = found.prepare(&base()).unwrap().spec(&[Side::Slow]).unwrap().context;
+    assert!(steps.contains(&ContextStep::NoNewPrivileges), "{steps:?}");
+    // Ambient ones would be his.
+    let more = context(&[user, masks("00000000000000ff", "0000000000000001")]);
+    let found = plan(&fast, &more, &for_a_user(&fast));
+    assert!(found.candidates.is_empty() && found.remaining[0].why.contains("--trust-context"), "{found:?}");
+}
+
+#[test]
+fn what_a_stranger_says_of_a_variable_is_taken_only_where_it_is_harmless() {
+    let variables = |parts: &[(&'static str, &str)]| {
+        context(&[("environment", Value::table(parts.iter().map(|(name, value)| (*name, *value))))])
+    };
+    let own = variables(&[]);
+    let slow = variables(&[("LD_PRELOAD", "/b"), ("MALLOC_PERTURB_", "7")]);
+    let names = |slow: &Snapshot, here: &Here| {
+        plan(&own.clone().launched(), slow, here).candidates.into_iter().map(|one| one.name).collect::<Vec<_>>()
+    };
+    let root = Here { trusts: false, ..root(&own) };
+    for here in [&root, &for_a_user(&own)] {
+        assert_eq!(names(&slow, here), ["environment MALLOC_PERTURB_"]);
+        assert_eq!(names(&slow.clone().launched(), here), ["environment LD_PRELOAD", "environment MALLOC_PERTURB_"]);
+    }
+    let of = |uid| Snapshot { source: crate::Source::Process { uid: Some(uid) }, ..slow.clone() };
+    assert_eq!((names(&of(5), &root).len(), names(&of(0), &root).len()), (1, 2));
+    assert_eq!((names(&of(5), &for_a_user(&own)).len(), names(&of(0), &for_a_user(&own)).len()), (2, 1));
 }

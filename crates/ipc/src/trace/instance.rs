@@ -1,22 +1,27 @@
 //! A private trace instance (Documentation/trace/ftrace.rst, "Instances"), reached through a tracefs that is mounted nowhere.
 //!
 //! Other users of the kernel's trace are not disturbed. The instance ends with its owner: a process that outlives the owner
-//! removes it, and where that one was killed too, the next run does: the name holds the owner's pid and start time.
+//! removes it. Where that one was killed too, the next run or `slowpath doctor --clean` does: the name says who the owner is.
 
 use crate::children::Child;
 use crate::memory::SharedMemory;
-use nix::fcntl::{OFlag, openat};
-use nix::sys::stat::{Mode, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat};
+use nix::sys::stat::{Mode, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use slowpath_process::Owner;
 use slowpath_tables::Unavailable;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Beginning of the names of instances.
-pub const PREFIX: &str = "slowpath-ipc-";
+const PREFIX: &str = "slowpath-ipc";
+/// How often removing a busy instance is tried, every 10 ms: clients that die with their parent hold files of it for a moment.
+const PATIENCE: u32 = 100;
 /// Buffer of each CPU in KiB: some tenths of a second of a busy CPU.
 const BUFFER_KB: &str = "4096";
 /// What is read of a trace at most.
@@ -90,16 +95,17 @@ fn put(root: &OwnedFd, path: &str, text: &str) -> io::Result<()> {
     open(root, path, OFlag::O_WRONLY)?.write_all(text.as_bytes())
 }
 
-/// Field 22 of `/proc/PID/stat` (proc_pid_stat(5)): with the pid it names a process for good.
-fn start_time(pid: u32) -> Option<u64> {
-    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    line.get(line.rfind(')')? + 1..)?.split_ascii_whitespace().nth(19)?.parse().ok()
+/// Whether this user made the instance: who else may make one makes it as somebody else.
+fn is_ours(root: &OwnedFd, name: &str) -> bool {
+    let path = format!("instances/{name}");
+    fstatat(root, path.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|found| found.st_uid == geteuid().as_raw())
 }
 
-/// Whether the owner that a name tells of is gone; `None` for names that are not ours.
-fn is_orphan(name: &str) -> Option<bool> {
-    let (pid, start) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    Some(start_time(pid.parse().ok()?) != Some(start.parse().ok()?))
+/// Names of instances of dead owners.
+fn orphans(root: &OwnedFd) -> Vec<String> {
+    let mut names = instances(root).unwrap_or_default();
+    names.retain(|name| Owner::parse(name, PREFIX).is_some_and(|owner| !owner.is_alive()) && is_ours(root, name));
+    names
 }
 
 fn instances(root: &OwnedFd) -> io::Result<Vec<String>> {
@@ -107,13 +113,20 @@ fn instances(root: &OwnedFd) -> io::Result<Vec<String>> {
     Ok(folder.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
 }
 
-/// Removes instances whose owner is gone. How many.
-///
-/// # Errors
-/// tracefs cannot be opened.
-pub fn sweep() -> Result<usize, TraceError> {
-    let root = tracefs().map_err(failed("tracefs"))?;
-    Ok(sweep_in(&root))
+/// Where an instance is seen when tracefs is mounted in its usual place.
+fn shown(name: &str) -> PathBuf {
+    Path::new("/sys/kernel/tracing/instances").join(name)
+}
+
+/// Instances that killed commands left. None where tracefs cannot be opened (it needs root).
+pub fn leftovers() -> Vec<PathBuf> {
+    tracefs().map(|root| orphans(&root).iter().map(|name| shown(name)).collect()).unwrap_or_default()
+}
+
+/// Removes what killed commands left: each instance, and why it stays if it does.
+pub fn clean() -> Vec<(PathBuf, io::Result<()>)> {
+    let Ok(root) = tracefs() else { return Vec::new() };
+    orphans(&root).iter().map(|name| (shown(name), remove(&root, name, PATIENCE))).collect()
 }
 
 /// Names of all instances of benchmarks, whoever owns them.
@@ -123,13 +136,8 @@ pub fn sweep() -> Result<usize, TraceError> {
 pub fn names() -> Result<Vec<String>, TraceError> {
     let root = tracefs().map_err(failed("tracefs"))?;
     let mut names = instances(&root).map_err(failed("instances"))?;
-    names.retain(|name| name.starts_with(PREFIX));
+    names.retain(|name| Owner::parse(name, PREFIX).is_some());
     Ok(names)
-}
-
-fn sweep_in(root: &OwnedFd) -> usize {
-    let names = instances(root).unwrap_or_default();
-    names.iter().filter(|name| is_orphan(name) == Some(true) && remove(root, name, 1).is_ok()).count()
 }
 
 /// Removes an instance, which is busy as long as someone has a file of it open.
@@ -139,7 +147,9 @@ fn remove(root: &OwnedFd, name: &str, tries: u32) -> io::Result<()> {
     for _ in 0..tries {
         result = unlinkat(root, format!("instances/{name}").as_str(), UnlinkatFlags::RemoveDir);
         match result {
-            Err(nix::errno::Errno::EBUSY) => std::thread::sleep(Duration::from_millis(10)),
+            Err(Errno::EBUSY) => std::thread::sleep(Duration::from_millis(10)),
+            // Its keeper was quicker.
+            Err(Errno::ENOENT) => return Ok(()),
             _ => break,
         }
     }
@@ -193,10 +203,7 @@ impl Instance {
     /// No privilege (CAP_SYS_ADMIN), no tracefs in this kernel, or a lockdown.
     pub fn start() -> Result<Self, TraceError> {
         let root = tracefs().map_err(failed("tracefs cannot be opened (it needs root)"))?;
-        sweep_in(&root);
-        let pid = std::process::id();
-        let start = start_time(pid).unwrap_or(0);
-        let name = format!("{PREFIX}{pid}-{start}");
+        let name = Owner::this_process().map_err(failed("/proc"))?.fresh_name(PREFIX);
         let (mut leash_end, leash) = nix::unistd::pipe2(OFlag::O_CLOEXEC)
             .map(|(read, write)| (File::from(read), File::from(write)))
             .map_err(|errno| failed("pipe")(errno.into()))?;
@@ -250,7 +257,7 @@ impl Instance {
 
     /// The instance's directory for messages.
     pub fn path(&self) -> String {
-        format!("/sys/kernel/tracing/instances/{}", self.name)
+        shown(&self.name).display().to_string()
     }
 
     /// Its text, after it was stopped: bytes of the kernel with names that other programs chose.
@@ -292,8 +299,7 @@ fn keep(root: &OwnedFd, name: &str, leash: &mut File) -> i32 {
         from = kept.saturating_add(1);
     }
     let _ = leash.read(&mut [0]);
-    // Clients that die with their parent may hold files of it for a moment.
-    i32::from(remove(root, name, 500).is_err())
+    i32::from(remove(root, name, 5 * PATIENCE).is_err())
 }
 
 #[cfg(test)]
@@ -301,12 +307,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_whether_their_owner_lives() {
-        let own = std::process::id();
-        let start = start_time(own).unwrap();
-        assert_eq!(is_orphan(&format!("{PREFIX}{own}-{start}")), Some(false));
-        assert_eq!(is_orphan(&format!("{PREFIX}{own}-{}", start + 1)), Some(true));
-        assert_eq!(is_orphan("foreign"), None);
-        assert_eq!(is_orphan(&format!("{PREFIX}x-1")), None);
+    fn names_say_who_owns_them_and_others_are_nobodys() {
+        let own = Owner::this_process().unwrap();
+        assert_eq!(Owner::parse(&own.fresh_name(PREFIX), PREFIX), Some(own));
+        for foreign in ["foreign", "slowpath-ipc", "slowpath-ipc-1-2", "slowpath-ipc-x-1-0", "slowpath-lab-1-2-3"] {
+            assert_eq!(Owner::parse(foreign, PREFIX), None, "{foreign}");
+        }
     }
 }

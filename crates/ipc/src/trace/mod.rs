@@ -8,4 +8,4 @@ pub mod instance;
 pub mod parse;
 pub mod timeline;
 
-pub use instance::{Instance, Stopper, TraceError};
+pub use instance::{Instance, Stopper, TraceError, clean, leftovers};

@@ -21,10 +21,10 @@ fn some_files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Loop devices and mounts (of any process) whose file or place is below the directory.
-fn kernel_objects(below: &Path) -> Vec<String> {
+/// Loop devices and mounts (of any process) whose file is below the directory or whose place is a lab's of the owner.
+fn kernel_objects(below: &Path, owner: u32) -> Vec<String> {
     let mut found = Vec::new();
-    let wanted = below.to_str().unwrap();
+    let (wanted, lab) = (below.to_str().unwrap(), &format!("/lab-{owner}-"));
     for entry in fs::read_dir("/sys/block").unwrap().flatten() {
         let backing = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
         if backing.starts_with(wanted) {
@@ -32,19 +32,24 @@ fn kernel_objects(below: &Path) -> Vec<String> {
         }
     }
     for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let text = fs::read_to_string(entry.path().join("mountinfo")).unwrap_or_default();
-        found.extend(
-            text.lines().filter(|line| line.contains(wanted)).map(|line| format!("{:?}: {line}", entry.path())),
-        );
+        let text = fs::read(entry.path().join("mountinfo")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let of_lab = |line: &&str| line.contains(wanted) || line.contains(lab);
+        found.extend(text.lines().filter(of_lab).map(|line| format!("{:?}: {line}", entry.path())));
     }
     found
 }
 
+fn directories_of(pid: u32) -> Vec<leftovers::Trace> {
+    let of_pid = |trace: &leftovers::Trace| trace.kind == leftovers::Kind::Directory && trace.pid == pid;
+    leftovers::list().into_iter().filter(of_pid).collect()
+}
+
 /// The kernel frees namespaces and devices a moment after their last holder.
-fn gone_soon(below: &Path) {
+fn gone_soon(below: &Path, owner: u32) {
     let end = Instant::now() + Duration::from_secs(5);
     loop {
-        let found = kernel_objects(below);
+        let found = kernel_objects(below, owner);
         if found.is_empty() {
             return;
         }
@@ -54,7 +59,7 @@ fn gone_soon(below: &Path) {
 }
 
 fn cgroups_of(pid: u32) -> Vec<PathBuf> {
-    leftovers::list(&[])
+    leftovers::list()
         .into_iter()
         .filter(|trace| trace.kind == leftovers::Kind::Cgroup && trace.pid == pid)
         .map(|trace| trace.path)
@@ -72,10 +77,11 @@ fn nothing_is_left_after_drop_and_after_a_panic() {
                 let image = Image::build(&Closure::from_paths(&files), base.path(), Vec::new()).unwrap();
                 let throttle = Some(Throttle { iops: 1000, bytes_per_second: 0 });
                 let lab = Lab::new(image, Settings { read_ahead_kb: 128, throttle }).unwrap();
-                assert!(!kernel_objects(base.path()).is_empty());
-                let listed = leftovers::list(&[base.path()]);
-                let own = listed.iter().find(|trace| trace.path.starts_with(base.path())).unwrap();
-                assert!(own.owner_alive && own.size.unwrap().0 > 4_000_000, "{own:?}");
+                assert!(!kernel_objects(base.path(), 0).is_empty());
+                let listed = directories_of(std::process::id());
+                // Labs of other tests live beside it.
+                let own = listed.iter().find(|trace| trace.size.is_some_and(|size| size.0 > 4_000_000)).unwrap();
+                assert!(own.owner_alive, "{own:?}");
                 if panics {
                     panic!("on purpose");
                 }
@@ -84,8 +90,9 @@ fn nothing_is_left_after_drop_and_after_a_panic() {
             thread.join()
         });
         assert_eq!(result.is_err(), panics);
-        gone_soon(base.path());
+        gone_soon(base.path(), 0);
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+        // Labs of other tests live beside it, none with a throttle.
         assert_eq!(cgroups_of(std::process::id()), Vec::<PathBuf>::new());
     }
 }
@@ -96,12 +103,12 @@ fn a_failed_build_leaves_nothing() {
     let base = directory();
     let closure = Closure::from_paths(["/proc/self/exe"]);
     assert!(Image::build(&closure, base.path(), Vec::new()).is_err());
-    gone_soon(base.path());
+    gone_soon(base.path(), 0);
     assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn after_a_kill_at_any_moment_only_a_named_directory_and_cgroup_are_left_and_cleaning_removes_them() {
+fn after_a_kill_at_any_moment_only_a_listed_directory_and_cgroup_are_left_and_cleaning_removes_them() {
     needs_root!();
     let (base, home) = (directory(), directory());
     let files = some_files(home.path());
@@ -115,19 +122,18 @@ fn after_a_kill_at_any_moment_only_a_named_directory_and_cgroup_are_left_and_cle
         assert!(holder.try_wait().unwrap().is_none(), "the holder ended by itself");
         holder.kill().unwrap();
         holder.wait().unwrap();
-        gone_soon(base.path());
-        // An image has no name, so nothing on disk has a size.
-        for entry in fs::read_dir(base.path()).unwrap() {
-            assert!(!entry.unwrap().path().join("image/image").exists());
-        }
+        gone_soon(base.path(), holder.id());
+        // An image never has a name.
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
         let mut tries = 0;
-        while leftovers::clean(&[base.path()]).iter().any(|(trace, result)| trace.pid == holder.id() && result.is_err())
-        {
+        let failed =
+            |(trace, result): &(leftovers::Trace, std::io::Result<()>)| trace.pid == holder.id() && result.is_err();
+        // A child that was just forked holds the lock until its exec.
+        while leftovers::clean().iter().any(failed) || !directories_of(holder.id()).is_empty() {
             tries += 1;
-            assert!(tries < 200, "{:?}", leftovers::list(&[base.path()]));
+            assert!(tries < 200, "{:?}", leftovers::list());
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
         assert_eq!(cgroups_of(holder.id()), Vec::<PathBuf>::new());
     }
 }
@@ -137,7 +143,7 @@ fn cleaning_leaves_the_lab_of_a_living_process_alone() {
     needs_root!();
     let home = directory();
     let lab = lab_of(&Closure::from_paths(some_files(home.path())));
-    for (trace, _) in leftovers::clean(&[]) {
+    for (trace, _) in leftovers::clean() {
         assert_ne!(trace.pid, std::process::id());
     }
     lab.prepare_cold().unwrap();

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+use slowpath_process::Capabilities;
 use slowpath_seccomp::{Program, install as seccomp};
 
 use super::{ContextStep, Speculation, SpeculationState};
@@ -24,10 +25,6 @@ const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 const PR_SET_SPECULATION_CTRL: libc::c_int = 53;
 const PR_SCHED_CORE: libc::c_int = 62;
 const PR_SCHED_CORE_CREATE: libc::c_ulong = 1;
-/// `_LINUX_CAPABILITY_VERSION_3` (include/uapi/linux/capability.h).
-const CAPABILITY_VERSION: u32 = 0x2008_0522;
-/// `CAP_SYS_ADMIN`.
-const SYS_ADMIN: u64 = 1 << 21;
 /// The highest number that a mask can hold.
 const LAST_CAPABILITY: libc::c_ulong = 63;
 
@@ -84,19 +81,13 @@ impl ContextStep {
         }
     }
 
-    /// What could forbid anything else that comes before the exec.
-    pub(crate) fn at_exec(&self) -> io::Result<()> {
+    /// What could forbid anything else that comes before the exec. `is_root`: the target is.
+    pub(crate) fn at_exec(&self, is_root: bool) -> io::Result<()> {
         match self {
-            Self::SystemCallFilter { program, may_speculate } => filter(program, *may_speculate),
+            Self::SystemCallFilter { program, may_speculate } => filter(program, *may_speculate, is_root),
             _ => Ok(()),
         }
     }
-}
-
-/// Prepares a process that is about to give up root for what it must still do afterwards: what is kept is not effective, except
-/// that `administer` makes it an administrator until its exec, which takes everything.
-pub(crate) fn keep_capabilities() -> io::Result<()> {
-    prctl(libc::PR_SET_KEEPCAPS, [1, 0, 0, 0])
 }
 
 fn answered(result: libc::c_long) -> io::Result<()> {
@@ -157,37 +148,8 @@ fn autogroup_nice(nice: i32) -> io::Result<()> {
     }
 }
 
-#[repr(C)]
-struct CapabilityHeader {
-    version: u32,
-    pid: libc::c_int,
-}
-
-/// `struct __user_cap_data_struct`, low and high half.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct CapabilityData {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
-}
-
-/// Changes the sets of the calling thread.
-fn change_capabilities(change: impl FnOnce(&mut [CapabilityData; 2])) -> io::Result<()> {
-    let mut header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
-    let mut data = [CapabilityData::default(); 2];
-    // SAFETY: both are ours, and as large as this version says.
-    answered(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) })?;
-    change(&mut data);
-    // SAFETY: as above.
-    answered(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) })
-}
-
 fn set_inheritable(mask: u64) -> io::Result<()> {
-    change_capabilities(|data| {
-        data[0].inheritable = mask as u32;
-        data[1].inheritable = (mask >> 32) as u32;
-    })
+    Capabilities { inheritable: mask, ..Capabilities::of_this_thread()? }.apply()
 }
 
 fn bound(mask: u64) -> io::Result<()> {
@@ -215,16 +177,12 @@ fn set_ambient(mask: u64) -> io::Result<()> {
         .try_for_each(|number| command(libc::PR_CAP_AMBIENT_RAISE, number))
 }
 
-fn filter(program: &[u8], may_speculate: bool) -> io::Result<()> {
+fn filter(program: &[u8], may_speculate: bool, is_root: bool) -> io::Result<()> {
     let program = Program::from_bytes(program).map_err(io::Error::other)?;
     let speculation =
         if may_speculate { seccomp::Speculation::Allowed } else { seccomp::Speculation::AsTheKernelLikes };
-    match seccomp::install(&program, speculation) {
-        // One that gave up root and kept its capabilities for this (`keep_capabilities`) has them not in effect.
-        Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
-            change_capabilities(|data| data[0].effective |= data[0].permitted & SYS_ADMIN as u32)?;
-            seccomp::install(&program, speculation)
-        }
-        done => done,
+    if !is_root {
+        seccomp::forbid_new_privileges()?;
     }
+    seccomp::install(&program, speculation)
 }

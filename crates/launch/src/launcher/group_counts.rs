@@ -28,6 +28,11 @@ pub(super) fn read(files: &[File]) -> GroupCounts {
     counts
 }
 
+/// What came since `before`; none where there is no group.
+pub(super) fn since(files: &[File], before: &GroupCounts) -> Option<GroupCounts> {
+    (!files.is_empty()).then(|| read(files).since(before))
+}
+
 impl GroupCounts {
     /// Lines of any of the files: a name and a number, or the number of `memory.failcnt` alone.
     fn add(&mut self, text: &str) {
@@ -47,7 +52,7 @@ impl GroupCounts {
     }
 
     /// What came since `before`.
-    pub(super) fn since(&self, before: &Self) -> Self {
+    fn since(&self, before: &Self) -> Self {
         let change = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then.unwrap_or(0)));
         Self {
             periods: change(self.periods, before.periods),

@@ -1,6 +1,8 @@
 //! The launcher's own processes. This module is the *guardian*: it prepares the namespaces, forks the observer and
 //! outlives it, so that a killed observer leaves nothing behind.
 
+mod another_user;
+pub(crate) mod foreign;
 mod group_counts;
 mod observer;
 mod output;
@@ -14,7 +16,6 @@ mod tree;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -27,13 +28,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) use ready::read_page;
 
 use crate::wire::{self, FromLauncher};
-use crate::{EndPolicy, Exit, LaunchSpec, SetupStage, sys};
+use crate::{EndPolicy, Exit, LaunchSpec, Mounting, SetupStage, sys};
 
 /// After the caller's death the observer gets this much longer than the time allowed for ending the tree.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What main asks for: stands in a memory file that the guardian inherits. Main writes the next order there when the
-/// launch before has ended.
+/// What main asks for: stands in a sealed memory file that the guardian inherits. The next one comes through the channel when the
+/// launch before has ended ([`wire::ToLauncher::Again`]).
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order<Spec = LaunchSpec> {
     pub(crate) spec: Spec,
@@ -47,20 +48,9 @@ pub(crate) struct Order<Spec = LaunchSpec> {
     pub(crate) stays: bool,
 }
 
-impl Order {
-    /// Reads the order that stands in the file now.
-    fn read(file: &File, length: usize) -> io::Result<Order> {
-        let mut bytes = vec![0; length];
-        file.read_exact_at(&mut bytes, 0)?;
-        wire::decoded(&bytes)
-    }
-}
-
 /// What the guardian hands down.
 pub(crate) struct Work {
     order: Order,
-    /// Where the next order will stand.
-    orders: File,
     /// Opened outside the namespaces, written to by the target.
     cgroups: Vec<(PathBuf, File)>,
     /// What they count.
@@ -72,7 +62,7 @@ pub(crate) struct Work {
 /// parsing) when its first argument is [`crate::LAUNCHER_ARGUMENT`].
 pub fn launcher_main() -> ! {
     std::process::exit(match start() {
-        Some((main, orders)) => guard(&main, orders),
+        Some((main, order)) => guard(&main, &order),
         None => {
             eprintln!("this argument is how the launcher starts itself; it is of no use by hand");
             2
@@ -97,11 +87,9 @@ fn start() -> Option<(OwnedFd, File)> {
     Some((main, order))
 }
 
-fn guard(main: &OwnedFd, orders: File) -> i32 {
-    let length = orders.metadata().map(|metadata| metadata.len() as usize);
-    let order = length.and_then(|length| Order::read(&orders, length));
-    let prepared =
-        order.map_err(|error| (SetupStage::Specification, error)).and_then(|order| prepare(main, order, orders));
+fn guard(main: &OwnedFd, order: &File) -> i32 {
+    let order = wire::unsealed::<Order>(order);
+    let prepared = order.map_err(|error| (SetupStage::Specification, error)).and_then(|order| prepare(main, order));
     let (work, observer, pidfd, link) = match prepared {
         Ok(Some(prepared)) => prepared,
         Ok(None) => return 1,
@@ -171,7 +159,7 @@ fn after_observer(main: &OwnedFd, spec: &LaunchSpec, observer: i32) -> i32 {
 type Prepared = (Work, i32, OwnedFd, OwnedFd);
 
 /// Everything up to the fork of the observer. `Ok(None)`: main is gone already.
-fn prepare(main: &OwnedFd, order: Order, orders: File) -> Result<Option<Prepared>, (SetupStage, io::Error)> {
+fn prepare(main: &OwnedFd, order: Order) -> Result<Option<Prepared>, (SetupStage, io::Error)> {
     sys::set_name(c"slowpath-guard");
     let process = |what: &str| SetupStage::Process { what: what.into() };
     // Signals to the caller's group are the caller's to handle; the launcher hears of it through the channel.
@@ -191,6 +179,9 @@ fn prepare(main: &OwnedFd, order: Order, orders: File) -> Result<Option<Prepared
     }
     sys::become_subreaper().map_err(|error| (process("subreaper"), error))?;
     let spec = &order.spec;
+    if another_user::is_another(spec) {
+        sys::shield().map_err(|error| (process("shield"), error))?;
+    }
     if spec.pid_namespace {
         // Then the kernel ends the rest, however main dies. Without a namespace guardian and observer must live on.
         sys::die_with_parent().map_err(|error| (process("parent"), error))?;
@@ -204,12 +195,12 @@ fn prepare(main: &OwnedFd, order: Order, orders: File) -> Result<Option<Prepared
         cgroups.push((path.clone(), opened.map_err(|error| (SetupStage::Cgroup { path: path.clone() }, error))?));
     }
     let counters = group_counts::open(&spec.cgroups);
-    enter_namespaces(spec)?;
+    enter_namespaces(main, spec)?;
 
     let flags = SockFlag::SOCK_CLOEXEC;
     let (link, observers_link) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
         .map_err(|error| (process("link"), error.into()))?;
-    let work = Work { order, orders, cgroups, counters };
+    let work = Work { order, cgroups, counters };
     // SAFETY: the launcher has one thread.
     match unsafe { sys::fork() }.map_err(|error| (process("observer"), error))? {
         None => {
@@ -224,7 +215,7 @@ fn prepare(main: &OwnedFd, order: Order, orders: File) -> Result<Option<Prepared
     }
 }
 
-fn enter_namespaces(spec: &LaunchSpec) -> Result<(), (SetupStage, io::Error)> {
+fn enter_namespaces(main: &OwnedFd, spec: &LaunchSpec) -> Result<(), (SetupStage, io::Error)> {
     let namespace = |what: &str| SetupStage::Namespace { what: what.into() };
     if !spec.mounts.is_empty() || spec.pid_namespace {
         let none: Option<&str> = None;
@@ -232,8 +223,14 @@ fn enter_namespaces(spec: &LaunchSpec) -> Result<(), (SetupStage, io::Error)> {
             .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none));
         private.map_err(|error| (namespace("mount namespace"), error.into()))?;
     }
+    let (mut mounting, mut left_out) = (Mounting::default(), Vec::new());
     for (index, step) in spec.mounts.iter().enumerate() {
-        step.carry_out().map_err(|error| (SetupStage::Mount { index, step: step.clone() }, error))?;
+        let done = mounting.step(step).map_err(|error| (SetupStage::Mount { index, step: step.clone() }, error))?;
+        left_out.extend(done.map(|left_out| (index, left_out.reason)));
+    }
+    for steps in left_out.chunks(wire::MOST_STEPS) {
+        wire::send(main, &FromLauncher::LeftOut { steps: steps.to_vec() })
+            .map_err(|error| (SetupStage::Process { what: "channel".into() }, error))?;
     }
     if spec.pid_namespace {
         unshare(CloneFlags::CLONE_NEWPID).map_err(|error| (namespace("pid namespace"), error.into()))?;

@@ -17,11 +17,11 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::unistd::{getpgrp, pipe2};
 
 use super::output::Stream;
-use super::post::{Post, next_order, process, take_post};
+use super::post::{Post, next_order, process, receive_order, take_post};
 use super::ready::Watch;
 use super::stdio::{OutputPipe, dev_null, plumb};
 use super::target::{self, Ends, FailedExec, Image, Report};
-use super::{Work, group_counts, tracer, tree};
+use super::{Work, another_user, group_counts, tracer, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
     ATTEMPT_INTERVAL, ContextStep, EndPolicy, Exit, GroupCounts, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage,
@@ -36,11 +36,12 @@ const DETACHED: &str = "detached";
 
 /// Whether the observer said on its link that it stays behind for a target left running.
 pub(super) fn has_detached(link: &OwnedFd) -> bool {
-    matches!(wire::receive::<String>(link), Ok(Some((message, _))) if message == DETACHED)
+    matches!(wire::receive::<String>(link), Ok(Some(received)) if received.message == DETACHED)
 }
 
 struct Observer<'a> {
     post: &'a Post<'a>,
+    work: &'a Work,
     spec: &'a LaunchSpec,
     follows: bool,
     attempts: Option<TimerFd>,
@@ -61,8 +62,7 @@ struct Observer<'a> {
     exit: Option<Exit>,
     usage: TreeUsage,
     first_thread: Option<ThreadTimes>,
-    /// The groups' counters, and what they told before.
-    counters: &'a [File],
+    /// What the groups' counters told before.
     counted: GroupCounts,
     /// No part of the tree.
     tracer: Option<i32>,
@@ -120,7 +120,10 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
 
     let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
     let (release_end, release) = if follows { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
-    let forks = follows || spec.context.iter().any(ContextStep::changes_memory);
+    let forks = follows || !another_user::may_share_memory(spec);
+    if another_user::is_another(spec) {
+        sys::shield().map_err(process("shield"))?;
+    }
     let (failure, failure_end) = if forks { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
     let failure_end = failure_end.map_or_else(|| Report::Shared(RefCell::new(None)), Report::Pipe);
     let (streams, [stdin, stdout, stderr]) =
@@ -175,6 +178,7 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
     }
     let mut observer = Observer {
         post,
+        work,
         spec,
         follows,
         attempts,
@@ -192,7 +196,6 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         exit: None,
         usage: TreeUsage::default(),
         first_thread: None,
-        counters: &work.counters,
         counted,
         tracer,
         memory: Vec::new(),
@@ -367,10 +370,11 @@ impl Observer<'_> {
     /// Messages of main, and the ends of main and guardian.
     fn take_orders(&mut self) -> Option<EndCause> {
         loop {
-            match wire::receive::<ToLauncher>(self.post.main) {
+            match receive_order(self.post, self.work) {
                 Ok(Some((ToLauncher::Release, _))) => self.release(),
+                Ok(Some((ToLauncher::Interrupt, _))) => another_user::interrupt(self.spec, self.target),
                 // Of the next launch main speaks when this one has ended.
-                Ok(Some((ToLauncher::Stop | ToLauncher::Again { .. }, _)) | None) => {
+                Ok(Some((ToLauncher::Stop | ToLauncher::Again(_), _)) | None) => {
                     return Some(EndCause::Stop(StopReason::Requested));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -431,7 +435,7 @@ impl Observer<'_> {
             exit: self.exit,
             usage: (kills || self.exit.is_some()).then_some(self.usage),
             first_thread: self.first_thread,
-            groups: (!self.counters.is_empty()).then(|| group_counts::read(self.counters).since(&self.counted)),
+            groups: group_counts::since(&self.work.counters, &self.counted),
             memory: std::mem::take(&mut self.memory),
             stdout_tail: self.streams.first().and_then(Stream::tail),
             stderr_tail: self.streams.get(1).and_then(Stream::tail),

@@ -2,6 +2,7 @@
 //! and its waiting for orders between two launches.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
@@ -72,6 +73,19 @@ pub(super) fn take_post<'a>(
     Ok(Some(Post { main, link, signals, ignored, released_at, group, stack, null, pipes: RefCell::new(None) }))
 }
 
+/// What main says to an observer.
+type Message = ToLauncher<Box<Order>>;
+
+/// The next message of main's, with the file that came along, as [`wire::receive`]. What others send is not read.
+pub(super) fn receive_order(post: &Post<'_>, work: &Work) -> io::Result<Option<(Message, Option<File>)>> {
+    loop {
+        let Some(received) = wire::receive::<Message>(post.main)? else { return Ok(None) };
+        if received.sender.is_main(work.order.main, work.order.spec.pid_namespace) {
+            return Ok(Some((received.message, received.file)));
+        }
+    }
+}
+
 /// Waits for main's next order; `None` when there will be none.
 pub(super) fn next_order(post: &Post<'_>, work: &Work) -> Option<Order> {
     loop {
@@ -81,11 +95,12 @@ pub(super) fn next_order(post: &Post<'_>, work: &Work) -> Option<Order> {
         if waits[1].any() == Some(true) {
             return None;
         }
-        match wire::receive::<ToLauncher>(post.main) {
+        match receive_order(post, work) {
             // An order that cannot be read ends the launcher, which main sees.
-            Ok(Some((ToLauncher::Again { bytes }, _))) => return Order::read(&work.orders, bytes).ok(),
+            Ok(Some((ToLauncher::Again(Some(order)), _))) => return Some(*order),
+            Ok(Some((ToLauncher::Again(None), file))) => return wire::unsealed(&file?).ok(),
             // Meant for the launch that has just ended.
-            Ok(Some((ToLauncher::Release | ToLauncher::Stop, _))) => {}
+            Ok(Some((ToLauncher::Release | ToLauncher::Stop | ToLauncher::Interrupt, _))) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Ok(None) | Err(_) => return None,
         }

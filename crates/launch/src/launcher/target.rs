@@ -3,22 +3,20 @@
 use std::cell::RefCell;
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
-use nix::unistd::{
-    Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setgroups, setpgid, setresgid, setresuid, setsid,
-};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setpgid};
 use serde::{Deserialize, Serialize};
 
-use super::Work;
 use super::tracer::Tracer;
+use super::{Work, another_user};
 use crate::wire::{self, ExecFailure, FromLauncher};
-use crate::{ContextStep, EndPolicy, LaunchSpec, SetupStage, context_step, sys};
+use crate::{ContextStep, EndPolicy, LaunchSpec, SetupStage, sys};
 
 /// Where commands are looked up without a `PATH`, as `execvp(3)` does.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -50,6 +48,19 @@ pub(super) struct Ends {
     pub(super) tracer: Option<Tracer>,
     /// Where an exec failure is reported.
     pub(super) failure: Report,
+}
+
+impl Ends {
+    /// The descriptors above standard error that are needed until the exec.
+    fn kept(&self, main: &OwnedFd) -> Vec<RawFd> {
+        let failure = match &self.failure {
+            Report::Pipe(pipe) => Some(pipe),
+            Report::Shared(_) => None,
+        };
+        let tracer = self.tracer.iter().flat_map(Tracer::descriptors);
+        let own = [Some(main), self.release.as_ref(), failure].into_iter().flatten();
+        own.map(AsRawFd::as_raw_fd).chain(tracer).collect()
+    }
 }
 
 /// How the report of a failed exec gets to the observer.
@@ -135,7 +146,7 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
         let _ = wire::send(main, &FromLauncher::SetupFailed { stage, errno });
         sys::exit_now(126)
     };
-    prepare(work, ends).unwrap_or_else(|failed| given_up(failed));
+    prepare(work, main, ends).unwrap_or_else(|failed| given_up(failed));
     // Asked for at the launcher's end only now, after the last change of credentials, which would undo it.
     let tied = work.order.spec.end == EndPolicy::KillTree || work.order.spec.pid_namespace;
     if tied && (sys::die_with_parent().is_err() || getppid() != Pid::from_raw(observer)) {
@@ -148,7 +159,8 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
         }
     }
     // Not before: a filter may forbid what the launcher itself does. Nor later: it is no part of the interval.
-    carry_out(&work.order.spec, ContextStep::at_exec).unwrap_or_else(|failed| given_up(failed));
+    let is_root = work.order.spec.identity.uid == 0;
+    carry_out(&work.order.spec, |step| step.at_exec(is_root)).unwrap_or_else(|failed| given_up(failed));
     let mut errors = Vec::new();
     ends.released_at.store(sys::monotonic(), Ordering::Relaxed);
     for candidate in &image.candidates {
@@ -179,7 +191,7 @@ fn is_released(release: &OwnedFd) -> bool {
     }
 }
 
-fn prepare(work: &Work, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
+fn prepare(work: &Work, main: &OwnedFd, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
     let spec = &work.order.spec;
     let at = |stage: SetupStage| move |error: io::Error| (stage, error);
     sys::reset_signals(&ends.ignored);
@@ -191,9 +203,7 @@ fn prepare(work: &Work, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
     if let Some(group) = ends.group {
         let _ = setpgid(Pid::from_raw(0), group);
     }
-    if spec.session {
-        setsid().map_err(|error| (SetupStage::Session, error.into()))?;
-    }
+    another_user::take_session(spec)?;
     let stdio = || -> nix::Result<()> {
         ends.stdin.as_ref().map(dup2_stdin).transpose()?;
         ends.stdout.as_ref().map(dup2_stdout).transpose()?;
@@ -204,12 +214,11 @@ fn prepare(work: &Work, ends: &Ends) -> Result<(), (SetupStage, io::Error)> {
     for limit in &spec.limits {
         limit.apply().map_err(at(SetupStage::Limit { limit: *limit }))?;
     }
-    if let Some(mask) = spec.umask {
-        nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(mask));
-    }
+    another_user::take_mask(spec);
     carry_out(spec, ContextStep::before_identity)?;
     let identity = &spec.identity;
-    become_user(spec).map_err(at(SetupStage::Identity { uid: identity.uid, gid: identity.gid }))?;
+    another_user::take_identity(spec, &mut ends.kept(main))
+        .map_err(at(SetupStage::Identity { uid: identity.uid, gid: identity.gid }))?;
     if !spec.context.iter().any(|step| matches!(step, ContextStep::EnterDirectory { .. })) {
         let entered = std::env::set_current_dir(&spec.cwd);
         entered.map_err(at(SetupStage::WorkingDirectory { path: spec.cwd.clone() }))?;
@@ -225,42 +234,6 @@ fn carry_out(spec: &LaunchSpec, part: impl Fn(&ContextStep) -> io::Result<()>) -
     spec.context
         .iter()
         .try_for_each(|step| part(step).map_err(|error| (SetupStage::Context { step: step.to_string() }, error)))
-}
-
-/// Whether something that only root may do comes after its identity is given up: ambient capabilities, and a filter without
-/// no_new_privs.
-fn keeps_capabilities(spec: &LaunchSpec) -> bool {
-    let is_there = |is: fn(&ContextStep) -> bool| spec.context.iter().any(is);
-    let filters = is_there(|step| matches!(step, ContextStep::SystemCallFilter { .. }));
-    is_there(|step| matches!(step, ContextStep::Capabilities { .. }))
-        || (filters && !is_there(|step| *step == ContextStep::NoNewPrivileges))
-}
-
-fn become_user(spec: &LaunchSpec) -> io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(spec.identity.uid), Gid::from_raw(spec.identity.gid));
-    if is_user(uid, gid, &spec.identity.groups) {
-        return Ok(());
-    }
-    if nix::unistd::geteuid().is_root() {
-        let groups: Vec<Gid> = spec.identity.groups.iter().copied().map(Gid::from_raw).collect();
-        setgroups(&groups)?;
-        if keeps_capabilities(spec) {
-            context_step::keep_capabilities()?;
-        }
-    }
-    setresgid(gid, gid, gid)?;
-    Ok(setresuid(uid, uid, uid)?)
-}
-
-/// Whether this process has exactly that identity: each change of credentials makes new ones, also to the same.
-fn is_user(uid: Uid, gid: Gid, groups: &[u32]) -> bool {
-    let is_all = |ids: [u32; 3], id: u32| ids == [id; 3];
-    let user = nix::unistd::getresuid().map(|ids| [ids.real, ids.effective, ids.saved].map(Uid::as_raw));
-    let group = nix::unistd::getresgid().map(|ids| [ids.real, ids.effective, ids.saved].map(Gid::as_raw));
-    let own = nix::unistd::getgroups();
-    user.is_ok_and(|ids| is_all(ids, uid.as_raw()))
-        && group.is_ok_and(|ids| is_all(ids, gid.as_raw()))
-        && own.is_ok_and(|own| own.iter().map(|group| group.as_raw()).eq(groups.iter().copied()))
 }
 
 /// The most telling of the failures: the first file that is there, or else "not found".

@@ -2,7 +2,7 @@
 //! `strace -f` does, and looks at nothing. It ends with the last process that it follows.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -53,6 +53,11 @@ pub(super) fn start(null: &OwnedFd, tied: bool) -> io::Result<Tracer> {
 }
 
 impl Tracer {
+    /// What the target needs of it.
+    pub(super) fn descriptors(&self) -> [RawFd; 2] {
+        [self.ask.as_raw_fd(), self.answer.as_raw_fd()]
+    }
+
     /// Called by the target: from its return on each of its system calls is stopped.
     pub(super) fn attach(&self) -> io::Result<()> {
         ptrace::allow(self.pid);

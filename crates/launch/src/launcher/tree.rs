@@ -65,7 +65,7 @@ pub(crate) fn first_thread(pid: i32) -> Option<ThreadTimes> {
 }
 
 /// A line such as `VmHWM:     1234 kB`, in bytes.
-fn kib(text: &str, field: &str) -> Option<u64> {
+pub(super) fn kib(text: &str, field: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(field))?;
     value.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -139,7 +139,7 @@ fn parent(pid: i32) -> Option<i32> {
 }
 
 /// Field 4 of `/proc/PID/stat`; field 2 is a name that may hold any byte.
-fn parent_in(stat: &[u8]) -> Option<i32> {
+pub(super) fn parent_in(stat: &[u8]) -> Option<i32> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -1,5 +1,6 @@
 //! Launches of real processes through the real launcher.
 
+mod another_user;
 mod contexts;
 mod ends;
 mod failures;

@@ -2,7 +2,7 @@
 
 use crate::terminal::{Style, figures};
 use crate::{ArmComparison, Benchmark, Outcome};
-use slowpath_tables::Quantity;
+use slowpath_tables::{Quantity, is_dangerous};
 use std::fmt::Write;
 
 /// One table a compared metric, and the notes below.
@@ -31,8 +31,8 @@ pub fn table(benchmark: &Benchmark) -> String {
         "{} blocks, seed {}, {}; {}.",
         benchmark.blocks,
         benchmark.seed,
-        benchmark.conditions.join(", "),
-        benchmark.ended
+        escape(&benchmark.conditions.join(", ")),
+        escape(&benchmark.ended)
     );
     for note in &benchmark.notes {
         let _ = writeln!(out, "- {}", escape(note));
@@ -60,7 +60,7 @@ fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         match c {
-            c if c.is_control() => out.push(' '),
+            c if is_dangerous(c) => out.push(' '),
             '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '~' => out.extend(['\\', c]),
             // A mention or a link to an issue would call people.
             '@' => out.push_str("&#64;"),
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_row_an_arm_and_hostile_names_stay_in_their_cell() {
         let mut benchmark = sample::benchmark();
-        benchmark.arms[0].name = "a|b\n@me <img>".to_owned();
+        benchmark.arms[0].name = "a|b\n@me\u{202e}<img>".to_owned();
         let text = table(&benchmark);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(rows.len(), 4, "{text}");

@@ -1,16 +1,6 @@
 //! Text of others on a terminal: what could move the cursor, change colours, reorder or hide text is shown as a code.
 
-/// Characters that a terminal obeys or that make a name look like another one.
-pub(crate) fn is_dangerous(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' // soft hyphen
-            | '\u{61c}' | '\u{200b}'..='\u{200f}' // zero width, directional marks
-            | '\u{2028}'..='\u{202e}' // separators, directional embeddings and overrides
-            | '\u{2060}'..='\u{206f}' // word joiner, directional isolates, deprecated format characters
-            | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' // zero width, interlinear annotation
-            | '\u{e0000}'..='\u{e007f}') // tags
-}
+use slowpath_tables::is_dangerous;
 
 /// `text` with dangerous characters as `\u{...}`; everything else unchanged.
 pub fn escape_terminal(text: &str) -> String {

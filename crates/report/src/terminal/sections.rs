@@ -54,6 +54,9 @@ pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> Section {
         }
         _ => format!("No cold launch of {program} could be measured."),
     };
+    if diagnosis.findings.is_empty() {
+        text.push_str(" No hidden cost was found.");
+    }
     text.push_str(&tried::sentences(diagnosis, style));
     let lines = wrap(&escape(&text, style.unicode), ANSWER_LINES, style);
     Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
@@ -141,10 +144,13 @@ pub(crate) fn findings(findings: &[Finding], style: &Style) -> Section {
         let title = short_title(&finding.title, style.columns.saturating_sub(prefix.width()));
         Item::wrapped(prefix, Paint::Plain, title, None, style)
     });
-    let head = if findings.is_empty() { "No hidden cost was found." } else { "      cost  conf.   finding" };
+    // That there is none stands in the answer.
+    if findings.is_empty() {
+        return Section::default();
+    }
     Section {
         items: items.collect(),
-        head: vec![Line::of(Paint::Quiet, head, style)],
+        head: vec![Line::of(Paint::Quiet, "      cost  conf.   finding", style)],
         what: "findings",
         spaced: true,
         dropped: 0,

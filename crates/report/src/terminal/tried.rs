@@ -73,6 +73,18 @@ pub(crate) fn sentences(diagnosis: &Diagnosis, style: &Style) -> String {
     text + "." + &rest
 }
 
+/// What shams that changed the launch mean: one that is better explains what a fix seemed to gain, one that is worse does not.
+pub(super) fn sham_sentences(better: &[String], worse: &[String]) -> String {
+    let mut text = String::new();
+    if !better.is_empty() {
+        text.push_str(&format!(" But a sham helps too: {}.", better.join(", ")));
+    }
+    if !worse.is_empty() {
+        text.push_str(&format!(" A sham hurts, which takes nothing from a fix: {}.", worse.join(", ")));
+    }
+    text
+}
+
 /// Whether a number alone would say more than is known: its interval is wider than itself.
 fn is_rough(quantity: &Quantity) -> bool {
     quantity.low.zip(quantity.high).is_some_and(|(low, high)| high - low > quantity.value.abs())
@@ -90,16 +102,12 @@ fn others(diagnosis: &Diagnosis, main: Option<&Verdict>, style: &Style) -> Strin
     };
     let beside: Vec<String> =
         [ArmRole::Fix, ArmRole::Rival].into_iter().filter_map(|role| helped(role).map(told)).collect();
-    let shams: Vec<String> = of_role(diagnosis, ArmRole::Sham)
-        .filter(|verdict| matches!(verdict.outcome, Outcome::Helps | Outcome::Hurts))
-        .map(told)
-        .collect();
+    let shams = |outcome| -> Vec<String> {
+        of_role(diagnosis, ArmRole::Sham).filter(|verdict| verdict.outcome == outcome).map(told).collect()
+    };
     let mut text = String::new();
     if !beside.is_empty() {
         text.push_str(&format!(" Others: {}.", beside.join(", ")));
     }
-    if !shams.is_empty() {
-        text.push_str(&format!(" But a sham changed it too: {}.", shams.join(", ")));
-    }
-    text
+    text + &sham_sentences(&shams(Outcome::Helps), &shams(Outcome::Hurts))
 }

@@ -9,6 +9,7 @@ use super::item::Item;
 use super::line::{Line, Paint, left, right, wrap};
 use super::sections::{ANSWER_LINES, Section, program};
 use super::style::Style;
+use super::tried::sham_sentences;
 use crate::diagnosis::{ArmRole, ArmSummary, Decision, Diagnosis, LaunchSummary, MetricChange, Outcome, Verdict};
 use slowpath_tables::Quantity;
 use slowpath_verify::Metric;
@@ -61,15 +62,11 @@ fn tried(diagnosis: &Diagnosis, style: &Style) -> String {
             text.push_str(&format!(" {why}: {}.", names.join(", ")));
         }
     }
-    let shams = diagnosis.verdicts.iter().filter(|verdict| is_sham(diagnosis, verdict));
-    let loud: Vec<&str> = shams
-        .filter(|verdict| matches!(verdict.outcome, Outcome::Helps | Outcome::Hurts))
-        .map(|verdict| verdict.arm.as_str())
-        .collect();
-    if !loud.is_empty() {
-        text.push_str(&format!(" But a sham changed it too: {}.", loud.join(", ")));
-    }
-    text
+    let shams = |outcome| -> Vec<String> {
+        let all = diagnosis.verdicts.iter().filter(|verdict| is_sham(diagnosis, verdict));
+        all.filter(|verdict| verdict.outcome == outcome).map(|verdict| verdict.arm.clone()).collect()
+    };
+    text + &sham_sentences(&shams(Outcome::Helps), &shams(Outcome::Hurts))
 }
 
 fn is_sham(diagnosis: &Diagnosis, verdict: &Verdict) -> bool {

@@ -4,7 +4,7 @@ use crate::demand::{Demand, Jumps};
 use crate::files::FileId;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::findings::cold_file_reads::who_asked::{Kind, kind_of_request, median_kib};
-use crate::insertions::{Cause, Insertion};
+use crate::insertions::{Cause, Insertion, pages};
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::launch_facts::LaunchFacts;
 use serde_json::Value;
@@ -55,9 +55,11 @@ fn optional(value: Option<u64>) -> Value {
 pub(super) fn rows(facts: &LaunchFacts<'_>, requests: &[Insertion], needed: Option<&Demand>) -> Evidence {
     let mut files: Vec<Reading> = (0..facts.files.len()).map(|_| Reading::default()).collect();
     for insertion in facts.insertions_until_ready() {
-        let reading = &mut files[insertion.file.index()];
-        reading.pages.extend(insertion.page..insertion.page.saturating_add(insertion.pages));
-        reading.by_cause[insertion.cause as usize] += insertion.pages;
+        let sum = &mut files[insertion.file.index()].by_cause[insertion.cause as usize];
+        *sum = sum.saturating_add(insertion.pages);
+    }
+    for (insertion, page) in pages(facts.insertions_until_ready()) {
+        files[insertion.file.index()].pages.push(page);
     }
     for request in requests {
         let kind = kind_of_request(facts, request);
@@ -142,14 +144,9 @@ pub(super) fn sections(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Evid
     // Sections of one file are told apart by their offset.
     let mut sums: IntegerMap<(FileId, u64), Sums> = IntegerMap::default();
     let section = |file: FileId, page: u64| facts.files.get(file).section_of_page(page).map(|s| (file, s.offset.0));
-    for insertion in facts.insertions_until_ready() {
-        if facts.files.get(insertion.file).sections.is_empty() {
-            continue;
-        }
-        for page in insertion.page..insertion.page.saturating_add(insertion.pages) {
-            if let Some(key) = section(insertion.file, page) {
-                sums.entry(key).or_default().read.push(page);
-            }
+    for (insertion, page) in pages(facts.insertions_until_ready()) {
+        if let Some(key) = section(insertion.file, page) {
+            sums.entry(key).or_default().read.push(page);
         }
     }
     for interval in facts.blocked.within(facts.released, facts.until()) {

@@ -3,7 +3,6 @@
 //!
 //! Owns the order of work and the exit code. Launching is that of `slowpath launch` with one arm.
 
-mod budget;
 mod outcome;
 mod recording;
 mod responsible;
@@ -15,16 +14,15 @@ use crate::commands::launch::benchmark::compared;
 use crate::commands::launch::conditions::Conditions;
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
+use crate::foreign_file;
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::unprivileged::as_user;
-use budget::{Budget, Limit, Subject};
+use crate::unprivileged::{Work, as_user};
 use outcome::CheckedLimit;
 use recording::Looked;
+use slowpath_verify::budget::{self, Budget, Limit, Subject};
 use slowpath_verify::{ArmResult, Measures, Metric};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -80,13 +78,9 @@ fn read(path: &Path) -> Result<Budget, Failure> {
         Failure::new(Kind::Usage, format!("the budget {} cannot be used: {problem}", path.display()))
             .hint("docs/check.md shows a budget")
     };
-    as_user(&super::invoker()?, || {
-        let mut text = String::new();
-        let file = File::open(path).map_err(|error| unusable(&error.to_string()))?;
-        file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unusable(&error.to_string()))?;
-        if text.len() as u64 > MOST_BYTES {
-            return Err(unusable("it is larger than 1 MiB"));
-        }
+    as_user(&super::invoker()?, &Work::reading("reading the budget"), || {
+        let bytes = foreign_file::read(path, MOST_BYTES).map_err(|error| unusable(&error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| unusable("it is not in UTF-8"))?;
         budget::parse(&text).map_err(|problem| unusable(&problem.to_string()))
     })
 }

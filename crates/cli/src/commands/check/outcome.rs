@@ -2,7 +2,6 @@
 //!
 //! Owns the schema `slowpath-check/1` and the words. Text of the target is escaped here.
 
-use super::budget::{Limit, Subject};
 use super::responsible::Responsible;
 use super::verdict::{Judged, Verdict};
 use schemars::JsonSchema;
@@ -10,6 +9,7 @@ use serde::Serialize;
 use slowpath_report::quantity;
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::{Quantity, Unavailable, Unit};
+use slowpath_verify::budget::{Limit, Subject};
 use slowpath_verify::{Measures, Metric};
 use std::collections::BTreeMap;
 

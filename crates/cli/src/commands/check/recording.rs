@@ -1,7 +1,6 @@
 //! The recording behind a check: one that exists, or that of one more launch under the same conditions, which is not timed
 //! and not kept. It is read as the user, without privilege.
 
-use super::budget::Limit;
 use super::responsible::{Seen, examine};
 use crate::commands::launch::conditions::Conditions;
 use crate::commands::{analyze, invoker};
@@ -11,10 +10,11 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks, Subject};
 use crate::target::{Target, launcher, not_ready};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_tables::Unavailable;
+use slowpath_verify::budget::Limit;
 use std::path::Path;
 
 /// Launches to get one that was as cold as it was to be.
@@ -35,7 +35,7 @@ pub enum Looked {
 /// # Errors
 /// It is none, or cannot be read by the caller.
 pub fn of_directory(directory: &Path, limits: &[Limit]) -> Result<Seen, Failure> {
-    as_user(&invoker()?, || Ok(examine(&analyze::open(directory)?, limits)))
+    as_user(&invoker()?, &Work::reading("analysing the recording"), || Ok(examine(&analyze::open(directory)?, limits)))
 }
 
 /// Records one more launch.
@@ -66,7 +66,8 @@ pub fn of_launch(
 fn recorded(target: &Target, conditions: &mut Conditions, limits: &[Limit]) -> Result<Seen, Failure> {
     let machine = |problem: &str| Failure::new(Kind::Machine, problem);
     for _ in 0..ATTEMPTS {
-        let mut hooks = RecorderHooks::load(Options { lab: conditions.lab_device(), ..Options::default() })?;
+        let options = Options { lab: conditions.lab_device(), ..Options::default() };
+        let mut hooks = RecorderHooks::load(options, &target.identity)?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
         let launched = conditions.launch_with(&mut launcher(), spec, &mut hooks)?;
         let (raw, stop) = hooks.finish()?;
@@ -85,7 +86,8 @@ fn recorded(target: &Target, conditions: &mut Conditions, limits: &[Limit]) -> R
         let place = FreshDirectory::new(&target.identity).map_err(|error| machine(&error.to_string()))?;
         let directory = place.path().join("recording");
         recorded_launch::write(Subject::launched(target, &launched.outcome), &directory, &raw, None, &[])?;
-        return as_user(&target.identity, || Ok(examine(&analyze::open(&directory)?, limits)));
+        let what = Work::reading("analysing the recording");
+        return as_user(&target.identity, &what, || Ok(examine(&analyze::open(&directory)?, limits)));
     }
     Err(machine("no launch was cold while it was recorded"))
 }

@@ -4,7 +4,6 @@
 //! Owns which rows a limit is about, and the values that only a recording has ([`Seen`]). Everything counts from the
 //! release of exec until ready. Leaves what rows mean to `analysis`, and verdicts to [`super::verdict`].
 
-use super::budget::{Limit, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::insertions::Cause;
@@ -12,6 +11,7 @@ use slowpath_analysis::launch_facts::{FaultPlace, LaunchFacts};
 use slowpath_recording::{Manifest, ProbeState, Tables};
 use slowpath_tables::{FaultKind, Pages, Quantity, Unit};
 use slowpath_verify::Metric;
+use slowpath_verify::budget::{Limit, Subject};
 use std::collections::BTreeMap;
 
 /// Names told for a limit; the others are summed up.

@@ -5,12 +5,12 @@
 //! quantile) lies above it, within when the whole interval lies at or below it. All looks at all limits on times together
 //! miss with at most 5 %, so a verdict that was reached stays. Leaves launching, and the clock, to its callers.
 
-use super::budget::{Limit, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_experiment::looks::Looks;
 use slowpath_experiment::{Estimate, Level, quantile};
 use slowpath_verify::Metric;
+use slowpath_verify::budget::{Limit, Subject};
 
 /// Error that all limits on times share (Bonferroni).
 const FAMILY_ERROR: f64 = 0.05;

@@ -7,7 +7,7 @@ use crate::commands::report::write_page;
 use crate::commands::{analyze, invoker, now_rfc3339, print_json};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::recorded_costs::recorded_costs;
 use slowpath_recording::Tables;
 use slowpath_report::terminal::{self, Style, escape_terminal};
@@ -20,7 +20,8 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
-    let comparison = as_user(&invoker()?, || {
+    let what = Work::writing("comparing the recordings", arguments.output.as_deref());
+    let comparison = as_user(&invoker()?, &what, || {
         let progress = Progress::new(arguments.quiet);
         let compared = compared(arguments, &progress);
         progress.done();

@@ -9,11 +9,13 @@ use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, C
 use crate::commands::{invoker, print_json};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::unprivileged::as_user;
+use crate::target::Target;
+use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
-use slowpath_context::Snapshot;
+use slowpath_context::{Here, Snapshot};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ContextComparison, ShownContext};
+use slowpath_tables::escape_json;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -54,15 +56,18 @@ fn show(arguments: &ContextReadArguments, json: bool) -> Result<(), Failure> {
 
 fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> {
     let shown = ShownContext::new(read(arguments)?);
-    let mut text = serde_json::to_vec_pretty(&shown).unwrap_or_default();
-    text.push(b'\n');
-    as_user(&invoker()?, || whole_file::replace(output, MODE, &text))
+    let mut text = escape_json(&serde_json::to_string_pretty(&shown).unwrap_or_default());
+    text.push('\n');
+    let what = Work::writing("saving the context", output);
+    as_user(&invoker()?, &what, || whole_file::replace(output, MODE, text.as_bytes()))
 }
 
 fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {
     let a = subject::named(&arguments.a, &arguments.invocation)?;
     let b = subject::named(&arguments.b, &arguments.invocation)?;
-    let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b));
+    let target = Target::of(&arguments.invocation, Vec::new(), None)?;
+    let here = Here::for_target(&target.identity, arguments.trust.trust_context);
+    let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b, &here));
     if arguments.json {
         print_json(&comparison);
     } else {

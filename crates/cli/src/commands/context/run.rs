@@ -5,7 +5,7 @@ use crate::arguments::{ContextRunArguments, InvocationArguments};
 use crate::failure::{Failure, Kind};
 use crate::interrupt::{self, Interruptible};
 use crate::target::{Target, launch_failure, launcher};
-use slowpath_context::{Plan, ToggleError, plan};
+use slowpath_context::{Here, Plan, ToggleError, plan};
 use slowpath_launch::{EndPolicy, Exit, LaunchSpec, Launcher, ReadyWhen, StdioPolicy};
 use slowpath_report::terminal::escape_terminal;
 use std::process::ExitCode;
@@ -23,8 +23,11 @@ pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> 
     };
     let context = subject::named(&arguments.subject, &invocation)?;
     let target = Target::of(&invocation, arguments.command.clone(), None)?;
+    for warning in &target.warnings {
+        eprintln!("slowpath: warning: {warning}");
+    }
     let (base, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Inherit)?;
-    let plan = plan(&context, &context);
+    let plan = plan(&context, &context, &Here::for_target(&target.identity, arguments.trust.trust_context));
     for line in missing(&plan) {
         eprintln!("slowpath: {line}");
     }

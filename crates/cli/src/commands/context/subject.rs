@@ -3,19 +3,19 @@
 use crate::arguments::InvocationArguments;
 use crate::commands::invoker;
 use crate::failure::{Failure, Kind};
+use crate::foreign_file;
 use crate::interrupt;
 use crate::target::{Target, launch_failure, launcher};
-use crate::unprivileged::as_user;
-use slowpath_context::{SCHEMA, Snapshot};
+use crate::unprivileged::{Work, as_user};
+use slowpath_context::Snapshot;
 use slowpath_launch::{EndPolicy, Hooks, Launcher, ReadyWhen, StdioPolicy};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Bytes of a saved context that are read at most.
-const MOST_BYTES: u64 = 64 << 20;
+/// Bytes of a saved context that are read at most: a browser's, of 200 threads, has 1 MB.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// How long a command may take until it can be read.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
     }
     let path = Path::new(word);
     if path.is_dir() {
-        return as_user(&invoker()?, || {
+        return as_user(&invoker()?, &Work::reading("reading a saved context"), || {
             Snapshot::of_directory(path).map(Some).map_err(|error| {
                 Failure::from_error(Kind::Usage, &error).hint(
                     "copy `/proc/PID` of one process (status, stat, cgroup, ...) there, with `/sys` and `/proc/sys` beside it for the \
@@ -54,26 +54,22 @@ pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
             })
         });
     }
-    as_user(&invoker()?, || saved(path))
+    as_user(&invoker()?, &Work::reading("reading a saved context"), || saved(path))
 }
 
 /// A context that `context save` wrote; none where the file is no JSON.
 fn saved(path: &Path) -> Result<Option<Snapshot>, Failure> {
-    let Ok(file) = File::open(path) else { return Ok(None) };
-    let mut bytes = Vec::new();
+    let mut first = [0];
     // A program, a device: what is no regular file that begins like JSON is not meant.
-    let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !is_regular || file.take(MOST_BYTES).read_to_end(&mut bytes).is_err() || bytes.first() != Some(&b'{') {
+    if foreign_file::open(path).and_then(|mut file| file.read_exact(&mut first)).is_err() || first != *b"{" {
         return Ok(None);
     }
-    let wrong = |why: String| Failure::new(Kind::Usage, format!("{} is no saved context: {why}", path.display()));
-    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-    match value.get("schema").and_then(serde_json::Value::as_str) {
-        Some(SCHEMA) => serde_json::from_value(value).map(Some).map_err(|error| wrong(error.to_string())),
-        Some(other) => Err(wrong(format!("its schema is {other}, not {SCHEMA}"))
-            .hint("`slowpath context save` writes contexts; a newer slowpath reads newer ones")),
-        None => Err(wrong("it has no schema".to_owned())),
-    }
+    let wrong = |why: &dyn std::fmt::Display| {
+        Failure::new(Kind::Usage, format!("{} is no saved context: {why}", path.display()))
+            .hint("`slowpath context save` writes contexts; a newer slowpath reads newer ones")
+    };
+    let bytes = foreign_file::read(path, MOST_BYTES).map_err(|error| wrong(&error))?;
+    Snapshot::of_json(&bytes).map(Some).map_err(|error| wrong(&error))
 }
 
 fn of_process(pid: u32) -> Result<Snapshot, Failure> {
@@ -84,10 +80,14 @@ fn of_process(pid: u32) -> Result<Snapshot, Failure> {
 
 /// With what the files of its code tell, read as the user: they are foreign.
 fn examined(mut context: Snapshot) -> Result<Snapshot, Failure> {
-    as_user(&invoker()?, move || {
+    // Whose word it is, no answer of a worker's says: it is what was seen here.
+    let source = context.source;
+    let what = Work::reading("examining the code of a context");
+    let examined = as_user(&invoker()?, &what, move || {
         context.examine_objects();
         Ok(context)
-    })
+    })?;
+    Ok(Snapshot { source, ..examined })
 }
 
 /// The context of a command that is started for it and ended after.
@@ -132,7 +132,7 @@ impl Look {
 
     fn take(&mut self) {
         if let (None, Some(_), Some(pid)) = (&self.context, self.executed(), self.pid) {
-            self.context = Snapshot::of_process(traced_by(pid).unwrap_or(pid)).ok();
+            self.context = Snapshot::of_process(traced_by(pid).unwrap_or(pid)).ok().map(Snapshot::launched);
             self.context.iter_mut().for_each(Snapshot::read_filters);
         }
     }

@@ -1,21 +1,22 @@
 //! `slowpath context syscall-cost`: what system calls cost here, and what a filter costs.
 //!
-//! Everything is measured in a child with the user's identity, which also reads and compiles the file of a filter: foreign data, never
-//! parsed as root. Only the filters of a running process are copied with the caller's privilege, as they are.
+//! The file of a filter is foreign data: a child with the user's identity reads and compiles it, never root. Another one measures, whose
+//! own system calls no filter of a sandbox may make slower. Only the filters of a running process are copied with the caller's privilege,
+//! as they are.
 
 use crate::arguments::SyscallCostArguments;
 use crate::commands::{invoker, print_json};
 use crate::failure::{Failure, Kind, failed};
+use crate::foreign_file;
 use crate::interrupt;
-use crate::unprivileged::Worker;
+use crate::unprivileged::{Work, Worker, as_user};
+use slowpath_process::Duty;
 use slowpath_report::terminal::{self, Style};
 use slowpath_seccomp::{FilterError, MOST_BYTES, Parsed, ProcessError, Program, built_in, of_process, parse};
 use slowpath_syscall_cost::{Measured, Plan, ShownFilter, SyscallCost, calls, measure};
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,14 +34,20 @@ pub fn run(arguments: &SyscallCostArguments) -> Result<(), Failure> {
     };
     let asked = arguments.filter.to_string_lossy().into_owned();
     let (max_time, seed) = (arguments.max_time, arguments.seed);
+    let read = as_user(&invoker()?, &Work::reading("reading the filter"), move || {
+        let Filter { programs, form, notes } = choice.filter(copied)?;
+        Ok((programs.iter().map(Program::bytes).collect::<Vec<_>>(), form, notes))
+    });
+    let (programs, form, notes) = read?;
+    let programs: Result<Vec<Program>, FilterError> = programs.iter().map(|one| Program::from_bytes(one)).collect();
+    let plan = Plan { programs: programs.map_err(failed(Kind::Machine))?, max_time, seed };
+    let instructions = plan.programs.iter().map(|one| one.instructions().len()).sum();
     // A process of its own also where the identity is the same: it stays on one processor, and its threads do not end.
-    let mut worker = Worker::start(&invoker()?, move || {
-        let filter = choice.filter(copied)?;
-        let plan = Plan { programs: filter.programs, max_time, seed };
-        let measured = measure(&plan, &interrupt::requested).map_err(failed(Kind::Machine))?;
-        Ok((measured, filter.form, plan.programs.iter().map(|one| one.instructions().len()).sum(), filter.notes))
+    let what = Work::new("measuring system calls", Duty::Measure);
+    let mut worker = Worker::start(&invoker()?, &what, move || {
+        measure(&plan, &interrupt::requested).map_err(failed(Kind::Machine))
     })?;
-    let (measured, form, instructions, notes): (Measured, String, usize, Vec<String>) = loop {
+    let measured: Measured = loop {
         match worker.poll() {
             Some(told) => break told?,
             None if interrupt::requested() => return Err(Failure::new(Kind::Interrupted, "interrupted")),
@@ -130,16 +137,7 @@ fn of_file(path: PathBuf, name: Option<String>) -> Result<Filter, Failure> {
             "a profile of a container runtime, JSON of seccompiler, or raw `struct sock_filter`; allow-list, arguments:N and pid:PID need no file",
         )
     };
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(&path)
-        .map_err(|error| wrong(error.to_string()))?;
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MOST_BYTES) {
-        return Err(wrong(format!("it is no regular file of at most {} MiB", MOST_BYTES >> 20)));
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| wrong(error.to_string()))?;
+    let bytes = foreign_file::read(&path, MOST_BYTES).map_err(|error| wrong(error.to_string()))?;
     let Parsed { program, form, notes } = parse(&bytes, name.as_deref()).map_err(|error| wrong(error.to_string()))?;
     Ok(Filter { programs: vec![program], form: form.to_owned(), notes })
 }

@@ -18,6 +18,7 @@ use crate::whole_file;
 use serde::Serialize;
 use slowpath_report::Diagnosis;
 use slowpath_report::terminal::{self, Style};
+use slowpath_tables::escape_json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -45,8 +46,8 @@ fn page(directory: &Path) -> PathBuf {
 
 /// Writes a file of the diagnosis: whole or not at all, so that what is killed leaves none that cannot be read.
 fn write_json(directory: &Path, name: &str, value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_vec_pretty(value).map_err(failed(Kind::Machine))?;
-    whole_file::replace(&directory.join(name), 0o600, &text)
+    let text = escape_json(&serde_json::to_string_pretty(value).map_err(failed(Kind::Machine))?);
+    whole_file::replace(&directory.join(name), 0o600, text.as_bytes())
 }
 
 /// Writes the diagnosis and its page. To be called as the target's user.

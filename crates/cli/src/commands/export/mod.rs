@@ -6,7 +6,7 @@ use crate::arguments::{ExportArguments, Format, What};
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use output::Output;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
@@ -28,7 +28,8 @@ struct Written {
 /// Runs the command.
 pub fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     check(arguments)?;
-    let written = as_user(&super::invoker()?, || {
+    let what = Work::writing("exporting the recording", arguments.output.as_deref());
+    let written = as_user(&super::invoker()?, &what, || {
         let progress = Progress::new(arguments.quiet);
         progress.step("reading the recording");
         let tables = analyze::open(&arguments.recording)?;

@@ -6,7 +6,7 @@ use crate::arguments::LatencyArguments;
 use crate::commands::{invoker, print_json};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_ipc::conditions::{Conditions, warnings};
 use slowpath_ipc::latency::inheritance::probe;
 use slowpath_ipc::latency::outcome::{Latency, latency, sync_price};
@@ -14,7 +14,8 @@ use slowpath_ipc::latency::sample::{Caller, Sample};
 use slowpath_ipc::latency::{PairSamples, Placement, Plan, run as run_pairs};
 use slowpath_ipc::scheduling::allowed_cpus;
 use slowpath_ipc::trace::explain::{Explanation, explain};
-use slowpath_ipc::trace::{Instance, TraceError, instance};
+use slowpath_ipc::trace::{self, Instance, TraceError};
+use slowpath_process::Duty;
 use slowpath_tables::Unavailable;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -34,11 +35,9 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
         load: arguments.load as usize,
         ..Plan::new(available(arguments.transport)?)
     };
-    // What a killed run left; without privilege there is nothing to see.
-    let _ = instance::sweep();
     let instance = match arguments.trace {
         false => None,
-        true => Some(Instance::start().map_err(|error| Failure::unavailable("trace a miss", &[no_trace(&error)]))?),
+        true => Some(start_trace().map_err(|error| Failure::unavailable("trace a miss", &[no_trace(&error)]))?),
     };
     let conditions = Conditions::here();
     let measured =
@@ -69,6 +68,12 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(has_failed(&result))))
 }
 
+fn start_trace() -> Result<Instance, TraceError> {
+    // What a killed run left. What stays is said by `doctor`.
+    drop(trace::clean());
+    Instance::start()
+}
+
 /// Whether a verdict failed: a fault of the original is that a failed inheritance ends with 0.
 fn has_failed(result: &Latency) -> bool {
     result.inheritance == "FAIL" || !result.complete
@@ -90,7 +95,8 @@ fn explained(instance: Option<&Instance>, measured: &[PairSamples]) -> Result<Op
         return Ok(None);
     };
     let text = instance.text().map_err(|error| Failure::from_error(Kind::Machine, &error))?;
-    as_user(&invoker()?, || Ok(explain(&text, &missed))).map(Some)
+    let work = Work::new("explanation of the miss", Duty::Parse).silent();
+    as_user(&invoker()?, &work, || Ok(explain(&text, &missed))).map(Some)
 }
 
 /// The same pairs, each on one CPU: what the placement of the scheduler costs.

@@ -3,7 +3,7 @@
 use crate::arguments::ChildrenArguments;
 use crate::commands::{analyze, invoker, print_json};
 use crate::failure::{Failure, Kind};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::children::child_launches;
 use slowpath_recording::{Manifest, ProbeState};
 use slowpath_report::terminal::{self, Style};
@@ -19,7 +19,8 @@ const PROBE: &str = "first_wait";
 
 /// Runs the command.
 pub fn run(arguments: &ChildrenArguments) -> Result<ExitCode, Failure> {
-    let children = as_user(&invoker()?, || of_recordings(&arguments.recordings))?;
+    let what = Work::reading("reading the recordings");
+    let children = as_user(&invoker()?, &what, || of_recordings(&arguments.recordings))?;
     if arguments.json {
         print_json(&children);
     } else {

@@ -18,7 +18,7 @@ use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
 use arms::LaunchArm;
 use slowpath_report::terminal::{self, Style};
@@ -69,7 +69,8 @@ fn show(benchmark: &Benchmark) {
 fn export(options: &BenchmarkOptions, arms: &[LaunchArm], benchmark: &Benchmark) -> Result<(), Failure> {
     let (Some(form), Some(path), Some(first)) = (options.export, &options.output, arms.first()) else { return Ok(()) };
     let text = exported(benchmark, form);
-    as_user(&first.target.identity, || whole_file::replace(path, 0o666, text.as_bytes()))
+    let what = Work::writing("writing the export", path.as_path());
+    as_user(&first.target.identity, &what, || whole_file::replace(path, 0o666, text.as_bytes()))
 }
 
 /// The exit code: a launch that failed is told, whatever else was found, and so is ctrl-C.

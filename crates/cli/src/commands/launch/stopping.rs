@@ -29,10 +29,6 @@ pub struct End {
     pub level: Level,
 }
 
-/// The error that all comparisons share: each interval misses with this probability divided by their number (Bonferroni),
-/// so that all hold together with 95 %.
-const FAMILY_ERROR: f64 = 0.05;
-
 impl Stopping {
     /// The rule that the command line asks for.
     pub fn new(options: &BenchmarkOptions, arms: usize) -> Self {
@@ -42,7 +38,8 @@ impl Stopping {
     /// The same with `runs` blocks, or as many as it takes.
     pub fn after(runs: Option<u32>, options: &BenchmarkOptions, arms: usize) -> Self {
         let comparisons = arms.saturating_sub(1) * options.metric.len();
-        let base = Level::new(1.0 - FAMILY_ERROR / comparisons.max(1) as f64).unwrap_or(Level::P95);
+        // All comparisons hold together with 95 %.
+        let base = Level::P95.shared_by(comparisons);
         let most = runs.unwrap_or(options.max_runs) as usize;
         Self {
             looks: runs.is_none().then(|| Looks::new(most, base)),

@@ -12,9 +12,14 @@ use crate::{interrupt, output_directory};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
 use slowpath_capture::{Options, Running, running_since};
+use slowpath_process::{DeadlineError, ProcessFiles};
 use slowpath_tables::Bytes;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+/// Bytes of a command line that an expression is searched in: as many as the kernel takes at an exec by default (execve(2)).
+const LONGEST_LINE: u64 = 2 << 20;
 
 /// How often the ring is emptied.
 const TICK: Duration = Duration::from_millis(20);
@@ -87,7 +92,8 @@ fn which(arguments: &RecordArguments) -> Result<(Running, String), Failure> {
 
 /// The process that a process or thread id belongs to (`Tgid` of proc_pid_status(5)).
 fn thread_of(id: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    // The name in it may be any bytes.
+    let status = String::from_utf8_lossy(&std::fs::read(format!("/proc/{id}/status")).ok()?).into_owned();
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
@@ -101,19 +107,28 @@ fn matching(expression: &Regex) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let own = own_family();
-    let is_meant = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut files = ProcessFiles::default();
+    let mut is_meant = |pid: &u32| {
+        // Its memory holds the line, and its user may let that wait for ever.
+        let line = match files.read(Path::new(&format!("/proc/{pid}/cmdline")), LONGEST_LINE) {
+            Err(error @ DeadlineError::Late(_)) => {
+                let known = name(*pid).unwrap_or_default();
+                eprintln!("slowpath: warning: the command line of process {pid} ({known}) is unavailable: {error}");
+                Vec::new()
+            }
+            read => read.unwrap_or_default(),
+        };
         // A line of its own for an expression: `.` matches no end of a line.
         let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace(['\0', '\n'], " ");
         expression.is_match(&line) || name(*pid).is_some_and(|name| expression.is_match(&name))
     };
-    pids.filter(|pid| !own.contains(pid)).filter(is_meant).collect()
+    pids.filter(|pid| !own.contains(pid)).filter(&mut is_meant).collect()
 }
 
 /// This process and those that started it for this command (sudo, a shell, timeout): the expression stands in their lines too.
 fn own_family() -> Vec<u32> {
     let parent = |pid: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let stat = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
         // Behind the name, which may hold anything: state, then parent (proc_pid_stat(5)).
         stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok().filter(|pid| *pid > 1)
     };

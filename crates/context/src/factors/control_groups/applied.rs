@@ -4,7 +4,7 @@ use super::hierarchy::Groups;
 use crate::place::Place;
 use crate::reading::Value;
 use crate::subject::Subject;
-use crate::toggles::{Contrast, GroupFile, How, Part, Setting};
+use crate::toggles::{Contrast, GroupFile, How, Part, SYS_NICE, Setting};
 use slowpath_verify::Metric;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -265,6 +265,12 @@ impl OnePart<'_> {
             return Err(format!(
                 "it stands in several groups above each other ({numbers}), and a launch gets one below the caller's own"
             ));
+        }
+        // Beside tasks and groups of others, more than what each new group has is more than a user may have.
+        let normal = self.weight(None).strip_prefix(word).and_then(|normal| normal.parse::<u64>().ok());
+        let here = self.contrast.here;
+        if rest.parse::<u64>().ok() > normal && !here.may(SYS_NICE) {
+            return Err(here.lacks(SYS_NICE, "CAP_SYS_NICE"));
         }
         self.files("cpu", &[(file, rest)], &[])
     }

@@ -142,7 +142,7 @@ fn waiting(error: &io::Error) -> Progress {
 }
 
 /// The status of an answer: `None` while its first 12 bytes are not there, `Some(None)` when it is not HTTP.
-fn status(answer: &[u8]) -> Option<Option<u16>> {
+pub(super) fn status(answer: &[u8]) -> Option<Option<u16>> {
     let head = answer.get(..12)?;
     let is_http = head.starts_with(b"HTTP/1.") && head[8] == b' ';
     Some(is_http.then(|| std::str::from_utf8(&head[9..]).ok()?.parse().ok()).flatten())

@@ -88,3 +88,10 @@ impl Watch {
 pub(crate) fn read_page(path: &Path) -> Result<String, String> {
     page::read(path)
 }
+
+/// What comes through a socket of a target, a request for the page or an answer to an attempt; and the page itself.
+pub(super) fn http(bytes: &[u8]) {
+    page::path(bytes);
+    attempts::status(bytes);
+    page::with_script(&String::from_utf8_lossy(bytes));
+}

@@ -97,7 +97,7 @@ fn is_temporary(error: &io::Error) -> bool {
 }
 
 /// The path of a request, without its query.
-fn path(request: &[u8]) -> &[u8] {
+pub(super) fn path(request: &[u8]) -> &[u8] {
     let target = request.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
     target.split(|byte| *byte == b'?').next().unwrap_or_default()
 }
@@ -118,7 +118,7 @@ fn answer(path: &[u8], page: &str) -> Vec<u8> {
 
 /// Puts the script first in the head, or, without one, after the document type; a page that asks for `/ready` itself
 /// stays as it is.
-fn with_script(page: &str) -> String {
+pub(super) fn with_script(page: &str) -> String {
     if page.contains("/ready") {
         return page.to_owned();
     }

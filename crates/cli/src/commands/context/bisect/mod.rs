@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::target::{PATIENCE, Target};
 use arms::Arms;
 use slowpath_context::Weight;
-use slowpath_context::toggles::{self, Plan};
+use slowpath_context::toggles::{self, Here, Plan};
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_report::terminal::{self, Style};
 use slowpath_verify::bisection::{self, Bench, Bisection, BisectionError, Expected, MARGIN, Settings, Suspect};
@@ -38,7 +38,8 @@ pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
     let progress = Progress::new(arguments.quiet);
     progress.step("reading the two contexts");
     let ways = Ways::read(arguments)?;
-    let plan = toggles::plan(&ways.fast.context, &ways.slow.context);
+    let here = Here::for_target(&target.identity, arguments.trust.trust_context);
+    let plan = toggles::plan(&ways.fast.context, &ways.slow.context, &here);
     let found = bisected(arguments, &target, &ways, &plan, &progress)?;
     progress.done();
     let told = told::of(arguments, &ways, &plan, &found);

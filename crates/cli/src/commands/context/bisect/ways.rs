@@ -32,7 +32,7 @@ pub struct Ways {
 
 /// What a word of the command line means, before any command is launched.
 enum Named {
-    Exists(Snapshot),
+    Exists(Box<Snapshot>),
     Wrapper(Vec<OsString>),
 }
 
@@ -48,7 +48,7 @@ impl Ways {
         let command = arguments.command.clone();
         let read = |command: &[OsString]| -> Result<[Snapshot; 2], Failure> {
             let context = |one: &Named| match one {
-                Named::Exists(context) => Ok(context.clone()),
+                Named::Exists(context) => Ok(Snapshot::clone(context)),
                 Named::Wrapper(words) => {
                     let all = words.iter().chain(command).cloned().collect();
                     subject::launched(&arguments.invocation, all)
@@ -90,7 +90,7 @@ fn named(option: &str, word: &OsStr) -> Result<Named, Failure> {
         return Ok(Named::Wrapper(Vec::new()));
     }
     if let Some(context) = subject::existing(word)? {
-        return Ok(Named::Exists(context));
+        return Ok(Named::Exists(Box::new(context)));
     }
     let text = word.to_string_lossy();
     let words = shlex::split(&text).ok_or_else(|| {

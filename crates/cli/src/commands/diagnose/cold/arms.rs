@@ -6,7 +6,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::lab_session::{UNRELATED, lab_failure};
 use crate::target::{Target, launcher};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::merge::merge;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{Order, PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
@@ -119,7 +119,7 @@ pub fn plans(
     recordings: usize,
 ) -> Result<Vec<PlanFile>, Failure> {
     let unrelated = lab.extra_path(Path::new(UNRELATED));
-    as_user(&target.identity, || {
+    as_user(&target.identity, &Work::writing_beneath("making the plans", directory), || {
         let names: Vec<PathBuf> = (1..=recordings).map(|number| directory.join(format!("needed-{number}"))).collect();
         let (demands, recordings) = trainings(&names)?;
         let merged = merge(&demands.iter().collect::<Vec<_>>());

@@ -8,7 +8,7 @@ mod training;
 use crate::arguments::DiagnoseArguments;
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use crate::{interrupt, lab_session, output_directory, recorded_launch};
 use slowpath_verify::{ComparisonError, compare};
 use std::process::ExitCode;
@@ -48,7 +48,8 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     })?;
     progress.step("writing the report");
     let conditions = lab.options_in_force();
-    let diagnosis = as_user(&target.identity, || {
+    let what = Work::writing_beneath("writing the report", &directory);
+    let diagnosis = as_user(&target.identity, &what, || {
         let diagnosis = summary::summarize(&summary::Input {
             target: &target,
             directory: &directory,

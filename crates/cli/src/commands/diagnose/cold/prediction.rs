@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::lab_session::lab_failure;
 use crate::progress::Progress;
 use crate::target::{Target, launcher};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::merge::merge;
@@ -49,7 +49,7 @@ impl Spread {
     fn of(values: Vec<f64>) -> Self {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Self { low, median: median(values), high }
+        Self { low, median: median(&values), high }
     }
 }
 
@@ -68,9 +68,8 @@ pub struct Predicted {
     pub prefetch_bytes_per_second: f64,
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+fn median(values: &[f64]) -> f64 {
+    slowpath_experiment::median::point(values).unwrap_or(0.0)
 }
 
 /// Makes the pilot launches.
@@ -136,9 +135,9 @@ fn with_misses(costs: PrefetchCosts, directory: &Path) -> Result<PrefetchCosts, 
         .filter(|io| io.read && lab.is_some_and(|lab| lab.dev == io.dev))
         .filter_map(|io| io.latency)
         .map(slowpath_tables::Nanos::as_ms)
-        .collect();
+        .collect::<Vec<_>>();
     let window = Bytes(lab.and_then(|lab| lab.read_ahead_kb).unwrap_or(0) * 1024).pages_up().0.max(1);
-    Ok(PrefetchCosts { miss: median(latencies), miss_pages: window, ..costs })
+    Ok(PrefetchCosts { miss: median(&latencies), miss_pages: window, ..costs })
 }
 
 /// Predicts the change and stores it in the directory.
@@ -149,7 +148,7 @@ pub fn predict(
     pilot: &Pilot,
 ) -> Result<Option<Predicted>, Failure> {
     let Some(plan) = plans.iter().find(|plan| plan.name == FIX) else { return Ok(None) };
-    as_user(&target.identity, || {
+    as_user(&target.identity, &Work::writing_beneath("predicting the change", directory), || {
         let (demands, _) = trainings(&[directory.to_path_buf()])?;
         let costs = with_misses(pilot.costs, directory)?;
         let borrowed: Vec<&Demand> = demands.iter().collect();

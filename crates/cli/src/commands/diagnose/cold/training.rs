@@ -8,7 +8,7 @@ use crate::lab_session;
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks, Subject};
 use crate::target::{Target, launcher, not_ready};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use slowpath_capture::{LabDevice, Options, RawCapture, decode};
 use slowpath_lab::{Lab, PastLab, Settings};
 use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
@@ -131,7 +131,8 @@ fn recorded_cold(target: &Target, lab: &Lab, discarded: &mut usize) -> Result<Re
             return Err(Failure::new(Kind::Interrupted, "interrupted"));
         }
         let lab_device = Some(LabDevice { dev: lab.device().dev() });
-        let mut hooks = RecorderHooks::load(Options { lab: lab_device, ..Options::default() })?;
+        let options = Options { lab: lab_device, ..Options::default() };
+        let mut hooks = RecorderHooks::load(options, &target.identity)?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
         let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(lab_session::lab_failure)?;
         let (raw, _) = hooks.finish()?;
@@ -148,7 +149,7 @@ fn recorded_cold(target: &Target, lab: &Lab, discarded: &mut usize) -> Result<Re
 
 /// Bytes of the lab's files that a launch at readahead 0 asked for until it was ready.
 fn demanded(target: &Target, raw: &RawCapture, ready: Option<u64>) -> Result<Bytes, Failure> {
-    as_user(&target.identity, || {
+    as_user(&target.identity, &Work::reading("reading a recorded launch"), || {
         let pages = decode(raw)
             .page_cache
             .iter()
@@ -174,7 +175,7 @@ struct Past {
 
 fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) -> Result<Past, Failure> {
     let dev = lab.device().dev();
-    as_user(&target.identity, || {
+    as_user(&target.identity, &Work::reading("reading a recorded launch"), || {
         let decoded = decode(raw);
         let paths: std::collections::BTreeMap<_, _> =
             decoded.files.iter().map(|file| (file.file(), file.path.as_str())).collect();

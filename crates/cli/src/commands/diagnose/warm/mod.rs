@@ -12,7 +12,7 @@ use crate::commands::launch::benchmark::{Launched, Launches};
 use crate::commands::launch::conditions::Conditions;
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use crate::{interrupt, output_directory, recorded_launch};
 use arms::WarmArm;
 use slowpath_verify::{Comparison, Role, Sample};
@@ -47,7 +47,8 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         seed: arguments.seed,
         conditions: conditions.words(),
     })?;
-    as_user(&target.identity, || super::save(&directory, &diagnosis))?;
+    let what = Work::writing_beneath("writing the report", &directory);
+    as_user(&target.identity, &what, || super::save(&directory, &diagnosis))?;
     progress.done();
     super::show(arguments, &directory, &diagnosis);
     Ok(ExitCode::SUCCESS)

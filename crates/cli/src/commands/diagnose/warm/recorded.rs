@@ -11,7 +11,7 @@ use crate::recorded_launch::{self, Subject};
 use crate::recording_writer::WriterProcess;
 use crate::streamed_recording::{self, StreamedRecording};
 use crate::target::{Target, launcher, not_ready};
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use crate::{interrupt, output_directory};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +20,7 @@ use slowpath_capture::{Options, StackEvents};
 use slowpath_fix::program::RunsAs;
 use slowpath_fix::{Machine, Program, Proposal, proposal, propose};
 use slowpath_launch::{EndPolicy, StdioPolicy};
+use slowpath_process::Duty;
 use slowpath_tables::{Bytes, Losses, Quantity, Unavailable};
 use std::path::Path;
 
@@ -93,14 +94,16 @@ pub fn found(target: &Target, directory: &Path, progress: &Progress) -> Result<F
     progress.step("looking for hidden costs");
     let environment = target.variables();
     let who = RunsAs { uid: target.identity.uid, gid: target.identity.gid };
-    as_user(&target.identity, || {
+    // Asks a program of the system, which who reads the recording may not start.
+    let machine = as_user(&target.identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
+    as_user(&target.identity, &Work::writing_beneath("looking for hidden costs", directory), || {
         let tables = analyze::open(&directory.join(WARM))?;
         let findings = findings::of_recordings(&[&tables], None);
         let program = |finding: &Finding| {
             let name = finding.subject.get("process").and_then(Value::as_str).unwrap_or_default();
             Program::recorded(&tables, name).look(who)
         };
-        let proposals = propose(&findings, program, &environment, &Machine::look());
+        let proposals = propose(&findings, program, &environment, &machine);
         let predicted: Vec<Predicted<'_>> = proposals
             .iter()
             .map(|proposal| Predicted { fix: &proposal.plan.name, change_of_cpu_time: proposal.predicted })

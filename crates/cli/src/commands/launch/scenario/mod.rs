@@ -14,7 +14,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::recorded_launch;
 use crate::target::launcher;
-use crate::unprivileged::as_user;
+use crate::unprivileged::{Work, as_user};
 use round::{Ended, Plan, Round};
 use slowpath_browse::{Page, pages};
 use slowpath_experiment::design;
@@ -46,7 +46,7 @@ pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {
     let arms = begin(browsers(arguments)?);
     let first = arms.first().ok_or_else(|| Failure::new(Kind::Usage, "there is no browser"))?;
     // The list is the user's.
-    let pages = as_user(&first.target.identity, || {
+    let pages = as_user(&first.target.identity, &Work::reading("reading the list of pages"), || {
         pages::read(&arguments.pages).map_err(|error| {
             Failure::from_error(Kind::Usage, &error).hint(
                 "PAGES is a directory whose sub-directories hold an index.html, or a file with a URL or a path a line; the \

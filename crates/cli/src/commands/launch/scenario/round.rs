@@ -8,12 +8,13 @@ use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::recorded_launch::RecorderHooks;
 use crate::target::launch_failure;
-use crate::unprivileged::{Worker, as_user};
+use crate::unprivileged::{Work, Worker, as_user};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::children::{ChildLaunch, child_launches};
 use slowpath_browse::{Page, PageServer, Visitor};
 use slowpath_capture::{Options, RawCapture, decode};
 use slowpath_launch::{BoxError, EndPolicy, Hooks, Identity, LaunchOutcome, Launcher, ProcessLauncher, StdioPolicy};
+use slowpath_process::Duty;
 use slowpath_tables::{Losses, Nanos, Visit};
 use slowpath_verify::{Measures, measures};
 use std::path::{Path, PathBuf};
@@ -88,9 +89,12 @@ pub fn round(
     spec.env.push(pad);
     let fresh = fresh.ok_or_else(|| Failure::new(Kind::Machine, "a browser without a profile"))?;
     let options = Options { first_waits: true, processes_only: true, ..Options::default() };
-    let recorder = plan.record.then(|| RecorderHooks::load(options)).transpose()?;
+    let recorder = plan.record.then(|| RecorderHooks::load(options, &arm.target.identity)).transpose()?;
     let profile = fresh.path().join(super::PROFILE);
-    let mut browsing = Browsing { recorder, identity: &arm.target.identity, plan, profile, worker: None, told: None };
+    let steps = u32::try_from(plan.order.len()).unwrap_or(u32::MAX).saturating_add(STEPS);
+    let until = Instant::now().checked_add(plan.limit.saturating_mul(steps));
+    let identity = &arm.target.identity;
+    let mut browsing = Browsing { recorder, identity, plan, profile, worker: None, until, told: None };
     let outcome = launcher.launch(&spec, &mut browsing).map_err(|error| launch_failure(&error));
     let told = browsing.told.take();
     let recorded = browsing.recorder.take().map(RecorderHooks::finish);
@@ -132,7 +136,7 @@ fn ended_early(outcome: &LaunchOutcome) -> String {
 
 /// What was recorded, decoded without privilege.
 fn decoded(identity: &Identity, raw: &RawCapture) -> Result<(Vec<ChildLaunch>, Losses), Failure> {
-    as_user(identity, || {
+    as_user(identity, &Work::reading("reading a recorded round"), || {
         let tables = decode(raw);
         Ok((child_launches(&tables), tables.manifest.losses))
     })
@@ -145,6 +149,8 @@ struct Browsing<'a> {
     plan: &'a Plan<'a>,
     profile: PathBuf,
     worker: Option<Worker<Visited>>,
+    /// When the worker is given up: it waits for the browser, and has limits of its own for every step, but not for all together.
+    until: Option<Instant>,
     told: Option<Result<Visited, Failure>>,
 }
 
@@ -152,7 +158,8 @@ impl Hooks for Browsing<'_> {
     fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
         let (plan, profile) = (self.plan, self.profile.as_path());
         // Before the recorder follows the target: what it forks is no child of the browser.
-        self.worker = Some(Worker::start(self.identity, || visit_all(plan, profile))?);
+        let what = Work::new("visiting the pages", Duty::Browse);
+        self.worker = Some(Worker::start(self.identity, &what, || visit_all(plan, profile))?);
         match &mut self.recorder {
             Some(recorder) => recorder.before_release(pid),
             None => Ok(()),
@@ -172,6 +179,10 @@ impl Hooks for Browsing<'_> {
         if self.told.is_none() {
             self.told = self.worker.as_mut().and_then(Worker::poll);
         }
+        if self.told.is_none() && self.until.is_some_and(|until| Instant::now() >= until) {
+            let failure = Failure::new(Kind::Target, "the browser kept the visits from ending within the time of all");
+            self.told = Some(Err(failure));
+        }
     }
 
     fn stop_requested(&self) -> bool {
@@ -179,6 +190,9 @@ impl Hooks for Browsing<'_> {
         self.told.is_some() || is_over || interrupt::requested()
     }
 }
+
+/// Steps beside the pages: the browser's start, the connection to it (its greeting in several parts) and the tab.
+const STEPS: u32 = 6;
 
 /// How often the browser's address is looked for.
 const PAUSE: Duration = Duration::from_millis(2);

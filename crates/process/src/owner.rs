@@ -1,4 +1,4 @@
-//! Who owns what outlives a process: directories and cgroups carry their owner's pid and start time in their name.
+//! Who owns what outlives a process: it carries its owner's pid and start time in its name.
 
 use std::fmt;
 use std::fs;
@@ -29,9 +29,11 @@ impl Owner {
 
     /// The process that has this pid now; `None` when there is none or it is a zombie.
     pub fn of(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // As bytes: a process may give itself any name, in any encoding or none, and must not look dead for it.
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         // The command name in parentheses may itself hold spaces and parentheses: fields count from the last ')'.
-        let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+        let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let mut fields = std::str::from_utf8(stat.get(after_name..)?).ok()?.split_ascii_whitespace();
         let state = fields.next()?;
         if matches!(state, "Z" | "X") {
             return None;
@@ -51,8 +53,10 @@ impl Owner {
         format!("{prefix}-{self}-{}", SERIAL.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The owner written in a name made by `fresh_name` with the same prefix.
-    pub(crate) fn parse(name: &str, prefix: &str) -> Option<Self> {
+    /// The owner written in a name made by `fresh_name` with the same prefix. Anybody can write such a name: it says
+    /// something only where nobody but the caller could have made it ([`crate::StateDirectory`]), or together with the
+    /// owner of what carries it.
+    pub fn parse(name: &str, prefix: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(prefix)?.strip_prefix('-')?.split('-').map(str::parse::<u64>);
         let (pid, start, _serial) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
         if parts.next().is_some() {
@@ -71,6 +75,7 @@ impl fmt::Display for Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn a_fresh_name_gives_its_owner_back_and_two_names_differ() {
@@ -94,6 +99,19 @@ mod tests {
         let me = Owner::this_process().unwrap();
         assert!(me.is_alive());
         assert!(!Owner { start: me.start + 1, ..me }.is_alive());
+    }
+
+    #[test]
+    fn a_process_whose_name_is_no_text_is_alive() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe) Z"));
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        let owner = Owner::of(child.id());
+        let is_alive = owner.is_some_and(Owner::is_alive);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_alive, "{owner:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The budget file: its form, and what is wrong with one that has another.
+//! The budget file of `slowpath check`: its form, and what is wrong with one that has another.
 //!
-//! Owns names, units and defaults of a budget. Leaves to [`super::verdict`] what a limit means.
+//! Owns names, units and defaults of a budget. Leaves opening the file, and what a limit means, to the command.
 //!
 //! ```toml
 //! [launch]              # all of it optional
@@ -14,11 +14,10 @@
 //! bytes_read = "12MB"   # sizes
 //! ```
 
-use crate::arguments::Coldness;
+use crate::metric::Metric;
 use serde::{Deserialize, Serialize};
 use slowpath_launch::ReadyWhen;
 use slowpath_tables::Unit;
-use slowpath_verify::Metric;
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};
@@ -38,6 +37,18 @@ pub const PROCESSES: &str = "processes";
 pub const DENIED_OPENS: &str = "denied_opens";
 /// Limit on bytes that entered the page cache.
 pub const COLD_BYTES: &str = "cold_bytes";
+
+/// How a launch is made cold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Coldness {
+    /// In a private lab.
+    Lab,
+    /// The command's files are evicted from the page cache, as far as nobody else maps them.
+    Evict,
+    /// All caches of the machine are dropped.
+    Drop,
+}
 
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,23 @@
+//! Entries for the fuzzers to parsers that are private to this crate; nothing else calls them.
+
+use crate::{devtools, pages, visit, visitor};
+use serde_json::Value;
+use std::path::Path;
+
+/// A message of a browser to the first call, and what a page says of its visit in it; and the file with the browser's address.
+pub fn browser(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    visitor::address_in(&text);
+    visit::visit(&text);
+    if let Ok(told) = serde_json::from_str::<Value>(&text)
+        && let Some(Ok(answer)) = devtools::answer(told, 1)
+        && let Some(value) = answer.pointer("/result/value").and_then(Value::as_str)
+    {
+        visit::visit(value);
+    }
+}
+
+/// A list of pages that stands in `directory`: how many it names.
+pub fn page_list(directory: &Path, text: &str) -> Option<usize> {
+    pages::of_list(&directory.join("list"), text).ok().map(|pages| pages.len())
+}

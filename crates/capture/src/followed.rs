@@ -1,0 +1,87 @@
+//! Which processes are followed, and what they hold when recording ends.
+
+use crate::alive::running_since;
+use crate::events;
+use crate::page_content;
+use crate::recorder::{Recorder, monotonic_now, pidfd};
+use libbpf_rs::{MapCore, MapFlags};
+use slowpath_process::{Deadline, DeadlineError, LIMIT};
+use slowpath_tables::Unavailable;
+use std::os::fd::AsRawFd;
+
+impl Recorder {
+    /// What the kernel keeps for a process, if anything; `None` where that cannot be asked.
+    fn state_of(&self, pid: u32) -> Option<Option<events::task_state>> {
+        let pidfd = pidfd(i32::try_from(pid).ok()?).ok()?;
+        let state = self.tree.lookup(&pidfd.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()?;
+        Some(state.and_then(|state| events::record(&state)))
+    }
+
+    /// Whether the kernel keeps something for a process; `None` where that cannot be asked.
+    fn is_marked(&self, pid: u32) -> Option<bool> {
+        self.state_of(pid).map(|state| state.is_some())
+    }
+
+    /// Whether a process is one whose memory the owner of the recording may see.
+    pub(crate) fn is_shown(&self, pid: u32) -> bool {
+        self.state_of(pid).flatten().is_some_and(|state| self.options.owner.may_see(pid, &state))
+    }
+
+    /// Whether a process runs and is not followed.
+    pub(crate) fn is_left_out(&self, pid: u32) -> bool {
+        let is_own = pid == std::process::id() || Some(pid) == self.options.writer;
+        !is_own && running_since(pid).is_some() && self.is_marked(pid) == Some(false)
+    }
+
+    /// Whether a process runs and is followed.
+    pub(crate) fn is_followed(&self, pid: u32) -> bool {
+        running_since(pid).is_some() && self.is_marked(pid) == Some(true)
+    }
+
+    /// Looks at the pages that followed processes hold, where those of ended ones were looked at.
+    pub(crate) fn look_at_held(&mut self) {
+        if self.loaded("page_content").is_none() {
+            return;
+        }
+        let began = monotonic_now();
+        let mut passed_over = 0u64;
+        let mut looks = Deadline::new(LIMIT, page_content::held::answer);
+        let all = processes().into_iter();
+        let shown: Vec<u32> = all.filter(|pid| self.is_followed(*pid) && self.is_shown(*pid)).collect();
+        for pid in shown {
+            if monotonic_now() - began < page_content::held::MOST_TIME {
+                match looks.ask(&pid.to_ne_bytes()) {
+                    Ok((events, _)) => {
+                        let size = size_of::<events::page_content_event>();
+                        events.chunks_exact(size).for_each(|event| self.ring.add(event));
+                    }
+                    Err(error) => self.unavailable.push(hidden(pid, &error)),
+                }
+            } else {
+                passed_over += 1;
+            }
+        }
+        if passed_over > 0 {
+            self.unavailable.push(Unavailable {
+                what: format!("pages that {passed_over} processes held at the end"),
+                reason: "looking at those of others took as long as it may".to_owned(),
+                remedy: "record fewer processes".to_owned(),
+            });
+        }
+    }
+}
+
+/// What of a process could not be looked at.
+fn hidden(pid: u32, error: &DeadlineError) -> Unavailable {
+    Unavailable {
+        what: format!("pages that process {pid} held at the end"),
+        reason: error.to_string(),
+        remedy: "find out what its memory waits for (a file system that hangs, userfaultfd)".to_owned(),
+    }
+}
+
+/// All processes that `/proc` shows.
+pub(crate) fn processes() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}

@@ -1,0 +1,255 @@
+//! Opens the very file that a process has mapped, for its unwinding table.
+//!
+//! The process is another's and can do what it likes between the moment at which the kernel told of the mapping and the open: map
+//! another file there, or one on which the open waits for ever. Tables go by file and not by process: a wrong one would be used for
+//! the stacks of everybody who maps the file. So the open is a child's, with a deadline, and what it opened is compared with what the
+//! kernel told.
+
+use super::ask_for_short_slices;
+use slowpath_capture::NewModule;
+use slowpath_launch::Identity;
+use slowpath_process::{DeadlineError, Opened, ProcessFiles};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// The most of a list of mappings that is read; 65530 mappings (vm.max_map_count) of some 150 bytes.
+const LONGEST_LIST: u64 = 64 << 20;
+
+/// Opens files through mappings of others.
+pub struct MappedFiles {
+    files: ProcessFiles,
+    /// Whether stacks of other users than the owner of the recording are walked.
+    walks_others: bool,
+}
+
+/// Why a file was not opened.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unopened {
+    /// The mapping, or its process, is gone.
+    Gone,
+    /// Whose it is holds the open back.
+    Late,
+    /// Another file than the kernel told of.
+    Another,
+}
+
+impl Unopened {
+    /// What is to be said of it, where it is not said otherwise.
+    pub fn gap(&self) -> Option<&'static str> {
+        match self {
+            Self::Gone => None,
+            Self::Late => Some("opening it took longer than it may: a file system that hangs"),
+            Self::Another => Some("what was opened is not the file that was mapped"),
+        }
+    }
+}
+
+impl MappedFiles {
+    /// Starts the child that opens. `identity` is whose the recording is: a user's has stacks of that user's processes only.
+    pub fn start(identity: &Identity) -> Self {
+        let mut files = ProcessFiles::default();
+        // The child has short slices as the recorder will: a process that maps a file may live for a millisecond only.
+        let usual = ask_for_short_slices();
+        // Where it cannot be started now, the first open says so.
+        let _ = files.start();
+        if let Some(usual) = usual {
+            usual.again();
+        }
+        Self { files, walks_others: identity.uid == 0 }
+    }
+
+    /// The file behind a mapping and its size. To be handed on: its owner can have every other use of it wait.
+    ///
+    /// # Errors
+    /// It is gone, hangs, or is another.
+    pub fn open(&mut self, module: &NewModule) -> Result<(u64, File), Unopened> {
+        let range = format!("{:x}-{:x}", module.address, module.end);
+        let opened = match self.of_range(module, &range) {
+            Err(Unopened::Gone) => {
+                // The kernel may have merged or split the mapping since.
+                let range = self.range_now(module)?;
+                self.of_range(module, &range)?
+            }
+            other => other?,
+        };
+        if !is_same(module, &opened, self.walks_others) {
+            return Err(Unopened::Another);
+        }
+        Ok((opened.size, File::from(opened.file)))
+    }
+
+    fn of_range(&mut self, module: &NewModule, range: &str) -> Result<Opened, Unopened> {
+        let path = PathBuf::from(format!("/proc/{}/map_files/{range}", module.pid));
+        self.files.open(&path).map_err(|error| why(&error))
+    }
+
+    /// The mapping that the module's first address is in now.
+    fn range_now(&mut self, module: &NewModule) -> Result<String, Unopened> {
+        let path = PathBuf::from(format!("/proc/{}/maps", module.pid));
+        // Names of files may be any bytes.
+        let maps = self.files.read(&path, LONGEST_LIST).map_err(|error| why(&error))?;
+        let maps = String::from_utf8_lossy(&maps);
+        let holds = |range: &&str| {
+            let number = |text: &str| u64::from_str_radix(text, 16).ok();
+            let (start, end) = range.split_once('-')?;
+            Some(number(start)? <= module.address && module.address < number(end)?)
+        };
+        let mut ranges = maps.lines().filter_map(|line| line.split_whitespace().next());
+        ranges.find(|range| holds(range) == Some(true)).map(str::to_owned).ok_or(Unopened::Gone)
+    }
+}
+
+fn why(error: &DeadlineError) -> Unopened {
+    if matches!(error, DeadlineError::Late(_)) { Unopened::Late } else { Unopened::Gone }
+}
+
+/// Whether that is the file of which the kernel told. Device and inode are the file system's own on both sides, but for file systems
+/// that show others than they use (overlay: the device of the layers above; btrfs: that of the subvolume): there the inode alone is
+/// compared, and where that could do harm to another user the file must be one that only root can have put there.
+fn is_same(module: &NewModule, opened: &Opened, walks_others: bool) -> bool {
+    if opened.ino != module.ino {
+        return false;
+    }
+    let is_roots = opened.uid == 0 && opened.mode & 0o022 == 0;
+    opened.dev == module.dev || !walks_others || is_roots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+
+    fn me() -> Identity {
+        let variables = std::env::vars_os().collect::<Vec<_>>();
+        let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        Identity::for_invocation(None, borrowed).unwrap().0
+    }
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    }
+
+    /// A page of a file, mapped where it was told or anywhere; the module that the kernel would tell of.
+    fn mapped(file: &std::fs::File, at: u64) -> NewModule {
+        let fixed = if at == 0 { 0 } else { libc::MAP_FIXED };
+        let (read, private) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
+        // SAFETY: at a place that the kernel chooses, or where this test has a mapping of its own.
+        let page = unsafe { libc::mmap(at as *mut libc::c_void, 4096, read, private | fixed, file.as_raw_fd(), 0) };
+        assert_ne!(page, libc::MAP_FAILED);
+        let metadata = file.metadata().unwrap();
+        let dev = u64::from(libc::major(metadata.dev())) << 20 | u64::from(libc::minor(metadata.dev()));
+        let address = page as u64;
+        NewModule { module: 7, pid: std::process::id(), address, end: address + 4096, dev, ino: metadata.ino() }
+    }
+
+    #[test]
+    fn the_mapped_file_is_opened_and_one_that_took_its_place_is_not() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: only root may open what others have mapped");
+            return;
+        }
+        let (first, second) = (file("the first"), file("another"));
+        let mut files = MappedFiles::start(&me());
+        let module = mapped(first.as_file(), 0);
+        let (size, mut opened) = files.open(&module).unwrap();
+        let mut text = String::new();
+        opened.read_to_string(&mut text).unwrap();
+        assert_eq!((size, text.as_str()), (9, "the first"));
+        // Part of a mapping that grew: found by its address.
+        assert!(files.open(&NewModule { end: module.end + 4096, ..module }).is_ok());
+        // Between the event and the open the process maps another file there.
+        mapped(second.as_file(), module.address);
+        assert_eq!(files.open(&module).unwrap_err(), Unopened::Another);
+        // SAFETY: this test's own page.
+        unsafe { libc::munmap(module.address as *mut libc::c_void, 4096) };
+        assert_eq!(files.open(&module).unwrap_err(), Unopened::Gone);
+    }
+
+    /// A file system that answers until a file of it is open, and nothing from then on; the file is mapped executable.
+    const HANGS: &str = "
+import ctypes, os, signal, struct, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+fuse, place = os.open('/dev/fuse', os.O_RDWR), sys.argv[1].encode()
+options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % fuse
+assert libc.mount(b'hangs', place, b'fuse', 6, options) == 0
+def attributes(node):
+    return struct.pack('6Q10I', node, 8192, 16, 0, 0, 0, 0, 0, 0, 0o40755 if node == 1 else 0o100755, 1, 0, 0, 0, 4096, 0)
+server = os.fork()
+if not server:
+    libc.prctl(1, 9)
+    call = 0
+    while call != 14: # OPEN
+        length, call, unique, node = struct.unpack('IIQQ', os.read(fuse, 1 << 17)[:24])
+        answers = {
+            26: struct.pack('IIIIHHIIHHI28x', 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, 0), # INIT
+            1: struct.pack('4Q2I', 2, 0, 0, 0, 0, 0) + attributes(2), # LOOKUP
+            3: struct.pack('QII', 0, 0, 0) + attributes(node), # GETATTR
+            14: struct.pack('QII', 0, 0, 0),
+        }
+        answer = answers.get(call, b'')
+        if call not in (2, 36, 42): # FORGET and INTERRUPT want none
+            os.write(fuse, struct.pack('IiQ', 16 + len(answer), 0 if answer else -38, unique) + answer)
+    while True: signal.pause()
+# Held by its server alone: with that the file system ends, and nobody waits for an answer at his own end.
+os.close(fuse)
+file = os.open(place + b'/f', os.O_RDONLY)
+at = libc.mmap(None, ctypes.c_size_t(8192), 5, 2, file, ctypes.c_long(0))
+print(at, flush=True)
+while True: signal.pause()
+";
+
+    #[test]
+    fn a_file_system_that_hangs_costs_a_deadline_and_not_the_recorder() {
+        if !nix::unistd::geteuid().is_root() || std::fs::File::open("/dev/fuse").is_err() {
+            println!("skipped: FUSE needs root and /dev/fuse");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let mut hanging = std::process::Command::new("/usr/bin/unshare")
+            .args(["-m", "/usr/bin/python3", "-S", "-c", HANGS, place.path().to_str().unwrap()])
+            .stdout(std::process::Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(hanging.stdout.take().unwrap()), &mut line).unwrap();
+        let address: u64 = line.trim().parse().expect("the file is mapped");
+        let module = NewModule { module: 7, pid: hanging.id(), address, end: address + 8192, dev: 1, ino: 2 };
+        let own = mapped(file("mine").as_file(), 0);
+        let mut files = MappedFiles::start(&me());
+        let began = std::time::Instant::now();
+        let (late, next) = (files.open(&module).map(|(size, _)| size), files.open(&own).map(|(size, _)| size));
+        let took = began.elapsed();
+        let group = nix::unistd::Pid::from_raw(i32::try_from(hanging.id()).unwrap());
+        nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL).unwrap();
+        hanging.wait().unwrap();
+        assert_eq!((late, next), (Err(Unopened::Late), Ok(4)));
+        assert!(took < std::time::Duration::from_secs(60), "{took:?}");
+    }
+
+    #[test]
+    fn where_devices_cannot_be_compared_only_roots_files_serve_for_other_users() {
+        let module = NewModule { module: 7, pid: 1, address: 0, end: 4096, dev: 5, ino: 6 };
+        let opened = |dev, ino, uid, mode| Opened {
+            file: std::fs::File::open("/dev/null").unwrap().into(),
+            dev,
+            ino,
+            size: 0,
+            uid,
+            mode,
+        };
+        assert!(is_same(&module, &opened(5, 6, 1000, 0o777), true));
+        assert!(!is_same(&module, &opened(5, 7, 0, 0o755), false), "another inode");
+        assert!(is_same(&module, &opened(9, 6, 0, 0o755), true));
+        for (uid, mode) in [(1000, 0o755), (0, 0o775), (0, 0o777)] {
+            assert!(!is_same(&module, &opened(9, 6, uid, mode), true), "{uid} {mode:o}");
+            assert!(is_same(&module, &opened(9, 6, uid, mode), false), "the owner's own processes: {uid} {mode:o}");
+        }
+    }
+}

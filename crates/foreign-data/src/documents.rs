@@ -1,0 +1,92 @@
+//! Texts that people hand around: plans, contexts, filters, diagnoses, budgets, lists of pages.
+
+use crate::recordings::harmless;
+use slowpath_context::{Snapshot, differences};
+use slowpath_fix::preload_plan::file;
+use slowpath_report::terminal::{self, Style};
+use slowpath_report::{ContextComparison, Diagnosis, Machine, REPORT_SCHEMA, ReportData, ShownContext, html};
+use slowpath_verify::budget;
+use std::path::Path;
+
+/// A plan that is read again as it was written, and whose ranges lie in their files.
+pub fn preload_plan(bytes: &[u8]) {
+    let Ok(plan) = file::read(bytes) else { return };
+    for range in &plan.ranges {
+        let (from, to) = plan.byte_range(range);
+        assert!(from < to, "{range:?} is empty");
+        assert!(to <= plan.files[range.file as usize].size, "{range:?} ends outside its file");
+    }
+    plan.fix_plan();
+    plan.schedule();
+    let mut written = Vec::new();
+    file::write(&plan, &mut written).expect("memory takes everything");
+    assert_eq!(file::read(written.as_slice()).ok(), Some(plan));
+}
+
+/// Two contexts, one a line: shown, and laid beside each other.
+pub fn saved_context(bytes: &[u8]) {
+    let (one, other) = bytes.split_at(bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len()));
+    let Ok(one) = Snapshot::of_json(one) else { return };
+    let other = Snapshot::of_json(other.trim_ascii()).unwrap_or_else(|_| one.clone());
+    contexts(one, &other);
+}
+
+/// Everything that `context` shows of contexts.
+pub(crate) fn contexts(one: Snapshot, other: &Snapshot) {
+    differences(&one, other);
+    let Ok(here) = slowpath_context::Here::now() else { return };
+    let comparison = ContextComparison::new(&one, other, &slowpath_context::plan(&one, other, &here));
+    harmless(&terminal::context_comparison(&comparison, &Style::PLAIN));
+    harmless(&terminal::context(&ShownContext::new(one), &Style::PLAIN));
+}
+
+/// A filter that is the same after a way through its bytes.
+pub fn seccomp_profile(bytes: &[u8]) {
+    for name in [None, Some("vmm")] {
+        if let Ok(parsed) = slowpath_seccomp::parse(bytes, name) {
+            let again = slowpath_seccomp::Program::from_bytes(&parsed.program.bytes());
+            assert_eq!(again.ok(), Some(parsed.program));
+        }
+    }
+}
+
+/// What `report` makes of diagnosis.json.
+pub fn diagnosis(bytes: &[u8]) {
+    let Ok(diagnosis) = Diagnosis::of_json(bytes) else { return };
+    harmless(&terminal::diagnosis(&diagnosis, &Style::PLAIN));
+    let report = ReportData {
+        schema: REPORT_SCHEMA.to_owned(),
+        title: String::new(),
+        generated: String::new(),
+        machine: Machine { kernel: String::new(), cpus: 1, memory_bytes: 1, page_size: 4096, storage: String::new() },
+        unavailable: diagnosis.unavailable.clone(),
+        findings: diagnosis.findings.clone(),
+        losses: diagnosis.losses.clone(),
+        diagnosis: Some(diagnosis),
+        io_map: None,
+        ledger: None,
+        flame_graphs: None,
+    };
+    html::render(&report).expect("the data of a page are JSON");
+}
+
+/// A budget whose limits are numbers.
+pub fn budget(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match budget::parse(text) {
+        Ok(budget) => {
+            assert!(
+                !budget.limits.is_empty() && budget.limits.iter().all(|limit| limit.budget.is_finite()),
+                "{budget:?}"
+            );
+        }
+        Err(problem) => drop(problem.to_string()),
+    }
+}
+
+/// A list of pages in a directory that does not exist, so that no path leads anywhere.
+pub fn page_list(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        slowpath_browse::foreign::page_list(Path::new("/nonexistent"), text);
+    }
+}

@@ -1,0 +1,83 @@
+//! Every parser of foreign data as one function of bytes.
+//!
+//! Owns the list of them ([`TARGETS`]) and how bytes become the input of each. A function here returns, whatever the bytes
+//! are; it panics where a parser breaks a promise. `fuzz/` gives each one to a coverage-guided fuzzer; a test of this crate runs
+//! all that the fuzzers kept and found (`fuzz/corpus`, `fuzz/regressions`) through the same functions. Leaves the parsers
+//! themselves to their crates.
+
+mod code;
+mod documents;
+// The error that the frames of the recording's writer carry; a part of the command, as they are.
+#[allow(dead_code, reason = "only its form is needed here")]
+#[path = "../../cli/src/failure.rs"]
+mod failure;
+mod machine;
+mod messages;
+mod recordings;
+pub mod rows;
+
+/// A parser, or some that read the same text.
+pub struct Target {
+    /// Name of the fuzzer, of its corpus and of its regressions.
+    pub name: &'static str,
+    /// What is parsed, and who writes it.
+    pub reads: &'static str,
+    /// Runs bytes through it.
+    pub run: fn(&[u8]),
+    /// Bytes that an input has at most. What more would show only repeats.
+    pub longest: usize,
+}
+
+const fn target(name: &'static str, longest: usize, run: fn(&[u8]), reads: &'static str) -> Target {
+    Target { name, reads, run, longest }
+}
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    target(
+        "ring_records",
+        65_536,
+        messages::ring_records,
+        "records of the ring: names, paths and numbers of the target",
+    ),
+    target("recording", 65_536, recordings::directory, "a recording's directory: manifest and one Parquet segment"),
+    target("manifest", 16_384, recordings::manifest, "a recording's manifest without rows"),
+    target("rows", 16_384, recordings::rows, "rows of all tables, to every finding, report and export"),
+    target("elf", 262_144, code::elf, "an ELF file of the target: unwind table, debug links, sections, names"),
+    target("unwind_entries", 16_384, code::unwind_entries, "`.eh_frame` inside an ELF file that is otherwise sound"),
+    target("startup_file", 65_536, code::startup_file, "the head of a program: interpreter line or PT_INTERP"),
+    target("perf_map", 65_536, code::perf_map, "a perf map that a process writes of its generated code"),
+    target("preload_plan", 16_384, documents::preload_plan, "a preload plan"),
+    target("saved_context", 65_536, documents::saved_context, "two contexts that `context save` wrote"),
+    target("context_files", 32_768, machine::context_files, "a directory of copied files of /proc and /sys"),
+    target("seccomp_profile", 32_768, documents::seccomp_profile, "a seccomp filter: JSON or raw instructions"),
+    target("mountinfo", 16_384, machine::mountinfo, "/proc/PID/mountinfo, whose paths a user chooses"),
+    target(
+        "proc_text",
+        16_384,
+        machine::proc_text,
+        "/proc/PID/{stat,status,smaps_rollup}, with names that a user chooses",
+    ),
+    target("devtools", 16_384, messages::devtools, "answers of a browser over DevTools, and its port file"),
+    target(
+        "http",
+        16_384,
+        messages::http,
+        "requests and answers over HTTP of the target, and the page of a browser launch",
+    ),
+    target("diagnosis", 65_536, documents::diagnosis, "diagnosis.json"),
+    target("budget", 8_192, documents::budget, "the budget of `slowpath check`"),
+    target("page_list", 8_192, documents::page_list, "the list of pages of a scenario"),
+    target("launcher_message", 16_384, messages::launcher, "messages between slowpath and its launcher"),
+    target("unwind_table_message", 8_192, messages::unwind_table, "messages of the child that makes unwind tables"),
+    target("writer_message", 16_384, messages::writer, "messages of the process that writes a recording"),
+];
+
+/// The target of this name.
+///
+/// # Panics
+/// There is none: a fuzzer was renamed and its target not.
+pub fn named(name: &str) -> &'static Target {
+    let found = TARGETS.iter().find(|target| target.name == name);
+    found.unwrap_or_else(|| panic!("{name} is not in the list of targets"))
+}

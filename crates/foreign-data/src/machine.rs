@@ -1,0 +1,75 @@
+//! Texts of the kernel that hold names, paths and words of other programs.
+
+use crate::documents;
+use slowpath_context::Snapshot;
+use std::cell::OnceCell;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Files that a copy of `/proc/PID` may hold and factors read, in the order in which inputs have them.
+const FILES: &[&str] = &[
+    "status",
+    "stat",
+    "limits",
+    "cgroup",
+    "environ",
+    "maps",
+    "mountinfo",
+    "sched",
+    "numa_maps",
+    "oom_score_adj",
+    "smaps",
+    "personality",
+    "timerslack_ns",
+    "autogroup",
+    "attr/current",
+    "uid_map",
+    "cmdline",
+    "loginuid",
+    "wchan",
+    "smaps_rollup",
+];
+
+thread_local! {
+    static DIRECTORY: OnceCell<TempDir> = const { OnceCell::new() };
+}
+
+/// A directory of copied files: a part for each of [`FILES`], ended by a byte 0xff.
+pub fn context_files(bytes: &[u8]) {
+    DIRECTORY.with(|directory| {
+        let directory = directory.get_or_init(|| {
+            let memory = Path::new("/dev/shm");
+            let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+            let made = made.expect("a directory for inputs");
+            fs::create_dir(made.path().join("attr")).expect("a directory for inputs");
+            made
+        });
+        let mut parts = bytes.split(|byte| *byte == 0xff);
+        for file in FILES {
+            fs::write(directory.path().join(file), parts.next().unwrap_or_default()).expect("an input is written");
+        }
+        if let Ok(context) = Snapshot::of_directory(directory.path()) {
+            let text = serde_json::to_vec(&context).expect("a context is JSON");
+            assert_eq!(Snapshot::of_json(&text).ok().as_ref(), Some(&context), "it can be saved");
+            documents::contexts(context.clone(), &context);
+        }
+    });
+}
+
+/// Mounts, as the recorder and the lab read them.
+pub fn mountinfo(bytes: &[u8]) {
+    let lines = bytes.split(|byte| *byte == b'\n').count();
+    assert!(slowpath_lab::foreign::mountinfo(bytes) <= lines);
+    let mounts = slowpath_capture::parse_mountinfo(&String::from_utf8_lossy(bytes));
+    assert!(mounts.len() <= lines);
+    slowpath_capture::Decoder::new(mounts, Some(1));
+}
+
+/// Files of `/proc/PID` of others.
+pub fn proc_text(bytes: &[u8]) {
+    slowpath_launch::foreign::proc_text(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    slowpath_capture::foreign::proc_text(bytes, &text);
+    slowpath_syscall_cost::ThreadState::parse(&text);
+}

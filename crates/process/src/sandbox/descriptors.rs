@@ -1,0 +1,121 @@
+//! What a fork inherits and must not keep: descriptors, the terminal, memory that is shared with the kernel or a parent.
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, isatty};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+
+/// What the worker may print to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printing {
+    /// Nothing: standard output and standard error are `/dev/null`. What it has to say goes to its parent.
+    Nowhere,
+    /// Standard output and standard error of the command. Where they are a terminal it can be written and not be read.
+    Terminal,
+}
+
+/// Replaces standard input by `/dev/null`, and what is printed to by what is allowed.
+pub(super) fn set_standard(printing: Printing) -> io::Result<()> {
+    let null: OwnedFd = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
+    dup2_stdin(&null)?;
+    if printing == Printing::Nowhere {
+        dup2_stdout(&null)?;
+        dup2_stderr(&null)?;
+        return Ok(());
+    }
+    // A terminal comes open for reading too, which would give what is typed to the worker.
+    write_only(1, |terminal| dup2_stdout(terminal))?;
+    write_only(2, |terminal| dup2_stderr(terminal))
+}
+
+/// Opens a terminal anew, only for writing. Where that is refused (another user's terminal, none in this mount namespace) what there is
+/// stays: whoever is refused here could not open it before either.
+fn write_only(descriptor: RawFd, put: impl Fn(&OwnedFd) -> nix::Result<()>) -> io::Result<()> {
+    // SAFETY: borrowed for this call only; a closed descriptor is answered with an error.
+    let standard = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    if !isatty(standard).unwrap_or(false) {
+        return Ok(());
+    }
+    let path = format!("/proc/self/fd/{descriptor}");
+    match open(path.as_str(), OFlag::O_WRONLY | OFlag::O_NOCTTY | OFlag::O_CLOEXEC, Mode::empty()) {
+        Ok(terminal) => Ok(put(&terminal)?),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Closes everything from descriptor 3 on but `kept` (close_range(2); before Linux 5.9 one by one).
+pub(super) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
+    let mut kept: Vec<u32> = kept.iter().filter_map(|one| u32::try_from(*one).ok()).filter(|one| *one > 2).collect();
+    kept.sort_unstable();
+    kept.dedup();
+    let mut first = 3;
+    for one in kept {
+        if first < one {
+            close_range(first, one - 1)?;
+        }
+        first = one + 1;
+    }
+    close_range(first, u32::MAX)
+}
+
+fn close_range(first: u32, last: u32) -> io::Result<()> {
+    // SAFETY: takes integers. Nothing in this process uses these descriptors any more: it is a fork that was started for one piece of
+    // work, and what that needs is kept.
+    if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0 {
+        return Ok(());
+    }
+    match Errno::last() {
+        Errno::ENOSYS => close_one_by_one(first, last),
+        error => Err(error.into()),
+    }
+}
+
+fn close_one_by_one(first: u32, last: u32) -> io::Result<()> {
+    let open: Vec<u32> = std::fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|one| (first..=last).contains(one))
+        .collect();
+    for one in open {
+        // SAFETY: as above; the directory's own descriptor is closed already, which is an error that nobody needs.
+        unsafe { libc::close(one.cast_signed()) };
+    }
+    Ok(())
+}
+
+/// Takes away memory that others see too: rings and maps of BPF programs, buffers of events. A fork has a mapping of them where it has
+/// closed their descriptors, and with it the kernel's object lives on.
+pub(super) fn unmap_shared() -> io::Result<()> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    for (start, end) in maps.lines().filter_map(shared) {
+        // SAFETY: the range is one shared mapping of this process. The work that follows uses none: what the parent shares with others
+        // it does not hand to a worker.
+        if unsafe { libc::munmap(start as *mut libc::c_void, end - start) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Start and end of a mapping that is shared (proc_pid_maps(5)).
+fn shared(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.split_ascii_whitespace();
+    let (range, permissions) = (words.next()?, words.next()?);
+    let (start, end) = range.split_once('-')?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    permissions.ends_with('s').then_some((number(start)?, number(end)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_mapping_is_told_from_a_private_one() {
+        let ring = "7f12-7f34 rw-s 00000000 00:0e 1055 anon_inode:bpf-map";
+        assert_eq!(shared(ring), Some((0x7f12, 0x7f34)));
+        assert_eq!(shared(&ring.replace("rw-s", "rw-p")), None);
+        assert_eq!(shared(""), None);
+    }
+}
