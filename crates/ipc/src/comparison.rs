@@ -33,8 +33,10 @@ pub struct Comparison {
     pub schema: &'static str,
     /// Payload in bytes.
     pub size: usize,
-    /// Blocks.
+    /// Blocks that were measured.
     pub blocks: usize,
+    /// Whether these are all that were asked for.
+    pub complete: bool,
     /// Seed of the order.
     pub seed: u64,
     /// Each transport.
@@ -75,10 +77,13 @@ pub struct Compared {
     pub minimum_detectable_effect: Option<Quantity>,
 }
 
-/// Measures and compares.
+/// Fewest blocks of which a median has an interval at 95 %.
+pub const FEWEST_BLOCKS: usize = 6;
+
+/// Measures and compares. When `stop` says so, the blocks until then are compared.
 ///
 /// # Errors
-/// Fewer than two transports, a transport that cannot be set up, a process that dies, or `stop`.
+/// Fewer than two transports, a transport that cannot be set up, a process that dies, or `stop` before [`FEWEST_BLOCKS`].
 pub fn compare(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Comparison, IpcError> {
     if plan.transports.len() < 2 {
         return Err(IpcError::Usage("a comparison needs at least two transports".to_owned()));
@@ -89,17 +94,37 @@ pub fn compare(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Comparison, IpcEr
         let iterations = calibrate(&mut session, plan.size, stop)?;
         sessions.push((session, iterations));
     }
-    let mut samples = Samples::new(sessions.len(), plan.blocks);
-    for (block, order) in schedule(sessions.len(), plan.blocks, plan.seed).into_iter().enumerate() {
-        for arm in order {
-            let (session, iterations) = &mut sessions[arm];
-            let burst = session.burst(plan.size, *iterations, stop)?;
-            // The cell exists: the schedule has these arms and blocks.
-            let _ = samples.set(arm, block, burst.real_each() / 1000.0);
+    let mut measured = Vec::new();
+    for order in schedule(sessions.len(), plan.blocks, plan.seed) {
+        match block(&mut sessions, &order, plan.size, stop) {
+            Ok(times) => measured.push(times),
+            Err(IpcError::Interrupted) if measured.len() >= FEWEST_BLOCKS => break,
+            Err(error) => return Err(error),
+        }
+    }
+    let mut samples = Samples::new(sessions.len(), measured.len());
+    for (block, times) in measured.iter().enumerate() {
+        for (arm, us) in times {
+            // The cell exists: these are the arms and blocks.
+            let _ = samples.set(*arm, block, *us);
         }
     }
     let iterations: Vec<u64> = sessions.iter().map(|(_, iterations)| *iterations).collect();
     Ok(conclude(plan, &samples, &iterations))
+}
+
+/// One burst of every transport: its number, and the time of a round trip in us.
+fn block(
+    sessions: &mut [(Session, u64)],
+    order: &[usize],
+    size: usize,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<(usize, f64)>, IpcError> {
+    let one = |arm: &usize| {
+        let (session, iterations) = &mut sessions[*arm];
+        Ok((*arm, session.burst(size, *iterations, stop)?.real_each() / 1000.0))
+    };
+    order.iter().map(one).collect()
 }
 
 /// How many iterations take about [`BURST_NS`].
@@ -137,7 +162,8 @@ fn conclude(plan: &Plan, samples: &Samples, iterations: &[u64]) -> Comparison {
     Comparison {
         schema: SCHEMA,
         size: plan.size,
-        blocks: plan.blocks,
+        blocks: samples.blocks(),
+        complete: samples.blocks() == plan.blocks,
         seed: plan.seed,
         arms: arms.collect(),
         comparisons: compared.collect(),

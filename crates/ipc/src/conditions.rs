@@ -163,14 +163,13 @@ pub fn warnings(conditions: &Conditions, busy: usize, real_time: usize) -> Vec<W
             format!("{number} {what} on {cpus} CPUs: they wait for each other, which says nothing of IPC; use fewer"),
         );
     }
-    match conditions.preemption.as_deref() {
-        Some(model @ ("none" | "voluntary")) => warn(
+    if let Some(model @ ("none" | "voluntary")) = conditions.preemption.as_deref() {
+        warn(
             "preemption",
             format!(
                 "the kernel's preemption model is {model}: a real-time thread waits for kernel code of others; boot with preempt=full"
             ),
-        ),
-        _ => {}
+        );
     }
     if !conditions.debug_options.is_empty() {
         let options = conditions.debug_options.join(", ");

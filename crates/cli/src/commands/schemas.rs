@@ -20,7 +20,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("launch-selftest.json", schema_of::<Selftest>()),
         ("launch-children.json", schema_of::<ChildLaunches>()),
         ("check.json", schema_of::<Check>()),
-        ("ipc-doctor.json", schema_of::<ipc::IpcDoctor>()),
+        ("ipc-doctor.json", schema_of::<ipc::doctor::IpcDoctor>()),
         ("ipc-throughput.json", schema_of::<slowpath_ipc::throughput::google::Report>()),
         ("ipc-latency.json", schema_of::<slowpath_ipc::latency::outcome::Latency>()),
         ("ipc-pool.json", schema_of::<slowpath_ipc::latency::pool::Pool>()),

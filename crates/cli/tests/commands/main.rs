@@ -21,6 +21,7 @@ mod hostile_names;
 mod huge_pages;
 mod interruptions;
 mod ipc;
+mod ipc_ended;
 mod json;
 mod kills;
 mod launch;

@@ -13,6 +13,8 @@ use crate::scheduling::{FIFO_PRIORITY, allowed_cpus, become_fifo, set_nice, thre
 use crate::transport::{IpcError, Transport};
 use schemars::JsonSchema;
 use serde::Serialize;
+use slowpath_experiment::Level;
+use slowpath_experiment::median::median;
 use slowpath_tables::{Quantity, Unit};
 use std::io;
 
@@ -22,7 +24,7 @@ const PROBES: u32 = 10;
 const NICE: i32 = -10;
 /// Calls with a computing process beside, and what the server computes in each, in us of CPU time: several slices of the
 /// scheduler (1.4 to 4 ms), and with all calls far below the 950 ms after which real-time threads are throttled.
-const COMPUTED: u32 = 5;
+const COMPUTED: u32 = 8;
 const COMPUTE_US: u32 = 20_000;
 /// What a caller can do about a refused SCHED_FIFO.
 pub const FIFO_REMEDY: &str =
@@ -89,6 +91,17 @@ impl Inversion {
 }
 
 impl Inheritance {
+    /// No judgement, because there was no time for one.
+    pub fn interrupted() -> Self {
+        Self {
+            kind: Kind::NotTestable,
+            cause: Some("interrupted before it was tested".to_owned()),
+            rt: Probes::default(),
+            nice: Probes::default(),
+            inversion: None,
+        }
+    }
+
     /// The original's word.
     pub fn verdict(&self) -> &'static str {
         match self.kind {
@@ -141,7 +154,7 @@ pub fn probe(
     let place = Placement { client: cpus.first().copied(), server };
     let beside = hog(server)?;
     let calling = |_: usize, calls: &mut Calls| probe_all(&memory, beside.pid(), calls);
-    let pairs = pairs::start(transport, &[place], PAYLOAD.max(REPLY), None, &calling)?;
+    let pairs = pairs::start(transport, &[place], PAYLOAD.max(REPLY), None, &calling, stop)?;
     let direct = pairs.first().is_some_and(|pair| pair.server.is_none());
     let ended = pairs::run(pairs, stop)?;
     drop(beside);
@@ -204,8 +217,8 @@ fn in_thread(become_what: fn() -> io::Result<()>, beside: Option<u32>, calls: &m
 /// Priority in force of a thread that has the caller's.
 const OF_FIFO: i16 = -1 - FIFO_PRIORITY as i16;
 const OF_NICE: i16 = 20 + NICE as i16;
-/// From here on the normal process's time is more than what it may run before the server is scheduled, in ns.
-const INVERTED_NS: u64 = 2_000_000;
+/// From here on the normal process's time is more than what it may run before the server is scheduled, in ms.
+const INVERTED_MS: f64 = 2.0;
 
 fn probes(probed: &[Probed], wanted: i16, refusal: impl Fn(&io::Error) -> String) -> Probes {
     let refused = probed.iter().find(|one| one.refused != 0);
@@ -239,12 +252,11 @@ fn judge(fifo: &[Probed], nice: &[Probed], computed: &[Probed], direct: bool, co
     };
     // A call in the caller's own thread runs on the caller's CPU, where nothing computes.
     let ran = computed.iter().filter(|one| one.refused == 0 && !direct);
-    let mut beside: Vec<u64> = ran.map(|one| one.reply.beside_ns).collect();
-    beside.sort_unstable();
-    let inversion = (!beside.is_empty()).then(|| Inversion {
+    let beside: Vec<f64> = ran.map(|one| one.reply.beside_ns as f64 / 1e6).collect();
+    let inversion = median(&beside, Level::P95).map(|waited| Inversion {
         calls: u32::try_from(beside.len()).unwrap_or(u32::MAX),
-        inverted: u32::try_from(beside.iter().filter(|ns| **ns > INVERTED_NS).count()).unwrap_or(u32::MAX),
-        waited: Quantity::exact(beside[beside.len() / 2] as f64 / 1e6, Unit::Ms),
+        inverted: u32::try_from(beside.iter().filter(|ms| **ms > INVERTED_MS).count()).unwrap_or(u32::MAX),
+        waited: Quantity { value: waited.value, low: waited.low, high: waited.high, unit: Unit::Ms },
     });
     Inheritance { kind, cause, rt, nice, inversion }
 }

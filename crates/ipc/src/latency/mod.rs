@@ -84,15 +84,16 @@ pub struct Missed {
     pub client: u32,
     /// The server's process; the client's for a call in one process.
     pub server: u32,
-    /// What grew meanwhile that no event tells.
+    /// Counters that grew meanwhile and have no event.
     pub beside: Beside,
 }
 
-/// Runs the benchmark. With `trace`, the first miss of a real-time caller stops it and the run.
+/// Runs the benchmark. With `trace`, the first miss of a real-time caller stops it and the run. When `stop` says so, the run ends
+/// and what was measured until then is the result; its pairs say that they ended early.
 ///
 /// # Errors
-/// The plan makes no sense, or processes or the transport cannot be had. A process that dies in the run is no error: its pair
-/// says so.
+/// The plan makes no sense, processes or the transport cannot be had, or `stop` says so before all are ready. A process that dies in
+/// the run is no error: its pair says so.
 pub fn run(plan: &Plan, trace: Option<&Stopper>, stop: &dyn Fn() -> bool) -> Result<Vec<PairSamples>, IpcError> {
     if plan.places.is_empty() || plan.places.len() > MOST_PAIRS {
         return Err(IpcError::Usage(format!("pairs must be between 1 and {MOST_PAIRS}")));
@@ -108,7 +109,8 @@ pub fn run(plan: &Plan, trace: Option<&Stopper>, stop: &dyn Fn() -> bool) -> Res
         .map_err(|source| IpcError::system("mmap", source))?;
     let load = (0..plan.load).map(|_| work::hog(None)).collect::<Result<Vec<_>, _>>()?;
     let calling = |index: usize, calls: &mut Calls| call_all(plan, &notebooks[index], trace, calls);
-    let pairs = pairs::start(plan.transport, &plan.places, PAYLOAD.max(message::REPLY), plan.work, &calling)?;
+    let largest = PAYLOAD.max(message::REPLY);
+    let pairs = pairs::start(plan.transport, &plan.places, largest, plan.work, &calling, stop)?;
     let pids: Vec<_> = pairs
         .iter()
         .map(|pair| {
@@ -190,20 +192,20 @@ fn transaction(caller: Caller, intended: Option<u64>, calls: &mut Calls, reply: 
     let client_thread = thread();
     let client_cpu = cpu();
     let start = now_ns();
-    let told = calls.call(&payload, reply)?;
+    let answer = calls.call(&payload, reply)?;
     let end = now_ns();
     Ok(Sample {
         caller,
         intended: intended.unwrap_or(start),
         start,
-        served: told.served,
+        served: answer.served,
         end,
         client_thread,
-        server_thread: told.thread,
+        server_thread: answer.thread,
         client_cpu: client_cpu as u16,
-        server_cpu: told.cpu,
-        server_policy: told.policy,
-        server_priority: told.priority,
-        server_nice: told.nice,
+        server_cpu: answer.cpu,
+        server_policy: answer.policy,
+        server_priority: answer.priority,
+        server_nice: answer.nice,
     })
 }

@@ -109,7 +109,7 @@ pub struct Milliseconds {
     pub meet_ratio: Option<f64>,
 }
 
-/// What the original does not tell of one kind of caller.
+/// What the original does not have of one kind of caller.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Detail {
     /// Transactions.

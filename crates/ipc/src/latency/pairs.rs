@@ -117,13 +117,14 @@ pub(super) struct Running {
 /// Starts all pairs, and waits until every process is ready.
 ///
 /// # Errors
-/// A transport or a process cannot be had, or one ended before it was ready.
+/// A transport or a process cannot be had, one ended before it was ready, or `stop` says so.
 pub(super) fn start(
     transport: &'static Transport,
     places: &[Placement],
     largest: usize,
     work: Option<fn()>,
     calling: &Calling,
+    stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Running>, IpcError> {
     let mut clients: Vec<Option<Box<dyn Client>>> = Vec::new();
     let mut servers: Vec<Option<Box<dyn Server>>> = Vec::new();
@@ -140,10 +141,9 @@ pub(super) fn start(
             Err(source) => return Err(IpcError::Connect { transport: transport.name, source }),
         }
     }
-    let died = |role, ending: Option<Ending>| IpcError::Died {
-        role,
-        transport: transport.name,
-        ending: ending.map_or_else(|| "stopped answering".to_owned(), |ending| ending.to_string()),
+    let died = |role, ending: Option<Ending>| match ending {
+        Some(ending) => IpcError::Died { role, transport: transport.name, ending: ending.to_string() },
+        None => IpcError::Interrupted,
     };
     let mut parties = Vec::new();
     for (index, place) in places.iter().enumerate() {
@@ -161,7 +161,7 @@ pub(super) fn start(
     }
     drop(servers);
     for server in parties.iter_mut().flatten() {
-        server.finished(&mut || false).map_err(|ending| died("server", ending))?;
+        server.finished(&mut || stop()).map_err(|ending| died("server", ending))?;
         server.go();
     }
     let mut running = Vec::new();
@@ -188,7 +188,7 @@ pub(super) fn start(
     }
     drop(clients);
     for pair in &mut running {
-        pair.client.finished(&mut || false).map_err(|ending| died("client", ending))?;
+        pair.client.finished(&mut || stop()).map_err(|ending| died("client", ending))?;
     }
     Ok(running)
 }

@@ -82,10 +82,10 @@ pub struct Beyond {
     pub calls: usize,
 }
 
-/// Runs it.
+/// Runs it. When `stop` says so while workers call each other, the calls until then are the result, and `ended` says so.
 ///
 /// # Errors
-/// The plan makes no sense, or processes or the transport cannot be had.
+/// The plan makes no sense, processes or the transport cannot be had, or `stop` says so before workers call each other.
 pub fn run(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Pool, IpcError> {
     let fewest = 2;
     if plan.workers < fewest || plan.workers > MOST_WORKERS || (plan.pairs && !plan.workers.is_multiple_of(2)) {
@@ -98,7 +98,14 @@ pub fn run(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Pool, IpcError> {
     }
     let mut expected = plan.most_us;
     if plan.training {
-        let (samples, _) = round(plan, stop)?;
+        let (samples, ended) = round(plan, stop)?;
+        if stop() {
+            return Err(IpcError::Interrupted);
+        }
+        // A worst of some calls says less than what was asked for.
+        if let Some(ending) = ended.into_iter().next() {
+            return Err(IpcError::Died { role: "training round", transport: plan.transport.name, ending });
+        }
         expected = samples.iter().map(Sample::latency).max().map(|worst| worst.div_ceil(500));
     }
     let (samples, ended) = round(plan, stop)?;
@@ -184,19 +191,16 @@ fn round(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<(Vec<Sample>, Vec<Strin
     drop(workers);
     let mut ended = Vec::new();
     // Ready to serve; ready to call; done.
-    for _ in 0..3 {
+    for step in 0..3 {
         for (index, party) in parties.iter_mut().enumerate() {
-            let mut interrupted = false;
-            let finished = party.finished(&mut || {
-                interrupted |= stop();
-                interrupted
-            });
-            if interrupted {
-                return Err(IpcError::Interrupted);
-            }
-            if let Err(ending) = finished {
-                let ending = ending.map_or_else(|| "stopped".to_owned(), |ending| ending.to_string());
-                ended.push(format!("worker {index} {ending}"));
+            match party.finished(&mut || stop()) {
+                Ok(()) => {}
+                Err(Some(ending)) => ended.push(format!("worker {index} {ending}")),
+                Err(None) if step < 2 => return Err(IpcError::Interrupted),
+                Err(None) => {
+                    ended.push("interrupted".to_owned());
+                    break;
+                }
             }
         }
         // Whoever calls a worker that is gone may wait for good.

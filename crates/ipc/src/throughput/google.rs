@@ -4,6 +4,8 @@
 use super::session::Burst;
 use schemars::JsonSchema;
 use serde::Serialize;
+use slowpath_experiment::Level;
+use slowpath_tables::{Quantity, Unit};
 use std::fmt::Write;
 
 /// The whole output.
@@ -36,6 +38,8 @@ pub struct Context {
     pub load_avg: Vec<f64>,
     /// `release` or `debug`.
     pub library_build_type: &'static str,
+    /// Whether all runs that were asked for are there. Not a key of Google Benchmark.
+    pub complete: bool,
 }
 
 /// A cache of the first CPU.
@@ -87,11 +91,18 @@ pub struct Run {
     pub time_unit: &'static str,
     /// Payload over wall time of one round trip.
     pub bytes_per_second: f64,
+    /// Median wall time of a round trip with its interval, over the 20 parts of a run or over the runs of the aggregate `median`.
+    /// Not a key of Google Benchmark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_trip: Option<Quantity>,
     /// The figure that the original documentation calls bandwidth: `bytes_per_second` times the iterations; with
     /// `--reference` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference_bytes_per_second: Option<f64>,
 }
+
+/// A number of several runs.
+type Statistic = fn(&[f64]) -> f64;
 
 /// What a benchmark is called: as in libbinder_benchmark.
 pub fn name(transport: &str, size: usize) -> String {
@@ -119,12 +130,13 @@ pub fn runs(transport: &str, size: usize, place: (usize, usize), bursts: &[Burst
             cpu_time: burst.cpu_each(),
             time_unit: "ns",
             bytes_per_second,
+            round_trip: typical(&burst.parts),
             reference_bytes_per_second: reference.then_some(bytes_per_second * burst.iterations as f64),
         }
     };
     let mut runs: Vec<Run> = bursts.iter().enumerate().map(|(index, burst)| run(index, burst)).collect();
     if runs.len() > 1 {
-        let aggregates: [(&'static str, &'static str, fn(&[f64]) -> f64); 4] = [
+        let aggregates: [(&'static str, &'static str, Statistic); 4] = [
             ("mean", "time", mean),
             ("median", "time", median),
             ("stddev", "time", deviation),
@@ -143,11 +155,18 @@ pub fn runs(transport: &str, size: usize, place: (usize, usize), bursts: &[Burst
             real_time: of(&real),
             cpu_time: of(&cpu),
             bytes_per_second: of(&bytes),
+            round_trip: if suffix == "median" { typical(&real) } else { None },
             reference_bytes_per_second: None,
             ..first.clone()
         }));
     }
     runs
+}
+
+/// The median with its interval.
+fn typical(times: &[f64]) -> Option<Quantity> {
+    let median = slowpath_experiment::median::median(times, Level::P95)?;
+    Some(Quantity { value: median.value, low: median.low, high: median.high, unit: Unit::Ns })
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -180,6 +199,11 @@ pub fn console(report: &Report) -> String {
         };
         let (real, cpu) = (time(run.real_time), time(run.cpu_time));
         let _ = write!(text, "{:<width$} {real:>12} {cpu:>15} {:>12} {bytes}", run.name, run.iterations);
+        if let Some(Quantity { value, low, high, .. }) = run.round_trip {
+            let _ = write!(text, " median={}ns", three_digits(value));
+            let ends = low.zip(high).map(|(low, high)| format!("({}..{})", three_digits(low), three_digits(high)));
+            text.push_str(&ends.unwrap_or_else(|| "(no interval)".to_owned()));
+        }
         if let Some(multiplied) = run.reference_bytes_per_second {
             let _ = write!(text, " reference_bytes_per_second={}/s", binary(multiplied));
         }
@@ -208,16 +232,22 @@ fn binary(value: f64) -> String {
     format!("{scaled:.6}").chars().take(7).collect::<String>().trim_end_matches('.').to_owned() + PREFIXES[prefix]
 }
 
-/// The columns that Google Benchmark writes.
+/// The columns that Google Benchmark writes; the median round trip and its interval stand where it has user counters.
 pub fn csv(report: &Report) -> String {
     let reference = report.benchmarks.iter().any(|run| run.reference_bytes_per_second.is_some());
     let mut text = "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,\
-                    error_occurred,error_message"
+                    error_occurred,error_message,\"round_trip\",\"round_trip_low\",\"round_trip_high\""
         .to_owned();
     text.push_str(if reference { ",\"reference_bytes_per_second\"\n" } else { "\n" });
     for run in &report.benchmarks {
         let Run { name, iterations, real_time, cpu_time, time_unit, bytes_per_second, .. } = run;
         let _ = write!(text, "\"{name}\",{iterations},{real_time},{cpu_time},{time_unit},{bytes_per_second},,,,");
+        let round_trip = run.round_trip.as_ref();
+        for figure in
+            [round_trip.map(|one| one.value), round_trip.and_then(|one| one.low), round_trip.and_then(|one| one.high)]
+        {
+            let _ = write!(text, ",{}", figure.map(|ns| ns.to_string()).unwrap_or_default());
+        }
         if reference {
             text.push(',');
             if let Some(multiplied) = run.reference_bytes_per_second {
@@ -261,6 +291,7 @@ impl Context {
             caches: caches.collect(),
             load_avg: read("/proc/loadavg").split(' ').take(3).filter_map(|load| load.parse().ok()).collect(),
             library_build_type: if cfg!(debug_assertions) { "debug" } else { "release" },
+            complete: true,
         }
     }
 }
@@ -274,20 +305,22 @@ mod tests {
         Report { context, benchmarks: runs("pipe", 1000, (0, 0), bursts, reference) }
     }
 
-    const BURST: Burst = Burst { iterations: 10, real_ns: 20_000, cpu_ns: 5_000 };
+    fn burst(real_ns: u64) -> Burst {
+        Burst { iterations: 10, real_ns, cpu_ns: 5_000, parts: vec![real_ns as f64 / 10.0; 10] }
+    }
 
     #[test]
     fn bandwidth_is_the_payload_over_the_time_of_one_round_trip() {
-        let run = &report(&[BURST], false).benchmarks[0];
+        let run = &report(&[burst(20_000)], false).benchmarks[0];
         assert_eq!((run.real_time, run.cpu_time, run.bytes_per_second), (2000.0, 500.0, 5e8));
         assert_eq!(run.reference_bytes_per_second, None);
         // The original multiplies once more by the iterations.
-        assert_eq!(report(&[BURST], true).benchmarks[0].reference_bytes_per_second, Some(5e9));
+        assert_eq!(report(&[burst(20_000)], true).benchmarks[0].reference_bytes_per_second, Some(5e9));
     }
 
     #[test]
     fn the_keys_are_those_of_google_benchmark_in_its_order() {
-        let text = serde_json::to_string(&report(&[BURST], false)).unwrap();
+        let text = serde_json::to_string(&report(&[burst(20_000)], false)).unwrap();
         let mut at = 0;
         for key in [
             "context",
@@ -321,21 +354,24 @@ mod tests {
 
     #[test]
     fn repetitions_have_aggregates_with_their_suffix() {
-        let slower = Burst { real_ns: 40_000, ..BURST };
-        let runs = report(&[BURST, slower, slower], false).benchmarks;
+        let runs = report(&[burst(20_000), burst(40_000), burst(40_000)], false).benchmarks;
         let names: Vec<_> = runs[3..].iter().map(|run| run.name.rsplit('_').next().unwrap()).collect();
         assert_eq!(names, ["mean", "median", "stddev", "cv"]);
         assert_eq!(runs[4].real_time, 4000.0);
         assert!(runs[3..].iter().all(|run| run.iterations == 3 && run.run_name == runs[0].name));
+        // Three runs have no interval at 95 %, ten parts of a run have.
+        assert!(runs[4].round_trip.is_some_and(|median| median.value == 4000.0 && median.low.is_none()));
+        assert!(runs[0].round_trip.is_some_and(|median| median.low == Some(2000.0)));
     }
 
     #[test]
     fn console_and_csv_have_a_line_a_run() {
-        let report = report(&[BURST], false);
+        let report = report(&[burst(20_000)], false);
         let console = console(&report);
         assert!(console.lines().nth(3).unwrap().starts_with("BM_sendVec_pipe/1000"), "{console}");
         assert!(console.contains("2000 ns") && console.contains("bytes_per_second=476.837Mi/s"), "{console}");
+        assert!(console.contains(" median=2000ns(2000..2000)\n"), "{console}");
         let csv = csv(&report);
-        assert_eq!(csv.lines().nth(1), Some("\"BM_sendVec_pipe/1000\",10,2000,500,ns,500000000,,,,"));
+        assert_eq!(csv.lines().nth(1), Some("\"BM_sendVec_pipe/1000\",10,2000,500,ns,500000000,,,,,2000,2000,2000"));
     }
 }

@@ -4,7 +4,7 @@ pub mod google;
 pub mod session;
 
 use crate::transport::{IpcError, LARGEST_PAYLOAD, Transport};
-use google::{Context, Report};
+use google::{Context, Report, Run};
 use session::{Burst, Session};
 
 /// What to measure.
@@ -25,30 +25,38 @@ pub struct Plan {
 /// Most iterations of a run (`kMaxIterations` of Google Benchmark).
 const MOST_ITERATIONS: u64 = 1_000_000_000;
 
-/// Measures everything; `progress` hears what comes next.
+/// Measures everything. When `stop` says so, the runs that were done by then are the result.
 ///
 /// # Errors
-/// A transport cannot be set up, one of its processes dies, or `stop` says so.
-pub fn measure(
-    plan: &Plan,
-    date: String,
-    stop: &dyn Fn() -> bool,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Report, IpcError> {
-    let context = Context::here(date);
-    let mut benchmarks = Vec::new();
+/// A transport cannot be set up, one of its processes dies, or `stop` says so before a run is done.
+pub fn measure(plan: &Plan, date: String, stop: &dyn Fn() -> bool) -> Result<Report, IpcError> {
+    let mut report = Report { context: Context::here(date), benchmarks: Vec::new() };
+    match measure_all(plan, stop, &mut report.benchmarks) {
+        Err(IpcError::Interrupted) if !report.benchmarks.is_empty() => report.context.complete = false,
+        other => other?,
+    }
+    Ok(report)
+}
+
+fn measure_all(plan: &Plan, stop: &dyn Fn() -> bool, benchmarks: &mut Vec<Run>) -> Result<(), IpcError> {
     for (family, transport) in plan.transports.iter().enumerate() {
         let mut session = Session::start(transport, plan.sizes.iter().copied().max().unwrap_or(0))?;
         for (instance, &size) in plan.sizes.iter().enumerate() {
-            progress(&google::name(transport.name, size));
             let mut bursts = vec![long_enough(&mut session, size, plan.min_time, stop)?];
-            while bursts.len() < plan.repetitions {
-                bursts.push(session.burst(size, bursts[0].iterations, stop)?);
+            let mut stopped = None;
+            while bursts.len() < plan.repetitions && stopped.is_none() {
+                match session.burst(size, bursts[0].iterations, stop) {
+                    Ok(burst) => bursts.push(burst),
+                    Err(error) => stopped = Some(error),
+                }
             }
             benchmarks.extend(google::runs(transport.name, size, (family, instance), &bursts, plan.reference));
+            if let Some(error) = stopped {
+                return Err(error);
+            }
         }
     }
-    Ok(Report { context, benchmarks })
+    Ok(())
 }
 
 /// Raises the iterations until a burst takes `seconds`, as Google Benchmark does.
@@ -138,8 +146,26 @@ mod tests {
             repetitions: 2,
             reference: false,
         };
-        let report = measure(&plan, String::new(), &|| false, &mut |_| {}).unwrap();
+        let report = measure(&plan, String::new(), &|| false).unwrap();
         // Two runs and four aggregates each.
         assert_eq!(report.benchmarks.len(), transports.len() * 2 * 6);
+        assert!(report.context.complete);
+    }
+
+    #[test]
+    fn who_is_stopped_has_the_runs_that_were_done_and_without_any_an_error() {
+        let pipe = crate::transport::named("pipe").unwrap();
+        let plan =
+            Plan { transports: vec![pipe], sizes: vec![4, 8], min_time: 0.0, repetitions: 1_000_000, reference: false };
+        let looks = std::cell::Cell::new(0);
+        let stop = || {
+            looks.set(looks.get() + 1);
+            looks.get() > 10
+        };
+        let report = measure(&plan, String::new(), &stop).unwrap();
+        let runs = report.benchmarks.iter().filter(|run| run.run_type == "iteration").count();
+        assert!(runs > 1 && runs <= 10, "{runs}");
+        assert!(!report.context.complete && report.benchmarks.iter().all(|run| run.run_name.ends_with("/4")));
+        assert!(matches!(measure(&plan, String::new(), &|| true), Err(IpcError::Interrupted)));
     }
 }

@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 const LOOK: u8 = 50;
 
 /// Times of a burst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Burst {
     /// Round trips.
     pub iterations: u64,
@@ -23,6 +23,8 @@ pub struct Burst {
     pub real_ns: u64,
     /// CPU time of the client's process for all of them.
     pub cpu_ns: u64,
+    /// Wall time of a round trip in each of its parts, in their order, in ns: what the interval of a run rests on.
+    pub parts: Vec<f64>,
 }
 
 impl Burst {
@@ -47,9 +49,11 @@ pub struct Session {
     server: Option<Child>,
 }
 
-/// What crosses the wire: two numbers to the client, three back.
+/// Parts of a burst: enough for an interval of the median, and few enough that reading the clock between them costs nothing.
+const PARTS: u64 = 20;
+/// What crosses the wire: two numbers to the client, three and the end of each part back.
 const COMMAND: usize = 16;
-const RESULT: usize = 24;
+const RESULT: usize = 24 + 8 * PARTS as usize;
 /// First number of a result: the burst ran, the call failed, the reply was something else.
 const RAN: u64 = 0;
 const FAILED: u64 = 1;
@@ -139,7 +143,10 @@ impl Session {
         }
         let number = |at: usize| result[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
         match number(0) {
-            RAN => Ok(Burst { iterations, real_ns: number(8), cpu_ns: number(16) }),
+            RAN => {
+                let ends = (0..PARTS).map(|part| number(24 + 8 * part as usize));
+                Ok(Burst { iterations, real_ns: number(8), cpu_ns: number(16), parts: parts(iterations, ends) })
+            }
             WRONG => Err(IpcError::Corrupted { transport: self.transport.name, size }),
             _ => Err(self.died("server")),
         }
@@ -174,12 +181,13 @@ fn obey(mut client: Option<Box<dyn Client>>, mut commands: File, mut results: Fi
             Some(client) => echo(size, number(8), |request, reply| client.call(request, reply)),
             None => echo(size, number(8), in_process),
         };
-        let told = match outcome {
-            Ok(Some((real, cpu))) => [RAN, real, cpu],
-            Ok(None) => [WRONG, 0, 0],
-            Err(_) => [FAILED, 0, 0],
+        let (state, times) = match outcome {
+            Ok(Some(times)) => (RAN, times),
+            Ok(None) => (WRONG, Times::default()),
+            Err(_) => (FAILED, Times::default()),
         };
-        results.write_all(&told.map(u64::to_ne_bytes).concat())?;
+        let numbers = [state, times.real, times.cpu].into_iter().chain(times.ends);
+        results.write_all(&numbers.flat_map(u64::to_ne_bytes).collect::<Vec<u8>>())?;
     }
 }
 
@@ -191,12 +199,40 @@ fn in_process(request: &[u8], reply: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Wall and CPU time of `iterations` round trips; `None` when a reply is not the request.
+/// What a client measured, in ns: wall and CPU time, and when each part ended, from the start.
+#[derive(Default)]
+struct Times {
+    real: u64,
+    cpu: u64,
+    ends: [u64; PARTS as usize],
+}
+
+/// Which round trip ends a part: parts of equal length, but for one.
+fn end_of(part: u64, iterations: u64) -> u64 {
+    // At most 10^9 iterations: no overflow.
+    iterations * (part + 1) / PARTS
+}
+
+/// Time of a round trip in each part that has one.
+fn parts(iterations: u64, ends: impl Iterator<Item = u64>) -> Vec<f64> {
+    let (mut done, mut before) = (0, 0);
+    let mut parts = Vec::new();
+    for (part, end) in (0..).zip(ends) {
+        let last = end_of(part, iterations);
+        if last > done {
+            parts.push(end.saturating_sub(before) as f64 / (last - done) as f64);
+        }
+        (done, before) = (last, end);
+    }
+    parts
+}
+
+/// Times of `iterations` round trips; `None` when a reply is not the request.
 fn echo(
     size: usize,
     iterations: u64,
     mut call: impl FnMut(&[u8], &mut Vec<u8>) -> io::Result<()>,
-) -> io::Result<Option<(u64, u64)>> {
+) -> io::Result<Option<Times>> {
     let request: Vec<u8> = (0..size).map(|index| (index % 251) as u8).collect();
     let mut reply = Vec::new();
     call(&request, &mut reply)?;
@@ -204,15 +240,22 @@ fn echo(
         return Ok(None);
     }
     let (cpu, real) = (process_cpu_ns(), now_ns());
-    for _ in 0..iterations {
-        call(&request, &mut reply)?;
-        std::hint::black_box(&reply);
+    let mut ends = [0; PARTS as usize];
+    let mut done = 0;
+    for (part, end) in (0..).zip(&mut ends) {
+        let last = end_of(part, iterations);
+        while done < last {
+            call(&request, &mut reply)?;
+            std::hint::black_box(&reply);
+            done += 1;
+        }
+        *end = now_ns() - real;
     }
     let (real_after, cpu_after) = (now_ns(), process_cpu_ns());
     if reply != request {
         return Ok(None);
     }
-    Ok(Some((real_after - real, cpu_after - cpu)))
+    Ok(Some(Times { real: real_after - real, cpu: cpu_after - cpu, ends }))
 }
 
 #[cfg(test)]
@@ -256,6 +299,25 @@ mod tests {
         kill(Pid::from_raw(session.client.pid().cast_signed()), Signal::SIGKILL).unwrap();
         let error = session.burst(4, 1, &|| false).unwrap_err();
         assert!(matches!(error, IpcError::Died { role: "client", .. }), "{error}");
+    }
+
+    #[test]
+    fn the_parts_of_a_burst_add_up_to_it() {
+        let mut session = Session::start(named("pipe").unwrap(), 64).unwrap();
+        for (iterations, number) in [(1, 1), (7, 7), (20, 20), (1003, 20)] {
+            let burst = session.burst(4, iterations, &|| false).unwrap();
+            assert_eq!(burst.parts.len(), number, "{iterations}");
+            let mut done = 0;
+            let lengths = (0..PARTS).map(|part| end_of(part, iterations)).filter_map(|end| {
+                let length = end - done;
+                done = end;
+                (length > 0).then_some(length as f64)
+            });
+            let sum: f64 = burst.parts.iter().zip(lengths).map(|(each, length)| each * length).sum();
+            // The clock is read once more at the end.
+            let real = burst.real_ns as f64;
+            assert!(sum <= real * 1.000_001 && real - sum < 1e6, "{sum} of {real}");
+        }
     }
 
     #[test]

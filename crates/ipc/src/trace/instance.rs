@@ -27,7 +27,7 @@ const BUFFER_KB: &str = "4096";
 /// What is read of a trace at most.
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Events that explain where the time of a transaction went. Those that a kernel has not are told as unavailable.
+/// Events that explain where the time of a transaction went. Those that a kernel lacks are listed as unavailable.
 const EVENTS: &[&str] = &[
     "sched/sched_switch",
     "sched/sched_waking",

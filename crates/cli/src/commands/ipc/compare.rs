@@ -1,6 +1,6 @@
 //! `slowpath ipc compare`.
 
-use super::{chosen, figure, ipc_failure, say_gaps};
+use super::{chosen, figure, interrupted, ipc_failure, say_gaps};
 use crate::arguments::IpcCompareArguments;
 use crate::commands::print_json;
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &IpcCompareArguments) -> Result<ExitCode, Failure> 
         say_gaps(&comparison.unavailable);
         print!("{}", text(&comparison));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if comparison.complete { ExitCode::SUCCESS } else { interrupted() })
 }
 
 fn text(comparison: &Comparison) -> String {

@@ -51,10 +51,13 @@ pub(super) fn run(json: bool) -> Result<ExitCode, Failure> {
         println!("{:<16} {}", "real-time", if doctor.real_time { "yes  callers can be SCHED_FIFO 99" } else { "no" });
         println!("{:<16} {}", "trace", if doctor.trace { "yes  a missed deadline can be explained" } else { "no" });
         for gap in &doctor.unavailable {
-            println!("\n{}: {}\n  remedy: {}", gap.what, gap.reason, gap.remedy);
+            println!();
+            println!("{} unavailable: {}", gap.what, gap.reason);
+            println!("  remedy: {}", gap.remedy);
         }
         for warning in &doctor.warnings {
-            println!("\n{}", warning.text);
+            println!();
+            println!("warning: {}", warning.text);
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,20 +1,22 @@
 //! `slowpath ipc latency`: pairs of processes.
 
 use super::latency_text::text;
-use super::{available, ipc_failure};
+use super::{available, interrupted, ipc_failure, too_little};
 use crate::arguments::LatencyArguments;
 use crate::commands::{invoker, print_json};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::unprivileged::{Work, as_user};
+use slowpath_experiment::{Level, quantile};
 use slowpath_ipc::conditions::{Conditions, warnings};
-use slowpath_ipc::latency::inheritance::probe;
+use slowpath_ipc::latency::inheritance::{Inheritance, probe};
 use slowpath_ipc::latency::outcome::{Latency, latency, sync_price};
 use slowpath_ipc::latency::sample::{Caller, Sample};
 use slowpath_ipc::latency::{PairSamples, Placement, Plan, run as run_pairs};
 use slowpath_ipc::scheduling::allowed_cpus;
 use slowpath_ipc::trace::explain::{Explanation, explain};
 use slowpath_ipc::trace::{self, Instance, TraceError};
+use slowpath_ipc::transport::IpcError;
 use slowpath_process::Duty;
 use slowpath_tables::Unavailable;
 use std::process::ExitCode;
@@ -42,14 +44,17 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     let conditions = Conditions::here();
     let measured =
         run_pairs(&plan, instance.as_ref().and_then(Instance::stopper), &interrupt::requested).map_err(ipc_failure)?;
+    if interrupt::requested() && !is_enough(&measured) {
+        return Err(too_little());
+    }
     let explanation = explained(instance.as_ref(), &measured)?;
     if arguments.verbose {
         measured.iter().enumerate().for_each(|(pair, measured)| say_parties(pair, measured));
     }
-    let judged = match interrupt::requested() {
-        true => Err(Failure::new(Kind::Interrupted, "interrupted")),
-        false => probe(plan.transport, &conditions, &interrupt::requested).map_err(ipc_failure),
-    }?;
+    let judged = match probe(plan.transport, &conditions, &interrupt::requested) {
+        Err(IpcError::Interrupted) => Inheritance::interrupted(),
+        judged => judged.map_err(ipc_failure)?,
+    };
     let real_time = if measured.iter().all(|pair| pair.fifo_refused.is_some()) { 0 } else { plan.places.len() };
     let warnings = warnings(&conditions, plan.places.len() + plan.load, real_time);
     let mut result = latency(&plan, &measured, judged, conditions, warnings);
@@ -60,12 +65,22 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     if result.pairs.values().any(|pair| pair.sync == Some("POOR")) && result.complete {
         result.sync_price = price(&plan, &measured)?;
     }
+    result.complete &= !interrupt::requested();
     if arguments.json {
         print_json(&result);
     } else {
         print!("{}", text(&result));
     }
+    if interrupt::requested() {
+        return Ok(interrupted());
+    }
     Ok(ExitCode::from(u8::from(has_failed(&result))))
+}
+
+/// Whether some pair has the transactions of which a median has an interval.
+fn is_enough(measured: &[PairSamples]) -> bool {
+    let most = measured.iter().map(|pair| pair.samples.len()).max().unwrap_or(0);
+    quantile::needed(0.5, Level::P95).is_some_and(|fewest| most >= fewest)
 }
 
 fn start_trace() -> Result<Instance, TraceError> {
@@ -116,8 +131,11 @@ fn price(plan: &Plan, free: &[PairSamples]) -> Result<Option<slowpath_ipc::laten
         load: plan.load,
         ..Plan::new(plan.transport)
     };
-    let pinned = run_pairs(&control, None, &interrupt::requested).map_err(ipc_failure)?;
-    Ok(sync_price(free, &pinned))
+    match run_pairs(&control, None, &interrupt::requested) {
+        // A control that ended early is none.
+        Ok(_) | Err(IpcError::Interrupted) if interrupt::requested() => Ok(None),
+        pinned => Ok(sync_price(free, &pinned.map_err(ipc_failure)?)),
+    }
 }
 
 fn say_parties(pair: usize, measured: &PairSamples) {

@@ -69,11 +69,15 @@ fn caller(text: &mut String, name: &str, figures: &Milliseconds, detail: &Detail
         "  {name:<5} ms: avg {average:.4} wst {worst:.4} bst {best:.4}  miss {}  meetR {met:.4}  same CPU {} of {} ({ratio:.3})",
         figures.miss, detail.same_cpu, detail.transactions
     );
-    let percentiles: Vec<_> = ["50", "95", "99"]
-        .iter()
-        .filter_map(|at| Some(format!("p{at} {}", figure(detail.percentiles.get(at)?))))
-        .collect();
-    let _ = writeln!(text, "        {}", percentiles.join("  "));
+    // Without an interval a percentile is not shown; the JSON has it with null ends.
+    let shown = ["50", "95", "99"].iter().filter_map(|at| Some((at, detail.percentiles.get(at)?)));
+    let shown = shown.filter(|(_, quantity)| quantity.low.is_some());
+    let percentiles: Vec<_> = shown.map(|(at, quantity)| format!("p{at} {}", figure(quantity))).collect();
+    if percentiles.is_empty() {
+        let _ = writeln!(text, "        too few transactions for percentiles with an interval");
+    } else {
+        let _ = writeln!(text, "        {}", percentiles.join("  "));
+    }
 }
 
 fn inheritance(text: &mut String, verdict: &str, inherited: &Inheritance) {
@@ -86,6 +90,7 @@ fn inheritance(text: &mut String, verdict: &str, inherited: &Inheritance) {
             Some(refused) => {
                 let _ = writeln!(text, "  {name}: not testable: {}", escape_terminal(refused));
             }
+            None if probes.of == 0 => {}
             None => {
                 let (inherited, of) = (probes.inherited, probes.of);
                 let _ = writeln!(text, "  {name}: {inherited} of {of}, priorities in force {:?}", probes.effective);

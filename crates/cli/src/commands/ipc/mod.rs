@@ -2,13 +2,11 @@
 //! priority is used where the caller may have it.
 
 mod compare;
-mod doctor;
+pub mod doctor;
 mod latency;
 mod latency_text;
 mod pool;
 mod throughput;
-
-pub use doctor::IpcDoctor;
 
 use crate::arguments::{IpcArguments, IpcCommand, Transports};
 use crate::failure::{Failure, Kind};
@@ -30,11 +28,22 @@ pub fn run(arguments: &IpcArguments) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Ends a command that was interrupted and printed what it has.
+fn interrupted() -> ExitCode {
+    eprintln!("slowpath: interrupted; the figures are of what was measured before");
+    ExitCode::from(Kind::Interrupted as u8)
+}
+
+/// Ends one that has nothing to print.
+fn too_little() -> Failure {
+    Failure::new(Kind::Interrupted, "interrupted").hint("nothing is printed: too little was measured for an interval")
+}
+
 /// A failure of the library, by what it means for the caller.
 fn ipc_failure(error: IpcError) -> Failure {
     let kind = match &error {
+        IpcError::Interrupted => return too_little(),
         IpcError::Usage(_) => Kind::Usage,
-        IpcError::Interrupted => Kind::Interrupted,
         IpcError::Corrupted { .. } => Kind::Check,
         IpcError::System { .. } | IpcError::Connect { .. } | IpcError::Died { .. } => Kind::Machine,
     };
@@ -46,6 +55,7 @@ fn available(transport: &'static Transport) -> Result<&'static Transport, Failur
     (transport.check)()
         .map(|()| transport)
         .map_err(|gap| Failure::unavailable(&format!("use the transport {}", transport.name), &[gap]))
+        .map_err(|failure| failure.hint("`slowpath ipc doctor` lists the transports"))
 }
 
 /// The transports that were asked for, each once, and of "all" what does not work here.

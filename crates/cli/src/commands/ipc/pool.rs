@@ -1,6 +1,6 @@
 //! `slowpath ipc latency -w N`: the worker pool.
 
-use super::{available, figure, ipc_failure};
+use super::{available, figure, interrupted, ipc_failure, too_little};
 use crate::arguments::LatencyArguments;
 use crate::commands::print_json;
 use crate::failure::Failure;
@@ -24,10 +24,16 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
         seed: 1,
     };
     let pool = run_pool(&plan, &interrupt::requested).map_err(ipc_failure)?;
+    if interrupt::requested() && pool.percentiles.get("50").is_none_or(|median| median.low.is_none()) {
+        return Err(too_little());
+    }
     if arguments.json {
         print_json(&pool);
     } else {
         print!("{}", text(&pool));
+    }
+    if interrupt::requested() {
+        return Ok(interrupted());
     }
     Ok(ExitCode::from(u8::from(!pool.ended.is_empty())))
 }
@@ -44,7 +50,9 @@ fn text(pool: &Pool) -> String {
         let _ = writeln!(text, "average:{average:.4}ms worst:{worst:.4}ms best:{best:.4}ms");
     }
     for (percentile, quantity) in &pool.percentiles {
-        let _ = writeln!(text, "{percentile:>5} %  {} ms", figure(quantity));
+        if quantity.low.is_some() {
+            let _ = writeln!(text, "{percentile:>5} %  {} ms", figure(quantity));
+        }
     }
     if let Some(beyond) = &pool.beyond {
         let origin = if beyond.trained { " (twice the worst of the training round)" } else { "" };

@@ -1,6 +1,6 @@
 //! `slowpath ipc throughput`.
 
-use super::{chosen, ipc_failure, say_gaps};
+use super::{chosen, interrupted, ipc_failure, say_gaps};
 use crate::arguments::{BenchmarkFormat, ThroughputArguments};
 use crate::commands::{now_rfc3339, print_json};
 use crate::failure::Failure;
@@ -29,11 +29,11 @@ pub(super) fn run(arguments: &ThroughputArguments) -> Result<ExitCode, Failure> 
              It is too large by their number; bytes_per_second is the bandwidth."
         );
     }
-    let report = measure(&plan, now_rfc3339(), &interrupt::requested, &mut |_| {}).map_err(ipc_failure)?;
+    let report = measure(&plan, now_rfc3339(), &interrupt::requested).map_err(ipc_failure)?;
     match arguments.format() {
         BenchmarkFormat::Json => print_json(&report),
         BenchmarkFormat::Csv => print!("{}", google::csv(&report)),
         BenchmarkFormat::Console => print!("{}", google::console(&report)),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if report.context.complete { ExitCode::SUCCESS } else { interrupted() })
 }
