@@ -6,6 +6,7 @@ mod compare;
 mod context;
 mod export;
 mod fleet;
+mod ipc;
 mod launch;
 
 pub use check::CheckArguments;
@@ -16,6 +17,10 @@ pub use context::{
 };
 pub use export::{ExportArguments, Format, What};
 pub use fleet::FleetArguments;
+pub use ipc::{
+    BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments, Transports,
+    with_two_dashes,
+};
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
     ScenarioArguments, SelftestArguments, Words,
@@ -52,6 +57,7 @@ impl Arguments {
             Command::Analyze(arguments) => arguments.json,
             Command::Compare(arguments) => arguments.json,
             Command::Context(arguments) => arguments.json(),
+            Command::Ipc(arguments) => arguments.json(),
             Command::Preload(arguments) => matches!(
                 &arguments.command,
                 PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
@@ -87,6 +93,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Read what surrounds a process and can make the same code slower, and say what differs between two.
     Context(Box<ContextArguments>),
+    /// Measure mechanisms of IPC: throughput, latency, inheritance of priority, and why a deadline was missed.
+    Ipc(IpcArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
     /// Write a recording in another tool's format.

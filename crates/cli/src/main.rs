@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     target::remember_limits();
     slowpath_process::remember_panics();
     printing::guarded(|| {
-        let arguments = match arguments::Arguments::try_parse() {
+        let arguments = match arguments::Arguments::try_parse_from(arguments::with_two_dashes(std::env::args_os())) {
             Ok(arguments) => arguments,
             Err(told) => return printing::command_line(&told),
         };

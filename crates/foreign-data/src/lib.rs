@@ -58,6 +58,12 @@ pub const TARGETS: &[Target] = &[
         machine::proc_text,
         "/proc/PID/{stat,status,smaps_rollup}, with names that a user chooses",
     ),
+    target(
+        "kernel_trace",
+        32_768,
+        machine::kernel_trace,
+        "the text of a trace instance, with names that other programs chose",
+    ),
     target("devtools", 16_384, messages::devtools, "answers of a browser over DevTools, and its port file"),
     target(
         "http",

@@ -2,6 +2,9 @@
 
 use crate::documents;
 use slowpath_context::Snapshot;
+use slowpath_ipc::latency::Missed;
+use slowpath_ipc::latency::sample::{Caller, Sample};
+use slowpath_ipc::trace::explain::{Beside, explain};
 use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
@@ -72,4 +75,28 @@ pub fn proc_text(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     slowpath_capture::foreign::proc_text(bytes, &text);
     slowpath_syscall_cost::ThreadState::parse(&text);
+}
+
+/// A trace of the kernel around a transaction of thread 10 with thread 20 that took from 1.001 s to 1.011 s.
+pub fn kernel_trace(bytes: &[u8]) {
+    const START: u64 = 1_001_000_000;
+    const END: u64 = 1_011_000_000;
+    let sample = Sample {
+        caller: Caller::Fifo,
+        intended: START,
+        start: START,
+        served: START + 1_000_000,
+        end: END,
+        client_thread: 10,
+        server_thread: 20,
+        client_cpu: 0,
+        server_cpu: 1,
+        server_policy: 0,
+        server_priority: 0,
+        server_nice: 0,
+    };
+    let beside = Beside { stolen: 0, throttled: 0 };
+    let explanation = explain(bytes, &Missed { sample, client: 10, server: 20, beside });
+    let covered: f64 = explanation.timeline.iter().map(|part| part.us).sum();
+    assert!((covered - explanation.took_us).abs() < 1.0, "the timeline has gaps or overlaps: {explanation:?}");
 }

@@ -33,6 +33,7 @@ const EVERYTHING: &[&str] = &[
     "context",
     "seccomp",
     "syscall-cost",
+    "ipc",
 ];
 
 /// The order of the workspace.
@@ -92,6 +93,11 @@ pub const ALLOWED: &[Rule] = &[
         name: "syscall-cost",
         may_use: &["tables", "experiment", "context", "seccomp"],
         why: "measures in one process; it launches nothing and shows nothing",
+    },
+    Rule {
+        name: "ipc",
+        may_use: &["tables", "process", "experiment"],
+        why: "measures mechanisms between processes of its own; it records no program and prints nothing",
     },
     Rule {
         name: "report",

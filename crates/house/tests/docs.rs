@@ -4,7 +4,7 @@ use slowpath_house::{reference, root};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 10] = [
+const PRINTED_BY_COMMANDS: [&str; 15] = [
     "doctor",
     "record",
     "lab-run",
@@ -12,6 +12,11 @@ const PRINTED_BY_COMMANDS: [&str; 10] = [
     "launch-selftest",
     "launch-children",
     "check",
+    "ipc-compare",
+    "ipc-doctor",
+    "ipc-latency",
+    "ipc-pool",
+    "ipc-throughput",
     "lab-list",
     "preload-check",
     "preload-replay",

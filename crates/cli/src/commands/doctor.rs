@@ -7,6 +7,7 @@ use crate::recorded_launch::LAB;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_capture::machine::{self, Check, Need};
+use slowpath_ipc::trace;
 use slowpath_lab::{availability, leftovers};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::Unavailable;
@@ -88,14 +89,14 @@ fn print(doctor: &Doctor) {
 
 fn find() -> Vec<String> {
     let labs = leftovers::list().into_iter().filter(|trace| !trace.owner_alive).map(|trace| trace.path);
-    labs.chain(fresh_directory::leftovers()).map(|path| path.display().to_string()).collect()
+    labs.chain(fresh_directory::leftovers()).chain(trace::leftovers()).map(|path| path.display().to_string()).collect()
 }
 
 /// What was removed, and what was not and why. One that stays keeps no other from being removed.
 fn clean() -> (Vec<String>, Vec<String>) {
     let (mut removed, mut not_removed) = (Vec::new(), Vec::new());
     let labs = leftovers::clean().into_iter().map(|(trace, result)| (trace.path, result));
-    for (path, result) in labs.chain(fresh_directory::clean()) {
+    for (path, result) in labs.chain(fresh_directory::clean()).chain(trace::clean()) {
         match result {
             Ok(()) => removed.push(path.display().to_string()),
             Err(error) => not_removed.push(stayed(&path, &error)),

@@ -8,6 +8,7 @@ pub mod diagnose;
 mod doctor;
 mod export;
 mod fleet;
+mod ipc;
 mod lab;
 pub mod launch;
 mod preload;
@@ -55,6 +56,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Context(arguments) => context::run(arguments),
+        Command::Ipc(arguments) => ipc::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Preload(arguments) => preload::run(arguments),

@@ -20,6 +20,8 @@ mod heap_trim;
 mod hostile_names;
 mod huge_pages;
 mod interruptions;
+mod ipc;
+mod ipc_ended;
 mod json;
 mod kills;
 mod launch;

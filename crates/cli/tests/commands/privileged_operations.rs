@@ -133,9 +133,13 @@ fn examined(name: &str, arguments: &[&str]) {
     }
     words.extend(["--user", "nobody", "--", "/bin/sh", "-c", &script]);
     let trace = place.path().join("trace");
-    let operations = traced(&words, &trace);
+    all_listed(name, &traced(&words, &trace));
+}
+
+#[track_caller]
+fn all_listed(name: &str, operations: &[Operation]) {
     assert!(operations.len() > 100, "{name}: only {} operations of root were seen", operations.len());
-    let wrong = complaints(&rows(), &operations);
+    let wrong = complaints(&rows(), operations);
     let list: Vec<String> = wrong.iter().cloned().collect();
     assert!(wrong.is_empty(), "{name}: {} of {}:\n{}", wrong.len(), operations.len(), list.join("\n"));
 }
@@ -158,6 +162,16 @@ fn what_a_cold_diagnosis_does_as_root_is_listed_and_goes_through_nobody_elses_di
 #[test]
 fn what_a_warm_diagnosis_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
     examined("diagnose --warm", &["diagnose", "--warm", "--runs", "1", "--quiet"]);
+}
+
+#[test]
+fn what_a_traced_latency_benchmark_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let words = ["ipc", "latency", "-i", "3", "-trace", "-deadline_us", "60000000", "--transport", "posix-mq"];
+    all_listed("ipc latency", &traced(&words, &place.path().join("trace")));
 }
 
 #[test]

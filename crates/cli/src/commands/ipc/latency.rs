@@ -1,0 +1,163 @@
+//! `slowpath ipc latency`: pairs of processes.
+
+use super::latency_text::text;
+use super::{available, interrupted, ipc_failure, too_little};
+use crate::arguments::LatencyArguments;
+use crate::commands::{invoker, print_json};
+use crate::failure::{Failure, Kind};
+use crate::interrupt;
+use crate::unprivileged::{Work, as_user};
+use slowpath_experiment::{Level, quantile};
+use slowpath_ipc::conditions::{Conditions, warnings};
+use slowpath_ipc::latency::inheritance::{Inheritance, probe};
+use slowpath_ipc::latency::outcome::{Latency, latency, sync_price};
+use slowpath_ipc::latency::sample::{Caller, Sample};
+use slowpath_ipc::latency::{PairSamples, Placement, Plan, run as run_pairs};
+use slowpath_ipc::scheduling::allowed_cpus;
+use slowpath_ipc::trace::explain::{Explanation, explain};
+use slowpath_ipc::trace::{self, Instance, TraceError};
+use slowpath_ipc::transport::IpcError;
+use slowpath_process::Duty;
+use slowpath_tables::Unavailable;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Iterations of the pinned control at most.
+const CONTROL: u32 = 200;
+/// Iterations by default, as in the original.
+const ITERATIONS: u32 = 100;
+
+/// Runs the command.
+pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
+    let plan = Plan {
+        iterations: arguments.iterations.unwrap_or(ITERATIONS),
+        places: vec![Placement::default(); arguments.pair as usize],
+        deadline: Duration::from_micros(arguments.deadline_us),
+        rate: arguments.rate,
+        load: arguments.load as usize,
+        ..Plan::new(available(arguments.transport)?)
+    };
+    let instance = match arguments.trace {
+        false => None,
+        true => Some(start_trace().map_err(|error| Failure::unavailable("trace a miss", &[no_trace(&error)]))?),
+    };
+    let conditions = Conditions::here();
+    let measured =
+        run_pairs(&plan, instance.as_ref().and_then(Instance::stopper), &interrupt::requested).map_err(ipc_failure)?;
+    if interrupt::requested() && !is_enough(&measured) {
+        return Err(too_little());
+    }
+    let explanation = explained(instance.as_ref(), &measured)?;
+    if arguments.verbose {
+        measured.iter().enumerate().for_each(|(pair, measured)| say_parties(pair, measured));
+    }
+    let judged = match probe(plan.transport, &conditions, &interrupt::requested) {
+        Err(IpcError::Interrupted) => Inheritance::interrupted(),
+        judged => judged.map_err(ipc_failure)?,
+    };
+    let real_time = if measured.iter().all(|pair| pair.fifo_refused.is_some()) { 0 } else { plan.places.len() };
+    let warnings = warnings(&conditions, plan.places.len() + plan.load, real_time);
+    let mut result = latency(&plan, &measured, judged, conditions, warnings);
+    result.trace = explanation;
+    if let Some(instance) = &instance {
+        result.unavailable.extend(instance.unavailable.iter().cloned());
+    }
+    if result.pairs.values().any(|pair| pair.sync == Some("POOR")) && result.complete {
+        result.sync_price = price(&plan, &measured)?;
+    }
+    result.complete &= !interrupt::requested();
+    if arguments.json {
+        print_json(&result);
+    } else {
+        print!("{}", text(&result));
+    }
+    if interrupt::requested() {
+        return Ok(interrupted());
+    }
+    Ok(ExitCode::from(u8::from(has_failed(&result))))
+}
+
+/// Whether some pair has the transactions of which a median has an interval.
+fn is_enough(measured: &[PairSamples]) -> bool {
+    let most = measured.iter().map(|pair| pair.samples.len()).max().unwrap_or(0);
+    quantile::needed(0.5, Level::P95).is_some_and(|fewest| most >= fewest)
+}
+
+fn start_trace() -> Result<Instance, TraceError> {
+    // What a killed run left. What stays is said by `doctor`.
+    drop(trace::clean());
+    Instance::start()
+}
+
+/// Whether a verdict failed: a fault of the original is that a failed inheritance ends with 0.
+fn has_failed(result: &Latency) -> bool {
+    result.inheritance == "FAIL" || !result.complete
+}
+
+/// Why there is no trace.
+pub(super) fn no_trace(error: &TraceError) -> Unavailable {
+    let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    Unavailable {
+        what: "trace of a missed deadline".to_owned(),
+        reason: format!("{error}{cause}"),
+        remedy: "run as root on a kernel with CONFIG_TRACING".to_owned(),
+    }
+}
+
+/// The explanation of the miss that stopped the trace. Its text is full of names that other programs chose: read as the user.
+fn explained(instance: Option<&Instance>, measured: &[PairSamples]) -> Result<Option<Explanation>, Failure> {
+    let (Some(instance), Some(missed)) = (instance, measured.iter().find_map(|pair| pair.missed)) else {
+        return Ok(None);
+    };
+    let text = instance.text().map_err(|error| Failure::from_error(Kind::Machine, &error))?;
+    let work = Work::new("explanation of the miss", Duty::Parse).silent();
+    as_user(&invoker()?, &work, || Ok(explain(&text, &missed))).map(Some)
+}
+
+/// The same pairs, each on one CPU: what the placement of the scheduler costs.
+fn price(plan: &Plan, free: &[PairSamples]) -> Result<Option<slowpath_ipc::latency::outcome::SyncPrice>, Failure> {
+    let cpus = allowed_cpus().unwrap_or_default();
+    if cpus.is_empty() {
+        return Ok(None);
+    }
+    let place = |pair: usize| {
+        let cpu = cpus[pair % cpus.len()];
+        Placement { client: Some(cpu), server: Some(cpu) }
+    };
+    let control = Plan {
+        iterations: plan.iterations.min(CONTROL),
+        places: (0..plan.places.len()).map(place).collect(),
+        rate: plan.rate,
+        load: plan.load,
+        ..Plan::new(plan.transport)
+    };
+    match run_pairs(&control, None, &interrupt::requested) {
+        // A control that ended early is none.
+        Ok(_) | Err(IpcError::Interrupted) if interrupt::requested() => Ok(None),
+        pinned => Ok(sync_price(free, &pinned.map_err(ipc_failure)?)),
+    }
+}
+
+fn say_parties(pair: usize, measured: &PairSamples) {
+    for (number, sample) in measured.samples.iter().enumerate() {
+        let Sample { client_thread, server_thread, client_cpu, server_cpu, .. } = sample;
+        let caller = match sample.caller {
+            Caller::Fifo => "fifo-caller SCHED_FIFO 99",
+            Caller::Normal => "other-caller SCHED_OTHER 0",
+        };
+        let policy = match i32::from(sample.server_policy) {
+            libc::SCHED_FIFO => "SCHED_FIFO",
+            libc::SCHED_RR => "SCHED_RR",
+            libc::SCHED_BATCH => "SCHED_BATCH",
+            libc::SCHED_IDLE => "SCHED_IDLE",
+            _ => "SCHED_OTHER",
+        };
+        eprintln!(
+            "P{pair} {number}: {caller} tid {client_thread} cpu {client_cpu}; server {policy} {} nice {} tid {server_thread} \
+             cpu {server_cpu}; {:.4} ms",
+            sample.server_priority,
+            sample.server_nice,
+            sample.latency() as f64 / 1e6
+        );
+    }
+}

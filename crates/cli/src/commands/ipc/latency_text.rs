@@ -1,0 +1,122 @@
+//! `slowpath ipc latency` in a terminal.
+
+use super::figure;
+use slowpath_ipc::latency::inheritance::Inheritance;
+use slowpath_ipc::latency::outcome::{Detail, Latency, Milliseconds, PairResult};
+use slowpath_ipc::trace::explain::Explanation;
+use slowpath_report::terminal::escape_terminal;
+use std::fmt::Write;
+
+/// The whole result.
+pub(super) fn text(result: &Latency) -> String {
+    let mut text = String::new();
+    let cfg = &result.cfg;
+    let _ = writeln!(
+        text,
+        "{}, {} pair(s), {} iterations, deadline {} us",
+        cfg.transport, cfg.pair, cfg.iterations, cfg.deadline_us
+    );
+    for (name, pair) in &result.pairs {
+        one(&mut text, name, pair);
+    }
+    if let Some(price) = &result.sync_price {
+        let _ = writeln!(
+            text,
+            "\nSYNC is POOR, which costs here, in ms at the median of normal callers: {}\n  free {}, pinned to one CPU {}",
+            figure(&price.difference),
+            figure(&price.free),
+            figure(&price.pinned)
+        );
+    }
+    inheritance(&mut text, result.inheritance, &result.inherited);
+    if let Some(trace) = &result.trace {
+        miss(&mut text, trace);
+    }
+    for gap in &result.unavailable {
+        let _ = writeln!(text, "\n{} unavailable: {} (remedy: {})", gap.what, escape_terminal(&gap.reason), gap.remedy);
+    }
+    for warning in &result.warnings {
+        let _ = writeln!(text, "\nwarning: {}", escape_terminal(&warning.text));
+    }
+    text
+}
+
+fn one(text: &mut String, name: &str, pair: &PairResult) {
+    let ratio = pair.ratio.map_or_else(|| "none".to_owned(), |ratio| format!("{ratio:.3}"));
+    let _ = writeln!(
+        text,
+        "\n{name}  SYNC {}  S {} of I {}  R {ratio}",
+        pair.sync.unwrap_or("none"),
+        pair.same,
+        pair.transactions
+    );
+    caller(text, "other", &pair.other_ms, &pair.normal);
+    caller(text, "fifo", &pair.fifo_ms, &pair.fifo);
+    if let Some(ended) = &pair.ended {
+        let _ = writeln!(text, "  ended early: {ended}; the figures are of what was done before");
+    }
+}
+
+fn caller(text: &mut String, name: &str, figures: &Milliseconds, detail: &Detail) {
+    let (Some(average), Some(worst), Some(best), Some(met), Some(ratio)) =
+        (figures.avg, figures.wst, figures.bst, figures.meet_ratio, detail.ratio)
+    else {
+        let _ = writeln!(text, "  {name:<5} no transactions");
+        return;
+    };
+    let _ = writeln!(
+        text,
+        "  {name:<5} ms: avg {average:.4} wst {worst:.4} bst {best:.4}  miss {}  meetR {met:.4}  same CPU {} of {} ({ratio:.3})",
+        figures.miss, detail.same_cpu, detail.transactions
+    );
+    // Without an interval a percentile is not shown; the JSON has it with null ends.
+    let shown = ["50", "95", "99"].iter().filter_map(|at| Some((at, detail.percentiles.get(at)?)));
+    let shown = shown.filter(|(_, quantity)| quantity.low.is_some());
+    let percentiles: Vec<_> = shown.map(|(at, quantity)| format!("p{at} {}", figure(quantity))).collect();
+    if percentiles.is_empty() {
+        let _ = writeln!(text, "        too few transactions for percentiles with an interval");
+    } else {
+        let _ = writeln!(text, "        {}", percentiles.join("  "));
+    }
+}
+
+fn inheritance(text: &mut String, verdict: &str, inherited: &Inheritance) {
+    let _ = writeln!(text, "\ninheritance: {verdict}");
+    if let Some(cause) = &inherited.cause {
+        let _ = writeln!(text, "  {}", escape_terminal(cause));
+    }
+    for (name, probes) in [("SCHED_FIFO 99", &inherited.rt), ("nice -10", &inherited.nice)] {
+        match &probes.refused {
+            Some(refused) => {
+                let _ = writeln!(text, "  {name}: not testable: {}", escape_terminal(refused));
+            }
+            None if probes.of == 0 => {}
+            None => {
+                let (inherited, of) = (probes.inherited, probes.of);
+                let _ = writeln!(text, "  {name}: {inherited} of {of}, priorities in force {:?}", probes.effective);
+            }
+        }
+    }
+    if let Some(inversion) = &inherited.inversion {
+        let _ = writeln!(
+            text,
+            "  beside a normal process that computes: {} of {} real-time calls waited behind it, {} ms at the median",
+            inversion.inverted,
+            inversion.calls,
+            figure(&inversion.waited)
+        );
+    }
+}
+
+fn miss(text: &mut String, trace: &Explanation) {
+    let _ = writeln!(text, "\nmissed after {:.3} ms: {}", trace.took_us / 1000.0, escape_terminal(&trace.text));
+    let _ = writeln!(text, "  {:>10} {:>10}  {:<6}  {:<8}  CPU", "at us", "us", "who", "state");
+    for part in &trace.timeline {
+        let party = format!("{:?}", part.party).to_lowercase();
+        let state = format!("{:?}", part.state).to_lowercase();
+        let cpu = part.cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string());
+        let note = part.note.as_deref().map(escape_terminal).unwrap_or_default();
+        let line = format!("  {:>10.0} {:>10.0}  {party:<6}  {state:<8}  {cpu:<3}  {note}", part.at_us, part.us);
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}

@@ -1,0 +1,182 @@
+//! `slowpath ipc`: keys, words, exit codes, and what is left when it is killed. Verdicts, never times.
+
+use crate::running::*;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Transports that work on every Linux.
+const TRANSPORTS: [&str; 9] = [
+    "in-process",
+    "pipe",
+    "unix-stream",
+    "unix-seqpacket",
+    "eventfd-shm",
+    "futex-shm",
+    "pi-futex-shm",
+    "posix-mq",
+    "tcp-loopback",
+];
+
+pub fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn throughput_has_a_benchmark_for_each_transport_and_size_in_the_format_of_google_benchmark() {
+    let words = ["ipc", "throughput", "--size", "4..8", "--benchmark_min_time", "0.001", "--benchmark_format=json"];
+    let done = run(slowpath(words));
+    done.succeeds();
+    let report = parsed(&done.stdout);
+    let names: Vec<_> =
+        report["benchmarks"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect();
+    let expected: Vec<_> =
+        TRANSPORTS.iter().flat_map(|transport| [4, 8].map(|size| format!("BM_sendVec_{transport}/{size}"))).collect();
+    assert_eq!(names, expected, "{}", done.stderr);
+    for one in report["benchmarks"].as_array().unwrap() {
+        let payload: f64 = one["name"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
+        let bandwidth = one["bytes_per_second"].as_f64().unwrap() * one["real_time"].as_f64().unwrap() / 1e9;
+        assert!((bandwidth / payload - 1.0).abs() < 1e-9, "{one}");
+    }
+    let csv = run(slowpath([
+        "ipc",
+        "throughput",
+        "--transport",
+        "pipe",
+        "--size",
+        "4",
+        "--benchmark_min_time",
+        "0.001",
+        "--benchmark_format=csv",
+    ]));
+    assert!(csv.stdout.starts_with("name,iterations,real_time,cpu_time,time_unit,bytes_per_second,"), "{csv:?}");
+}
+
+#[test]
+fn the_multiplied_figure_of_the_original_is_printed_on_demand_only_and_said() {
+    let words = ["ipc", "throughput", "--transport", "pipe", "--size", "4", "--benchmark_min_time", "0.001", "--json"];
+    let plain = run(slowpath(words));
+    assert!(parsed(&plain.stdout)["benchmarks"][0]["reference_bytes_per_second"].is_null(), "{plain:?}");
+    let reference = run(slowpath(words.iter().copied().chain(["--reference"])));
+    let one = &parsed(&reference.stdout)["benchmarks"][0];
+    let factor = one["reference_bytes_per_second"].as_f64().unwrap() / one["bytes_per_second"].as_f64().unwrap();
+    assert_eq!(factor.round(), one["iterations"].as_f64().unwrap());
+    assert!(reference.stderr.contains("too large"), "{}", reference.stderr);
+}
+
+#[test]
+fn compare_py_of_google_benchmark_reads_two_results() {
+    let tool = Path::new("/usr/share/benchmark/compare.py");
+    if !tool.exists() {
+        println!("skipped: no {} (package libbenchmark-tools)", tool.display());
+        return;
+    }
+    let place = place();
+    let files = ["a.json", "b.json"].map(|name| {
+        let words =
+            ["ipc", "throughput", "--transport", "pipe", "--size", "4", "--benchmark_min_time", "0.001", "--json"];
+        let file = place.path().join(name);
+        std::fs::write(&file, run(slowpath(words)).stdout).unwrap();
+        file
+    });
+    let compared = Command::new("python3").arg(tool).arg("benchmarks").args(&files).output().unwrap();
+    let text = String::from_utf8_lossy(&compared.stdout);
+    assert!(compared.status.success() && text.contains("BM_sendVec_pipe/4"), "{compared:?}");
+}
+
+#[test]
+fn latency_has_the_keys_of_the_original_on_every_transport_with_its_own_options() {
+    for transport in TRANSPORTS {
+        // One dash, as in the original.
+        let words =
+            ["ipc", "latency", "-i", "2", "-pair", "2", "-deadline_us", "5000000", "--transport", transport, "--json"];
+        let done = run(slowpath(words));
+        let result = done.json();
+        let cfg = &result["cfg"];
+        assert_eq!(
+            (cfg["pair"].as_u64(), cfg["iterations"].as_u64(), cfg["deadline_us"].as_u64()),
+            (Some(2), Some(2), Some(5_000_000))
+        );
+        for pair in ["P0", "P1"] {
+            let pair = &result[pair];
+            for key in ["SYNC", "S", "I", "R"] {
+                assert!(!pair[key].is_null(), "{transport}: {key} of {pair}");
+            }
+            for callers in ["other_ms", "fifo_ms"] {
+                let keys: Vec<_> = pair[callers].as_object().unwrap().keys().cloned().collect();
+                let mut expected = ["avg", "wst", "bst", "miss", "meetR"];
+                expected.sort_unstable();
+                let mut keys: Vec<_> = keys.iter().map(String::as_str).collect();
+                keys.sort_unstable();
+                assert_eq!(keys, expected, "{transport}");
+            }
+        }
+        let verdict = result["inheritance"].as_str().unwrap();
+        let code = i32::from(verdict == "FAIL");
+        assert_eq!(done.code(), code, "{transport}: {verdict}");
+        if root() {
+            let inherits = ["in-process", "pi-futex-shm"].contains(&transport);
+            assert_eq!(verdict, if inherits { "PASS" } else { "FAIL" }, "{transport}: {}", result["inherited"]);
+        }
+    }
+}
+
+#[test]
+fn without_the_right_to_real_time_nothing_is_called_inherited() {
+    if !root() {
+        return;
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--clear-groups", SLOWPATH, "ipc", "latency", "-i", "2", "--json"]);
+    let Ok(output) = command.output() else {
+        println!("skipped: no setpriv");
+        return;
+    };
+    if output.stdout.is_empty() {
+        println!("skipped: uid 65534 cannot execute {SLOWPATH}");
+        return;
+    }
+    let result = parsed(&String::from_utf8_lossy(&output.stdout));
+    assert_eq!(result["inheritance"], "NOT_TESTABLE");
+    assert_eq!(result["inherited"]["kind"], "not_testable");
+    assert!(result["inherited"]["cause"].as_str().unwrap().contains("RLIMIT_RTPRIO"), "{result}");
+    assert_eq!(result["P0"]["fifo"]["transactions"], 0);
+    assert_eq!(result["P0"]["normal"]["transactions"], 2);
+}
+
+#[test]
+fn the_worker_pool_and_the_comparison_count_what_they_did() {
+    let pool = run(slowpath(["ipc", "latency", "-w", "4", "-i", "20", "-s", "64", "-p", "--json"]));
+    pool.succeeds();
+    assert_eq!(
+        (pool.json()["calls"].as_u64(), pool.json()["schema"].as_str()),
+        (Some(40), Some("slowpath-ipc-pool/1"))
+    );
+    let compared = run(slowpath(["ipc", "compare", "--transports", "pipe,unix-stream", "--blocks", "6", "--json"]));
+    compared.succeeds();
+    assert_eq!(compared.json()["comparisons"][0]["pairs"], 6);
+    run(slowpath(["ipc", "compare", "--transports", "pipe"])).fails_with(2, &["at least two"]);
+    run(slowpath(["ipc", "throughput", "--transport", "pigeon"])).fails_with(2, &["posix-mq"]);
+}
+
+#[test]
+fn doctor_says_of_every_transport_whether_it_works() {
+    let doctor = run(slowpath(["ipc", "doctor", "--json"]));
+    doctor.succeeds();
+    let doctor = doctor.json();
+    let transports = doctor["transports"].as_array().unwrap();
+    let names = |available: bool| -> Vec<_> {
+        transports.iter().filter(|one| one["available"] == available).map(|one| one["name"].clone()).collect()
+    };
+    assert_eq!(names(true), TRANSPORTS);
+    assert_eq!(names(false), ["binder", "io-uring", "dbus", "grpc"]);
+    for name in ["binder", "io-uring", "dbus", "grpc"] {
+        let what = format!("transport {name}");
+        let gap = doctor["unavailable"].as_array().unwrap().iter().find(|gap| gap["what"] == what.as_str()).unwrap();
+        assert!(
+            ["reason", "remedy"].iter().all(|part| gap[part].as_str().is_some_and(|text| !text.is_empty())),
+            "{gap}"
+        );
+        run(slowpath(["ipc", "latency", "--transport", name])).fails_with(3, &[name, "does not measure", "remedy"]);
+    }
+}

@@ -1,0 +1,211 @@
+//! Latency: pairs of processes, transactions of real-time and of normal callers, deadlines.
+//!
+//! Owns how transactions are made. What they mean is in [`outcome`], whether priority is inherited in [`inheritance`], both
+//! pure functions of what was measured.
+
+pub mod inheritance;
+pub mod message;
+pub mod outcome;
+mod pairs;
+pub mod pool;
+pub mod sample;
+pub mod work;
+
+pub use pairs::Placement;
+
+use crate::scheduling::{FIFO_PRIORITY, become_fifo, cpu, now_ns, sleep_until, thread};
+use crate::trace::Stopper;
+use crate::trace::explain::Beside;
+use crate::transport::{IpcError, Transport};
+use message::{PAYLOAD, Request};
+use pairs::Caller as Calls;
+use sample::{Caller, Notebook, Sample};
+use std::io;
+use std::time::Duration;
+
+/// Transactions of one client at most: what is kept of each stays in memory.
+pub const MOST_ITERATIONS: u32 = 1_000_000;
+/// Pairs at most.
+pub const MOST_PAIRS: usize = 256;
+
+/// What to measure.
+#[derive(Debug)]
+pub struct Plan {
+    /// Which transport.
+    pub transport: &'static Transport,
+    /// Iterations of each client; each is a transaction of a new SCHED_FIFO thread and one of the main thread.
+    pub iterations: u32,
+    /// Where each pair runs; its length is the number of pairs.
+    pub places: Vec<Placement>,
+    /// A transaction that takes longer misses.
+    pub deadline: Duration,
+    /// Transactions a second and pair; `None` is a closed loop, in which the next begins when the last ended.
+    pub rate: Option<f64>,
+    /// Processes of normal priority that compute all the time.
+    pub load: usize,
+    /// What a server does in each transaction besides answering.
+    pub work: Option<fn()>,
+}
+
+impl Plan {
+    /// The original's defaults: 100 iterations, one pair, 2.5 ms.
+    pub fn new(transport: &'static Transport) -> Self {
+        Self {
+            transport,
+            iterations: 100,
+            places: vec![Placement::default()],
+            deadline: Duration::from_micros(2500),
+            rate: None,
+            load: 0,
+            work: None,
+        }
+    }
+}
+
+/// What one pair measured.
+#[derive(Debug)]
+pub struct PairSamples {
+    /// All transactions, in their order.
+    pub samples: Vec<Sample>,
+    /// Why it ended before all iterations were done.
+    pub ended: Option<String>,
+    /// Why callers could not become SCHED_FIFO.
+    pub fifo_refused: Option<io::Error>,
+    /// The transaction that stopped the trace, with the client's and the server's process.
+    pub missed: Option<Missed>,
+}
+
+/// A missed deadline and whose it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The transaction.
+    pub sample: Sample,
+    /// The client's process.
+    pub client: u32,
+    /// The server's process; the client's for a call in one process.
+    pub server: u32,
+    /// Counters that grew meanwhile and have no event.
+    pub beside: Beside,
+}
+
+/// Runs the benchmark. With `trace`, the first miss of a real-time caller stops it and the run. When `stop` says so, the run ends
+/// and what was measured until then is the result; its pairs say that they ended early.
+///
+/// # Errors
+/// The plan makes no sense, processes or the transport cannot be had, or `stop` says so before all are ready. A process that dies in
+/// the run is no error: its pair says so.
+pub fn run(plan: &Plan, trace: Option<&Stopper>, stop: &dyn Fn() -> bool) -> Result<Vec<PairSamples>, IpcError> {
+    if plan.places.is_empty() || plan.places.len() > MOST_PAIRS {
+        return Err(IpcError::Usage(format!("pairs must be between 1 and {MOST_PAIRS}")));
+    }
+    if plan.iterations == 0 || plan.iterations > MOST_ITERATIONS {
+        return Err(IpcError::Usage(format!("iterations must be between 1 and {MOST_ITERATIONS}")));
+    }
+    let notebooks = plan
+        .places
+        .iter()
+        .map(|_| Notebook::new(2 * plan.iterations as usize))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(|source| IpcError::system("mmap", source))?;
+    let load = (0..plan.load).map(|_| work::hog(None)).collect::<Result<Vec<_>, _>>()?;
+    let calling = |index: usize, calls: &mut Calls| call_all(plan, &notebooks[index], trace, calls);
+    let largest = PAYLOAD.max(message::REPLY);
+    let pairs = pairs::start(plan.transport, &plan.places, largest, plan.work, &calling, stop)?;
+    let pids: Vec<_> = pairs
+        .iter()
+        .map(|pair| {
+            let client = pair.client.child.pid();
+            (client, pair.server.as_ref().map_or(client, |server| server.child.pid()))
+        })
+        .collect();
+    let reasons = pairs::run(pairs, stop)?;
+    drop(load);
+    let results = notebooks.iter().zip(reasons).zip(pids).map(|((notebook, ended), (client, server))| PairSamples {
+        samples: notebook.samples(),
+        ended,
+        fifo_refused: notebook.refused(),
+        missed: notebook.missed().map(|(sample, beside)| Missed { sample, client, server, beside }),
+    });
+    Ok(results.collect())
+}
+
+/// The client's life between start and done.
+fn call_all(plan: &Plan, notebook: &Notebook, trace: Option<&Stopper>, calls: &mut Calls) -> io::Result<()> {
+    let deadline = u64::try_from(plan.deadline.as_nanos()).unwrap_or(u64::MAX);
+    let period = plan.rate.map(|rate| 1e9 / rate);
+    let begin = now_ns();
+    let halted = || trace.is_some_and(Stopper::is_stopped);
+    let mut reply = Vec::with_capacity(message::REPLY);
+    for iteration in 0..plan.iterations {
+        for (turn, caller) in [Caller::Fifo, Caller::Normal].into_iter().enumerate() {
+            if halted() {
+                return Ok(());
+            }
+            let number = f64::from(2 * iteration) + turn as f64;
+            let intended = period.map(|period| begin + (period * number) as u64);
+            // Outside of what is timed, and only where it is used.
+            let before = (trace.is_some() && caller == Caller::Fifo).then(Beside::now).unwrap_or_default();
+            let transact = |calls: &mut Calls, reply: &mut Vec<u8>| -> io::Result<()> {
+                let sample = transaction(caller, intended, calls, reply)?;
+                notebook.push(sample)?;
+                if caller == Caller::Fifo
+                    && sample.latency() > deadline
+                    && let Some(trace) = trace
+                    && trace.stop()
+                {
+                    notebook.miss(Beside::now().since(before));
+                }
+                Ok(())
+            };
+            match caller {
+                Caller::Normal => transact(calls, &mut reply)?,
+                Caller::Fifo => in_fifo_thread(notebook, || transact(calls, &mut reply))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs `work` in a new thread under SCHED_FIFO; where that is refused it is not run, and the reason is noted: transactions of
+/// a thread that only should have been real-time are none.
+fn in_fifo_thread(notebook: &Notebook, work: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(128 * 1024).spawn_scoped(scope, || {
+            match become_fifo(FIFO_PRIORITY) {
+                Ok(()) => work(),
+                Err(error) => {
+                    notebook.refuse(&error);
+                    Ok(())
+                }
+            }
+        })?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a caller panicked")))
+    })
+}
+
+fn transaction(caller: Caller, intended: Option<u64>, calls: &mut Calls, reply: &mut Vec<u8>) -> io::Result<Sample> {
+    let mut payload = [0; PAYLOAD];
+    Request::Transact.write(&mut payload);
+    if let Some(moment) = intended {
+        sleep_until(moment);
+    }
+    let client_thread = thread();
+    let client_cpu = cpu();
+    let start = now_ns();
+    let answer = calls.call(&payload, reply)?;
+    let end = now_ns();
+    Ok(Sample {
+        caller,
+        intended: intended.unwrap_or(start),
+        start,
+        served: answer.served,
+        end,
+        client_thread,
+        server_thread: answer.thread,
+        client_cpu: client_cpu as u16,
+        server_cpu: answer.cpu,
+        server_policy: answer.policy,
+        server_priority: answer.priority,
+        server_nice: answer.nice,
+    })
+}

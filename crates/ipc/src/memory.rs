@@ -1,0 +1,110 @@
+//! Memory that a process shares with the children it forks: anonymous, so it has no name that could be left behind.
+//!
+//! Owns the mapping and plain copies in and out. Who may write when is for the users to order with atomics or with calls
+//! of the kernel.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+/// A shared anonymous mapping; zero at first, populated, so that no page fault is measured.
+#[derive(Debug)]
+pub(crate) struct SharedMemory {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to this value, and all access goes through raw copies or atomics.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for SharedMemory {}
+
+impl SharedMemory {
+    /// Maps `length` bytes.
+    pub(crate) fn new(length: usize) -> io::Result<Self> {
+        // SAFETY: a new anonymous mapping at an address that the kernel chooses.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length.max(1),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("a mapping at address 0"))?;
+        Ok(Self { start, length })
+    }
+
+    /// The word at `offset`, which both sides use atomically.
+    ///
+    /// # Panics
+    /// The offset is not inside or not aligned: a defect of the caller, whose offsets are constants.
+    pub(crate) fn word(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.length, "word {offset} of {}", self.length);
+        // SAFETY: inside the mapping (checked), aligned (checked; mappings begin at a page), and lives as long as `self`.
+        unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(offset).cast()) }
+    }
+
+    /// Copies `bytes` to `offset`.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
+        self.inside(offset, bytes.len())?;
+        // SAFETY: inside the mapping (checked); the source is ours and cannot overlap what only this type gives access to.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(offset), bytes.len()) };
+        Ok(())
+    }
+
+    /// Appends `length` bytes from `offset` to `into`.
+    ///
+    /// # Errors
+    /// They are not inside.
+    pub(crate) fn read(&self, offset: usize, length: usize, into: &mut Vec<u8>) -> io::Result<()> {
+        self.inside(offset, length)?;
+        into.reserve(length);
+        // SAFETY: the source is inside the mapping (checked), the target has room (reserved), and all its bytes are set
+        // before the length says so.
+        unsafe {
+            let end = into.as_mut_ptr().add(into.len());
+            std::ptr::copy_nonoverlapping(self.start.as_ptr().add(offset), end, length);
+            into.set_len(into.len() + length);
+        }
+        Ok(())
+    }
+
+    fn inside(&self, offset: usize, length: usize) -> io::Result<()> {
+        match offset.checked_add(length) {
+            Some(end) if end <= self.length => Ok(()),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "beyond the shared memory")),
+        }
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was mapped; nothing borrows from it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length.max(1)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_nothing_beyond_the_mapping() {
+        let memory = SharedMemory::new(64).unwrap();
+        memory.write(60, b"four").unwrap();
+        let mut read = b"x".to_vec();
+        memory.read(60, 4, &mut read).unwrap();
+        assert_eq!(read, b"xfour");
+        assert!(memory.write(61, b"four").is_err());
+        assert!(memory.read(usize::MAX, 2, &mut read).is_err());
+    }
+}

@@ -1,0 +1,344 @@
+//! Why a transaction missed its deadline: the cause that the trace shows for at least half of its time, or none. Pure.
+//!
+//! Nothing is guessed: what the trace does not show is `unexplained`, with where the time went.
+
+use super::parse::{Event, Task, events};
+use super::timeline::{Party, Segment, State, interrupts, life, occupants, transaction};
+use crate::latency::Missed;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The CPU was busy with another task that outranked the waiting one, or had its turn.
+    CpuBusy,
+    /// The server waited behind a task that its caller outranks: the caller's priority did not reach it.
+    NoInheritance,
+    /// Interrupts or softirqs on the CPU of who should have run.
+    Interrupt,
+    /// The thread waited to be moved to another CPU.
+    Migration,
+    /// The real-time budget of the CPU was used up.
+    RtThrottled,
+    /// The server's cgroup was throttled by its CPU quota.
+    CpuQuota,
+    /// The server waited in its service until another thread woke it.
+    LockHeld,
+    /// A hypervisor took the CPU away.
+    Stolen,
+    /// The trace shows no cause for half of the time.
+    Unexplained,
+}
+
+/// What is known beside the trace: growth between the start of the iteration and the miss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Stolen time of all CPUs, in ns.
+    pub stolen: u64,
+    /// Throttled time of the cgroup, in ns.
+    pub throttled: u64,
+}
+
+impl Beside {
+    /// The counters as they stand now.
+    pub fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        Self { stolen: stolen(&stat), throttled: throttled().unwrap_or(0) }
+    }
+
+    /// What grew since.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            stolen: self.stolen.saturating_sub(before.stolen),
+            throttled: self.throttled.saturating_sub(before.throttled),
+        }
+    }
+}
+
+/// Field 8 of the first line of /proc/stat (proc_stat(5)), in ticks of 10 ms (USER_HZ is 100).
+fn stolen(stat: &str) -> u64 {
+    let first = stat.lines().next().unwrap_or_default();
+    let ticks = first.split_ascii_whitespace().nth(8).and_then(|ticks| ticks.parse::<u64>().ok());
+    ticks.unwrap_or(0).saturating_mul(10_000_000)
+}
+
+/// Throttled time of the caller's cgroup in ns: `throttled_usec` of cgroup v2, `throttled_time` of v1.
+fn throttled() -> Option<u64> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let files = own.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        if controllers.is_empty() {
+            return Some(format!("/sys/fs/cgroup{path}/cpu.stat"));
+        }
+        controllers.split(',').any(|one| one == "cpu").then(|| format!("/sys/fs/cgroup/cpu{path}/cpu.stat"))
+    });
+    files.filter_map(|file| std::fs::read_to_string(file).ok()).find_map(|text| {
+        text.lines().find_map(|line| {
+            let (key, value) = line.split_once(' ')?;
+            let factor = match key {
+                "throttled_usec" => 1000,
+                "throttled_time" => 1,
+                _ => return None,
+            };
+            value.parse::<u64>().ok()?.checked_mul(factor)
+        })
+    })
+}
+
+/// The explanation of one miss.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Explanation {
+    /// The cause.
+    pub cause: Cause,
+    /// A sentence.
+    pub text: String,
+    /// Who had the CPU, or woke the server.
+    pub who: Option<Culprit>,
+    /// Duration of the transaction, in us.
+    pub took_us: f64,
+    /// Time that the cause explains, in us.
+    pub explained_us: f64,
+    /// What the transaction waited for, without gaps.
+    pub timeline: Vec<Part>,
+    /// Events of the trace that were read.
+    pub events: usize,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Culprit {
+    /// Thread id.
+    pub tid: u32,
+    /// Its name, as it chose it.
+    pub name: String,
+    /// Its scheduling: `FIFO/RR 50`, `nice 0`, `deadline`, `idle`; empty where the trace does not show it.
+    pub scheduling: String,
+}
+
+/// A part of the timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Part {
+    /// Start after the call, in us.
+    pub at_us: f64,
+    /// Length in us.
+    pub us: f64,
+    /// Whom the transaction waited for.
+    pub party: Party,
+    /// What that one did.
+    pub state: State,
+    /// Where.
+    pub cpu: Option<u32>,
+    /// Who had the CPU meanwhile, what interrupted, or who ended the wait.
+    pub note: Option<String>,
+}
+
+fn scheduling(task: &Task) -> String {
+    match task.priority {
+        _ if task.thread == 0 => "idle".to_owned(),
+        below if below < 0 => "deadline".to_owned(),
+        real_time @ 0..=99 => format!("FIFO/RR {}", 99 - real_time),
+        normal => format!("nice {}", normal - 120),
+    }
+}
+
+fn culprit(task: &Task) -> Culprit {
+    Culprit { tid: task.thread, name: task.name.clone(), scheduling: scheduling(task) }
+}
+
+fn shown(culprit: &Culprit) -> String {
+    let Culprit { tid, name, scheduling } = culprit;
+    if scheduling.is_empty() { format!("{name} ({tid})") } else { format!("{name} ({tid}, {scheduling})") }
+}
+
+/// Time by cause and by who caused it.
+type Times = BTreeMap<(Cause, String), (u64, Option<Culprit>)>;
+
+struct Reader<'a> {
+    events: &'a [Event],
+    missed: &'a Missed,
+    times: Times,
+}
+
+/// The kernel's priority of SCHED_FIFO 99.
+const CALLER: i32 = 0;
+/// RT_MAX_PRIO - 1: above are normal tasks (include/linux/sched/prio.h).
+const LAST_REAL_TIME: i32 = 99;
+/// A real-time thread that waits behind a normal one is throttled only when real-time threads had at least this share of the
+/// CPU's last second (kernel.sched_rt_runtime_us is 95 %).
+const THROTTLING_SHARE: f64 = 0.85;
+
+/// Explains a miss from the text of the trace.
+pub fn explain(text: &[u8], missed: &Missed) -> Explanation {
+    let events = events(text);
+    let (from, to) = (missed.sample.start, missed.sample.end);
+    let client = life(&events, missed.sample.client_thread, from, to);
+    let server = life(&events, missed.sample.server_thread, from, to);
+    let segments = transaction(&client, &server, from, to);
+    let mut reader = Reader { events: &events, missed, times: Times::new() };
+    let timeline = segments.iter().map(|segment| reader.part(segment)).collect();
+    let took = to.saturating_sub(from);
+    let us = |ns: u64| ns as f64 / 1000.0;
+    let (cause, text, who, explained) = match reader.largest().filter(|(_, time)| time * 2 >= took) {
+        Some((cause, time)) => {
+            let most = reader.times.iter().filter(|((one, _), _)| *one == cause).max_by_key(|(_, (time, _))| *time);
+            let (what, who) = most.map(|((_, what), (_, who))| (what.as_str(), who.clone())).unwrap_or_default();
+            (cause, sentence(cause, what, us(time)), who, us(time))
+        }
+        None => (Cause::Unexplained, sentence(Cause::Unexplained, "", 0.0), None, 0.0),
+    };
+    Explanation { cause, text, who, took_us: us(took), explained_us: explained, timeline, events: events.len() }
+}
+
+fn sentence(cause: Cause, what: &str, us: f64) -> String {
+    let ms = us / 1000.0;
+    match cause {
+        Cause::CpuBusy => format!("the CPU was busy for {ms:.3} ms, mostly with {what}"),
+        Cause::NoInheritance => format!(
+            "the server waited {ms:.3} ms, mostly behind {what}, which its real-time caller outranks: the priority was not inherited"
+        ),
+        Cause::Interrupt => format!("interrupted for {ms:.3} ms, mostly by {what}"),
+        Cause::Migration => format!("{what} waited {ms:.3} ms to be moved to another CPU"),
+        Cause::RtThrottled => format!("real-time throttling let {what} run for {ms:.3} ms"),
+        Cause::CpuQuota => format!("{what} was throttled for {ms:.3} ms by the CPU quota of its cgroup (cpu.max)"),
+        Cause::LockHeld => format!(
+            "the server waited {ms:.3} ms in its service until {what} woke it: a lock or what else that one held"
+        ),
+        Cause::Stolen => format!("a hypervisor took the CPU away for {ms:.3} ms"),
+        Cause::Unexplained => "the trace shows no cause for half of the time".to_owned(),
+    }
+}
+
+impl Reader<'_> {
+    /// The cause with the most time, whoever caused it.
+    fn largest(&self) -> Option<(Cause, u64)> {
+        let mut sums: BTreeMap<Cause, u64> = BTreeMap::new();
+        for ((cause, _), (time, _)) in &self.times {
+            *sums.entry(*cause).or_default() += time;
+        }
+        sums.into_iter().max_by_key(|(_, time)| *time)
+    }
+
+    fn add(&mut self, cause: Cause, what: String, time: u64, who: Option<Culprit>) {
+        let entry = self.times.entry((cause, what)).or_insert((0, who));
+        entry.0 += time;
+    }
+
+    fn part(&mut self, segment: &Segment) -> Part {
+        let Segment { party, stretch } = segment;
+        let note = match (stretch.state, stretch.cpu) {
+            (State::Running, Some(cpu)) => self.running(cpu, stretch.from, stretch.to),
+            (State::Runnable, Some(cpu)) => self.runnable(segment, cpu),
+            (State::Blocked, _) => self.blocked(segment),
+            _ => None,
+        };
+        let us = |ns: u64| ns as f64 / 1000.0;
+        Part {
+            at_us: us(stretch.from - self.missed.sample.start.min(stretch.from)),
+            us: us(stretch.to - stretch.from),
+            party: *party,
+            state: stretch.state,
+            cpu: stretch.cpu,
+            note,
+        }
+    }
+
+    fn running(&mut self, cpu: u32, from: u64, to: u64) -> Option<String> {
+        let list = interrupts(self.events, cpu, from, to);
+        let interrupted: u64 = list.iter().map(|(_, time)| time).sum();
+        let name = list.first().map(|(name, _)| name.clone());
+        if let Some(name) = &name {
+            self.add(Cause::Interrupt, name.clone(), interrupted, None);
+        }
+        // Stolen time is counted while a task is on the CPU; more than the segment it cannot be.
+        let stolen = self.missed.beside.stolen.min((to - from).saturating_sub(interrupted));
+        if stolen * 2 >= to - from {
+            self.add(Cause::Stolen, String::new(), stolen, None);
+        }
+        name.map(|name| format!("interrupted {:.0} us, mostly by {name}", interrupted as f64 / 1000.0))
+    }
+
+    fn runnable(&mut self, segment: &Segment, cpu: u32) -> Option<String> {
+        let Segment { party, stretch } = segment;
+        let own = [self.missed.sample.client_thread, self.missed.sample.server_thread];
+        let list = occupants(self.events, cpu, stretch.from, stretch.to);
+        for (task, time) in &list {
+            if own.contains(&task.thread) {
+                continue;
+            }
+            let who = culprit(task);
+            let (cause, what) = if task.thread == 0 {
+                let whose = if *party == Party::Client { "the client" } else { "the server" };
+                match self.missed.beside.throttled * 2 >= *time
+                    && self.missed.beside.throttled > 0
+                    && *party == Party::Server
+                {
+                    true => (Cause::CpuQuota, whose.to_owned()),
+                    false if stretch.moved => (Cause::Migration, whose.to_owned()),
+                    // An idle CPU and a runnable thread: waking the CPU took that long. Why, no event says.
+                    false => continue,
+                }
+            } else if task.name.starts_with("migration/") {
+                (Cause::Migration, "the thread".to_owned())
+            } else {
+                (self.rank(*party, stretch.priority, task, cpu, stretch.from), shown(&who))
+            };
+            self.add(cause, what, *time, Some(who));
+        }
+        list.first().map(|(task, _)| format!("CPU had {}", shown(&culprit(task))))
+    }
+
+    /// Why a task that is no idle task kept a runnable thread from its CPU.
+    fn rank(&self, party: Party, own: Option<i32>, task: &Task, cpu: u32, at: u64) -> Cause {
+        let own = own.unwrap_or(CALLER);
+        if party == Party::Server && own > CALLER && task.priority > CALLER {
+            return Cause::NoInheritance;
+        }
+        if own <= LAST_REAL_TIME && task.priority > LAST_REAL_TIME {
+            let second = 1_000_000_000;
+            let real_time: u64 = occupants(self.events, cpu, at.saturating_sub(second), at)
+                .iter()
+                .filter(|(task, _)| task.thread != 0 && task.priority <= LAST_REAL_TIME)
+                .map(|(_, time)| time)
+                .sum();
+            if real_time as f64 >= THROTTLING_SHARE * second as f64 {
+                return Cause::RtThrottled;
+            }
+        }
+        Cause::CpuBusy
+    }
+
+    fn blocked(&mut self, segment: &Segment) -> Option<String> {
+        let Segment { party, stretch } = segment;
+        let (waker, from_interrupt) = stretch.woken_by?;
+        let name = self.name_of(waker);
+        let note = match from_interrupt {
+            true => "woken by an interrupt".to_owned(),
+            false => format!("woken by {}", shown(&name)),
+        };
+        let own = [self.missed.sample.client_thread, self.missed.sample.server_thread];
+        let in_service = stretch.from + 1000 >= self.missed.sample.served;
+        if *party == Party::Server && in_service && !from_interrupt && !own.contains(&waker) {
+            self.add(Cause::LockHeld, shown(&name), stretch.to - stretch.from, Some(name));
+        }
+        Some(note)
+    }
+
+    fn name_of(&self, thread: u32) -> Culprit {
+        use super::parse::Kind;
+        let task = self.events.iter().find_map(|event| match &event.kind {
+            Kind::Switch { previous, .. } if previous.thread == thread => Some(previous),
+            Kind::Switch { next, .. } if next.thread == thread => Some(next),
+            _ => None,
+        });
+        task.map_or_else(|| Culprit { tid: thread, name: "thread".to_owned(), scheduling: String::new() }, culprit)
+    }
+}
+
+#[cfg(test)]
+#[path = "explain_tests.rs"]
+mod tests;

@@ -1,0 +1,165 @@
+use super::*;
+use crate::latency::sample::{Caller, Sample};
+
+const CLIENT: u32 = 10;
+const SERVER: u32 = 20;
+
+fn missed(from_us: u64, to_us: u64) -> Missed {
+    let sample = Sample {
+        caller: Caller::Fifo,
+        intended: from_us * 1000,
+        start: from_us * 1000,
+        served: (from_us + 20) * 1000,
+        end: to_us * 1000,
+        client_thread: CLIENT,
+        server_thread: SERVER,
+        client_cpu: 0,
+        server_cpu: 1,
+        server_policy: 0,
+        server_priority: 0,
+        server_nice: 0,
+    };
+    Missed { sample, client: CLIENT, server: SERVER, beside: Beside::default() }
+}
+
+fn line(us: u64, cpu: u32, thread: u32, flags: &str, rest: &str) -> String {
+    format!("  task-{thread}  [{cpu:03}] {flags}  0.{us:06}: {rest}\n")
+}
+
+fn switch(us: u64, cpu: u32, from: (u32, i32), state: &str, to: (u32, i32)) -> String {
+    let rest = format!(
+        "sched_switch: prev_comm=t{} prev_pid={} prev_prio={} prev_state={state} ==> next_comm=t{} next_pid={} next_prio={}",
+        from.0, from.0, from.1, to.0, to.0, to.1
+    );
+    line(us, cpu, from.0, "d..2.", &rest)
+}
+
+fn waking(us: u64, by: u32, who: u32, priority: i32, cpu: u32) -> String {
+    line(us, 0, by, "d..2.", &format!("sched_waking: comm=t{who} pid={who} prio={priority} target_cpu={cpu:03}"))
+}
+
+fn cause(text: &str, to_us: u64) -> Explanation {
+    explain(text.as_bytes(), &missed(1000, to_us))
+}
+
+/// The server is woken and waits behind task 30 of a priority for 5 ms.
+fn behind(priority: i32) -> String {
+    [
+        switch(900, 1, (SERVER, 120), "S", (30, priority)),
+        waking(1005, CLIENT, SERVER, 120, 1),
+        switch(1010, 0, (CLIENT, 0), "S", (0, 120)),
+        switch(6010, 1, (30, priority), "R", (SERVER, 120)),
+        waking(6020, SERVER, CLIENT, 0, 0),
+        switch(6025, 0, (0, 120), "R", (CLIENT, 0)),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_task_that_the_caller_does_not_outrank_kept_the_cpu_busy() {
+    let explained = cause(&behind(0), 6030);
+    assert_eq!((explained.cause, explained.who.map(|who| who.tid)), (Cause::CpuBusy, Some(30)));
+    assert!(explained.text.contains("busy for 5.000 ms, mostly with t30 (30, FIFO/RR 99)"), "{}", explained.text);
+}
+
+#[test]
+fn a_task_that_the_caller_outranks_kept_the_server_for_want_of_inheritance() {
+    for priority in [120, 49] {
+        assert_eq!(cause(&behind(priority), 6030).cause, Cause::NoInheritance);
+    }
+}
+
+#[test]
+fn a_server_that_another_thread_wakes_in_its_service_waited_for_what_that_one_held() {
+    let text = [
+        waking(1005, CLIENT, SERVER, 120, 1),
+        switch(1010, 0, (CLIENT, 0), "S", (0, 120)),
+        switch(1015, 1, (0, 120), "R", (SERVER, 120)),
+        switch(1030, 1, (SERVER, 120), "S", (30, 120)),
+        waking(6000, 30, SERVER, 120, 1),
+        switch(6001, 1, (30, 120), "S", (SERVER, 120)),
+        waking(6020, SERVER, CLIENT, 0, 0),
+        switch(6025, 0, (0, 120), "R", (CLIENT, 0)),
+    ]
+    .concat();
+    let explained = cause(&text, 6030);
+    assert_eq!((explained.cause, explained.who.map(|who| who.tid)), (Cause::LockHeld, Some(30)));
+    let by_timer = text.replace("task-30  [000] d..2.", "task-30  [000] d.h2.");
+    assert_eq!(cause(&by_timer, 6030).cause, Cause::Unexplained);
+}
+
+#[test]
+fn interrupts_while_the_server_runs_are_the_cause_when_they_take_half() {
+    let mut text = [
+        waking(1005, CLIENT, SERVER, 120, 1),
+        switch(1010, 0, (CLIENT, 0), "S", (0, 120)),
+        switch(1015, 1, (0, 120), "R", (SERVER, 120)),
+    ]
+    .concat();
+    for burst in 0..4 {
+        text += &line(1100 + burst * 1000, 1, SERVER, "d.h1.", "local_timer_entry: vector=236");
+        text += &line(1950 + burst * 1000, 1, SERVER, "d.h1.", "local_timer_exit: vector=236");
+    }
+    text += &waking(5020, SERVER, CLIENT, 0, 0);
+    text += &switch(5025, 0, (0, 120), "R", (CLIENT, 0));
+    let explained = cause(&text, 5030);
+    assert_eq!(explained.cause, Cause::Interrupt, "{explained:?}");
+    assert!(explained.text.contains("3.400 ms, mostly by interrupt local timer"), "{}", explained.text);
+}
+
+#[test]
+fn a_runnable_server_on_an_idle_cpu_is_throttled_only_where_its_group_was() {
+    let text = [
+        waking(1005, CLIENT, SERVER, 120, 1),
+        switch(1010, 0, (CLIENT, 0), "S", (0, 120)),
+        switch(1015, 1, (0, 120), "R", (SERVER, 120)),
+        switch(1030, 1, (SERVER, 120), "R", (0, 120)),
+        switch(6001, 1, (0, 120), "R", (SERVER, 120)),
+        waking(6020, SERVER, CLIENT, 0, 0),
+        switch(6025, 0, (0, 120), "R", (CLIENT, 0)),
+    ]
+    .concat();
+    let throttled = Beside { throttled: 5_000_000, stolen: 0 };
+    assert_eq!(explain(text.as_bytes(), &Missed { beside: throttled, ..missed(1000, 6030) }).cause, Cause::CpuQuota);
+    assert_eq!(cause(&text, 6030).cause, Cause::Unexplained);
+    let moved = line(3000, 0, 5, "d..2.", "sched_migrate_task: comm=t20 pid=20 prio=120 orig_cpu=1 dest_cpu=1");
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.insert(4, moved.trim_end());
+    assert_eq!(cause(&lines.join("\n"), 6030).cause, Cause::Migration);
+}
+
+#[test]
+fn a_real_time_thread_behind_a_normal_one_is_throttled_only_after_a_second_of_real_time() {
+    let text = |real_time: i32| {
+        [
+            format!(
+                "  t-30 [001] d..2.  1.000000: sched_switch: prev_comm=x prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=t30 next_pid=30 next_prio={real_time}\n"
+            ),
+            "  t-30 [001] d..2.  1.990000: sched_switch: prev_comm=t30 prev_pid=30 prev_prio=0 prev_state=R ==> next_comm=t40 next_pid=40 next_prio=120\n".to_owned(),
+            "  c-10 [000] d..2.  2.000005: sched_waking: comm=t20 pid=20 prio=0 target_cpu=001\n".to_owned(),
+            "  c-10 [000] d..2.  2.000010: sched_switch: prev_comm=c prev_pid=10 prev_prio=0 prev_state=S ==> next_comm=s next_pid=0 next_prio=120\n".to_owned(),
+            "  t-40 [001] d..2.  2.030000: sched_switch: prev_comm=t40 prev_pid=40 prev_prio=120 prev_state=R ==> next_comm=t20 next_pid=20 next_prio=0\n".to_owned(),
+        ]
+        .concat()
+    };
+    let missed = missed(2_000_000, 2_030_100);
+    let of = |text: String| {
+        // The first switch says that the task before it had the CPU: the last second is what counts.
+        explain(text.as_bytes(), &missed).cause
+    };
+    assert_eq!(of(text(0)), Cause::RtThrottled);
+    assert_eq!(of(text(0).replace("1.000000", "1.700000")), Cause::CpuBusy);
+}
+
+#[test]
+fn the_timeline_covers_the_transaction_and_an_empty_trace_explains_nothing() {
+    let explained = cause(&behind(120), 6030);
+    let mut at = 0.0;
+    for part in &explained.timeline {
+        assert!((part.at_us - at).abs() < 1e-9, "{:?}", explained.timeline);
+        at += part.us;
+    }
+    assert!((at - explained.took_us).abs() < 1e-9);
+    let empty = cause("", 6030);
+    assert_eq!((empty.cause, empty.events, empty.timeline.len()), (Cause::Unexplained, 0, 1));
+}

@@ -1,0 +1,317 @@
+//! A private trace instance (Documentation/trace/ftrace.rst, "Instances"), reached through a tracefs that is mounted nowhere.
+//!
+//! Other users of the kernel's trace are not disturbed. The instance ends with its owner: a process that outlives the owner
+//! removes it. Where that one was killed too, the next run or `slowpath doctor --clean` does: the name says who the owner is.
+
+use crate::children::Child;
+use crate::memory::SharedMemory;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat};
+use nix::sys::stat::{Mode, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use slowpath_process::Owner;
+use slowpath_tables::Unavailable;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Beginning of the names of instances.
+const PREFIX: &str = "slowpath-ipc";
+/// How often removing a busy instance is tried, every 10 ms: clients that die with their parent hold files of it for a moment.
+const PATIENCE: u32 = 100;
+/// Buffer of each CPU in KiB: some tenths of a second of a busy CPU.
+const BUFFER_KB: &str = "4096";
+/// What is read of a trace at most.
+const MOST_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Events that explain where the time of a transaction went. Those that a kernel lacks are listed as unavailable.
+const EVENTS: &[&str] = &[
+    "sched/sched_switch",
+    "sched/sched_waking",
+    "sched/sched_wakeup",
+    "sched/sched_wakeup_new",
+    "sched/sched_migrate_task",
+    "sched/sched_pi_setprio",
+    "irq/irq_handler_entry",
+    "irq/irq_handler_exit",
+    "irq/softirq_entry",
+    "irq/softirq_exit",
+    "workqueue/workqueue_execute_start",
+    "workqueue/workqueue_execute_end",
+    "power/cpu_frequency",
+    "power/cpu_idle",
+];
+/// Groups of events that only some kernels have and nobody misses elsewhere: the interrupt vectors of x86, binder.
+const GROUPS: &[&str] = &["irq_vectors", "binder"];
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+#[error("the kernel's trace cannot be used: {what}")]
+pub struct TraceError {
+    what: String,
+    #[source]
+    source: io::Error,
+}
+
+fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TraceError {
+    let what = what.into();
+    move |source| TraceError { what, source }
+}
+
+/// `FSCONFIG_CMD_CREATE`, include/uapi/linux/mount.h.
+const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
+
+fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let raw = i32::try_from(result).map_err(io::Error::other)?;
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// A detached tracefs.
+fn tracefs() -> io::Result<OwnedFd> {
+    // SAFETY: plain system calls with a constant NUL-terminated name and no other pointers.
+    let context = descriptor(unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), 1) })?;
+    let none = std::ptr::null::<u8>();
+    // SAFETY: FSCONFIG_CMD_CREATE takes no key and no value.
+    let created = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) };
+    if created < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: no pointers.
+    descriptor(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) })
+}
+
+fn open(root: &OwnedFd, path: &str, flags: OFlag) -> io::Result<File> {
+    Ok(openat(root, path, flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())?.into())
+}
+
+fn put(root: &OwnedFd, path: &str, text: &str) -> io::Result<()> {
+    open(root, path, OFlag::O_WRONLY)?.write_all(text.as_bytes())
+}
+
+/// Whether this user made the instance: who else may make one makes it as somebody else.
+fn is_ours(root: &OwnedFd, name: &str) -> bool {
+    let path = format!("instances/{name}");
+    fstatat(root, path.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|found| found.st_uid == geteuid().as_raw())
+}
+
+/// Names of instances of dead owners.
+fn orphans(root: &OwnedFd) -> Vec<String> {
+    let mut names = instances(root).unwrap_or_default();
+    names.retain(|name| Owner::parse(name, PREFIX).is_some_and(|owner| !owner.is_alive()) && is_ours(root, name));
+    names
+}
+
+fn instances(root: &OwnedFd) -> io::Result<Vec<String>> {
+    let folder = std::fs::read_dir(format!("/proc/self/fd/{}/instances", root.as_raw_fd()))?;
+    Ok(folder.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}
+
+/// Where an instance is seen when tracefs is mounted in its usual place.
+fn shown(name: &str) -> PathBuf {
+    Path::new("/sys/kernel/tracing/instances").join(name)
+}
+
+/// Instances that killed commands left. None where tracefs cannot be opened (it needs root).
+pub fn leftovers() -> Vec<PathBuf> {
+    tracefs().map(|root| orphans(&root).iter().map(|name| shown(name)).collect()).unwrap_or_default()
+}
+
+/// Removes what killed commands left: each instance, and why it stays if it does.
+pub fn clean() -> Vec<(PathBuf, io::Result<()>)> {
+    let Ok(root) = tracefs() else { return Vec::new() };
+    orphans(&root).iter().map(|name| (shown(name), remove(&root, name, PATIENCE))).collect()
+}
+
+/// Names of all instances of benchmarks, whoever owns them.
+///
+/// # Errors
+/// tracefs cannot be opened.
+pub fn names() -> Result<Vec<String>, TraceError> {
+    let root = tracefs().map_err(failed("tracefs"))?;
+    let mut names = instances(&root).map_err(failed("instances"))?;
+    names.retain(|name| Owner::parse(name, PREFIX).is_some());
+    Ok(names)
+}
+
+/// Removes an instance, which is busy as long as someone has a file of it open.
+fn remove(root: &OwnedFd, name: &str, tries: u32) -> io::Result<()> {
+    let _ = put(root, &format!("instances/{name}/tracing_on"), "0");
+    let mut result = Ok(());
+    for _ in 0..tries {
+        result = unlinkat(root, format!("instances/{name}").as_str(), UnlinkatFlags::RemoveDir);
+        match result {
+            Err(Errno::EBUSY) => std::thread::sleep(Duration::from_millis(10)),
+            // Its keeper was quicker.
+            Err(Errno::ENOENT) => return Ok(()),
+            _ => break,
+        }
+    }
+    Ok(result?)
+}
+
+/// What clients need to stop the trace at once.
+#[derive(Debug)]
+pub struct Stopper {
+    stopped: SharedMemory,
+    marker: File,
+    on: File,
+}
+
+impl Stopper {
+    /// Stops the trace; whether this caller was the first.
+    pub(crate) fn stop(&self) -> bool {
+        if self.stopped.word(0).swap(1, Ordering::AcqRel) != 0 {
+            return false;
+        }
+        // The marker first: it must still go into the buffer.
+        let _ = (&self.marker).write_all(b"slowpath-ipc: deadline missed");
+        let _ = (&self.on).write_all(b"0");
+        true
+    }
+
+    /// Whether someone stopped it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.word(0).load(Ordering::Acquire) != 0
+    }
+}
+
+/// A running trace instance.
+#[derive(Debug)]
+pub struct Instance {
+    root: OwnedFd,
+    name: String,
+    /// `None` once it is being removed: an instance with open files is busy.
+    stopper: Option<Stopper>,
+    /// Closed by the owner's death too; then the keeper removes the instance.
+    leash: Option<File>,
+    keeper: Child,
+    /// Events that this kernel has not.
+    pub unavailable: Vec<Unavailable>,
+}
+
+impl Instance {
+    /// Makes an instance with all events and starts it.
+    ///
+    /// # Errors
+    /// No privilege (CAP_SYS_ADMIN), no tracefs in this kernel, or a lockdown.
+    pub fn start() -> Result<Self, TraceError> {
+        let root = tracefs().map_err(failed("tracefs cannot be opened (it needs root)"))?;
+        let name = Owner::this_process().map_err(failed("/proc"))?.fresh_name(PREFIX);
+        let (mut leash_end, leash) = nix::unistd::pipe2(OFlag::O_CLOEXEC)
+            .map(|(read, write)| (File::from(read), File::from(write)))
+            .map_err(|errno| failed("pipe")(errno.into()))?;
+        // Before the instance exists: whenever the owner dies from now on, somebody removes it.
+        let mut leash = Some(leash);
+        let keeper = Child::start_surviving(|| {
+            drop(leash.take());
+            keep(&root, &name, &mut leash_end)
+        })
+        .map_err(|error| failed("a process to remove the instance")(io::Error::other(error)))?;
+        drop(leash_end);
+        mkdirat(&root, format!("instances/{name}").as_str(), Mode::from_bits_truncate(0o700))
+            .map_err(|errno| failed(format!("instances/{name} cannot be made"))(errno.into()))?;
+        let mut instance = Self { root, name, stopper: None, leash, keeper, unavailable: Vec::new() };
+        instance.begin()?;
+        Ok(instance)
+    }
+
+    fn begin(&mut self) -> Result<(), TraceError> {
+        let path = |file: &str| format!("instances/{}/{file}", self.name);
+        let set = |file: &str, text: &str| put(&self.root, &path(file), text).map_err(failed(file.to_owned()));
+        // The clock of the samples.
+        set("trace_clock", "mono")?;
+        set("buffer_size_kb", BUFFER_KB)?;
+        let mut unavailable = Vec::new();
+        for event in EVENTS {
+            if let Err(error) = put(&self.root, &path(&format!("events/{event}/enable")), "1") {
+                unavailable.push(Unavailable {
+                    what: format!("trace event {event}"),
+                    reason: error.to_string(),
+                    remedy: "a kernel that has this event".to_owned(),
+                });
+            }
+        }
+        for group in GROUPS {
+            let _ = put(&self.root, &path(&format!("events/{group}/enable")), "1");
+        }
+        let writing = |file: &str| open(&self.root, &path(file), OFlag::O_WRONLY).map_err(failed(file.to_owned()));
+        let stopped = SharedMemory::new(64).map_err(failed("mmap"))?;
+        let stopper = Stopper { stopped, marker: writing("trace_marker")?, on: writing("tracing_on")? };
+        set("tracing_on", "1")?;
+        self.unavailable = unavailable;
+        self.stopper = Some(stopper);
+        Ok(())
+    }
+
+    /// What clients need to stop it.
+    pub fn stopper(&self) -> Option<&Stopper> {
+        self.stopper.as_ref()
+    }
+
+    /// The instance's directory for messages.
+    pub fn path(&self) -> String {
+        shown(&self.name).display().to_string()
+    }
+
+    /// Its text, after it was stopped: bytes of the kernel with names that other programs chose.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn text(&self) -> Result<Vec<u8>, TraceError> {
+        let mut text = Vec::new();
+        let path = format!("instances/{}/trace", self.name);
+        open(&self.root, &path, OFlag::O_RDONLY)
+            .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut text))
+            .map_err(failed("trace"))?;
+        Ok(text)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.stopper = None;
+        self.leash = None;
+        self.keeper.wait();
+        // Where the keeper was killed.
+        let _ = remove(&self.root, &self.name, 1);
+    }
+}
+
+/// The keeper's life: waits until nobody holds the leash, then removes the instance.
+fn keep(root: &OwnedFd, name: &str, leash: &mut File) -> i32 {
+    // Not ended by what ends the owner's process group.
+    let _ = nix::unistd::setsid();
+    let (root_fd, leash_fd) = (root.as_raw_fd().unsigned_abs(), leash.as_raw_fd().unsigned_abs());
+    let (low, high) = (root_fd.min(leash_fd), root_fd.max(leash_fd));
+    let mut from = 0;
+    for kept in [low, high, u32::MAX] {
+        if from < kept {
+            // SAFETY: closes descriptors that this process does not use; no pointers.
+            unsafe { libc::syscall(libc::SYS_close_range, from, kept - 1, 0) };
+        }
+        from = kept.saturating_add(1);
+    }
+    let _ = leash.read(&mut [0]);
+    i32::from(remove(root, name, 5 * PATIENCE).is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_who_owns_them_and_others_are_nobodys() {
+        let own = Owner::this_process().unwrap();
+        assert_eq!(Owner::parse(&own.fresh_name(PREFIX), PREFIX), Some(own));
+        for foreign in ["foreign", "slowpath-ipc", "slowpath-ipc-1-2", "slowpath-ipc-x-1-0", "slowpath-lab-1-2-3"] {
+            assert_eq!(Owner::parse(foreign, PREFIX), None, "{foreign}");
+        }
+    }
+}

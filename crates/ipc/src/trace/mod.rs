@@ -1,0 +1,11 @@
+//! The kernel's trace of the moment a deadline was missed.
+//!
+//! [`instance`] owns a private trace instance and its end; [`parse`] turns its text into events; [`timeline`] says what the two
+//! threads of a transaction did; [`explain`] names the cause, or says that the trace shows none.
+
+pub mod explain;
+pub mod instance;
+pub mod parse;
+pub mod timeline;
+
+pub use instance::{Instance, Stopper, TraceError, clean, leftovers};

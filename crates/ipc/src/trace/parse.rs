@@ -1,0 +1,223 @@
+//! The text of a trace as events. Total: any bytes give events or nothing.
+//!
+//! Names of tasks in it are chosen by other programs: up to 15 bytes of anything. Fields are found from the side on which no
+//! name can stand.
+
+/// A task as an event names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Thread id; 0 is the idle task.
+    pub thread: u32,
+    /// Name.
+    pub name: String,
+    /// The kernel's priority: 0 to 98 real-time (99 - priority), 100 to 139 normal (120 + nice), below 0 deadline.
+    pub priority: i32,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A CPU went from one task to another.
+    Switch {
+        /// Who ran.
+        previous: Task,
+        /// Whether it could have run on.
+        runnable: bool,
+        /// Who runs now.
+        next: Task,
+    },
+    /// A task was made runnable (waking, wakeup, wakeup_new).
+    Waking {
+        /// Who.
+        task: Task,
+        /// On which CPU it will wait.
+        cpu: u32,
+    },
+    /// A task was moved to another CPU.
+    Migrate {
+        /// Who.
+        thread: u32,
+        /// To which CPU.
+        to: u32,
+    },
+    /// A priority was lent or given back.
+    Lend {
+        /// To whom.
+        thread: u32,
+        /// The priority from now on.
+        priority: i32,
+    },
+    /// An interrupt or softirq began.
+    Enter(String),
+    /// It ended.
+    Leave,
+    /// Anything else.
+    Other,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// CLOCK_MONOTONIC in ns, to the microsecond.
+    pub time: u64,
+    /// Where.
+    pub cpu: u32,
+    /// Which thread was running, or was interrupted.
+    pub thread: u32,
+    /// Whether it happened in an interrupt or softirq.
+    pub in_interrupt: bool,
+    /// What.
+    pub kind: Kind,
+}
+
+/// All events of a text, in their order. Lines that are none are left out.
+pub fn events(text: &[u8]) -> Vec<Event> {
+    text.split(|byte| *byte == b'\n')
+        .filter(|line| !line.starts_with(b"#"))
+        .filter_map(|line| event(&String::from_utf8_lossy(line)))
+        .collect()
+}
+
+/// `NAME-PID [CPU] FLAGS SECONDS.MICROS: EVENT: FIELDS` (Documentation/trace/ftrace.rst, "Output format").
+fn event(line: &str) -> Option<Event> {
+    // The first place where everything fits: a name of 15 bytes has no room for all of it.
+    line.match_indices(" [").find_map(|(at, _)| {
+        let (cpu, rest) = line.get(at + 2..)?.split_once(']')?;
+        let mut words = rest.splitn(2, ": ");
+        let mut before = words.next()?.split_ascii_whitespace();
+        let flags = before.next()?;
+        let time = before.next()?;
+        if before.next().is_some() {
+            return None;
+        }
+        let (seconds, micros) = time.split_once('.')?;
+        let time = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
+        let (name, fields) = words.next()?.split_once(": ").or_else(|| words.next().map(|_| ("", "")))?;
+        let thread = line.get(..at)?.trim_end().rsplit('-').next()?.parse().ok()?;
+        Some(Event {
+            time: time.checked_mul(1000)?,
+            cpu: cpu.trim().parse().ok()?,
+            thread,
+            // The third flag: h, H, s, z, Z for what is no task.
+            in_interrupt: flags.chars().nth(2).is_some_and(|flag| "hHsSzZ".contains(flag)),
+            kind: kind(name, fields),
+        })
+    })
+}
+
+fn kind(name: &str, fields: &str) -> Kind {
+    let known = match name {
+        "sched_switch" => switch(fields),
+        "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => waking(fields),
+        "sched_migrate_task" => migrate(fields),
+        "sched_pi_setprio" => lend(fields),
+        _ => None,
+    };
+    known.unwrap_or_else(|| match name {
+        "irq_handler_entry" => Kind::Enter(format!("interrupt {}", last(fields, "name=").unwrap_or("?"))),
+        "softirq_entry" => {
+            Kind::Enter(format!("softirq {}", last(fields, "action=").unwrap_or("?").trim_end_matches(']')))
+        }
+        "irq_handler_exit" | "softirq_exit" => Kind::Leave,
+        _ => match (name.strip_suffix("_entry"), name.strip_suffix("_exit")) {
+            (Some(vector), _) => Kind::Enter(format!("interrupt {}", vector.replace('_', " "))),
+            (_, Some(_)) => Kind::Leave,
+            _ => Kind::Other,
+        },
+    })
+}
+
+/// What stands behind the last `key` until the next space.
+fn last<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
+    let at = fields.rfind(key)? + key.len();
+    fields.get(at..)?.split(' ').next()
+}
+
+fn number<T: std::str::FromStr>(fields: &str, key: &str) -> Option<T> {
+    last(fields, key)?.parse().ok()
+}
+
+fn named(fields: &str, name_key: &str, pid_key: &str, priority_key: &str) -> Option<Task> {
+    let name = fields.get(fields.find(name_key)? + name_key.len()..fields.rfind(pid_key)?).unwrap_or("");
+    Some(Task { thread: number(fields, pid_key)?, name: name.to_owned(), priority: number(fields, priority_key)? })
+}
+
+fn switch(fields: &str) -> Option<Kind> {
+    let at = fields.rfind(" ==> next_comm=")?;
+    let (before, after) = (fields.get(..at)?, fields.get(at..)?);
+    // A next task of that very name: what belongs to it stands behind the last one, its numbers in any case.
+    Some(Kind::Switch {
+        previous: named(before, "prev_comm=", " prev_pid=", " prev_prio=")?,
+        runnable: last(before, " prev_state=")?.starts_with('R'),
+        next: named(after, "next_comm=", " next_pid=", " next_prio=")?,
+    })
+}
+
+fn waking(fields: &str) -> Option<Kind> {
+    Some(Kind::Waking { task: named(fields, "comm=", " pid=", " prio=")?, cpu: number(fields, " target_cpu=")? })
+}
+
+fn migrate(fields: &str) -> Option<Kind> {
+    Some(Kind::Migrate { thread: number(fields, " pid=")?, to: number(fields, " dest_cpu=")? })
+}
+
+fn lend(fields: &str) -> Option<Kind> {
+    Some(Kind::Lend { thread: number(fields, " pid=")?, priority: number(fields, " newprio=")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_of_the_kernel_are_events() {
+        let text = b"# tracer: nop\n#\n\
+            \x20         <idle>-0       [001] d..2. 12345.000123: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=my server next_pid=77 next_prio=0\n\
+            \x20  Web Content-1234    [000] d.h3. 12345.000200: sched_waking: comm=my server pid=77 prio=120 target_cpu=001\n\
+            \x20           cc-9       [000] d.h1. 12345.000300: irq_handler_entry: irq=25 name=virtio0-input\n\
+            \x20           cc-9       [000] d.h1. 12345.000301: local_timer_exit: vector=236\n\
+            \x20           cc-9       [000] ..... 12345.000302: sched_migrate_task: comm=x pid=77 prio=120 orig_cpu=1 dest_cpu=0\n\
+            \x20           cc-9       [000] d..3. 12345.000303: sched_pi_setprio: comm=x pid=77 oldprio=120 newprio=0\n\
+            \x20           cc-9       [000] ..... 12345.000304: tracing_mark_write: slowpath-ipc: deadline missed\n";
+        let events = events(text);
+        assert_eq!(events.len(), 7, "{events:#?}");
+        assert_eq!((events[0].time, events[0].cpu, events[0].thread), (12_345_000_123_000, 1, 0));
+        let Kind::Switch { previous, runnable: true, next } = &events[0].kind else { panic!("{:?}", events[0]) };
+        assert_eq!((previous.thread, next.thread, next.priority, next.name.as_str()), (0, 77, 0, "my server"));
+        assert!(events[1].in_interrupt && events[1].thread == 1234);
+        assert!(matches!(&events[1].kind, Kind::Waking { task, cpu: 1 } if task.thread == 77));
+        assert_eq!(events[2].kind, Kind::Enter("interrupt virtio0-input".to_owned()));
+        assert_eq!(events[3].kind, Kind::Leave);
+        assert_eq!(events[4].kind, Kind::Migrate { thread: 77, to: 0 });
+        assert_eq!(events[5].kind, Kind::Lend { thread: 77, priority: 0 });
+        assert_eq!(events[6].kind, Kind::Other);
+    }
+
+    #[test]
+    fn names_that_imitate_fields_change_no_number() {
+        for hostile in ["a prev_pid=1 ", " ==> next_comm=", " next_pid=5 x", "-1 [000] d..2.", " prev_state=S ="] {
+            let line = format!(
+                "  {hostile}-10   [001] d..2.  5.000001: sched_switch: prev_comm={hostile} prev_pid=10 prev_prio=120 \
+                 prev_state=R ==> next_comm={hostile} next_pid=20 next_prio=98\n"
+            );
+            let events = events(line.as_bytes());
+            let Some(Kind::Switch { previous, next, .. }) = events.first().map(|event| &event.kind) else {
+                panic!("{hostile}: {events:?}")
+            };
+            assert_eq!((previous.thread, next.thread, next.priority), (10, 20, 98), "{hostile}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_no_panic(bytes: Vec<u8>) {
+            events(&bytes);
+        }
+
+        #[test]
+        fn any_fields_are_no_panic(name in "(sched_switch|sched_waking|softirq_entry|sched_pi_setprio)", fields in ".{0,80}") {
+            events(format!(" a-1 [000] d..2. 1.000001: {name}: {fields}").as_bytes());
+        }
+    }
+}

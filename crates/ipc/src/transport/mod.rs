@@ -1,0 +1,239 @@
+//! What a transport is, and which there are: one file each, with one declaration, and one line in [`ALL`].
+//!
+//! A transport carries a request to a server and its reply back, between two processes that the engine forks. It knows
+//! nothing of measuring; the engine knows nothing of a particular transport and compares no names.
+
+mod eventfd_memory;
+mod framed;
+mod futex_memory;
+mod in_process;
+mod message_queue;
+mod not_measured;
+mod pi_futex_memory;
+mod pipe;
+mod tcp_loopback;
+mod unix_seqpacket;
+mod unix_stream;
+
+use slowpath_tables::Unavailable;
+use std::io;
+
+/// A payload larger than this is refused: the largest of the field's benchmarks.
+pub const LARGEST_PAYLOAD: usize = 64 * 1024;
+
+/// All transports, the floor first; at the end those that are never available.
+pub const ALL: &[&Transport] = &[
+    &in_process::TRANSPORT,
+    &pipe::TRANSPORT,
+    &unix_stream::TRANSPORT,
+    &unix_seqpacket::TRANSPORT,
+    &eventfd_memory::TRANSPORT,
+    &futex_memory::TRANSPORT,
+    &pi_futex_memory::TRANSPORT,
+    &message_queue::TRANSPORT,
+    &tcp_loopback::TRANSPORT,
+    &not_measured::BINDER,
+    &not_measured::IO_URING,
+    &not_measured::DBUS,
+    &not_measured::GRPC,
+];
+
+/// Declaration of a transport.
+pub struct Transport {
+    /// Name on the command line, in names of benchmarks and in JSON.
+    pub name: &'static str,
+    /// A noun for headings.
+    pub title: &'static str,
+    /// What carries a round trip, in one or two sentences.
+    pub documentation: &'static str,
+    /// Whether it works here.
+    pub check: fn() -> Result<(), Unavailable>,
+    /// Makes a connected pair for payloads up to a size, before the processes are forked.
+    pub connect: fn(usize) -> io::Result<Pair>,
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Transport").field(&self.name).finish()
+    }
+}
+
+/// The transport with a name.
+pub fn named(name: &str) -> Option<&'static Transport> {
+    ALL.iter().find(|transport| transport.name == name).copied()
+}
+
+/// Two ends of a connection.
+pub enum Pair {
+    /// Ends that work in two processes; each process drops the other's.
+    Processes {
+        /// The caller's end.
+        client: Box<dyn Client>,
+        /// The answering end.
+        server: Box<dyn Server>,
+    },
+    /// No border between the two: the caller runs the answer itself.
+    Direct,
+}
+
+/// What a server does with a request: fills the reply, which is empty before.
+pub type Answer<'a> = dyn FnMut(&[u8], &mut Vec<u8>) + Send + 'a;
+
+/// The caller's end.
+pub trait Client: Send {
+    /// Called once in the process that will call, after the server is ready.
+    ///
+    /// # Errors
+    /// The kernel refuses what the transport needs there.
+    fn prepare(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// One round trip. `reply` is overwritten.
+    ///
+    /// # Errors
+    /// The server is gone, or the kernel refuses.
+    fn call(&mut self, request: &[u8], reply: &mut Vec<u8>) -> io::Result<()>;
+}
+
+/// The answering end.
+pub trait Server: Send {
+    /// Called once in the process that will serve, before a client calls.
+    ///
+    /// # Errors
+    /// The kernel refuses what the transport needs there.
+    fn prepare(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Waits for a request and answers it.
+    ///
+    /// # Errors
+    /// The client is gone, or the kernel refuses.
+    fn serve(&mut self, answer: &mut Answer) -> io::Result<()>;
+}
+
+/// Why a benchmark could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum IpcError {
+    /// The kernel refused a call of the engine.
+    #[error("{call} failed")]
+    System {
+        /// Which.
+        call: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The transport could not be set up.
+    #[error("transport {transport} cannot be set up")]
+    Connect {
+        /// Which.
+        transport: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A process of the benchmark ended early.
+    #[error("the {role} of transport {transport} {ending} before it was done")]
+    Died {
+        /// Client or server.
+        role: &'static str,
+        /// Which transport.
+        transport: &'static str,
+        /// How.
+        ending: String,
+    },
+    /// The reply was not what was sent.
+    #[error("transport {transport} did not return the {size} bytes that were sent")]
+    Corrupted {
+        /// Which transport.
+        transport: &'static str,
+        /// Payload.
+        size: usize,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Sizes, counts or places that make no sense.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl IpcError {
+    pub(crate) fn system(call: &'static str, source: io::Error) -> Self {
+        Self::System { call, source }
+    }
+}
+
+/// The check of transports that every Linux has.
+fn always() -> Result<(), Unavailable> {
+    Ok(())
+}
+
+/// A check by trying: connects once, and what the kernel says is the reason.
+fn tried(name: &str, remedy: &str, connect: impl FnOnce() -> io::Result<Pair>) -> Result<(), Unavailable> {
+    connect().map(drop).map_err(|error| Unavailable {
+        what: format!("transport {name}"),
+        reason: error.to_string(),
+        remedy: remedy.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_can_be_typed() {
+        let names: BTreeSet<_> = ALL.iter().map(|transport| transport.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')));
+        assert!(named("pipe").is_some() && named("all").is_none());
+    }
+
+    /// Both ends in threads of this process: processes are the engine's affair, and its tests'.
+    #[test]
+    fn every_transport_returns_what_was_sent_in_every_size() {
+        for transport in ALL {
+            if let Err(gap) = (transport.check)() {
+                if !gap.reason.contains("does not measure") {
+                    println!("skipped: {}: {}", transport.name, gap.reason);
+                }
+                continue;
+            }
+            let Pair::Processes { mut client, mut server } = (transport.connect)(LARGEST_PAYLOAD).unwrap() else {
+                continue;
+            };
+            let sizes = [0usize, 1, 4, 5, 8191, 8192, 8193, 65535, 65536];
+            let (ready, is_ready) = std::sync::mpsc::channel();
+            let serving = std::thread::spawn(move || {
+                server.prepare().unwrap();
+                ready.send(()).unwrap();
+                for _ in sizes {
+                    server.serve(&mut |request, reply| reply.extend(request.iter().rev())).unwrap();
+                }
+            });
+            is_ready.recv().unwrap();
+            client.prepare().unwrap();
+            let mut reply = Vec::new();
+            for size in sizes {
+                let request: Vec<u8> = (0..size).map(|byte| (byte % 251) as u8).collect();
+                client.call(&request, &mut reply).unwrap();
+                assert!(reply.iter().rev().eq(&request), "{} with {size} bytes", transport.name);
+            }
+            serving.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_payload_beyond_what_was_agreed_is_an_error_and_no_wait() {
+        for transport in ALL.iter().filter(|transport| (transport.check)().is_ok()) {
+            if let Pair::Processes { mut client, .. } = (transport.connect)(16).unwrap() {
+                client.prepare().unwrap();
+                assert!(client.call(&[0; 17], &mut Vec::new()).is_err(), "{}", transport.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Mechanisms that programs use and that this version does not measure: named with the reason, so that nobody takes their absence from
+//! a result for an answer. One that gets its code moves to a file of its own.
+
+use super::{Pair, Transport};
+use slowpath_tables::Unavailable;
+use std::io;
+use std::path::Path;
+
+/// Binder.
+pub(super) const BINDER: Transport = Transport {
+    name: "binder",
+    title: "Android's binder driver",
+    documentation: "ioctls on /dev/binder or a device of binderfs.",
+    check: || {
+        let devices = ["/dev/binder", "/dev/binderfs/binder", "/dev/hwbinder"];
+        let here = match devices.iter().find(|device| Path::new(device).exists()) {
+            Some(device) => format!("this machine has {device}"),
+            None => "this machine has no /dev/binder either".to_owned(),
+        };
+        gap(
+            "binder",
+            &here,
+            "measure it with libbinder_benchmark and schd-dbg of Android; options and JSON keys are the same",
+        )
+    },
+    connect: refuse,
+};
+
+/// io_uring.
+pub(super) const IO_URING: Transport = Transport {
+    name: "io-uring",
+    title: "io_uring messages",
+    documentation: "IORING_OP_MSG_RING between two rings.",
+    check: || {
+        let here = match std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").as_deref().map(str::trim) {
+            Ok("0") => "this kernel allows io_uring",
+            Ok(_) => "kernel.io_uring_disabled restricts io_uring here, too",
+            Err(_) => "this kernel does not say whether it has io_uring",
+        };
+        gap("io-uring", here, "eventfd-shm comes nearest: shared memory with a wake-up by the kernel")
+    },
+    connect: refuse,
+};
+
+/// D-Bus.
+pub(super) const DBUS: Transport = Transport {
+    name: "dbus",
+    title: "D-Bus",
+    documentation: "A method call through a bus daemon.",
+    check: || {
+        gap(
+            "dbus",
+            "it needs a bus daemon of its own",
+            "unix-stream is what carries D-Bus: two of its round trips and the daemon",
+        )
+    },
+    connect: refuse,
+};
+
+/// gRPC.
+pub(super) const GRPC: Transport = Transport {
+    name: "grpc",
+    title: "gRPC over a unix socket",
+    documentation: "A unary call of HTTP/2 over a unix socket.",
+    check: || {
+        gap("grpc", "it needs a server of its own", "unix-stream is what carries it; the rest is time in the programs")
+    },
+    connect: refuse,
+};
+
+fn gap(name: &str, here: &str, remedy: &str) -> Result<(), Unavailable> {
+    Err(Unavailable {
+        what: format!("transport {name}"),
+        reason: format!("this version of slowpath does not measure it; {here}"),
+        remedy: remedy.to_owned(),
+    })
+}
+
+fn refuse(_largest: usize) -> io::Result<Pair> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,17 @@
+//! A connected pair of stream sockets of the unix domain.
+
+use super::framed::{SOCKET, duplex};
+use super::{Transport, always};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+/// Declaration.
+pub(super) const TRANSPORT: Transport = Transport {
+    name: "unix-stream",
+    title: "Unix stream socket",
+    documentation: "A SOCK_STREAM socketpair (unix(7)): what most local services, X11 and Wayland use below their protocols.",
+    check: always,
+    connect: |largest| {
+        let (client, server) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
+        duplex(client, server, SOCKET, largest)
+    },
+};
