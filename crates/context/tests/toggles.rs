@@ -50,8 +50,9 @@ impl Hooks for Look {
         let ours = children.split_whitespace().filter_map(|pid| pid.parse().ok());
         let sleeping = std::iter::once(self.pid).chain(ours).find(|pid| {
             let call = file(*pid, "syscall");
-            // clock_nanosleep, on whichever architecture: neither running nor the wait of a shell.
-            file(*pid, "comm").trim() == "sleep" && !call.is_empty() && !call.starts_with("running")
+            // Neither the wait of a shell nor one on the way to main, with a part of its libraries mapped.
+            let number = call.split(' ').next().and_then(|number| number.parse().ok());
+            file(*pid, "comm").trim() == "sleep" && number == Some(libc::SYS_clock_nanosleep)
         });
         if let Some(pid) = sleeping {
             let Ok(mut context) = Snapshot::of_process(pid) else { return };

@@ -52,18 +52,25 @@ def child():
     os.waitpid(pid, 0)
 threads(('child', child))
 threads(('spawn', lambda: os.waitpid(os.posix_spawn('/bin/true', ['/bin/true'], {}), 0)))
-def direct():
-    file = os.open(sys.argv[2], os.O_RDONLY | os.O_DIRECT)
+def until_it_waits(read):
+    # Reads may be over before the thread comes to wait, more than a few in a row where a hypervisor takes the processor for them.
     waits = lambda: resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
     begin, deadline = waits(), time.monotonic() + 10
-    # Reads may be over before the thread comes to wait, more than a few in a row where a hypervisor takes the processor for them.
-    while waits() == begin and time.monotonic() < deadline:
+    while waits() == begin and time.monotonic() < deadline: read()
+def direct():
+    file = os.open(sys.argv[2], os.O_RDONLY | os.O_DIRECT)
+    def read():
         for at in range(0, 16 << 20, 1 << 20): os.preadv(file, [mmap.mmap(-1, 1 << 20)], at)
+    until_it_waits(read)
 threads(('other_io', direct))
 def touch():
-    m = mmap.mmap(os.open(sys.argv[3], os.O_RDONLY), 0, prot=mmap.PROT_READ)
-    m.madvise(mmap.MADV_RANDOM)
-    for at in range(0, 16 << 20, 1 << 18): m[at]
+    file = os.open(sys.argv[3], os.O_RDONLY)
+    def read():
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        with mmap.mmap(file, 0, prot=mmap.PROT_READ) as m:
+            m.madvise(mmap.MADV_RANDOM)
+            for at in range(0, 16 << 20, 1 << 18): m[at]
+    until_it_waits(read)
 threads(('fault_io', touch))
 facts.close()
 ";
@@ -139,12 +146,14 @@ fn each_wait_has_its_reason_and_the_task_that_ended_it() {
     staged.check_woken("child", OffCpuReason::Child);
     assert!(!staged.of("spawn", OffCpuReason::Child, 0).is_empty());
     let io = staged.of("other_io", OffCpuReason::OtherIo, 0);
-    let all =
-        || staged.out.off_cpu.iter().filter(|row| u64::from(row.tid) == staged.facts["other_io"]).collect::<Vec<_>>();
+    let all = |stage: &str| {
+        let of_stage = |row: &&OffCpu| u64::from(row.tid) == staged.facts[stage];
+        staged.out.off_cpu.iter().filter(of_stage).collect::<Vec<_>>()
+    };
     // Not each read: some are over before the thread comes to wait.
-    assert!(!io.is_empty() && io.iter().all(|row| row.syscall >= 0), "{:?}", all());
+    assert!(!io.is_empty() && io.iter().all(|row| row.syscall >= 0), "{:?}", all("other_io"));
     let faults = staged.of("fault_io", OffCpuReason::FaultIo, 0);
-    assert!(!faults.is_empty() && faults.iter().all(|row| row.syscall == -1), "{faults:?}");
+    assert!(!faults.is_empty() && faults.iter().all(|row| row.syscall == -1), "{:?}", all("fault_io"));
     // Each lies in a major fault of the same thread.
     for wait in faults {
         let (from, to) = (wait.ts.0, wait.ts.0 + wait.duration.0);

@@ -22,8 +22,12 @@ for number in range(int(sys.argv[2])):
     if os.fork() == 0:
         while time.process_time() < float(sys.argv[3]):
             sum(range(10000))
-        ran, waited, _ = map(int, open('/proc/self/schedstat').read().split())
-        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        # Both are of one moment: the thread was not taken off the processor between them.
+        before = now = 0
+        while before == 0 or now - before > 1000000:
+            before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            ran, waited, _ = map(int, open('/proc/self/schedstat').read().split())
+            now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         with open(f'{sys.argv[1]}.{number}', 'w') as facts:
             facts.write(f'pid {os.getpid()}\\nran {ran}\\nwaited {waited}\\nnow {now}\\n')
         os._exit(0)

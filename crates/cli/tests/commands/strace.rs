@@ -90,8 +90,14 @@ impl<'a> Privilege<'a> {
     }
 }
 
-/// Name and arguments; no arguments where a line only ends a call that an earlier one began.
+/// What strace writes in place of a call when a process was killed while strace was still asking what it calls.
+const UNKNOWN_CALL: &str = "???";
+
+/// Name and arguments; no arguments where a line only ends a call that an earlier one began, or names none.
 fn call_of(rest: &str) -> (&str, &str) {
+    if rest.starts_with(UNKNOWN_CALL) {
+        return (UNKNOWN_CALL, "");
+    }
     match rest.strip_prefix("<... ") {
         Some(resumed) => (resumed.split(' ').next().unwrap_or(""), ""),
         None => rest.split_once('(').unwrap_or((rest, "")),
@@ -158,7 +164,8 @@ fn calls_after_the_drop_and_of_children_of_dropped_processes_are_nobodys() {
                 2 clone(child_stack=NULL, flags=SIGCHLD) = 7 /* 3 in strace's PID NS */\n\
                 1 unlinkat(5</run/slowpath/x>, \"size\", 0) = 0\n\
                 1 openat2(5</home/a>, \"d/f\", {flags=O_PATH, resolve=RESOLVE_NO_SYMLINKS}, 24) = 6\n\
-                1 bpf(BPF_MAP_CREATE, {map_name=\"x\"}, 80) = 4\n";
+                1 bpf(BPF_MAP_CREATE, {map_name=\"x\"}, 80) = 4\n\
+                1 ???( <detached ...>\n";
     let found = of_root(text);
     let told: Vec<_> =
         found.iter().map(|one| (one.call.as_str(), one.path.as_deref().unwrap_or("-"), one.is_checked)).collect();
