@@ -55,15 +55,17 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
 }
 
 fn answer(half: &Diagnosis, style: &Style) -> Section {
-    let text = if half.warm { warm::answer(half, style) } else { sections::answer(half, style) };
-    let lines = line::wrap(&escape::escape(&text, style.unicode), sections::ANSWER_LINES, style);
+    let lines = line::wrap(&escape::escape(&answer_text(half, style), style.unicode), sections::ANSWER_LINES, style);
     Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
 }
 
 /// What a diagnosis of cold launches or of warm ones says, in a few sentences. Names of a target are in it as they are.
 pub fn sentences(half: &Diagnosis) -> String {
-    let style = Style { unicode: true, ..Style::PLAIN };
-    if half.warm { warm::answer(half, &style) } else { sections::answer(half, &style) }
+    answer_text(half, &Style { unicode: true, ..Style::PLAIN })
+}
+
+fn answer_text(half: &Diagnosis, style: &Style) -> String {
+    if half.warm { warm::answer(half, style) } else { sections::answer(half, style) }
 }
 
 /// The summary of the analysis of one recording, with a newline after every line.
