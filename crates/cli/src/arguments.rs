@@ -196,10 +196,10 @@ pub struct DiagnoseArguments {
     /// Diagnose launches with everything in memory only: hidden costs of memory, judged by CPU time. Needs no lab.
     #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
     pub warm: bool,
-    /// Blocks of the experiment; each holds one launch of every arm. All arms share one error rate: one arm can be judged from 6
-    /// blocks on, eight from 9 on. With --max-time these are the most.
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub runs: u32,
+    /// Blocks of the experiment; each holds one launch of every arm. Without it as many as it takes to decide on every fix, at most
+    /// 15. All arms share one error rate: one arm can be judged from 6 blocks on, eight from 9 on. With --max-time these are the most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
     /// Time for everything, such as 90s or 10m: as many blocks as fit, and no trial where too few would fit to judge. 5m without
     /// --cold and --warm, no limit with one of them.
     #[arg(long, value_name = "T", value_parser = launch::duration)]

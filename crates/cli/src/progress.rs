@@ -2,22 +2,39 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use slowpath_report::terminal::escape_terminal;
+use std::cell::RefCell;
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 /// What the user sees while a command works.
 pub struct Progress {
     bar: ProgressBar,
+    /// When the time of the command is over, where it has a limit.
+    until: Option<Instant>,
+    /// The series of launches that goes on.
+    series: RefCell<Option<Series>>,
+}
+
+/// A series, from its first launch on.
+struct Series {
+    text: String,
+    began: Instant,
+    done: usize,
 }
 
 impl Progress {
     /// Shown only when standard error is a terminal and the user did not ask for quiet.
     pub fn new(quiet: bool) -> Self {
-        if quiet || !std::io::stderr().is_terminal() {
-            return Self { bar: ProgressBar::hidden() };
-        }
-        let bar = ProgressBar::new_spinner();
+        let is_shown = !quiet && std::io::stderr().is_terminal();
         // No thread of its own draws: the process forks.
-        Self { bar }
+        let bar = if is_shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        Self { bar, until: None, series: RefCell::new(None) }
+    }
+
+    /// Says with every step how long the command takes at most.
+    #[must_use]
+    pub fn until(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
     }
 
     /// Says what is being done now.
@@ -26,18 +43,55 @@ impl Progress {
         if self.bar.is_hidden() {
             return;
         }
+        let limit = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let limit = limit.map(|left| format!(" (at most {} in all)", words(left))).unwrap_or_default();
         self.bar.set_style(ProgressStyle::default_spinner());
-        self.bar.set_message(escape_terminal(&text.into()));
+        self.bar.set_message(escape_terminal(&(text.into() + &limit)));
         self.bar.tick();
     }
 
-    /// Says how far a series of launches is.
+    /// Says how far a series of launches is, and how long the rest of it takes.
     pub fn count(&self, text: &str, done: usize, total: usize) {
-        self.step(format!("{text}: {done} of {total}"));
+        if self.bar.is_hidden() {
+            return;
+        }
+        let mut series = self.series.borrow_mut();
+        if series.as_ref().is_none_or(|series| series.text != text || series.done > done) {
+            *series = Some(Series { text: text.to_owned(), began: Instant::now(), done });
+        }
+        let left = series
+            .as_ref()
+            .and_then(|series| left(series.began.elapsed(), done - series.done, total.saturating_sub(done)));
+        let left = left.map(|left| format!(", {} left", words(left))).unwrap_or_default();
+        self.step(format!("{text}: {done} of {total}{left}"));
     }
 
     /// Removes the line.
     pub fn done(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// How long the rest takes where it is as fast as what was done in `elapsed`.
+fn left(elapsed: Duration, done: usize, rest: usize) -> Option<Duration> {
+    (done > 0).then(|| elapsed.mul_f64(rest as f64 / done as f64))
+}
+
+/// A time as a user thinks of it: `40 s`, `3 min`.
+pub fn words(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 100.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", (seconds / 60.0).ceil()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_of_a_series_is_as_fast_as_its_beginning() {
+        assert_eq!(left(Duration::from_secs(10), 5, 15), Some(Duration::from_secs(30)));
+        assert_eq!(left(Duration::from_secs(10), 0, 15), None);
+        assert_eq!(words(Duration::from_secs(40)), "40 s");
+        assert_eq!(words(Duration::from_secs(121)), "3 min");
     }
 }

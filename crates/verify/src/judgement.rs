@@ -1,13 +1,14 @@
 //! The rule by which an arm is judged: against the untreated launch, and a fix also against its empty sham, so that
 //! what surrounds the fix is never taken for the fix's effect. The metric is the caller's choice, made before the first launch.
 //!
-//! The arms of one comparison share one error rate: each interval is wide enough that all of them hold together with 95 %.
+//! The arms of one comparison share one error rate ([`crate::until_decided`]): each interval is wide enough that all of them hold
+//! together with 95 %.
 
-use crate::comparison::{Comparison, Role};
+use crate::comparison::{Arm, Comparison, Role};
 use crate::metric::Metric;
 use slowpath_experiment::effect::{Effect, paired};
 use slowpath_experiment::gap::{ShareRemoved, share_removed};
-use slowpath_experiment::sample::SampleError;
+use slowpath_experiment::sample::{SampleError, Samples};
 use slowpath_experiment::{Level, Outcome, outcome};
 
 /// A difference within this share of the untreated median is no difference that a user would act on.
@@ -30,20 +31,27 @@ pub struct Judgement {
     pub reason: String,
 }
 
-/// Judges every arm but the baseline by `metric`.
+/// Judges every arm but the baseline by `metric`, with intervals of `level`.
 ///
 /// # Errors
 /// The comparison's matrix does not hold an arm that it lists.
-pub fn judge(comparison: &Comparison, metric: Metric) -> Result<Vec<Judgement>, SampleError> {
-    let position = |role: Role| comparison.arms.iter().position(|arm| arm.role == role);
+pub fn judge(comparison: &Comparison, metric: Metric, level: Level) -> Result<Vec<Judgement>, SampleError> {
+    judge_samples(&comparison.arms, &comparison.samples(metric), metric, level)
+}
+
+/// The same of the samples of these arms.
+pub(crate) fn judge_samples(
+    arms: &[Arm],
+    samples: &Samples,
+    metric: Metric,
+    level: Level,
+) -> Result<Vec<Judgement>, SampleError> {
+    let position = |role: Role| arms.iter().position(|arm| arm.role == role);
     let Some(baseline) = position(Role::Baseline) else { return Ok(Vec::new()) };
     let warm = position(Role::Warm);
-    let sham = comparison.arms.iter().position(|arm| arm.role == Role::Sham);
-    let samples = &comparison.samples(metric);
-    let judged = comparison.arms.iter().filter(|arm| !matches!(arm.role, Role::Baseline | Role::Warm)).count();
-    let level = Level::P95.shared_by(judged);
+    let sham = position(Role::Sham);
     let mut judgements = Vec::new();
-    for (index, arm) in comparison.arms.iter().enumerate() {
+    for (index, arm) in arms.iter().enumerate() {
         if index == baseline {
             continue;
         }
@@ -60,11 +68,11 @@ pub fn judge(comparison: &Comparison, metric: Metric) -> Result<Vec<Judgement>, 
         {
             outcome = Outcome::Inconclusive;
             let better = if metric == Metric::Wall { "faster" } else { "less" };
-            let sham = &comparison.arms[sham].title;
+            let sham = &arms[sham].title;
             reason = format!("{better} than the untreated launch, but not than {sham}");
         }
         let share = match warm {
-            Some(warm) if index != warm => Some(share_removed(samples, baseline, index, warm, Level::P95)?),
+            Some(warm) if index != warm => Some(share_removed(samples, baseline, index, warm, level)?),
             _ => None,
         };
         judgements.push(Judgement { arm: index, effect, against_sham, outcome, share, reason });
@@ -85,7 +93,8 @@ fn words(effect: &Effect, outcome: Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{Arm, Measured, Sample, compare};
+    use crate::comparison::{Measured, Sample, compare};
+    use crate::until_decided::UntilDecided;
     use std::convert::Infallible;
 
     fn comparison(times: [f64; 4]) -> Comparison {
@@ -101,9 +110,14 @@ mod tests {
         compare(arms, 12, 1, launch, |_, _| true).unwrap()
     }
 
+    fn judgements(comparison: &Comparison, metric: Metric) -> Result<Vec<Judgement>, SampleError> {
+        let level = UntilDecided::fixed(&comparison.arms, metric).level(comparison.blocks);
+        judge(comparison, metric, level)
+    }
+
     #[test]
     fn a_fix_that_beats_cold_and_sham_helps_and_its_share_of_the_gap_is_stated() {
-        let judged = judge(&comparison([1000.0, 600.0, 1001.0, 500.0]), Metric::Wall).unwrap();
+        let judged = judgements(&comparison([1000.0, 600.0, 1001.0, 500.0]), Metric::Wall).unwrap();
         assert_eq!(judged[0].outcome, Outcome::Helps);
         let share = judged[0].share.as_ref().unwrap().share.unwrap().value;
         assert!((share - 0.8).abs() < 0.01, "{share}");
@@ -111,14 +125,14 @@ mod tests {
 
     #[test]
     fn a_fix_that_is_no_faster_than_its_sham_is_not_said_to_help() {
-        let judged = judge(&comparison([1000.0, 600.0, 600.0, 500.0]), Metric::Wall).unwrap();
+        let judged = judgements(&comparison([1000.0, 600.0, 600.0, 500.0]), Metric::Wall).unwrap();
         assert_eq!(judged[0].outcome, Outcome::Inconclusive);
         assert_eq!(judged[0].reason, "faster than the untreated launch, but not than the title of sham");
     }
 
     #[test]
     fn a_sham_that_is_slower_takes_nothing_from_a_fix_and_its_effect_against_both_is_there() {
-        let judged = judge(&comparison([1000.0, 900.0, 1050.0, 500.0]), Metric::Wall).unwrap();
+        let judged = judgements(&comparison([1000.0, 900.0, 1050.0, 500.0]), Metric::Wall).unwrap();
         assert_eq!((judged[0].outcome, judged[1].outcome), (Outcome::Helps, Outcome::Hurts));
         let against = judged[0].against_sham.as_ref().unwrap().difference.unwrap().value;
         assert!((against + 150.0).abs() < 1.0, "{against}");
@@ -127,15 +141,15 @@ mod tests {
 
     #[test]
     fn arms_of_one_comparison_share_one_error_rate() {
-        let judged = judge(&comparison([1000.0, 600.0, 1001.0, 500.0]), Metric::Wall).unwrap();
+        let judged = judgements(&comparison([1000.0, 600.0, 1001.0, 500.0]), Metric::Wall).unwrap();
         assert!((judged[0].effect.level - 0.975).abs() < 1e-12, "two arms are judged: {}", judged[0].effect.level);
     }
 
     #[test]
     fn the_metric_that_is_asked_for_decides() {
         let comparison = comparison([1000.0, 600.0, 1001.0, 500.0]);
-        let judged = judge(&comparison, Metric::Cpu).unwrap();
+        let judged = judgements(&comparison, Metric::Cpu).unwrap();
         assert_eq!((judged[0].outcome, judged[0].effect.pairs), (Outcome::Hurts, 12));
-        assert_eq!(judge(&comparison, Metric::MinorFaults).unwrap()[0].outcome, Outcome::NotTestable);
+        assert_eq!(judgements(&comparison, Metric::MinorFaults).unwrap()[0].outcome, Outcome::NotTestable);
     }
 }

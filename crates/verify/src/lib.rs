@@ -2,7 +2,7 @@
 //!
 //! Owns: one cold or warm launch in a lab ([`lab_launch`]), the numbers of a launch ([`metric`]) and of the machine
 //! around it ([`surroundings`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
-//! untreated launch and its shams ([`judgement`]), and the search for the difference that makes one of two ways slower
+//! untreated launch and its shams ([`judgement`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of two ways slower
 //! ([`bisection`]). Leaves the statistics to `experiment`, the conditions to `lab`, the running of one launch to `launch`, and
 //! words for the reader to `report`.
 
@@ -13,6 +13,7 @@ pub mod judgement;
 pub mod lab_launch;
 pub mod metric;
 pub mod surroundings;
+pub mod until_decided;
 
 pub use comparison::{
     Arm, ArmResult, Comparison, ComparisonError, Measured, Role, Sample, compare, compare_until, matrix,
@@ -21,3 +22,4 @@ pub use judgement::{Judgement, judge};
 pub use lab_launch::{LabLaunchError, LaunchInLab, cold, warm};
 pub use metric::{Measures, Metric, measures};
 pub use surroundings::{Moment, Surroundings, Witnesses};
+pub use until_decided::UntilDecided;

@@ -6,8 +6,8 @@ use super::time_limit::TimeLimit;
 use super::{Case, cold, warm};
 use crate::arguments::ArmSet;
 use crate::failure::{Failure, Kind};
-use crate::recorded_launch;
-use slowpath_analysis::findings::materiality::{LEAST_COST, LEAST_SHARE};
+use crate::{interrupt, recorded_launch};
+use slowpath_analysis::findings::{cold_file_reads, materiality};
 use slowpath_report::Diagnosis;
 use slowpath_tables::Unavailable;
 use std::time::Duration;
@@ -22,23 +22,26 @@ const LAUNCHES_OF_A_LOOK: u32 = 24;
 /// Runs it.
 pub fn run(case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
     let mut gaps = Vec::new();
-    let warm = or_gap("warm launches", "--warm", &mut gaps, look_at_warm(case))?;
+    let warm = or_gap("warm launches", "--warm", &[Kind::Machine], look_at_warm(case), &mut gaps)?;
+    // A program that gets ready outside a lab and not in one has no cold half.
+    let gap_kinds: &[Kind] = if warm.is_some() { &[Kind::Machine, Kind::Target] } else { &[Kind::Machine] };
     let cold = match too_slow(warm.as_ref(), limit) {
         Some(gap) => {
             gaps.push(gap);
             None
         }
-        None => or_gap("cold launches", "--cold", &mut gaps, look_at_cold(case, set))?,
+        None => or_gap("cold launches", "--cold", gap_kinds, look_at_cold(case, set), &mut gaps)?,
     };
+    let seen = nothing_found(cold.is_some(), warm.is_some());
     let mut diagnosis = match (cold, warm) {
         (Some(cold), Some(warm)) => both(case, set, limit, cold, &warm.beside_cold())?,
-        (Some(mut cold), None) => cold.tried(case, set, limit)?,
+        (Some(mut cold), None) => cold.tried_if_asked_for(case, set, limit)?,
         (None, Some(warm)) => warm.tried(case, limit)?,
         (None, None) => return Err(Failure::unavailable("diagnose", &gaps)),
     };
     diagnosis.unavailable.extend(gaps);
     if diagnosis.findings.is_empty() {
-        diagnosis.notes.push(nothing_found());
+        diagnosis.notes.push(seen);
     }
     Ok(diagnosis)
 }
@@ -61,27 +64,28 @@ fn both(
     mut cold: cold::Looked,
     warm: &warm::Looked,
 ) -> Result<Diagnosis, Failure> {
-    let untried = cold.untried(case, "no finding asks for it")?;
-    let worst = untried.findings.iter().map(|finding| finding.cost.value).fold(0.0, f64::max);
-    let warm_first = if warm.worst() > worst { Some(warm.tried(case, limit)?) } else { None };
-    let cold = if cold::answers(&untried) { cold.tried(case, set, limit)? } else { untried };
-    let warm = match warm_first {
+    let is_warm_first = warm.worst() > cold.worst();
+    let first = if is_warm_first { Some(warm.tried(case, limit)?) } else { None };
+    let cold = cold.tried_if_asked_for(case, set, limit)?;
+    let warm = match first {
         Some(tried) => tried,
         None => warm.tried(case, limit)?,
     };
     Ok(Diagnosis::of_both(cold, warm))
 }
 
-/// What the machine cannot do becomes a gap; a target that fails, and an interrupt, end the diagnosis.
+/// A failure of one of `gap_kinds` becomes a gap; others, and an interrupt, end the diagnosis.
 fn or_gap<T>(
     what: &str,
     option: &str,
-    gaps: &mut Vec<Unavailable>,
+    gap_kinds: &[Kind],
     looked: Result<T, Failure>,
+    gaps: &mut Vec<Unavailable>,
 ) -> Result<Option<T>, Failure> {
     match looked {
         Ok(looked) => Ok(Some(looked)),
-        Err(failure) if failure.kind() == Kind::Machine => {
+        // What ctrl-C interrupts may fail in any way.
+        Err(failure) if gap_kinds.contains(&failure.kind()) && !interrupt::requested() => {
             gaps.push(Unavailable {
                 what: what.to_owned(),
                 reason: failure.chain(),
@@ -108,12 +112,44 @@ fn too_slow(warm: Option<&warm::Looked>, limit: &TimeLimit) -> Option<Unavailabl
     })
 }
 
-/// What was looked at, and what would have been seen.
-fn nothing_found() -> String {
-    format!(
-        "looked at: reads from storage before ready, page faults, memory that is mapped and given back, copied or kept unused, huge \
-         pages. A cost of {:.0} ms that is {:.1} % of the CPU time of its processes, or more, would have been found",
-        LEAST_COST.as_ms(),
-        LEAST_SHARE * 100.0
-    )
+/// What was looked at, and what would have been found.
+fn nothing_found(cold: bool, warm: bool) -> String {
+    let files = format!(
+        "waiting for files in a cold launch ({:.0} % of the time to ready, or more, would have been found)",
+        cold_file_reads::LEAST_SHARE * 100.0
+    );
+    let memory = format!(
+        "page faults, memory that is mapped and given back, copied or kept unused, and huge pages in a warm launch ({:.0} ms that \
+         are {:.1} % of the CPU time of its processes, or more, would have been found)",
+        materiality::LEAST_COST.as_ms(),
+        materiality::LEAST_SHARE * 100.0
+    );
+    let seen: Vec<String> = cold.then_some(files).into_iter().chain(warm.then_some(memory)).collect();
+    format!("looked at: {}", seen.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaps_of(failure: Failure, gap_kinds: &[Kind]) -> Option<String> {
+        let mut gaps = Vec::new();
+        or_gap::<()>("cold launches", "--cold", gap_kinds, Err(failure), &mut gaps).ok()?;
+        gaps.pop().map(|gap| gap.reason)
+    }
+
+    #[test]
+    fn what_fails_only_in_the_lab_is_a_gap_and_what_fails_everywhere_a_failure() {
+        let failed = || Failure::new(Kind::Target, "it exited with 1");
+        assert_eq!(gaps_of(failed(), &[Kind::Machine, Kind::Target]).as_deref(), Some("it exited with 1"));
+        assert_eq!(gaps_of(failed(), &[Kind::Machine]), None);
+        assert_eq!(gaps_of(Failure::new(Kind::Interrupted, "interrupted"), &[Kind::Machine]), None);
+    }
+
+    #[test]
+    fn only_what_was_looked_at_is_called_so() {
+        assert!(!nothing_found(false, true).contains("cold launch"));
+        assert!(!nothing_found(true, false).contains("warm launch"));
+        assert!(nothing_found(true, true).contains("cold launch (2 %"));
+    }
 }

@@ -7,6 +7,7 @@
 //! looks at both and tries first what costs more.
 
 mod arm_summary;
+mod blocks;
 mod both;
 mod cold;
 mod time_limit;
@@ -47,10 +48,10 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
     let target = &target(arguments)?;
     let directory = &output_directory::prepare(&arguments.output, &target.identity)?;
-    let progress = &Progress::new(arguments.quiet);
-    let case = Case { arguments, target, directory, progress };
     let limit = arguments.max_time.or(is_both.then_some(both::USUAL_LIMIT));
     let limit = TimeLimit::from_now(limit);
+    let progress = &Progress::new(arguments.quiet).until(limit.until());
+    let case = Case { arguments, target, directory, progress };
     let set = arguments.arms.unwrap_or(if is_both { ArmSet::Quick } else { ArmSet::Standard });
     let diagnosis = if arguments.warm {
         warm::look(&case)?.tried(&case, &limit)?

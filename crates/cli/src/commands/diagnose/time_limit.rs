@@ -1,7 +1,9 @@
 //! How many blocks of launches fit into the time that a diagnosis has.
 //!
-//! Decided before the first launch that counts, by how long untreated ones took: no result has a say in when the launches end.
+//! Decided before the first launch that counts, by how long untreated ones took. Where launches take longer than those, the blocks
+//! end with the time; the difference between the arms has no say in either.
 
+use crate::progress::words;
 use slowpath_experiment::{Level, looks};
 use std::time::{Duration, Instant};
 
@@ -32,15 +34,26 @@ impl TimeLimit {
         self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Blocks to run: `most`, or as many as fit where one takes `block`.
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// When it is over; `None` without a limit.
+    pub fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Blocks to run: `most`, or as many as fit where one takes `block` and what comes before the first takes `before`.
     ///
     /// # Errors
     /// Fewer fit than it takes to judge `judged` arms, and fewer than `most`.
-    pub fn blocks(&self, most: u32, judged: usize, block: Duration) -> Result<usize, Too> {
+    pub fn blocks(&self, most: u32, judged: usize, block: Duration, before: Duration) -> Result<usize, Too> {
         let most = most as usize;
         let Some(left) = self.left() else { return Ok(most) };
-        blocks(left, most, judged, block).ok_or_else(|| {
-            let needed = block.mul_f64(SLACK * fewest(judged).min(most) as f64);
+        let before = before.mul_f64(SLACK);
+        blocks(left.saturating_sub(before), most, judged, block).ok_or_else(|| {
+            let needed = before + block.mul_f64(SLACK * fewest(judged).min(most) as f64);
             Too {
                 long: format!(
                     "its launches take some {}, more than is left of {} s (--max-time)",
@@ -63,11 +76,6 @@ fn fewest(judged: usize) -> usize {
     looks::fewest_blocks(Level::P95.shared_by(judged))
 }
 
-fn words(duration: Duration) -> String {
-    let seconds = duration.as_secs_f64();
-    if seconds < 100.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", (seconds / 60.0).ceil()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,8 +93,25 @@ mod tests {
     #[test]
     fn without_a_limit_all_blocks_are_run_and_a_limit_is_told_where_it_is_too_short() {
         let hour = Duration::from_secs(3600);
-        assert_eq!(TimeLimit::from_now(None).blocks(15, 4, hour).ok(), Some(15));
-        let told = TimeLimit::from_now(Some(Duration::from_secs(60))).blocks(15, 1, hour).err().unwrap().long;
+        assert_eq!(TimeLimit::from_now(None).blocks(15, 4, hour, hour).ok(), Some(15));
+        let minute = TimeLimit::from_now(Some(Duration::from_secs(60)));
+        let told = minute.blocks(15, 1, hour, Duration::ZERO).err().unwrap().long;
         assert_eq!(told, "its launches take some 450 min, more than is left of 60 s (--max-time)");
+    }
+
+    #[test]
+    fn what_comes_before_the_first_block_takes_time_too() {
+        let limit = TimeLimit::from_now(Some(Duration::from_secs(100)));
+        let blocks = |before| limit.blocks(15, 1, Duration::from_secs(8), Duration::from_secs(before)).ok();
+        assert_eq!(blocks(0), Some(9));
+        assert_eq!(blocks(16), Some(7));
+        assert_eq!(blocks(40), None);
+    }
+
+    #[test]
+    fn a_limit_that_has_passed_is_over() {
+        assert!(TimeLimit::from_now(Some(Duration::ZERO)).is_over());
+        assert!(!TimeLimit::from_now(Some(Duration::from_secs(60))).is_over());
+        assert!(!TimeLimit::from_now(None).is_over());
     }
 }

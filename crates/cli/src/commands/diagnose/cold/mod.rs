@@ -2,21 +2,27 @@
 
 mod arms;
 mod prediction;
+mod recorded;
 mod summary;
 mod training;
 
 use super::Case;
+use super::blocks::{self, Blocks};
 use super::time_limit::{TimeLimit, Too};
 use crate::arguments::ArmSet;
 use crate::failure::{Failure, Kind};
-use crate::unprivileged::{Work, as_user};
 use crate::{interrupt, lab_session};
 use arms::PlanFile;
 use prediction::{Pilot, Predicted};
+use recorded::Found;
 use slowpath_lab::{Lab, Settings};
 use slowpath_report::Diagnosis;
-use slowpath_verify::{Comparison, ComparisonError, Role, compare};
+use slowpath_verify::{Arm, Comparison, ComparisonError, Metric, compare_until};
+use std::time::Duration;
 use training::Trained;
+
+/// A launch that waits for storage shows it in the time to ready.
+const JUDGED_BY: Metric = Metric::Wall;
 
 /// What untreated launches showed, and what is needed to try something.
 pub struct Looked {
@@ -25,6 +31,7 @@ pub struct Looked {
     plans: Vec<PlanFile>,
     pilot: Pilot,
     predicted: Option<Predicted>,
+    found: Found,
     settings: Settings,
 }
 
@@ -36,76 +43,97 @@ pub fn look(case: &Case<'_>, set: ArmSet) -> Result<Looked, Failure> {
     let plans = arms::plans(set, target, directory, &lab, trained.recordings)?;
     let pilot = prediction::pilot(target, &mut lab, &plans, trained.needed, progress)?;
     let predicted = prediction::predict(target, directory, &plans, &pilot)?;
-    Ok(Looked { lab, trained, plans, pilot, predicted, settings })
+    let found = recorded::found(target, directory, predicted.as_ref(), progress)?;
+    Ok(Looked { lab, trained, plans, pilot, predicted, found, settings })
 }
 
 impl Looked {
-    /// The diagnosis without a trial; `why` says why there is none.
-    pub fn untried(&self, case: &Case<'_>, why: &str) -> Result<Diagnosis, Failure> {
-        self.diagnosis(case, &arms::untreated(), &self.pilot.launches, Some(why))
+    /// What its most costly finding costs, in ms.
+    pub fn worst(&self) -> f64 {
+        self.found.findings.iter().map(|finding| finding.cost.value).fold(0.0, f64::max)
+    }
+
+    /// Tries the fixes where a finding asks for one.
+    pub fn tried_if_asked_for(
+        &mut self,
+        case: &Case<'_>,
+        set: ArmSet,
+        limit: &TimeLimit,
+    ) -> Result<Diagnosis, Failure> {
+        match self.found.asks_for_a_fix() {
+            true => self.tried(case, set, limit),
+            false => self.untried(case, "no finding asks for it"),
+        }
     }
 
     /// Tries the fixes in launches that nothing was made from.
     pub fn tried(&mut self, case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
         let set = arms::choose(set, case.arguments, &self.plans);
-        let judged = set.iter().filter(|treated| !matches!(treated.arm.role, Role::Baseline | Role::Warm)).count();
-        let blocks = match limit.blocks(case.arguments.runs, judged, self.pilot.pace * set.len() as u32) {
-            Ok(blocks) => blocks,
+        let arms: Vec<Arm> = set.iter().map(|treated| treated.arm.clone()).collect();
+        let block = self.pilot.pace * arms.len() as u32;
+        let planned = match blocks::planned(case, arms.iter(), limit, block, Duration::ZERO) {
+            Ok(planned) => planned,
             Err(Too { long }) => return self.untried(case, &long),
         };
-        let compared = self.compare(case, &set, blocks)?;
-        self.diagnosis(case, &set, &compared, None)
-    }
-
-    fn compare(&mut self, case: &Case<'_>, set: &[arms::Treated], blocks: usize) -> Result<Comparison, Failure> {
+        let blocks = Blocks::new(case, arms.clone(), planned, JUDGED_BY, limit);
         let (needed, settings) = (self.trained.needed, self.settings);
         let mut launches = arms::Launches { target: case.target, lab: &mut self.lab, needed, settings };
-        compare(
-            set.iter().map(|treated| treated.arm.clone()).collect(),
-            blocks,
+        let compared = compare_until(
+            arms,
+            planned,
             case.arguments.seed,
             |arm, _| launches.one(&set[arm]),
             |done, total| {
                 case.progress.count("comparing launches", done, total);
                 !interrupt::requested()
             },
+            |results, done| blocks.enough(results, done),
         )
-        .map_err(|error| match error {
-            ComparisonError::Stopped => {
-                Failure::new(Kind::Interrupted, "interrupted; the recordings and the plan are kept")
-            }
-            ComparisonError::Launch { source, .. } => source,
-            error @ ComparisonError::NeverReady { .. } => Failure::from_error(Kind::Target, &error),
-        })
+        .map_err(given_up)?;
+        if compared.stopped {
+            return Err(interrupted());
+        }
+        let ended = blocks.ended(&compared.results, compared.blocks);
+        summary::summarize(&summary::Input { ended: Some(&ended), ..self.input(case, &set, &compared) })
     }
 
-    fn diagnosis(
-        &self,
-        case: &Case<'_>,
-        set: &[arms::Treated],
-        compared: &Comparison,
-        untried: Option<&str>,
-    ) -> Result<Diagnosis, Failure> {
-        case.progress.step("explaining the cold launch");
-        let conditions = self.lab.options_in_force();
-        let what = Work::writing_beneath("explaining the cold launch", case.directory);
-        as_user(&case.target.identity, &what, || {
-            summary::summarize(&summary::Input {
-                target: case.target,
-                directory: case.directory,
-                arms: set,
-                comparison: compared,
-                trained: &self.trained,
-                predicted: &self.predicted,
-                settings: &self.settings,
-                conditions,
-                untried,
-            })
-        })
+    /// The diagnosis without a trial; `why` says why there is none.
+    fn untried(&self, case: &Case<'_>, why: &str) -> Result<Diagnosis, Failure> {
+        let untreated = arms::untreated();
+        let input = summary::Input { untried: Some(why), ..self.input(case, &untreated, &self.pilot.launches) };
+        summary::summarize(&input)
+    }
+
+    fn input<'a>(
+        &'a self,
+        case: &'a Case<'_>,
+        arms: &'a [arms::Treated],
+        comparison: &'a Comparison,
+    ) -> summary::Input<'a> {
+        summary::Input {
+            target: case.target,
+            directory: case.directory,
+            arms,
+            comparison,
+            trained: &self.trained,
+            found: &self.found,
+            predicted: self.predicted.as_ref(),
+            settings: &self.settings,
+            conditions: self.lab.options_in_force(),
+            untried: None,
+            ended: None,
+        }
     }
 }
 
-/// Whether a fix of a diagnosis of cold launches answers one of its findings.
-pub fn answers(diagnosis: &Diagnosis) -> bool {
-    diagnosis.findings.iter().any(|finding| finding.fixes.iter().any(|fix| fix == arms::FIX))
+fn given_up(error: ComparisonError<Failure>) -> Failure {
+    match error {
+        ComparisonError::Stopped => interrupted(),
+        ComparisonError::Launch { source, .. } => source,
+        error @ ComparisonError::NeverReady { .. } => Failure::from_error(Kind::Target, &error),
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::new(Kind::Interrupted, "interrupted; the recordings and the plan are kept")
 }

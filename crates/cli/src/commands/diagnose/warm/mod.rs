@@ -8,6 +8,7 @@ mod recorded;
 mod summary;
 
 use super::Case;
+use super::blocks::{self, Blocks, Ended};
 use super::time_limit::{TimeLimit, Too};
 use crate::commands::launch::benchmark::{Launched, Launches};
 use crate::commands::launch::conditions::Conditions;
@@ -54,16 +55,16 @@ impl Looked {
         let mut conditions = Conditions::Warm;
         let arms = arms::choose(case.target, &self.found.proposals);
         let seed = case.arguments.seed;
-        let judged = arms.len().saturating_sub(1);
-        let mut late = None;
-        let (mut compared, mut able_arms, mut failing) = (None, Vec::new(), BTreeMap::new());
-        if judged > 0 {
-            // The launches that warm the arms up are one block more.
-            match limit.blocks(case.arguments.runs + 1, judged, self.pace * arms.len() as u32) {
+        let (mut late, mut compared) = (None, None);
+        let (mut able_arms, mut failing) = (Vec::new(), BTreeMap::new());
+        if !arms.is_empty() {
+            let block = self.pace * arms.len() as u32;
+            // Each arm is warmed up before.
+            match blocks::planned(case, arms.iter().map(|one| &one.arm), limit, block, block) {
                 Err(Too { long }) => late = Some(long),
-                Ok(blocks) => {
+                Ok(planned) => {
                     (able_arms, failing) = able(arms, &mut conditions, seed, case.progress)?;
-                    compared = compare(blocks - 1, seed, &able_arms, &mut conditions, case.progress)?;
+                    compared = compare(&able_arms, &mut conditions, planned, case, limit)?;
                 }
             }
         }
@@ -73,7 +74,7 @@ impl Looked {
             directory: case.directory,
             arms: &able_arms,
             failing: &failing,
-            comparison: compared.as_ref(),
+            compared: compared.as_ref(),
             found: &self.found,
             seed,
             conditions: conditions.words(),
@@ -128,22 +129,27 @@ fn able(
     Ok((arms, failing))
 }
 
-/// Runs the blocks; nothing where no fix can be tried.
+/// Runs the blocks, as long as there is time; nothing where no fix can be tried.
 fn compare(
-    blocks: usize,
-    seed: u64,
     arms: &[WarmArm],
     conditions: &mut Conditions,
-    progress: &Progress,
-) -> Result<Option<Comparison>, Failure> {
+    planned: usize,
+    case: &Case<'_>,
+    limit: &TimeLimit,
+) -> Result<Option<(Comparison, Ended)>, Failure> {
     if arms.is_empty() {
         return Ok(None);
     }
-    let launches = Launches::new(launched(arms), conditions, seed);
-    let compared = launches.compare(blocks, progress, |_, _| false);
+    let blocks =
+        Blocks::new(case, arms.iter().map(|one| one.arm.clone()).collect(), planned, summary::JUDGED_BY, limit);
+    let launches = Launches::new(launched(arms), conditions, case.arguments.seed);
+    let compared = launches.compare(planned, case.progress, |results, done| blocks.enough(results, done));
     match compared {
         Ok(compared) if compared.stopped => Err(interrupted()),
-        Ok(compared) => Ok(Some(compared)),
+        Ok(compared) => {
+            let ended = blocks.ended(&compared.results, compared.blocks);
+            Ok(Some((compared, ended)))
+        }
         Err(failure) if failure.is_interruption() => Err(interrupted()),
         Err(failure) => Err(failure),
     }

@@ -3,6 +3,7 @@
 use super::arms::WarmArm;
 use super::recorded::Found;
 use crate::commands::diagnose::arm_summary::{arm_summary, not_tried, verdict};
+use crate::commands::diagnose::blocks::Ended;
 use crate::commands::report::WARM;
 use crate::failure::{Failure, Kind, failed};
 use crate::target::Target;
@@ -14,7 +15,7 @@ use std::path::Path;
 
 /// What decides: a hidden cost of memory is work of the processor, in whichever thread of the tree, and shows in the time to ready
 /// only where somebody waits for it.
-const JUDGED_BY: Metric = Metric::Cpu;
+pub const JUDGED_BY: Metric = Metric::Cpu;
 /// What stands beside it; the last is the price.
 const BESIDE: [Metric; 3] = [Metric::Wall, Metric::MinorFaults, Metric::PeakRss];
 
@@ -28,8 +29,8 @@ pub struct Input<'a> {
     pub arms: &'a [WarmArm],
     /// Fixes with which the program fails, by their place among the proposals, with the reason.
     pub failing: &'a BTreeMap<usize, String>,
-    /// Their launches; `None` where there was no fix to try.
-    pub comparison: Option<&'a Comparison>,
+    /// Their launches, and how they ended; `None` where there was no fix to try.
+    pub compared: Option<&'a (Comparison, Ended)>,
     /// What was found.
     pub found: &'a Found,
     /// Seed of the order of the launches.
@@ -43,8 +44,9 @@ pub struct Input<'a> {
 /// The diagnosis.
 pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     let found = input.found;
-    let arms = input.comparison.into_iter().flat_map(|compared| input.arms.iter().zip(&compared.results));
-    let mut verdicts = input.comparison.map(|compared| judged(input, compared)).transpose()?.unwrap_or_default();
+    let arms = input.compared.into_iter().flat_map(|(compared, _)| input.arms.iter().zip(&compared.results));
+    let mut verdicts =
+        input.compared.map(|(compared, ended)| judged(input, compared, ended)).transpose()?.unwrap_or_default();
     verdicts.extend(untried(input));
     let gaps = found.proposals.iter().filter_map(|proposal| proposal.gap.clone());
     Ok(Diagnosis {
@@ -56,7 +58,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
         launch: LaunchSummary {
             ready: input.target.ready.to_string(),
             seed: input.seed,
-            blocks: input.comparison.map_or(0, |compared| u32::try_from(compared.blocks).unwrap_or(u32::MAX)),
+            blocks: input.compared.map_or(0, |(compared, _)| u32::try_from(compared.blocks).unwrap_or(u32::MAX)),
             conditions: conditions(input),
             judged_by: JUDGED_BY,
             arms: arms.map(|(arm, result)| arm_summary(&arm.arm, result)).collect(),
@@ -72,8 +74,8 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
 }
 
 /// Verdicts of the arms that were launched.
-fn judged(input: &Input<'_>, compared: &Comparison) -> Result<Vec<Verdict>, Failure> {
-    let judge = |metric| judge(compared, metric).map_err(failed(Kind::Machine));
+fn judged(input: &Input<'_>, compared: &Comparison, ended: &Ended) -> Result<Vec<Verdict>, Failure> {
+    let judge = |metric| judge(compared, metric, ended.level).map_err(failed(Kind::Machine));
     let deciding = judge(JUDGED_BY)?;
     let beside: Vec<(Metric, Vec<Judgement>)> =
         BESIDE.into_iter().map(|metric| Ok((metric, judge(metric)?))).collect::<Result<_, Failure>>()?;
@@ -113,7 +115,7 @@ fn untried(input: &Input<'_>) -> Vec<Verdict> {
 
 fn conditions(input: &Input<'_>) -> Vec<String> {
     let mut conditions = input.conditions.clone();
-    if input.comparison.is_some() {
+    if input.compared.is_some() {
         conditions.push(
             "the environment has another size in every block, the same for all arms of it; arms differ in the values of \
              variables"
@@ -131,8 +133,11 @@ fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
     };
     let doubtful = found.proposals.iter().filter(|proposal| !is_proved(proposal));
     let mut notes: Vec<String> = doubtful.filter_map(|proposal| proposal.caution.clone()).collect();
-    notes.extend(input.comparison.and_then(not_wholly_warm));
-    if input.comparison.is_some() {
+    if let Some((compared, ended)) = input.compared {
+        notes.extend(not_wholly_warm(compared));
+        notes.extend(ended.why.clone());
+    }
+    if input.compared.is_some() {
         notes.push("findings, and what fixes set, come from another launch than those that judge them".to_owned());
     }
     if !found.need_lab.is_empty() {

@@ -1,0 +1,67 @@
+//! The blocks of a trial: how many at most, when they end, and what is said of that.
+
+use super::Case;
+use super::time_limit::{TimeLimit, Too};
+use slowpath_experiment::Level;
+use slowpath_verify::until_decided::judged;
+use slowpath_verify::{Arm, ArmResult, Metric, UntilDecided};
+use std::time::Duration;
+
+/// Blocks at most where none are asked for.
+const MOST: u32 = 15;
+
+/// The plan of a trial, made before its first launch.
+pub struct Blocks<'a> {
+    arms: Vec<Arm>,
+    planned: usize,
+    rule: UntilDecided,
+    limit: &'a TimeLimit,
+}
+
+/// How a trial ended.
+pub struct Ended {
+    /// Level of its intervals.
+    pub level: Level,
+    /// Why it has fewer blocks than planned, where it has.
+    pub why: Option<String>,
+}
+
+/// Blocks that there is time for where one takes `block` and what comes before the first takes `before`.
+///
+/// # Errors
+/// Fewer than it takes to judge `arms`.
+pub fn planned<'a>(
+    case: &Case<'_>,
+    arms: impl Iterator<Item = &'a Arm>,
+    limit: &TimeLimit,
+    block: Duration,
+    before: Duration,
+) -> Result<usize, Too> {
+    limit.blocks(case.arguments.runs.unwrap_or(MOST), judged(arms), block, before)
+}
+
+impl<'a> Blocks<'a> {
+    /// `planned` blocks of these arms, judged by `metric`, or fewer where no number is asked for.
+    pub fn new(case: &Case<'_>, arms: Vec<Arm>, planned: usize, metric: Metric, limit: &'a TimeLimit) -> Self {
+        let rule = match case.arguments.runs {
+            Some(_) => UntilDecided::fixed(&arms, metric),
+            None => UntilDecided::new(&arms, planned, metric),
+        };
+        Self { arms, planned, rule, limit }
+    }
+
+    /// Whether that suffices; asked after every block.
+    pub fn enough(&self, results: &[ArmResult], blocks: usize) -> bool {
+        self.limit.is_over() || self.rule.is_decided(&self.arms, results, blocks)
+    }
+
+    /// How the trial ended after so many blocks.
+    pub fn ended(&self, results: &[ArmResult], blocks: usize) -> Ended {
+        let planned = self.planned;
+        let why = (blocks < planned).then(|| match self.rule.is_decided(&self.arms, results, blocks) {
+            true => format!("every fix was decided after {blocks} of at most {planned} blocks of launches"),
+            false => format!("the time (--max-time) was over after {blocks} of {planned} blocks of launches"),
+        });
+        Ended { level: self.rule.level(blocks), why }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the recordings of cold launches show. They are read as the target's user.
+
+use super::arms::FIX;
+use super::prediction::Predicted;
+use super::training::LAB_DEVICE_BYTES;
+use crate::commands::analyze;
+use crate::commands::report::{COLD, NEEDED};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::target::Target;
+use crate::unprivileged::{Work, as_user};
+use serde::{Deserialize, Serialize};
+use slowpath_analysis::{Finding, findings};
+use slowpath_recording::Tables;
+use slowpath_tables::{Losses, PageCacheOp, Unavailable};
+use std::path::Path;
+
+/// What the recordings show.
+#[derive(Serialize, Deserialize)]
+pub struct Found {
+    /// Hidden costs, most costly first.
+    pub findings: Vec<Finding>,
+    /// Events lost.
+    pub losses: Losses,
+    /// What could not be recorded.
+    pub unavailable: Vec<Unavailable>,
+    /// The page-cache rows beside the block layer's counter, in words.
+    pub witness: Option<String>,
+}
+
+impl Found {
+    /// Whether a fix for cold launches answers a finding.
+    pub fn asks_for_a_fix(&self) -> bool {
+        self.findings.iter().any(is_answered)
+    }
+}
+
+fn is_answered(finding: &Finding) -> bool {
+    finding.fixes.iter().any(|fix| fix == FIX)
+}
+
+/// Reads the recordings of the directory.
+pub fn found(
+    target: &Target,
+    directory: &Path,
+    predicted: Option<&Predicted>,
+    progress: &Progress,
+) -> Result<Found, Failure> {
+    progress.step("explaining the cold launch");
+    as_user(&target.identity, &Work::reading("explaining the cold launch"), || {
+        let cold = analyze::open(&directory.join(COLD))?;
+        let needed = analyze::open(&directory.join(NEEDED))?;
+        let mut findings = findings::of_recordings(&[&cold], Some(&needed));
+        for finding in findings.iter_mut().filter(|finding| is_answered(finding)) {
+            finding.predicted_saving = predicted.map(|predicted| -predicted.change);
+        }
+        let witness = witness(&cold);
+        let mut losses = cold.manifest.losses;
+        losses.merge(&needed.manifest.losses);
+        Ok(Found { findings, losses, unavailable: cold.manifest.unavailable, witness })
+    })
+}
+
+/// The page-cache rows of the cold recording against the block layer's counter of the same device.
+fn witness(cold: &Tables) -> Option<String> {
+    let counted = *cold.manifest.counters.get(LAB_DEVICE_BYTES)? as f64;
+    let lab = cold.manifest.devices.iter().find(|device| device.lab)?.dev;
+    let added = cold
+        .page_cache
+        .iter()
+        .filter(|row| row.op == PageCacheOp::Add && row.dev == lab)
+        .map(|row| row.pages.bytes().0 as f64)
+        .sum::<f64>();
+    Some(format!(
+        "second witness: {:.2} MB entered the page cache from the lab's device, the block layer counted {:.2} MB ({:+.2} %)",
+        added / 1e6,
+        counted / 1e6,
+        (added / counted - 1.0) * 100.0
+    ))
+}

@@ -1,0 +1,114 @@
+//! When a trial of fixes has enough launches, and which level its intervals then have.
+//!
+//! The looks are planned before the first launch ([`slowpath_experiment::looks`]), and every arm shares one error rate with the others
+//! over all looks: that a trial ends when its fixes are decided takes nothing from "all intervals together hold with 95 %".
+
+use crate::comparison::{Arm, ArmResult, Role, matrix};
+use crate::judgement::judge_samples;
+use crate::metric::Metric;
+use slowpath_experiment::looks::Looks;
+use slowpath_experiment::{Level, Outcome};
+
+/// How many arms are judged: all but the untreated one and the warm one, which others are compared with.
+pub fn judged<'a>(arms: impl Iterator<Item = &'a Arm>) -> usize {
+    arms.filter(|arm| !matches!(arm.role, Role::Baseline | Role::Warm)).count()
+}
+
+/// The rule by which a trial ends, made before its first launch.
+#[derive(Debug)]
+pub struct UntilDecided {
+    looks: Option<Looks>,
+    base: Level,
+    metric: Metric,
+}
+
+impl UntilDecided {
+    /// Of at most `most` blocks of these arms, judged by `metric`.
+    pub fn new(arms: &[Arm], most: usize, metric: Metric) -> Self {
+        let fixed = Self::fixed(arms, metric);
+        Self { looks: Some(Looks::early(most, fixed.base)), ..fixed }
+    }
+
+    /// As many blocks as were asked for, whatever they show.
+    pub fn fixed(arms: &[Arm], metric: Metric) -> Self {
+        Self { looks: None, base: Level::P95.shared_by(judged(arms.iter())), metric }
+    }
+
+    /// Whether every fix is decided after so many blocks: it helps, hurts, or makes no difference that anybody would act on.
+    pub fn is_decided(&self, arms: &[Arm], results: &[ArmResult], blocks: usize) -> bool {
+        let Some(level) = self.looks.as_ref().and_then(|looks| looks.at(blocks)) else { return false };
+        let samples = matrix(results, self.metric, blocks);
+        let Ok(judgements) = judge_samples(arms, &samples, self.metric, level) else { return false };
+        let mut fixes = judgements.iter().filter(|one| arms[one.arm].role == Role::Fix).peekable();
+        fixes.peek().is_some() && fixes.all(|one| !matches!(one.outcome, Outcome::Inconclusive | Outcome::NotTestable))
+    }
+
+    /// The level of the intervals of a trial that ended after so many blocks.
+    pub fn level(&self, blocks: usize) -> Level {
+        let planned = self.looks.as_ref().and_then(|looks| looks.at(blocks).or_else(|| looks.last(blocks)));
+        planned.unwrap_or(self.base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{Comparison, Measured, Sample, compare_until};
+    use crate::judgement::judge;
+    use std::convert::Infallible;
+
+    fn arms() -> Vec<Arm> {
+        let arm = |name: &str, role| Arm { name: name.to_owned(), title: name.to_owned(), role };
+        vec![arm("cold", Role::Baseline), arm("fix", Role::Fix), arm("sham", Role::Sham), arm("warm", Role::Warm)]
+    }
+
+    /// Launches of 1000 ms, with `fix` ms for the fix, that vary by some 3 %.
+    fn trial(fix: f64, seed: u64, rule: &UntilDecided) -> Comparison {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut noise = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f64 / (1_u64 << 24) as f64 * 100.0
+        };
+        let launch = |arm: usize, _| {
+            let ms = [1000.0, fix, 1000.0, 500.0][arm] + noise();
+            Ok::<_, Infallible>(Sample::Measured(Measured {
+                measures: [(Metric::Wall, ms)].into(),
+                ..Measured::default()
+            }))
+        };
+        let enough = |results: &[ArmResult], blocks| rule.is_decided(&arms(), results, blocks);
+        compare_until(arms(), 15, seed, launch, |_, _| true, enough).unwrap()
+    }
+
+    #[test]
+    fn a_large_effect_ends_the_trial_at_the_first_look() {
+        let rule = UntilDecided::new(&arms(), 15, Metric::Wall);
+        let compared = trial(700.0, 3, &rule);
+        let level = rule.level(compared.blocks);
+        assert!(compared.blocks < 10, "{}", compared.blocks);
+        assert_eq!(judge(&compared, Metric::Wall, level).unwrap()[0].outcome, Outcome::Helps);
+        assert!(level.fraction() > 0.975, "wider than that of one look: {level:?}");
+    }
+
+    #[test]
+    fn an_effect_that_is_not_there_is_hardly_ever_found_however_often_it_is_looked() {
+        let rule = UntilDecided::new(&arms(), 15, Metric::Wall);
+        let is_wrong = |seed: &u64| {
+            let compared = trial(1000.0, *seed, &rule);
+            let judged = judge(&compared, Metric::Wall, rule.level(compared.blocks)).unwrap();
+            matches!(judged[0].outcome, Outcome::Helps | Outcome::Hurts)
+        };
+        let wrong = (1..=2000).filter(is_wrong).count();
+        // 2.5 % for one of two arms; three standard deviations of 2000 trials more.
+        assert!(wrong <= 70, "{wrong} of 2000");
+    }
+
+    #[test]
+    fn blocks_that_were_asked_for_are_all_launched() {
+        let rule = UntilDecided::fixed(&arms(), Metric::Wall);
+        let compared = trial(700.0, 3, &rule);
+        assert_eq!((compared.blocks, rule.level(15)), (15, Level::P95.shared_by(2)));
+    }
+}
