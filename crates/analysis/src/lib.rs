@@ -17,6 +17,7 @@ pub mod children;
 pub mod completeness;
 pub mod cost_model;
 pub mod critical_path;
+pub mod declaration;
 pub mod deferred_memory;
 pub mod demand;
 pub mod files;
@@ -48,6 +49,7 @@ pub mod recorded_costs;
 pub mod released_pages;
 pub mod shares;
 
+pub use declaration::{Declaration, ShowsIn};
 pub use demand::{Demand, NeededUnknown};
 pub use finding::{Confidence, Evidence, Finding};
 pub use io_map::IoMap;

@@ -33,10 +33,11 @@ pub(crate) mod filled_blocks;
 pub mod round_trips;
 
 use super::allocating_stack::AllocatingStack;
-use super::materiality::CostShare;
+use super::materiality::{self, CostShare};
 use super::memory_evidence::{perf_target, short, stack, subject};
 use super::memory_use::MemoryUse;
 use super::sampled_time::sampled_time;
+use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory_fixes::LOOK_IN_PLACE;
@@ -47,6 +48,20 @@ use std::collections::BTreeMap;
 
 /// Name of the finding.
 pub const NAME: &str = "buffer_copied_back";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "data copied into a buffer and back out",
+    what: "Data are copied into a block to work on it, and copied back to where they came from.",
+    why: "Both copies take CPU time and cache space; where the data can be used in place, neither is needed.",
+    helps: "look_in_place: work on the data where they are. Price: who owns the data must not change them meanwhile.",
+    by_hand: "perf record --call-graph dwarf -p PID shows the time in memcpy and its callers; the registers at its \
+              entry (perf probe) show the two addresses",
+    least: materiality::words,
+    shows_in: ShowsIn::WarmLaunches,
+    find: |input| find(input.memory),
+};
 
 /// The pattern in one launch.
 struct Found<'a> {

@@ -16,6 +16,7 @@ mod per_file;
 mod who_asked;
 
 use crate::blocked::LaunchTime;
+use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::findings::Observation;
 use crate::integer_hash::IntegerMap;
@@ -27,6 +28,24 @@ use std::collections::BTreeMap;
 
 /// Name of the finding.
 pub const NAME: &str = "cold_file_reads";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "reads from storage before ready",
+    what: "A launch that finds its files not in the page cache reads them when it touches them: libraries, data and \
+           caches, page fault by page fault, in the order in which the program happens to need them.",
+    why: "Each read is small and waited for, many go backwards, and the device idles in between. A profile shows page \
+          faults in whatever function came first.",
+    helps: "preload_plan reads the needed pages in large requests in the order of use, beside the start; \
+            readahead_size changes how much the kernel reads for each fault. Price: a plan is made anew when the \
+            files change, and reads compete with other I/O.",
+    by_hand: "cold, as root: perf trace -F maj --no-syscalls -- COMMAND lists the major faults with file and offset; \
+              perf record -e filemap:mm_filemap_add_to_page_cache -- COMMAND every page that was read",
+    least: || format!("{:.0} % of the time to ready", LEAST_SHARE * 100.0),
+    shows_in: ShowsIn::ColdLaunches,
+    find: |input| find(input.observation).into_iter().collect(),
+};
 
 /// Least share of the time to ready that waiting for files must have. A warm launch shows some 0.1 % (a few locked
 /// pages); a fix for less than this could not be measured with a reasonable number of launches.

@@ -20,8 +20,9 @@
 mod confidence;
 mod evidence;
 
-use super::materiality::{CostShare, CpuTimes};
+use super::materiality::{self, CostShare, CpuTimes};
 use super::memory_evidence::{perf_target, rounded};
+use crate::declaration::{Declaration, ShowsIn};
 use crate::deferred_memory::{DeferredMemory, Task, ThreadCost, sum};
 use crate::finding::{Finding, row};
 use crate::interval::summarize;
@@ -33,6 +34,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the finding.
 pub const NAME: &str = "deferred_memory_cost";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "reclaim and compaction by kernel threads",
+    what: "Memory that the program uses makes kswapd reclaim pages, kcompactd move them, or khugepaged copy them into \
+           huge pages.",
+    why: "The work is charged to kernel threads, so no profile of the program shows it; it takes CPU time from everybody.",
+    helps: "Use less memory at once, keep buffers instead of freeing them (keep_buffer), ask for huge pages before \
+            the first touch. Price: see the finding.",
+    by_hand: "before and after the run: cat /proc/$(pgrep -x kswapd0)/schedstat (the first number, ns) and grep -E \
+              'pgscan_kswapd|compact_|thp_collapse' /proc/vmstat",
+    least: materiality::words,
+    shows_in: ShowsIn::WarmLaunches,
+    find: |input| find(input.observation.launches, &super::kept(input.found)),
+};
 
 /// The pattern in one launch.
 struct Found<'a> {

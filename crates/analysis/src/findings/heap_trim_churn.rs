@@ -30,11 +30,12 @@ pub mod groups;
 mod prediction;
 
 use super::allocating_stack::AllocatingStack;
-use super::materiality::CostShare;
+use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
 use crate::cost_model::{CostModel, when_measured};
+use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -47,6 +48,23 @@ use std::collections::BTreeMap;
 
 /// Name of the finding.
 pub const NAME: &str = "heap_trim_churn";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "heap memory given back and faulted in again",
+    what: "The allocator returns free memory at the top of its heap to the kernel (brk, MADV_DONTNEED), and the \
+           program needs as much again in its next round.",
+    why: "Every page that comes back is a page fault and is zeroed once more. The call that gives back stands in some \
+          free(), the faults in whatever touches the memory next.",
+    helps: "Let malloc keep the memory (allocator_tunables: trim_threshold, top_pad), another_allocator, or reuse the \
+            buffer in the source. Price: the memory stays resident.",
+    by_hand: "as root, while it runs: perf trace -e brk,madvise -p PID lists the calls; perf record -e page-faults -d \
+              --call-graph dwarf -p PID the addresses that fault again",
+    least: materiality::words,
+    shows_in: ShowsIn::WarmLaunches,
+    find: |input| find(input.memory),
+};
 
 /// Median time away from which on giving memory back may be meant: allocators that wait before they do (jemalloc) wait for some
 /// seconds.

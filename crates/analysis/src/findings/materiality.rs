@@ -12,6 +12,11 @@ pub const LEAST_COST: Nanos = Nanos(1_000_000);
 /// nobody runs. The video call that taught these patterns paid 1.9 % for one.
 pub const LEAST_SHARE: f64 = 0.005;
 
+/// Both, for people.
+pub fn words() -> String {
+    format!("{:.0} ms and {:.1} % of the CPU time of its processes", LEAST_COST.as_ms(), LEAST_SHARE * 100.0)
+}
+
 /// CPU time of each process, where it is known.
 pub(crate) type CpuTimes = BTreeMap<ProcessKey, Option<Nanos>>;
 

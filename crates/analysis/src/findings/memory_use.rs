@@ -35,7 +35,7 @@ use slowpath_tables::{Nanos, ProcessKey};
 use std::cell::OnceCell;
 
 /// The memory calls of one launch.
-pub(super) struct MemoryUse<'a> {
+pub(crate) struct MemoryUse<'a> {
     /// The launch.
     pub facts: &'a LaunchFacts<'a>,
     /// Its call stacks.

@@ -1,6 +1,6 @@
 //! One module a finding.
 //!
-//! Owns the list of findings and their common input; what several need stands beside them. A finding is a pure function of
+//! Owns the list of findings ([`ALL`]) and their common input; what several need stands beside them. A finding is a pure function of
 //! recordings; it never measures.
 
 pub(crate) mod allocating_stack;
@@ -14,7 +14,7 @@ pub mod heap_trim_churn;
 pub mod materiality;
 pub mod memory_confidence;
 pub mod memory_evidence;
-mod memory_use;
+pub(crate) mod memory_use;
 mod never_used;
 mod other_allocators;
 pub mod oversized_first_touch;
@@ -23,6 +23,7 @@ pub mod thp_missed;
 pub mod transient_large_allocation;
 
 use crate::call_stacks::CallStacks;
+use crate::declaration::{Declaration, Input};
 use crate::demand::{Demand, NeededUnknown};
 use crate::finding::Finding;
 use crate::launch_facts::LaunchFacts;
@@ -40,28 +41,41 @@ pub struct Observation<'a> {
     pub needed: Result<&'a Demand, NeededUnknown>,
 }
 
+/// Every finding. One that goes by what others found comes after them.
+pub const ALL: [Declaration; 7] = [
+    cold_file_reads::FINDING,
+    transient_large_allocation::FINDING,
+    heap_trim_churn::FINDING,
+    oversized_first_touch::FINDING,
+    thp_missed::FINDING,
+    buffer_copied_back::FINDING,
+    deferred_memory_cost::FINDING,
+];
+
 /// All findings of an observation, most costly first.
 pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = cold_file_reads::find(observation).into_iter().collect();
-    findings.extend(about_memory(observation.launches));
-    findings.extend(deferred_memory_cost::find(observation.launches, &kept(&findings)));
+    let launches = observation.launches;
+    let call_stacks: Vec<Option<CallStacks<'_>>> = launches.iter().map(call_stacks).collect();
+    let memory = launches.iter().zip(&call_stacks).map(|(facts, call_stacks)| {
+        let is_recorded = !facts.tables.memory_calls.is_empty();
+        call_stacks.as_ref().filter(|_| is_recorded).map(|call_stacks| MemoryUse::new(facts, call_stacks))
+    });
+    let memory: Vec<Option<MemoryUse<'_>>> = memory.collect();
+    let mut findings: Vec<Finding> = Vec::new();
+    for declaration in &ALL {
+        let input = Input { observation, call_stacks: &call_stacks, memory: &memory, found: &findings };
+        let more = (declaration.find)(&input);
+        findings.extend(more);
+    }
     findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
     findings
 }
 
-fn about_memory<'a>(launches: &'a [LaunchFacts<'a>]) -> Vec<Finding> {
-    let call_stacks =
-        |facts: &'a LaunchFacts<'a>| (!facts.tables.memory_calls.is_empty()).then(|| CallStacks::new(&facts.tables));
-    let call_stacks: Vec<Option<CallStacks<'_>>> = launches.iter().map(call_stacks).collect();
-    let launches = launches.iter().zip(&call_stacks);
-    let launches: Vec<Option<MemoryUse<'_>>> =
-        launches.map(|(facts, call_stacks)| Some(MemoryUse::new(facts, call_stacks.as_ref()?))).collect();
-    let mut findings = transient_large_allocation::find(&launches);
-    findings.extend(heap_trim_churn::find(&launches));
-    findings.extend(oversized_first_touch::find(&launches));
-    findings.extend(thp_missed::find(&launches));
-    findings.extend(buffer_copied_back::find(&launches));
-    findings
+/// Resolved where a finding needs them, which takes time.
+fn call_stacks<'a>(facts: &'a LaunchFacts<'a>) -> Option<CallStacks<'a>> {
+    let tables = &facts.tables;
+    let are_needed = !tables.memory_calls.is_empty() || tables.off_cpu.iter().any(|row| row.stack.is_some());
+    are_needed.then(|| CallStacks::new(tables))
 }
 
 /// Programs of which a finding says which blocks to keep, and its name.

@@ -34,11 +34,12 @@ mod evidence;
 pub mod groups;
 
 use super::allocating_stack::{AllocatingStack, Allocator, Functions};
-use super::materiality::CostShare;
+use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
 use crate::cost_model::{CostModel, when_measured};
+use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -50,6 +51,23 @@ use std::collections::BTreeMap;
 
 /// Name of the finding.
 pub const NAME: &str = "oversized_first_touch";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "pages zeroed and never used",
+    what: "A buffer is made larger than what goes into it and cleared as a whole; its other pages hold zeros to the end.",
+    why: "Each of these pages costs a page fault, the kernel's zeroing, the program's own clearing, and memory.",
+    helps: "size_to_use: allocate or clear only what is used. Price: the program has to know the size, or to grow the \
+            buffer.",
+    by_hand: "as root, while it runs: perf record -e page-faults -d --call-graph dwarf -p PID shows who touches which \
+              addresses; /proc/PID/pagemap and a read of the pages which hold zeros",
+    least: || {
+        format!("{}, {} pages and {:.0} % of those touched", materiality::words(), LEAST_UNUSED.0, LEAST_SHARE * 100.0)
+    },
+    shows_in: ShowsIn::WarmLaunches,
+    find: |input| find(input.memory),
+};
 
 /// Fewest pages: 1 MiB. Ends of buffers, and room for growth, are less.
 pub const LEAST_UNUSED: Pages = Pages(256);

@@ -29,12 +29,13 @@ pub mod groups;
 pub mod prediction;
 
 use super::allocating_stack::AllocatingStack;
-use super::materiality::CostShare;
+use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
 use super::transient_large_allocation::prediction::widened;
 use crate::cost_model::{CostModel, when_measured};
+use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -48,6 +49,22 @@ use std::collections::BTreeMap;
 
 /// Name of the finding.
 pub const NAME: &str = "thp_missed";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "dense memory in 4 KiB pages that transparent huge pages (THP) would have held",
+    what: "Memory that stays is touched densely in small pages, in spans that would fit aligned huge pages.",
+    why: "The first touch of each 4 KiB page is a fault; a huge page is one fault for 2 MiB. Most machines give THP \
+          only to who asks (madvise).",
+    helps: "huge_pages (glibc.malloc.hugetlb for malloc), advise_huge_pages in the source. Price: pages that nobody \
+            touches become resident too.",
+    by_hand: "grep -E 'AnonHugePages|Rss' /proc/PID/smaps shows what is huge; perf stat -e \
+              page-faults,dTLB-load-misses the difference with GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+    least: materiality::words,
+    shows_in: ShowsIn::WarmLaunches,
+    find: |input| find(input.memory),
+};
 
 /// The pattern in one launch.
 struct Found<'a> {

@@ -30,11 +30,12 @@ pub mod groups;
 pub mod prediction;
 
 use super::allocating_stack::{AllocatingStack, Functions};
-use super::materiality::CostShare;
+use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
 use crate::cost_model::{CostModel, when_measured};
+use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::Finding;
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
@@ -48,6 +49,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the finding.
 pub const NAME: &str = "transient_large_allocation";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "large blocks mapped and unmapped again and again",
+    what: "The program allocates a large block for each frame, message or file; the allocator maps it from the kernel \
+           and unmaps it when it is freed.",
+    why: "Every page of the block is a page fault each time, zeroed by the kernel and overwritten by the program, and \
+          is freed again by munmap. The cost stands in the function that touches the block first, not in the one that \
+          allocates it.",
+    helps: "Keep the block (keep_buffer in the source), let malloc keep it (allocator_tunables, another_allocator), \
+            or map it with fewer faults (huge_pages, populate_at_map). Price: the memory stays resident.",
+    by_hand: "as root, while it runs: perf trace -e mmap,munmap -p PID lists the calls with size and duration; perf \
+              record -e page-faults --call-graph dwarf -p PID who touches the blocks",
+    least: materiality::words,
+    shows_in: ShowsIn::WarmLaunches,
+    find: |input| find(input.memory),
+};
 
 /// The pattern in one launch.
 struct Found<'a> {
