@@ -55,7 +55,7 @@ dev ino path
 1   43  /usr/lib/libc.so.6
 == off_cpu
 ts        duration  pid start tid reason runnable stack
-500000000 300000000 7   1     7   timer  0        0
+500000000 310000000 7   1     7   poll   0        0
 "#;
 
 const COPY_FRAME: &str = "(anonymous namespace)::copy_frame(unsigned char const*)";
@@ -138,7 +138,7 @@ fn what_a_function_no_longer_does_is_zero_and_what_it_did_is_told_by_kind() {
         rows.map(|one| one.change)
     };
     is(row(Category::MinorFault), 20.0, 0.0);
-    is(row(Category::Timer), 300.0, 300.0);
+    is(row(Category::Events), 310.0, 310.0);
     let of_program = comparison.ledger.iter().filter(|one| one.program.as_deref() == Some("video")).count();
     assert_eq!(of_program * 2, comparison.ledger.len(), "{:?}", comparison.ledger);
 }

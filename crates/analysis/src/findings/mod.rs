@@ -20,6 +20,7 @@ mod other_allocators;
 pub mod oversized_first_touch;
 mod sampled_time;
 pub mod thp_missed;
+pub mod timed_wait;
 pub mod transient_large_allocation;
 
 use crate::call_stacks::CallStacks;
@@ -42,8 +43,9 @@ pub struct Observation<'a> {
 }
 
 /// Every finding. One that goes by what others found comes after them.
-pub const ALL: [Declaration; 7] = [
+pub const ALL: [Declaration; 8] = [
     cold_file_reads::FINDING,
+    timed_wait::FINDING,
     transient_large_allocation::FINDING,
     heap_trim_churn::FINDING,
     oversized_first_touch::FINDING,

@@ -44,6 +44,7 @@ mod strace;
 mod strangers;
 mod syscall_cost;
 mod targets;
+mod timed_waits;
 mod traces;
 mod transient_blocks;
 mod truth;

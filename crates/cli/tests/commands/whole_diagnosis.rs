@@ -32,7 +32,8 @@ fn a_program_that_loses_cpu_to_memory_is_told_so_without_a_mode() {
     let case = built("frame-buffer");
     let program = case.path().join("frame-buffer");
     let set = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072";
-    let options = ["--runs", "9", "--env", set];
+    // Well within the time after which a test gives a command up.
+    let options = ["--runs", "9", "--max-time", "100s", "--env", set];
     let (told, place) = diagnosed(&options, &[program.to_str().unwrap(), "as-set", "400", "2000"]);
     assert_eq!((&names(&told)[0], &told["warm"]), (&"transient_large_allocation", &true.into()), "{told:#}");
     assert_eq!(told["other"]["warm"], false, "{told:#}");

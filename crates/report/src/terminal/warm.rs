@@ -31,8 +31,10 @@ pub(super) fn answer(diagnosis: &Diagnosis, style: &Style) -> String {
             figures::value(&cpu, style),
             figures::value(&ready, style)
         ),
-        None if diagnosis.findings.is_empty() => format!("No hidden cost was found in a warm launch of {program}."),
-        None => format!("Nothing could be tried on a warm launch of {program}."),
+        None => match diagnosis.findings.first() {
+            None => format!("No hidden cost was found in a warm launch of {program}."),
+            Some(first) => format!("{}. No fix of it can be tried by itself.", first.title),
+        },
     };
     if baseline.is_some() {
         text.push_str(&tried(diagnosis, style));

@@ -72,7 +72,7 @@ pub fn record(target: &Target, directory: &Path, progress: &Progress) -> Result<
     output_directory::prepare(&place, &target.identity)?;
     // Before anything is loaded into the kernel, which it would hold.
     let writer = WriterProcess::start(&target.identity, &place, MOST)?;
-    let stacks = StackEvents { faults: true, waits: false, memory_calls: true };
+    let stacks = StackEvents { faults: true, waits: true, memory_calls: true };
     let options = Options { waits: true, memory_calls: true, stacks, cpu_hertz: Some(HERTZ), ..Options::default() };
     let recording = StreamedRecording::load(options, writer, Subject::of(target), None)?;
     let recording = recording.prepared(&target.program());

@@ -1,0 +1,294 @@
+//! Finding `timed_wait`: a launch waits for a clock before it is ready.
+//!
+//! **What is bad.** The program sleeps, waits between retries, or waits until a time-out is over: for a name server that does not
+//! answer, a service that is not there, a lock that nobody gives back. The CPU is idle, and no other profile shows it.
+//!
+//! **Cost.** Time on the critical path to ready ([`crate::critical_path`]) in waits that no task ended but an interrupt: sleeps, and waits on a
+//! futex (only a timer ends those so). Such a wait for events (poll, epoll, select) ends with a timer or with data from a device; it
+//! counts where its length is that of a time-out: a multiple of [`ROUND`], or at most [`LATE`] more. In ms of the launch; the low end of
+//! the interval leaves out the waits for events.
+//!
+//! **Predicted saving.** None: what follows would begin sooner, and may then wait for something else. The cost is the most that a launch
+//! can gain.
+//!
+//! **No finding** where the launch has no ready event or waits were not recorded; beside the critical path; where it is less than
+//! [`LEAST_SHARE`] of the time to ready or [`LEAST`].
+//!
+//! **Confidence.** High where all of it is sleeps and futexes; medium where waits for events are in it, and where rows of `off_cpu` were
+//! lost; low where more than [`LOSS_LOW`] of them were.
+
+use super::materiality::LEAST_COST as LEAST;
+use super::memory_confidence::LOSS_LOW;
+use super::memory_evidence::short;
+use crate::call_stacks::{CallStacks, Place, StackPath};
+use crate::critical_path::{EndedBy, Step, critical_path};
+use crate::declaration::{Declaration, ShowsIn};
+use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
+use crate::interval::summarize;
+use crate::launch_facts::LaunchFacts;
+use crate::ledger::Category;
+use serde_json::Value;
+use slowpath_tables::{Nanos, OffCpu, ProcessKey, Quantity, Unit};
+use std::collections::{BTreeMap, HashMap};
+
+/// Name of the finding.
+pub const NAME: &str = "timed_wait";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "sleeps and time-outs before ready",
+    what: "A thread on the critical path to ready sleeps, waits between retries, or waits until a time-out is over.",
+    why: "Nothing runs meanwhile: the launch is later by the length of the wait, whatever the machine. Time-outs of name lookups and \
+          missing services are seconds.",
+    helps: "Wait for the event instead of a time, ask in parallel, or mend what does not answer (a name server in /etc/resolv.conf, a \
+            service). Price: none, where the event is known.",
+    by_hand: "strace -f -T -e trace=clock_nanosleep,poll,ppoll,epoll_wait,select,pselect6,futex -- COMMAND shows each wait with its \
+              length; poll returns 0 and futex ETIMEDOUT where a time-out was over",
+    least: || format!("{:.0} % of the time to ready and {:.0} ms", LEAST_SHARE * 100.0, LEAST.as_ms()),
+    shows_in: ShowsIn::WarmLaunches,
+    find: |input| find(input.observation.launches, input.call_stacks).into_iter().collect(),
+};
+
+/// Least share of the time to ready: as for [`super::cold_file_reads`].
+pub const LEAST_SHARE: f64 = super::cold_file_reads::LEAST_SHARE;
+
+/// Time-outs that people choose are multiples of this.
+const ROUND: Nanos = Nanos(100_000_000);
+
+/// How much later than asked for a timer may wake a thread that stands on the path: slack, an idle CPU that has to wake up, a hypervisor.
+const LATE: Nanos = Nanos(3_000_000);
+
+/// Functions of a stack that are shown.
+const MOST_FUNCTIONS: usize = 8;
+
+/// Rows of evidence.
+const MOST_ROWS: usize = 10;
+
+/// Beginnings of the names of files with the C library, whose functions wait for their callers.
+const WAITING_FILES: [&str; 7] =
+    ["libc.so", "libc-2.", "libpthread", "ld-linux", "ld-musl-", "libc.musl-", "libresolv"];
+
+/// A wait of a thread on the path.
+struct Wait {
+    process: ProcessKey,
+    category: Category,
+    time: Nanos,
+    syscall: i32,
+    stack: Option<StackPath>,
+}
+
+/// The waits of one launch.
+struct Found<'a> {
+    facts: &'a LaunchFacts<'a>,
+    call_stacks: Option<&'a CallStacks<'a>>,
+    waits: Vec<Wait>,
+    launch: Nanos,
+}
+
+impl Found<'_> {
+    fn cost(&self) -> Nanos {
+        self.waits.iter().map(|wait| wait.time).sum()
+    }
+
+    /// What only a timer can have ended.
+    fn certain(&self) -> Nanos {
+        self.waits.iter().filter(|wait| wait.category != Category::Events).map(|wait| wait.time).sum()
+    }
+}
+
+/// Looks for the finding in launches of one command.
+pub(super) fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>]) -> Option<Finding> {
+    let found = launches.iter().zip(call_stacks).filter_map(|(facts, stacks)| of_launch(facts, stacks.as_ref()));
+    let mut found: Vec<Found<'_>> = found.collect();
+    if found.is_empty() || found.len() < launches.len() {
+        return None;
+    }
+    found.sort_by_key(Found::cost);
+    // Details are those of the launch in the middle.
+    let shown = &found[(found.len() - 1) / 2];
+    let is_material = shown.cost() >= LEAST && shown.cost().0 as f64 >= shown.launch.0 as f64 * LEAST_SHARE;
+    is_material.then(|| finding(&found, shown))
+}
+
+fn of_launch<'a>(facts: &'a LaunchFacts<'a>, call_stacks: Option<&'a CallStacks<'a>>) -> Option<Found<'a>> {
+    let path = critical_path(&facts.tables).filter(|path| path.is_ready)?;
+    let rows: HashMap<(ProcessKey, u32, Nanos), &OffCpu> =
+        facts.tables.off_cpu.iter().map(|row| ((row.process(), row.tid, row.ts), row)).collect();
+    let waits = path.steps.iter().filter(|step| is_timed(step)).map(|step| {
+        let row = rows.get(&(step.process, step.tid, step.from));
+        Wait {
+            process: step.process,
+            category: step.category.unwrap_or(Category::Timer),
+            time: step.time(),
+            syscall: row.map_or(-1, |row| row.syscall),
+            stack: row.and_then(|row| call_stacks?.path(row.stack)),
+        }
+    });
+    Some(Found { facts, call_stacks, waits: waits.collect(), launch: path.to - path.from })
+}
+
+fn is_timed(step: &Step) -> bool {
+    let is_round = || step.time() >= ROUND && step.time().0 % ROUND.0 <= LATE.0;
+    step.ended_by == Some(EndedBy::Interrupt)
+        && match step.category {
+            Some(Category::Timer | Category::Lock) => true,
+            Some(Category::Events) => is_round(),
+            _ => false,
+        }
+}
+
+fn finding(found: &[Found<'_>], shown: &Found<'_>) -> Finding {
+    let (places, processes) = (by_place(shown), by_process(shown));
+    let process = processes.first().map(|(process, _)| *process);
+    let name = process.map_or_else(|| "the program".to_owned(), |process| shown.facts.processes.name(process));
+    let place = places.first().map(|(place, _)| place.clone()).unwrap_or_default();
+    let mut reasons = Vec::new();
+    let confidence = confidence(shown, &mut reasons);
+    let mut subject = row([("process", Value::from(name.as_str()))]);
+    if let Some(process) = process {
+        subject.insert("pid".to_owned(), Value::from(process.pid));
+    }
+    if let Some(function) = place.named() {
+        subject.insert("function".to_owned(), Value::from(function));
+    }
+    let within = place.named().map(|function| format!(" in {}", short(function))).unwrap_or_default();
+    Finding {
+        name: NAME.to_owned(),
+        title: format!(
+            "{name} waits {:.0} of {:.0} ms for a sleep or a time-out before it is ready{within}",
+            shown.cost().as_ms(),
+            shown.launch.as_ms()
+        ),
+        subject,
+        cost: cost(found),
+        predicted_saving: None,
+        confidence,
+        reasons,
+        evidence: vec![place_rows(&places), process_rows(shown, &processes)],
+        fixes: Vec::new(),
+        see_by_hand: FINDING.by_hand.to_owned(),
+    }
+}
+
+/// Of one launch from the certain part to all, of several the interval of all.
+fn cost(found: &[Found<'_>]) -> Quantity {
+    match found {
+        [one] => Quantity::interval(one.cost().as_ms(), one.certain().as_ms(), one.cost().as_ms(), Unit::Ms),
+        several => {
+            let costs: Vec<f64> = several.iter().map(|one| one.cost().as_ms()).collect();
+            summarize(&costs, Unit::Ms).unwrap_or(Quantity::exact(0.0, Unit::Ms))
+        }
+    }
+}
+
+fn confidence(shown: &Found<'_>, reasons: &mut Vec<String>) -> Confidence {
+    let mut confidence = Confidence::High;
+    if shown.certain() < shown.cost() {
+        confidence = Confidence::Medium;
+        reasons.push(
+            "waits for events are in it, as long as a time-out would be, and ended by an interrupt: a timer, or data from a device at \
+             that very moment"
+                .to_owned(),
+        );
+    }
+    let tables = &shown.facts.tables;
+    let lost = tables.manifest.losses.of("off_cpu");
+    if lost > 0 {
+        let share = lost as f64 / lost.saturating_add(tables.off_cpu.len() as u64) as f64;
+        confidence = confidence.min(if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium });
+        reasons.push(format!("{lost} rows of off_cpu were lost ({:.2} %)", share * 100.0));
+    }
+    reasons.push("it is the most that a launch can gain: what follows may then wait for something else".to_owned());
+    confidence
+}
+
+/// Where a thread waits.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct WaitPlace {
+    category: String,
+    syscall: i32,
+    /// The functions, the innermost first; empty without a stack.
+    functions: Vec<String>,
+    /// Which of them asked the C library to wait.
+    caller: Option<usize>,
+}
+
+impl WaitPlace {
+    fn of(wait: &Wait, call_stacks: Option<&CallStacks<'_>>) -> Self {
+        let mut place = Self { category: wait.category.words().to_owned(), syscall: wait.syscall, ..Self::default() };
+        let (Some(stacks), mut path) = (call_stacks, wait.stack) else { return place };
+        while let Some(at) = path.filter(|_| place.functions.len() < MOST_FUNCTIONS) {
+            let frame = &stacks.frames()[stacks.frame_number(at) as usize];
+            path = stacks.caller(at);
+            if matches!(frame.place, Place::Kernel(_)) {
+                continue;
+            }
+            let file = frame.place.name();
+            let is_library = WAITING_FILES.iter().any(|start| file.starts_with(start));
+            for function in &frame.functions {
+                if place.caller.is_none() && !is_library {
+                    place.caller = Some(place.functions.len());
+                }
+                place.functions.push(function.name.clone().into_owned());
+            }
+        }
+        place
+    }
+
+    /// The function that asked the C library to wait.
+    fn named(&self) -> Option<&str> {
+        self.functions.get(self.caller?).map(String::as_str)
+    }
+}
+
+/// Places with count, sum and the longest wait, most costly first.
+fn by_place(found: &Found<'_>) -> Vec<(WaitPlace, (u64, Nanos, Nanos))> {
+    let mut places: BTreeMap<WaitPlace, (u64, Nanos, Nanos)> = BTreeMap::new();
+    for wait in &found.waits {
+        let (count, sum, longest) = places.entry(WaitPlace::of(wait, found.call_stacks)).or_default();
+        (*count, *sum, *longest) = (*count + 1, *sum + wait.time, (*longest).max(wait.time));
+    }
+    let mut places: Vec<_> = places.into_iter().collect();
+    places.sort_by_key(|(_, (_, sum, _))| std::cmp::Reverse(*sum));
+    places
+}
+
+fn by_process(found: &Found<'_>) -> Vec<(ProcessKey, Nanos)> {
+    let mut processes: BTreeMap<ProcessKey, Nanos> = BTreeMap::new();
+    for wait in &found.waits {
+        *processes.entry(wait.process).or_default() += wait.time;
+    }
+    let mut processes: Vec<_> = processes.into_iter().collect();
+    processes.sort_by_key(|(process, sum)| (std::cmp::Reverse(*sum), *process));
+    processes
+}
+
+fn place_rows(places: &[(WaitPlace, (u64, Nanos, Nanos))]) -> Evidence {
+    let rows = places.iter().take(MOST_ROWS).map(|(place, (count, sum, longest))| -> Row {
+        row([
+            ("wait", Value::from(place.category.as_str())),
+            ("syscall", Value::from(place.syscall)),
+            ("function", place.named().map_or(Value::Null, Value::from)),
+            ("stack", Value::from(place.functions.join(";"))),
+            ("waits", Value::from(*count)),
+            ("wait_ms", milliseconds(*sum)),
+            ("longest_ms", milliseconds(*longest)),
+        ])
+    });
+    Evidence {
+        text: "Waits that a clock ended, on the critical path to ready, by place.".to_owned(),
+        rows: rows.collect(),
+    }
+}
+
+fn process_rows(found: &Found<'_>, processes: &[(ProcessKey, Nanos)]) -> Evidence {
+    let rows = processes.iter().take(MOST_ROWS).map(|(process, sum)| {
+        row([
+            ("process", Value::from(found.facts.processes.name(*process))),
+            ("pid", Value::from(process.pid)),
+            ("wait_ms", milliseconds(*sum)),
+        ])
+    });
+    Evidence { text: "The same by process.".to_owned(), rows: rows.collect() }
+}

@@ -1,0 +1,105 @@
+//! Finding `timed_wait` on recordings with answers known by hand.
+
+use slowpath_analysis::findings::{of_recordings, timed_wait};
+use slowpath_analysis::{Confidence, Finding};
+use slowpath_recording::Tables;
+
+/// `tool` is released at 0 and exits after `length` ns; it calls `wait_for` in its own file, which calls the C library.
+fn recording(length: u64, rows: &str) -> Tables {
+    Tables::from_text(&format!(
+        r#"
+== manifest
+{{"command": ["/bin/tool"], "started": 0, "ended": {end},
+ "launch": {{"released": 0, "ready": {length}, "ready_when": "exit", "outcome": "ready"}},
+ "probes": [{{"name": "off_cpu", "state": "attached"}}]}}
+== execs
+ts pid start filename    run_time
+0  7   1     /bin/tool   0
+== exits
+ts       pid start tid last running
+{length} 7   1     7   true false
+== files
+dev ino path
+1   1   /usr/lib/libc.so.6
+1   2   /bin/tool
+== frames
+id kind dev ino offset
+1  file 1   1   16
+2  file 1   2   32
+== symbols
+frame level function
+1     0     clock_nanosleep
+2     0     wait_for
+== stacks
+id frame parent
+1  2     -
+2  1     1
+{rows}"#,
+        end = length + 100
+    ))
+    .unwrap()
+}
+
+fn found(length: u64, rows: &str) -> Option<Finding> {
+    of_recordings(&[&recording(length, rows)], None).into_iter().find(|finding| finding.name == timed_wait::NAME)
+}
+
+const COLUMNS: &str = "== off_cpu\nts duration pid start tid reason runnable woken waker_pid waker_tid syscall stack\n";
+
+fn off_cpu(rows: &[&str]) -> String {
+    format!("{COLUMNS}{}\n", rows.join("\n"))
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn a_sleep_on_the_path_is_found_with_the_function_that_sleeps() {
+    let finding = found(SECOND, &off_cpu(&["100 400000000 7 1 7 timer 100 400000000 - - 230 2"])).unwrap();
+    assert!((finding.cost.value - 400.0).abs() < 0.001, "{finding:?}");
+    assert_eq!((finding.cost.low, finding.confidence), (Some(finding.cost.value), Confidence::High));
+    assert_eq!(finding.title, "tool waits 400 of 1000 ms for a sleep or a time-out before it is ready in wait_for");
+    let place = &finding.evidence[0].rows[0];
+    assert_eq!((&place["function"], &place["stack"]), (&"wait_for".into(), &"clock_nanosleep;wait_for".into()));
+    assert_eq!((&place["waits"], &place["syscall"]), (&1.into(), &230.into()));
+}
+
+#[test]
+fn a_time_out_of_poll_counts_and_data_of_a_device_do_not() {
+    let timed_out = found(6 * SECOND, &off_cpu(&["100 5001000000 7 1 7 poll 0 - - - 7 2"])).unwrap();
+    assert_eq!((timed_out.cost.low, timed_out.confidence), (Some(0.0), Confidence::Medium), "{timed_out:?}");
+    assert!((timed_out.cost.value - 5001.0).abs() < 0.01);
+    let data = found(SECOND, &off_cpu(&["100 437000000 7 1 7 poll 0 - - - 7 2"]));
+    assert!(data.is_none(), "{data:?}");
+}
+
+#[test]
+fn what_a_task_ended_is_no_timed_wait_nor_is_a_short_one() {
+    let lock = found(SECOND, &off_cpu(&["100 400000000 7 1 7 futex 0 400000100 900 900 202 2"]));
+    assert!(lock.is_none(), "{lock:?}");
+    assert!(found(SECOND, &off_cpu(&["100 400000000 7 1 7 futex 0 - - - 202 2"])).is_some());
+    assert!(found(SECOND, &off_cpu(&["100 10000000 7 1 7 timer 0 - - - 230 2"])).is_none(), "1 % of the launch");
+    assert!(found(20_000_000, &off_cpu(&["100 900000 7 1 7 timer 0 - - - 230 2"])).is_none(), "less than 1 ms");
+}
+
+#[test]
+fn a_sleep_beside_the_path_is_nothing() {
+    let other = "
+== forks
+ts  parent_pid parent_start pid start tid thread
+50  7          1            8   60    8   false
+== exits
+ts        pid start tid last
+900000000 8   60    8   true
+";
+    let rows = off_cpu(&["100 800000000 8 60 8 timer 0 - - - 230 2"]);
+    assert!(found(SECOND, &format!("{other}{rows}")).is_none());
+}
+
+#[test]
+fn without_stacks_and_with_lost_rows_less_is_said() {
+    let finding = found(SECOND, &off_cpu(&["100 400000000 7 1 7 timer 100 400000000 - - 230 -"])).unwrap();
+    assert_eq!(finding.title, "tool waits 400 of 1000 ms for a sleep or a time-out before it is ready");
+    let mut lost = recording(SECOND, &off_cpu(&["100 400000000 7 1 7 timer 100 400000000 - - 230 2"]));
+    lost.manifest.losses.add("off_cpu", 1000);
+    assert_eq!(of_recordings(&[&lost], None)[0].confidence, Confidence::Low);
+}
