@@ -57,6 +57,7 @@ impl Arguments {
             Command::Analyze(arguments) => arguments.json,
             Command::Compare(arguments) => arguments.json,
             Command::Context(arguments) => arguments.json(),
+            Command::Explain(arguments) => arguments.json,
             Command::Ipc(arguments) => arguments.json(),
             Command::Preload(arguments) => matches!(
                 &arguments.command,
@@ -95,6 +96,8 @@ pub enum Command {
     Context(Box<ContextArguments>),
     /// Measure mechanisms of IPC: throughput, latency, inheritance of priority, and why a deadline was missed.
     Ipc(IpcArguments),
+    /// Say what a name in a report means: a finding, a fix, a context factor, a verdict.
+    Explain(ExplainArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
     /// Write a recording in another tool's format.
@@ -249,6 +252,16 @@ pub enum StackEvent {
     Cpu,
     /// Intervals in which threads do not run; records them, as --waits.
     Wait,
+}
+
+/// `slowpath explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArguments {
+    /// The name, such as cold_file_reads; without it all names are listed.
+    pub name: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `slowpath record`.

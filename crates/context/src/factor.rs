@@ -71,6 +71,16 @@ pub struct Factor {
     pub(crate) toggle: Toggle,
 }
 
+impl Factor {
+    /// Why no launch ever gets another value; `None` where one may.
+    pub fn never_set(&self) -> Option<&'static str> {
+        match self.toggle {
+            Toggle::Never(why) => Some(why),
+            Toggle::Parts(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Debug for Factor {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name)

@@ -4,6 +4,7 @@
 //! Owns saying where: function, file and line, and the whole stack, from the finding's evidence. It is a change of the source, so
 //! slowpath predicts what it saves and does not try it; for memory of glibc's malloc [`crate::huge_pages`] does the same from outside.
 
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
 use crate::source_change;
@@ -11,6 +12,17 @@ use crate::source_place::place;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes::{ADVISE_HUGE_PAGES, rows_of};
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: ADVISE_HUGE_PAGES,
+    title: "the program asks for huge pages where it maps memory",
+    what: "The block is aligned to 2 MiB and advised with madvise(MADV_HUGEPAGE) before it is touched first.",
+    why: "One fault brings 2 MiB instead of 4 KiB.",
+    price: "resident memory: a huge page is there as a whole when one byte of it is used",
+    by_hand: "in the source, at the place that the finding names",
+    trial: "not by slowpath: it is a change of the source",
+};
 
 /// One proposal a finding: each is another place in the source.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {

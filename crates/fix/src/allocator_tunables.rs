@@ -4,6 +4,7 @@
 //! findings ([`MallocSettings`]). Refused where the variable would not be heeded: programs without glibc's malloc, programs that
 //! the kernel starts in secure mode. A program that calls mallopt(3) overrides it; that is said, and tried.
 
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
 use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
@@ -11,6 +12,20 @@ use slowpath_analysis::memory_fixes::{ALLOCATOR_TUNABLES, MallocSettings, rows_o
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: ALLOCATOR_TUNABLES,
+    title: "glibc's malloc keeps freed memory",
+    what: "GLIBC_TUNABLES raises the thresholds from which on malloc maps blocks one by one, and from which on it \
+           gives free memory back.",
+    why: "Memory that stays in the heap is neither unmapped nor zeroed and faulted in again when the program needs it \
+          next.",
+    price: "resident memory: what was freed stays with the process",
+    by_hand: "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=BYTES:glibc.malloc.trim_threshold=BYTES COMMAND; without the \
+              variable nothing is changed",
+    trial: "in warm launches, against an untreated launch and an environment of the same size",
+};
 
 /// The variable that glibc reads at a program's start (since 2.26).
 pub const VARIABLE: &str = "GLIBC_TUNABLES";

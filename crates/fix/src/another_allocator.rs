@@ -3,12 +3,24 @@
 //! Owns which libraries are looked for and how: in the dynamic linker's own cache, as `ldconfig -p` prints it.
 
 use crate::allocator_tunables::OTHER_ALLOCATORS;
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
 use crate::proposal::{Case, Proposal, gap, places, unreachable};
 use slowpath_analysis::memory_fixes::ANOTHER_ALLOCATOR;
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: ANOTHER_ALLOCATOR,
+    title: "an allocator that keeps more, in front of the C library's",
+    what: "LD_PRELOAD loads jemalloc, tcmalloc or mimalloc before the C library; their malloc is used then.",
+    why: "They return memory to the kernel late, or never, so that blocks are reused without a page fault.",
+    price: "resident memory that the allocator keeps, and loading its library at each start",
+    by_hand: "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2 COMMAND; without the variable nothing is changed",
+    trial: "in warm launches, where such a library is installed and the program heeds the variable",
+};
 
 /// The variable of ld.so(8).
 pub const VARIABLE: &str = "LD_PRELOAD";

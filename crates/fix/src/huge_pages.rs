@@ -5,6 +5,7 @@
 //! (`always`) it changes nothing, and where none has (`never`) it cannot.
 
 use crate::allocator_tunables::{VARIABLE, with};
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
 use slowpath_analysis::Finding;
@@ -12,6 +13,19 @@ use slowpath_analysis::memory_fixes::{HUGE_PAGES, IS_PREDICTED, rows_of};
 use slowpath_recording::HugePages;
 use slowpath_tables::Bytes;
 use std::path::Path;
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: HUGE_PAGES,
+    title: "huge pages for what malloc maps",
+    what: "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 makes glibc ask for transparent huge pages (MADV_HUGEPAGE) for its \
+           heaps and blocks.",
+    why: "One fault brings 2 MiB instead of 4 KiB.",
+    price: "resident memory: a huge page is there as a whole when one byte of it is used",
+    by_hand: "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND (glibc 2.35 and later); without the variable nothing is \
+              changed",
+    trial: "in warm launches, where /sys/kernel/mm/transparent_hugepage/enabled is madvise",
+};
 
 /// The setting: 1 is `madvise(MADV_HUGEPAGE)` on what malloc maps (manual of glibc, Memory Allocation Tunables).
 const SETTING: (&str, u64) = ("glibc.malloc.hugetlb", 1);

@@ -2,6 +2,7 @@
 //!
 //! Owns what is to be changed there ([`crate::source_place`] says where).
 
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
 use crate::source_change;
@@ -10,6 +11,18 @@ use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::findings::deferred_memory_cost;
 use slowpath_analysis::memory_fixes::{KEEP_BUFFER, rows_of};
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: KEEP_BUFFER,
+    title: "the program keeps a buffer and uses it again",
+    what: "The block is allocated once, or as many as are used at the same time, instead of once for each frame, \
+           message or file.",
+    why: "Its pages are mapped, zeroed and faulted in once.",
+    price: "resident memory: the block stays between two uses, with the data of the earlier one",
+    by_hand: "in the source, at the place that the finding names",
+    trial: "not by slowpath: it is a change of the source",
+};
 
 /// One proposal a finding.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {

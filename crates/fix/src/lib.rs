@@ -1,6 +1,6 @@
 //! Fixes: from a finding to something that can be tried, applied and undone.
 //!
-//! Owns one module a fix, and the description that all share ([`plan`]). For cold reads: [`preload_plan`], [`readahead_size`].
+//! Owns one module a fix, its declaration ([`ALL`]), and the description that all share ([`plan`]). For cold reads: [`preload_plan`], [`readahead_size`].
 //! For memory, each from what findings ask for and what is known of the program ([`program`]), put together by [`proposal`]:
 //! [`allocator_tunables`], [`another_allocator`], [`huge_pages`], [`populate_at_map`], [`keep_buffer`], [`size_to_use`],
 //! [`advise_huge_pages`], [`look_in_place`], and the control beside them, [`sham_environment`]. Fixes in the source say where
@@ -10,6 +10,7 @@
 pub mod advise_huge_pages;
 pub mod allocator_tunables;
 pub mod another_allocator;
+pub mod declaration;
 pub mod huge_pages;
 pub mod keep_buffer;
 pub mod look_in_place;
@@ -24,6 +25,21 @@ pub mod size_to_use;
 mod source_change;
 mod source_place;
 
+pub use declaration::Declaration;
 pub use plan::{Change, FixPlan, Privilege, Scope, Trial};
 pub use program::Program;
 pub use proposal::{Machine, Proposal, propose};
+
+/// Every fix, in the order in which it is explained: those of cold launches, of a launch's environment, of the source.
+pub const ALL: [Declaration; 10] = [
+    preload_plan::FIX,
+    readahead_size::FIX,
+    allocator_tunables::FIX,
+    another_allocator::FIX,
+    huge_pages::FIX,
+    populate_at_map::FIX,
+    keep_buffer::FIX,
+    size_to_use::FIX,
+    advise_huge_pages::FIX,
+    look_in_place::FIX,
+];

@@ -3,6 +3,7 @@
 //! Owns saying where: the functions that copy in and that copy back, each with file and line, and their stacks, from the finding's
 //! evidence. It is a change of the source, so slowpath predicts what it saves, each copy by itself, and does not try it.
 
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
 use crate::source_change;
@@ -10,6 +11,18 @@ use crate::source_place::function_at;
 use slowpath_analysis::Finding;
 use slowpath_analysis::finding::Row;
 use slowpath_analysis::memory_fixes::{LOOK_IN_PLACE, rows_of};
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: LOOK_IN_PLACE,
+    title: "data are used where they are, without a copy",
+    what: "The program works on the data in place instead of copying them into a buffer and back.",
+    why: "Both copies, and the faults of the buffer, are saved.",
+    price: "a lock or a second buffer where others write the data; data that another process can change must be \
+            checked once more",
+    by_hand: "in the source, at the places that the finding names",
+    trial: "not by slowpath: it is a change of the source",
+};
 
 /// One proposal a finding: each is another place in the source.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {

@@ -3,9 +3,21 @@
 //! Owns why slowpath cannot try it: malloc's own mmap is a call inside the C library, which nothing that is loaded before it can
 //! take the place of, and glibc has no setting for `MAP_POPULATE`. In the source it is one line.
 
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal, places};
 use slowpath_analysis::memory_fixes::POPULATE_AT_MAP;
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: POPULATE_AT_MAP,
+    title: "page tables are filled when memory is mapped",
+    what: "MAP_POPULATE, or madvise(MADV_POPULATE_WRITE), brings all pages of a block in one call.",
+    why: "The kernel is entered once instead of once for each page; it zeroes every page all the same.",
+    price: "pages that are never used are brought too",
+    by_hand: "in the source: one flag of mmap(2), or one call of madvise(2)",
+    trial: "not by slowpath: it is a change of the source",
+};
 
 /// One proposal, which cannot be tried.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {

@@ -3,7 +3,23 @@
 //! Tried in the lab only, on the lab's own device; the report then tells which level helped. Changing a real device
 //! changes every program on it, so slowpath names the command and does not run it.
 
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+
+/// Name of the fix.
+pub const NAME: &str = "readahead_size";
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: NAME,
+    title: "another readahead of the device",
+    what: "The kernel reads more, or less, around each page that is missing (read_ahead_kb of the device).",
+    why: "A larger readahead brings neighbouring pages that the launch needs next; a smaller one reads fewer pages \
+          that nobody needs.",
+    price: "it changes every program on the device: more memory and bandwidth, or more requests",
+    by_hand: "as root: echo KIB > /sys/class/bdi/MAJOR:MINOR/read_ahead_kb; the former value, or a reboot, undoes it",
+    trial: "in a lab only, on its own device; slowpath never changes a real one",
+};
 
 /// Levels that are tried, KiB: a quarter of the kernel's default (`VM_READAHEAD_PAGES`, 128 KiB), the default, and two
 /// and four doublings above it.
@@ -23,7 +39,7 @@ pub fn plan(level_kib: u64, current_kib: Option<u64>) -> FixPlan {
         "sequential reads of every program on the device need more requests"
     };
     FixPlan {
-        fix: "readahead_size".to_owned(),
+        fix: NAME.to_owned(),
         name: format!("readahead_size {level_kib}"),
         title: format!("read up to {level_kib} KiB at a demand"),
         changes: vec![Change {

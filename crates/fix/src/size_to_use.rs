@@ -2,6 +2,7 @@
 //!
 //! Owns what is to be changed there ([`crate::source_place`] says where).
 
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
 use crate::source_change;
@@ -9,6 +10,18 @@ use crate::source_place::place;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes::{SIZE_TO_USE, rows_of};
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: SIZE_TO_USE,
+    title: "no more of a buffer is made or cleared than is used",
+    what: "The buffer is allocated, or cleared, in the size that is used.",
+    why: "Pages that hold nothing are not faulted in, not zeroed twice, and take no memory.",
+    price: "none where the size is known; else the cost of growing",
+    by_hand: "in the source, at the place that the finding names (reserve instead of resize, calloc instead of malloc \
+              and memset)",
+    trial: "not by slowpath: it is a change of the source",
+};
 
 /// One proposal a finding.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {

@@ -1,6 +1,7 @@
 //! Documents that are generated from types must be what the types say. `make schemas` writes them anew.
 
 use slowpath_house::{reference, root};
+use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
@@ -27,6 +28,15 @@ fn generated() -> Vec<(String, String)> {
     let schemas = slowpath_report::schema::schemas();
     let mut all: Vec<_> = schemas.into_iter().map(|(name, text)| (format!("docs/schemas/{name}"), text)).collect();
     all.push(("docs/reference/recording-format.md".to_owned(), reference::recording_format()));
+    let pages = [
+        ("findings", NameKind::Finding),
+        ("fixes", NameKind::Fix),
+        ("context-factors", NameKind::ContextFactor),
+        ("outcomes", NameKind::Outcome),
+        ("decisions", NameKind::Decision),
+    ];
+    let pages = pages.map(|(name, kind)| (format!("docs/reference/{name}.md"), explain::reference(kind)));
+    all.extend(pages);
     all
 }
 

@@ -13,6 +13,7 @@ mod context;
 mod context_bisection;
 mod critical_path;
 mod diagnosis;
+pub mod explain;
 pub mod exports;
 pub mod firefox;
 mod flame_graphs;

@@ -1,6 +1,7 @@
 //! The JSON schemas that are published in `docs/schemas`, made from the types that are printed.
 
 use crate::diagnosis::{Analysis, Diagnosis, ReportData};
+use crate::explain::Explanations;
 use crate::{
     Benchmark, ComparisonPage, ContextBisection, ContextComparison, RecordingComparison, Scenario, ShownContext,
 };
@@ -28,6 +29,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("context-bisect.json", schema_of::<ContextBisection>()),
         ("context-diff.json", schema_of::<ContextComparison>()),
         ("diagnose.json", schema_of::<Diagnosis>()),
+        ("explain.json", schema_of::<Explanations>()),
         ("launch.json", schema_of::<Benchmark>()),
         ("launch-scenario.json", schema_of::<Scenario>()),
         ("manifest.json", schema_of::<Manifest>()),

@@ -24,6 +24,22 @@ pub enum Outcome {
     NotTestable,
 }
 
+impl Outcome {
+    /// All.
+    pub const ALL: [Self; 5] = [Self::Helps, Self::Hurts, Self::NoDifference, Self::Inconclusive, Self::NotTestable];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Helps => "helps",
+            Self::Hurts => "hurts",
+            Self::NoDifference => "no_difference",
+            Self::Inconclusive => "inconclusive",
+            Self::NotTestable => "not_testable",
+        }
+    }
+}
+
 impl From<experiment::Outcome> for Outcome {
     fn from(outcome: experiment::Outcome) -> Self {
         match outcome {
@@ -64,6 +80,19 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Proved, Self::Withdrawn, Self::NotShown, Self::NotTried];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::Withdrawn => "withdrawn",
+            Self::NotShown => "not_shown",
+            Self::NotTried => "not_tried",
+        }
+    }
+
     /// What follows from the outcome of an arm that was launched.
     pub fn of(outcome: Outcome) -> Self {
         match outcome {

@@ -6,6 +6,7 @@ mod compare;
 mod context;
 pub mod diagnose;
 mod doctor;
+mod explain;
 mod export;
 mod fleet;
 mod ipc;
@@ -57,6 +58,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(arguments) => compare::run(arguments),
         Command::Context(arguments) => context::run(arguments),
         Command::Ipc(arguments) => ipc::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Preload(arguments) => preload::run(arguments),

@@ -14,10 +14,28 @@ pub mod file;
 pub mod open;
 pub mod replay;
 
+use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::{Bytes, PAGE_SIZE, Pages};
+
+/// Name of the fix.
+pub const NAME: &str = "preload_plan";
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: NAME,
+    title: "read the needed pages ahead, in order of use",
+    what: "A plan lists the file pages that recorded cold launches needed, in the order of use; a process beside the \
+           launch reads them in large requests.",
+    why: "The device reads in large requests and never idles, so the launch finds most of its pages in the page cache \
+          when it touches them.",
+    price: "a process beside each launch, page cache for the plan, and a plan that has to be made again when the \
+            files change",
+    by_hand: "slowpath preload build, then slowpath preload run PLAN -- COMMAND; without the wrapper nothing is changed",
+    trial: "in a lab, in cold launches, against an untreated launch and shams of the same kind",
+};
 
 /// Order of the ranges of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -152,7 +170,7 @@ impl PreloadPlan {
         let megabytes = self.bytes().as_mb();
         let name = if self.options.whole_files { "preload_plan whole files" } else { "preload_plan" };
         FixPlan {
-            fix: "preload_plan".to_owned(),
+            fix: NAME.to_owned(),
             name: name.to_owned(),
             title: format!(
                 "ask the kernel at start for {megabytes:.1} MB in {} ranges of {} files",

@@ -7,7 +7,7 @@ use super::{Case, cold, warm};
 use crate::arguments::ArmSet;
 use crate::failure::{Failure, Kind};
 use crate::{interrupt, recorded_launch};
-use slowpath_analysis::findings::{cold_file_reads, materiality};
+use slowpath_analysis::{ShowsIn, findings};
 use slowpath_report::Diagnosis;
 use slowpath_tables::Unavailable;
 use std::time::Duration;
@@ -112,20 +112,22 @@ fn too_slow(warm: Option<&warm::Looked>, limit: &TimeLimit) -> Option<Unavailabl
     })
 }
 
-/// What was looked at, and what would have been found.
+/// What was looked for, and from which cost on it would have been found.
 fn nothing_found(cold: bool, warm: bool) -> String {
-    let files = format!(
-        "waiting for files in a cold launch ({:.0} % of the time to ready, or more, would have been found)",
-        cold_file_reads::LEAST_SHARE * 100.0
-    );
-    let memory = format!(
-        "page faults, memory that is mapped and given back, copied or kept unused, and huge pages in a warm launch ({:.0} ms that \
-         are {:.1} % of the CPU time of its processes, or more, would have been found)",
-        materiality::LEAST_COST.as_ms(),
-        materiality::LEAST_SHARE * 100.0
-    );
-    let seen: Vec<String> = cold.then_some(files).into_iter().chain(warm.then_some(memory)).collect();
-    format!("looked at: {}", seen.join("; "))
+    let is_looked_for = |shows_in: ShowsIn| match shows_in {
+        ShowsIn::ColdLaunches => cold,
+        ShowsIn::WarmLaunches => warm,
+    };
+    let mut by_least: Vec<(String, Vec<&str>)> = Vec::new();
+    for finding in findings::ALL.iter().filter(|finding| is_looked_for(finding.shows_in)) {
+        let least = (finding.least)();
+        match by_least.iter_mut().find(|(same, _)| *same == least) {
+            Some((_, titles)) => titles.push(finding.title),
+            None => by_least.push((least, vec![finding.title])),
+        }
+    }
+    let groups = by_least.iter().map(|(least, titles)| format!("{} (from {least} on)", titles.join(", ")));
+    format!("looked for {}", groups.collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]
@@ -148,8 +150,11 @@ mod tests {
 
     #[test]
     fn only_what_was_looked_at_is_called_so() {
-        assert!(!nothing_found(false, true).contains("cold launch"));
-        assert!(!nothing_found(true, false).contains("warm launch"));
-        assert!(nothing_found(true, true).contains("cold launch (2 %"));
+        let (files, sleeps) = ("reads from storage before ready (from 2 %", "sleeps and time-outs");
+        assert!(nothing_found(true, false).contains(files) && !nothing_found(true, false).contains(sleeps));
+        assert!(!nothing_found(false, true).contains(files) && nothing_found(false, true).contains(sleeps));
+        for finding in &findings::ALL {
+            assert!(nothing_found(true, true).contains(finding.title), "{finding:?}");
+        }
     }
 }

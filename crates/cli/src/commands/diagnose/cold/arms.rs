@@ -68,7 +68,7 @@ enum PlanKind {
 }
 
 /// Name of the arm that is the fix.
-pub const FIX: &str = "preload_plan";
+pub const FIX: &str = slowpath_fix::preload_plan::NAME;
 
 fn variants(set: ArmSet) -> Vec<(&'static str, &'static str, PlanKind, PlanOptions)> {
     let base = PlanOptions::default();

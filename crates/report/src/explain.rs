@@ -1,0 +1,274 @@
+//! What `slowpath explain` says: findings, fixes, context factors and verdicts by name, from their declarations.
+//!
+//! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
+
+use crate::verdict::{Decision, Outcome};
+use schemars::JsonSchema;
+use serde::Serialize;
+use slowpath_analysis::{ShowsIn, findings};
+use slowpath_context::Scope;
+
+/// Schema of what `explain --json` prints.
+pub const EXPLAIN_SCHEMA: &str = "slowpath-explain/1";
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NameKind {
+    /// A hidden cost.
+    Finding,
+    /// What ends one.
+    Fix,
+    /// Something of an execution context that can make the same code slower.
+    ContextFactor,
+    /// What launches said of an arm.
+    Outcome,
+    /// What follows for a fix.
+    Decision,
+}
+
+impl NameKind {
+    /// All, in the order in which they are listed.
+    pub const ALL: [Self; 5] = [Self::Finding, Self::Fix, Self::ContextFactor, Self::Outcome, Self::Decision];
+
+    /// The heading of a list.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::Finding => "Findings",
+            Self::Fix => "Fixes",
+            Self::ContextFactor => "Context factors",
+            Self::Outcome => "Outcomes of an arm",
+            Self::Decision => "Decisions on a fix",
+        }
+    }
+}
+
+/// A paragraph of an explanation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Paragraph {
+    /// What it is about (`what it is`).
+    pub heading: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+/// A name and what it means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Explanation {
+    /// What it stands for.
+    pub kind: NameKind,
+    /// The name as JSON and screens have it.
+    pub name: String,
+    /// What it is, in a few words.
+    pub title: String,
+    /// The rest.
+    pub paragraphs: Vec<Paragraph>,
+}
+
+/// What `explain --json` prints.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Explanations {
+    /// `slowpath-explain/1`.
+    pub schema: &'static str,
+    /// The names that were asked for, or all.
+    pub names: Vec<Explanation>,
+}
+
+/// Every name that can be explained.
+pub fn all() -> Vec<Explanation> {
+    let findings = findings::ALL.iter().map(of_finding);
+    let fixes = slowpath_fix::ALL.iter().map(of_fix);
+    let factors = slowpath_context::factors::ALL.iter().map(of_factor);
+    let outcomes = Outcome::ALL.iter().map(|outcome| of_outcome(*outcome));
+    let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
+    findings.chain(fixes).chain(factors).chain(outcomes).chain(decisions).collect()
+}
+
+/// One page of `docs/reference`.
+pub fn reference(kind: NameKind) -> String {
+    let mut page = format!(
+        "# {}\n\nGenerated from the declarations (`make schemas`); `slowpath explain NAME` prints the same.\n",
+        kind.heading()
+    );
+    for one in all().into_iter().filter(|one| one.kind == kind) {
+        page.push_str(&format!("\n## {}\n\n**{}**\n", one.name, capitalised(&one.title)));
+        for paragraph in one.paragraphs {
+            page.push_str(&folded(&format!("- *{}*: {}", paragraph.heading, paragraph.text)));
+        }
+    }
+    page
+}
+
+fn paragraphs<const N: usize>(all: [(&'static str, &str); N]) -> Vec<Paragraph> {
+    let present = all.into_iter().filter(|(_, text)| !text.is_empty());
+    present.map(|(heading, text)| Paragraph { heading, text: text.to_owned() }).collect()
+}
+
+fn of_finding(finding: &slowpath_analysis::Declaration) -> Explanation {
+    let seen = match finding.shows_in {
+        ShowsIn::ColdLaunches => "launches from storage: `slowpath diagnose --cold`, in a lab",
+        ShowsIn::WarmLaunches => {
+            "launches with everything in memory: `slowpath diagnose --warm`, and recordings of what runs"
+        }
+    };
+    let paragraphs = paragraphs([
+        ("what it is", finding.what),
+        ("why it costs", finding.why),
+        ("what helps", finding.helps),
+        ("see it by hand", finding.by_hand),
+        ("reported from", &(finding.least)()),
+        ("looked for in", seen),
+    ]);
+    Explanation { kind: NameKind::Finding, name: finding.name.to_owned(), title: finding.title.to_owned(), paragraphs }
+}
+
+fn of_fix(fix: &slowpath_fix::Declaration) -> Explanation {
+    let paragraphs = paragraphs([
+        ("what it changes", fix.what),
+        ("why it helps", fix.why),
+        ("price", fix.price),
+        ("by hand", fix.by_hand),
+        ("tried", fix.trial),
+    ]);
+    Explanation { kind: NameKind::Fix, name: fix.name.to_owned(), title: fix.title.to_owned(), paragraphs }
+}
+
+fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
+    let scope = match factor.scope {
+        Scope::Thread => "each thread has its own",
+        Scope::Process => "the threads of a process share it",
+        Scope::Machine => "all processes of a machine share it",
+    };
+    let changes = if factor.moves { "it changes by itself, so two readings of one process may differ" } else { "" };
+    let never = factor.never_set();
+    let bisected = match never {
+        Some(why) => format!("not by `slowpath context bisect`: {why}"),
+        None => "by `slowpath context bisect`, part by part, where this machine allows it".to_owned(),
+    };
+    let paragraphs = paragraphs([
+        ("whose it is", scope),
+        ("over time", changes),
+        ("what a difference costs", "`slowpath context diff` says what is known of the two values, with its source"),
+        ("set in a launch", &bisected),
+    ]);
+    let (kind, name) = (NameKind::ContextFactor, factor.name.to_owned());
+    Explanation { kind, name, title: factor.title.to_owned(), paragraphs }
+}
+
+fn of_outcome(outcome: Outcome) -> Explanation {
+    let (title, what) = match outcome {
+        Outcome::Helps => (
+            "less than the baseline",
+            "The whole confidence interval of the difference lies below zero, and for a fix also against its sham.",
+        ),
+        Outcome::Hurts => {
+            ("more than the baseline", "The whole confidence interval of the difference lies above zero.")
+        }
+        Outcome::NoDifference => {
+            ("no difference that matters", "The whole confidence interval lies within 2 % of the baseline's median.")
+        }
+        Outcome::Inconclusive => (
+            "not decided",
+            "The confidence interval holds zero and is wider than 2 % of the baseline's median: more launches may decide.",
+        ),
+        Outcome::NotTestable => {
+            ("not testable", "It could not be launched, or there are too few pairs for an interval.")
+        }
+    };
+    of_verdict(NameKind::Outcome, outcome.name(), title, what)
+}
+
+fn of_decision(decision: Decision) -> Explanation {
+    let (title, what) = match decision {
+        Decision::Proved => (
+            "the fix helps",
+            "Launches that nothing was made from show it: the whole interval against the untreated launch and against the sham lies \
+             below zero, all arms of the diagnosis together with 95 %.",
+        ),
+        Decision::Withdrawn => (
+            "the fix does not help",
+            "Launches show that it hurts, or that any gain is within 2 % of the untreated launch.",
+        ),
+        Decision::NotShown => {
+            ("not decided", "The interval holds zero and is too wide to say more; more --runs may decide.")
+        }
+        Decision::NotTried => {
+            ("not launched", "The verdict says why: the program, the machine, the time, or a change of the source.")
+        }
+    };
+    of_verdict(NameKind::Decision, decision.name(), title, what)
+}
+
+fn of_verdict(kind: NameKind, name: &str, title: &str, what: &str) -> Explanation {
+    let paragraphs = paragraphs([("what it is", what)]);
+    Explanation { kind, name: name.to_owned(), title: title.to_owned(), paragraphs }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A list item of lines of at most 120 characters.
+fn folded(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line > 0 && line + 1 + word.chars().count() > 120 {
+            lines.push(format!("  {word}"));
+        } else if let Some(last) = lines.last_mut() {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_within_their_kind_and_each_has_a_title_and_text() {
+        let all = all();
+        let keys: BTreeSet<_> = all.iter().map(|one| (one.kind as u8, one.name.as_str())).collect();
+        assert_eq!(keys.len(), all.len());
+        for one in &all {
+            assert!(!one.title.is_empty() && !one.paragraphs.is_empty(), "{}", one.name);
+            assert!(one.paragraphs.iter().all(|paragraph| !paragraph.text.contains("  ")), "{}", one.name);
+        }
+    }
+
+    /// The names of an enumeration in a published schema.
+    fn names_of(schema: &Value, definition: &str) -> BTreeSet<String> {
+        let of_enum = &schema["$defs"][definition];
+        let variants = of_enum["oneOf"].as_array().into_iter().flatten();
+        variants.filter_map(|variant| Some(variant["const"].as_str()?.to_owned())).collect()
+    }
+
+    #[test]
+    fn every_outcome_and_decision_that_json_can_hold_is_explained() {
+        let schema: Value = serde_json::from_str(&crate::schema::schema_of::<crate::Diagnosis>()).unwrap();
+        let explained = |kind: NameKind| -> BTreeSet<String> {
+            all().into_iter().filter(|one| one.kind == kind).map(|one| one.name).collect()
+        };
+        for (definition, kind) in [("Outcome", NameKind::Outcome), ("Decision", NameKind::Decision)] {
+            let names = names_of(&schema, definition);
+            assert!(names.len() >= 4, "{definition}: {names:?}");
+            assert_eq!(names, explained(kind));
+        }
+    }
+
+    #[test]
+    fn lines_of_the_reference_are_at_most_120_characters() {
+        for kind in NameKind::ALL {
+            let page = reference(kind);
+            let long = page.lines().find(|line| line.chars().count() > 120);
+            assert!(long.is_none(), "{long:?}");
+        }
+    }
+}
