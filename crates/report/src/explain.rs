@@ -91,7 +91,7 @@ pub fn reference(kind: NameKind) -> String {
         kind.heading()
     );
     for one in all().into_iter().filter(|one| one.kind == kind) {
-        page.push_str(&format!("\n## {}\n\n**{}**\n", one.name, capitalised(&one.title)));
+        page.push_str(&format!("\n## {}\n\n**{}**\n\n", one.name, capitalised(&one.title)));
         for paragraph in one.paragraphs {
             page.push_str(&folded(&format!("- *{}*: {}", paragraph.heading, paragraph.text)));
         }
