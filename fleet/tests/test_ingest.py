@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from slowpath_fleet.compare import compare
+from slowpath_fleet.engine import Engine
 from slowpath_fleet.errors import FleetError
 from slowpath_fleet.identity import user_bucket, user_key
 from slowpath_fleet.ingest import IngestOptions, ingest
@@ -203,6 +205,50 @@ def test_columns_can_be_chosen_and_named(tmp_path: Path) -> None:
     source = csv(tmp_path / "a.csv", ",".join(["2026-03-01", "u", "1", *("x" for _ in range(300))]), head=head)
     store, (batch,) = take(tmp_path, source, options=IngestOptions({"when": "time"}, ["c7"], "startup"))
     assert batch.dimensions == {"c7": 1} and store.manifest.units == {"startup": "ms"}
+
+
+INTERNAL = {
+    "of queries": "user_ metric_ value_ unit_ at_ time_ text_ fault_ weight_ usable_ n_ side_ group_ d0_ d1",
+    "in capitals": "USER_ VALUE_ Day Weight Bin REASON User_Key Places Made Json",
+    "of stored rows": "day at weight bin reason user_key user_bucket place n made json dimension kept unit__ _",
+    "of sources": "__weight __fault",
+    "of sources, in capitals": "__WEIGHT __FAULT",
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("names", INTERNAL.values(), ids=INTERNAL.keys())
+def test_a_column_of_the_data_is_never_taken_for_one_of_a_query(tmp_path: Path, names: str, kind: str) -> None:
+    columns = ["time", "user", "metric", "value", "unit", *names.split()]
+    odd = [f"x{n % 2}" for n in range(80)]
+    data = [["2026-03-01", f"anna{n}", "m", str(100 + n), "ms", *([odd[n]] * len(columns[5:]))] for n in range(80)]
+    source = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        source.write_text("\n".join(",".join(one) for one in [columns, *data]))
+    elif kind == "jsonl":
+        source.write_text("\n".join(json.dumps(dict(zip(columns, one, strict=True))) for one in data))
+    else:
+        pq.write_table(pa.table(dict(zip(columns, map(list, zip(*data, strict=True)), strict=True))), source)
+    store, (batch,) = take(tmp_path, source)
+    # A reader of JSON has its own `__fault` and leaves that of the data out.
+    dropped = kind == "jsonl" and "__fault" in names.lower()
+    assert batch.kept == 80 and len(batch.dimensions) == len(columns) - 5 - dropped
+    for stored in (tmp_path / "store").rglob("*.parquet"):
+        cells = {str(cell) for row in pq.read_table(stored).to_pylist() for cell in row.values()}
+        assert not [cell for cell in cells if "anna" in cell], "the store holds the name of a user"
+    engine = Engine(store)
+    for dimension in batch.dimensions:
+        found = compare(store, engine, dimension, None, [("50", 0.5)], None).result
+        assert {row.value: (row.n, row.users) for row in found.rows} == {"x0": (40, 40), "x1": (40, 40)}, dimension
+
+
+def test_a_second_source_keeps_the_case_of_the_columns_that_the_store_has(tmp_path: Path) -> None:
+    head = "time,user,metric,value,{}"
+    line = "2026-03-01,a,m,1,x"
+    one, two = (csv(tmp_path / f"{name}.csv", line, head=head.format(name)) for name in ("Chip", "chip"))
+    store, _ = take(tmp_path, one, two)
+    assert store.dimensions() == {"Chip": 1}
+    assert [row.n for row in compare(store, Engine(store), "Chip", None, [("50", 0.5)], None).result.rows] == [2]
 
 
 def test_a_directory_with_other_files_is_no_store(tmp_path: Path) -> None:

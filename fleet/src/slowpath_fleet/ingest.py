@@ -107,13 +107,17 @@ def ingest_one(store: Store, source: Path, digest: str, options: IngestOptions) 
     try:
         raw = kind.load(con, source)
         columns = mapped_columns(
-            [name for name in raw.columns if not name.startswith("__")], str(source), options.renames, options.keep
+            [name for name in raw.columns if name not in raw.added],
+            str(source),
+            options.renames,
+            options.keep,
+            store.dimensions(),
         )
         check(source, columns, options)
         metric = options.metric if "metric" not in columns else None
         judged = judge(con, raw, columns, metric, store.manifest.units, source)
         name = digest[:16]
-        sql = judged_sql(raw.relation, columns, raw.columns, metric, judged.units)
+        sql = judged_sql(raw, columns, metric, judged.units)
         files = write_rows(con, store, sql, name) if judged.kept else []
         dimensions = [column for column in columns if column not in MEASURED]
         batch = describe(connection, store, files, dimensions)
@@ -142,7 +146,7 @@ def judge(
     source: Path,
 ) -> Judged:
     """Counts rows by reason. A metric has one unit: the store's, else the one of most rows; others are a conflict."""
-    sql = judged_sql(raw.relation, columns, raw.columns, metric, None)
+    sql = judged_sql(raw, columns, metric, None)
     found = con.execute(
         f"SELECT reason, CASE WHEN reason IS NULL THEN metric END AS metric, "
         f"CASE WHEN reason IS NULL THEN unit_ END AS unit, count(*) AS n FROM ({sql}) GROUP BY ALL "

@@ -19,7 +19,7 @@ from .schema import (
     ROBOT_WORDS,
     TIME_UNITS,
 )
-from .sources import FAULT, WEIGHT
+from .sources import FAULT, WEIGHT, RawTable
 from .sql_text import identifier, literal
 
 NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
@@ -68,19 +68,18 @@ def time_sql(column: str, kind: str) -> str:
     return f"({from_number})" if is_numeric(kind) else "NULL::TIMESTAMP"
 
 
-def judged_sql(
-    relation: str, columns: dict[str, str], kinds: dict[str, str], metric: str | None, units: dict[str, str] | None
-) -> str:
+def judged_sql(raw: RawTable, columns: dict[str, str], metric: str | None, units: dict[str, str] | None) -> str:
     """SELECT of the stored columns and `reason`.
 
-    `columns`: stored name -> column of the relation; `kinds`: column of the relation -> type; `metric`: name for all
-    rows where there is no such column; `units`: the unit of each metric, where it is known already.
+    `columns`: stored name -> column of the relation; `metric`: name for all rows where there is no such column;
+    `units`: the unit of each metric, where it is known already. What the inner SELECTs compute ends in `_`, which no
+    stored column does (`schema.storable`).
     """
     where = {name: identifier(column) for name, column in columns.items()}
-    kind = {name: kinds[column] for name, column in columns.items()}
+    kind = {name: raw.columns[column] for name, column in columns.items()}
     value = number_sql(where["value"], kind["value"])
-    fault = identifier(FAULT) if FAULT in kinds else "NULL::VARCHAR"
-    weight = f"coalesce({identifier(WEIGHT)}, 1)::BIGINT" if WEIGHT in kinds else "1::BIGINT"
+    fault = identifier(FAULT) if FAULT in raw.added else "NULL::VARCHAR"
+    weight = f"coalesce({identifier(WEIGHT)}, 1)::BIGINT" if WEIGHT in raw.added else "1::BIGINT"
     unit = f"coalesce(lower({text_sql(where['unit'])}), '{DEFAULT_UNIT}')" if "unit" in where else f"'{DEFAULT_UNIT}'"
     name = literal(metric) if metric is not None else text_sql(where["metric"])
     user = text_sql(where["user"]) if "user" in where else "NULL::VARCHAR"
@@ -107,7 +106,7 @@ def judged_sql(
         + "".join(f", {identifier(one)}" for one in dimensions)
         + " FROM (SELECT *, CASE WHEN isfinite(value_) AND value_ BETWEEN 0 "
         + f"AND {LARGEST!r} THEN value_ END AS usable_ "
-        + f"FROM (SELECT {first} FROM {relation})) WHERE weight_ > 0"
+        + f"FROM (SELECT {first} FROM {raw.relation})) WHERE weight_ > 0"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,8 +49,8 @@ ALIASES: Final = {
     "is_robot": "robot",
     "bot": "robot",
 }
-# Columns of a stored row that no column of the data may claim.
-RESERVED: Final = ("day", "at", "user_key", "user_bucket", "bin", "place", "weight", "reason")
+# Columns of a stored row that no column of the data may claim, in any case: DuckDB tells `Day` and `day` not apart.
+RESERVED: Final = frozenset(("day", "at", "user_key", "user_bucket", "bin", "place", "weight", "reason"))
 # Columns of one file; beyond it, it is more likely a pivoted table than a list of launches.
 MOST_COLUMNS: Final = 256
 
@@ -70,22 +71,40 @@ def canonical(name: str) -> str:
 KNOWN: Final = frozenset(dimension.name for dimension in DIMENSIONS) | frozenset(MEASURED)
 
 
-def mapped_columns(columns: list[str], source: str, renames: dict[str, str], keep: list[str] | None) -> dict[str, str]:
+def storable(name: str) -> str:
+    """A name that means nothing else in a stored row or in a query.
+
+    The rule: columns that a query makes for itself end in `_`, those that a source adds begin with `__`, and a column
+    of the data does neither. So no query can take a column of the data for its own, whatever the data are.
+    """
+    if name.lower() in RESERVED or name.endswith("_") or name.startswith("__"):
+        return f"{name.strip('_') or 'column'}_of_data"
+    return name
+
+
+def mapped_columns(
+    columns: list[str],
+    source: str,
+    renames: dict[str, str],
+    keep: list[str] | None,
+    stored: Iterable[str] = (),
+) -> dict[str, str]:
     """Stored name -> column of the data.
 
-    `renames` maps columns of the data to names; `keep` limits the columns beyond the known ones. Raises on more than
-    `MOST_COLUMNS`, on names that clash, and on missing `value`.
+    `renames` maps columns of the data to names; `keep` limits the columns beyond the known ones; `stored` are the names
+    that the store has already, whose case is kept. Raises on more than `MOST_COLUMNS` and on names that clash.
     """
+    spelled = {name.lower(): name for name in stored}
     absent = [name for name in renames if name not in columns]
     if absent:
         raise wrong_usage("cannot rename", source, f"there is no column {absent[0]!r}", "name a column of the file")
     found: dict[str, str] = {}
     for column in columns:
-        name = renames.get(column) or canonical(column)
-        if not name or (keep is not None and name not in KNOWN and column not in keep and name not in keep):
+        given = renames.get(column) or canonical(column)
+        name = storable(given)
+        if not given or (keep is not None and given not in KNOWN and not {column, given, name} & set(keep)):
             continue
-        if name in RESERVED:
-            name = f"{name}_of_data"
+        name = spelled.get(name.lower(), name)
         clash = next((other for other in found if other.lower() == name.lower()), None)
         if clash is not None:
             raise wrong_usage(

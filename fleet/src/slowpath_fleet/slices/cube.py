@@ -80,7 +80,7 @@ def people(engine: Engine, metric: str) -> tuple[Any, int]:
 def read_cube(engine: Engine, rows: Any, by: str, baseline: str, threshold: int, columns: list[str]) -> Cube:
     """Counts launches with a user; `threshold` is the last bin that is not above."""
     rows = rows.filter(rows.user_bucket.notnull())
-    named = {f"d{number}": value_of(rows, column) for number, column in enumerate(columns)}
+    named = {f"d{number}_": value_of(rows, column) for number, column in enumerate(columns)}
     rows = rows.mutate(
         **named,
         side_=ibis.ifelse(value_of(rows, by) == baseline, 0, 1).cast("int32"),
@@ -94,7 +94,7 @@ def read_cube(engine: Engine, rows: Any, by: str, baseline: str, threshold: int,
     names: list[list[str]] = []
     codes = np.zeros((table.num_rows, len(columns)), np.int64)
     for number in range(len(columns)):
-        codes[:, number], kept = encode(table[f"d{number}"].to_pylist(), launches)
+        codes[:, number], kept = encode(table[f"d{number}_"].to_pylist(), launches)
         names.append(kept)
     return Cube(
         columns,

@@ -38,7 +38,7 @@ def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
             return {}
         return {"malformed_row": int(found[0][0])} if found[0][0] else {}
 
-    return RawTable(relation, columns_of(con, relation), dropped)
+    return RawTable(relation, columns_of(con, relation), dropped=dropped)
 
 
 DELIMITED = SourceKind("csv", recognises, load)

@@ -20,6 +20,8 @@ from ..errors import wrong_usage
 from .json_text import LARGEST_DOCUMENT, beginning, first_record, is_json, opened
 from .raw_table import FAULT, WEIGHT, RawTable, SourceKind, from_records
 
+# Keys of a histogram that are no dimensions of its launches, and those that this module sets itself.
+NOT_KEPT = ("name", "count", "sum", "flags", "pid", "value", FAULT, WEIGHT)
 # Upper ends from here on mean "without end" (UMA: INT_MAX).
 ENDLESS = 2**31 - 1
 
@@ -69,9 +71,7 @@ def records(one: Any, at: float) -> list[dict[str, Any]]:
     if not isinstance(one, dict) or not isinstance(one.get("buckets"), list):
         return [{"value": None, FAULT: "not_a_histogram"}]
     base = {
-        key: value
-        for key, value in one.items()
-        if isinstance(value, str | int | float) and key not in ("name", "count", "sum", "flags", "pid", "value")
+        key: value for key, value in one.items() if isinstance(value, str | int | float) and key.lower() not in NOT_KEPT
     }
     base["metric"] = str(one.get("metric", one.get("name", "")))
     base.setdefault("time", at)

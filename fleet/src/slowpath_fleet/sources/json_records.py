@@ -31,14 +31,15 @@ def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
         f"SELECT DISTINCT unnest(json_keys(json)) AS key FROM {objects} WHERE json_type(json) = 'OBJECT' "
         f"LIMIT {20 * MOST_COLUMNS}"
     ).fetchall()
-    names = sorted(str(row[0]) for row in keys)
+    names = sorted(str(row[0]) for row in keys if row[0] and str(row[0]).lower() != FAULT)
     if len(names) >= 20 * MOST_COLUMNS:
         raise wrong_usage("cannot ingest", str(path), "its objects have thousands of keys", "write flat records")
-    fields = "".join(f", json ->> {literal(pointer(name))} AS {identifier(name)}" for name in names if name)
+    fields = "".join(f", json ->> {literal(pointer(name))} AS {identifier(name)}" for name in names)
     fault = "CASE WHEN json IS NULL OR json_type(json) <> 'OBJECT' THEN 'not_json' END"
     return RawTable(
         f"(SELECT {fault} AS {FAULT}{fields} FROM {objects})",
-        {FAULT: "VARCHAR"} | {name: "VARCHAR" for name in names if name},
+        {FAULT: "VARCHAR"} | dict.fromkeys(names, "VARCHAR"),
+        frozenset((FAULT,)),
     )
 
 

@@ -24,6 +24,8 @@ class RawTable:
     relation: str
     # Column -> type of DuckDB.
     columns: dict[str, str]
+    # Of FAULT and WEIGHT, those that the source itself added; columns of the data may have these names too.
+    added: frozenset[str] = frozenset()
     # Counts rows that the reader itself dropped while the relation was scanned: reason -> count. Asked after a scan.
     dropped: Callable[[], dict[str, int]] = field(default=dict)
 
@@ -43,7 +45,10 @@ def columns_of(con: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
 
 
 def from_records(con: duckdb.DuckDBPyConnection, name: str, records: list[dict[str, Any]]) -> RawTable:
-    """A small table from records, each with any of the columns; all but numbers become text."""
+    """A small table from records, each with any of the columns; all but numbers become text.
+
+    FAULT and WEIGHT are the source's own: records must not take these keys from the data.
+    """
     columns = list(dict.fromkeys(key for record in records for key in record))
     arrays: dict[str, pa.Array] = {}
     for column in columns:
@@ -57,4 +62,4 @@ def from_records(con: duckdb.DuckDBPyConnection, name: str, records: list[dict[s
     con.register("registered", pa.table(arrays) if columns else pa.table({"value": pa.array([], pa.float64())}))
     con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM registered")
     con.unregister("registered")
-    return RawTable(name, columns_of(con, name))
+    return RawTable(name, columns_of(con, name), frozenset((FAULT, WEIGHT)) & set(columns))
