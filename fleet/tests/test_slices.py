@@ -12,6 +12,7 @@ from slowpath_fleet.histogram import Floats
 from slowpath_fleet.recipe import CONDITIONS, recipe
 from slowpath_fleet.slices.cube import Counts, Cube, totals
 from slowpath_fleet.slices.decomposition import adjusted, parts, tested
+from slowpath_fleet.slices.listing import reversals
 from slowpath_fleet.slices.search import DISCOVERY, HELD_OUT, supported
 from slowpath_fleet.store import Store
 
@@ -70,10 +71,52 @@ def test_without_any_difference_slices_are_found_no_more_often_than_the_rate_all
     assert false / tries <= 0.05 + 2 * 0.028
 
 
+def trap(random: np.random.Generator, others: tuple[float, float]) -> Cube:
+    """Every value is a little faster on the other side, whose launches by value these are; the baseline's: 400, 100."""
+    group, code, side = np.tile(np.arange(64), 4), np.repeat([0, 1, 0, 1], 64), np.repeat([0, 0, 1, 1], 64)
+    launches = np.repeat([400.0, 100.0, *others], 64)
+    rate = np.where(code == 0, 0.1, 0.5) - np.where(side == 1, 0.05, 0.0)
+    above = random.binomial(launches.astype(int), rate).astype(float)
+    return Cube(["a"], [["x", "y"]], code[:, None], side, group, launches, above)
+
+
+def test_a_reversal_needs_both_signs_beyond_chance() -> None:
+    random = np.random.default_rng(13)
+    # The whole is slower, as proven as the values are faster.
+    slower = trap(random, (100, 400))
+    assert [one.column for one in reversals(slower, totals(slower))] == ["a"]
+    # The whole is 0 but for chance, which makes it slower in about half of these: 2.5 % of them may pass for proven.
+    zero = [trap(random, (337, 163)) for _ in range(60)]
+    assert sum(bool(reversals(cube, totals(cube))) for cube in zero) <= 4
+
+
 def test_without_any_difference_no_slice_is_confirmed(null: Store, capsys: pytest.CaptureFixture[str]) -> None:
     found = run(null, capsys, "--baseline", "rival", "--max-depth", "2")
     assert found["tested"] > 50  # type: ignore[operator]
     assert not [one for one in found["slices"] if one["confirmed"]]  # type: ignore[attr-defined]
+
+
+def small(folder: Path, per_user: int) -> Path:
+    """Two populations that are alike, 100 users each, with so many launches."""
+    random = np.random.default_rng(4)
+    lines = [
+        f"2026-03-01,{side}{user},{side},M{(user + launch) % 2},m,{random.lognormal(6, 0.5):.3f}"
+        for side in ("ours", "rival")
+        for user in range(100)
+        for launch in range(per_user)
+    ]
+    (folder / "a.csv").write_text("\n".join(["time,user,population,device,metric,value", *lines]))
+    assert cli.main(["ingest", str(folder / "a.csv"), "-o", str(folder / "s")]) == 0
+    return folder / "s"
+
+
+@pytest.mark.parametrize(("per_user", "said"), [(1, "Nothing tested: no combination has"), (9, "No slice found: no")])
+def test_an_empty_list_says_whether_anything_was_tested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], per_user: int, said: str
+) -> None:
+    store, page = small(tmp_path, per_user), tmp_path / "a.html"
+    assert cli.main(["slices", str(store), "--html", str(page)]) == 0
+    assert said in capsys.readouterr().out and said in page.read_text()
 
 
 def test_contributions_of_the_values_of_a_column_add_up_to_the_excess() -> None:

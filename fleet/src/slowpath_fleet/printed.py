@@ -107,7 +107,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reversal(msgspec.Struct, frozen=True):
-    """A column whose values all compare the other way round than the whole (Simpson's paradox)."""
+    """A column whose mix-adjusted difference has the opposite sign of the whole (Simpson's paradox)."""
 
     column: str
     total: Annotated[float, described("Difference of the shares above the threshold.")]

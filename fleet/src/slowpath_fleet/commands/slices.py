@@ -11,7 +11,7 @@ from ..errors import wrong_usage
 from ..pages.results import slices_parts
 from ..printed import Slice, SlicesResult
 from ..progress import Progress
-from ..slices import SliceOptions, find_slices
+from ..slices import SliceOptions, find_slices, nothing_found
 from ..store import Store
 from ..text_table import measured, plain, printable, probability, table
 from .command import Command, Outcome, store_argument
@@ -104,7 +104,7 @@ def shown(result: SlicesResult) -> str:
         ]
         parts.append("\n".join(recipe))
     else:
-        parts.append("No combination contributes to the gap.")
+        parts.append(nothing_found(result.tested))
     for one in result.reversals:
         parts.append(
             f"Simpson's paradox by {plain(one.column)}: {one.total * 100:+.2f} points as a whole, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..printed import CompareResult, ExperimentResult, SlicesResult, Unavailable
+from ..slices import nothing_found
 from ..text_table import measured, probability
 from .page import Cell, code, heading, paragraph, table
 from .quantile_picture import picture
@@ -59,9 +60,11 @@ def slices_parts(result: SlicesResult) -> list[str]:
             f"Gap at p{result.quantile} of {result.metric} to {result.baseline}: {measured(result.gap)}. "
             f"Launches above {measured(result.threshold)}: {measured(result.excess)}."
         ),
-        table(["slice", "share of the gap", "within", "mix", "launches", "q", "confirmed", ""], rows),
     ]
-    if result.slices:
+    if not result.slices:
+        parts.append(paragraph(nothing_found(result.tested)))
+    else:
+        parts.append(table(["slice", "share of the gap", "within", "mix", "launches", "q", "confirmed", ""], rows))
         parts += [heading("To see the first one here"), code(result.slices[0].recipe)]
         parts += [paragraph(one) for one in result.slices[0].recipe_notes]
     parts += [

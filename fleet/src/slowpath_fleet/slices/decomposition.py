@@ -85,6 +85,14 @@ class Tested:
         return t_two_sided(self.t, self.freedom)
 
 
+def with_equal_mixes(slices: Counts, total: Counts) -> tuple[float, float]:
+    """Difference of the rates that is left where both sides have the same mix of the values of a column, and its
+    jackknife error; `slices` are all values of the column."""
+    whole = parts(slices.launches.sum(2), slices.above.sum(2), total.launches.sum(2), total.above.sum(2))
+    without = parts(deleted(slices.launches), deleted(slices.above), deleted(total.launches), deleted(total.above))
+    return float(whole.within.sum()), float(error(without.within.sum(axis=0)))
+
+
 def evidence(slices: Counts, total: Counts) -> Floats:
     """How clearly slices differ, to rank those that are significant: z of the rate above the threshold, or of the share
     of launches where mix is the larger part.

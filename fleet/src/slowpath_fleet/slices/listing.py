@@ -14,7 +14,7 @@ from ..printed import Reversal, Slice, quantity
 from ..recipe import recipe
 from ..reference_distributions import t_quantile
 from .cube import Counts, Cube, Where, combination
-from .decomposition import excess, safe, tested
+from .decomposition import excess, safe, tested, with_equal_mixes
 
 # Standard errors beyond which a sign is believed.
 SURE = 3.0
@@ -87,17 +87,21 @@ def users_of(engine: Engine, rows: Any, wheres: list[dict[str, str]]) -> list[in
 
 
 def reversals(cube: Cube, total: Counts) -> list[Reversal]:
-    """Columns within whose values the sides compare the other way round than as a whole (Simpson, JRSS B 1951)."""
-    whole = float(excess(total.launches.sum(2), total.above.sum(2))[0])
+    """Columns whose mix-adjusted difference has the opposite sign of the whole (Simpson, JRSS B 1951).
+
+    Both signs must be beyond chance: where either 95 % interval covers 0, nothing is reversed.
+    """
+    of_total = tested(total, total)
+    whole, whole_error = float(of_total.whole.gap[0]), float(of_total.gap_error[0])
+    beyond = t_quantile(0.975, of_total.freedom)
+    if abs(whole) <= beyond * whole_error:
+        return []
     found = []
     for column, name in enumerate(cube.columns):
         wheres, counts = combination(cube, (column,))
         if len(wheres) < 2:
             continue
-        result = tested(counts, total)
-        within = float(result.whole.within.sum())
-        # Values of a column share no launches, but users: errors may at worst add up.
-        error = float(result.within_error.sum())
-        if np.sign(within) != np.sign(whole) and abs(within) > error and abs(within) > 0.1 * abs(whole):
+        within, error = with_equal_mixes(counts, total)
+        if np.sign(within) != np.sign(whole) and abs(within) > beyond * error and abs(within) > 0.1 * abs(whole):
             found.append(Reversal(name, whole, within))
     return found

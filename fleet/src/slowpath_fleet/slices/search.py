@@ -119,6 +119,16 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
     )
 
 
+def nothing_found(tested: int) -> str:
+    """What an empty list of slices means: nothing was significant, or nothing could be tested."""
+    if tested:
+        return "No slice found: no combination was significant."
+    return (
+        f"Nothing tested: no combination has {FEWEST_LAUNCHES} launches on one side, {FEWEST_ABOVE} above the "
+        f"threshold and users in {FEWEST_GROUPS} groups. Collect more launches or lower --quantile."
+    )
+
+
 def chosen_baseline(values: list[str], options: SliceOptions) -> str:
     """The value that others are compared with."""
     remedy = f"--baseline one of: {', '.join(values[:10])}"
