@@ -71,7 +71,7 @@ class Difference(msgspec.Struct, frozen=True):
     a: str
     b: str
     quantile: Annotated[str, described("In percent.")]
-    difference: Quantity
+    difference: Annotated[Quantity, described("In the metric's unit; of ratios, a difference of them.")]
     relative: Annotated[Quantity, described("Share of a.")]
 
 
@@ -92,7 +92,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
     where: Annotated[dict[str, str], described("Column and value; a launch must have all of them.")]
     contribution: Annotated[
-        Quantity, described("Share of the excess launches above the threshold, without what slices before it hold.")
+        Quantity, described("Part of the excess of launches above the threshold, without what slices before it hold.")
     ]
     mix: Annotated[float, described("Part of the contribution that is a larger or smaller share of launches.")]
     within: Annotated[float, described("Part of the contribution that is slower launches of the same kind.")]

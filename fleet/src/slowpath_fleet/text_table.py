@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 
 from .printed import Quantity
 
@@ -37,17 +38,32 @@ def number(value: float | None) -> str:
     return f"{value:.{decimals}f}"
 
 
-def measured(one: Quantity) -> str:
-    """A value with its interval and unit: `632 ms (621..645)`."""
-    scale, unit, sign = (100.0, "%", "+") if one.unit == "ratio" else (1.0, f" {one.unit}", "")
+def with_interval(one: Quantity, shown: Callable[[float], str], unit: str) -> str:
+    """A value with its interval and unit."""
     if one.value is None:
         return "-"
-    text = f"{one.value * scale:{sign}.1f}" if sign else number(one.value)
     if one.low is None or one.high is None:
-        return f"{text}{unit}"
-    if sign:
-        return f"{text}{unit} ({one.low * scale:+.1f}..{one.high * scale:+.1f})"
-    return f"{text}{unit} ({number(one.low)}..{number(one.high)})"
+        return f"{shown(one.value)}{unit}"
+    return f"{shown(one.value)}{unit} ({shown(one.low)}..{shown(one.high)})"
+
+
+def measured(one: Quantity) -> str:
+    """A level: `632 ms (621..645)`; of shares `63.4% (61.5..65.4)`."""
+    if one.unit == "ratio":
+        return with_interval(one, lambda value: f"{value * 100:.1f}", "%")
+    return with_interval(one, number, f" {one.unit}")
+
+
+def difference(one: Quantity) -> str:
+    """A difference of two levels: `-193 ms (-240..-146)`; of shares in percentage points, `-1.7 pp (-4.5..+1.2)`."""
+    if one.unit == "ratio":
+        return with_interval(one, lambda value: f"{value * 100:+.1f}", " pp")
+    return with_interval(one, number, f" {one.unit}")
+
+
+def relative(one: Quantity) -> str:
+    """A change, or a part, as a share of something: `-2.6% (-6.9..+1.9)`."""
+    return with_interval(one, lambda value: f"{value * 100:+.1f}", "%")
 
 
 def probability(p: float | None) -> str:

@@ -13,7 +13,7 @@ from ..printed import CompareResult
 from ..progress import Progress
 from ..quantile_plot import plot
 from ..store import Store
-from ..text_table import measured, table
+from ..text_table import difference, measured, relative, table
 from .command import Command, Outcome, store_argument
 
 
@@ -53,7 +53,7 @@ def shown(result: CompareResult) -> str:
     if result.rows:
         parts.append(plot(values, result.rows[0].quantiles[names[0]].unit))
     changes = [
-        [f"{one.b} - {one.a}", f"p{one.quantile}", measured(one.difference), measured(one.relative)]
+        [f"{one.b} - {one.a}", f"p{one.quantile}", difference(one.difference), relative(one.relative)]
         for one in result.differences
     ]
     if changes:

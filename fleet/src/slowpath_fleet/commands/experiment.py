@@ -13,7 +13,7 @@ from ..pages.results import experiment_parts
 from ..printed import ExperimentResult, MetricEffect
 from ..progress import Progress
 from ..store import Store
-from ..text_table import measured, probability, table
+from ..text_table import difference, measured, probability, relative, table
 from .command import Command, Outcome, store_argument
 
 
@@ -64,7 +64,7 @@ def row(one: MetricEffect) -> list[str]:
     """A line of the table."""
     word = {True: "better", False: "worse", None: ""}[one.better]
     arms = [measured(one.arms[one.control]), measured(one.arms[one.arm])]
-    changes = [measured(one.difference), measured(one.relative), probability(one.p), probability(one.p_adjusted)]
+    changes = [difference(one.difference), relative(one.relative), probability(one.p), probability(one.p_adjusted)]
     return [one.metric, one.statistic, *arms, *changes, one.reason or word]
 
 

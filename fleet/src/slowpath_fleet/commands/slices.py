@@ -13,7 +13,7 @@ from ..printed import Slice, SlicesResult
 from ..progress import Progress
 from ..slices import SliceOptions, find_slices, nothing_found
 from ..store import Store
-from ..text_table import measured, plain, printable, probability, table
+from ..text_table import difference, measured, plain, printable, probability, relative, table
 from .command import Command, Outcome, store_argument
 
 DEEPEST = 4
@@ -74,13 +74,13 @@ def shown(result: SlicesResult) -> str:
     """For a terminal."""
     head = (
         f"{plain(result.metric)} by {plain(result.by)} against {plain(result.baseline)}: gap at p{result.quantile} "
-        f"{measured(result.gap)}, launches above {measured(result.threshold)}: {measured(result.excess)}"
+        f"{difference(result.gap)}, launches above {measured(result.threshold)}: {difference(result.excess)}"
     )
     parts = [head]
     if result.slices:
         rows = [
             [
-                measured(one.contribution),
+                relative(one.contribution),
                 f"{one.within * 100:+.1f}%",
                 f"{one.mix * 100:+.1f}%",
                 f"{one.n:,}",
@@ -93,7 +93,7 @@ def shown(result: SlicesResult) -> str:
         ]
         # A slice's text can be long; it stands last and is not cut.
         lines = table(
-            ["share of the gap", "within", "mix", "n", "users", "q", "confirmed", ""], rows, left=0
+            ["share of excess", "within", "mix", "n", "users", "q", "confirmed", ""], rows, left=0
         ).splitlines()
         names = ["slice", *(described(one) for one in result.slices)]
         parts.append("\n".join(f"{line}  {name}" for line, name in zip(lines, names, strict=True)))
@@ -107,8 +107,8 @@ def shown(result: SlicesResult) -> str:
         parts.append(nothing_found(result.tested))
     for one in result.reversals:
         parts.append(
-            f"Simpson's paradox by {plain(one.column)}: {one.total * 100:+.2f} points as a whole, "
-            f"{one.within * 100:+.2f} with equal mixes."
+            f"Simpson's paradox by {plain(one.column)}: {one.total * 100:+.2f} pp as a whole, "
+            f"{one.within * 100:+.2f} pp with equal mixes."
         )
     tail = [f"{result.tested:,} combinations tested, {result.folded:,} more are significant through those above."]
     tail += [

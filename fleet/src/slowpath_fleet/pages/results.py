@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..printed import CompareResult, ExperimentResult, SlicesResult, Unavailable
 from ..slices import nothing_found
-from ..text_table import measured, probability
+from ..text_table import difference, measured, probability, relative
 from .page import Cell, code, heading, paragraph, table
 from .quantile_picture import picture
 
@@ -28,7 +28,7 @@ def compare_parts(result: CompareResult) -> list[str]:
         for row in result.rows
     ]
     changes: list[list[Cell | str]] = [
-        [f"{one.b} - {one.a}, p{one.quantile}", measured(one.difference), measured(one.relative)]
+        [f"{one.b} - {one.a}, p{one.quantile}", difference(one.difference), relative(one.relative)]
         for one in result.differences
     ]
     return [
@@ -45,7 +45,7 @@ def slices_parts(result: SlicesResult) -> list[str]:
     rows: list[list[Cell | str]] = [
         [
             ", ".join(f"{column} = {value}" for column, value in one.where.items()),
-            measured(one.contribution),
+            relative(one.contribution),
             f"{one.within * 100:+.1f}%",
             f"{one.mix * 100:+.1f}%",
             f"{one.n:,}",
@@ -57,19 +57,20 @@ def slices_parts(result: SlicesResult) -> list[str]:
     ]
     parts = [
         paragraph(
-            f"Gap at p{result.quantile} of {result.metric} to {result.baseline}: {measured(result.gap)}. "
-            f"Launches above {measured(result.threshold)}: {measured(result.excess)}."
+            f"Gap at p{result.quantile} of {result.metric} to {result.baseline}: {difference(result.gap)}. "
+            f"Launches above {measured(result.threshold)}: {difference(result.excess)}."
         ),
     ]
     if not result.slices:
         parts.append(paragraph(nothing_found(result.tested)))
     else:
-        parts.append(table(["slice", "share of the gap", "within", "mix", "launches", "q", "confirmed", ""], rows))
+        parts.append(table(["slice", "share of excess", "within", "mix", "launches", "q", "confirmed", ""], rows))
         parts += [heading("To see the first one here"), code(result.slices[0].recipe)]
         parts += [paragraph(one) for one in result.slices[0].recipe_notes]
     parts += [
         paragraph(
-            f"Simpson's paradox by {one.column}: {one.total:+.2%} as a whole, {one.within:+.2%} with equal mixes."
+            f"Simpson's paradox by {one.column}: {one.total * 100:+.2f} pp as a whole, "
+            f"{one.within * 100:+.2f} pp with equal mixes."
         )
         for one in result.reversals
     ]
@@ -96,8 +97,8 @@ def experiment_parts(result: ExperimentResult) -> list[str]:
                         f"{one.metric}, {one.statistic}",
                         measured(one.arms[one.control]),
                         measured(one.arms[one.arm]),
-                        measured(one.difference),
-                        Cell(measured(one.relative), meaning),
+                        difference(one.difference),
+                        Cell(relative(one.relative), meaning),
                         probability(one.p),
                         Cell(one.reason or probability(one.p_adjusted), meaning),
                     ]
