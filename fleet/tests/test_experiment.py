@@ -1,12 +1,16 @@
 """experiment: recovers the effect of the repair, and checks that it may be believed."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from slowpath_fleet import cli
+from conftest import USERS, made
+from slowpath_fleet import cli, generator
 from slowpath_fleet.clustered import Estimate
 from slowpath_fleet.experiment.effect import Effect
 from slowpath_fleet.experiment.many_tests import always_valid, holm
@@ -67,9 +71,20 @@ def test_the_repair_of_the_story_shows_at_the_mean_and_at_p95_and_not_at_the_med
 def test_a_pre_period_narrows_the_interval_of_the_mean(
     story: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    toml = '[[metric]]\nname = "time_to_ready"\nstatistics = ["count_per_user"]\n[cuped]\nbefore = "2026-03-08"\n'
-    code, found = run(story, tmp_path, capsys, toml=toml)
+    # The same launches of the same users, with and without those of the days before.
+    table = generator.field_data(USERS, 1)
+    late = pc.greater_equal(table["time"], pa.scalar(datetime(2026, 3, 8), table["time"].type))
+    generator.write(table.filter(late), tmp_path / "late.parquet")
+    toml = '[[metric]]\nname = "time_to_ready"\nstatistics = ["mean", "count_per_user"]\n'
+    _, plain = run(made(tmp_path / "late", tmp_path / "late.parquet"), tmp_path, capsys, toml=toml)
+    code, found = run(story, tmp_path, capsys, toml=toml + '[cuped]\nbefore = "2026-03-08"\n')
     assert code == 0 and any("CUPED" in note for note in found["notes"])  # type: ignore[attr-defined]
+    for with_pre, without in zip(found["metrics"], plain["metrics"], strict=True):  # type: ignore[call-overload]
+        for arm, level in without["arms"].items():
+            assert with_pre["arms"][arm]["value"] == pytest.approx(level["value"])
+        width, of_plain = (one["difference"]["high"] - one["difference"]["low"] for one in (with_pre, without))
+        # Launches of a user vary more from week to week than their speed does.
+        assert width < (0.95 if with_pre["statistic"] == "mean" else 1) * of_plain
 
 
 def columns(random: np.random.Generator, users: int) -> dict[str, Floats]:
@@ -126,6 +141,33 @@ def test_arms_that_lost_users_are_a_failed_verdict() -> None:
 def test_a_failed_sample_ratio_is_exit_code_1(story: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = run(story, tmp_path, capsys, toml=METRICS + "[arms]\ncontrol = 1\nfix = 3\n")
     assert code == 1 and "do not trust" in " ".join(found["notes"])  # type: ignore[arg-type]
+
+
+def test_without_named_shares_an_uneven_split_is_said_and_fails_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"2026-03-01,{user},{'ab'[user % 4 == 0]},m,{100 + user % 7}" for user in range(400)]
+    (tmp_path / "a.csv").write_text("\n".join(["time,user,arm,metric,value", *rows]))
+    assert cli.main(["ingest", str(tmp_path / "a.csv"), "-o", str(tmp_path / "s")]) == 0
+    capsys.readouterr()
+    assert cli.main(["experiment", str(tmp_path / "s")]) == 0
+    out = capsys.readouterr().out
+    assert "MISMATCH" in out and "equal shares assumed; name them in [arms]" in out and "do not have equal" in out
+    toml = '[[metric]]\nname = "m"\n[arms]\na = 3\nb = 1\n'
+    code, found = run(Store.open(tmp_path / "s"), tmp_path, capsys, toml=toml)
+    ratio = found["sample_ratio"]
+    assert code == 0 and ratio["ok"] and not ratio["assumed"]  # type: ignore[index]
+    assert ratio["expected"] == {"a": 0.75, "b": 0.25}  # type: ignore[index]
+
+
+def test_intervals_that_do_not_hold_at_every_look_are_not_shown_beside_those_that_do(
+    story: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, found = run(story, tmp_path, capsys, "--always-valid")
+    for one in found["metrics"]:  # type: ignore[attr-defined]
+        assert one["difference"]["low"] is not None and one["relative"]["low"] is not None
+        assert all(arm["value"] is not None and arm["low"] is None for arm in one["arms"].values())
+    assert any("arms have none" in note for note in found["notes"])  # type: ignore[attr-defined]
 
 
 def test_retention_asks_only_those_who_can_have_come_back() -> None:

@@ -137,8 +137,12 @@ class SampleRatio(msgspec.Struct, frozen=True):
     """Whether the arms have as many users as they should."""
 
     p: float
-    ok: bool
+    ok: Annotated[bool, described("Whether no mismatch was found (p >= 0.001), which does not prove the assignment.")]
     users: dict[str, int]
+    expected: Annotated[dict[str, float], described("Expected share of the users of every arm.")]
+    assumed: Annotated[
+        bool, described("No shares were named in [arms]: equal ones are assumed. The exit code stays 0.")
+    ]
 
 
 class MetricEffect(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +152,9 @@ class MetricEffect(msgspec.Struct, frozen=True, kw_only=True):
     statistic: str
     arm: str
     control: str
-    arms: dict[str, Quantity]
+    arms: Annotated[
+        dict[str, Quantity], described("By arm; without intervals where `always_valid`: theirs would not hold then.")
+    ]
     difference: Quantity
     relative: Quantity
     p: float | None

@@ -10,7 +10,7 @@ from ..engine import Engine
 from ..experiment import ExperimentOptions, analyse
 from ..experiment.metrics_file import MetricsFile, MetricWish, read
 from ..pages.results import experiment_parts
-from ..printed import ExperimentResult, MetricEffect
+from ..printed import ExperimentResult, MetricEffect, SampleRatio
 from ..progress import Progress
 from ..store import Store
 from ..text_table import difference, measured, probability, relative, table
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, progress: Progress) -> Outcome:
-    """Judges the experiment; exit code 1 where its sample ratio is wrong."""
+    """Judges the experiment; exit code 1 where its sample ratio is not the one of [arms]."""
     if not options.planned_units >= 1:
         raise errors.wrong_usage(
             "cannot use --planned-units", str(options.planned_units), "it is below 1", "write 10000"
@@ -55,9 +55,10 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
         found = analyse(store, engine, wanted)
     finally:
         engine.close()
-    return Outcome(
-        found, shown(found), experiment_parts(found), errors.DONE if found.sample_ratio.ok else errors.VERDICT_FAILED
-    )
+    ratio = found.sample_ratio
+    # What is only assumed fails no verdict.
+    code = errors.DONE if ratio.ok or ratio.assumed else errors.VERDICT_FAILED
+    return Outcome(found, shown(found), experiment_parts(found), code)
 
 
 def row(one: MetricEffect) -> list[str]:
@@ -68,11 +69,21 @@ def row(one: MetricEffect) -> list[str]:
     return [one.metric, one.statistic, *arms, *changes, one.reason or word]
 
 
+def verdict(ratio: SampleRatio) -> str:
+    """Of the test; that it found nothing proves no assignment."""
+    return "no mismatch found" if ratio.ok else "MISMATCH"
+
+
+def assumption(ratio: SampleRatio) -> str:
+    """What the test rests on, where nobody has said it."""
+    return " (equal shares assumed; name them in [arms])" if ratio.assumed else ""
+
+
 def shown(result: ExperimentResult) -> str:
     """For a terminal: the sample ratio, then a table for every arm."""
     users = ", ".join(f"{arm} {n:,}" for arm, n in result.sample_ratio.users.items())
-    verdict = "as assigned" if result.sample_ratio.ok else "NOT AS ASSIGNED"
-    parts = [f"sample ratio: {verdict} (p = {probability(result.sample_ratio.p)}; users: {users})"]
+    ratio = result.sample_ratio
+    parts = [f"sample ratio: {verdict(ratio)} (p = {probability(ratio.p)}; users: {users}){assumption(ratio)}"]
     for arm in dict.fromkeys(one.arm for one in result.metrics):
         head = ["metric", "", result.control, arm, "change", "relative", "p", "p adjusted", ""]
         parts.append(table(head, [row(one) for one in result.metrics if one.arm == arm], left=2))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine import Engine
 from ..errors import wrong_usage
-from ..printed import ExperimentResult, MetricEffect, finite, quantity, unit_of
+from ..printed import ExperimentResult, MetricEffect, SampleRatio, finite, quantity, unit_of
 from ..schema import MISSING
 from ..store import Store
 from .effect import Effect
@@ -80,7 +80,7 @@ def analyse(store: Store, engine: Engine, options: ExperimentOptions) -> Experim
         always_valid=options.always_valid,
         robots=people.robots,
         mixed_users=people.mixed,
-        notes=notes(people, ratio.ok, options),
+        notes=notes(people, ratio, options),
         unavailable=[],
     )
 
@@ -130,10 +130,15 @@ def printed(metric: str, name: str, arm: str, effect: Effect, control: str, p_ad
     )
 
 
-def notes(people: Population, ratio_ok: bool, options: ExperimentOptions) -> list[str]:
+def notes(people: Population, ratio: SampleRatio, options: ExperimentOptions) -> list[str]:
     """What a reader must know."""
     found = []
-    if not ratio_ok:
+    if not ratio.ok and ratio.assumed:
+        found.append(
+            "The arms do not have equal numbers of users: name the shares of the assignment in [arms] of --metrics; "
+            "if they were equal, do not trust the effects."
+        )
+    elif not ratio.ok:
         found.append("The arms do not have the users they should (sample ratio mismatch): do not trust the effects.")
     if people.robots:
         found.append(f"{people.robots:,} launches of robots were left out.")
@@ -141,6 +146,11 @@ def notes(people: Population, ratio_ok: bool, options: ExperimentOptions) -> lis
         found.append(f"{people.mixed:,} units with launches in several arms were left out.")
     if people.before is not None:
         found.append(f"Means and counts are adjusted by each unit's launches before {people.before} (CUPED).")
-    kind = "hold at every look" if options.always_valid else "hold for one look, at the planned end"
-    found.append(f"Intervals are 95 %, clustered by unit, and {kind}; adjusted p: Holm.")
+    if options.always_valid:
+        kind = (
+            "Intervals of change and relative are 95 %, clustered by unit, and hold at every look; arms have none then"
+        )
+    else:
+        kind = "Intervals are 95 %, clustered by unit, and hold for one look, at the planned end"
+    found.append(f"{kind}; adjusted p: Holm.")
     return found

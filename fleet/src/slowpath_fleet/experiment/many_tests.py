@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..clustered import Estimate
-from .effect import Effect
+from .effect import NAN, Effect
 
 LEVEL = 0.05
 
@@ -44,4 +44,6 @@ def always_valid(effect: Effect, units: int, planned: float) -> Effect:
         for one, error in ((effect.difference, effect.difference_error), (effect.relative, effect.relative_error))
     ]
     p = float(np.exp(-max(0.0, min(evidence, 700.0))))
-    return dataclasses.replace(effect, difference=wider[0], relative=wider[1], p=p)
+    # The arms' own intervals are for one look; beside those that hold at every look they would pass for such.
+    arms = [Estimate(one.value, NAN, NAN) for one in (effect.control, effect.treatment)]
+    return dataclasses.replace(effect, control=arms[0], treatment=arms[1], difference=wider[0], relative=wider[1], p=p)

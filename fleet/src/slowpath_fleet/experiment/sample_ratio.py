@@ -16,13 +16,14 @@ LEVEL = 0.001
 
 
 def sample_ratio(users: dict[str, int], expected: dict[str, float]) -> SampleRatio:
-    """Compares users by arm with the expected shares; without any: equal ones."""
+    """Compares users by arm with the expected shares; without any, equal ones are assumed."""
     unknown = sorted(set(expected) ^ set(users)) if expected else []
     if unknown:
         why = f"[arms] and the data differ in {unknown[0]}"
         raise wrong_usage("cannot check the sample ratio", "", why, f"name the arms {', '.join(sorted(users))}")
-    shares = np.array([expected.get(name, 1.0) for name in users])
+    shares = np.array([expected.get(name, 1.0) for name in users], np.float64)
+    shares /= shares.sum()
     seen = np.array(list(users.values()), np.float64)
-    due = shares / shares.sum() * seen.sum()
+    due = shares * seen.sum()
     p = chi_squared_above(float(((seen - due) ** 2 / due).sum()), len(seen) - 1)
-    return SampleRatio(p, p >= LEVEL, users)
+    return SampleRatio(p, p >= LEVEL, users, dict(zip(users, shares.tolist(), strict=True)), not expected)

@@ -82,11 +82,13 @@ def experiment_parts(result: ExperimentResult) -> list[str]:
     ratio = result.sample_ratio
     users = ", ".join(f"{arm} {n:,}" for arm, n in ratio.users.items())
     first: list[Cell | str] = [
-        "as assigned" if ratio.ok else Cell("not as assigned: do not trust the effects", "bad"),
+        "no mismatch found" if ratio.ok else Cell("mismatch: see below", "bad"),
         probability(ratio.p),
         users,
     ]
     parts = [table(["sample ratio", "p", "users"], [first])]
+    if ratio.assumed:
+        parts.append(paragraph("Equal shares assumed; name them in [arms].", quiet=True))
     for arm in dict.fromkeys(one.arm for one in result.metrics):
         rows: list[list[Cell | str]] = []
         for one in result.metrics:
