@@ -20,8 +20,13 @@ EVIL = [
     "=cmd|' /C calc'!A0",
     "\x1b[2J\x1b]0;x\x07",
     "a\u202eb",
+    "x\x9b31m\x7f",
+    "a\nsample ratio: ok\rb",
+    "l\u2028r\U000e0041",
     "';DROP TABLE x;--",
 ]
+
+METRICS = ["time_to_ready", EVIL[3], EVIL[6]]
 
 
 class Tags(HTMLParser):
@@ -46,11 +51,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {
             "time": "2026-03-01",
             "user": f"{evil}{n}",
-            "metric": "time_to_ready",
-            "value": 100 + n % 37,
+            "metric": metric,
+            "value": 100 + n % 37 + 30 * (evil == EVIL[0]),
             "population": evil,
+            "experiment": EVIL[3],
+            "arm": EVIL[3 + n % 2],
             column: evil,
         }
+        for metric in METRICS
         for evil in EVIL
         for n in range(60)
     ]
@@ -62,7 +70,21 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_page_holds_no_element_and_no_attribute_from_data(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["compare", str(store), "--by", '<b>"x"</b>', "--html", str(tmp_path / "a.html")]) == 0
+    assert (
+        cli.main(
+            [
+                "compare",
+                str(store),
+                "--metric",
+                "time_to_ready",
+                "--by",
+                '<b>"x"</b>',
+                "--html",
+                str(tmp_path / "a.html"),
+            ]
+        )
+        == 0
+    )
     text = (tmp_path / "a.html").read_text()
     tags = Tags()
     tags.feed(text)
@@ -72,11 +94,63 @@ def test_a_page_holds_no_element_and_no_attribute_from_data(
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
-def test_a_terminal_gets_no_control_character_from_data(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+QUERIES = (
+    ["compare", "--quantiles", "50"],
+    ["compare", "--quantiles", "50", "--by", "experiment"],
+    ["slices", "--by", "population", "--baseline", EVIL[0]],
+    ["experiment"],
+    ["experiment", "--control", EVIL[4]],
+    ["compare", "--by", EVIL[6]],
+    ["experiment", "--control", EVIL[7]],
+)
+# What is no character to read: controls, formats, separators of lines, and what Unicode has not assigned.
+UNREADABLE = re.compile(
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
+
+
+@pytest.fixture(scope="module")
+def without_users(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hostile values of launches that have no user."""
+    folder = tmp_path_factory.mktemp("without")
+    rows = [
+        {"time": "2026-03-01", "metric": EVIL[6], "value": 100 + n, "population": e} for e in EVIL for n in range(9)
+    ]
+    (folder / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert cli.main(["ingest", str(folder / "a.jsonl"), "-o", str(folder / "s")]) == 0
+    return folder / "s"
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: " ".join(query[:2]).encode("unicode_escape").decode())
+def test_neither_a_terminal_nor_json_nor_a_page_gets_a_control_character_from_data(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], query: list[str], metric: str
+) -> None:
     capsys.readouterr()
-    assert cli.main(["compare", str(store), "--quantiles", "50"]) == 0
+    words = [query[0], str(store), "--metric", metric, *query[1:]]
+    plain = cli.main([*words, "--html", str(tmp_path / "a.html")])
+    shown = capsys.readouterr()
+    assert cli.main([*words, "--json"]) == plain
+    printed = capsys.readouterr()
+    page = (tmp_path / "a.html").read_text() if plain in (0, 1) else ""
+    for text in (shown.out, shown.err, printed.out, printed.err, page):
+        assert not UNREADABLE.search(text)
+    # No line begins as a line of data says, and JSON holds what the data hold.
+    assert not re.search(r"^sample ratio: ok", shown.out, re.MULTILINE)
+    document = json.loads(printed.out)
+    if plain in (0, 1):
+        found = document["metrics"][0]["metric"] if query[0] == "experiment" else document["metric"]
+        assert found == metric
+    else:
+        assert document["error"]["kind"] == "usage"
+
+
+def test_what_could_not_be_done_is_escaped_too(without_users: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert cli.main(["compare", str(without_users), "--quantiles", "50"]) == 0
     out = capsys.readouterr().out
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", out) and "\\x1b[2J" in out
+    assert not UNREADABLE.search(out) and "no intervals of x\\x9b31m\\x7f: 9 of 9 launches have no user" in out
+    assert not re.search(r"^sample ratio: ok", out, re.MULTILINE)
 
 
 def test_a_notebook_gets_the_same_escaped_fragment(store: Path) -> None:

@@ -7,9 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-import msgspec
-
-from . import progress
+from . import escaped, progress
 from .commands.command import Outcome
 from .commands.registry import COMMANDS
 from .errors import CANNOT, FleetError, cannot
@@ -59,7 +57,7 @@ def main(words: list[str] | None = None) -> int:
         why = f"{type(error).__name__}: {error}"
         return failed(options, cannot(f"cannot {command.name}", "", why, "free space or memory and try again"))
     shown.done()
-    text = msgspec.json.encode(outcome.result).decode() if options.json else outcome.text
+    text = outcome.json if options.json else outcome.text
     try:
         print(text)
         sys.stdout.flush()
@@ -74,7 +72,7 @@ def failed(options: argparse.Namespace, error: FleetError) -> int:
     if options.json:
         kind = "machine" if error.code == CANNOT else "usage"
         shown = {"kind": kind, "message": f"{error.what}: {error.subject}", "causes": [error.why], "hint": error.remedy}
-        print(msgspec.json.encode({"schema": "slowpath-error/1", "error": shown}).decode())
+        print(escaped.json({"schema": "slowpath-error/1", "error": shown}))
     print(f"slowpath-fleet: {printable(str(error))}", file=sys.stderr)
     return error.code
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from .cli import run_words
 from .commands.command import Outcome
 from .pages.page import STYLE, page
@@ -45,7 +43,7 @@ class View:
 
     def json(self) -> str:
         """What `--json` prints."""
-        return msgspec.json.encode(self.outcome.result).decode()
+        return self.outcome.json
 
 
 class Fleet:

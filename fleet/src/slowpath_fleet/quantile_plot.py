@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .text_table import number, plain
+from .text_table import cut, number
 
 WIDTH = 64
 
@@ -16,7 +16,7 @@ def plot(rows: dict[str, dict[str, float]], unit: str) -> str:
         return ""
     low, high = math.log(min(values)), math.log(max(values))
     span = max(high - low, math.log(1.1))
-    label = max(len(plain(name)) for name in rows)
+    label = max(len(cut(name)) for name in rows)
 
     def at(value: float) -> int:
         return round((math.log(value) - low) / span * (WIDTH - 1))
@@ -32,7 +32,7 @@ def plot(rows: dict[str, dict[str, float]], unit: str) -> str:
         # The largest quantile is drawn last, where two fall on one place.
         for key, column in sorted(places.items(), key=lambda item: float(item[0])):
             line[column : column + len(key)] = list(key)
-        lines.append(f"{plain(name).ljust(label)}  {''.join(line).rstrip()}")
+        lines.append(f"{cut(name).ljust(label)}  {''.join(line).rstrip()}")
     middle = math.exp(low + span / 2)
     axis = f"{number(math.exp(low))} {unit}".ljust(WIDTH // 2) + f"{number(middle)}".ljust(WIDTH // 2 - 4)
     lines.append(f"{''.ljust(label)}  {axis}{number(math.exp(low + span))} {unit} (log scale, numbers are quantiles)")

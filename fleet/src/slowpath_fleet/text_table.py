@@ -1,8 +1,7 @@
-"""Tables and numbers for a terminal. Text from data is escaped: nothing of it can move the cursor or set a colour."""
+"""Tables and numbers for a terminal."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
 
 from .printed import Quantity
@@ -12,17 +11,13 @@ DIGITS = 3
 LONGEST = 40
 
 
-def plain(text: str) -> str:
-    """Text without control and format characters, which are written as escapes."""
-    shown = "".join(
-        repr(one)[1:-1] if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") else one
-        for one in text
-    )
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+def cut(text: str) -> str:
+    """Text as long as a column may be. It is escaped already: see `Outcome`."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def printable(text: str) -> str:
-    """The same without cutting it, for sentences; line ends stay out too."""
+    """Text whose control and format characters, line ends too, are written as escapes."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
@@ -75,7 +70,7 @@ def probability(p: float | None) -> str:
 
 def table(head: list[str], rows: list[list[str]], left: int = 1) -> str:
     """Columns side by side; the first `left` are text and stand left, others right."""
-    cells = [[plain(cell) for cell in row] for row in [head, *rows]]
+    cells = [[cut(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
     lines = [
         "  ".join(

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
         found = compare(store, engine, options.by, options.metric, quantiles, options.baseline).result
     finally:
         engine.close()
-    return Outcome(found, shown(found), compare_parts(found))
+    return Outcome(found, shown, compare_parts)
 
 
 def shown(result: CompareResult) -> str:

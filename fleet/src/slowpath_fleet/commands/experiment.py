@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
     ratio = found.sample_ratio
     # What is only assumed fails no verdict.
     code = errors.DONE if ratio.ok or ratio.assumed else errors.VERDICT_FAILED
-    return Outcome(found, shown(found), experiment_parts(found), code)
+    return Outcome(found, shown, experiment_parts, code)
 
 
 def row(one: MetricEffect) -> list[str]:

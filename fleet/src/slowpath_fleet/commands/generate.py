@@ -53,9 +53,14 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
         slow_slice=truth.where if truth.slowdown != 1 else {},
         slowdown=truth.slowdown,
     )
+    return Outcome(result, shown)
+
+
+def shown(result: GenerateResult) -> str:
+    """For a terminal."""
     where = ", ".join(f"{column} = {value}" for column, value in result.slow_slice.items())
     text = f"{result.rows:,} launches of {result.users:,} users in {result.file}"
-    return Outcome(result, f"{text}; slow slice: {where}" if where else text, [])
+    return f"{text}; slow slice: {where}" if where else text
 
 
 GENERATE = Command(

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
         sources=[IngestSource(batch.source, batch.rows, batch.kept, batch.set_aside) for batch in added],
         skipped=offered - len(added),
     )
-    return Outcome(result, shown(result), [])
+    return Outcome(result, shown)
 
 
 def rename(word: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from ..printed import Slice, SlicesResult
 from ..progress import Progress
 from ..slices import SliceOptions, find_slices, nothing_found
 from ..store import Store
-from ..text_table import difference, measured, plain, printable, probability, relative, table
+from ..text_table import cut, difference, measured, probability, relative, table
 from .command import Command, Outcome, store_argument
 
 DEEPEST = 4
@@ -62,18 +62,18 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
         found = find_slices(store, engine, chosen)
     finally:
         engine.close()
-    return Outcome(found, shown(found), slices_parts(found))
+    return Outcome(found, shown, slices_parts)
 
 
 def described(one: Slice) -> str:
     """Conditions of a slice."""
-    return ", ".join(f"{plain(column)} = {plain(value)}" for column, value in one.where.items())
+    return ", ".join(f"{cut(column)} = {cut(value)}" for column, value in one.where.items())
 
 
 def shown(result: SlicesResult) -> str:
     """For a terminal."""
     head = (
-        f"{plain(result.metric)} by {plain(result.by)} against {plain(result.baseline)}: gap at p{result.quantile} "
+        f"{cut(result.metric)} by {cut(result.by)} against {cut(result.baseline)}: gap at p{result.quantile} "
         f"{difference(result.gap)}, launches above {measured(result.threshold)}: {difference(result.excess)}"
     )
     parts = [head]
@@ -99,21 +99,21 @@ def shown(result: SlicesResult) -> str:
         parts.append("\n".join(f"{line}  {name}" for line, name in zip(lines, names, strict=True)))
         top = result.slices[0]
         recipe = [
-            f"To see the first here:  {printable(top.recipe)}",
-            *(f"  {printable(one)}" for one in top.recipe_notes),
+            f"To see the first here:  {top.recipe}",
+            *(f"  {one}" for one in top.recipe_notes),
         ]
         parts.append("\n".join(recipe))
     else:
         parts.append(nothing_found(result.tested))
     for one in result.reversals:
         parts.append(
-            f"Simpson's paradox by {plain(one.column)}: {one.total * 100:+.2f} pp as a whole, "
+            f"Simpson's paradox by {cut(one.column)}: {one.total * 100:+.2f} pp as a whole, "
             f"{one.within * 100:+.2f} pp with equal mixes."
         )
     tail = [f"{result.tested:,} combinations tested, {result.folded:,} more are significant through those above."]
     tail += [
         *result.notes,
-        *(f"no {printable(one.what)}: {one.reason}; {one.remedy}" for one in result.unavailable),
+        *(f"no {one.what}: {one.reason}; {one.remedy}" for one in result.unavailable),
     ]
     parts.append("\n".join(tail))
     return "\n\n".join(parts)
