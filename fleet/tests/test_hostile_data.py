@@ -8,6 +8,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -201,12 +202,96 @@ def test_bombs_are_read_in_bounded_memory(tmp_path: Path) -> None:
             writer.write_table(one)
     assert (tmp_path / "rows.parquet").stat().st_size < 1_000_000
     code = (
-        "import resource, sys; from slowpath_fleet import cli; "
+        "import re, sys; from slowpath_fleet import cli; "
         "codes = [cli.main(['ingest', name, '-o', sys.argv[3], '--quiet']) for name in sys.argv[1:3]]; "
-        "print(codes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        # Of this process image alone: ru_maxrss survives exec, and with it the size of pytest.
+        "print(codes, re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
     )
     files = [str(tmp_path / name) for name in ("line.csv.gz", "rows.parquet", "s")]
     words = [sys.executable, "-c", code, *files]
     done = subprocess.run(words, capture_output=True, text=True, check=True, env={"SLOWPATH_FLEET_MEMORY": "600MB"})
     codes, peak = re.findall(r"(\[.*\]) (\d+)$", done.stdout.strip())[0]
     assert codes == "[2, 0]" and int(peak) < 1_300_000, done.stdout + done.stderr
+
+
+HISTOGRAM = '{"name": "m", "time": "2026-03-01", "buckets": [{"low": 1, "high": 2, "count": %s}]}'
+WIDE = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("a.json", HISTOGRAM % "1e999", 0),
+        ("a.json", HISTOGRAM % WIDE, 0),
+        ("a.json", HISTOGRAM % "1e300", 0),
+        ("a.json", HISTOGRAM.replace('"m"', f'"m", "chip": {WIDE}') % "1", 0),
+        ("a.json", HISTOGRAM.replace('"m"', '"m", "deep": ' + "[" * 30000) % "1", 2),
+        ("a.json", "[" * 30000, 2),
+        ("a.json", '{"histograms": ' + "[" * 30000, 2),
+        ("a.json", '{"schema": "slowpath-launch/1", "arms": ' + "[" * 30000, 2),
+        ("a.jsonl", "[" * 30000, 2),
+        ("a.jsonl", HISTOGRAM % "1" + "\n" + "[" * 30000, 0),
+        ("a.jsonl.gz", gzip.compress(HISTOGRAM.encode() * 9)[:-20], 2),
+        ("a.jsonl.gz", gzip.compress(b'{"x": 1}\n' * 100000)[:150], 2),
+        ("a.jsonl.gz", gzip.compress(b'{"x": 1}\n')[:12] + b"\xff" * 40, 2),
+        ("a.csv.gz", gzip.compress(b"time,user,metric,value\n" * 9999)[:60], 2),
+    ],
+    ids=[
+        *(
+            "count-infinite",
+            "count-wide",
+            "count-large",
+            "dimension-wide",
+            "value-deep",
+            "array-deep",
+            "histograms-deep",
+        ),
+        *("launch-deep", "lines-deep", "line-deep", "gzip-cut", "gzip-short", "gzip-damaged", "csv-cut"),
+    ],
+)
+def test_data_that_no_reader_expects_are_set_aside_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str | bytes, code: int
+) -> None:
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert cli.main(["ingest", str(tmp_path / name), "-o", str(tmp_path / "s"), "--json"]) == code
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    document = json.loads(captured.out)
+    assert code == 0 or "cannot ingest" in document["error"]["message"]
+
+
+def test_a_damaged_store_is_what_this_machine_cannot_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(f"2026-03-01,u{n},M1,m,{n + 1}\n" for n in range(100))
+    (tmp_path / "a.csv").write_text("time,user,device,metric,value\n" + lines)
+    assert cli.main(["ingest", str(tmp_path / "a.csv"), "-o", str(tmp_path / "s")]) == 0
+    for file in (tmp_path / "s" / "cells").glob("*.parquet"):
+        file.write_bytes(b"PAR1" + b"\xff" * 100 + b"PAR1")
+    capsys.readouterr()
+    assert cli.main(["compare", str(tmp_path / "s"), "--by", "device"]) == 3
+    assert "ingest the data anew" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (duckdb.InterruptException("x"), 130, ""),
+        (duckdb.OutOfMemoryException("x"), 3, "raise SLOWPATH_FLEET_MEMORY"),
+        (ZeroDivisionError("x"), 3, "report it"),
+    ],
+)
+def test_neither_ctrl_c_nor_a_defect_looks_like_a_failed_verdict(
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    code: int,
+    said: str,
+) -> None:
+    def raises(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("slowpath_fleet.commands.compare.compare", raises)
+    assert cli.main(["compare", str(store)]) == code
+    captured = capsys.readouterr()
+    assert not captured.out and said in captured.err and "Traceback" not in captured.err

@@ -7,10 +7,13 @@ import os
 import sys
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+
 from . import escaped, progress
 from .commands.command import Outcome
 from .commands.registry import COMMANDS
-from .errors import CANNOT, FleetError, cannot
+from .errors import CANNOT, INTERRUPTED, FleetError, cannot
 from .pages.page import page
 from .text_table import printable
 
@@ -49,14 +52,13 @@ def main(words: list[str] | None = None) -> int:
         outcome = command.run(options, shown)
         if getattr(options, "html", None):
             Path(options.html).write_text(page(f"slowpath fleet {command.name} {options.store}", outcome.parts))
-    except FleetError as error:
+    except (KeyboardInterrupt, duckdb.InterruptException):
+        # As a shell says of a program that ctrl-C ended.
+        return INTERRUPTED
+    except Exception as error:
+        return failed(options, understood(error, options))
+    finally:
         shown.done()
-        return failed(options, error)
-    except (MemoryError, OSError) as error:
-        shown.done()
-        why = f"{type(error).__name__}: {error}"
-        return failed(options, cannot(f"cannot {command.name}", "", why, "free space or memory and try again"))
-    shown.done()
     text = outcome.json if options.json else outcome.text
     try:
         print(text)
@@ -65,6 +67,21 @@ def main(words: list[str] | None = None) -> int:
         # Whoever read it has seen enough; nothing is to be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return outcome.code
+
+
+def understood(error: Exception, options: argparse.Namespace) -> FleetError:
+    """An error with what to do about it. Code 1 is a failed verdict, so nothing unforeseen may end with it."""
+    if isinstance(error, FleetError):
+        return error
+    what, subject = f"cannot {options.command}", str(getattr(options, "store", ""))
+    why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:300]}"
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return cannot(what, subject, why, "raise SLOWPATH_FLEET_MEMORY")
+    if isinstance(error, duckdb.Error | pa.ArrowException):
+        return cannot(what, subject, why, "ingest the data anew, or raise SLOWPATH_FLEET_MEMORY")
+    if isinstance(error, MemoryError | OSError):
+        return cannot(what, subject, why, "free space or memory and try again")
+    return cannot(what, subject, why, "report it as a defect of slowpath-fleet, with the data if you can")
 
 
 def failed(options: argparse.Namespace, error: FleetError) -> int:

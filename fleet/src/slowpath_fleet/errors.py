@@ -7,6 +7,8 @@ DONE = 0
 VERDICT_FAILED = 1
 WRONG_USAGE = 2
 CANNOT = 3
+# As of a program that SIGINT ended.
+INTERRUPTED = 130
 
 
 class FleetError(Exception):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from . import embedded, identity
 from .cells import AGGREGATES, TOTAL
@@ -75,7 +76,17 @@ def ingest(store: Store, paths: list[Path], options: IngestOptions, progress: Ca
                 why = f"it needs more than {embedded.MEMORY} at once: {first_line(error)}"
                 remedy = "split it, or raise SLOWPATH_FLEET_MEMORY"
                 raise cannot("cannot ingest", str(source), why, remedy) from error
-            except (duckdb.Error, OSError, UnicodeDecodeError) as error:
+            except duckdb.InterruptException:
+                raise
+            except (
+                duckdb.Error,
+                pa.ArrowException,
+                OSError,
+                EOFError,
+                ValueError,
+                OverflowError,
+                RecursionError,
+            ) as error:
                 remedy = "check what the file is, and its name's ending"
                 raise wrong_usage("cannot ingest", str(source), first_line(error), remedy) from error
     return added

@@ -17,9 +17,11 @@ from typing import Any
 import duckdb
 
 from ..errors import wrong_usage
-from .json_text import LARGEST_DOCUMENT, beginning, first_record, is_json, opened
+from .json_text import LARGEST_DOCUMENT, beginning, first_record, is_json, opened, parsing
 from .raw_table import FAULT, WEIGHT, RawTable, SourceKind, from_records
 
+# Launches of a bucket: beyond it a double does not hold them exactly, and no bucket has so many.
+MOST_LAUNCHES = 2**53
 # Keys of a histogram that are no dimensions of its launches, and those that this module sets itself.
 NOT_KEPT = ("name", "count", "sum", "flags", "pid", "value", FAULT, WEIGHT)
 # Upper ends from here on mean "without end" (UMA: INT_MAX).
@@ -38,11 +40,12 @@ def recognises(path: Path) -> bool:
 
 def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     """Objects that are no histograms are kept with a fault."""
-    with opened(path) as file:
+    with parsing(path), opened(path) as file:
         text = file.read(LARGEST_DOCUMENT + 1)
     if len(text) > LARGEST_DOCUMENT:
         raise wrong_usage("cannot ingest", str(path), "the snapshot is larger than 256 MiB", "split it by day")
-    rows = [row for one in histograms(text) for row in records(one, path.stat().st_mtime)]
+    with parsing(path):
+        rows = [row for one in histograms(text) for row in records(one, path.stat().st_mtime)]
     return from_records(con, "snapshot_rows", rows)
 
 
@@ -50,7 +53,7 @@ def histograms(text: bytes) -> list[Any]:
     """The objects of a file in any of its forms."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         lines = [line for line in text.splitlines() if line.strip()]
         return [parsed(line) for line in lines]
     if isinstance(document, dict) and "histograms" in document:
@@ -62,7 +65,7 @@ def parsed(line: bytes) -> Any:
     """A line; None where it is no JSON."""
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -82,9 +85,9 @@ def bucket_row(bucket: Any) -> dict[str, Any]:
     """Value, weight or fault of a bucket."""
     try:
         low, high, count = float(bucket["low"]), float(bucket["high"]), float(bucket["count"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return {"value": None, FAULT: "bad_bucket"}
-    if not (0 <= low < high and math.isfinite(low) and count >= 0 and count == int(count)):
+    if not (0 <= low < high and math.isfinite(low) and 0 <= count <= MOST_LAUNCHES and count == int(count)):
         return {"value": None, FAULT: "bad_bucket"}
     if low == 0:
         return {"value": 0.0 if high <= 1 else high / 2, WEIGHT: count}

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
+
+from ..errors import wrong_usage
 
 # Characters looked at. A `launch --json` names its schema in its first line.
 LOOK = 64 << 10
@@ -24,9 +29,21 @@ def opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.GzipFile(path)) if path.name.lower().endswith(".gz") else path.open("rb")
 
 
+@contextmanager
+def parsing(path: Path) -> Iterator[None]:
+    """Damage that Python's readers report in their own ways becomes an error of use."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        why = f"its compressed data are damaged or cut off ({error})"
+        raise wrong_usage("cannot ingest", str(path), why, "copy or write it again") from error
+    except RecursionError as error:
+        raise wrong_usage("cannot ingest", str(path), "it is nested too deeply", "write flat records") from error
+
+
 def beginning(path: Path) -> str:
     """The first characters, without leading blanks."""
-    with opened(path) as file:
+    with parsing(path), opened(path) as file:
         return file.read(LOOK).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
 
 
@@ -37,5 +54,5 @@ def first_record(path: Path) -> Any:
         text = text[1:].lstrip()
     try:
         return json.JSONDecoder().raw_decode(text)[0]
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -31,7 +31,7 @@ def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     name = hashlib.sha256(text).hexdigest()[:12]
     try:
         return from_records(con, "launch_rows", records(json.loads(text), name, path.stat().st_mtime))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         why = f"it is no whole result of `launch --json` ({type(error).__name__}: {error})"
         raise wrong_usage("cannot ingest", str(path), why, "make it anew") from error
 

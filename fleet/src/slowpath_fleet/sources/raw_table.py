@@ -44,6 +44,13 @@ def columns_of(con: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in con.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
 
 
+def is_number(cell: Any) -> bool:
+    """Whether a double can hold it; Python's integers can be larger."""
+    if isinstance(cell, bool) or not isinstance(cell, int | float):
+        return False
+    return isinstance(cell, float) or abs(cell) < 2**1023
+
+
 def from_records(con: duckdb.DuckDBPyConnection, name: str, records: list[dict[str, Any]]) -> RawTable:
     """A small table from records, each with any of the columns; all but numbers become text.
 
@@ -53,9 +60,7 @@ def from_records(con: duckdb.DuckDBPyConnection, name: str, records: list[dict[s
     arrays: dict[str, pa.Array] = {}
     for column in columns:
         cells = [record.get(column) for record in records]
-        numeric = column != FAULT and all(
-            cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool)) for cell in cells
-        )
+        numeric = column != FAULT and all(cell is None or is_number(cell) for cell in cells)
         if not numeric:
             cells = [None if cell is None else str(cell) for cell in cells]
         arrays[column] = pa.array(cells, pa.float64() if numeric else pa.string())

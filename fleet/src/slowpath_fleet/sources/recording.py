@@ -29,7 +29,7 @@ def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
             base(manifest) | {"metric": metric, "value": value, "unit": unit}
             for metric, unit, value in causes(con, path, manifest)
         ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         why = f"its manifest cannot be read ({type(error).__name__}: {error})"
         raise wrong_usage("cannot ingest", str(path), why, "record again, or run `slowpath analyze` on it") from error
     return from_records(con, "recording_rows", rows)
