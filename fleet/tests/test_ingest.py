@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from slowpath_fleet import cli
 from slowpath_fleet.compare import compare
 from slowpath_fleet.engine import Engine
 from slowpath_fleet.errors import FleetError
@@ -240,6 +242,47 @@ def test_a_column_of_the_data_is_never_taken_for_one_of_a_query(tmp_path: Path, 
     for dimension in batch.dimensions:
         found = compare(store, engine, dimension, None, [("50", 0.5)], None).result
         assert {row.value: (row.n, row.users) for row in found.rows} == {"x0": (40, 40), "x1": (40, 40)}, dimension
+
+
+def test_nobody_else_can_read_a_store_and_queries_leave_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "spill").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spill"))
+    previous = os.umask(0o022)
+    try:
+        words = ["ingest", str(csv(tmp_path / "a.csv", GOOD)), "-o", str(tmp_path / "store")]
+        assert cli.main(words) == 0
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(previous)
+    store = tmp_path / "store"
+    assert not [path for path in (store, *store.rglob("*")) if path.stat().st_mode & 0o077]
+    engine = Engine(Store.open(store))
+    spill = Path(str(engine.connection.con.execute("SELECT current_setting('temp_directory')").fetchall()[0][0]))
+    assert spill.parent == tmp_path / "spill" and spill.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(duckdb.PermissionException):
+        engine.connection.con.execute("SELECT * FROM read_csv('/etc/passwd')")
+    with pytest.raises(duckdb.Error, match="locked"):
+        engine.connection.con.execute("SET enable_external_access = true")
+    engine.close()
+    assert not list((tmp_path / "spill").iterdir()) and not list((tmp_path / "work").iterdir())
+
+
+def test_what_an_interrupted_ingest_moved_and_did_not_list_is_removed_by_the_next(tmp_path: Path) -> None:
+    store, _ = take(tmp_path, csv(tmp_path / "a.csv", GOOD))
+    kept = set(store.directory.rglob("*.parquet"))
+    outside = tmp_path / "outside.parquet"
+    outside.write_text("mine")
+    for name in ("rows/day=2026-03-02/0_0.parquet", "cells/0.parquet", "groups/0.parquet"):
+        (store.directory / name).parent.mkdir(exist_ok=True)
+        (store.directory / name).write_text("left")
+    (store.directory / "rows" / "link.parquet").symlink_to(outside)
+    ingest(store, [csv(tmp_path / "b.csv", GOOD.replace("u1", "u2"))], IngestOptions(), lambda line: None)
+    found = set(store.directory.rglob("*.parquet"))
+    assert kept < found and len(found) == 2 * len(kept) and outside.read_text() == "mine"
 
 
 def test_a_second_source_keeps_the_case_of_the_columns_that_the_store_has(tmp_path: Path) -> None:

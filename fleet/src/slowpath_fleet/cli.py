@@ -48,6 +48,8 @@ def main(words: list[str] | None = None) -> int:
     options = parser().parse_args(words)
     command = next(one for one in COMMANDS if one.name == options.command)
     shown = progress.Progress(options.quiet)
+    # Field data are not for everybody on this machine, and nor is anything that is made of them.
+    mask = os.umask(0o077)
     try:
         outcome = command.run(options, shown)
         if getattr(options, "html", None):
@@ -58,6 +60,7 @@ def main(words: list[str] | None = None) -> int:
     except Exception as error:
         return failed(options, understood(error, options))
     finally:
+        os.umask(mask)
         shown.done()
     text = outcome.json if options.json else outcome.text
     try:

@@ -7,6 +7,8 @@ tried.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +26,9 @@ class Engine:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.connection = embedded.connect()
+        # For nobody else to read, and not in the working directory.
+        self.spill = tempfile.TemporaryDirectory(prefix="slowpath-fleet-")
+        self.connection = embedded.connect(Path(self.spill.name), [store.directory])
         self._rows: Any = None
 
     def rows(self) -> Any:
@@ -60,8 +64,9 @@ class Engine:
         return self.connection.con.sql(self.connection.compile(expression)).to_arrow_table()
 
     def close(self) -> None:
-        """Frees its memory."""
+        """Frees its memory and its disk space."""
         self.connection.disconnect()
+        self.spill.cleanup()
 
 
 def known_dimension(store: Store, name: str, purpose: str) -> str:

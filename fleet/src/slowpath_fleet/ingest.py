@@ -113,7 +113,7 @@ def ingest_one(store: Store, source: Path, digest: str, options: IngestOptions) 
     if kind is None:
         remedy = "name it .parquet, .csv, .jsonl, .json (gzip: .csv.gz, .jsonl.gz) or give a recording"
         raise wrong_usage("cannot ingest", str(source), "its kind is not known by its name", remedy)
-    connection = embedded.connect(store.scratch() / "spill")
+    connection = embedded.connect(store.scratch(), [source])
     con = connection.con
     try:
         raw = kind.load(con, source)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from .cells import AGGREGATES
 from .errors import cannot, wrong_usage
 from .identity import SPECIFICATION
 
@@ -94,7 +95,8 @@ class Store:
             raise wrong_usage("cannot make a store", str(directory), "the directory holds other files", "name another")
         store = Store(directory, Manifest())
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            # What users did is for whoever collects it; to let others read, change its mode.
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             store.write_manifest()
         except OSError as error:
             raise cannot("cannot make a store", str(directory), str(error), "name a directory you can write") from error
@@ -112,11 +114,23 @@ class Store:
             # Another writer may have added to it since it was opened.
             self.manifest = Store.open(self.directory).manifest
             shutil.rmtree(self.scratch(), ignore_errors=True)
+            self.remove_unlisted()
             self.scratch().mkdir(mode=0o700)
             try:
                 yield
             finally:
                 shutil.rmtree(self.scratch(), ignore_errors=True)
+
+    def remove_unlisted(self) -> None:
+        """Removes files that the manifest does not list: of an ingest that ended between moving and listing them."""
+        listed = {name for batch in self.manifest.batches for name in batch.files}
+        listed |= {f"{kind}/{batch.name}.parquet" for kind in AGGREGATES for batch in self.manifest.batches}
+        for kind in ("rows", *AGGREGATES):
+            # Links are not followed: what they lead to is not the store's.
+            for folder, _, names in os.walk(self.directory / kind):
+                for file in (Path(folder) / name for name in names if name.endswith(".parquet")):
+                    if str(file.relative_to(self.directory)) not in listed:
+                        file.unlink()
 
     def scratch(self) -> Path:
         """Where a batch is made, on the same file system."""
