@@ -15,6 +15,7 @@ from .commands.command import Outcome
 from .commands.registry import COMMANDS
 from .errors import CANNOT, INTERRUPTED, FleetError, cannot
 from .pages.page import page
+from .regular_file import replacing
 from .text_table import printable
 
 
@@ -53,7 +54,8 @@ def main(words: list[str] | None = None) -> int:
     try:
         outcome = command.run(options, shown)
         if getattr(options, "html", None):
-            Path(options.html).write_text(page(f"slowpath fleet {command.name} {options.store}", outcome.parts))
+            with replacing(Path(options.html)) as file:
+                file.write_text(page(f"slowpath fleet {command.name} {options.store}", outcome.parts))
     except (KeyboardInterrupt, duckdb.InterruptException):
         # As a shell says of a program that ctrl-C ended.
         return INTERRUPTED

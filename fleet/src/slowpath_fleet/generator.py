@@ -23,6 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from .regular_file import replacing
+
 FIRST_DAY: Final = datetime(2026, 3, 1)
 DEVICES: Final = ("M1", "M2", "M3", "L1", "L2", "T1")
 SYSTEMS: Final = ("8", "9", "10", "11")
@@ -140,4 +142,5 @@ def coded(codes: NDArray[np.int64], names: tuple[str | None, ...]) -> pa.Array:
 
 def write(table: pa.Table, path: Path) -> None:
     """As Parquet."""
-    pq.write_table(table, path, compression="zstd")
+    with replacing(path) as file:
+        pq.write_table(table, file, compression="zstd")

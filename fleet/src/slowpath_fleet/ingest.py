@@ -15,6 +15,7 @@ from . import embedded, identity
 from .cells import AGGREGATES, TOTAL
 from .errors import FleetError, cannot, wrong_usage
 from .normalise import judged_sql
+from .regular_file import opened
 from .schema import MEASURED, mapped_columns
 from .sources import RawTable, expand, kind_of
 from .sql_text import identifier, literal
@@ -102,8 +103,8 @@ def digest_of(source: Path, options: IngestOptions) -> str:
     digest = hashlib.sha256(repr(options).encode())
     files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
     for file in files:
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
+        with opened(file) as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()
 
 

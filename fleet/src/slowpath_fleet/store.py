@@ -23,6 +23,7 @@ import msgspec
 from .cells import AGGREGATES
 from .errors import cannot, wrong_usage
 from .identity import SPECIFICATION
+from .regular_file import opened, replacing
 
 SCHEMA = "slowpath-fleet-store/1"
 MANIFEST = "store.json"
@@ -72,7 +73,8 @@ class Store:
         """Opens an existing store."""
         path = directory / MANIFEST
         try:
-            manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+            with opened(path) as file:
+                manifest = msgspec.json.decode(file.read(), type=Manifest)
         except FileNotFoundError as error:
             raise wrong_usage(
                 "cannot open the store",
@@ -105,7 +107,13 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One writer at a time; what an interrupted one left is removed."""
-        with (self.directory / ".lock").open("w") as lock:
+        self.check_owner()
+        name, flags = self.directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(name, flags, 0o600)
+        except OSError as error:
+            raise cannot("cannot lock the store", str(name), str(error), "remove it, or name another store") from error
+        with os.fdopen(descriptor, "rb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -120,6 +128,13 @@ class Store:
                 yield
             finally:
                 shutil.rmtree(self.scratch(), ignore_errors=True)
+
+    def check_owner(self) -> None:
+        """Refuses to write to a store of another user, who could replace a file in it by a link at any moment."""
+        owner = self.directory.stat().st_uid
+        if owner != os.geteuid():
+            why = f"it belongs to the user {owner}"
+            raise cannot("cannot write to the store", str(self.directory), why, "ingest as that user, or name another")
 
     def remove_unlisted(self) -> None:
         """Removes files that the manifest does not list: of an ingest that ended between moving and listing them."""
@@ -138,12 +153,8 @@ class Store:
 
     def write_manifest(self) -> None:
         """Replaces the manifest as a whole."""
-        temporary = self.directory / (MANIFEST + ".new")
-        with temporary.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(self.manifest), indent=1))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.directory / MANIFEST)
+        with replacing(self.directory / MANIFEST) as file:
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(self.manifest), indent=1))
 
     def row_files(self, batches: list[Batch] | None = None) -> list[str]:
         """Files with rows, of all batches or of some."""

@@ -26,6 +26,7 @@ from typing import Literal
 import msgspec
 
 from ..errors import wrong_usage
+from ..regular_file import opened
 
 
 class MetricWish(msgspec.Struct, forbid_unknown_fields=True):
@@ -60,7 +61,8 @@ class MetricsFile(msgspec.Struct, forbid_unknown_fields=True):
 def read(path: Path) -> MetricsFile:
     """Reads and checks it."""
     try:
-        document = tomllib.loads(path.read_text())
+        with opened(path) as file:
+            document = tomllib.load(file)
         found = msgspec.convert(document, MetricsFile)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         remedy = 'write [[metric]] name = "time_to_ready", statistics = ["mean", "p95"]'

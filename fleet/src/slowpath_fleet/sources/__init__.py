@@ -27,6 +27,8 @@ def expand(path: Path) -> list[Path]:
     """Files and recordings that a path stands for: itself, or what a directory holds, in the order of their names."""
     if not path.exists():
         raise wrong_usage("cannot ingest", str(path), "there is no such file", "check the name")
+    if not path.is_dir() and not path.is_file():
+        raise wrong_usage("cannot ingest", str(path), "it is no regular file", "copy its content into one")
     if not path.is_dir() or (path / MANIFEST).is_file():
         return [path]
     found: list[Path] = []
@@ -35,6 +37,6 @@ def expand(path: Path) -> list[Path]:
             continue
         if inside.is_dir():
             found += expand(inside)
-        elif kind_of(inside) is not None:
+        elif inside.is_file() and kind_of(inside) is not None:
             found.append(inside)
     return found

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
+from .. import regular_file
 from ..errors import wrong_usage
 
 # Characters looked at. A `launch --json` names its schema in its first line.
@@ -26,7 +27,21 @@ def is_json(path: Path) -> bool:
 
 def opened(path: Path) -> IO[bytes]:
     """The bytes, unpacked."""
-    return cast("IO[bytes]", gzip.GzipFile(path)) if path.name.lower().endswith(".gz") else path.open("rb")
+    raw = regular_file.opened(path)
+    return cast("IO[bytes]", Unpacked(raw)) if path.name.lower().endswith(".gz") else raw
+
+
+class Unpacked(gzip.GzipFile):
+    """Closes the file that it unpacks too."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        super().__init__(fileobj=packed, mode="rb")
+        self.packed = packed
+
+    def close(self) -> None:
+        """Closes both."""
+        super().close()
+        self.packed.close()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from ..errors import wrong_usage
-from .json_text import LARGEST_DOCUMENT, beginning, is_json
+from .json_text import LARGEST_DOCUMENT, beginning, is_json, opened, parsing
 from .raw_table import RawTable, SourceKind, from_records
 
 SCHEMA = "slowpath-launch/"
@@ -25,9 +25,10 @@ def recognises(path: Path) -> bool:
 
 def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     """Launches of one block stand for one user: they shared the moment. The time is that of the file."""
-    if path.stat().st_size > LARGEST_DOCUMENT:
+    with parsing(path), opened(path) as file:
+        text = file.read(LARGEST_DOCUMENT + 1)
+    if len(text) > LARGEST_DOCUMENT:
         raise wrong_usage("cannot ingest", str(path), "the result is larger than 256 MiB", "give fewer launches a file")
-    text = path.read_bytes()
     name = hashlib.sha256(text).hexdigest()[:12]
     try:
         return from_records(con, "launch_rows", records(json.loads(text), name, path.stat().st_mtime))

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from ..errors import wrong_usage
+from ..regular_file import opened
 from ..sql_text import literal
 from .raw_table import FAULT, RawTable, SourceKind, from_records
 
@@ -24,7 +25,7 @@ def recognises(path: Path) -> bool:
 def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     """One row for the time to ready and one for each cause; a launch that never was ready is a fault."""
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
+        manifest = json.loads(manifest_text(path))
         rows = [launch_row(manifest)] + [
             base(manifest) | {"metric": metric, "value": value, "unit": unit}
             for metric, unit, value in causes(con, path, manifest)
@@ -33,6 +34,12 @@ def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
         why = f"its manifest cannot be read ({type(error).__name__}: {error})"
         raise wrong_usage("cannot ingest", str(path), why, "record again, or run `slowpath analyze` on it") from error
     return from_records(con, "recording_rows", rows)
+
+
+def manifest_text(path: Path) -> bytes:
+    """Of a recording."""
+    with opened(path / MANIFEST) as file:
+        return file.read()
 
 
 def base(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +75,9 @@ def causes(con: duckdb.DuckDBPyConnection, path: Path, manifest: dict[str, Any])
     found = []
     for table, (metric, unit, expression) in queries.items():
         files = [str(path / part["file"]) for part in manifest["segments"] if part["table"] == table]
-        inside = [name for name in files if Path(name).resolve().is_relative_to(path.resolve())]
+        inside = [
+            name for name in files if Path(name).resolve().is_relative_to(path.resolve()) and Path(name).is_file()
+        ]
         if not inside:
             continue
         names = ", ".join(literal(name) for name in inside)
