@@ -13,7 +13,7 @@ from slowpath_fleet.recipe import CONDITIONS, recipe
 from slowpath_fleet.slices.cube import Counts, Cube, totals
 from slowpath_fleet.slices.decomposition import adjusted, parts, tested
 from slowpath_fleet.slices.listing import reversals
-from slowpath_fleet.slices.search import DISCOVERY, HELD_OUT, supported
+from slowpath_fleet.slices.search import DISCOVERY, HELD_OUT, Picked, confirmed, supported
 from slowpath_fleet.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -139,6 +139,18 @@ def test_the_users_that_confirm_are_not_those_that_discover() -> None:
     counts = Counts(np.arange(64.0).reshape(1, 1, 64), np.zeros((1, 1, 64)))
     seen, held = (counts.of_groups(one).launches.ravel().tolist() for one in (DISCOVERY, HELD_OUT))
     assert sorted(seen + held) == list(range(64))
+
+
+@pytest.mark.parametrize(("groups", "expected"), [(DISCOVERY, False), (np.arange(64), True)])
+def test_a_slice_is_confirmed_by_the_users_who_were_held_out_alone(groups: np.ndarray, expected: bool) -> None:
+    random = np.random.default_rng(15)
+    launches = np.full((1, 2, 64), 100.0)
+    rate = np.full((1, 2, 64), 0.1)
+    # The slice is slow on the other side, for these groups of users.
+    rate[0, 1, groups] = 0.3
+    above = random.binomial(100, rate).astype(float)
+    total = Counts(3 * launches, above + random.binomial(200, 0.1, (1, 2, 64)))
+    assert confirmed([Picked(0, Counts(launches, above))], total, 0.05) == [expected]
 
 
 def test_recipes_use_options_that_slowpath_has() -> None:

@@ -71,4 +71,4 @@ def shown(result: IngestResult) -> str:
     return "\n".join(lines)
 
 
-INGEST = Command("ingest", "take field data into a store", arguments, run, IngestResult)
+INGEST = Command("ingest", "import field data into a store", arguments, run, IngestResult)
