@@ -65,6 +65,20 @@ impl Capabilities {
         checked(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, halves.as_ptr()) })
     }
 
+    /// Takes all but these from the calling thread, and reads back that they are gone. What it does not have it does not get.
+    ///
+    /// # Errors
+    /// The kernel refuses, or capabilities are left.
+    pub fn keep_only(wanted: u64) -> io::Result<()> {
+        let kept = Self::of_this_thread()?.permitted & wanted;
+        let reduced = Self { effective: kept, permitted: kept, inheritable: 0 };
+        reduced.apply()?;
+        match Self::of_this_thread()? == reduced {
+            true => Ok(()),
+            false => Err(io::Error::other("capabilities are left")),
+        }
+    }
+
     /// Whether all three sets are empty.
     pub fn is_empty(self) -> bool {
         self == Self::default()

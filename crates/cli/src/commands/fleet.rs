@@ -4,8 +4,7 @@ use super::invoker;
 use crate::arguments::FleetArguments;
 use crate::failure::{Failure, Kind, failed};
 use nix::unistd::{AccessFlags, access};
-use slowpath_launch::Identity;
-use slowpath_process::{Credentials, drop_to};
+use slowpath_process::reduce_before_exec;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,14 +12,15 @@ use std::process::{Command, ExitCode};
 
 /// The package's own command.
 const PROGRAM: &str = "slowpath-fleet";
-/// Virtual environments that may lie beside the binary: that of an installation, and that of the tests.
-const ENVIRONMENTS: [&str; 2] = ["slowpath-fleet-venv/bin", "../fleet-venv/bin"];
+/// Its virtual environment, which may lie beside the binary (docs/fleet.md).
+const ENVIRONMENT: &str = "slowpath-fleet-venv/bin";
 
 /// Returns only when the package could not be started: signals, streams and exit code are the package's own.
 pub fn run(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
     // Field data are foreign bytes, and nothing here needs privilege: it is given up before the package is even looked for.
-    let Identity { uid, gid, groups, .. } = invoker()?;
-    drop_to(&Credentials { uid, gid, groups }).map_err(failed(Kind::Machine))?;
+    let identity = invoker()?;
+    let environment = identity.environment(std::env::vars_os());
+    reduce_before_exec(&identity.credentials()).map_err(failed(Kind::Machine))?;
     let beside = std::env::current_exe().ok().and_then(|binary| Some(binary.parent()?.to_owned()));
     let program = found(std::env::var_os("PATH").as_deref(), beside.as_deref()).ok_or_else(|| {
         Failure::new(
@@ -29,7 +29,7 @@ pub fn run(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
         )
         .hint("install it as docs/fleet.md says, and put its bin directory in PATH")
     })?;
-    let error = Command::new(&program).args(&arguments.words).exec();
+    let error = Command::new(&program).args(&arguments.words).env_clear().envs(environment).exec();
     Err(Failure::new(Kind::Machine, format!("cannot start {}: {error}", program.display()))
         .hint("install slowpath-fleet again"))
 }
@@ -38,11 +38,10 @@ pub fn run(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
 fn found(path: Option<&OsStr>, beside: Option<&Path>) -> Option<PathBuf> {
     // An empty or relative entry of PATH means the working directory, which is somebody else's as often as not.
     let listed = path.map(|path| std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect::<Vec<_>>());
-    let environments = beside.into_iter().flat_map(|folder| ENVIRONMENTS.iter().map(move |name| folder.join(name)));
     listed
         .unwrap_or_default()
         .into_iter()
-        .chain(environments)
+        .chain(beside.map(|folder| folder.join(ENVIRONMENT)))
         .map(|folder| folder.join(PROGRAM))
         .find(|program| program.is_file() && access(program, AccessFlags::X_OK).is_ok())
 }
@@ -65,7 +64,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let beside = place.path().join("bin");
         assert_eq!(found(Some(place.path().as_os_str()), Some(&beside)), None);
-        let near = executable(&beside.join(ENVIRONMENTS[0]));
+        let near = executable(&beside.join(ENVIRONMENT));
         assert_eq!(found(None, Some(&beside)), Some(near));
         let listed = executable(&place.path().join("listed"));
         assert_eq!(found(Some(place.path().join("listed").as_os_str()), Some(&beside)), Some(listed));

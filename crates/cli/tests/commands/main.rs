@@ -15,6 +15,7 @@ mod copied_back;
 mod critical_path;
 mod deferred_memory;
 mod exports;
+mod fleet;
 mod forks;
 mod heap_trim;
 mod hostile_names;

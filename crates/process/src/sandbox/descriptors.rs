@@ -60,6 +60,23 @@ pub(super) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
     close_range(first, u32::MAX)
 }
 
+/// Has everything from descriptor 3 on closed by the next exec (before Linux 5.11 one by one).
+pub(super) fn close_on_exec() -> io::Result<()> {
+    // SAFETY: takes integers, and closes nothing that this process still uses.
+    if unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) } == 0 {
+        return Ok(());
+    }
+    match Errno::last() {
+        Errno::ENOSYS | Errno::EINVAL => {}
+        error => return Err(error.into()),
+    }
+    for one in open_descriptors(3, u32::MAX)? {
+        // SAFETY: takes integers; the directory's own descriptor is closed already, which is an error that nobody needs.
+        unsafe { libc::fcntl(one.cast_signed(), libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    Ok(())
+}
+
 fn close_range(first: u32, last: u32) -> io::Result<()> {
     // SAFETY: takes integers. Nothing in this process uses these descriptors any more: it is a fork that was started for one piece of
     // work, and what that needs is kept.
@@ -73,15 +90,18 @@ fn close_range(first: u32, last: u32) -> io::Result<()> {
 }
 
 fn close_one_by_one(first: u32, last: u32) -> io::Result<()> {
-    let open: Vec<u32> = std::fs::read_dir("/proc/self/fd")?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|one| (first..=last).contains(one))
-        .collect();
-    for one in open {
+    for one in open_descriptors(first, last)? {
         // SAFETY: as above; the directory's own descriptor is closed already, which is an error that nobody needs.
         unsafe { libc::close(one.cast_signed()) };
     }
     Ok(())
+}
+
+fn open_descriptors(first: u32, last: u32) -> io::Result<Vec<u32>> {
+    Ok(std::fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|one| (first..=last).contains(one))
+        .collect())
 }
 
 /// Takes away memory that others see too: rings and maps of BPF programs, buffers of events. A fork has a mapping of them where it has

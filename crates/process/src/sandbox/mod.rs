@@ -12,12 +12,14 @@
 //! 5. not dumpable, so that nobody with the same user id can trace it or write into it; it ends with its parent;
 //! 6. where files are written, Landlock says beneath which directories; a seccomp filter says which system calls there are.
 
+mod before_exec;
 mod calls;
 mod descriptors;
 mod filter;
 mod landlock;
 mod limits;
 
+pub use before_exec::reduce_before_exec;
 pub use descriptors::Printing;
 pub use landlock::Place;
 
@@ -182,13 +184,6 @@ impl Sandbox {
             Duty::Read => DAC_READ_SEARCH,
             Duty::Write | Duty::Browse | Duty::Run => DAC_READ_SEARCH | DAC_OVERRIDE,
         };
-        let own = Capabilities::of_this_thread().map_err(refused("capget"))?;
-        let kept = own.permitted & wanted;
-        let reduced = Capabilities { effective: kept, permitted: kept, inheritable: 0 };
-        reduced.apply().map_err(refused("capset"))?;
-        match Capabilities::of_this_thread().map_err(refused("capget"))? == reduced {
-            true => Ok(()),
-            false => Err(SandboxError::Refused { step: "capset", source: io::Error::other("capabilities are left") }),
-        }
+        Capabilities::keep_only(wanted).map_err(refused("capset"))
     }
 }

@@ -1,0 +1,25 @@
+//! What a process gives up before it becomes another program, which handles foreign bytes and needs no privilege.
+
+use super::{DAC_READ_SEARCH, SandboxError, descriptors, refused};
+use crate::{Capabilities, Credentials, drop_to};
+use nix::sys::prctl::set_no_new_privs;
+use nix::sys::stat::{Mode, umask};
+
+/// Reduces the calling thread for the program that it executes next: `no_new_privs`, the identity, read back; root keeps root's user id and
+/// of the capabilities only `CAP_DAC_READ_SEARCH`, to read the data of others. Descriptors from 3 on close at the exec, and files that the
+/// program makes are its user's alone.
+///
+/// An exec gives user id 0 all capabilities of the bounding set; `no_new_privs` holds it to those that the thread has (capabilities(7)).
+///
+/// # Errors
+/// A step failed: nothing may be executed then.
+pub fn reduce_before_exec(credentials: &Credentials) -> Result<(), SandboxError> {
+    set_no_new_privs().map_err(refused("no_new_privs"))?;
+    drop_to(credentials)?;
+    if credentials.uid == 0 {
+        Capabilities::keep_only(DAC_READ_SEARCH).map_err(refused("capset"))?;
+    }
+    descriptors::close_on_exec().map_err(refused("closing descriptors at exec"))?;
+    umask(Mode::S_IRWXG | Mode::S_IRWXO);
+    Ok(())
+}
