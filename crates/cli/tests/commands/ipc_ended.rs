@@ -139,7 +139,9 @@ fn instances(owner: u32) -> Option<Vec<String>> {
     let list = "mount -t tracefs tracefs /sys/kernel/tracing && ls /sys/kernel/tracing/instances";
     let listed = in_private_mounts(list).output().unwrap();
     let names = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let own = format!("slowpath-ipc-{owner}-");
+    // slowpath-ipc-<pid namespace>-<pid>-<start>-<number>
+    let namespace = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata("/proc/self/ns/pid").unwrap());
+    let own = format!("slowpath-ipc-{namespace}-{owner}-");
     listed.status.success().then(|| names.lines().filter(|name| name.starts_with(&own)).map(str::to_owned).collect())
 }
 

@@ -1,7 +1,9 @@
 //! A private trace instance (Documentation/trace/ftrace.rst, "Instances"), reached through a tracefs that is mounted nowhere.
 //!
 //! Other users of the kernel's trace are not disturbed. The instance ends with its owner: a process that outlives the owner
-//! removes it. Where that one was killed too, the next run or `slowpath doctor --clean` does: the name says who the owner is.
+//! removes it. Where that one was killed too, the next run or `slowpath doctor --clean` does: the name says who the owner is, and
+//! in which pid namespace. Removing is rmdir(2) alone, which the kernel refuses for an instance in use and which changes nothing
+//! then.
 
 use crate::children::Child;
 use crate::memory::SharedMemory;
@@ -14,12 +16,15 @@ use slowpath_tables::Unavailable;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Beginning of the names of instances.
+/// Beginning of the names of instances; the inode of the owner's pid namespace and what [`Owner`] adds follow.
 const PREFIX: &str = "slowpath-ipc";
+/// Inode of the initial pid namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h), in which all processes are seen.
+const INITIAL_NAMESPACE: u64 = 0xefff_fffc;
 /// How often removing a busy instance is tried, every 10 ms: clients that die with their parent hold files of it for a moment.
 const PATIENCE: u32 = 100;
 /// Buffer of each CPU in KiB: some tenths of a second of a busy CPU.
@@ -101,10 +106,42 @@ fn is_ours(root: &OwnedFd, name: &str) -> bool {
     fstatat(root, path.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|found| found.st_uid == geteuid().as_raw())
 }
 
+/// Inode of the pid namespace of a process (`self` or a pid), which says which namespace it is (namespaces(7)).
+fn namespace_of(process: &str) -> io::Result<u64> {
+    Ok(std::fs::metadata(format!("/proc/{process}/ns/pid"))?.ino())
+}
+
+fn prefix_in(namespace: u64) -> String {
+    format!("{PREFIX}-{namespace}")
+}
+
+/// The pid namespace and the owner in a name of an instance.
+fn owner_of(name: &str) -> Option<(u64, Owner)> {
+    let namespace = name.strip_prefix(PREFIX)?.strip_prefix('-')?.split('-').next()?.parse().ok()?;
+    Some((namespace, Owner::parse(name, &prefix_in(namespace))?))
+}
+
+/// Whether some process is in a pid namespace, or may be. Says something in the initial namespace only.
+fn has_process(namespace: u64) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return true };
+    let names = processes.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).any(|pid| match namespace_of(&pid) {
+        Ok(of) => of == namespace,
+        // A process that ended meanwhile is in none.
+        Err(error) => error.kind() != io::ErrorKind::NotFound && error.raw_os_error() != Some(libc::ESRCH),
+    })
+}
+
+/// Whether an owner is dead, seen from the pid namespace `own`: in another one its pid belongs to somebody else or nobody. From the
+/// initial one it is dead when nobody lives in its namespace; from others nothing is seen.
+fn is_dead((namespace, owner): (u64, Owner), own: u64, lives: impl Fn(u64) -> bool) -> bool {
+    if namespace == own { !owner.is_alive() } else { own == INITIAL_NAMESPACE && !lives(namespace) }
+}
+
 /// Names of instances of dead owners.
 fn orphans(root: &OwnedFd) -> Vec<String> {
-    let mut names = instances(root).unwrap_or_default();
-    names.retain(|name| Owner::parse(name, PREFIX).is_some_and(|owner| !owner.is_alive()) && is_ours(root, name));
+    let (Ok(mut names), Ok(own)) = (instances(root), namespace_of("self")) else { return Vec::new() };
+    names.retain(|name| owner_of(name).is_some_and(|owner| is_dead(owner, own, has_process)) && is_ours(root, name));
     names
 }
 
@@ -136,13 +173,13 @@ pub fn clean() -> Vec<(PathBuf, io::Result<()>)> {
 pub fn names() -> Result<Vec<String>, TraceError> {
     let root = tracefs().map_err(failed("tracefs"))?;
     let mut names = instances(&root).map_err(failed("instances"))?;
-    names.retain(|name| Owner::parse(name, PREFIX).is_some());
+    names.retain(|name| owner_of(name).is_some());
     Ok(names)
 }
 
-/// Removes an instance, which is busy as long as someone has a file of it open.
+/// Removes an instance, running or not. It is busy as long as someone has a file of it open, and then it is left as it was: who
+/// looks dead may live (in another pid namespace, or in the moment in which it is made).
 fn remove(root: &OwnedFd, name: &str, tries: u32) -> io::Result<()> {
-    let _ = put(root, &format!("instances/{name}/tracing_on"), "0");
     let mut result = Ok(());
     for _ in 0..tries {
         result = unlinkat(root, format!("instances/{name}").as_str(), UnlinkatFlags::RemoveDir);
@@ -153,7 +190,10 @@ fn remove(root: &OwnedFd, name: &str, tries: u32) -> io::Result<()> {
             _ => break,
         }
     }
-    Ok(result?)
+    result.map_err(|errno| match errno {
+        Errno::EBUSY => io::Error::new(io::ErrorKind::ResourceBusy, "in use: a process has a file of it open"),
+        errno => errno.into(),
+    })
 }
 
 /// What clients need to stop the trace at once.
@@ -203,7 +243,8 @@ impl Instance {
     /// No privilege (CAP_SYS_ADMIN), no tracefs in this kernel, or a lockdown.
     pub fn start() -> Result<Self, TraceError> {
         let root = tracefs().map_err(failed("tracefs cannot be opened (it needs root)"))?;
-        let name = Owner::this_process().map_err(failed("/proc"))?.fresh_name(PREFIX);
+        let namespace = namespace_of("self").map_err(failed("/proc/self/ns/pid"))?;
+        let name = Owner::this_process().map_err(failed("/proc"))?.fresh_name(&prefix_in(namespace));
         let (mut leash_end, leash) = nix::unistd::pipe2(OFlag::O_CLOEXEC)
             .map(|(read, write)| (File::from(read), File::from(write)))
             .map_err(|errno| failed("pipe")(errno.into()))?;
@@ -309,9 +350,44 @@ mod tests {
     #[test]
     fn names_say_who_owns_them_and_others_are_nobodys() {
         let own = Owner::this_process().unwrap();
-        assert_eq!(Owner::parse(&own.fresh_name(PREFIX), PREFIX), Some(own));
-        for foreign in ["foreign", "slowpath-ipc", "slowpath-ipc-1-2", "slowpath-ipc-x-1-0", "slowpath-lab-1-2-3"] {
-            assert_eq!(Owner::parse(foreign, PREFIX), None, "{foreign}");
+        assert_eq!(owner_of(&own.fresh_name(&prefix_in(7))), Some((7, own)));
+        for foreign in ["foreign", "slowpath-ipc", "slowpath-ipc-1-2-3", "slowpath-ipc-7-x-1-0", "slowpath-lab-7-1-2-3"]
+        {
+            assert_eq!(owner_of(foreign), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn an_owner_in_another_pid_namespace_is_dead_only_where_all_processes_are_seen_and_none_is_in_it() {
+        let (alive, dead) = (Owner::this_process().unwrap(), Owner { pid: std::process::id(), start: 0 });
+        let (empty, inhabited) = (|_| false, |_| true);
+        let container = 4_026_540_000;
+        assert!(is_dead((container, dead), container, inhabited) && !is_dead((container, alive), container, empty));
+        // From a container, the owner on the host looks dead: its pid belongs to nobody here.
+        assert!(!is_dead((INITIAL_NAMESPACE, dead), container, empty));
+        assert!(!is_dead((container, dead), INITIAL_NAMESPACE, inhabited));
+        assert!(is_dead((container, alive), INITIAL_NAMESPACE, empty));
+        assert!(has_process(namespace_of("self").unwrap()));
+    }
+
+    #[test]
+    fn an_instance_that_somebody_uses_is_not_removed_and_traces_on() {
+        let instance = match Instance::start() {
+            Ok(instance) => instance,
+            Err(error) => {
+                println!("skipped: {error}");
+                return;
+            }
+        };
+        let refused = remove(&instance.root, &instance.name, 1).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy, "{refused}");
+        let mut on = String::new();
+        let path = format!("instances/{}/tracing_on", instance.name);
+        open(&instance.root, &path, OFlag::O_RDONLY).unwrap().read_to_string(&mut on).unwrap();
+        assert_eq!(on.trim(), "1", "its trace was stopped");
+        // Its own end removes it while it traces.
+        let name = instance.name.clone();
+        drop(instance);
+        assert!(!names().unwrap().contains(&name));
     }
 }
