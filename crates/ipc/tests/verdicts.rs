@@ -129,7 +129,7 @@ fn a_miss_stops_the_trace_with_the_transaction_in_it_and_no_cause_is_invented() 
     let missed = pairs[0].missed.unwrap();
     // The first transaction of a real-time caller missed, and nothing came after it.
     assert_eq!((pairs[0].samples.len(), missed.sample.caller), (1, Caller::Fifo));
-    let explained = explain(&instance.text().unwrap(), &missed);
+    let explained = explain(&instance.text().unwrap().bytes, &missed);
     assert!(explained.events > 0);
     assert_eq!(explained.cause, Cause::Unexplained, "{explained:?}");
     let server_ran: f64 = explained.timeline.iter().map(|part| part.us).sum();
@@ -170,7 +170,7 @@ fn a_server_that_waits_behind_a_computing_process_is_explained_by_name() {
     let pairs = pairs.unwrap();
     hog.join().unwrap().unwrap();
     let missed = pairs[0].missed.expect("a caller met the process");
-    let explained = explain(&instance.text().unwrap(), &missed);
+    let explained = explain(&instance.text().unwrap().bytes, &missed);
     // On a busy machine the caller may meet another one first: a system call that this kernel does not preempt. That is a
     // busy CPU too, and the trace names who it was.
     if cpus.len() > 1 {

@@ -2,11 +2,13 @@
 //!
 //! Nothing is guessed: what the trace does not show is `unexplained`, with where the time went.
 
+use super::instance::Text;
 use super::parse::{Event, Task, events};
 use super::timeline::{Party, Segment, State, interrupts, life, occupants, transaction};
 use crate::latency::Missed;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use slowpath_tables::Unavailable;
 use std::collections::BTreeMap;
 
 /// Causes.
@@ -171,6 +173,28 @@ const LAST_REAL_TIME: i32 = 99;
 /// A real-time thread that waits behind a normal one is throttled only when real-time threads had at least this share of the
 /// CPU's last second (kernel.sched_rt_runtime_us is 95 %).
 const THROTTLING_SHARE: f64 = 0.85;
+
+/// Explains a miss from a trace that may be the newest part only.
+///
+/// # Errors
+/// The part that was left out may hold the cause: it begins within the transaction, or what is left shows no cause.
+pub fn explain_text(text: &Text, missed: &Missed) -> Result<Explanation, Unavailable> {
+    let explained = explain(&text.bytes, missed);
+    if !text.cut {
+        return Ok(explained);
+    }
+    // Its first lines; those of a trace begin with an event.
+    let first = events(&text.bytes[..text.bytes.len().min(64 * 1024)]);
+    let is_whole = first.first().is_some_and(|event| event.time <= missed.sample.start);
+    if !is_whole || explained.cause == Cause::Unexplained {
+        return Err(Unavailable {
+            what: "trace of the miss".to_owned(),
+            reason: "the trace exceeds 256 MiB, and its newest part shows no cause".to_owned(),
+            remedy: "run on fewer CPUs (`taskset`), beside fewer other programs".to_owned(),
+        });
+    }
+    Ok(explained)
+}
 
 /// Explains a miss from the text of the trace.
 pub fn explain(text: &[u8], missed: &Missed) -> Explanation {

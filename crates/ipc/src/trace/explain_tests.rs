@@ -163,3 +163,20 @@ fn the_timeline_covers_the_transaction_and_an_empty_trace_explains_nothing() {
     let empty = cause("", 6030);
     assert_eq!((empty.cause, empty.events, empty.timeline.len()), (Cause::Unexplained, 0, 1));
 }
+
+#[test]
+fn a_trace_that_was_cut_names_a_cause_that_it_shows_and_else_is_unavailable() {
+    let missed = missed(1000, 6030);
+    let of = |text: String, cut| explain_text(&Text { bytes: text.into_bytes(), cut }, &missed);
+    assert_eq!(of(behind(0), true).map(|explained| explained.cause), Ok(Cause::CpuBusy));
+    // What came first is missing: who had the CPU since then may be another one.
+    let from_within: String = behind(0).split_inclusive('\n').skip(1).collect();
+    for text in [from_within, String::new()] {
+        assert_eq!(of(text.clone(), true).unwrap_err().what, "trace of the miss");
+        assert!(of(text, false).is_ok());
+    }
+    let idle = behind(120).replace("prev_comm=t30 prev_pid=30", "prev_comm=t0 prev_pid=0");
+    let idle = idle.replace("next_comm=t30 next_pid=30", "next_comm=t0 next_pid=0");
+    assert_eq!(of(idle.clone(), false).map(|explained| explained.cause), Ok(Cause::Unexplained));
+    assert!(of(idle, true).unwrap_err().reason.contains("exceeds 256 MiB"));
+}

@@ -29,8 +29,8 @@ const INITIAL_NAMESPACE: u64 = 0xefff_fffc;
 const PATIENCE: u32 = 100;
 /// Buffer of each CPU in KiB: some tenths of a second of a busy CPU.
 const BUFFER_KB: &str = "4096";
-/// What is read of a trace at most.
-const MOST_BYTES: u64 = 256 * 1024 * 1024;
+/// What is kept of a trace at most: its newest bytes, for the miss stands at the end.
+const MOST_BYTES: usize = 256 * 1024 * 1024;
 
 /// Events that explain where the time of a transaction went. Those that a kernel lacks are listed as unavailable.
 const EVENTS: &[&str] = &[
@@ -222,6 +222,46 @@ impl Stopper {
     }
 }
 
+/// The text of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// Whole lines, oldest first.
+    pub bytes: Vec<u8>,
+    /// Whether older lines were left out because there are too many.
+    pub cut: bool,
+}
+
+/// The last `most` bytes of what is read, from the beginning of a line on.
+fn newest(mut from: impl Read, most: usize) -> io::Result<Text> {
+    let (mut bytes, mut cut) = (Vec::new(), false);
+    let leave_newest = |bytes: &mut Vec<u8>| {
+        bytes.drain(..bytes.len() - most);
+    };
+    let mut piece = vec![0; (most / 4).clamp(1, 1024 * 1024)];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => bytes.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        // With some room, so that the bytes are not moved for every piece.
+        if bytes.len() > most + most / 2 {
+            leave_newest(&mut bytes);
+            cut = true;
+        }
+    }
+    if bytes.len() > most {
+        leave_newest(&mut bytes);
+        cut = true;
+    }
+    if cut {
+        let line = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+        bytes.drain(..line);
+    }
+    Ok(Text { bytes, cut })
+}
+
 /// A running trace instance.
 #[derive(Debug)]
 pub struct Instance {
@@ -305,13 +345,9 @@ impl Instance {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn text(&self) -> Result<Vec<u8>, TraceError> {
-        let mut text = Vec::new();
+    pub fn text(&self) -> Result<Text, TraceError> {
         let path = format!("instances/{}/trace", self.name);
-        open(&self.root, &path, OFlag::O_RDONLY)
-            .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut text))
-            .map_err(failed("trace"))?;
-        Ok(text)
+        open(&self.root, &path, OFlag::O_RDONLY).and_then(|file| newest(file, MOST_BYTES)).map_err(failed("trace"))
     }
 }
 
@@ -368,6 +404,20 @@ mod tests {
         assert!(!is_dead((container, dead), INITIAL_NAMESPACE, inhabited));
         assert!(is_dead((container, alive), INITIAL_NAMESPACE, empty));
         assert!(has_process(namespace_of("self").unwrap()));
+    }
+
+    #[test]
+    fn of_a_long_trace_the_newest_lines_are_kept_and_it_says_that_it_was_cut() {
+        let lines: String = (0..1000).map(|number| format!("line {number}\n")).collect();
+        let whole = newest(lines.as_bytes(), lines.len()).unwrap();
+        assert_eq!((whole.bytes.as_slice(), whole.cut), (lines.as_bytes(), false));
+        for most in [1, 9, 20, 100, 5000] {
+            let text = newest(lines.as_bytes(), most).unwrap();
+            assert!(text.cut && text.bytes.len() <= most, "{most}");
+            assert!(lines.ends_with(std::str::from_utf8(&text.bytes).unwrap()), "{most}");
+            assert!(text.bytes.is_empty() || text.bytes.starts_with(b"line "), "{most}: {text:?}");
+            assert!(most < 20 || text.bytes.ends_with(b"line 999\n"), "{most}");
+        }
     }
 
     #[test]

@@ -8,4 +8,4 @@ pub mod instance;
 pub mod parse;
 pub mod timeline;
 
-pub use instance::{Instance, Stopper, TraceError, clean, leftovers};
+pub use instance::{Instance, Stopper, Text, TraceError, clean, leftovers};

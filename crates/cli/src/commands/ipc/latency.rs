@@ -14,7 +14,7 @@ use slowpath_ipc::latency::outcome::{Latency, latency, sync_price};
 use slowpath_ipc::latency::sample::{Caller, Sample};
 use slowpath_ipc::latency::{PairSamples, Placement, Plan, run as run_pairs};
 use slowpath_ipc::scheduling::allowed_cpus;
-use slowpath_ipc::trace::explain::{Explanation, explain};
+use slowpath_ipc::trace::explain::{Explanation, explain_text};
 use slowpath_ipc::trace::{self, Instance, TraceError};
 use slowpath_ipc::transport::IpcError;
 use slowpath_process::Duty;
@@ -58,7 +58,11 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     let real_time = if measured.iter().all(|pair| pair.fifo_refused.is_some()) { 0 } else { plan.places.len() };
     let warnings = warnings(&conditions, plan.places.len() + plan.load, real_time);
     let mut result = latency(&plan, &measured, judged, conditions, warnings);
-    result.trace = explanation;
+    match explanation {
+        Some(Ok(explanation)) => result.trace = Some(explanation),
+        Some(Err(gap)) => result.unavailable.push(gap),
+        None => {}
+    }
     if let Some(instance) = &instance {
         result.unavailable.extend(instance.unavailable.iter().cloned());
     }
@@ -104,14 +108,18 @@ pub(super) fn no_trace(error: &TraceError) -> Unavailable {
     }
 }
 
-/// The explanation of the miss that stopped the trace. Its text is full of names that other programs chose: read as the user.
-fn explained(instance: Option<&Instance>, measured: &[PairSamples]) -> Result<Option<Explanation>, Failure> {
+/// The explanation of the miss that stopped the trace, or why there is none. Its text is full of names that other programs chose: read
+/// as the user.
+fn explained(
+    instance: Option<&Instance>,
+    measured: &[PairSamples],
+) -> Result<Option<Result<Explanation, Unavailable>>, Failure> {
     let (Some(instance), Some(missed)) = (instance, measured.iter().find_map(|pair| pair.missed)) else {
         return Ok(None);
     };
     let text = instance.text().map_err(|error| Failure::from_error(Kind::Machine, &error))?;
     let work = Work::new("explanation of the miss", Duty::Parse).silent();
-    as_user(&invoker()?, &work, || Ok(explain(&text, &missed))).map(Some)
+    as_user(&invoker()?, &work, || Ok(explain_text(&text, &missed))).map(Some)
 }
 
 /// The same pairs, each on one CPU: what the placement of the scheduler costs.
