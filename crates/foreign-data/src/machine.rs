@@ -95,7 +95,7 @@ pub fn kernel_trace(bytes: &[u8]) {
         server_priority: 0,
         server_nice: 0,
     };
-    let beside = Beside { stolen: 0, throttled: 0 };
+    let beside = Beside::default();
     let explanation = explain(bytes, &Missed { sample, client: 10, server: 20, beside });
     let covered: f64 = explanation.timeline.iter().map(|part| part.us).sum();
     assert!((covered - explanation.took_us).abs() < 1.0, "the timeline has gaps or overlaps: {explanation:?}");

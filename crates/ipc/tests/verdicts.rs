@@ -126,12 +126,20 @@ fn a_miss_stops_the_trace_with_the_transaction_in_it_and_no_cause_is_invented() 
         ..Plan::new(transport("pi-futex-shm"))
     };
     let pairs = run(&plan, instance.stopper(), &|| false).unwrap();
-    let missed = pairs[0].missed.unwrap();
+    let missed = pairs[0].missed.clone().unwrap();
     // The first transaction of a real-time caller missed, and nothing came after it.
     assert_eq!((pairs[0].samples.len(), missed.sample.caller), (1, Caller::Fifo));
     let explained = explain(&instance.text().unwrap().bytes, &missed);
     assert!(explained.events > 0);
-    assert_eq!(explained.cause, Cause::Unexplained, "{explained:?}");
+    // A hypervisor that took the CPU away is a cause, and may be one here.
+    let stolen = missed.beside.stolen.get(&u32::try_from(cpu).unwrap()).copied().unwrap_or(0);
+    let expected = if explained.cause == Cause::Stolen && stolen > 30_000_000 {
+        println!("skipped: steal on CPU {cpu} grew by {stolen} ns");
+        Cause::Stolen
+    } else {
+        Cause::Unexplained
+    };
+    assert_eq!(explained.cause, expected, "{explained:?} {missed:?}");
     let server_ran: f64 = explained.timeline.iter().map(|part| part.us).sum();
     assert!((server_ran - explained.took_us).abs() < 1.0, "{explained:?}");
 }
@@ -169,11 +177,16 @@ fn a_server_that_waits_behind_a_computing_process_is_explained_by_name() {
     met.store(true, Ordering::Relaxed);
     let pairs = pairs.unwrap();
     hog.join().unwrap().unwrap();
-    let missed = pairs[0].missed.expect("a caller met the process");
+    let missed = pairs[0].missed.clone().expect("a caller met the process");
     let explained = explain(&instance.text().unwrap().bytes, &missed);
     // On a busy machine the caller may meet another one first: a system call that this kernel does not preempt. That is a
     // busy CPU too, and the trace names who it was.
-    if cpus.len() > 1 {
+    let stolen: u64 = missed.beside.stolen.values().sum();
+    if cpus.len() > 1 && stolen > 0 && explained.cause != Cause::CpuBusy {
+        // Taken from the client's CPU too: then that is the cause, or half of the time has none.
+        println!("skipped: steal grew by {stolen} ns");
+        assert!([Cause::Stolen, Cause::Unexplained].contains(&explained.cause), "{explained:?}");
+    } else if cpus.len() > 1 {
         assert_eq!(explained.cause, Cause::CpuBusy, "{explained:?}");
         let who = explained.who.clone().unwrap();
         let named = |note: &String| note.contains(&format!("({},", who.tid));

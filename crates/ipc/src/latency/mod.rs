@@ -76,7 +76,7 @@ pub struct PairSamples {
 }
 
 /// A missed deadline and whose it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missed {
     /// The transaction.
     pub sample: Sample,
@@ -153,7 +153,7 @@ fn call_all(plan: &Plan, notebook: &Notebook, trace: Option<&Stopper>, calls: &m
                     && let Some(trace) = trace
                     && trace.stop()
                 {
-                    notebook.miss(Beside::now().since(before));
+                    notebook.miss(&Beside::now().since(&before));
                 }
                 Ok(())
             };

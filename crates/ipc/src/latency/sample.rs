@@ -3,6 +3,7 @@
 
 use crate::memory::SharedMemory;
 use crate::trace::explain::Beside;
+use std::cmp::Reverse;
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -106,10 +107,13 @@ const WRITTEN: usize = 0;
 const REFUSED: usize = 4;
 /// Set by the client whose miss stopped the trace.
 const MISSED: usize = 8;
-/// What grew beside that transaction, in us.
+/// What grew beside that transaction, in us: how many CPUs have steal time, throttled time, and the list of CPU and steal time.
 const STOLEN: usize = 12;
 const THROTTLED: usize = 16;
-const SAMPLES: usize = 64;
+const STOLEN_LIST: usize = 64;
+/// CPUs in that list; of more, those with the most. One that is left out is not taken for a cause.
+const MOST_STOLEN: usize = 64;
+const SAMPLES: usize = STOLEN_LIST + 8 * MOST_STOLEN;
 
 impl Notebook {
     /// Room for `most` samples.
@@ -151,19 +155,30 @@ impl Notebook {
     }
 
     /// Notes that the last sample is the miss that stopped the trace, and what grew meanwhile.
-    pub(super) fn miss(&self, beside: Beside) {
+    pub(super) fn miss(&self, beside: &Beside) {
         let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
-        self.memory.word(STOLEN).store(us(beside.stolen), Ordering::Relaxed);
+        let mut stolen: Vec<(u32, u64)> = beside.stolen.iter().map(|(cpu, ns)| (*cpu, *ns)).collect();
+        stolen.sort_by_key(|(_, ns)| Reverse(*ns));
+        stolen.truncate(MOST_STOLEN);
+        for (index, (cpu, ns)) in stolen.iter().enumerate() {
+            self.memory.word(STOLEN_LIST + 8 * index).store(*cpu, Ordering::Relaxed);
+            self.memory.word(STOLEN_LIST + 8 * index + 4).store(us(*ns), Ordering::Relaxed);
+        }
+        self.memory.word(STOLEN).store(u32::try_from(stolen.len()).unwrap_or(0), Ordering::Relaxed);
         self.memory.word(THROTTLED).store(us(beside.throttled), Ordering::Relaxed);
         self.memory.word(MISSED).store(1, Ordering::Release);
     }
 
     /// The sample that stopped the trace.
     pub(super) fn missed(&self) -> Option<(Sample, Beside)> {
-        let ns = |word: usize| u64::from(self.memory.word(word).load(Ordering::Relaxed)) * 1000;
+        let word = |at: usize| self.memory.word(at).load(Ordering::Relaxed);
+        let ns = |at: usize| u64::from(word(at)) * 1000;
         let missed = self.memory.word(MISSED).load(Ordering::Acquire) == 1;
         let sample = missed.then(|| self.samples().pop()).flatten()?;
-        Some((sample, Beside { stolen: ns(STOLEN), throttled: ns(THROTTLED) }))
+        let listed = (word(STOLEN) as usize).min(MOST_STOLEN);
+        let places = (0..listed).map(|index| STOLEN_LIST + 8 * index);
+        let stolen = places.map(|at| (word(at), ns(at + 4))).collect();
+        Some((sample, Beside { stolen, throttled: ns(THROTTLED) }))
     }
 }
 
@@ -193,9 +208,14 @@ mod tests {
         assert!(notebook.push(sample).is_err());
         assert_eq!(notebook.samples(), [sample, Sample { caller: Caller::Normal, ..sample }]);
         assert_eq!(notebook.missed(), None);
-        notebook.miss(Beside { stolen: 5000, throttled: 0 });
-        let (missed, beside) = notebook.missed().unwrap();
-        assert_eq!((missed.caller, beside.stolen), (Caller::Normal, 5000));
+        let beside = Beside { stolen: [(3, 5000), (700, 10_000_000)].into(), throttled: 7000 };
+        notebook.miss(&beside);
+        assert_eq!(notebook.missed().map(|(sample, beside)| (sample.caller, beside)), Some((Caller::Normal, beside)));
+        let many: Beside = Beside { stolen: (0..1000).map(|cpu| (cpu, u64::from(cpu) * 1000)).collect(), throttled: 0 };
+        notebook.miss(&many);
+        let kept = notebook.missed().unwrap().1.stolen;
+        assert_eq!((kept.len(), kept.keys().min()), (MOST_STOLEN, Some(&(1000 - MOST_STOLEN as u32))));
+        assert_eq!(notebook.samples().len(), 2, "the list lies beside the samples");
         assert!(notebook.refused().is_none());
         notebook.refuse(&io::Error::from_raw_os_error(libc::EPERM));
         assert_eq!(notebook.refused().and_then(|error| error.raw_os_error()), Some(libc::EPERM));

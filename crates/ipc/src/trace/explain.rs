@@ -29,17 +29,17 @@ pub enum Cause {
     CpuQuota,
     /// The server waited in its service until another thread woke it.
     LockHeld,
-    /// A hypervisor took the CPU away.
+    /// Steal time of a CPU on which the client or the server ran.
     Stolen,
     /// The trace shows no cause for half of the time.
     Unexplained,
 }
 
 /// What is known beside the trace: growth between the start of the iteration and the miss.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// Stolen time of all CPUs, in ns.
-    pub stolen: u64,
+    /// Steal time by CPU, in ns, as counted in [`TICK`]s; CPUs without any are left out.
+    pub stolen: BTreeMap<u32, u64>,
     /// Throttled time of the cgroup, in ns.
     pub throttled: u64,
 }
@@ -53,19 +53,27 @@ impl Beside {
 
     /// What grew since.
     #[must_use]
-    pub fn since(self, before: Self) -> Self {
-        Self {
-            stolen: self.stolen.saturating_sub(before.stolen),
-            throttled: self.throttled.saturating_sub(before.throttled),
+    pub fn since(mut self, before: &Self) -> Self {
+        for (cpu, stolen) in &mut self.stolen {
+            *stolen = stolen.saturating_sub(before.stolen.get(cpu).copied().unwrap_or(0));
         }
+        self.stolen.retain(|_, stolen| *stolen > 0);
+        Self { stolen: self.stolen, throttled: self.throttled.saturating_sub(before.throttled) }
     }
 }
 
-/// Field 8 of the first line of /proc/stat (proc_stat(5)), in ticks of 10 ms (USER_HZ is 100).
-fn stolen(stat: &str) -> u64 {
-    let first = stat.lines().next().unwrap_or_default();
-    let ticks = first.split_ascii_whitespace().nth(8).and_then(|ticks| ticks.parse::<u64>().ok());
-    ticks.unwrap_or(0).saturating_mul(10_000_000)
+/// In what steal time is counted, in ns (USER_HZ is 100).
+pub const TICK: u64 = 10_000_000;
+
+/// Steal time by CPU: field 8 of the `cpuN` lines of /proc/stat (proc_stat(5)).
+fn stolen(stat: &str) -> BTreeMap<u32, u64> {
+    let of = |line: &str| {
+        let mut fields = line.strip_prefix("cpu")?.split(' ');
+        // The first line, of all CPUs, has no number.
+        let cpu = fields.next()?.parse().ok()?;
+        Some((cpu, fields.nth(7)?.parse::<u64>().ok()?.saturating_mul(TICK)))
+    };
+    stat.lines().map_while(|line| line.starts_with("cpu").then(|| of(line))).flatten().collect()
 }
 
 /// Throttled time of the caller's cgroup in ns: `throttled_usec` of cgroup v2, `throttled_time` of v1.
@@ -164,6 +172,17 @@ struct Reader<'a> {
     events: &'a [Event],
     missed: &'a Missed,
     times: Times,
+    /// What is left of what grew beside the trace: each ns of it explains one of the transaction.
+    left: Beside,
+}
+
+impl<'a> Reader<'a> {
+    fn new(events: &'a [Event], missed: &'a Missed) -> Self {
+        let mut left = missed.beside.clone();
+        // A counter that went on by n ticks grew by more than n - 1 of them.
+        left.stolen.values_mut().for_each(|stolen| *stolen = stolen.saturating_sub(TICK));
+        Self { events, missed, times: Times::new(), left }
+    }
 }
 
 /// The kernel's priority of SCHED_FIFO 99.
@@ -203,15 +222,16 @@ pub fn explain(text: &[u8], missed: &Missed) -> Explanation {
     let client = life(&events, missed.sample.client_thread, from, to);
     let server = life(&events, missed.sample.server_thread, from, to);
     let segments = transaction(&client, &server, from, to);
-    let mut reader = Reader { events: &events, missed, times: Times::new() };
+    let mut reader = Reader::new(&events, missed);
     let timeline = segments.iter().map(|segment| reader.part(segment)).collect();
     let took = to.saturating_sub(from);
     let us = |ns: u64| ns as f64 / 1000.0;
     let (cause, text, who, explained) = match reader.largest().filter(|(_, time)| time * 2 >= took) {
         Some((cause, time)) => {
             let most = reader.times.iter().filter(|((one, _), _)| *one == cause).max_by_key(|(_, (time, _))| *time);
-            let (what, who) = most.map(|((_, what), (_, who))| (what.as_str(), who.clone())).unwrap_or_default();
-            (cause, sentence(cause, what, us(time)), who, us(time))
+            let (what, who) = most.map(|((_, what), (_, who))| (what.clone(), who.clone())).unwrap_or_default();
+            let what = if cause == Cause::Stolen { reader.whats(cause).join(" and ") } else { what };
+            (cause, sentence(cause, &what, us(time)), who, us(time))
         }
         None => (Cause::Unexplained, sentence(Cause::Unexplained, "", 0.0), None, 0.0),
     };
@@ -232,7 +252,7 @@ fn sentence(cause: Cause, what: &str, us: f64) -> String {
         Cause::LockHeld => format!(
             "the server waited {ms:.3} ms in its service until {what} woke it: a lock or what else that one held"
         ),
-        Cause::Stolen => format!("a hypervisor took the CPU away for {ms:.3} ms"),
+        Cause::Stolen => format!("steal on {what} grew by up to {ms:.3} ms"),
         Cause::Unexplained => "the trace shows no cause for half of the time".to_owned(),
     }
 }
@@ -245,6 +265,11 @@ impl Reader<'_> {
             *sums.entry(*cause).or_default() += time;
         }
         sums.into_iter().max_by_key(|(_, time)| *time)
+    }
+
+    /// Who or what caused it.
+    fn whats(&self, cause: Cause) -> Vec<String> {
+        self.times.keys().filter(|(one, _)| *one == cause).map(|(_, what)| what.clone()).collect()
     }
 
     fn add(&mut self, cause: Cause, what: String, time: u64, who: Option<Culprit>) {
@@ -278,10 +303,13 @@ impl Reader<'_> {
         if let Some(name) = &name {
             self.add(Cause::Interrupt, name.clone(), interrupted, None);
         }
-        // Stolen time is counted while a task is on the CPU; more than the segment it cannot be.
-        let stolen = self.missed.beside.stolen.min((to - from).saturating_sub(interrupted));
-        if stolen * 2 >= to - from {
-            self.add(Cause::Stolen, String::new(), stolen, None);
+        // Steal time is counted while a task is on the CPU; more than the segment it cannot be.
+        if let Some(left) = self.left.stolen.get_mut(&cpu) {
+            let stolen = (*left).min((to - from).saturating_sub(interrupted));
+            *left -= stolen;
+            if stolen > 0 {
+                self.add(Cause::Stolen, format!("CPU {cpu}"), stolen, None);
+            }
         }
         name.map(|name| format!("interrupted {:.0} us, mostly by {name}", interrupted as f64 / 1000.0))
     }
@@ -297,11 +325,12 @@ impl Reader<'_> {
             let who = culprit(task);
             let (cause, what) = if task.thread == 0 {
                 let whose = if *party == Party::Client { "the client" } else { "the server" };
-                match self.missed.beside.throttled * 2 >= *time
-                    && self.missed.beside.throttled > 0
-                    && *party == Party::Server
-                {
-                    true => (Cause::CpuQuota, whose.to_owned()),
+                let throttled = self.left.throttled.min(*time);
+                match throttled > 0 && throttled.saturating_mul(2) >= *time && *party == Party::Server {
+                    true => {
+                        self.left.throttled -= throttled;
+                        (Cause::CpuQuota, whose.to_owned())
+                    }
                     false if stretch.moved => (Cause::Migration, whose.to_owned()),
                     // An idle CPU and a runnable thread: waking the CPU took that long. Why, no event says.
                     false => continue,

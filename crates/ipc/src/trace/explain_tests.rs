@@ -119,9 +119,17 @@ fn a_runnable_server_on_an_idle_cpu_is_throttled_only_where_its_group_was() {
         switch(6025, 0, (0, 120), "R", (CLIENT, 0)),
     ]
     .concat();
-    let throttled = Beside { throttled: 5_000_000, stolen: 0 };
+    let throttled = Beside { throttled: 5_000_000, ..Beside::default() };
     assert_eq!(explain(text.as_bytes(), &Missed { beside: throttled, ..missed(1000, 6030) }).cause, Cause::CpuQuota);
     assert_eq!(cause(&text, 6030).cause, Cause::Unexplained);
+    // Of half as much, taken twice, nothing is explained.
+    let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+    lines.insert(4, switch(3000, 1, (0, 120), "R", (SERVER, 120)));
+    lines.insert(5, switch(3100, 1, (SERVER, 120), "R", (0, 120)));
+    let twice = lines.concat();
+    let half = Beside { throttled: 2_000_000, ..Beside::default() };
+    let explained = explain(twice.as_bytes(), &Missed { beside: half, ..missed(1000, 6030) });
+    assert_eq!(explained.cause, Cause::Unexplained, "{explained:?}");
     let moved = line(3000, 0, 5, "d..2.", "sched_migrate_task: comm=t20 pid=20 prio=120 orig_cpu=1 dest_cpu=1");
     let mut lines: Vec<&str> = text.lines().collect();
     lines.insert(4, moved.trim_end());
@@ -179,4 +187,54 @@ fn a_trace_that_was_cut_names_a_cause_that_it_shows_and_else_is_unavailable() {
     let idle = idle.replace("next_comm=t30 next_pid=30", "next_comm=t0 next_pid=0");
     assert_eq!(of(idle.clone(), false).map(|explained| explained.cause), Ok(Cause::Unexplained));
     assert!(of(idle, true).unwrap_err().reason.contains("exceeds 256 MiB"));
+}
+
+/// The server runs on CPU 1 in three stretches of 10 ms; between them the client does, on CPU 0, for 1 ms.
+fn running_on_two() -> String {
+    let mut text = [
+        waking(1005, CLIENT, SERVER, 120, 1),
+        switch(1010, 0, (CLIENT, 0), "S", (0, 120)),
+        switch(1015, 1, (0, 120), "R", (SERVER, 120)),
+    ]
+    .concat();
+    for turn in 0..2 {
+        let at = 11_015 + turn * 11_000;
+        text += &waking(at - 5, SERVER, CLIENT, 0, 0);
+        text += &switch(at, 0, (0, 120), "R", (CLIENT, 0));
+        text += &switch(at + 1000, 0, (CLIENT, 0), "S", (0, 120));
+    }
+    text += &waking(33_015, SERVER, CLIENT, 0, 0);
+    text + &switch(33_020, 0, (0, 120), "R", (CLIENT, 0))
+}
+
+#[test]
+fn steal_explains_only_time_on_its_own_cpu_and_each_of_its_ticks_once() {
+    let text = running_on_two();
+    let of = |stolen: &[(u32, u64)]| {
+        let stolen = stolen.iter().map(|(cpu, ticks)| (*cpu, ticks * TICK)).collect();
+        let beside = Beside { stolen, throttled: 0 };
+        explain(text.as_bytes(), &Missed { beside, ..missed(1000, 33_030) })
+    };
+    // The counter of a CPU moves on at the end of a tick: one step may be no time at all.
+    for too_little in [&[][..], &[(1, 1)], &[(1, 2)], &[(0, 100)], &[(2, 100)], &[(0, 1), (1, 2), (7, 100)]] {
+        let explained = of(too_little);
+        assert_eq!(explained.cause, Cause::Unexplained, "{too_little:?}: {explained:?}");
+    }
+    let two = of(&[(1, 3)]);
+    assert_eq!(
+        (two.cause, two.explained_us, two.text.as_str()),
+        (Cause::Stolen, 20_000.0, "steal on CPU 1 grew by up to 20.000 ms")
+    );
+    let both = of(&[(0, 50), (1, 50)]);
+    assert!(both.explained_us <= both.took_us && both.text.contains("CPU 0 and CPU 1"), "{both:?}");
+}
+
+#[test]
+fn steal_is_read_by_cpu() {
+    let stat = "cpu  9 9 9 9 9 9 9 30 9 9\ncpu0 1 1 1 1 1 1 1 10 1 1\ncpu12 1 1 1 1 1 1 1 20 1 1\nintr 5 cpu3\n";
+    let before = Beside { stolen: stolen(stat), throttled: 5 };
+    assert_eq!(before.stolen, BTreeMap::from([(0, 10 * TICK), (12, 20 * TICK)]));
+    let after = Beside { stolen: stolen(&stat.replace(" 20 1", " 23 1")), throttled: 7 };
+    assert_eq!(after.since(&before), Beside { stolen: [(12, 3 * TICK)].into(), throttled: 2 });
+    assert!(stolen("").is_empty() && stolen("cpu0 1").is_empty());
 }

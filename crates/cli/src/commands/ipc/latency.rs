@@ -114,12 +114,12 @@ fn explained(
     instance: Option<&Instance>,
     measured: &[PairSamples],
 ) -> Result<Option<Result<Explanation, Unavailable>>, Failure> {
-    let (Some(instance), Some(missed)) = (instance, measured.iter().find_map(|pair| pair.missed)) else {
+    let (Some(instance), Some(missed)) = (instance, measured.iter().find_map(|pair| pair.missed.as_ref())) else {
         return Ok(None);
     };
     let text = instance.text().map_err(|error| Failure::from_error(Kind::Machine, &error))?;
     let work = Work::new("explanation of the miss", Duty::Parse).silent();
-    as_user(&invoker()?, &work, || Ok(explain_text(&text, &missed))).map(Some)
+    as_user(&invoker()?, &work, || Ok(explain_text(&text, missed))).map(Some)
 }
 
 /// The same pairs, each on one CPU: what the placement of the scheduler costs.
