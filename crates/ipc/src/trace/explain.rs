@@ -109,7 +109,7 @@ pub struct Explanation {
     pub text: String,
     /// Who had the CPU, or woke the server.
     pub who: Option<Culprit>,
-    /// Duration of the transaction, in us.
+    /// Duration of the transaction from its intended start, in us.
     pub took_us: f64,
     /// Time that the cause explains, in us.
     pub explained_us: f64,
@@ -133,7 +133,7 @@ pub struct Culprit {
 /// A part of the timeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
-    /// Start after the call, in us.
+    /// Start after the intended start of the transaction (in a closed loop the call), in us.
     pub at_us: f64,
     /// Length in us.
     pub us: f64,
@@ -204,7 +204,7 @@ pub fn explain_text(text: &Text, missed: &Missed) -> Result<Explanation, Unavail
     }
     // Its first lines; those of a trace begin with an event.
     let first = events(&text.bytes[..text.bytes.len().min(64 * 1024)]);
-    let is_whole = first.first().is_some_and(|event| event.time <= missed.sample.start);
+    let is_whole = first.first().is_some_and(|event| event.time <= began(missed));
     if !is_whole || explained.cause == Cause::Unexplained {
         return Err(Unavailable {
             what: "trace of the miss".to_owned(),
@@ -215,13 +215,18 @@ pub fn explain_text(text: &Text, missed: &Missed) -> Result<Explanation, Unavail
     Ok(explained)
 }
 
+/// From when on the latency counts that missed: from the intended start, which in a closed loop is the call.
+fn began(missed: &Missed) -> u64 {
+    missed.sample.intended.min(missed.sample.start)
+}
+
 /// Explains a miss from the text of the trace.
 pub fn explain(text: &[u8], missed: &Missed) -> Explanation {
     let events = events(text);
-    let (from, to) = (missed.sample.start, missed.sample.end);
+    let (from, to) = (began(missed), missed.sample.end);
     let client = life(&events, missed.sample.client_thread, from, to);
     let server = life(&events, missed.sample.server_thread, from, to);
-    let segments = transaction(&client, &server, from, to);
+    let segments = transaction(&client, &server, from, missed.sample.start, to);
     let mut reader = Reader::new(&events, missed);
     let timeline = segments.iter().map(|segment| reader.part(segment)).collect();
     let took = to.saturating_sub(from);
@@ -278,16 +283,21 @@ impl Reader<'_> {
     }
 
     fn part(&mut self, segment: &Segment) -> Part {
-        let Segment { party, stretch } = segment;
+        let Segment { party, stretch, late } = segment;
         let note = match (stretch.state, stretch.cpu) {
             (State::Running, Some(cpu)) => self.running(cpu, stretch.from, stretch.to),
             (State::Runnable, Some(cpu)) => self.runnable(segment, cpu),
             (State::Blocked, _) => self.blocked(segment),
             _ => None,
         };
+        let note = match (late, note) {
+            (false, note) => note,
+            (true, None) => Some("start was late".to_owned()),
+            (true, Some(note)) => Some(format!("start was late; {note}")),
+        };
         let us = |ns: u64| ns as f64 / 1000.0;
         Part {
-            at_us: us(stretch.from - self.missed.sample.start.min(stretch.from)),
+            at_us: us(stretch.from.saturating_sub(began(self.missed))),
             us: us(stretch.to - stretch.from),
             party: *party,
             state: stretch.state,
@@ -315,7 +325,7 @@ impl Reader<'_> {
     }
 
     fn runnable(&mut self, segment: &Segment, cpu: u32) -> Option<String> {
-        let Segment { party, stretch } = segment;
+        let Segment { party, stretch, .. } = segment;
         let own = [self.missed.sample.client_thread, self.missed.sample.server_thread];
         let list = occupants(self.events, cpu, stretch.from, stretch.to);
         for (task, time) in &list {
@@ -366,7 +376,7 @@ impl Reader<'_> {
     }
 
     fn blocked(&mut self, segment: &Segment) -> Option<String> {
-        let Segment { party, stretch } = segment;
+        let Segment { party, stretch, .. } = segment;
         let (waker, from_interrupt) = stretch.woken_by?;
         let name = self.name_of(waker);
         let note = match from_interrupt {

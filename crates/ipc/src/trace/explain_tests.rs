@@ -238,3 +238,33 @@ fn steal_is_read_by_cpu() {
     assert_eq!(after.since(&before), Beside { stolen: [(12, 3 * TICK)].into(), throttled: 2 });
     assert!(stolen("").is_empty() && stolen("cpu0 1").is_empty());
 }
+
+#[test]
+fn a_late_start_belongs_to_the_miss_and_is_marked() {
+    // The call should have begun at 1000 us: the client was woken for it, and another one had its CPU until 5000.
+    let text = [
+        switch(900, 0, (0, 120), "R", (30, 0)),
+        line(1002, 0, 30, "d.h2.", "sched_waking: comm=t10 pid=10 prio=0 target_cpu=000"),
+        switch(5000, 0, (30, 0), "R", (CLIENT, 0)),
+        waking(5015, CLIENT, SERVER, 120, 1),
+        switch(5016, 0, (CLIENT, 0), "S", (0, 120)),
+        switch(5020, 1, (0, 120), "R", (SERVER, 120)),
+        waking(6020, SERVER, CLIENT, 0, 0),
+        switch(6025, 0, (0, 120), "R", (CLIENT, 0)),
+    ]
+    .concat();
+    let mut missed = missed(5010, 6030);
+    let closed = explain(text.as_bytes(), &missed);
+    assert_eq!((closed.cause, closed.took_us), (Cause::Unexplained, 1020.0));
+    missed.sample.intended = 1_000_000;
+    let explained = explain(text.as_bytes(), &missed);
+    assert_eq!((explained.cause, explained.took_us), (Cause::CpuBusy, 5030.0), "{explained:?}");
+    assert_eq!(explained.explained_us, 3998.0);
+    let late = |part: &&Part| part.note.as_ref().is_some_and(|note| note.starts_with("start was late"));
+    let (before, after): (Vec<&Part>, Vec<&Part>) = explained.timeline.iter().partition(|part| late(part));
+    assert!(before.iter().all(|part| part.at_us < 4010.0 && part.party == Party::Client), "{explained:?}");
+    assert!(after.iter().all(|part| part.at_us >= 4010.0), "{explained:?}");
+    assert_eq!(before.iter().map(|part| part.us).sum::<f64>(), 4010.0);
+    let waited = before.iter().find(|part| part.state == State::Runnable).and_then(|part| part.note.clone());
+    assert_eq!(waited.as_deref(), Some("start was late; CPU had t30 (30, FIFO/RR 99)"));
+}

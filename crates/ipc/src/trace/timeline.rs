@@ -1,7 +1,7 @@
 //! What the two threads of a transaction did, from events: pure.
 //!
-//! At any moment one of the two is what the transaction waits for: the client while it runs or is runnable, else the server.
-//! The segments cover the transaction without gaps or overlaps.
+//! At any moment one of the two is what the transaction waits for: before the call the client, then the client while it runs or is
+//! runnable, else the server. The segments cover the transaction without gaps or overlaps.
 
 use super::parse::{Event, Kind, Task};
 use schemars::JsonSchema;
@@ -112,12 +112,14 @@ pub struct Segment {
     pub party: Party,
     /// What that one did; `from` and `to` are the segment's.
     pub stretch: Stretch,
+    /// Whether it lies before the call, which should have begun by then.
+    pub late: bool,
 }
 
-/// The transaction between `from` and `to`.
-pub fn transaction(client: &[Stretch], server: &[Stretch], from: u64, to: u64) -> Vec<Segment> {
+/// The transaction from `from`, when it should have begun, to `to`; the call was made at `start`.
+pub fn transaction(client: &[Stretch], server: &[Stretch], from: u64, start: u64, to: u64) -> Vec<Segment> {
     let mut cuts: Vec<u64> =
-        client.iter().chain(server).flat_map(|stretch| [stretch.from, stretch.to]).chain([from, to]).collect();
+        client.iter().chain(server).flat_map(|stretch| [stretch.from, stretch.to]).chain([from, start, to]).collect();
     cuts.retain(|cut| (from..=to).contains(cut));
     cuts.sort_unstable();
     cuts.dedup();
@@ -126,7 +128,8 @@ pub fn transaction(client: &[Stretch], server: &[Stretch], from: u64, to: u64) -
     };
     let mut segments: Vec<Segment> = Vec::new();
     for two in cuts.windows(2) {
-        let (party, stretch) = match (at(client, two[0]), at(server, two[0])) {
+        let late = two[0] < start;
+        let (party, stretch) = match (at(client, two[0]), at(server, two[0]).filter(|_| !late)) {
             (Some(client), Some(server)) if client.state == State::Blocked => (Party::Server, server),
             (Some(client), _) => (Party::Client, client),
             (None, Some(server)) => (Party::Server, server),
@@ -146,7 +149,7 @@ pub fn transaction(client: &[Stretch], server: &[Stretch], from: u64, to: u64) -
         let stretch = Stretch { from: two[0], to: two[1], ..stretch };
         match segments.last_mut() {
             Some(last)
-                if last.party == party
+                if (last.party, last.late) == (party, late)
                     && (last.stretch.state, last.stretch.cpu, last.stretch.priority)
                         == (stretch.state, stretch.cpu, stretch.priority)
                     && last.stretch.woken_by == stretch.woken_by =>
@@ -154,7 +157,7 @@ pub fn transaction(client: &[Stretch], server: &[Stretch], from: u64, to: u64) -
                 last.stretch.to = two[1];
                 last.stretch.moved |= stretch.moved;
             }
-            _ => segments.push(Segment { party, stretch }),
+            _ => segments.push(Segment { party, stretch, late }),
         }
     }
     segments
