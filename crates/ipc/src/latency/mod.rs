@@ -1,12 +1,13 @@
 //! Latency: pairs of processes, transactions of real-time and of normal callers, deadlines.
 //!
 //! Owns how transactions are made. What they mean is in [`outcome`], whether priority is inherited in [`inheritance`], both
-//! pure functions of what was measured.
+//! pure functions of what was measured; what it costs where pairs run is in [`placement`].
 
 pub mod inheritance;
 pub mod message;
 pub mod outcome;
 mod pairs;
+pub mod placement;
 pub mod pool;
 pub mod sample;
 pub mod work;
@@ -208,4 +209,34 @@ fn transaction(caller: Caller, intended: Option<u64>, calls: &mut Calls, reply: 
         server_priority: answer.priority,
         server_nice: answer.nice,
     })
+}
+
+/// Samples for tests.
+#[cfg(test)]
+mod test_samples {
+    use super::PairSamples;
+    use super::sample::{Caller, Sample};
+
+    /// A transaction in a closed loop.
+    pub fn sample(caller: Caller, latency_us: u64, same_cpu: bool) -> Sample {
+        Sample {
+            caller,
+            intended: 1_000,
+            start: 1_000,
+            served: 1_000,
+            end: 1_000 + latency_us * 1000,
+            client_thread: 1,
+            server_thread: 2,
+            client_cpu: 0,
+            server_cpu: u16::from(!same_cpu),
+            server_policy: 0,
+            server_priority: 0,
+            server_nice: 0,
+        }
+    }
+
+    /// A pair that did all its iterations.
+    pub fn measured(samples: Vec<Sample>) -> PairSamples {
+        PairSamples { samples, ended: None, fifo_refused: None, missed: None }
+    }
 }

@@ -2,6 +2,7 @@
 //! Pure functions of samples.
 
 use super::inheritance::Inheritance;
+use super::placement::PlacementEffect;
 use super::sample::{Caller, Sample};
 use super::{PairSamples, Plan};
 use crate::conditions::{Conditions, Warning};
@@ -35,8 +36,8 @@ pub struct Latency {
     pub inheritance: &'static str,
     /// How that was judged.
     pub inherited: Inheritance,
-    /// The price of servers on other CPUs than their callers: measured where SYNC is POOR and nothing was pinned.
-    pub sync_price: Option<SyncPrice>,
+    /// What it costs that servers run on other CPUs than their callers: measured where SYNC of a pair is POOR, and each pair has a CPU to itself.
+    pub placement_effect: Option<PlacementEffect>,
     /// The transaction that stopped the trace and what the trace says of it; with `-trace`.
     pub trace: Option<Explanation>,
     /// Whether every pair did all its iterations.
@@ -125,17 +126,6 @@ pub struct Detail {
     pub uncorrected: Option<BTreeMap<&'static str, Quantity>>,
     /// Transactions by latency: `[upper end in us, number]` for each power of two.
     pub histogram: Vec<(u64, usize)>,
-}
-
-/// What it costs that servers do not run where their callers do.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct SyncPrice {
-    /// Median of normal callers as the scheduler placed them.
-    pub free: Quantity,
-    /// Median of normal callers with client and server on one CPU.
-    pub pinned: Quantity,
-    /// `free` less `pinned`.
-    pub difference: Quantity,
 }
 
 /// Percentiles that are printed.
@@ -235,26 +225,6 @@ fn by_powers_of_two(latencies: &[u64]) -> Vec<(u64, usize)> {
     counts.into_iter().collect()
 }
 
-/// The median of normal callers, free against pinned; `None` where one has none.
-pub fn sync_price(free: &[PairSamples], pinned: &[PairSamples]) -> Option<SyncPrice> {
-    let normal = |pairs: &[PairSamples]| -> Vec<f64> {
-        let samples = pairs.iter().flat_map(|pair| &pair.samples);
-        samples.filter(|one| one.caller == Caller::Normal).map(|one| one.latency() as f64 / 1e6).collect()
-    };
-    let (free, pinned) = (normal(free), normal(pinned));
-    let shown = |estimate: slowpath_experiment::Estimate| Quantity {
-        value: estimate.value,
-        low: estimate.low,
-        high: estimate.high,
-        unit: Unit::Ms,
-    };
-    Some(SyncPrice {
-        free: shown(quantile::quantile(&free, 0.5, Level::P95)?),
-        pinned: shown(quantile::quantile(&pinned, 0.5, Level::P95)?),
-        difference: shown(quantile::difference(&pinned, &free, 0.5, Level::P95)?),
-    })
-}
-
 /// Everything together. The explanation of a miss is added by who has it.
 pub fn latency(
     plan: &Plan,
@@ -286,7 +256,7 @@ pub fn latency(
         pairs: measured.iter().enumerate().map(|(index, one)| (format!("P{index}"), result(one))).collect(),
         inheritance: inherited.verdict(),
         inherited,
-        sync_price: None,
+        placement_effect: None,
         trace: None,
         complete: measured.iter().all(|pair| pair.ended.is_none() && pair.missed.is_none()),
         warnings,
@@ -297,27 +267,11 @@ pub fn latency(
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_samples::{measured, sample};
     use super::*;
 
-    pub(super) fn sample(caller: Caller, latency_us: u64, same: bool) -> Sample {
-        Sample {
-            caller,
-            intended: 1_000,
-            start: 1_000,
-            served: 1_000,
-            end: 1_000 + latency_us * 1000,
-            client_thread: 1,
-            server_thread: 2,
-            client_cpu: 0,
-            server_cpu: u16::from(!same),
-            server_policy: 0,
-            server_priority: 0,
-            server_nice: 0,
-        }
-    }
-
     fn of(samples: Vec<Sample>) -> PairResult {
-        pair(&PairSamples { samples, ended: None, fifo_refused: None, missed: None }, 2_500_000, false)
+        pair(&measured(samples), 2_500_000, false)
     }
 
     #[test]
@@ -355,8 +309,7 @@ mod tests {
     #[test]
     fn a_late_start_counts_and_the_uncorrected_time_stands_beside_it() {
         let late = Sample { intended: 1_000, start: 5_001_000, end: 5_101_000, ..sample(Caller::Normal, 0, true) };
-        let measured = PairSamples { samples: vec![late; 40], ended: None, fifo_refused: None, missed: None };
-        let result = pair(&measured, 2_500_000, true);
+        let result = pair(&measured(vec![late; 40]), 2_500_000, true);
         assert_eq!(result.other_ms.miss, 40);
         let uncorrected = result.normal.uncorrected.unwrap()["50"].value;
         assert!((uncorrected - 0.1).abs() < 0.001, "{uncorrected}");

@@ -10,10 +10,10 @@ use crate::unprivileged::{Work, as_user};
 use slowpath_experiment::{Level, quantile};
 use slowpath_ipc::conditions::{Conditions, warnings};
 use slowpath_ipc::latency::inheritance::{Inheritance, probe};
-use slowpath_ipc::latency::outcome::{Latency, latency, sync_price};
+use slowpath_ipc::latency::outcome::{Latency, latency};
+use slowpath_ipc::latency::placement;
 use slowpath_ipc::latency::sample::{Caller, Sample};
 use slowpath_ipc::latency::{PairSamples, Placement, Plan, run as run_pairs};
-use slowpath_ipc::scheduling::allowed_cpus;
 use slowpath_ipc::trace::explain::{Explanation, explain_text};
 use slowpath_ipc::trace::{self, Instance, TraceError};
 use slowpath_ipc::transport::IpcError;
@@ -22,8 +22,6 @@ use slowpath_tables::Unavailable;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Iterations of the pinned control at most.
-const CONTROL: u32 = 200;
 /// Iterations by default, as in the original.
 const ITERATIONS: u32 = 100;
 
@@ -67,7 +65,10 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
         result.unavailable.extend(instance.unavailable.iter().cloned());
     }
     if result.pairs.values().any(|pair| pair.sync == Some("POOR")) && result.complete {
-        result.sync_price = price(&plan, &measured)?;
+        match placement::unavailable(&plan, result.conditions.cpus) {
+            None => result.placement_effect = placement::measure(&plan, &interrupt::requested).map_err(ipc_failure)?,
+            Some(gap) => result.unavailable.push(gap),
+        }
     }
     result.complete &= !interrupt::requested();
     if arguments.json {
@@ -120,30 +121,6 @@ fn explained(
     let text = instance.text().map_err(|error| Failure::from_error(Kind::Machine, &error))?;
     let work = Work::new("explanation of the miss", Duty::Parse).silent();
     as_user(&invoker()?, &work, || Ok(explain_text(&text, missed))).map(Some)
-}
-
-/// The same pairs, each on one CPU: what the placement of the scheduler costs.
-fn price(plan: &Plan, free: &[PairSamples]) -> Result<Option<slowpath_ipc::latency::outcome::SyncPrice>, Failure> {
-    let cpus = allowed_cpus().unwrap_or_default();
-    if cpus.is_empty() {
-        return Ok(None);
-    }
-    let place = |pair: usize| {
-        let cpu = cpus[pair % cpus.len()];
-        Placement { client: Some(cpu), server: Some(cpu) }
-    };
-    let control = Plan {
-        iterations: plan.iterations.min(CONTROL),
-        places: (0..plan.places.len()).map(place).collect(),
-        rate: plan.rate,
-        load: plan.load,
-        ..Plan::new(plan.transport)
-    };
-    match run_pairs(&control, None, &interrupt::requested) {
-        // A control that ended early is none.
-        Ok(_) | Err(IpcError::Interrupted) if interrupt::requested() => Ok(None),
-        pinned => Ok(sync_price(free, &pinned.map_err(ipc_failure)?)),
-    }
 }
 
 fn say_parties(pair: usize, measured: &PairSamples) {

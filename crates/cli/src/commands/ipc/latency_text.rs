@@ -3,6 +3,7 @@
 use super::figure;
 use slowpath_ipc::latency::inheritance::Inheritance;
 use slowpath_ipc::latency::outcome::{Detail, Latency, Milliseconds, PairResult};
+use slowpath_ipc::latency::placement::{PlacementEffect, PlacementVerdict};
 use slowpath_ipc::trace::explain::Explanation;
 use slowpath_report::terminal::escape_terminal;
 use std::fmt::Write;
@@ -19,14 +20,8 @@ pub(super) fn text(result: &Latency) -> String {
     for (name, pair) in &result.pairs {
         one(&mut text, name, pair);
     }
-    if let Some(price) = &result.sync_price {
-        let _ = writeln!(
-            text,
-            "\nSYNC is POOR, which costs here, in ms at the median of normal callers: {}\n  free {}, pinned to one CPU {}",
-            figure(&price.difference),
-            figure(&price.free),
-            figure(&price.pinned)
-        );
+    if let Some(effect) = &result.placement_effect {
+        placement(&mut text, effect);
     }
     inheritance(&mut text, result.inheritance, &result.inherited);
     if let Some(trace) = &result.trace {
@@ -80,6 +75,24 @@ fn caller(text: &mut String, name: &str, figures: &Milliseconds, detail: &Detail
     }
 }
 
+fn placement(text: &mut String, effect: &PlacementEffect) {
+    let verdict = match effect.verdict {
+        PlacementVerdict::Slower => "cross-CPU placement is slower than one CPU",
+        PlacementVerdict::Faster => "cross-CPU placement is faster than one CPU",
+        PlacementVerdict::NotShown => "no placement effect shown",
+    };
+    let _ = writeln!(text, "\nplacement: {verdict}");
+    let PlacementEffect { blocks, dropped, iterations, .. } = effect;
+    if let (Some(difference), Some(free), Some(pinned)) = (&effect.difference, &effect.free, &effect.pinned) {
+        let (difference, free, pinned) = (figure(difference), figure(free), figure(pinned));
+        let _ = writeln!(text, "  difference {difference} ms: free {free} ms, pinned to one CPU {pinned} ms");
+    }
+    let _ = writeln!(text, "  median latency of normal callers, {blocks} blocks of {iterations} iterations each");
+    if *dropped > 0 {
+        let _ = writeln!(text, "  {dropped} blocks left out: no pair was POOR in them");
+    }
+}
+
 fn inheritance(text: &mut String, verdict: &str, inherited: &Inheritance) {
     let _ = writeln!(text, "\ninheritance: {verdict}");
     if let Some(cause) = &inherited.cause {
@@ -118,5 +131,35 @@ fn miss(text: &mut String, trace: &Explanation) {
         let note = part.note.as_deref().map(escape_terminal).unwrap_or_default();
         let line = format!("  {:>10.0} {:>10.0}  {party:<6}  {state:<8}  {cpu:<3}  {note}", part.at_us, part.us);
         let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_tables::{Quantity, Unit};
+
+    #[test]
+    fn a_placement_is_called_slower_only_when_that_was_shown() {
+        let shown = |verdict, difference| {
+            let mut text = String::new();
+            let effect = PlacementEffect {
+                verdict,
+                difference: Some(difference),
+                free: Some(Quantity::interval(0.03, 0.02, 0.04, Unit::Ms)),
+                pinned: Some(Quantity::interval(0.02, 0.01, 0.03, Unit::Ms)),
+                blocks: 14,
+                dropped: 2,
+                iterations: 25,
+            };
+            placement(&mut text, &effect);
+            text
+        };
+        let none = shown(PlacementVerdict::NotShown, Quantity::interval(0.01, -0.001, 0.02, Unit::Ms));
+        assert!(none.contains("no placement effect shown") && none.contains("0.010 (-0.001 to 0.020) ms"), "{none}");
+        assert!(!none.contains("slower") && !none.contains("cost"), "{none}");
+        let slower = shown(PlacementVerdict::Slower, Quantity::interval(0.01, 0.001, 0.02, Unit::Ms));
+        assert!(slower.contains("cross-CPU placement is slower than one CPU"), "{slower}");
+        assert!(slower.contains("14 blocks of 25 iterations") && slower.contains("2 blocks left out"), "{slower}");
     }
 }
