@@ -82,10 +82,11 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(has_failed(&result))))
 }
 
-/// Whether some pair has the transactions of which a median has an interval.
+/// Whether some pair has the transactions of one caller of which a median has an interval.
 fn is_enough(measured: &[PairSamples]) -> bool {
-    let most = measured.iter().map(|pair| pair.samples.len()).max().unwrap_or(0);
-    quantile::needed(0.5, Level::P95).is_some_and(|fewest| most >= fewest)
+    let Some(fewest) = quantile::needed(0.5, Level::P95) else { return false };
+    let of = |pair: &PairSamples, caller| pair.samples.iter().filter(|sample| sample.caller == caller).count();
+    measured.iter().any(|pair| [Caller::Fifo, Caller::Normal].iter().any(|caller| of(pair, *caller) >= fewest))
 }
 
 fn start_trace() -> Result<Instance, TraceError> {
@@ -144,5 +145,34 @@ fn say_parties(pair: usize, measured: &PairSamples) {
             sample.server_nice,
             sample.latency() as f64 / 1e6
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_of_both_callers_are_not_counted_together() {
+        let sample = |caller| Sample {
+            caller,
+            intended: 0,
+            start: 0,
+            served: 0,
+            end: 1,
+            client_thread: 1,
+            server_thread: 2,
+            client_cpu: 0,
+            server_cpu: 0,
+            server_policy: 0,
+            server_priority: 0,
+            server_nice: 0,
+        };
+        let of = |fifo: usize, normal: usize| {
+            let samples = [vec![sample(Caller::Fifo); fifo], vec![sample(Caller::Normal); normal]].concat();
+            is_enough(&[PairSamples { samples, ended: None, fifo_refused: None, missed: None }])
+        };
+        assert!(!of(5, 5), "five of each have no interval");
+        assert!(of(0, 6) && of(6, 5));
     }
 }
