@@ -12,6 +12,7 @@ pub mod comparison;
 pub mod conditions;
 mod futex;
 pub mod latency;
+pub mod limits;
 mod mailbox;
 mod memory;
 pub mod scheduling;

@@ -94,10 +94,19 @@ fn payload(text: &str) -> Result<usize, String> {
     }
 }
 
-fn positive(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('s').parse::<f64>() {
+/// Seconds, as Google Benchmark takes them: `0.5` or `0.5s`.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('s').unwrap_or(text).parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err("a number above zero".to_owned()),
+        _ => Err("seconds above zero, such as 0.5 or 0.5s".to_owned()),
+    }
+}
+
+/// A rate: `200` or `200Hz`.
+fn hertz(text: &str) -> Result<f64, String> {
+    match text.strip_suffix("Hz").unwrap_or(text).parse::<f64>() {
+        Ok(number) if (0.001..=1e6).contains(&number) => Ok(number),
+        _ => Err("a rate from 0.001 to 1000000, such as 200 or 200Hz".to_owned()),
     }
 }
 
@@ -114,7 +123,7 @@ pub struct ThroughputArguments {
     #[arg(long = "benchmark_format", value_name = "FORM", default_value = "console")]
     pub benchmark_format: BenchmarkFormat,
     /// Shortest run of a benchmark in seconds.
-    #[arg(long = "benchmark_min_time", value_name = "SECONDS", value_parser = positive, default_value = "0.1")]
+    #[arg(long = "benchmark_min_time", value_name = "SECONDS", value_parser = seconds, default_value = "0.1")]
     pub benchmark_min_time: f64,
     /// Runs of each benchmark; several have aggregates.
     #[arg(long = "benchmark_repetitions", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000),
@@ -158,7 +167,7 @@ pub struct LatencyArguments {
     #[arg(long, value_name = "T", value_parser = one_transport, default_value = "pipe")]
     pub transport: &'static Transport,
     /// Transactions a second and pair, counted from when they should have begun (default: the next begins when the last ended).
-    #[arg(long, value_name = "HZ", value_parser = positive)]
+    #[arg(long, value_name = "HZ", value_parser = hertz)]
     pub rate: Option<f64>,
     /// Processes of normal priority that compute beside.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1024))]
@@ -246,6 +255,20 @@ mod tests {
         assert_eq!((given.iterations, given.pair, given.deadline_us), (Some(5), 3, 100));
         assert!(given.verbose && given.trace);
         assert_eq!(latency("--pair 3").unwrap().pair, 3);
+    }
+
+    #[test]
+    fn rates_are_in_hertz_and_within_what_a_clock_can_do() {
+        for (given, rate) in [("200", 200.0), ("200Hz", 200.0), ("0.001", 0.001), ("1e6", 1e6)] {
+            assert_eq!(latency(&format!("--rate {given}")).unwrap().rate, Some(rate));
+        }
+        for wrong in ["0", "-1", "1e-11", "0.0009", "1000001", "inf", "NaN", "5s", "5HzHz", "Hz", ""] {
+            assert!(latency(&format!("--rate={wrong}")).is_err(), "{wrong}");
+        }
+        assert_eq!((seconds("0.5"), seconds("0.5s")), (Ok(0.5), Ok(0.5)));
+        for wrong in ["5sss", "s", "0", "-1", "inf", "5Hz", ""] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -149,6 +149,36 @@ fn without_the_right_to_real_time_nothing_is_called_inherited() {
     assert_eq!(result["P0"]["normal"]["transactions"], 2);
 }
 
+/// A command under a limit of prlimit(1).
+fn limited(limit: &str, words: &[&str]) -> Done {
+    let mut command = Command::new("prlimit");
+    command.args([limit, SLOWPATH]).args(words).current_dir("/");
+    run(command)
+}
+
+#[test]
+fn more_descriptors_than_the_soft_limit_are_used_and_the_hard_limit_is_named() {
+    // 56 connections of four descriptors.
+    let words = ["ipc", "latency", "-w", "8", "-i", "5", "--transport", "pipe"];
+    let soft = limited("--nofile=64:1024", &[&words[..], &["--json"]].concat());
+    soft.succeeds();
+    assert_eq!(soft.json()["calls"], 40);
+    limited("--nofile=64:64", &words).fails_with(3, &["transport pipe cannot be set up", "ulimit -n"]);
+    let pairs = ["ipc", "latency", "-i", "1", "-pair", "40", "--transport", "unix-stream"];
+    limited("--nofile=64:64", &pairs).fails_with(3, &["transport unix-stream cannot be set up", "ulimit -n"]);
+}
+
+#[test]
+fn which_limit_a_message_queue_met_is_said() {
+    let words = ["ipc", "latency", "-w", "8", "-i", "5", "--transport", "posix-mq"];
+    let queues = limited("--msgqueue=8192:8192", &words);
+    queues.fails_with(3, &["RLIMIT_MSGQUEUE", "ulimit -q"]);
+    assert!(!queues.stderr.contains("ulimit -n"), "{queues:?}");
+    let descriptors = limited("--nofile=64:64", &words);
+    descriptors.fails_with(3, &["ulimit -n"]);
+    assert!(!descriptors.stderr.contains("ulimit -q"), "{descriptors:?}");
+}
+
 #[test]
 fn the_worker_pool_and_the_comparison_count_what_they_did() {
     let pool = run(slowpath(["ipc", "latency", "-w", "4", "-i", "20", "-s", "64", "-p", "--json"]));

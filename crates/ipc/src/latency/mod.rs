@@ -102,6 +102,8 @@ pub fn run(plan: &Plan, trace: Option<&Stopper>, stop: &dyn Fn() -> bool) -> Res
     if plan.iterations == 0 || plan.iterations > MOST_ITERATIONS {
         return Err(IpcError::Usage(format!("iterations must be between 1 and {MOST_ITERATIONS}")));
     }
+    let pairs = plan.places.len() as u64;
+    crate::limits::affordable(pairs * Notebook::bytes(2 * u64::from(plan.iterations)), "-i or -pair")?;
     let notebooks = plan
         .places
         .iter()
@@ -143,7 +145,7 @@ fn call_all(plan: &Plan, notebook: &Notebook, trace: Option<&Stopper>, calls: &m
                 return Ok(());
             }
             let number = f64::from(2 * iteration) + turn as f64;
-            let intended = period.map(|period| begin + (period * number) as u64);
+            let intended = period.map(|period| moment(begin, period, number));
             // Outside of what is timed, and only where it is used.
             let before = (trace.is_some() && caller == Caller::Fifo).then(Beside::now).unwrap_or_default();
             let transact = |calls: &mut Calls, reply: &mut Vec<u8>| -> io::Result<()> {
@@ -165,6 +167,11 @@ fn call_all(plan: &Plan, notebook: &Notebook, trace: Option<&Stopper>, calls: &m
         }
     }
     Ok(())
+}
+
+/// When transaction `number` of a series should begin; one that never does at the end of the clock.
+fn moment(begin: u64, period: f64, number: f64) -> u64 {
+    begin.saturating_add((period * number) as u64)
 }
 
 /// Runs `work` in a new thread under SCHED_FIFO; where that is refused it is not run, and the reason is noted: transactions of
@@ -238,5 +245,32 @@ mod test_samples {
     /// A pair that did all its iterations.
     pub fn measured(samples: Vec<Sample>) -> PairSamples {
         PairSamples { samples, ended: None, fifo_refused: None, missed: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::named;
+
+    #[test]
+    fn no_rate_is_too_slow_for_the_clock() {
+        assert_eq!(moment(5, 1e6, 3.0), 3_000_005);
+        assert_eq!(moment(5, 1e20, 1.0), u64::MAX);
+        assert_eq!(moment(5, 1e20, 0.0), 5);
+    }
+
+    #[test]
+    fn samples_beyond_the_memory_of_this_machine_are_refused_before_anything_is_mapped() {
+        // 28 GB; where that is a quarter of the memory, this would run: not here.
+        let places = vec![Placement::default(); MOST_PAIRS];
+        let plan = Plan { iterations: MOST_ITERATIONS, places, ..Plan::new(named("pipe").unwrap()) };
+        let bytes = MOST_PAIRS as u64 * Notebook::bytes(2 * u64::from(MOST_ITERATIONS));
+        if crate::limits::affordable(bytes, "").is_ok() {
+            println!("skipped: this machine has memory for all samples");
+            return;
+        }
+        let refused = run(&plan, None, &|| true).unwrap_err();
+        assert!(matches!(&refused, IpcError::Usage(text) if text.contains("lower -i or -pair")), "{refused}");
     }
 }

@@ -96,6 +96,8 @@ pub fn run(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Pool, IpcError> {
         let most = super::MOST_ITERATIONS;
         return Err(IpcError::Usage(format!("-s takes up to {LARGEST_PAYLOAD} bytes, -i 1 to {most} calls")));
     }
+    let callers = if plan.pairs { plan.workers / 2 } else { plan.workers } as u64;
+    crate::limits::affordable(callers * Notebook::bytes(u64::from(plan.iterations)), "-i or -w")?;
     let mut expected = plan.most_us;
     if plan.training {
         let (samples, ended) = round(plan, stop)?;

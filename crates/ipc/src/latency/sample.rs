@@ -121,6 +121,11 @@ impl Notebook {
         Ok(Self { memory: SharedMemory::new(SAMPLES + most * BYTES)?, most })
     }
 
+    /// Bytes of memory for `most` samples.
+    pub(super) fn bytes(most: u64) -> u64 {
+        most.saturating_mul(BYTES as u64).saturating_add(SAMPLES as u64)
+    }
+
     /// Adds a sample; one beyond the room is an error.
     pub(super) fn push(&self, sample: Sample) -> io::Result<()> {
         let written = self.memory.word(WRITTEN).load(Ordering::Relaxed);

@@ -66,8 +66,10 @@ fn queue(message: usize) -> io::Result<OwnedFd> {
     let raw = unsafe { libc::mq_open(name.as_ptr(), flags, 0o600 as libc::mode_t, &raw mut attributes) };
     if raw < 0 {
         return Err(match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EMFILE) => {
-                io::Error::other("the queues of this user hold all that RLIMIT_MSGQUEUE allows (ulimit -q)")
+            // The same number for two limits: where another descriptor can be had, it is that of queues.
+            error if error.raw_os_error() == Some(libc::EMFILE) && nix::sys::eventfd::EventFd::new().is_ok() => {
+                let reason = "the queues of this user hold all that RLIMIT_MSGQUEUE allows";
+                io::Error::new(io::ErrorKind::QuotaExceeded, reason)
             }
             error => error,
         });

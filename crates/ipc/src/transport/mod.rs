@@ -161,6 +161,27 @@ pub enum IpcError {
 }
 
 impl IpcError {
+    /// What would change it, where the kernel's refusal says so.
+    pub fn remedy(&self) -> Option<&'static str> {
+        let (Self::System { source, .. } | Self::Connect { source, .. }) = self else { return None };
+        match source.raw_os_error() {
+            Some(libc::EMFILE) => {
+                Some("raise `ulimit -n` (the hard limit, `ulimit -Hn`), or ask for fewer pairs or workers")
+            }
+            Some(libc::ENFILE) => Some("raise fs.file-max, or ask for fewer pairs or workers"),
+            // Of fork(2).
+            Some(libc::EAGAIN) => {
+                Some("raise `ulimit -u` or pids.max of the cgroup, or ask for fewer pairs or workers")
+            }
+            // Of mq_open(3), to users.
+            Some(libc::ENOSPC) => Some("raise fs.mqueue.queues_max, or ask for fewer pairs or workers"),
+            _ if source.kind() == io::ErrorKind::QuotaExceeded => {
+                Some("raise `ulimit -q` (the hard limit, `ulimit -Hq`), or ask for fewer pairs or workers")
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn system(call: &'static str, source: io::Error) -> Self {
         Self::System { call, source }
     }

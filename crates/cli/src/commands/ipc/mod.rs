@@ -19,6 +19,7 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(arguments: &IpcArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
+    slowpath_ipc::limits::raise();
     match &arguments.command {
         IpcCommand::Throughput(arguments) => throughput::run(arguments),
         IpcCommand::Latency(arguments) if arguments.workers.is_some() => pool::run(arguments),
@@ -47,7 +48,11 @@ fn ipc_failure(error: IpcError) -> Failure {
         IpcError::Corrupted { .. } => Kind::Check,
         IpcError::System { .. } | IpcError::Connect { .. } | IpcError::Died { .. } => Kind::Machine,
     };
-    Failure::from_error(kind, &error)
+    let failure = Failure::from_error(kind, &error);
+    match error.remedy() {
+        Some(remedy) => failure.hint(remedy),
+        None => failure,
+    }
 }
 
 /// Fails when a transport that was asked for by name does not work here.
