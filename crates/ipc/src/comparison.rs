@@ -67,26 +67,45 @@ pub struct Compared {
     pub a: &'static str,
     /// What.
     pub b: &'static str,
-    /// `b` less `a`.
+    /// `b` less `a`, at `level`.
     pub difference: Option<Quantity>,
-    /// `b` over `a`.
+    /// `b` over `a`, at `level`.
     pub ratio: Option<Quantity>,
+    /// Confidence level of these intervals, as a fraction: with all comparisons of this result together, 95 %.
+    pub level: f64,
     /// Blocks that were compared.
     pub pairs: usize,
     /// The smallest difference that these blocks would show.
     pub minimum_detectable_effect: Option<Quantity>,
 }
 
-/// Fewest blocks of which a median has an interval at 95 %.
-pub const FEWEST_BLOCKS: usize = 6;
+/// The level of each of some number of comparisons that hold together with 95 %.
+fn level(comparisons: usize) -> Level {
+    Level::P95.shared_by(comparisons)
+}
+
+/// Fewest blocks of which each of some number of comparisons has an interval: 6 for one, 9 for eight. The signed-rank test rejects
+/// nothing with fewer: each tail is at least 1 in 2^blocks.
+pub fn fewest_blocks(comparisons: usize) -> usize {
+    let tail = level(comparisons).error() / 2.0;
+    (1..64).find(|blocks| 0.5_f64.powi(*blocks) < tail).and_then(|blocks| usize::try_from(blocks).ok()).unwrap_or(64)
+}
 
 /// Measures and compares. When `stop` says so, the blocks until then are compared.
 ///
 /// # Errors
-/// Fewer than two transports, a transport that cannot be set up, a process that dies, or `stop` before [`FEWEST_BLOCKS`].
+/// Fewer than two transports or [`fewest_blocks`], a transport that cannot be set up, a process that dies, or `stop` before as many
+/// blocks.
 pub fn compare(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Comparison, IpcError> {
     if plan.transports.len() < 2 {
         return Err(IpcError::Usage("a comparison needs at least two transports".to_owned()));
+    }
+    let fewest = fewest_blocks(plan.transports.len() - 1);
+    if plan.blocks < fewest {
+        let number = plan.transports.len();
+        return Err(IpcError::Usage(format!(
+            "{number} transports need --blocks {fewest} for an interval of each ratio"
+        )));
     }
     let mut sessions = Vec::new();
     for transport in &plan.transports {
@@ -98,7 +117,7 @@ pub fn compare(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Comparison, IpcEr
     for order in schedule(sessions.len(), plan.blocks, plan.seed) {
         match block(&mut sessions, &order, plan.size, stop) {
             Ok(times) => measured.push(times),
-            Err(IpcError::Interrupted) if measured.len() >= FEWEST_BLOCKS => break,
+            Err(IpcError::Interrupted) if measured.len() >= fewest => break,
             Err(error) => return Err(error),
         }
     }
@@ -146,13 +165,15 @@ fn conclude(plan: &Plan, samples: &Samples, iterations: &[u64]) -> Comparison {
             samples_us: values,
         }
     });
+    let level = level(plan.transports.len() - 1);
     let compared = (1..plan.transports.len()).filter_map(|arm| {
-        let effect = effect::paired(samples, 0, arm, Level::P95).ok()?;
+        let effect = effect::paired(samples, 0, arm, level).ok()?;
         Some(Compared {
             a: plan.transports[0].name,
             b: plan.transports[arm].name,
             difference: effect.difference.map(|one| in_unit(one, Unit::Us)),
             ratio: effect.ratio.map(|one| in_unit(one, Unit::Ratio)),
+            level: effect.level,
             pairs: effect.pairs,
             minimum_detectable_effect: effect
                 .minimum_detectable_effect
@@ -186,6 +207,28 @@ mod tests {
         let names: Vec<_> = comparison.comparisons.iter().map(|one| (one.a, one.b, one.pairs)).collect();
         assert_eq!(names, [("pipe", "in-process", 8), ("pipe", "futex-shm", 8)]);
         assert!(comparison.comparisons.iter().all(|one| one.ratio.is_some_and(|ratio| ratio.low.is_some())));
+    }
+
+    #[test]
+    fn ratios_share_one_level_and_each_has_an_interval_from_the_fewest_blocks_on() {
+        let all = ["pipe", "in-process", "futex-shm", "unix-stream", "unix-seqpacket", "eventfd-shm", "pi-futex-shm"];
+        for (number, fewest) in [(2, 6), (3, 7), (5, 8), (7, 8)] {
+            assert_eq!(fewest_blocks(number - 1), fewest, "{number}");
+            let transports: Vec<_> = all[..number].iter().map(|name| named(name).unwrap()).collect();
+            let plan = |blocks| Plan { transports: transports.clone(), size: 4, blocks, seed: 1 };
+            let mut samples = Samples::new(number, fewest);
+            for block in 0..fewest {
+                (0..number).for_each(|arm| samples.set(arm, block, (1 + arm + block * block) as f64).unwrap());
+            }
+            let iterations = vec![1; number];
+            for compared in conclude(&plan(fewest), &samples, &iterations).comparisons {
+                assert!((1.0 - compared.level - 0.05 / (number - 1) as f64).abs() < 1e-12, "{compared:?}");
+                assert!(compared.ratio.is_some_and(|ratio| ratio.low.is_some()), "{compared:?}");
+            }
+            let Err(IpcError::Usage(text)) = compare(&plan(fewest - 1), &|| false) else { panic!("{number}") };
+            assert!(text.contains(&format!("--blocks {fewest}")), "{text}");
+        }
+        assert_eq!(fewest_blocks(8), 9);
     }
 
     #[test]

@@ -191,6 +191,7 @@ fn the_worker_pool_and_the_comparison_count_what_they_did() {
     compared.succeeds();
     assert_eq!(compared.json()["comparisons"][0]["pairs"], 6);
     run(slowpath(["ipc", "compare", "--transports", "pipe"])).fails_with(2, &["at least two"]);
+    run(slowpath(["ipc", "compare", "--transports", "all", "--blocks", "6"])).fails_with(2, &["--blocks 9"]);
     run(slowpath(["ipc", "throughput", "--transport", "pigeon"])).fails_with(2, &["posix-mq"]);
 }
 
