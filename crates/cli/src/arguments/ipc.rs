@@ -36,8 +36,8 @@ pub enum IpcCommand {
     Latency(LatencyArguments),
     /// Transports against each other, in counterbalanced blocks.
     Compare(IpcCompareArguments),
-    /// Which transports work here, whether callers can be real-time, whether a miss can be traced, and what of this
-    /// machine disturbs results.
+    /// Which transports work here, whether callers can be real-time, whether a miss can be traced, and conditions on this
+    /// machine that affect results.
     Doctor {
         /// Print one JSON object.
         #[arg(long)]
@@ -156,7 +156,7 @@ pub struct LatencyArguments {
     /// Deadline of a transaction in us.
     #[arg(long = "deadline_us", value_name = "US", default_value_t = 2500)]
     pub deadline_us: u64,
-    /// Say pid, tid, CPU, policy and priority of every party of every transaction, on standard error.
+    /// Print tid, CPU, policy and priority of client and server of every transaction, on standard error.
     #[arg(short)]
     pub verbose: bool,
     /// Record the kernel's trace, stop it at the first missed deadline of a real-time caller, and explain that

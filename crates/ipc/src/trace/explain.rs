@@ -255,7 +255,7 @@ fn sentence(cause: Cause, what: &str, us: f64) -> String {
         Cause::RtThrottled => format!("real-time throttling let {what} run for {ms:.3} ms"),
         Cause::CpuQuota => format!("{what} was throttled for {ms:.3} ms by the CPU quota of its cgroup (cpu.max)"),
         Cause::LockHeld => format!(
-            "the server waited {ms:.3} ms in its service until {what} woke it: a lock or what else that one held"
+            "the server waited {ms:.3} ms in its service until {what} woke it (possibly a lock held by that thread)"
         ),
         Cause::Stolen => format!("steal on {what} grew by up to {ms:.3} ms"),
         Cause::Unexplained => "the trace shows no cause for half of the time".to_owned(),

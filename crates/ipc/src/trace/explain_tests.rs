@@ -83,7 +83,10 @@ fn a_server_that_another_thread_wakes_in_its_service_waited_for_what_that_one_he
     ]
     .concat();
     let explained = cause(&text, 6030);
-    assert_eq!((explained.cause, explained.who.map(|who| who.tid)), (Cause::LockHeld, Some(30)));
+    assert_eq!((explained.cause, explained.who.as_ref().map(|who| who.tid)), (Cause::LockHeld, Some(30)));
+    // That it was woken is in the trace; that a lock was held is not.
+    let words = "until t30 (30, nice 0) woke it (possibly a lock held by that thread)";
+    assert!(explained.text.ends_with(words), "{}", explained.text);
     let by_timer = text.replace("task-30  [000] d..2.", "task-30  [000] d.h2.");
     assert_eq!(cause(&by_timer, 6030).cause, Cause::Unexplained);
 }

@@ -22,7 +22,7 @@ pub struct IpcDoctor {
     real_time: bool,
     /// Whether a miss can be traced.
     trace: bool,
-    /// What of this machine disturbs results.
+    /// Conditions on this machine that affect results.
     warnings: Vec<Warning>,
     /// What was read of it.
     conditions: Conditions,

@@ -113,7 +113,7 @@ fn inheritance(text: &mut String, verdict: &str, inherited: &Inheritance) {
     if let Some(inversion) = &inherited.inversion {
         let _ = writeln!(
             text,
-            "  beside a normal process that computes: {} of {} real-time calls waited behind it, {} ms at the median",
+            "  priority inversion: {} of {} SCHED_FIFO calls delayed by a CPU-bound SCHED_OTHER process, median {} ms",
             inversion.inverted,
             inversion.calls,
             figure(&inversion.waited)
@@ -137,7 +137,28 @@ fn miss(text: &mut String, trace: &Explanation) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowpath_ipc::latency::inheritance::{Inversion, Kind, Probes};
     use slowpath_tables::{Quantity, Unit};
+
+    #[test]
+    fn an_inversion_names_who_was_delayed_and_by_what() {
+        let inherited = Inheritance {
+            kind: Kind::None,
+            cause: None,
+            rt: Probes::default(),
+            nice: Probes::default(),
+            inversion: Some(Inversion {
+                calls: 8,
+                inverted: 7,
+                waited: Quantity::interval(19.5, 18.0, 20.0, Unit::Ms),
+            }),
+        };
+        let mut text = String::new();
+        inheritance(&mut text, "FAIL", &inherited);
+        let words = "priority inversion: 7 of 8 SCHED_FIFO calls delayed by a CPU-bound SCHED_OTHER process, \
+                     median 19.500 (18.000 to 20.000) ms";
+        assert!(text.contains(words), "{text}");
+    }
 
     #[test]
     fn a_placement_is_called_slower_only_when_that_was_shown() {
