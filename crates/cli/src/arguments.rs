@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod context;
 mod export;
+mod fix;
 mod fleet;
 mod ipc;
 mod launch;
@@ -16,6 +17,7 @@ pub use context::{
     ContextRunArguments, SyscallCostArguments,
 };
 pub use export::{ExportArguments, Format, What};
+pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixTargetArguments, FixUndoArguments};
 pub use fleet::FleetArguments;
 pub use ipc::{
     BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments, Transports,
@@ -59,6 +61,7 @@ impl Arguments {
             Command::Context(arguments) => arguments.json(),
             Command::Explain(arguments) => arguments.json,
             Command::Ipc(arguments) => arguments.json(),
+            Command::Fix(arguments) => arguments.json(),
             Command::Preload(arguments) => matches!(
                 &arguments.command,
                 PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
@@ -102,6 +105,8 @@ pub enum Command {
     Report(ReportArguments),
     /// Write a recording in another tool's format.
     Export(ExportArguments),
+    /// Keep the fixes of a diagnosis: list them, show what would change, apply, undo.
+    Fix(FixArguments),
     /// Make, use and check preload plans.
     Preload(PreloadArguments),
     /// Private cold starts that disturb nobody.

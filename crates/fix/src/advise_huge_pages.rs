@@ -9,6 +9,7 @@ use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
 use crate::source_change;
 use crate::source_place::place;
+use crate::treatment::Treatment;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes::{ADVISE_HUGE_PAGES, rows_of};
@@ -53,6 +54,7 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         security_cost: "none".to_owned(),
         undo: "take the call out again".to_owned(),
         trial: Trial { possible: false, how: format!("change the source: {place}") },
+        treatment: Treatment::Source { place },
     }
 }
 
@@ -74,6 +76,6 @@ mod tests {
         assert_eq!(made.plan.title, "in the source: make_table in table");
         assert!(made.plan.changes[0].from.as_ref().unwrap().ends_with("main;make_table;mmap"));
         assert_eq!(made.predicted, Some(Quantity::interval(-10.0, -12.0, -9.0, Unit::Ms)));
-        assert!(!made.plan.trial.possible && made.gap.is_none() && made.environment.is_empty());
+        assert!(!made.plan.trial.possible && made.gap.is_none() && made.environment().is_empty());
     }
 }

@@ -8,6 +8,7 @@ use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
 use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
+use crate::treatment::Treatment;
 use slowpath_analysis::memory_fixes::{ALLOCATOR_TUNABLES, MallocSettings, rows_of};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -46,25 +47,16 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
             None => plan_of_another(case, trial),
         };
         let gap = Some(gap(ALLOCATOR_TUNABLES, &reason, "none from outside: the program's own allocator is to be set"));
-        return vec![Proposal {
-            plan,
-            findings: places(case.findings),
-            environment: Vec::new(),
-            predicted: None,
-            gap,
-            caution: None,
-        }];
+        return vec![Proposal { plan, findings: places(case.findings), predicted: None, gap, caution: None }];
     };
     let overriding = case.programs.iter().flat_map(|program| &program.calls_mallopt).next();
     let caution = overriding.map(|file| {
         format!("{file} calls mallopt: where a program sets its allocator itself, {VARIABLE} has no effect")
     });
     let how = "in the environment of the launch".to_owned();
-    let value = with(case.variable(VARIABLE), settings.named());
     vec![Proposal {
         plan: plan(case, &settings, Trial { possible: true, how }),
         findings: places(&willing),
-        environment: vec![(VARIABLE.into(), value)],
         predicted: predicted(&willing),
         gap: None,
         caution,
@@ -91,6 +83,7 @@ fn plan(case: &Case<'_>, settings: &MallocSettings, trial: Trial) -> FixPlan {
         side_effects
             .push("all threads share one heap: those that allocate at the same time wait for each other".to_owned());
     }
+    let value = with(case.variable(VARIABLE), settings.named());
     FixPlan {
         fix: ALLOCATOR_TUNABLES.to_owned(),
         name: ALLOCATOR_TUNABLES.to_owned(),
@@ -98,7 +91,7 @@ fn plan(case: &Case<'_>, settings: &MallocSettings, trial: Trial) -> FixPlan {
         changes: vec![Change {
             what: format!("{VARIABLE} in the environment of the program"),
             from: case.variable(VARIABLE).map(|value| value.to_string_lossy().into_owned()),
-            to: with(case.variable(VARIABLE), settings.named()).to_string_lossy().into_owned(),
+            to: value.to_string_lossy().into_owned(),
         }],
         scope: Scope::Launch,
         privilege: Privilege::User,
@@ -107,6 +100,7 @@ fn plan(case: &Case<'_>, settings: &MallocSettings, trial: Trial) -> FixPlan {
         security_cost: "none: the variable is the user's own; programs in secure mode ignore it".to_owned(),
         undo: format!("start the program without {VARIABLE}, or with the value before"),
         trial,
+        treatment: Treatment::variable(VARIABLE, value),
     }
 }
 
@@ -132,6 +126,7 @@ fn plan_of_another(case: &Case<'_>, trial: Trial) -> FixPlan {
         security_cost: "none: the settings are the user's own".to_owned(),
         undo: "start the program without the settings".to_owned(),
         trial,
+        treatment: Treatment::None,
     }
 }
 
@@ -165,10 +160,10 @@ mod tests {
         made.remove(0)
     }
 
-    fn value(proposal: &Proposal) -> &str {
-        let (name, value) = &proposal.environment[0];
+    fn value(proposal: &Proposal) -> String {
+        let (name, value) = proposal.environment().remove(0);
         assert_eq!(name, VARIABLE);
-        value.to_str().unwrap()
+        value.into_string().unwrap()
     }
 
     #[test]
@@ -191,7 +186,7 @@ mod tests {
         let told = |settings: &str| {
             let made = one(&program(&[LIBC]), &[("GLIBC_TUNABLES", "glibc.malloc.arena_max=8")], &[settings]);
             let says = made.plan.side_effects.iter().any(|effect| effect.contains("share one heap"));
-            (value(&made).to_owned(), says)
+            (value(&made), says)
         };
         let first = "glibc.malloc.trim_threshold=536870912:glibc.malloc.mmap_max=0";
         assert_eq!(told(first), (format!("glibc.malloc.arena_max=8:{first}"), false));
@@ -212,7 +207,7 @@ mod tests {
     fn programs_that_would_not_heed_it_are_refused_with_the_reason() {
         let refused = |program: &Program, words: &str| {
             let made = one(program, &[], &[SMALL]);
-            assert!(!made.plan.trial.possible && made.environment.is_empty() && made.predicted.is_none());
+            assert!(!made.plan.trial.possible && made.environment().is_empty() && made.predicted.is_none());
             assert!(made.plan.trial.how.contains(words), "{}", made.plan.trial.how);
             assert_eq!(made.gap.unwrap().reason, made.plan.trial.how);
         };
@@ -242,7 +237,7 @@ mod tests {
         assert!(made.plan.title.contains("own allocator"), "{}", made.plan.title);
         let told: Vec<_> = made.plan.changes.iter().map(|change| change.to.as_str()).collect();
         assert_eq!(told, ["MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep"]);
-        assert!(!made.plan.trial.possible && made.environment.is_empty(), "{made:?}");
+        assert!(!made.plan.trial.possible && made.environment().is_empty(), "{made:?}");
         assert!(!serde_json::to_string(&made.plan).unwrap().contains(VARIABLE), "{made:?}");
     }
 

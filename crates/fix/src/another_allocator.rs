@@ -7,6 +7,7 @@ use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
 use crate::proposal::{Case, Proposal, gap, places, unreachable};
+use crate::treatment::Treatment;
 use slowpath_analysis::memory_fixes::ANOTHER_ALLOCATOR;
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
@@ -83,7 +84,6 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     vec![Proposal {
         plan: plan(case, library, &value, trial),
         findings: places(if is_possible { &willing } else { case.findings }),
-        environment: if is_possible { vec![(VARIABLE.into(), value)] } else { Vec::new() },
         // What another allocator keeps is its own affair.
         predicted: None,
         gap,
@@ -133,6 +133,7 @@ fn plan(case: &Case<'_>, library: Option<&str>, value: &OsStr, trial: Trial) -> 
                 .to_owned(),
         undo: format!("start the program without {VARIABLE}, or with the value before"),
         trial,
+        treatment: if library.is_some() { Treatment::variable(VARIABLE, value) } else { Treatment::None },
     }
 }
 
@@ -172,23 +173,23 @@ mod tests {
     #[test]
     fn an_installed_one_stands_before_what_the_user_loads() {
         let made = one(&[LIBC], &[], Some(JEMALLOC));
-        assert_eq!(made.environment, [(VARIABLE.into(), OsString::from(JEMALLOC))]);
+        assert_eq!(made.environment(), [(VARIABLE.into(), OsString::from(JEMALLOC))]);
         assert!(made.plan.trial.possible && made.predicted.is_none() && made.gap.is_none());
         let both = one(&[LIBC], &[(VARIABLE, "/opt/own.so")], Some(JEMALLOC));
-        assert_eq!(both.environment[0].1, "/usr/lib/libjemalloc.so.2:/opt/own.so");
+        assert_eq!(both.environment()[0].1, "/usr/lib/libjemalloc.so.2:/opt/own.so");
         assert_eq!(both.plan.changes[0].from.as_deref(), Some("/opt/own.so"));
     }
 
     #[test]
     fn without_one_the_remedy_is_told_and_programs_that_cannot_have_it_are_refused() {
         let missing = one(&[LIBC], &[], None);
-        assert!(!missing.plan.trial.possible && missing.environment.is_empty());
+        assert!(!missing.plan.trial.possible && missing.environment().is_empty());
         assert_eq!(missing.gap.unwrap().remedy, "apt install libjemalloc2");
         for (mapped, words) in
             [(vec![], "maps no libc.so.6"), (vec![LIBC, "/x/libmimalloc.so.2"], "another allocator already")]
         {
             let refused = one(&mapped, &[], Some(JEMALLOC));
-            assert!(!refused.plan.trial.possible && refused.environment.is_empty(), "{mapped:?}");
+            assert!(!refused.plan.trial.possible && refused.environment().is_empty(), "{mapped:?}");
             assert!(refused.plan.trial.how.contains(words), "{}", refused.plan.trial.how);
         }
     }

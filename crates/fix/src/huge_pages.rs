@@ -8,6 +8,7 @@ use crate::allocator_tunables::{VARIABLE, with};
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
+use crate::treatment::Treatment;
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes::{HUGE_PAGES, IS_PREDICTED, rows_of};
 use slowpath_recording::HugePages;
@@ -102,15 +103,15 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
         security_cost: "none: the variable is the user's own; programs in secure mode ignore it".to_owned(),
         undo: format!("start the program without {VARIABLE}, or with the value before"),
         trial,
+        treatment: Treatment::variable(VARIABLE, value),
     };
     let gap = refusal.as_ref().map(|(reason, remedy)| gap(HUGE_PAGES, reason, remedy));
-    let environment = if gap.is_none() { vec![(VARIABLE.into(), value)] } else { Vec::new() };
     let findings = places(if gap.is_none() { &willing } else { case.findings });
     // Fewer faults that take longer each: only findings that say how much predict it.
     let all = || if willing.is_empty() { case.findings.iter() } else { willing.iter() };
     let predicted =
         all().all(|(_, finding)| is_predicted(finding)).then(|| predicted(&all().copied().collect::<Vec<_>>()));
-    vec![Proposal { plan, findings, environment, predicted: predicted.flatten(), gap, caution: None }]
+    vec![Proposal { plan, findings, predicted: predicted.flatten(), gap, caution: None }]
 }
 
 /// Whether a finding's predicted saving is that of this fix.
@@ -176,7 +177,7 @@ mod tests {
     fn it_is_tried_where_the_kernel_gives_them_to_who_asks() {
         let made =
             one(Some("madvise"), &["/lib/libc.so.6"], &[(VARIABLE, "glibc.malloc.hugetlb=2:glibc.malloc.check=1")]);
-        assert_eq!(made.environment[0].1, "glibc.malloc.check=1:glibc.malloc.hugetlb=1");
+        assert_eq!(made.environment()[0].1, "glibc.malloc.check=1:glibc.malloc.hugetlb=1");
         assert!(made.plan.trial.possible && made.gap.is_none() && made.predicted.is_none());
     }
 
@@ -189,7 +190,7 @@ mod tests {
             (Some("madvise"), "libmusl", "maps no libc.so.6"),
         ] {
             let made = one(mode, &[&format!("/lib/{mapped}")], &[]);
-            assert!(!made.plan.trial.possible && made.environment.is_empty(), "{mode:?}");
+            assert!(!made.plan.trial.possible && made.environment().is_empty(), "{mode:?}");
             let gap = made.gap.unwrap();
             assert!(gap.reason.contains(words) && !gap.remedy.is_empty(), "{gap:?}");
         }

@@ -7,6 +7,7 @@ use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
 use crate::source_change;
 use crate::source_place::place;
+use crate::treatment::Treatment;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::findings::deferred_memory_cost;
@@ -55,6 +56,7 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         security_cost: "data of an earlier use stay in memory for longer".to_owned(),
         undo: "take the change of the source back".to_owned(),
         trial: Trial { possible: false, how: format!("change the source: {place}") },
+        treatment: Treatment::Source { place },
     }
 }
 

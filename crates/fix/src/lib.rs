@@ -4,12 +4,14 @@
 //! For memory, each from what findings ask for and what is known of the program ([`program`]), put together by [`proposal`]:
 //! [`allocator_tunables`], [`another_allocator`], [`huge_pages`], [`populate_at_map`], [`keep_buffer`], [`size_to_use`],
 //! [`advise_huge_pages`], [`look_in_place`], and the control beside them, [`sham_environment`]. Fixes in the source say where
-//! (`source_place`). Leaves findings, and the values that follow from them, to `analysis`, and the judgement of a trial
+//! (`source_place`). What a fix does to a launch is a [`treatment`]; [`apply`] makes of it files that a
+//! person can read before they are written. Leaves findings, and the values that follow from them, to `analysis`, and the judgement of a trial
 //! to `verify`.
 
 pub mod advise_huge_pages;
 pub mod allocator_tunables;
 pub mod another_allocator;
+pub mod apply;
 pub mod declaration;
 pub mod huge_pages;
 pub mod keep_buffer;
@@ -24,11 +26,15 @@ pub mod sham_environment;
 pub mod size_to_use;
 mod source_change;
 mod source_place;
+pub mod treatment;
+pub mod word;
 
 pub use declaration::Declaration;
 pub use plan::{Change, FixPlan, Privilege, Scope, Trial};
 pub use program::Program;
 pub use proposal::{Machine, Proposal, propose};
+pub use treatment::Treatment;
+pub use word::Word;
 
 /// Every fix, in the order in which it is explained: those of cold launches, of a launch's environment, of the source.
 pub const ALL: [Declaration; 10] = [

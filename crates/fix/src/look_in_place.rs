@@ -8,6 +8,7 @@ use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
 use crate::source_change;
 use crate::source_place::function_at;
+use crate::treatment::Treatment;
 use slowpath_analysis::Finding;
 use slowpath_analysis::finding::Row;
 use slowpath_analysis::memory_fixes::{LOOK_IN_PLACE, rows_of};
@@ -57,6 +58,7 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
             .to_owned(),
         undo: "take the change of the source back".to_owned(),
         trial: Trial { possible: false, how: format!("change the source: {}", how.unwrap_or("use the data where they lie")) },
+        treatment: Treatment::Source { place: places },
     }
 }
 

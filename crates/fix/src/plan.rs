@@ -3,6 +3,7 @@
 //! Owns [`FixPlan`]: what changes, at which privilege, with which side effects and security cost, how it is undone and
 //! whether slowpath can try it. Leaves trying it to `verify` and the artifact (a preload plan) to its own module.
 
+use crate::treatment::Treatment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,4 +76,7 @@ pub struct FixPlan {
     pub undo: String,
     /// Whether it can be tried.
     pub trial: Trial,
+    /// What a launch with it has, in a trial and where it is applied. A file of an older version has none.
+    #[serde(default)]
+    pub treatment: Treatment,
 }

@@ -6,6 +6,7 @@
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal, places};
+use crate::treatment::Treatment;
 use slowpath_analysis::memory_fixes::POPULATE_AT_MAP;
 
 /// The fix.
@@ -41,9 +42,10 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
             how: "malloc's mmap is inside the C library, where nothing can take its place; change the source"
                 .to_owned(),
         },
+        treatment: Treatment::Source { place: "where the block is allocated".to_owned() },
     };
     let findings = places(case.findings);
-    vec![Proposal { plan, findings, environment: Vec::new(), predicted: None, gap: None, caution: None }]
+    vec![Proposal { plan, findings, predicted: None, gap: None, caution: None }]
 }
 
 #[cfg(test)]
@@ -57,6 +59,6 @@ mod tests {
         let findings = [finding(POPULATE_AT_MAP, "", 1.0), finding(POPULATE_AT_MAP, "", 1.0)];
         let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made.len(), 1);
-        assert!(!made[0].plan.trial.possible && made[0].environment.is_empty() && made[0].findings == [0, 1]);
+        assert!(!made[0].plan.trial.possible && made[0].environment().is_empty() && made[0].findings == [0, 1]);
     }
 }

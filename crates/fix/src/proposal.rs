@@ -54,14 +54,19 @@ pub struct Proposal {
     pub plan: FixPlan,
     /// The findings that it is for: places in the list of all.
     pub findings: Vec<usize>,
-    /// Variables of a treated launch, with their whole values; empty where it cannot be tried.
-    pub environment: Vec<(OsString, OsString)>,
     /// Change of CPU time that the findings predict, negative is less; `None` where they predict none of this fix.
     pub predicted: Option<Quantity>,
     /// What this machine or this program lacks to try it; `None` too where nobody could from outside.
     pub gap: Option<Unavailable>,
     /// What a reader must know who sees that it did nothing.
     pub caution: Option<String>,
+}
+
+impl Proposal {
+    /// Variables of a treated launch, with their whole values; empty where it cannot be tried.
+    pub fn environment(&self) -> Vec<(OsString, OsString)> {
+        if self.plan.trial.possible { self.plan.treatment.environment() } else { Vec::new() }
+    }
 }
 
 type Maker = fn(&Case<'_>) -> Vec<Proposal>;

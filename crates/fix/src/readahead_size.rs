@@ -5,6 +5,7 @@
 
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::treatment::Treatment;
 
 /// Name of the fix.
 pub const NAME: &str = "readahead_size";
@@ -62,6 +63,7 @@ pub fn plan(level_kib: u64, current_kib: Option<u64>) -> FixPlan {
             possible: true,
             how: "on the lab's own loop device; a real device is never changed by a trial".to_owned(),
         },
+        treatment: Treatment::Readahead { kib: level_kib },
     }
 }
 

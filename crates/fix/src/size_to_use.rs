@@ -7,6 +7,7 @@ use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal};
 use crate::source_change;
 use crate::source_place::place;
+use crate::treatment::Treatment;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes::{SIZE_TO_USE, rows_of};
@@ -50,6 +51,7 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
                 .to_owned(),
         undo: "take the change of the source back".to_owned(),
         trial: Trial { possible: false, how: format!("change the source: {place}") },
+        treatment: Treatment::Source { place },
     }
 }
 
@@ -76,6 +78,6 @@ mod tests {
         assert_eq!(made.plan.title, "in the source: make_table (table.cpp:12)");
         assert!(made.plan.changes[0].from.as_ref().unwrap().ends_with("main;make_table;malloc"));
         assert_eq!(made.predicted, Some(Quantity::interval(-10.0, -12.0, -9.0, Unit::Ms)));
-        assert!(!made.plan.trial.possible && made.environment.is_empty());
+        assert!(!made.plan.trial.possible && made.environment().is_empty());
     }
 }

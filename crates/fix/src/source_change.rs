@@ -14,7 +14,6 @@ pub(crate) fn proposals(findings: &[(usize, &Finding)], plan: fn(&Finding, &str)
     let made = findings.iter().enumerate().map(|(at, one)| Proposal {
         plan: plan(one.1, &number(at)),
         findings: vec![one.0],
-        environment: Vec::new(),
         predicted: predicted(&[*one]),
         gap: None,
         caution: None,

@@ -16,7 +16,7 @@ pub fn preload_plan(bytes: &[u8]) {
         assert!(from < to, "{range:?} is empty");
         assert!(to <= plan.files[range.file as usize].size, "{range:?} ends outside its file");
     }
-    plan.fix_plan();
+    plan.fix_plan("");
     plan.schedule();
     let mut written = Vec::new();
     file::write(&plan, &mut written).expect("memory takes everything");

@@ -85,7 +85,7 @@ fn examine(tables: &Tables) {
     if let Some(demand) = &demand {
         let provenance = Provenance { created: String::new(), command: Vec::new(), recordings: Vec::new() };
         let built = build(&merge(&[demand]), &PlanOptions::default(), provenance);
-        built.plan.fix_plan();
+        built.plan.fix_plan("");
     }
     let costs = Compared { recording: "x".to_owned(), costs: recorded_costs(tables) };
     let comparison = compare_recordings(std::slice::from_ref(&costs), std::slice::from_ref(&costs), true);

@@ -5,7 +5,7 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 15] = [
+const PRINTED_BY_COMMANDS: [&str; 19] = [
     "doctor",
     "record",
     "lab-run",
@@ -13,6 +13,10 @@ const PRINTED_BY_COMMANDS: [&str; 15] = [
     "launch-selftest",
     "launch-children",
     "check",
+    "fix-apply",
+    "fix-list",
+    "fix-show",
+    "fix-undo",
     "ipc-compare",
     "ipc-doctor",
     "ipc-latency",

@@ -1,8 +1,9 @@
 //! What every process of slowpath that runs with privilege, or gives it up, relies on.
 //!
 //! Owns: giving up root for good, with the result read back from the kernel ([`drop_to`]); reducing a process to what its
-//! work needs ([`Sandbox`]; before an exec [`reduce_before_exec`]), and work in such a process ([`Worker`]); opening paths that others can change ([`open_beneath`],
-//! [`trusted_directory`], [`MountTable`]); the directory that only we can write ([`StateDirectory`]) and who owns what lies
+//! work needs ([`Sandbox`]; before an exec [`reduce_before_exec`]), and work in such a process ([`Worker`]); opening paths
+//! that others can change ([`open_beneath`], [`trusted_directory`], [`plain_directory`], [`MountTable`]); the directory that
+//! only we can write ([`StateDirectory`]) and who owns what lies
 //! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
 //! waiting for them ([`Deadline`]). Leaves to others: who a target
 //! runs as (`launch`), and what a process without privilege works on.
@@ -30,5 +31,7 @@ pub use owner::Owner;
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
 pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError, reduce_before_exec};
 pub use state::{Entry, Found, StateDirectory, StateError};
-pub use trusted_path::{FileIdentity, fresh_directory, new_directory, open_beneath, trusted_directory};
+pub use trusted_path::{
+    FileIdentity, fresh_directory, new_directory, open_beneath, plain_directory, trusted_directory,
+};
 pub use worker::{MOST_BYTES, Worker, WorkerError, remember_panics};

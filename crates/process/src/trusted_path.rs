@@ -107,6 +107,18 @@ pub fn trusted_directory(path: &Path) -> io::Result<OwnedFd> {
     Ok(directory)
 }
 
+/// Opens a directory by an absolute path that holds no symbolic link, whoever could have put one there.
+///
+/// # Errors
+/// `ELOOP` at a symbolic link, or what open(2) says.
+pub fn plain_directory(path: &Path) -> io::Result<OwnedFd> {
+    if !path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_))) || !path.is_absolute() {
+        return Err(io::Error::other(format!("{} is no plain absolute path", path.display())));
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(again(|| openat2(CWD, path, flags, Mode::empty(), PLAIN))?)
+}
+
 fn require_trusted(directory: &OwnedFd, path: &Path) -> io::Result<()> {
     let found = fstat(directory)?;
     let ours = found.st_uid == 0 || found.st_uid == rustix_euid();
@@ -197,6 +209,16 @@ mod tests {
         symlink(&inner, place.path().join("link")).unwrap();
         assert_eq!(errno_of(trusted_directory(&place.path().join("link"))), Some(libc::ELOOP));
         assert!(trusted_directory(Path::new("tmp")).is_err());
+    }
+
+    #[test]
+    fn a_plain_directory_is_reached_through_no_link() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("real")).unwrap();
+        symlink("real", place.path().join("link")).unwrap();
+        plain_directory(&place.path().join("real")).unwrap();
+        assert_eq!(errno_of(plain_directory(&place.path().join("link"))), Some(libc::ELOOP));
+        assert!(plain_directory(Path::new("tmp")).is_err() && plain_directory(Path::new("/tmp/..")).is_err());
     }
 
     #[test]

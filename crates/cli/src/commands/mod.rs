@@ -8,6 +8,7 @@ pub mod diagnose;
 mod doctor;
 mod explain;
 mod export;
+mod fix;
 mod fleet;
 mod ipc;
 mod lab;
@@ -61,6 +62,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Export(arguments) => export::run(arguments),
+        Command::Fix(arguments) => fix::run(arguments),
         Command::Preload(arguments) => preload::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Fleet(arguments) => fleet::run(arguments),

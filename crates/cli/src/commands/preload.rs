@@ -83,7 +83,7 @@ fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
         let provenance = Provenance { created: super::now_rfc3339(), command: Vec::new(), recordings };
         let built = build(&merged, &PlanOptions::default(), provenance);
         write_plan(&built.plan, output)?;
-        Ok(built.plan.fix_plan().title)
+        Ok(built.plan.fix_plan("").title)
     })?;
     eprintln!("slowpath: {} holds: {}", escape_terminal(&output.to_string_lossy()), escape_terminal(&said));
     Ok(ExitCode::SUCCESS)

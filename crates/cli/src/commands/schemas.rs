@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::launch::{Ladder, Selftest};
-use super::{doctor, ipc, lab, record};
+use super::{doctor, fix, ipc, lab, record};
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_report::ChildLaunches;
@@ -20,6 +20,10 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("launch-selftest.json", schema_of::<Selftest>()),
         ("launch-children.json", schema_of::<ChildLaunches>()),
         ("check.json", schema_of::<Check>()),
+        ("fix-list.json", schema_of::<fix::printed::FixList>()),
+        ("fix-show.json", schema_of::<fix::printed::FixShown>()),
+        ("fix-apply.json", schema_of::<fix::printed::FixApplied>()),
+        ("fix-undo.json", schema_of::<fix::printed::FixUndone>()),
         ("ipc-doctor.json", schema_of::<ipc::doctor::IpcDoctor>()),
         ("ipc-throughput.json", schema_of::<slowpath_ipc::throughput::google::Report>()),
         ("ipc-latency.json", schema_of::<slowpath_ipc::latency::outcome::Latency>()),

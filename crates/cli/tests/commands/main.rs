@@ -15,6 +15,7 @@ mod copied_back;
 mod critical_path;
 mod deferred_memory;
 mod exports;
+mod fixes_kept;
 mod fleet;
 mod forks;
 mod heap_trim;

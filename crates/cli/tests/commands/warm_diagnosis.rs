@@ -56,6 +56,13 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
         plan["changes"][0]["to"],
         "glibc.malloc.arena_test=3:glibc.malloc.mmap_threshold=2097152:glibc.malloc.trim_threshold=8388608"
     );
+    // What the arm had is what `slowpath fix apply` writes.
+    assert_eq!(plan["treatment"]["variables"]["GLIBC_TUNABLES"], plan["changes"][0]["to"]);
+    let mut show = slowpath(["fix", "show", "--json"]);
+    let shown = run(show.arg(&out).args(["allocator_tunables", "--wrapper"]).arg(place.path().join("kept")));
+    shown.succeeds();
+    let value = plan["changes"][0]["to"].as_str().unwrap();
+    assert!(shown.json()["change"]["files"][0]["diff"].as_str().unwrap().contains(value), "{}", shown.stdout);
 
     assert!(!tables(&out.join("warm")).memory_calls.is_empty());
     assert!(std::fs::read_to_string(out.join("prediction-warm.json")).unwrap().contains("allocator_tunables"));

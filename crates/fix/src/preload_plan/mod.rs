@@ -16,6 +16,7 @@ pub mod replay;
 
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::treatment::Treatment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::{Bytes, PAGE_SIZE, Pages};
@@ -165,8 +166,8 @@ impl PreloadPlan {
         }
     }
 
-    /// The description of this plan as a fix.
-    pub fn fix_plan(&self) -> FixPlan {
+    /// The description of this plan as a fix; `file` is its name in the directory of the diagnosis.
+    pub fn fix_plan(&self, file: &str) -> FixPlan {
         let megabytes = self.bytes().as_mb();
         let name = if self.options.whole_files { "preload_plan whole files" } else { "preload_plan" };
         FixPlan {
@@ -197,6 +198,7 @@ impl PreloadPlan {
                     .to_owned(),
             undo: "start the program without `slowpath preload run`; nothing else was changed".to_owned(),
             trial: Trial { possible: true, how: "beside the launch, in the lab".to_owned() },
+            treatment: Treatment::PreloadPlan { file: file.to_owned() },
         }
     }
 }

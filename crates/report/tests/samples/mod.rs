@@ -3,7 +3,7 @@
 #![allow(dead_code)] // every test file uses its part
 
 use slowpath_analysis::finding::{Confidence, Evidence, Finding};
-use slowpath_fix::{Change, FixPlan, Privilege, Scope, Trial};
+use slowpath_fix::{Change, FixPlan, Privilege, Scope, Treatment, Trial};
 use slowpath_report::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary, Machine, MetricChange, Outcome,
     REPORT_SCHEMA, ReportData, Verdict,
@@ -136,6 +136,7 @@ pub fn warm() -> Diagnosis {
         security_cost: "none".to_owned(),
         undo: "unset it".to_owned(),
         trial: Trial { possible, how: "change the source: copy_frame (frame_buffer.cpp:137)".to_owned() },
+        treatment: Treatment::None,
     };
     let count = |value: f64| Quantity::interval(value, value - 9.0, value + 9.0, Unit::Count);
     let beside = |wall: Quantity, faults: f64| {

@@ -10,7 +10,7 @@ use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::merge::merge;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{Order, PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
-use slowpath_fix::readahead_size;
+use slowpath_fix::{FixPlan, readahead_size};
 use slowpath_lab::{Lab, Settings};
 use slowpath_launch::{EndPolicy, LaunchSpec, StdioPolicy};
 use slowpath_tables::{Bytes, Pages};
@@ -55,6 +55,8 @@ pub struct PlanFile {
     pub bytes: Bytes,
     /// Options it was built with.
     pub options: PlanOptions,
+    /// What is published of it, where it is the fix.
+    pub fix: Option<FixPlan>,
     /// What it is for.
     kind: PlanKind,
 }
@@ -170,7 +172,8 @@ fn unrelated_plan(path: &Path, volume: Bytes, provenance: Provenance) -> Preload
 
 impl PlanFile {
     fn write(directory: &Path, name: &str, title: &str, kind: PlanKind, plan: &PreloadPlan) -> Result<Self, Failure> {
-        let path = directory.join(format!("{name}.plan"));
+        let file = format!("{name}.plan");
+        let path = directory.join(&file);
         write_plan(plan, &path)?;
         Ok(Self {
             name: name.to_owned(),
@@ -178,6 +181,7 @@ impl PlanFile {
             path,
             bytes: plan.bytes(),
             options: plan.options.clone(),
+            fix: (kind == PlanKind::Fix && !plan.ranges.is_empty()).then(|| plan.fix_plan(&file)),
             kind,
         })
     }

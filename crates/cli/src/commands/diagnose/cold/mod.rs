@@ -115,6 +115,7 @@ impl Looked {
             directory: case.directory,
             arms,
             comparison,
+            plans: &self.plans,
             trained: &self.trained,
             found: &self.found,
             predicted: self.predicted.as_ref(),

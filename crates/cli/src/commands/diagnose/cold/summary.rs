@@ -1,7 +1,7 @@
 //! From the comparison to what is printed: arms, verdicts, the share of the gap, notes.
 
 use super::JUDGED_BY;
-use super::arms::{FIX, Treated};
+use super::arms::{FIX, PlanFile, Treated};
 use super::prediction::Predicted;
 use super::recorded::Found;
 use super::training::Trained;
@@ -27,6 +27,8 @@ pub struct Input<'a> {
     pub arms: &'a [Treated],
     /// Their launches.
     pub comparison: &'a Comparison,
+    /// The plans that were made.
+    pub plans: &'a [PlanFile],
     /// The trainings.
     pub trained: &'a Trained,
     /// What they show.
@@ -74,7 +76,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
                 .collect(),
         },
         findings: input.found.findings.clone(),
-        fixes: Vec::new(),
+        fixes: input.plans.iter().filter_map(|plan| plan.fix.clone()).collect(),
         verdicts: judged
             .iter()
             .filter_map(|judgement| verdict(input, judgement))

@@ -47,12 +47,12 @@ pub fn choose(target: &Target, proposals: &[Proposal]) -> Vec<WarmArm> {
 
 fn treatments(untreated: &[(OsString, OsString)], proposals: &[Proposal]) -> Vec<Treatment> {
     let arm = |name: &str, title: &str, role| Arm { name: name.to_owned(), title: title.to_owned(), role };
-    let tried = proposals.iter().enumerate().filter(|(_, proposal)| !proposal.environment.is_empty());
+    let tried = proposals.iter().enumerate().filter(|(_, proposal)| !proposal.environment().is_empty());
     let fixes: Vec<Treatment> = tried
         .map(|(number, proposal)| Treatment {
             arm: arm(&proposal.plan.name, &proposal.plan.title, Role::Fix),
             proposal: Some(number),
-            variables: proposal.environment.clone(),
+            variables: proposal.environment(),
         })
         .collect();
     if fixes.is_empty() {
@@ -99,9 +99,12 @@ mod tests {
                 security_cost: String::new(),
                 undo: String::new(),
                 trial: Trial { possible: variable.is_some(), how: String::new() },
+                treatment: match variable {
+                    Some((name, value)) => slowpath_fix::Treatment::variable(name, value),
+                    None => slowpath_fix::Treatment::None,
+                },
             },
             findings: vec![0],
-            environment: variable.map(|(name, value)| (name.into(), value.into())).into_iter().collect(),
             predicted: None,
             gap: None,
             caution: None,

@@ -1,0 +1,135 @@
+//! The command line of `slowpath fix`.
+
+use clap::{Args, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `slowpath fix`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct FixArguments {
+    /// What to do with the fixes of a diagnosis.
+    #[command(subcommand)]
+    pub command: FixCommand,
+}
+
+const AFTER_HELP: &str = "Examples:
+  slowpath fix list report
+  slowpath fix show report allocator_tunables --wrapper ~/bin/video
+  slowpath fix apply report allocator_tunables --wrapper ~/bin/video
+  sudo slowpath fix apply report allocator_tunables --systemd-unit nginx
+  slowpath fix apply report preload_plan --desktop-file ~/.local/share/applications/editor.desktop
+  slowpath fix undo report";
+
+impl FixArguments {
+    /// Whether standard output is to hold one JSON object.
+    pub fn json(&self) -> bool {
+        match &self.command {
+            FixCommand::List { json, .. } => *json,
+            FixCommand::Show(arguments) => arguments.json,
+            FixCommand::Apply(arguments) => arguments.json,
+            FixCommand::Undo(arguments) => arguments.json,
+        }
+    }
+}
+
+/// What can be done with fixes.
+#[derive(Debug, Subcommand)]
+pub enum FixCommand {
+    /// List the fixes of a diagnosis: proved, not shown or not tried, and which are applied.
+    List {
+        /// The directory of the diagnosis.
+        directory: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a fix with its price, security cost and undo, and as a diff what applying it would change. Changes nothing.
+    Show(FixShowArguments),
+    /// Apply a fix to a file that one of the options names. Without one, list the options.
+    Apply(FixApplyArguments),
+    /// Restore every file that was changed for fixes of a diagnosis, to the byte, also after a crash.
+    Undo(FixUndoArguments),
+}
+
+/// Where a fix is kept.
+#[derive(Debug, Args)]
+pub struct FixTargetArguments {
+    /// Write an executable script that starts the diagnosed command with the fix.
+    #[arg(long, value_name = "PATH", group = "where")]
+    pub wrapper: Option<PathBuf>,
+    /// Add the variables to a file for EnvironmentFile= of systemd, or for a shell.
+    #[arg(long, value_name = "PATH", group = "where")]
+    pub environment_file: Option<PathBuf>,
+    /// Write a drop-in for this service: /etc/systemd/system/NAME.service.d/50-slowpath-FIX.conf.
+    #[arg(long, value_name = "NAME", group = "where")]
+    pub systemd_unit: Option<String>,
+    /// The service is one of the user's own manager: ~/.config/systemd/user instead of /etc/systemd/system.
+    #[arg(long, requires = "systemd_unit")]
+    pub user: bool,
+    /// Have the Exec lines of a desktop file start with the fix.
+    #[arg(long, value_name = "PATH", group = "where")]
+    pub desktop_file: Option<PathBuf>,
+    /// Where a preload plan is put (default: the path of the wrapper or desktop file, with .plan behind it).
+    #[arg(long, value_name = "PATH")]
+    pub plan: Option<PathBuf>,
+    /// For a wrapper: the command to start, where it is not that of the diagnosis.
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `slowpath fix show`.
+#[derive(Debug, Args)]
+pub struct FixShowArguments {
+    /// The directory of the diagnosis.
+    pub directory: PathBuf,
+    /// The fix, by its name in `slowpath fix list`.
+    pub name: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Where.
+    #[command(flatten)]
+    pub target: FixTargetArguments,
+}
+
+/// `slowpath fix apply`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Asks nothing: `slowpath fix show` with the same options shows the same diff first. Only a proved fix is \
+applied, unless --unproved is given. Nothing is restarted. As root, writes only where nobody else can replace a part of the path."
+)]
+pub struct FixApplyArguments {
+    /// The directory of the diagnosis.
+    pub directory: PathBuf,
+    /// The fix, by its name in `slowpath fix list`.
+    pub name: String,
+    /// Apply a fix that the launches did not show to help.
+    #[arg(long)]
+    pub unproved: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Where.
+    #[command(flatten)]
+    pub target: FixTargetArguments,
+}
+
+/// `slowpath fix undo`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Run it as the user who applied the fix. A file that somebody changed since is not overwritten: nothing is \
+restored then, unless --keep-changed is given."
+)]
+pub struct FixUndoArguments {
+    /// The directory of the diagnosis; it need not be there any more.
+    pub directory: PathBuf,
+    /// Only this fix (default: all that were applied, the last first).
+    pub name: Option<String>,
+    /// Leave files that were changed since as they are, and restore the others.
+    #[arg(long)]
+    pub keep_changed: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}

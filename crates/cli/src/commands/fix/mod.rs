@@ -1,0 +1,201 @@
+//! `slowpath fix`: what a diagnosis proved becomes a change that a person can read before it is made, and take back.
+//!
+//! What would stand in files, and in which order they are written and restored, is decided in `slowpath_fix::apply`. Here the
+//! diagnosis is read without trust ([`diagnosed`]), the files are opened and replaced ([`place`]), and what was there is kept
+//! until it is restored ([`records`], [`steps`]).
+
+mod diagnosed;
+mod place;
+pub mod printed;
+mod proposed;
+mod records;
+mod steps;
+
+use crate::arguments::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixUndoArguments};
+use crate::commands::print_json;
+use crate::failure::{Failure, Kind};
+use diagnosed::Diagnosed;
+use printed::{
+    APPLY_SCHEMA, Applied, AppliedState, FixApplied, FixList, FixShown, FixUndone, LIST_SCHEMA, ListedFix, Possibility,
+    SHOW_SCHEMA, UNDO_SCHEMA, UndoneFix,
+};
+use records::{Record, Records};
+use serde::Serialize;
+use slowpath_fix::FixPlan;
+use slowpath_fix::apply::journal::{FileChange, Found, State};
+use slowpath_fix::apply::{TARGETS, refusal};
+use slowpath_report::Decision;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the command.
+pub fn run(arguments: &FixArguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        FixCommand::List { directory, json } => list(directory, *json),
+        FixCommand::Show(arguments) => show(arguments),
+        FixCommand::Apply(arguments) => apply(arguments),
+        FixCommand::Undo(arguments) => undo(arguments),
+    }
+}
+
+fn say<T: Serialize>(json: bool, value: &T, text: impl Fn(&T) -> String) {
+    if json {
+        print_json(value);
+    } else {
+        print!("{}", text(value));
+    }
+}
+
+fn list(directory: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let diagnosed = Diagnosed::read(directory)?;
+    let records = Records::to_read()?.of(&diagnosed.directory)?;
+    let applied: Vec<Applied> = records.iter().map(applied).collect::<Result<_, _>>()?;
+    let of = |plan: &FixPlan| {
+        let verdict = diagnosed.verdict(plan);
+        ListedFix {
+            name: plan.name.clone(),
+            title: plan.title.clone(),
+            decision: verdict.and_then(|verdict| verdict.decision).unwrap_or(Decision::NotTried),
+            reason: verdict.map_or_else(|| plan.trial.how.clone(), |verdict| verdict.reason.clone()),
+            measured: verdict.and_then(|verdict| verdict.measured),
+            targets: possibilities(plan)
+                .into_iter()
+                .filter(|one| one.unavailable.is_none())
+                .map(|one| one.target)
+                .collect(),
+            applied: applied.iter().filter(|one| one.name == plan.name).cloned().collect(),
+        }
+    };
+    let fixes: Vec<ListedFix> = diagnosed.fixes.iter().map(of).collect();
+    let is_known = |one: &Applied| diagnosed.fixes.iter().any(|plan| plan.name == one.name);
+    let list = FixList {
+        schema: LIST_SCHEMA.to_owned(),
+        directory: diagnosed.directory.to_string_lossy().into_owned(),
+        fixes,
+        others: applied.iter().filter(|one| !is_known(one)).cloned().collect(),
+    };
+    say(json, &list, FixList::text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How an applied fix stands.
+fn applied(record: &Record) -> Result<Applied, Failure> {
+    let journal = &record.journal;
+    let found = steps::found(journal)?;
+    let state = if found.contains(&Found::Other) {
+        AppliedState::Changed
+    } else if journal.state == State::Applied && found.iter().all(|one| *one == Found::After) {
+        AppliedState::Applied
+    } else if journal.state == State::Applied {
+        AppliedState::Changed
+    } else {
+        AppliedState::Interrupted
+    };
+    let paths = journal.files.iter().map(path).collect();
+    Ok(Applied { name: journal.fix.clone(), target: journal.target.clone(), paths, state })
+}
+
+fn path(file: &FileChange) -> String {
+    place::path_of(&file.path).to_string_lossy().into_owned()
+}
+
+/// Where a fix can be kept, and why not elsewhere.
+fn possibilities(plan: &FixPlan) -> Vec<Possibility> {
+    let of = |kind: &slowpath_fix::apply::TargetKind| Possibility {
+        target: kind.name.to_owned(),
+        option: kind.option.to_owned(),
+        title: kind.title.to_owned(),
+        unavailable: refusal(kind, plan).map(|refusal| refusal.gap(format!("{} for {}", kind.option, plan.name))),
+    };
+    TARGETS.iter().map(of).collect()
+}
+
+fn show(arguments: &FixShowArguments) -> Result<ExitCode, Failure> {
+    let diagnosed = Diagnosed::read(&arguments.directory)?;
+    let plan = diagnosed.fix(&arguments.name)?;
+    let shown = FixShown {
+        schema: SHOW_SCHEMA.to_owned(),
+        fix: plan.clone(),
+        verdict: diagnosed.verdict(plan).cloned(),
+        possibilities: possibilities(plan),
+        change: proposed::change(&diagnosed, plan, &arguments.target)?.map(|change| change.printed),
+    };
+    say(arguments.json, &shown, FixShown::text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn apply(arguments: &FixApplyArguments) -> Result<ExitCode, Failure> {
+    let diagnosed = Diagnosed::read(&arguments.directory)?;
+    let plan = diagnosed.fix(&arguments.name)?;
+    let mut done = FixApplied {
+        schema: APPLY_SCHEMA.to_owned(),
+        name: plan.name.clone(),
+        applied: false,
+        change: None,
+        possibilities: Vec::new(),
+    };
+    let is_named = {
+        let target = &arguments.target;
+        target.wrapper.is_some()
+            || target.environment_file.is_some()
+            || target.systemd_unit.is_some()
+            || target.desktop_file.is_some()
+    };
+    if !is_named {
+        done.possibilities = possibilities(plan);
+        say(arguments.json, &done, FixApplied::text);
+        eprintln!("slowpath: nothing was applied: no option says where");
+        return Ok(ExitCode::from(Kind::Usage as u8));
+    }
+    require_proved(arguments, &diagnosed, plan)?;
+    diagnosed.require_ours()?;
+    let records = Records::to_change()?;
+    if let Some(change) = proposed::change(&diagnosed, plan, &arguments.target)? {
+        let mut record = records.begin(change.journal)?;
+        steps::apply(&records, &mut record)?;
+        done.applied = true;
+        done.change = Some(change.printed);
+    }
+    say(arguments.json, &done, FixApplied::text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn require_proved(arguments: &FixApplyArguments, diagnosed: &Diagnosed, plan: &FixPlan) -> Result<(), Failure> {
+    let verdict = diagnosed.verdict(plan);
+    let decision = verdict.and_then(|verdict| verdict.decision).unwrap_or(Decision::NotTried);
+    if decision == Decision::Proved || arguments.unproved {
+        return Ok(());
+    }
+    let why = verdict.map(|verdict| verdict.reason.as_str()).filter(|why| !why.is_empty());
+    let why = why.map_or(String::new(), |why| format!(" ({why})"));
+    let words = decision.words();
+    Err(Failure::new(Kind::Check, format!("the fix {} is not proved but {words}{why}: not applied", plan.name))
+        .hint("--unproved applies it nevertheless; more blocks (`slowpath diagnose --runs`) can decide it"))
+}
+
+fn undo(arguments: &FixUndoArguments) -> Result<ExitCode, Failure> {
+    let directory = diagnosed::resolved(&arguments.directory)?;
+    let records = Records::to_change()?;
+    let mut found = records.of(&directory)?;
+    found.retain(|record| arguments.name.as_ref().is_none_or(|name| record.journal.fix == *name));
+    if found.is_empty() {
+        let of =
+            arguments.name.as_ref().map_or("no fix".to_owned(), |name| format!("the fix {name} is not applied; none"));
+        return Err(Failure::new(Kind::Usage, format!("{of} of {} was applied by this user", directory.display()))
+            .hint("`slowpath fix list` shows what is applied; what was applied with sudo is undone with sudo"));
+    }
+    let mut done = FixUndone { schema: UNDO_SCHEMA.to_owned(), undone: Vec::new() };
+    for mut record in found {
+        let changed = record.journal.changed(&steps::found(&record.journal)?);
+        let kept = if arguments.keep_changed { changed } else { Vec::new() };
+        steps::undo(&records, &mut record, &kept)?;
+        let (mut restored, mut left) = (Vec::new(), Vec::new());
+        for (number, file) in record.journal.files.iter().enumerate() {
+            if kept.contains(&number) { &mut left } else { &mut restored }.push(path(file));
+        }
+        let journal = record.journal;
+        done.undone.push(UndoneFix { name: journal.fix, target: journal.target, restored, kept: left });
+    }
+    say(arguments.json, &done, FixUndone::text);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,177 @@
+//! What applying a fix would change: which files, and what would stand in them.
+
+use super::diagnosed::Diagnosed;
+use super::place::{self, FilePlace, There};
+use super::printed::{Proposed, ProposedFile};
+use super::records::home;
+use crate::arguments::FixTargetArguments;
+use crate::failure::{Failure, Kind, failed};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{getegid, geteuid};
+use slowpath_fix::apply::journal::{FileChange, FileContent, Journal, SCHEMA, State};
+use slowpath_fix::apply::{self, FileNeed, Input, Refusal, Rendered, TargetKind, diff, systemd};
+use slowpath_fix::{FixPlan, Treatment, Word};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A change that can be carried out.
+pub struct Change {
+    /// What a killed slowpath is undone from.
+    pub journal: Journal,
+    /// For the reader.
+    pub printed: Proposed,
+}
+
+/// The kind of file that the options name, and its path; `None` without one.
+fn chosen(options: &FixTargetArguments, plan: &FixPlan) -> Result<Option<(&'static TargetKind, PathBuf)>, Failure> {
+    let named = if let Some(path) = &options.wrapper {
+        ("wrapper", place::absolute(path)?)
+    } else if let Some(path) = &options.environment_file {
+        ("environment_file", place::absolute(path)?)
+    } else if let Some(path) = &options.desktop_file {
+        ("desktop_file", place::absolute(path)?)
+    } else if let Some(unit) = &options.systemd_unit {
+        let unit = systemd::unit_name(unit).map_err(|refusal| refused(plan, refusal))?;
+        ("systemd_unit", units(options.user)?.join(systemd::drop_in(&unit, &plan.name)))
+    } else {
+        return Ok(None);
+    };
+    Ok(apply::target(named.0).map(|kind| (kind, named.1)))
+}
+
+/// Where drop-ins of units are.
+fn units(of_user: bool) -> Result<PathBuf, Failure> {
+    if !of_user {
+        return Ok("/etc/systemd/system".into());
+    }
+    if geteuid().is_root() {
+        return Err(Failure::new(Kind::Usage, "--user means the units of the user's own manager, and this is root")
+            .hint("run it without sudo, or without --user"));
+    }
+    let given = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = match given {
+        Some(base) => base,
+        None => home()?.join(".config"),
+    };
+    place::absolute(&base.join("systemd/user"))
+}
+
+fn refused(plan: &FixPlan, refusal: Refusal) -> Failure {
+    Failure::new(Kind::Usage, format!("the fix {} cannot be kept there: {}", plan.name, refusal.reason))
+        .hint(refusal.remedy)
+}
+
+/// What the options name; `None` where they name nothing.
+///
+/// # Errors
+/// The fix cannot be kept there, or the file cannot be read.
+pub fn change(diagnosed: &Diagnosed, plan: &FixPlan, options: &FixTargetArguments) -> Result<Option<Change>, Failure> {
+    let Some((kind, path)) = chosen(options, plan)? else { return Ok(None) };
+    if let Some(refusal) = apply::refusal(kind, plan) {
+        return Err(refused(plan, refusal));
+    }
+    let mut made = path.parent().map(place::missing).transpose()?.unwrap_or_default();
+    if kind.name != "systemd_unit" && !made.is_empty() {
+        let error = std::io::ErrorKind::NotFound.into();
+        return Err(place::unusable(made.first().map_or(path.as_path(), PathBuf::as_path), &error)
+            .hint("only directories of systemd drop-ins are made"));
+    }
+    let before = if made.is_empty() { there(&path, kind.file)? } else { None };
+    let plan_file = plan_path(options, &path)?;
+    let mut files = Vec::new();
+    if let Treatment::PreloadPlan { file } = &plan.treatment {
+        made.extend(plan_file.parent().map(place::missing).transpose()?.unwrap_or_default());
+        if !made.is_empty() {
+            return Err(place::unusable(&plan_file, &std::io::ErrorKind::NotFound.into()));
+        }
+        there(&plan_file, FileNeed::New)?;
+        let text = diagnosed.preload_plan(file)?;
+        files.push(file_change(&plan_file, None, new(text.into_bytes(), 0o644), files.len()));
+    }
+    let command: Vec<Word> = match options.command.as_slice() {
+        [] => diagnosed.command.clone(),
+        given => given.iter().map(|word| Word::from(word.as_os_str())).collect(),
+    };
+    let rendered = (kind.render)(&Input {
+        plan,
+        command: &command,
+        before: before.as_ref().map(|before| before.content.as_bytes()),
+        plan_file: &plan_file,
+        slowpath: &std::env::current_exe().map_err(failed(Kind::Machine))?,
+    });
+    let Rendered { content, mode, remarks, then } = rendered.map_err(|refusal| refused(plan, refusal))?;
+    let after = match &before {
+        Some(before) => FileContent { content: content.into(), modified: None, ..before.clone() },
+        None => new(content, mode),
+    };
+    files.push(file_change(&path, before, after, files.len()));
+    let printed = Proposed { target: kind.name.to_owned(), files: files.iter().map(printed).collect(), remarks, then };
+    let journal = Journal {
+        schema: SCHEMA.to_owned(),
+        state: State::Applying,
+        directory: diagnosed.directory.as_os_str().into(),
+        fix: plan.name.clone(),
+        target: kind.name.to_owned(),
+        made: made.iter().map(|path| path.as_os_str().into()).collect(),
+        files,
+    };
+    Ok(Some(Change { journal, printed }))
+}
+
+/// What is at a path, where that is what a kind of file needs.
+fn there(path: &Path, need: FileNeed) -> Result<Option<FileContent>, Failure> {
+    let found = FilePlace::open(path).and_then(|place| place.look()).map_err(|error| place::unusable(path, &error))?;
+    let no = |why: &str, remedy: &str| Err(Failure::new(Kind::Usage, format!("{} {why}", path.display())).hint(remedy));
+    match (found, need) {
+        (There::Else(why), _) => no(&why, "name another file"),
+        (There::File(_), FileNeed::New) => no(
+            "is there already, and is not overwritten",
+            "name a new file, or `slowpath fix undo` where a fix made it",
+        ),
+        (There::Nothing, FileNeed::Existing) => no(
+            "is not there",
+            "copy the system's from /usr/share/applications to ~/.local/share/applications and name that",
+        ),
+        (There::File(file), _) => Ok(Some(file)),
+        (There::Nothing, _) => Ok(None),
+    }
+}
+
+fn plan_path(options: &FixTargetArguments, path: &Path) -> Result<PathBuf, Failure> {
+    match &options.plan {
+        Some(plan) => place::absolute(plan),
+        None => {
+            let mut name = OsString::from(path);
+            name.push(".plan");
+            Ok(name.into())
+        }
+    }
+}
+
+/// A new file of this user's, with a mode less the mask.
+fn new(content: Vec<u8>, mode: u32) -> FileContent {
+    let mask = umask(Mode::empty());
+    umask(mask);
+    FileContent {
+        content: content.into(),
+        mode: mode & !mask.bits(),
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+        modified: None,
+    }
+}
+
+fn file_change(path: &Path, before: Option<FileContent>, after: FileContent, number: usize) -> FileChange {
+    FileChange { path: path.as_os_str().into(), temporary: place::temporary_name(number), before, after }
+}
+
+fn printed(file: &FileChange) -> ProposedFile {
+    let path = place::path_of(&file.path).to_string_lossy().into_owned();
+    let before = file.before.as_ref().map(|before| before.content.as_bytes());
+    ProposedFile {
+        is_new: before.is_none(),
+        mode: format!("{:04o}", file.after.mode),
+        diff: diff::unified(&path, before, Some(file.after.content.as_bytes())),
+        path,
+    }
+}

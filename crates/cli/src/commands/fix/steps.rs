@@ -1,0 +1,110 @@
+//! Carries out what the record of a change says, file by file, and looks at all of them before each step.
+
+use super::place::{self, FilePlace, There, path_of};
+use super::records::{Record, Records};
+use crate::failure::{Failure, Kind};
+use slowpath_fix::apply::journal::{FileChange, Found, Journal, State, Step};
+use std::io;
+
+/// What is found at the path of each file.
+pub fn found(journal: &Journal) -> Result<Vec<Found>, Failure> {
+    journal.files.iter().map(look).collect()
+}
+
+fn look(file: &FileChange) -> Result<Found, Failure> {
+    let path = path_of(&file.path);
+    match FilePlace::open(&path).and_then(|place| place.look()) {
+        Ok(There::Else(_)) => Ok(Found::Other),
+        Ok(there) => Ok(file.find(there.file())),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(file.find(None))
+        }
+        Err(error) => Err(place::unusable(&path, &error)),
+    }
+}
+
+/// Applies what a record describes. A step that fails has everything restored.
+///
+/// # Errors
+/// A file cannot be written, or somebody changed it since it was looked at.
+pub fn apply(records: &Records, record: &mut Record) -> Result<(), Failure> {
+    let applied = go(records, record, State::Applied, &[]);
+    applied.map_err(|failure| match go(records, record, State::Undoing, &[]) {
+        Ok(()) => failure.hint("nothing was changed"),
+        Err(_) => failure.hint("`slowpath fix undo` restores what was changed until then"),
+    })
+}
+
+/// Restores every file of a record but those in `kept`, and forgets it.
+///
+/// # Errors
+/// A file cannot be written, or somebody changed it.
+pub fn undo(records: &Records, record: &mut Record, kept: &[usize]) -> Result<(), Failure> {
+    go(records, record, State::Undoing, kept)
+}
+
+fn go(records: &Records, record: &mut Record, goal: State, kept: &[usize]) -> Result<(), Failure> {
+    // One step for each file and two for the state; more would be somebody who changes the files back at the same time.
+    for _ in 0..record.journal.files.len() * 2 + 4 {
+        let found = found(&record.journal)?;
+        match record.journal.next(goal, &found, kept) {
+            Step::Apply(file) => {
+                if file == 0 {
+                    for path in &record.journal.made {
+                        place::make_directory(&path_of(path), 0o755)?;
+                    }
+                }
+                let file = &record.journal.files[file];
+                open(file)?.replace(&file.temporary, &file.after, file.before.as_ref())?;
+            }
+            Step::Restore(file) => {
+                let file = &record.journal.files[file];
+                match &file.before {
+                    Some(before) => open(file)?.replace(&file.temporary, before, Some(&file.after))?,
+                    None => open(file)?.remove(&file.after)?,
+                }
+            }
+            Step::Become(state) => {
+                record.journal.state = state;
+                records.write(record)?;
+            }
+            Step::Forget => {
+                clean(&record.journal);
+                return records.remove(record);
+            }
+            Step::Refuse(file) => return Err(changed(&record.journal, file)),
+            Step::Done => return Ok(()),
+        }
+    }
+    Err(Failure::new(Kind::Machine, format!("the files of the fix {} change all the time", record.journal.fix))
+        .hint("end what writes them, then run it again"))
+}
+
+fn open(file: &FileChange) -> Result<FilePlace, Failure> {
+    let path = path_of(&file.path);
+    FilePlace::open(&path).map_err(|error| place::unusable(&path, &error))
+}
+
+/// What a killed slowpath left beside the files, and directories that were made for them.
+fn clean(journal: &Journal) {
+    for file in &journal.files {
+        if let Ok(place) = open(file) {
+            place.remove_temporary(&file.temporary);
+        }
+    }
+    for path in journal.made.iter().rev() {
+        place::remove_directory(&path_of(path));
+    }
+}
+
+fn changed(journal: &Journal, file: usize) -> Failure {
+    let path = path_of(&journal.files[file].path);
+    Failure::new(
+        Kind::Check,
+        format!("{} was changed after the fix {} was applied: nothing was restored", path.display(), journal.fix),
+    )
+    .hint(
+        "undo what changed it (another fix, by its name), or put the file back; `--keep-changed` leaves it as it is and restores \
+         the others",
+    )
+}

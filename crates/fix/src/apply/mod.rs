@@ -1,0 +1,273 @@
+//! From a fix to files that keep it: what would stand in them, to be read before anything is written, and to be taken back to
+//! the byte.
+//!
+//! One module a kind of file, and one line in [`TARGETS`]: [`wrapper`], [`environment_file`], [`systemd`], [`desktop_file`]. Each
+//! owns the syntax of its files: one pure function quotes values for it. [`diff`] shows the change, [`journal`] decides what is
+//! written, and what is left alone when it is taken back. Leaves opening, writing and who may do that to the command.
+
+pub mod desktop_file;
+pub mod diff;
+pub mod environment_file;
+pub mod journal;
+pub mod systemd;
+pub mod wrapper;
+
+use crate::treatment::Treatment;
+use crate::word::Word;
+use crate::{FixPlan, Scope};
+use slowpath_tables::Unavailable;
+use std::path::Path;
+
+/// A kind of file in which a fix can be kept.
+pub struct TargetKind {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// The option that names one, as a user writes it.
+    pub option: &'static str,
+    /// What is made there, for a reader.
+    pub title: &'static str,
+    /// Whether the file is made new, or one that is there is changed.
+    pub file: FileNeed,
+    /// Why this kind cannot keep a treatment.
+    pub refuses: fn(&Treatment) -> Option<Refusal>,
+    /// What would stand in the file.
+    pub render: fn(&Input<'_>) -> Result<Rendered, Refusal>,
+}
+
+/// Every kind.
+pub const TARGETS: [TargetKind; 4] = [wrapper::TARGET, environment_file::TARGET, systemd::TARGET, desktop_file::TARGET];
+
+/// Whether there must be a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileNeed {
+    /// It is made, and must not be there.
+    New,
+    /// It is made, or what is there is changed.
+    Any,
+    /// It is changed, and must be there.
+    Existing,
+}
+
+/// Why a fix cannot be kept in such a file, and what else helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why not.
+    pub reason: String,
+    /// What else helps.
+    pub remedy: String,
+}
+
+impl Refusal {
+    /// `reason`, and what helps.
+    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { reason: reason.into(), remedy: remedy.into() }
+    }
+
+    /// As a gap of which `what` is what cannot be had.
+    pub fn gap(self, what: impl Into<String>) -> Unavailable {
+        Unavailable { what: what.into(), reason: self.reason, remedy: self.remedy }
+    }
+}
+
+/// What a file is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The fix.
+    pub plan: &'a FixPlan,
+    /// The command that was diagnosed, or one that stands for it.
+    pub command: &'a [Word],
+    /// What stands in the file now.
+    pub before: Option<&'a [u8]>,
+    /// Where the preload plan will be, absolute.
+    pub plan_file: &'a Path,
+    /// This program, absolute.
+    pub slowpath: &'a Path,
+}
+
+/// What would stand in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Its mode where it is made new.
+    pub mode: u32,
+    /// What a reader should know of it.
+    pub remarks: Vec<String>,
+    /// What is still to be done for the fix to take effect.
+    pub then: String,
+}
+
+/// The kind of this name.
+pub fn target(name: &str) -> Option<&'static TargetKind> {
+    static ALL: [TargetKind; 4] = TARGETS;
+    ALL.iter().find(|kind| kind.name == name)
+}
+
+/// Why no file at all can keep a fix.
+pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
+    match &plan.treatment {
+        Treatment::Environment { .. } | Treatment::PreloadPlan { .. } => None,
+        Treatment::Source { place } => Some(Refusal::new(
+            "it is a change of the program's source, which slowpath only shows",
+            format!("change the source: {place}"),
+        )),
+        Treatment::Readahead { .. } => Some(Refusal::new(
+            "it is a setting of a device, which every program on it would have",
+            "write read_ahead_kb of the device, as the fix says",
+        )),
+        Treatment::None if plan.scope == Scope::Source => {
+            Some(Refusal::new("it is a change of the program's source", plan.trial.how.clone()))
+        }
+        Treatment::None => Some(Refusal::new(
+            "the diagnosis does not say what a launch with it has: nothing was tried, or an older slowpath wrote it",
+            "diagnose again; what the fix changes stands in `slowpath fix show`",
+        )),
+    }
+}
+
+/// Why this kind of file cannot keep this fix.
+pub fn refusal(kind: &TargetKind, plan: &FixPlan) -> Option<Refusal> {
+    refused_everywhere(plan).or_else(|| (kind.refuses)(&plan.treatment))
+}
+
+/// The variables of a treatment, each of a name that every shell and service manager takes.
+fn variables(plan: &FixPlan) -> Result<Vec<(&str, &[u8])>, Refusal> {
+    let Treatment::Environment { variables } = &plan.treatment else { return Ok(Vec::new()) };
+    let checked = variables.iter().map(|(name, value)| {
+        let mut bytes = name.bytes();
+        let starts = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        if !starts || !bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return Err(Refusal::new(format!("{name:?} is no name of a variable"), "diagnose again"));
+        }
+        no_nul(value.as_bytes())?;
+        Ok((name.as_str(), value.as_bytes()))
+    });
+    checked.collect()
+}
+
+fn no_nul(bytes: &[u8]) -> Result<(), Refusal> {
+    match bytes.contains(&0) {
+        true => Err(Refusal::new(
+            "a value holds a NUL byte, which no command line and no environment can",
+            "diagnose again",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The value as text of which every character can stand in a file of systemd or of a desktop: no control characters but tab and
+/// line feed.
+fn plain_text<'a>(name: &str, value: &'a [u8]) -> Result<&'a str, Refusal> {
+    let remedy = "--wrapper PATH takes any value";
+    let text =
+        std::str::from_utf8(value).map_err(|_| Refusal::new(format!("the value of {name} is not UTF-8"), remedy))?;
+    match text.chars().find(|c| c.is_ascii_control() && !matches!(c, '\t' | '\n')) {
+        Some(found) => Err(Refusal::new(format!("the value of {name} holds the control character {found:?}"), remedy)),
+        None => Ok(text),
+    }
+}
+
+/// A line of a comment: who wrote the file, for which fix, and how it is taken away.
+fn comments(plan: &FixPlan) -> String {
+    let line = |text: &str| -> String {
+        let shown = text.chars().map(|c| if slowpath_tables::is_dangerous(c) { ' ' } else { c });
+        shown.take(160).collect()
+    };
+    format!(
+        "# Written by `slowpath fix apply` for the fix {}: {}\n# `slowpath fix undo` takes it back.\n",
+        line(&plan.name),
+        line(&plan.title)
+    )
+}
+
+/// A part of a file's name for a fix.
+pub fn file_part(name: &str) -> String {
+    let shown = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
+    shown.take(64).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{Privilege, Trial};
+
+    pub(crate) fn plan(treatment: Treatment) -> FixPlan {
+        FixPlan {
+            fix: "allocator_tunables".to_owned(),
+            name: "allocator_tunables".to_owned(),
+            title: "glibc keeps memory\nrm -rf /".to_owned(),
+            changes: Vec::new(),
+            scope: Scope::Launch,
+            privilege: Privilege::User,
+            side_effects: Vec::new(),
+            price: String::new(),
+            security_cost: String::new(),
+            undo: String::new(),
+            trial: Trial { possible: true, how: String::new() },
+            treatment,
+        }
+    }
+
+    /// What a kind makes of a treatment, for this command.
+    pub(crate) fn rendered(
+        kind: &TargetKind,
+        treatment: Treatment,
+        command: &[&str],
+        before: Option<&str>,
+    ) -> Result<Rendered, Refusal> {
+        let command: Vec<Word> = command.iter().map(|word| Word::from(*word)).collect();
+        let plan = plan(treatment);
+        if let Some(refusal) = refusal(kind, &plan) {
+            return Err(refusal);
+        }
+        (kind.render)(&Input {
+            plan: &plan,
+            command: &command,
+            before: before.map(str::as_bytes),
+            plan_file: Path::new("/home/u/my plans/x.plan"),
+            slowpath: Path::new("/usr/bin/slowpath"),
+        })
+    }
+
+    pub(crate) fn replay() -> Treatment {
+        Treatment::PreloadPlan { file: "preload_plan.plan".to_owned() }
+    }
+
+    #[test]
+    fn names_are_unique_and_every_kind_is_found_by_its_own() {
+        for kind in &TARGETS {
+            assert_eq!(target(kind.name).unwrap().option, kind.option);
+        }
+        assert!(target("crontab").is_none());
+    }
+
+    #[test]
+    fn names_that_a_shell_would_obey_and_nul_bytes_are_refused_everywhere() {
+        for (name, value) in [("A B", "x"), ("A;reboot", "x"), ("", "x"), ("1A", "x"), ("A", "x\0y"), ("A\n", "x")] {
+            for kind in &TARGETS {
+                let before = Some("[Desktop Entry]\nExec=x\n").filter(|_| kind.file == FileNeed::Existing);
+                let made = rendered(kind, Treatment::variable(name, value), &["true"], before);
+                assert!(made.is_err(), "{}: {name:?}={value:?}", kind.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_title_of_several_lines_stays_in_its_comment() {
+        let told = comments(&plan(Treatment::None));
+        assert!(told.lines().all(|line| line.starts_with("# ")), "{told}");
+    }
+
+    #[test]
+    fn what_is_no_change_of_a_launch_is_shown_and_not_kept() {
+        let source = plan(Treatment::Source { place: "copy (a.c:1)".to_owned() });
+        assert!(refused_everywhere(&source).unwrap().remedy.contains("a.c:1"));
+        assert!(refused_everywhere(&plan(Treatment::None)).unwrap().remedy.contains("diagnose again"));
+        assert_eq!(refused_everywhere(&plan(replay())), None);
+    }
+
+    #[test]
+    fn a_name_of_a_fix_is_no_path() {
+        assert_eq!(file_part("../keep_buffer 2"), "---keep_buffer-2");
+    }
+}
