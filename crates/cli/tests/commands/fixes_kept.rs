@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const NOBODY: u32 = 65534;
@@ -279,19 +279,6 @@ impl Killed {
         Self { case, before, applied }
     }
 
-    /// Kills the command when it makes this call for this time.
-    fn at_a_call(&self, arguments: &[&str], call: &str, number: u32) -> ExitStatus {
-        let plain = self.case.command(arguments);
-        let mut command = Command::new("strace");
-        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e"]);
-        command
-            .arg(format!("inject={call}:signal=SIGKILL:when={number}"))
-            .arg(plain.get_program())
-            .args(plain.get_args());
-        command.current_dir(self.case.at("files")).env("HOME", self.case.at("home")).env_remove("XDG_STATE_HOME");
-        command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap()
-    }
-
     /// Whether it was between the two: some files as applied, or one that was being written.
     #[track_caller]
     fn is_whole_and_undone(&self, moment: &str) -> bool {
@@ -340,37 +327,6 @@ fn killed_at_a_hundred_random_moments_files_are_as_before_or_as_applied_and_undo
     println!(
         "killed 100 times after a quarter to all of {long:?} us, {middle} times between the first change and the last"
     );
-}
-
-#[test]
-fn killed_at_each_call_that_changes_something_files_are_as_before_or_as_applied_and_undo_restores_them() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
-        return;
-    }
-    let killed = Killed::new();
-    for is_undone in [false, true] {
-        let (mut kills, mut middle) = (0, 0);
-        // strace counts each call by itself.
-        for call in ["openat", "write", "fsync", "fchmod", "fchown", "renameat", "unlinkat", "mkdirat"] {
-            for number in 1.. {
-                assert!(number < 200, "{call} is never called for the last time");
-                if is_undone {
-                    killed.case.fix(&APPLY).succeeds();
-                }
-                let ended = killed.at_a_call(if is_undone { &["undo", OUT] } else { &APPLY }, call, number);
-                middle += usize::from(killed.is_whole_and_undone(&format!("undo {is_undone}, {call} {number}")));
-                if ended.success() {
-                    break;
-                }
-                kills += 1;
-            }
-        }
-        println!(
-            "undo {is_undone}: killed at each of {kills} calls, {middle} times between the first change and the last"
-        );
-        assert!(kills > 20 && middle > 3, "{kills} kills, {middle} in the middle");
-    }
 }
 
 #[test]
