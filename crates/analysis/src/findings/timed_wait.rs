@@ -8,16 +8,17 @@
 //! counts where its length is that of a time-out: a multiple of [`ROUND`], or at most [`LATE`] more. In ms of the launch; the low end of
 //! the interval leaves out the waits for events.
 //!
+//! Only waits of at least [`SHORTEST`] count: a program that paces itself (frames, ticks) sleeps shorter, and means it.
+//!
 //! **Predicted saving.** None: what follows would begin sooner, and may then wait for something else. The cost is the most that a launch
 //! can gain.
 //!
 //! **No finding** where the launch has no ready event or waits were not recorded; beside the critical path; where it is less than
-//! [`LEAST_SHARE`] of the time to ready or [`LEAST`].
+//! [`LEAST_SHARE`] of the time to ready. A loop that sleeps a few ms until something is there is not found either.
 //!
 //! **Confidence.** High where all of it is sleeps and futexes; medium where waits for events are in it, and where rows of `off_cpu` were
 //! lost; low where more than [`LOSS_LOW`] of them were.
 
-use super::materiality::LEAST_COST as LEAST;
 use super::memory_confidence::LOSS_LOW;
 use super::memory_evidence::short;
 use crate::call_stacks::{CallStacks, Place, StackPath};
@@ -45,13 +46,18 @@ pub const FINDING: Declaration = Declaration {
             service). Price: none, where the event is known.",
     by_hand: "strace -f -T -e trace=clock_nanosleep,poll,ppoll,epoll_wait,select,pselect6,futex -- COMMAND shows each wait with its \
               length; poll returns 0 and futex ETIMEDOUT where a time-out was over",
-    least: || format!("{:.0} % of the time to ready and {:.0} ms", LEAST_SHARE * 100.0, LEAST.as_ms()),
+    least: || {
+        format!("{:.0} % of the time to ready, in waits of {:.0} ms or more", LEAST_SHARE * 100.0, SHORTEST.as_ms())
+    },
     shows_in: ShowsIn::WarmLaunches,
     find: |input| find(input.observation.launches, input.call_stacks).into_iter().collect(),
 };
 
 /// Least share of the time to ready: as for [`super::cold_file_reads`].
 pub const LEAST_SHARE: f64 = super::cold_file_reads::LEAST_SHARE;
+
+/// Waits from this length on count. Frames are at most 42 ms apart (24 a second), ticks and back-off steps mostly less than this.
+const SHORTEST: Nanos = Nanos(100_000_000);
 
 /// Time-outs that people choose are multiples of this.
 const ROUND: Nanos = Nanos(100_000_000);
@@ -107,7 +113,7 @@ pub(super) fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStack
     found.sort_by_key(Found::cost);
     // Details are those of the launch in the middle.
     let shown = &found[(found.len() - 1) / 2];
-    let is_material = shown.cost() >= LEAST && shown.cost().0 as f64 >= shown.launch.0 as f64 * LEAST_SHARE;
+    let is_material = shown.cost().0 > 0 && shown.cost().0 as f64 >= shown.launch.0 as f64 * LEAST_SHARE;
     is_material.then(|| finding(&found, shown))
 }
 
@@ -129,8 +135,9 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>, call_stacks: Option<&'a CallStacks<
 }
 
 fn is_timed(step: &Step) -> bool {
-    let is_round = || step.time() >= ROUND && step.time().0 % ROUND.0 <= LATE.0;
+    let is_round = || step.time().0 % ROUND.0 <= LATE.0;
     step.ended_by == Some(EndedBy::Interrupt)
+        && step.time() >= SHORTEST
         && match step.category {
             Some(Category::Timer | Category::Lock) => true,
             Some(Category::Events) => is_round(),

@@ -4,10 +4,13 @@ use crate::running::*;
 use crate::traces::assert_nothing_left;
 use serde_json::Value;
 use std::fs;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 
-/// An address of loopback that no other program of the machine listens on.
-const SILENT: &str = "127.91.7.1";
+/// An address of loopback that no other program of the machine listens on, nor this test where it runs twice.
+fn silent_address() -> Ipv4Addr {
+    let pid = std::process::id();
+    Ipv4Addr::new(127, 91, (pid >> 8) as u8, pid as u8 | 1)
+}
 
 fn timed_wait(options: &[&str], program: &[&str]) -> (Value, Value) {
     let place = place();
@@ -39,10 +42,11 @@ fn a_name_server_that_does_not_answer_leads_a_diagnosis_without_a_mode() {
         return;
     }
     // Takes questions and never answers: a closed port would be refused at once.
-    let _silent = UdpSocket::bind((SILENT, 53)).unwrap();
+    let silent = silent_address();
+    let _socket = UdpSocket::bind((silent, 53)).unwrap();
     let place = place();
     let servers = place.path().join("resolv.conf");
-    fs::write(&servers, format!("nameserver {SILENT}\noptions timeout:1 attempts:2\n")).unwrap();
+    fs::write(&servers, format!("nameserver {silent}\noptions timeout:1 attempts:2\n")).unwrap();
     let script = format!("mount --bind {} /etc/resolv.conf; getent ahosts host.invalid; true", servers.display());
     let options = ["--user", "root", "--max-time", "2m"];
     let (found, printed) = timed_wait(&options, &["/usr/bin/unshare", "-m", "/bin/sh", "-c", &script]);
