@@ -5,7 +5,7 @@ use crate::transport::{IpcError, Transport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_experiment::design::schedule;
-use slowpath_experiment::{Estimate, Level, Samples, effect};
+use slowpath_experiment::{Estimate, Level, Samples, effect, looks};
 use slowpath_tables::{Quantity, Unavailable, Unit};
 
 /// Schema of [`Comparison`].
@@ -84,11 +84,9 @@ fn level(comparisons: usize) -> Level {
     Level::P95.shared_by(comparisons)
 }
 
-/// Fewest blocks of which each of some number of comparisons has an interval: 6 for one, 9 for eight. The signed-rank test rejects
-/// nothing with fewer: each tail is at least 1 in 2^blocks.
+/// Fewest blocks of which each of some number of comparisons has an interval: 6 for one, 9 for eight.
 pub fn fewest_blocks(comparisons: usize) -> usize {
-    let tail = level(comparisons).error() / 2.0;
-    (1..64).find(|blocks| 0.5_f64.powi(*blocks) < tail).and_then(|blocks| usize::try_from(blocks).ok()).unwrap_or(64)
+    looks::fewest_blocks(level(comparisons))
 }
 
 /// Measures and compares. When `stop` says so, the blocks until then are compared.
