@@ -126,9 +126,26 @@ pub struct CriticalPath {
     pub threads: Vec<ThreadOnPath>,
 }
 
+/// The chain alone, without what the threads did in it.
+pub(crate) struct Chain<'a> {
+    lives: Lives<'a>,
+    from: Nanos,
+    to: Nanos,
+    ends_with: EndsWith,
+    /// The steps, as in [`CriticalPath`].
+    pub steps: Vec<Step>,
+}
+
+impl Chain<'_> {
+    /// Length of the launch.
+    pub fn time(&self) -> Nanos {
+        self.to - self.from
+    }
+}
+
 /// Follows the launch of a recording back from its end. `None` where it holds no launch, where waits were not recorded, and where of
 /// no thread both begin and end are known. Rows may be in any order.
-pub fn critical_path(tables: &Tables) -> Option<CriticalPath> {
+pub(crate) fn chain(tables: &Tables) -> Option<Chain<'_>> {
     let launch = tables.manifest.launch.as_ref()?;
     if tables.off_cpu.is_empty() {
         return None;
@@ -140,8 +157,15 @@ pub fn critical_path(tables: &Tables) -> Option<CriticalPath> {
     let (from, to) = (launch.released, until(launch, tables, &processes)?);
     let (last, ends_with) = last_thread(launch, &processes, &lives, &off, to)?;
     let steps = Walk::new(tables, &lives, &off).back(last, from, to);
+    Some(Chain { lives, from, to, ends_with, steps })
+}
+
+/// The chain with what the threads did in it; `None` where the recording holds no launch, where waits were not recorded, and
+/// where of no thread both begin and end are known. Rows may be in any order.
+pub fn critical_path(tables: &Tables) -> Option<CriticalPath> {
+    let Chain { lives, from, to, ends_with, steps } = chain(tables)?;
     let TimeOnPath { account, unexplained, split_by, kernel_interval, threads } = of_steps(tables, &lives, &steps);
-    let is_ready = launch.ready.is_some();
+    let is_ready = tables.manifest.launch.as_ref().is_some_and(|launch| launch.ready.is_some());
     Some(CriticalPath {
         from,
         to,

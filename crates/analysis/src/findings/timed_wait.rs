@@ -3,7 +3,7 @@
 //! **What is bad.** The program sleeps, waits between retries, or waits until a time-out is over: for a name server that does not
 //! answer, a service that is not there, a lock that nobody gives back. The CPU is idle, and no other profile shows it.
 //!
-//! **Cost.** Time on the critical path to ready ([`crate::critical_path`]) in waits that no task ended but an interrupt: sleeps, and waits on a
+//! **Cost.** Time on the critical path to ready ([`crate::critical_path`]) in whole waits that no task ended but an interrupt: sleeps, and waits on a
 //! futex (only a timer ends those so). Such a wait for events (poll, epoll, select) ends with a timer or with data from a device; it
 //! counts where its length is that of a time-out: a multiple of [`ROUND`], or at most [`LATE`] more. In ms of the launch; the low end of
 //! the interval leaves out the waits for events.
@@ -22,14 +22,14 @@
 use super::memory_confidence::LOSS_LOW;
 use super::memory_evidence::short;
 use crate::call_stacks::{CallStacks, Place, StackPath};
-use crate::critical_path::{EndedBy, Step, critical_path};
+use crate::critical_path::{EndedBy, Step, chain};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::Category;
 use serde_json::Value;
-use slowpath_tables::{Nanos, OffCpu, ProcessKey, Quantity, Unit};
+use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap};
 
 /// Name of the finding.
@@ -118,20 +118,31 @@ pub(super) fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStack
 }
 
 fn of_launch<'a>(facts: &'a LaunchFacts<'a>, call_stacks: Option<&'a CallStacks<'a>>) -> Option<Found<'a>> {
-    let path = critical_path(&facts.tables).filter(|path| path.is_ready)?;
-    let rows: HashMap<(ProcessKey, u32, Nanos), &OffCpu> =
-        facts.tables.off_cpu.iter().map(|row| ((row.process(), row.tid, row.ts), row)).collect();
-    let waits = path.steps.iter().filter(|step| is_timed(step)).map(|step| {
-        let row = rows.get(&(step.process, step.tid, step.from));
-        Wait {
+    let tables = &*facts.tables;
+    tables.manifest.launch.as_ref()?.ready?;
+    let chain = chain(tables)?;
+    let timed: HashMap<(ProcessKey, u32, Nanos), &Step> = chain
+        .steps
+        .iter()
+        .filter(|step| is_timed(step))
+        .map(|step| ((step.process, step.tid, step.from), step))
+        .collect();
+    let waits = tables.off_cpu.iter().filter_map(|row| {
+        let step = timed.get(&(row.process(), row.tid, row.ts))?;
+        Some(Wait {
             process: step.process,
-            category: step.category.unwrap_or(Category::Timer),
+            category: step.category?,
             time: step.time(),
-            syscall: row.map_or(-1, |row| row.syscall),
-            stack: row.and_then(|row| call_stacks?.path(row.stack)),
-        }
+            syscall: row.syscall,
+            stack: call_stacks.and_then(|stacks| stacks.path(row.stack)),
+        })
     });
-    Some(Found { facts, call_stacks, waits: waits.collect(), launch: path.to - path.from })
+    Some(Found {
+        facts,
+        call_stacks,
+        waits: if timed.is_empty() { Vec::new() } else { waits.collect() },
+        launch: chain.time(),
+    })
 }
 
 fn is_timed(step: &Step) -> bool {
