@@ -34,7 +34,7 @@ pub const FIX: Declaration = Declaration {
           when it touches them.",
     price: "a process beside each launch, page cache for the plan, and a plan that has to be made again when the \
             files change",
-    by_hand: "slowpath preload build, then slowpath preload run PLAN -- COMMAND; without the wrapper nothing is changed",
+    by_hand: "slowpath preload plan DIR -o PLAN, then slowpath preload run PLAN -- COMMAND; without the wrapper nothing is changed",
     trial: "in a lab, in cold launches, against an untreated launch and shams of the same kind",
 };
 
@@ -169,7 +169,7 @@ impl PreloadPlan {
     /// The description of this plan as a fix; `file` is its name in the directory of the diagnosis.
     pub fn fix_plan(&self, file: &str) -> FixPlan {
         let megabytes = self.bytes().as_mb();
-        let name = if self.options.whole_files { "preload_plan whole files" } else { "preload_plan" };
+        let name = if self.options.whole_files { "preload_plan whole files" } else { NAME };
         FixPlan {
             fix: NAME.to_owned(),
             name: name.to_owned(),
