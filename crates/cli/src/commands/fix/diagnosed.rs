@@ -27,12 +27,28 @@ const MOST_PLAN_BYTES: u64 = 64 << 20;
 struct Directory {
     path: Word,
     uid: u32,
-    mode: u32,
+}
+
+/// Who could have written what was read, by the descriptors that it was read from: a path can lead elsewhere a moment later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Writers {
+    /// Owner of the directory, and of the file or root.
+    uid: u32,
+    /// Whether others have write permission to one of them.
+    others: bool,
+}
+
+impl Writers {
+    /// Whether only root and this user could have.
+    fn are_only(self, uid: u32) -> bool {
+        !self.others && (self.uid == 0 || self.uid == uid)
+    }
 }
 
 /// What a diagnosis says of its fixes.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct Contents {
+    writers: Writers,
     command: Vec<Word>,
     fixes: Vec<FixPlan>,
     verdicts: Vec<Verdict>,
@@ -49,6 +65,8 @@ pub struct Diagnosed {
     /// The verdicts.
     pub verdicts: Vec<Verdict>,
     owner: Identity,
+    /// Who asks.
+    invoker: u32,
     is_ours: bool,
 }
 
@@ -73,15 +91,15 @@ impl Diagnosed {
         let found = as_user(&invoker, &Work::reading("looking at the diagnosis"), || look(directory))?;
         let path = PathBuf::from(found.path.to_os_string());
         let owner = if geteuid().is_root() && found.uid != invoker.uid { user(found.uid)? } else { invoker.clone() };
-        let told = as_user(&owner, &Work::reading("reading the diagnosis"), || told(&path))?;
-        let is_trusted = found.uid == 0 || found.uid == invoker.uid;
+        let contents = as_user(&owner, &Work::reading("reading the diagnosis"), || contents(&path))?;
         Ok(Self {
             directory: path,
-            command: told.command,
-            fixes: told.fixes,
-            verdicts: told.verdicts,
+            command: contents.command,
+            fixes: contents.fixes,
+            verdicts: contents.verdicts,
+            is_ours: contents.writers.are_only(invoker.uid),
+            invoker: invoker.uid,
             owner,
-            is_ours: is_trusted && found.mode & WRITABLE_BY_OTHERS == 0,
         })
     }
 
@@ -128,7 +146,11 @@ impl Diagnosed {
         as_user(&self.owner, &Work::reading("reading the preload plan"), || {
             let path = self.directory.join(file);
             let wrong = |error: io::Error| unreadable(&path, &error);
-            let read = opened(&self.directory, file).and_then(|file| at_most(file, MOST_PLAN_BYTES)).map_err(wrong)?;
+            let (opened, writers) = opened(&self.directory, file).map_err(wrong)?;
+            if self.is_ours && !writers.are_only(self.invoker) {
+                return Err(wrong(io::Error::new(io::ErrorKind::PermissionDenied, "others than you can write it")));
+            }
+            let read = at_most(opened, MOST_PLAN_BYTES).map_err(wrong)?;
             let plan = plan_file::read(BufReader::new(read.as_slice())).map_err(failed(Kind::Usage))?;
             let mut text = Vec::new();
             plan_file::write(&plan, &mut text).map_err(wrong)?;
@@ -154,23 +176,24 @@ fn look(directory: &Path) -> Result<Directory, Failure> {
     if !found.is_dir() {
         return Err(wrong(io::ErrorKind::NotADirectory.into()));
     }
-    Ok(Directory { path: path.as_os_str().into(), uid: found.uid(), mode: found.mode() })
+    Ok(Directory { path: path.as_os_str().into(), uid: found.uid() })
 }
 
-fn told(directory: &Path) -> Result<Told, Failure> {
+fn contents(directory: &Path) -> Result<Contents, Failure> {
     let path = directory.join(DIAGNOSIS_FILE);
-    let read = opened(directory, DIAGNOSIS_FILE).and_then(|file| at_most(file, MOST_DIAGNOSIS_BYTES));
-    let text = read.map_err(|error| unreadable(&path, &error))?;
+    let read = opened(directory, DIAGNOSIS_FILE)
+        .and_then(|(file, writers)| Ok((at_most(file, MOST_DIAGNOSIS_BYTES)?, writers)));
+    let (text, writers) = read.map_err(|error| unreadable(&path, &error))?;
     let diagnosis = Diagnosis::of_json(&text).map_err(|error| {
         Failure::new(Kind::Usage, format!("{} is no diagnosis: {error}", path.display()))
             .hint("DIR is the directory that `slowpath diagnose -o DIR` wrote")
     })?;
     let command = diagnosis.command.iter().map(|word| Word::from(word.as_str())).collect();
-    Ok(Told { command, fixes: diagnosis.fixes, verdicts: diagnosis.verdicts })
+    Ok(Contents { writers, command, fixes: diagnosis.fixes, verdicts: diagnosis.verdicts })
 }
 
-/// A regular file of the directory, which belongs to whom the directory belongs.
-fn opened(directory: &Path, name: &str) -> io::Result<File> {
+/// A regular file of the directory, which belongs to whom the directory belongs or to root, and who could have written it.
+fn opened(directory: &Path, name: &str) -> io::Result<(File, Writers)> {
     let is_plain = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
     if !is_plain {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "is no name of a file in the directory"));
@@ -186,7 +209,8 @@ fn opened(directory: &Path, name: &str) -> io::Result<File> {
     if there.uid() != place.uid() && there.uid() != 0 {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "belongs to another user than its directory"));
     }
-    Ok(file)
+    let others = (there.mode() | place.mode()) & WRITABLE_BY_OTHERS != 0;
+    Ok((file, Writers { uid: place.uid(), others }))
 }
 
 fn at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
@@ -201,6 +225,8 @@ fn at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn only_a_plain_file_of_the_directory_is_opened() {
@@ -214,6 +240,22 @@ mod tests {
         for name in ["link", "../secret", "/etc/passwd", ".", "..", "", "none"] {
             assert!(opened(&inside, name).is_err(), "{name:?}");
         }
-        assert!(at_most(opened(&inside, "file").unwrap(), 0).is_err());
+        assert!(at_most(opened(&inside, "file").unwrap().0, 0).is_err());
+    }
+
+    #[test]
+    fn a_file_or_a_directory_that_others_can_write_is_not_only_the_owners() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, uid) = (place.path().join("file"), geteuid().as_raw());
+        std::fs::write(&file, "x").unwrap();
+        let only = |mode_of_directory: u32, mode_of_file: u32| {
+            std::fs::set_permissions(place.path(), Permissions::from_mode(mode_of_directory)).unwrap();
+            std::fs::set_permissions(&file, Permissions::from_mode(mode_of_file)).unwrap();
+            opened(place.path(), "file").unwrap().1.are_only(uid)
+        };
+        assert!(only(0o755, 0o644) && only(0o700, 0o600));
+        assert!(!only(0o777, 0o644) && !only(0o755, 0o666) && !only(0o775, 0o644) && !only(0o755, 0o664));
+        let writers = Writers { uid: 7, others: false };
+        assert!(writers.are_only(7) && !writers.are_only(8) && Writers { uid: 0, ..writers }.are_only(8));
     }
 }
