@@ -30,6 +30,7 @@ pub use context_bisect::context_bisection;
 pub use escape::escape_terminal;
 pub use explain::{explained, names};
 pub(crate) use figures::value;
+pub use figures::with_interval;
 pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
 pub use style::Style;

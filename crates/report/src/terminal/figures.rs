@@ -62,7 +62,7 @@ pub(crate) fn interval(quantity: &Quantity, style: &Style) -> Option<String> {
 }
 
 /// Value with unit and interval: `123 ms (111..139)`.
-pub(crate) fn with_interval(quantity: &Quantity, style: &Style) -> String {
+pub fn with_interval(quantity: &Quantity, style: &Style) -> String {
     match interval(quantity, style) {
         Some(interval) => format!("{} ({interval})", value(quantity, style)),
         None => value(quantity, style),

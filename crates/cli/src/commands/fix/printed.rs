@@ -4,6 +4,7 @@ use crate::printing::line;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_fix::FixPlan;
+use slowpath_report::terminal::{Style, with_interval};
 use slowpath_report::{Decision, Verdict};
 use slowpath_tables::{Quantity, Unavailable};
 use std::fmt::Write;
@@ -177,10 +178,6 @@ impl Lines {
     fn push(&mut self, text: impl AsRef<str>) {
         let _ = writeln!(self.0, "{}", line(text.as_ref()));
     }
-
-    fn diff(&mut self, text: &str) {
-        text.lines().for_each(|text| self.push(text));
-    }
 }
 
 fn state_words(applied: &Applied) -> String {
@@ -201,7 +198,7 @@ impl FixList {
         }
         let width = self.fixes.iter().map(|fix| fix.name.chars().count()).max().unwrap_or(0).min(40);
         for fix in &self.fixes {
-            let measured = fix.measured.map(|change| format!(" ({})", quantity(change))).unwrap_or_default();
+            let measured = measured(fix.measured.as_ref());
             out.push(format!("{:width$}  {}{measured}  {}", fix.name, fix.decision.words(), fix.title));
             if fix.decision != Decision::Proved && !fix.reason.is_empty() {
                 out.push(format!("{:width$}  why: {}", "", fix.reason));
@@ -215,13 +212,9 @@ impl FixList {
     }
 }
 
-fn quantity(change: Quantity) -> String {
-    let unit = serde_json::to_value(change.unit).ok().and_then(|unit| unit.as_str().map(str::to_owned));
-    let unit = unit.unwrap_or_default();
-    match (change.low, change.high) {
-        (Some(low), Some(high)) => format!("{:.1} {unit}, {low:.1} to {high:.1}", change.value),
-        _ => format!("{:.1} {unit}", change.value),
-    }
+/// ` (-3.2 ms (-4.0..-2.4))`, or nothing where it was not measured.
+fn measured(change: Option<&Quantity>) -> String {
+    change.map(|change| format!(" ({})", with_interval(change, &Style::PLAIN))).unwrap_or_default()
 }
 
 fn possibilities(out: &mut Lines, all: &[Possibility]) {
@@ -243,7 +236,7 @@ fn possibilities(out: &mut Lines, all: &[Possibility]) {
 
 fn proposed(out: &mut Lines, change: &Proposed) {
     for file in &change.files {
-        out.diff(&file.diff);
+        file.diff.lines().for_each(|text| out.push(text));
         if file.is_new {
             out.push(format!("(new file, mode {})", file.mode));
         }
@@ -257,12 +250,8 @@ impl FixShown {
         let (mut out, plan) = (Lines::default(), &self.fix);
         out.push(format!("{}: {}", plan.name, plan.title));
         let decision = self.verdict.as_ref().and_then(|verdict| verdict.decision).unwrap_or(Decision::NotTried);
-        let measured = self.verdict.as_ref().and_then(|verdict| verdict.measured);
-        out.push(format!(
-            "verdict: {}{}",
-            decision.words(),
-            measured.map(|m| format!(" ({})", quantity(m))).unwrap_or_default()
-        ));
+        let measured = measured(self.verdict.as_ref().and_then(|verdict| verdict.measured.as_ref()));
+        out.push(format!("verdict: {}{measured}", decision.words()));
         for change in &plan.changes {
             out.push(format!("changes: {}: {}", change.what, change.to));
         }
