@@ -5,11 +5,12 @@ use crate::treatment::Treatment;
 use std::os::unix::ffi::OsStrExt;
 
 /// This kind.
-pub const TARGET: TargetKind = TargetKind {
+pub static TARGET: TargetKind = TargetKind {
     name: "desktop_file",
     option: "--desktop-file PATH",
     title: "the Exec lines of a desktop file that is there",
     file: FileNeed::Existing,
+    makes_directories: false,
     refuses: |_| None,
     render,
 };

@@ -4,11 +4,12 @@ use super::{FileNeed, Input, Refusal, Rendered, TargetKind, comments, plain_text
 use crate::treatment::Treatment;
 
 /// This kind.
-pub const TARGET: TargetKind = TargetKind {
+pub static TARGET: TargetKind = TargetKind {
     name: "environment_file",
     option: "--environment-file PATH",
     title: "lines NAME=\"value\" in a file that systemd (EnvironmentFile=) or a shell reads",
     file: FileNeed::Any,
+    makes_directories: false,
     refuses,
     render,
 };

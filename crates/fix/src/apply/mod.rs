@@ -28,6 +28,8 @@ pub struct TargetKind {
     pub title: &'static str,
     /// Whether the file is made new, or one that is there is changed.
     pub file: FileNeed,
+    /// Whether directories are made for it where there are none.
+    pub makes_directories: bool,
     /// Why this kind cannot keep a treatment.
     pub refuses: fn(&Treatment) -> Option<Refusal>,
     /// What would stand in the file.
@@ -35,7 +37,8 @@ pub struct TargetKind {
 }
 
 /// Every kind.
-pub const TARGETS: [TargetKind; 4] = [wrapper::TARGET, environment_file::TARGET, systemd::TARGET, desktop_file::TARGET];
+pub static TARGETS: [&TargetKind; 4] =
+    [&wrapper::TARGET, &environment_file::TARGET, &systemd::TARGET, &desktop_file::TARGET];
 
 /// Whether there must be a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +98,6 @@ pub struct Rendered {
     pub remarks: Vec<String>,
     /// What is still to be done for the fix to take effect.
     pub then: String,
-}
-
-/// The kind of this name.
-pub fn target(name: &str) -> Option<&'static TargetKind> {
-    static ALL: [TargetKind; 4] = TARGETS;
-    ALL.iter().find(|kind| kind.name == name)
 }
 
 /// Why no file at all can keep a fix.
@@ -190,6 +187,7 @@ pub fn file_part(name: &str) -> String {
 pub(crate) mod tests {
     use super::*;
     use crate::{Privilege, Trial};
+    use std::collections::HashSet;
 
     pub(crate) fn plan(treatment: Treatment) -> FixPlan {
         FixPlan {
@@ -234,11 +232,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_every_kind_is_found_by_its_own() {
-        for kind in &TARGETS {
-            assert_eq!(target(kind.name).unwrap().option, kind.option);
+    fn no_two_kinds_share_a_name_or_an_option() {
+        for of in [|kind: &TargetKind| kind.name, |kind: &TargetKind| kind.option] {
+            let names: HashSet<_> = TARGETS.iter().map(|kind| of(kind)).collect();
+            assert_eq!(names.len(), TARGETS.len());
         }
-        assert!(target("crontab").is_none());
     }
 
     #[test]

@@ -4,11 +4,12 @@ use super::{FileNeed, Input, Refusal, Rendered, TargetKind, comments, file_part,
 use crate::treatment::Treatment;
 
 /// This kind.
-pub const TARGET: TargetKind = TargetKind {
+pub static TARGET: TargetKind = TargetKind {
     name: "systemd_unit",
     option: "--systemd-unit NAME [--user]",
     title: "a drop-in for a unit of systemd",
     file: FileNeed::New,
+    makes_directories: true,
     refuses,
     render,
 };

@@ -6,11 +6,12 @@ use crate::word::Word;
 use std::os::unix::ffi::OsStrExt;
 
 /// This kind.
-pub const TARGET: TargetKind = TargetKind {
+pub static TARGET: TargetKind = TargetKind {
     name: "wrapper",
     option: "--wrapper PATH",
     title: "a script that starts the command with the fix",
     file: FileNeed::New,
+    makes_directories: false,
     refuses: |_| None,
     render,
 };

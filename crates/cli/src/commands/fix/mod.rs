@@ -19,6 +19,7 @@ use printed::{
     APPLY_SCHEMA, Applied, AppliedState, FixApplied, FixList, FixShown, FixUndone, LIST_SCHEMA, ListedFix, Possibility,
     SHOW_SCHEMA, UNDO_SCHEMA, UndoneFix,
 };
+use proposed::Target;
 use records::{Record, Records};
 use serde::Serialize;
 use slowpath_fix::FixPlan;
@@ -107,18 +108,20 @@ fn possibilities(plan: &FixPlan) -> Vec<Possibility> {
         title: kind.title.to_owned(),
         unavailable: refusal(kind, plan).map(|refusal| refusal.gap(format!("{} for {}", kind.option, plan.name))),
     };
-    TARGETS.iter().map(of).collect()
+    TARGETS.into_iter().map(of).collect()
 }
 
 fn show(arguments: &FixShowArguments) -> Result<ExitCode, Failure> {
     let diagnosed = Diagnosed::read(&arguments.directory)?;
     let plan = diagnosed.fix(&arguments.name)?;
+    let target = Target::of(&arguments.target, plan)?;
+    let change = target.map(|target| proposed::change(&diagnosed, plan, target, &arguments.target)).transpose()?;
     let shown = FixShown {
         schema: SHOW_SCHEMA.to_owned(),
         fix: plan.clone(),
         verdict: diagnosed.verdict(plan).cloned(),
         possibilities: possibilities(plan),
-        change: proposed::change(&diagnosed, plan, &arguments.target)?.map(|change| change.printed),
+        change: change.map(|change| change.printed),
     };
     say(arguments.json, &shown, FixShown::text);
     Ok(ExitCode::SUCCESS)
@@ -134,28 +137,20 @@ fn apply(arguments: &FixApplyArguments) -> Result<ExitCode, Failure> {
         change: None,
         possibilities: Vec::new(),
     };
-    let is_named = {
-        let target = &arguments.target;
-        target.wrapper.is_some()
-            || target.environment_file.is_some()
-            || target.systemd_unit.is_some()
-            || target.desktop_file.is_some()
-    };
-    if !is_named {
+    let Some(target) = Target::of(&arguments.target, plan)? else {
         done.possibilities = possibilities(plan);
         say(arguments.json, &done, FixApplied::text);
         eprintln!("slowpath: nothing was applied: no option says where");
         return Ok(ExitCode::from(Kind::Usage as u8));
-    }
+    };
     require_proved(arguments, &diagnosed, plan)?;
     diagnosed.require_ours()?;
     let records = Records::to_change()?;
-    if let Some(change) = proposed::change(&diagnosed, plan, &arguments.target)? {
-        let mut record = records.begin(change.journal)?;
-        steps::apply(&records, &mut record)?;
-        done.applied = true;
-        done.change = Some(change.printed);
-    }
+    let change = proposed::change(&diagnosed, plan, target, &arguments.target)?;
+    let mut record = records.begin(change.journal)?;
+    steps::apply(&records, &mut record)?;
+    done.applied = true;
+    done.change = Some(change.printed);
     say(arguments.json, &done, FixApplied::text);
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,9 @@ use crate::failure::{Failure, Kind, failed};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getegid, geteuid};
 use slowpath_fix::apply::journal::{FileChange, FileContent, Journal, SCHEMA, State};
-use slowpath_fix::apply::{self, FileNeed, Input, Refusal, Rendered, TargetKind, diff, systemd};
+use slowpath_fix::apply::{
+    self, FileNeed, Input, Refusal, Rendered, TargetKind, desktop_file, diff, environment_file, systemd, wrapper,
+};
 use slowpath_fix::{FixPlan, Treatment, Word};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,21 +24,31 @@ pub struct Change {
     pub printed: Proposed,
 }
 
-/// The kind of file that the options name, and its path; `None` without one.
-fn chosen(options: &FixTargetArguments, plan: &FixPlan) -> Result<Option<(&'static TargetKind, PathBuf)>, Failure> {
-    let named = if let Some(path) = &options.wrapper {
-        ("wrapper", place::absolute(path)?)
-    } else if let Some(path) = &options.environment_file {
-        ("environment_file", place::absolute(path)?)
-    } else if let Some(path) = &options.desktop_file {
-        ("desktop_file", place::absolute(path)?)
-    } else if let Some(unit) = &options.systemd_unit {
+/// A kind of file and one of it, which the options name.
+pub struct Target {
+    kind: &'static TargetKind,
+    path: PathBuf,
+}
+
+impl Target {
+    /// What the options name; `None` where they name nothing.
+    ///
+    /// # Errors
+    /// It is no path of a file, or no name of a unit.
+    pub fn of(options: &FixTargetArguments, plan: &FixPlan) -> Result<Option<Self>, Failure> {
+        let files = [
+            (&wrapper::TARGET, &options.wrapper),
+            (&environment_file::TARGET, &options.environment_file),
+            (&desktop_file::TARGET, &options.desktop_file),
+        ];
+        if let Some((kind, path)) = files.into_iter().find_map(|(kind, path)| Some((kind, path.as_ref()?))) {
+            return Ok(Some(Self { kind, path: place::absolute(path)? }));
+        }
+        let Some(unit) = &options.systemd_unit else { return Ok(None) };
         let unit = systemd::unit_name(unit).map_err(|refusal| refused(plan, refusal))?;
-        ("systemd_unit", units(options.user)?.join(systemd::drop_in(&unit, &plan.name)))
-    } else {
-        return Ok(None);
-    };
-    Ok(apply::target(named.0).map(|kind| (kind, named.1)))
+        let path = units(options.user)?.join(systemd::drop_in(&unit, &plan.name));
+        Ok(Some(Self { kind: &systemd::TARGET, path }))
+    }
 }
 
 /// Where drop-ins of units are.
@@ -61,17 +73,21 @@ fn refused(plan: &FixPlan, refusal: Refusal) -> Failure {
         .hint(refusal.remedy)
 }
 
-/// What the options name; `None` where they name nothing.
+/// What keeping a fix there changes.
 ///
 /// # Errors
 /// The fix cannot be kept there, or the file cannot be read.
-pub fn change(diagnosed: &Diagnosed, plan: &FixPlan, options: &FixTargetArguments) -> Result<Option<Change>, Failure> {
-    let Some((kind, path)) = chosen(options, plan)? else { return Ok(None) };
+pub fn change(
+    diagnosed: &Diagnosed,
+    plan: &FixPlan,
+    Target { kind, path }: Target,
+    options: &FixTargetArguments,
+) -> Result<Change, Failure> {
     if let Some(refusal) = apply::refusal(kind, plan) {
         return Err(refused(plan, refusal));
     }
     let mut made = path.parent().map(place::missing).transpose()?.unwrap_or_default();
-    if kind.name != "systemd_unit" && !made.is_empty() {
+    if !kind.makes_directories && !made.is_empty() {
         let error = std::io::ErrorKind::NotFound.into();
         return Err(place::unusable(made.first().map_or(path.as_path(), PathBuf::as_path), &error)
             .hint("only directories of systemd drop-ins are made"));
@@ -115,7 +131,7 @@ pub fn change(diagnosed: &Diagnosed, plan: &FixPlan, options: &FixTargetArgument
         made: made.iter().map(|path| path.as_os_str().into()).collect(),
         files,
     };
-    Ok(Some(Change { journal, printed }))
+    Ok(Change { journal, printed })
 }
 
 /// What is at a path, where that is what a kind of file needs.
