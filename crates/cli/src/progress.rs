@@ -44,7 +44,7 @@ impl Progress {
             return;
         }
         let limit = self.until.map(|until| until.saturating_duration_since(Instant::now()));
-        let limit = limit.map(|left| format!(" (at most {} in all)", words(left))).unwrap_or_default();
+        let limit = limit.map(|left| format!(" (all ends within {})", words(left))).unwrap_or_default();
         self.bar.set_style(ProgressStyle::default_spinner());
         self.bar.set_message(escape_terminal(&(text.into() + &limit)));
         self.bar.tick();

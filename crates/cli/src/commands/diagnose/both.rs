@@ -64,12 +64,11 @@ fn both(
     mut cold: cold::Looked,
     warm: &warm::Looked,
 ) -> Result<Diagnosis, Failure> {
-    let is_warm_first = warm.worst() > cold.worst();
-    let first = if is_warm_first { Some(warm.tried(case, limit)?) } else { None };
-    let cold = cold.tried_if_asked_for(case, set, limit)?;
-    let warm = match first {
-        Some(tried) => tried,
-        None => warm.tried(case, limit)?,
+    let (cold, warm) = if warm.worst() > cold.worst() {
+        let warm = warm.tried(case, limit)?;
+        (cold.tried_if_asked_for(case, set, limit)?, warm)
+    } else {
+        (cold.tried_if_asked_for(case, set, limit)?, warm.tried(case, limit)?)
     };
     Ok(Diagnosis::of_both(cold, warm))
 }

@@ -95,8 +95,8 @@ mod tests {
         let hour = Duration::from_secs(3600);
         assert_eq!(TimeLimit::from_now(None).blocks(15, 4, hour, hour).ok(), Some(15));
         let minute = TimeLimit::from_now(Some(Duration::from_secs(60)));
-        let told = minute.blocks(15, 1, hour, Duration::ZERO).err().unwrap().long;
-        assert_eq!(told, "its launches take some 450 min, more than is left of 60 s (--max-time)");
+        let said = minute.blocks(15, 1, hour, Duration::ZERO).err().unwrap().long;
+        assert_eq!(said, "its launches take some 450 min, more than is left of 60 s (--max-time)");
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn witness(cold: &Tables) -> Option<String> {
         .map(|row| row.pages.bytes().0 as f64)
         .sum::<f64>();
     Some(format!(
-        "second witness: {:.2} MB entered the page cache from the lab's device, the block layer counted {:.2} MB ({:+.2} %)",
+        "cross-check: {:.2} MB entered the page cache from the lab's device, the block layer counted {:.2} MB ({:+.2} %)",
         added / 1e6,
         counted / 1e6,
         (added / counted - 1.0) * 100.0
