@@ -20,6 +20,7 @@ import { findingsView } from "./views/findings";
 import { fixesView } from "./views/fixes";
 import { flameView } from "./views/flame-graph";
 import { ioMapView } from "./views/io-map";
+import { timeSpentView } from "./views/time-spent";
 import { ledgerView } from "./views/ledger";
 import { ledgerPairsView } from "./views/ledger-pairs";
 import { recordedFlames } from "./views/recorded-flames";
@@ -35,10 +36,12 @@ function show(report: Report, root: HTMLElement): void {
   const map = ioMapView(report, files, totals, tooltip);
   // Most recordings have neither: a diagnosis asks for what it judges, not for everything.
   const ledger = report.ledger && ledgerView(report.ledger, tooltip);
+  const time = timeSpentView(report.diagnosis);
   const fixes = fixesView(report.diagnosis);
   const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs), tooltip);
   const links = [
     ["arms", "Launches"],
+    ...(time ? [["time-spent", "Where the time goes"]] : []),
     ["findings", "Findings"],
     ...(fixes ? [["fixes", "Fixes"]] : []),
     ...(ledger ? [["ledger", "Time"]] : []),
@@ -50,6 +53,7 @@ function show(report: Report, root: HTMLElement): void {
     partsOfPage(links),
     answerView(report, answer(report, totals)),
     armsView(report.diagnosis ? armsPicture(report.diagnosis) : null, tooltip),
+    ...(time ? [time] : []),
     findingsView(report),
     ...(fixes ? [fixes] : []),
     ...(ledger ? [ledger] : []),

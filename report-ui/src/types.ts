@@ -59,6 +59,8 @@ export interface Diagnosis {
   warm?: boolean;
   command: string[];
   recording: string;
+  /** Where nothing was launched: the processes that were recorded while they ran. */
+  running?: { processes: string; watched: Quantity };
   launch: {
     /** The event that ends a launch. */
     ready: string;
@@ -69,6 +71,8 @@ export interface Diagnosis {
     judged_by?: "wall" | "cpu" | string;
     arms: Arm[];
   };
+  /** Where the time of the recorded launches went, one of each kind; left out in older data. */
+  time?: TimeSpent[];
   findings: Finding[];
   /** The fixes for the findings of warm launches, also those that could not be tried. */
   fixes?: FixPlan[];
@@ -78,6 +82,18 @@ export interface Diagnosis {
   losses: Record<string, number>;
   unavailable: Unavailable[];
   notes: string[];
+}
+
+/** Where the time of one recording went. */
+export interface TimeSpent {
+  condition: "cold" | "warm" | "running" | string;
+  /** `to_ready` of the rows and `unexplained` add up to it; null for what ran already. */
+  time_to_ready: Quantity | null;
+  /** `cpu` of the rows add up to it. */
+  cpu: Quantity;
+  rows: { part: string; title: string; to_ready: Quantity | null; cpu: Quantity | null }[];
+  unexplained: Quantity | null;
+  uncounted_threads: number;
 }
 
 export type Role = "baseline" | "fix" | "sham" | "rival" | "warm";

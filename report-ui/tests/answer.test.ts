@@ -170,3 +170,10 @@ test("a warm diagnosis that could launch nothing still says what to change", () 
   const a = answer(reportOf({ diagnosis: d }), null);
   assert.equal(plain(a.tried), "Not tried: keep_buffer (change the source; 50 ms predicted).");
 });
+
+test("of processes that ran already the page says how long they were recorded", () => {
+  const d = diagnosisFromText("");
+  const running = { processes: "app (7)", watched: { value: 10, low: null, high: null, unit: "s" as const } };
+  const told = answer(reportOf({ diagnosis: { ...d, warm: true, running, launch: { ...d.launch, arms: [] }, verdicts: [verdict("keep_buffer", "not_testable", 0)] } }), null);
+  assert.match(plain(told.why), /^app \(7\) was recorded for 10\S* s while it ran\. /);
+});

@@ -136,10 +136,21 @@ pub(crate) struct Chain<'a> {
     pub steps: Vec<Step>,
 }
 
-impl Chain<'_> {
+impl<'a> Chain<'a> {
     /// Length of the launch.
     pub fn time(&self) -> Nanos {
         self.to - self.from
+    }
+
+    /// The threads of the recording.
+    pub fn lives(&self) -> &Lives<'a> {
+        &self.lives
+    }
+
+    /// What was done in some of its steps, which are in order, and time of which nothing was recorded.
+    pub fn account(&self, tables: &Tables, steps: &[Step]) -> (Account, Nanos) {
+        let found = of_steps(tables, &self.lives, steps);
+        (found.account, found.unexplained)
     }
 }
 

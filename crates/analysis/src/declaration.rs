@@ -8,13 +8,15 @@ use crate::finding::Finding;
 use crate::findings::Observation;
 use crate::findings::memory_use::MemoryUse;
 
-/// Launches in which a finding shows.
+/// Where a finding shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShowsIn {
     /// Launches from storage, in a lab.
     ColdLaunches,
     /// Launches with everything in memory.
     WarmLaunches,
+    /// The same, and what runs already.
+    AnyWork,
 }
 
 /// A finding, declared.

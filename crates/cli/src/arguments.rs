@@ -4,6 +4,7 @@
 mod check;
 mod compare;
 mod context;
+mod diagnose;
 mod export;
 mod fix;
 mod fleet;
@@ -16,6 +17,7 @@ pub use context::{
     ContextArguments, ContextBisectArguments, ContextCommand, ContextDiffArguments, ContextReadArguments,
     ContextRunArguments, SyscallCostArguments,
 };
+pub use diagnose::{ArmSet, DiagnoseArguments};
 pub use export::{ExportArguments, Format, What};
 pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixTargetArguments, FixUndoArguments};
 pub use fleet::FleetArguments;
@@ -33,7 +35,6 @@ use regex::Regex;
 use slowpath_launch::ReadyWhen;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Why is this program slower at start than it should be? Finds the hidden operating-system cost, tries a fix, and
 /// proves it with an honest experiment.
@@ -192,58 +193,6 @@ pub struct DeviceArguments {
     /// Limit reads from the lab's device to this many bytes a second (K, M, G).
     #[arg(long, value_name = "B", value_parser = bytes)]
     pub bandwidth: Option<u64>,
-}
-
-/// `slowpath diagnose`.
-#[derive(Debug, Args)]
-pub struct DiagnoseArguments {
-    /// Diagnose cold starts only: what a launch waits for storage, judged by the time to ready. Needs a lab. Without --cold and
-    /// --warm both are diagnosed.
-    #[arg(long, conflicts_with = "warm")]
-    pub cold: bool,
-    /// Diagnose launches with everything in memory only: hidden costs of memory, judged by CPU time. Needs no lab.
-    #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
-    pub warm: bool,
-    /// Blocks of the experiment; each holds one launch of every arm. Without it as many as it takes to decide on every fix, at most
-    /// 15. All arms share one error rate: one arm can be judged from 6 blocks on, eight from 9 on. With --max-time these are the most.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub runs: Option<u32>,
-    /// Time for everything, such as 90s or 10m: as many blocks as fit, and no trial where too few would fit to judge. 5m without
-    /// --cold and --warm, no limit with one of them.
-    #[arg(long, value_name = "T", value_parser = launch::duration)]
-    pub max_time: Option<Duration>,
-    /// Which arms to compare besides cold and warm launches: standard with --cold, quick without.
-    #[arg(long, value_enum)]
-    pub arms: Option<ArmSet>,
-    /// Seed of the order of the launches.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Directory for recordings, plan and report.
-    #[arg(short, long, value_name = "DIR", default_value = "slowpath-diagnosis")]
-    pub output: PathBuf,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub json: bool,
-    /// No progress.
-    #[arg(long)]
-    pub quiet: bool,
-    /// Conditions.
-    #[command(flatten)]
-    pub device: DeviceArguments,
-    /// Target.
-    #[command(flatten)]
-    pub target: TargetArguments,
-}
-
-/// Which arms a diagnosis compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ArmSet {
-    /// The plan, both shams, whole-file advice.
-    Quick,
-    /// Quick and the sizes of readahead.
-    Standard,
-    /// Quick and variants of the plan: order, gap, cap, threads, metadata.
-    Variants,
 }
 
 /// Events that can be recorded with their call stacks.

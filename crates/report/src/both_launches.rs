@@ -18,6 +18,7 @@ impl Diagnosis {
         let found = u32::try_from(second.findings.len()).unwrap_or(u32::MAX);
         first.findings.extend(second.findings);
         first.findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
+        first.time.extend(second.time);
         first.fixes.extend(second.fixes);
         first.verdicts.extend(second.verdicts);
         first.losses.merge(&second.losses);

@@ -7,6 +7,7 @@ use crate::flame_graphs::FlameGraphs;
 use crate::ledger::Ledger;
 use crate::page_ledger::PageLedger;
 use crate::shares::Shares;
+use crate::time_spent::TimeSpent;
 pub use crate::verdict::{Decision, GapShare, MetricChange, Outcome, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,9 +68,15 @@ pub struct Diagnosis {
     pub recording: String,
     /// The launches that were compared.
     pub launch: LaunchSummary,
+    /// Where nothing was launched: the processes that were recorded while they ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningSummary>,
     /// Where cold and warm launches were both diagnosed: those of the other kind, which lose less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<OtherLaunches>,
+    /// Where the time of the recorded launches went, one of each kind that was diagnosed; without those of which it is not known.
+    #[serde(default)]
+    pub time: Vec<TimeSpent>,
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
     /// The fixes for the findings of warm launches, with price and undo, also those that could not be tried.
@@ -85,6 +92,15 @@ pub struct Diagnosis {
     pub unavailable: Vec<Unavailable>,
     /// What a reader must know to read the figures.
     pub notes: Vec<String>,
+}
+
+/// Processes that ran already.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunningSummary {
+    /// Their names and pids. Foreign text.
+    pub processes: String,
+    /// How long they were recorded.
+    pub watched: Quantity,
 }
 
 /// Launches of the other kind, and what explains them.

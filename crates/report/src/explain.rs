@@ -107,8 +107,9 @@ fn paragraphs<const N: usize>(all: [(&'static str, &str); N]) -> Vec<Paragraph> 
 fn of_finding(finding: &slowpath_analysis::Declaration) -> Explanation {
     let seen = match finding.shows_in {
         ShowsIn::ColdLaunches => "launches from storage: `slowpath diagnose --cold`, in a lab",
-        ShowsIn::WarmLaunches => {
-            "launches with everything in memory: `slowpath diagnose --warm`, and recordings of what runs"
+        ShowsIn::WarmLaunches => "launches with everything in memory: `slowpath diagnose --warm`",
+        ShowsIn::AnyWork => {
+            "launches with everything in memory, and what runs already: `slowpath diagnose --warm` and `--pid PID`"
         }
     };
     let paragraphs = paragraphs([

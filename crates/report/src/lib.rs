@@ -31,6 +31,7 @@ pub mod schema;
 mod shares;
 pub mod table_csv;
 pub mod terminal;
+mod time_spent;
 mod verdict;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
@@ -48,7 +49,7 @@ pub use context_bisection::{
 pub use critical_path::{CriticalPath, PathStep, PathThread, of_tables as critical_path_of};
 pub use diagnosis::{
     ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,
-    Machine, MetricChange, OtherLaunches, Outcome, REPORT_SCHEMA, ReportData, Verdict, quantity,
+    Machine, MetricChange, OtherLaunches, Outcome, REPORT_SCHEMA, ReportData, RunningSummary, Verdict, quantity,
 };
 pub use flame_graphs::{
     DifferentialFlames, DifferentialGraph, DifferentialTree, FlameFrames, FlameGraph, FlameGraphs, FlamePlace,
@@ -65,6 +66,7 @@ pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };
 pub use shares::{FunctionShare, ProcessShare, Share, Shares, Used, of_tables as shares_of};
+pub use time_spent::{Condition, TimeSpent, TimeSpentRow, of_tables as time_spent_of};
 
 /// A thread of a process.
 type ThreadKey = (slowpath_tables::ProcessKey, u32);

@@ -14,11 +14,13 @@ mod item;
 mod ledger;
 mod line;
 mod recording_comparison;
+mod running;
 mod scenario;
 mod sections;
 mod shares;
 mod style;
 mod syscall_cost;
+mod time_spent;
 mod tried;
 mod warm;
 
@@ -43,12 +45,14 @@ use sections::Section;
 
 /// The summary of a diagnosis, with a newline after every line.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
-    // Two kinds of launches take more than one screen of old.
-    let style = &Style { lines: style.lines.max(if diagnosis.other.is_some() { 29 } else { 0 }), ..*style };
+    // Two kinds of launches, and fixes that wait for a trial, take more than one screen of old.
+    let is_long = diagnosis.other.is_some() || diagnosis.running.is_some();
+    let style = &Style { lines: style.lines.max(if is_long { 29 } else { 0 }), ..*style };
     let halves: Vec<Diagnosis> = std::iter::once(diagnosis.leading()).chain(diagnosis.following()).collect();
     let mut sections: Vec<Section> = halves.iter().map(|half| answer(half, style)).collect();
     let arms = if diagnosis.warm { warm::arms } else { sections::arms };
     sections.push(arms(&diagnosis.launch, style));
+    sections.push(time_spent::section(&diagnosis.time, style));
     sections.push(sections::findings(&diagnosis.findings, style));
     let verdicts = |half: &Diagnosis| (if half.warm { warm::verdicts } else { sections::verdicts })(half, style);
     sections.extend(halves.iter().map(verdicts));
@@ -68,6 +72,9 @@ pub fn sentences(half: &Diagnosis) -> String {
 }
 
 fn answer_text(half: &Diagnosis, style: &Style) -> String {
+    if let Some(running) = &half.running {
+        return running::answer(running, half, style);
+    }
     if half.warm { warm::answer(half, style) } else { sections::answer(half, style) }
 }
 

@@ -64,6 +64,10 @@ function whyOfLaunches(diagnosis: Diagnosis, picture: ArmsPicture, findings: Fin
 
 /** What a warm launch costs; without launches, because nothing could be tried, the findings alone. */
 function whyOfWarm(diagnosis: Diagnosis, picture: ArmsPicture, findings: Finding[]): Words {
+  if (diagnosis.running) {
+    const { processes, watched } = diagnosis.running;
+    return [strong(processes), ` was recorded for ${quantityValue(watched)} while it ran. `, ...cause(findings)];
+  }
   const row = picture.baseline;
   const lead: Words = row?.shown ? ["A warm launch of ", strong(programName(diagnosis)), " uses ", strong(quantityValue(row.shown)), ` of CPU time (${interval(row.shown)})`, row.arm.median ? ` and is ready after ${quantityValue(row.arm.median)}. ` : ". "] : [];
   return [...lead, ...cause(findings)];

@@ -20,7 +20,7 @@ export function circumstancesView(report: Report): HTMLElement {
     h("h3", {}, "Repeat it"),
     diagnosis
       ? [
-          h("p", {}, h("code", { class: "command", tabindex: 0 }, `slowpath diagnose ${diagnosis.warm ? "--warm " : ""}-- ${shellCommand(diagnosis.command)}`)),
+          h("p", {}, h("code", { class: "command", tabindex: 0 }, diagnosis.running ? "slowpath diagnose --pid PID" : `slowpath diagnose ${diagnosis.warm ? "--warm " : ""}-- ${shellCommand(diagnosis.command)}`)),
           facts([
             ["seed of the order of launches", exactWhole(diagnosis.launch.seed)],
             ["blocks", count(diagnosis.launch.blocks)],

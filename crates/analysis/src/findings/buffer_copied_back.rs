@@ -59,7 +59,7 @@ pub const FINDING: Declaration = Declaration {
     by_hand: "perf record --call-graph dwarf -p PID shows the time in memcpy and its callers; the registers at its \
               entry (perf probe) show the two addresses",
     least: materiality::words,
-    shows_in: ShowsIn::WarmLaunches,
+    shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };
 

@@ -47,7 +47,7 @@ pub const FINDING: Declaration = Declaration {
     by_hand: "before and after the run: cat /proc/$(pgrep -x kswapd0)/schedstat (the first number, ns) and grep -E \
               'pgscan_kswapd|compact_|thp_collapse' /proc/vmstat",
     least: materiality::words,
-    shows_in: ShowsIn::WarmLaunches,
+    shows_in: ShowsIn::AnyWork,
     find: |input| find(input.observation.launches, &super::kept(input.found)),
 };
 

@@ -62,7 +62,7 @@ pub const FINDING: Declaration = Declaration {
     by_hand: "as root, while it runs: perf trace -e brk,madvise -p PID lists the calls; perf record -e page-faults -d \
               --call-graph dwarf -p PID the addresses that fault again",
     least: materiality::words,
-    shows_in: ShowsIn::WarmLaunches,
+    shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };
 

@@ -65,7 +65,7 @@ pub const FINDING: Declaration = Declaration {
     least: || {
         format!("{}, {} pages and {:.0} % of those touched", materiality::words(), LEAST_UNUSED.0, LEAST_SHARE * 100.0)
     },
-    shows_in: ShowsIn::WarmLaunches,
+    shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };
 

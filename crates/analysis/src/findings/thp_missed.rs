@@ -62,7 +62,7 @@ pub const FINDING: Declaration = Declaration {
     by_hand: "grep -E 'AnonHugePages|Rss' /proc/PID/smaps shows what is huge; perf stat -e \
               page-faults,dTLB-load-misses the difference with GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
     least: materiality::words,
-    shows_in: ShowsIn::WarmLaunches,
+    shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };
 

@@ -64,7 +64,7 @@ pub const FINDING: Declaration = Declaration {
     by_hand: "as root, while it runs: perf trace -e mmap,munmap -p PID lists the calls with size and duration; perf \
               record -e page-faults --call-graph dwarf -p PID who touches the blocks",
     least: materiality::words,
-    shows_in: ShowsIn::WarmLaunches,
+    shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };
 

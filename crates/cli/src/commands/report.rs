@@ -28,6 +28,8 @@ pub const COLD: &str = "cold";
 pub const NEEDED: &str = "needed-1";
 /// Recording of the untreated warm launch in the directory of a warm diagnosis.
 pub const WARM: &str = "warm";
+/// Recording of running processes in the directory of their diagnosis.
+pub const RUNNING: &str = "running";
 
 /// Everything the page of a diagnosis shows; its recordings are in `directory`.
 pub fn of_diagnosis(directory: &Path, diagnosis: &Diagnosis) -> Result<ReportData, Failure> {
@@ -38,7 +40,11 @@ pub fn of_diagnosis(directory: &Path, diagnosis: &Diagnosis) -> Result<ReportDat
         leading.notes.insert(0, format!("{kind} launches too were diagnosed: {}", sentences(&half)));
     }
     let diagnosis = leading;
-    let (shown, needed) = if diagnosis.warm { (WARM, None) } else { (COLD, Some(NEEDED)) };
+    let (shown, needed) = match (&diagnosis.running, diagnosis.warm) {
+        (Some(_), _) => (RUNNING, None),
+        (None, true) => (WARM, None),
+        (None, false) => (COLD, Some(NEEDED)),
+    };
     let needed = needed.map(|needed| analyze::open(&directory.join(needed))).transpose()?;
     Ok(data(&analyze::open(&directory.join(shown))?, needed.as_ref(), Some(diagnosis)))
 }

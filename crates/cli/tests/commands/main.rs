@@ -14,6 +14,7 @@ mod context_trust;
 mod copied_back;
 mod critical_path;
 mod deferred_memory;
+mod diagnosed_while_running;
 mod exports;
 mod fixes_kept;
 mod fleet;

@@ -53,6 +53,22 @@ fn a_cold_start_is_told_so_without_a_mode_and_a_limit_too_short_for_a_trial_is_k
     let (told, place) = diagnosed(&["--runs", "8"], &["/usr/bin/python3", "-c", "import ssl"]);
     assert_eq!((&names(&told)[0], &told["warm"]), (&"cold_file_reads", &false.into()), "{told:#}");
     assert_eq!((&decided(&told, "preload_plan")["pairs"], &told["other"]["warm"]), (&8.into(), &true.into()));
+    // Where the time goes, of both: every moment in one part, and reads in the cold launch only.
+    let times = told["time"].as_array().unwrap();
+    assert_eq!(times.iter().map(|time| &time["condition"]).collect::<Vec<_>>(), ["cold", "warm"]);
+    for time in times {
+        let sum = |column: &str| -> f64 {
+            time["rows"].as_array().unwrap().iter().filter_map(|row| row[column]["value"].as_f64()).sum()
+        };
+        let whole = |name: &str| time[name]["value"].as_f64().unwrap();
+        let to_ready = sum("to_ready") + whole("unexplained");
+        assert!((to_ready - whole("time_to_ready")).abs() < 1e-6 * to_ready, "{time:#}");
+        assert!((sum("cpu") - whole("cpu")).abs() < 1e-6 * whole("cpu") && whole("cpu") > 1.0, "{time:#}");
+        assert!(whole("unexplained").abs() < 0.2 * to_ready, "{time:#}");
+    }
+    let reads = |time: &Value| time["rows"][0]["to_ready"]["value"].as_f64().unwrap();
+    assert_eq!(times[0]["rows"][0]["part"], "storage_reads");
+    assert!(reads(&times[0]) > 1.0 && reads(&times[0]) > reads(&times[1]), "{times:#?}");
     for file in ["cold", "warm", "needed-1", "prediction.json", "prediction-warm.json"] {
         assert!(place.path().join("out").join(file).exists(), "{file}");
     }

@@ -70,6 +70,8 @@ pub fn diagnosis() -> Diagnosis {
     Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
         warm: false,
+        running: None,
+        time: Vec::new(),
         command: vec!["/usr/bin/chromium".to_owned(), "--headless".to_owned()],
         recording: "/home/me/slowpath-chromium".to_owned(),
         launch: LaunchSummary {

@@ -2,12 +2,13 @@
 //!
 //! A half that this machine cannot have, or that the time does not suffice for, is a gap of the diagnosis and no failure.
 
+use super::looked_for::looked_for;
 use super::time_limit::TimeLimit;
 use super::{Case, cold, warm};
 use crate::arguments::ArmSet;
 use crate::failure::{Failure, Kind};
 use crate::{interrupt, recorded_launch};
-use slowpath_analysis::{ShowsIn, findings};
+use slowpath_analysis::ShowsIn;
 use slowpath_report::Diagnosis;
 use slowpath_tables::Unavailable;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub fn run(case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis,
         }
         None => or_gap("cold launches", "--cold", gap_kinds, look_at_cold(case, set), &mut gaps)?,
     };
-    let seen = nothing_found(cold.is_some(), warm.is_some());
+    let (is_cold, is_warm) = (cold.is_some(), warm.is_some());
     let mut diagnosis = match (cold, warm) {
         (Some(cold), Some(warm)) => both(case, set, limit, cold, &warm.beside_cold())?,
         (Some(mut cold), None) => cold.tried_if_asked_for(case, set, limit)?,
@@ -41,7 +42,10 @@ pub fn run(case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis,
     };
     diagnosis.unavailable.extend(gaps);
     if diagnosis.findings.is_empty() {
-        diagnosis.notes.push(seen);
+        diagnosis.notes.push(looked_for(|shows_in| match shows_in {
+            ShowsIn::ColdLaunches => is_cold,
+            ShowsIn::WarmLaunches | ShowsIn::AnyWork => is_warm,
+        }));
     }
     Ok(diagnosis)
 }
@@ -111,24 +115,6 @@ fn too_slow(warm: Option<&warm::Looked>, limit: &TimeLimit) -> Option<Unavailabl
     })
 }
 
-/// What was looked for, and from which cost on it would have been found.
-fn nothing_found(cold: bool, warm: bool) -> String {
-    let is_looked_for = |shows_in: ShowsIn| match shows_in {
-        ShowsIn::ColdLaunches => cold,
-        ShowsIn::WarmLaunches => warm,
-    };
-    let mut by_least: Vec<(String, Vec<&str>)> = Vec::new();
-    for finding in findings::ALL.iter().filter(|finding| is_looked_for(finding.shows_in)) {
-        let least = (finding.least)();
-        match by_least.iter_mut().find(|(same, _)| *same == least) {
-            Some((_, titles)) => titles.push(finding.title),
-            None => by_least.push((least, vec![finding.title])),
-        }
-    }
-    let groups = by_least.iter().map(|(least, titles)| format!("{} (from {least} on)", titles.join(", ")));
-    format!("looked for {}", groups.collect::<Vec<_>>().join("; "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,15 +131,5 @@ mod tests {
         assert_eq!(gaps_of(failed(), &[Kind::Machine, Kind::Target]).as_deref(), Some("it exited with 1"));
         assert_eq!(gaps_of(failed(), &[Kind::Machine]), None);
         assert_eq!(gaps_of(Failure::new(Kind::Interrupted, "interrupted"), &[Kind::Machine]), None);
-    }
-
-    #[test]
-    fn only_what_was_looked_at_is_called_so() {
-        let (files, sleeps) = ("reads from storage before ready (from 2 %", "sleeps and time-outs");
-        assert!(nothing_found(true, false).contains(files) && !nothing_found(true, false).contains(sleeps));
-        assert!(!nothing_found(false, true).contains(files) && nothing_found(false, true).contains(sleeps));
-        for finding in &findings::ALL {
-            assert!(nothing_found(true, true).contains(finding.title), "{finding:?}");
-        }
     }
 }

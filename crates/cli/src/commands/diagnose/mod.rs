@@ -4,12 +4,14 @@
 //! first treated launch; the launches that judge a fix are others than those that it was made from.
 //!
 //! [`cold`] diagnoses launches from storage, in a lab; [`warm`] what launches with everything in memory pay, without one; [`both`]
-//! looks at both and tries first what costs more.
+//! looks at both and tries first what costs more; [`running`] records what runs already, and tries nothing.
 
 mod arm_summary;
 mod blocks;
 mod both;
 mod cold;
+mod looked_for;
+mod running;
 mod time_limit;
 mod warm;
 
@@ -40,6 +42,9 @@ struct Case<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
+    if !arguments.pid.is_empty() {
+        return running::run(arguments);
+    }
     let is_both = !arguments.cold && !arguments.warm;
     recorded_launch::require("diagnose", arguments.cold)?;
     if arguments.warm {
@@ -70,7 +75,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
 
 /// The target of the command line, after what the user should know of it.
 fn target(arguments: &DiagnoseArguments) -> Result<Target, Failure> {
-    let target = Target::new(&arguments.target, Some(PATIENCE))?;
+    let target = Target::of(&arguments.invocation, arguments.command.clone(), Some(PATIENCE))?;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
     }

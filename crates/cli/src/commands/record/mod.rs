@@ -4,6 +4,8 @@
 mod running;
 mod stack_audit;
 
+pub use running::{Wanted, processes, record as record_running};
+
 use crate::arguments::{RecordArguments, StackEvent};
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;

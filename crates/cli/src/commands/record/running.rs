@@ -12,7 +12,9 @@ use crate::{interrupt, output_directory};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
 use slowpath_capture::{Options, Running, running_since};
+use slowpath_launch::Identity;
 use slowpath_process::{DeadlineError, ProcessFiles};
+use slowpath_recording::Manifest;
 use slowpath_tables::Bytes;
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,38 +26,93 @@ const LONGEST_LINE: u64 = 2 << 20;
 /// How often the ring is emptied.
 const TICK: Duration = Duration::from_millis(20);
 
+/// Processes that run, and how a recording of them calls them.
+pub struct Meant {
+    which: Running,
+    /// Foreign text.
+    pub words: String,
+}
+
+/// What is recorded of them, and for how long.
+pub struct Wanted {
+    /// What the recorder is asked for.
+    pub options: Options,
+    /// Most of the disk that the recording takes.
+    pub most: Bytes,
+    /// How long; until ctrl-C, or until all have ended, without it.
+    pub duration: Option<Duration>,
+}
+
+/// What became of it.
+pub struct Recorded {
+    manifest: Manifest,
+    /// Why it ended.
+    pub stop: String,
+}
+
 /// Runs the command.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let identity = invoker()?;
-    let (which, words) = which(arguments)?;
+    let meant = meant(arguments)?;
     let directory = output_directory::prepare(&arguments.output, &identity)?;
+    let wanted = Wanted {
+        options: Options { running: true, ..super::options(arguments) },
+        most: Bytes(arguments.max_size),
+        duration: arguments.duration.map(Duration::from_secs_f64),
+    };
+    let recorded = record(&meant, wanted, &directory, &identity, &Progress::new(arguments.quiet))?;
+    tell(arguments, &directory, recorded.manifest, Some(&recorded.stop));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records into a directory that is prepared.
+pub fn record(
+    meant: &Meant,
+    wanted: Wanted,
+    directory: &Path,
+    identity: &Identity,
+    progress: &Progress,
+) -> Result<Recorded, Failure> {
     // Before anything is loaded into the kernel, which it would hold.
-    let writer = WriterProcess::start(&identity, &directory, Bytes(arguments.max_size))?;
-    let progress = Progress::new(arguments.quiet);
+    let writer = WriterProcess::start(identity, directory, wanted.most)?;
     progress.step("loading the recorder");
-    let options = Options { running: true, ..super::options(arguments) };
-    let subject = Subject { identity: &identity, command: vec![words], launch: None };
-    let duration = arguments.duration.map(Duration::from_secs_f64);
-    let mut recording = StreamedRecording::load(options, writer, subject, duration)?;
+    let subject = Subject { identity, command: vec![meant.words.clone()], launch: None };
+    let mut recording = StreamedRecording::load(wanted.options, writer, subject, wanted.duration)?;
     interrupt::watch();
-    recording.begin_running(&which, &progress)?;
-    let stop = watch(&mut recording, &which, &progress)?;
+    recording.begin_running(&meant.which, progress)?;
+    let stop = watch(&mut recording, &meant.which, wanted.duration, progress)?;
     progress.step("writing the recording");
     let manifest = recording.finish(Some(&stop))?;
     progress.done();
     for one in manifest.unavailable.iter().filter(|one| one.what.starts_with("process ")) {
         eprintln!("slowpath: warning: {} is not recorded: {}", one.what, one.reason);
     }
-    tell(arguments, &directory, manifest, Some(&stop));
-    Ok(ExitCode::SUCCESS)
+    Ok(Recorded { manifest, stop })
 }
 
-/// The processes that are meant, and how the recording calls them.
-fn which(arguments: &RecordArguments) -> Result<(Running, String), Failure> {
+/// The processes that the options name.
+fn meant(arguments: &RecordArguments) -> Result<Meant, Failure> {
     if arguments.system {
-        return Ok((Running::System, "the whole system".to_owned()));
+        return Ok(Meant { which: Running::System, words: "the whole system".to_owned() });
     }
     let mut pids = arguments.pid.clone();
+    if let Some(expression) = &arguments.matching {
+        let found = matching(expression);
+        if found.is_empty() {
+            return Err(Failure::new(Kind::Usage, format!("no process matches {expression}"))
+                .hint("the expression is searched in names and in command lines, arguments joined by blanks; the shells and the \
+                       like that slowpath itself was started from are left out"));
+        }
+        pids.extend(found);
+    }
+    processes(pids)
+}
+
+/// These processes.
+///
+/// # Errors
+/// One of them is not there, or is a thread.
+pub fn processes(mut pids: Vec<u32>) -> Result<Meant, Failure> {
     for pid in &pids {
         match thread_of(*pid) {
             Some(process) if process != *pid => {
@@ -68,15 +125,6 @@ fn which(arguments: &RecordArguments) -> Result<(Running, String), Failure> {
             _ => {}
         }
     }
-    if let Some(expression) = &arguments.matching {
-        let found = matching(expression);
-        if found.is_empty() {
-            return Err(Failure::new(Kind::Usage, format!("no process matches {expression}"))
-                .hint("the expression is searched in names and in command lines, arguments joined by blanks; the shells and the \
-                       like that slowpath itself was started from are left out"));
-        }
-        pids.extend(found);
-    }
     pids.sort_unstable();
     pids.dedup();
     if pids.contains(&std::process::id()) {
@@ -87,7 +135,7 @@ fn which(arguments: &RecordArguments) -> Result<(Running, String), Failure> {
         [first, others @ ..] if others.len() > 2 => format!("{} and {} other processes", named(first), others.len()),
         all => all.iter().map(named).collect::<Vec<_>>().join(", "),
     };
-    Ok((Running::Processes(pids), words))
+    Ok(Meant { which: Running::Processes(pids), words })
 }
 
 /// The process that a process or thread id belongs to (`Tgid` of proc_pid_status(5)).
@@ -136,7 +184,13 @@ fn own_family() -> Vec<u32> {
 }
 
 /// Moves records on until something ends the recording; says what.
-fn watch(recording: &mut StreamedRecording, which: &Running, progress: &Progress) -> Result<String, Failure> {
+fn watch(
+    recording: &mut StreamedRecording,
+    which: &Running,
+    duration: Option<Duration>,
+    progress: &Progress,
+) -> Result<String, Failure> {
+    let of = duration.map(|duration| format!(" of {} s", duration.as_secs_f64())).unwrap_or_default();
     let processes: Option<Vec<(u32, Option<u64>)>> = match which {
         Running::Processes(pids) => Some(pids.iter().map(|pid| (*pid, running_since(*pid))).collect()),
         Running::System => None,
@@ -151,7 +205,7 @@ fn watch(recording: &mut StreamedRecording, which: &Running, progress: &Progress
         if processes.as_ref().is_some_and(|processes| !processes.iter().any(runs)) {
             return Ok("the processes had ended".to_owned());
         }
-        progress.step(format!("recording for {} s; ctrl-C ends and keeps it", recording.elapsed().as_secs()));
+        progress.step(format!("recording for {} s{of}; ctrl-C ends and keeps it", recording.elapsed().as_secs()));
         wait_for_tick(recording)?;
     }
 }

@@ -12,6 +12,7 @@ use crate::unprivileged::{Work, as_user};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::{Finding, findings};
 use slowpath_recording::Tables;
+use slowpath_report::{Condition, TimeSpent, time_spent_of};
 use slowpath_tables::{Losses, PageCacheOp, Unavailable};
 use std::path::Path;
 
@@ -20,6 +21,8 @@ use std::path::Path;
 pub struct Found {
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
+    /// Where the time of the cold launch went.
+    pub time: Option<TimeSpent>,
     /// Events lost.
     pub losses: Losses,
     /// What could not be recorded.
@@ -55,9 +58,11 @@ pub fn found(
             finding.predicted_saving = predicted.map(|predicted| -predicted.change);
         }
         let witness = witness(&cold);
-        let mut losses = cold.manifest.losses;
+        let mut losses = cold.manifest.losses.clone();
         losses.merge(&needed.manifest.losses);
-        Ok(Found { findings, losses, unavailable: cold.manifest.unavailable, witness })
+        let mut unavailable = cold.manifest.unavailable.clone();
+        let time = time_spent_of(&cold, Condition::Cold, &mut unavailable);
+        Ok(Found { findings, time, losses, unavailable, witness })
     })
 }
 

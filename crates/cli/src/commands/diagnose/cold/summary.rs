@@ -59,6 +59,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     Ok(Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
         warm: false,
+        running: None,
         other: None,
         command: input.target.words(),
         recording: input.directory.join(COLD).to_string_lossy().into_owned(),
@@ -75,6 +76,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
                 .map(|(treated, result)| arm_summary::arm_summary(&treated.arm, result))
                 .collect(),
         },
+        time: input.found.time.clone().into_iter().collect(),
         findings: input.found.findings.clone(),
         fixes: input.plans.iter().filter_map(|plan| plan.fix.clone()).collect(),
         verdicts: judged

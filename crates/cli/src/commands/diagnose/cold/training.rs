@@ -95,11 +95,13 @@ fn record_all(
     let mut recorded: Vec<(String, RecordedCold)> = Vec::new();
     for number in 1..=TRAININGS {
         progress.count("recording at readahead 0: which pages are needed?", number, TRAININGS);
-        recorded.push((format!("needed-{number}"), recorded_cold(target, lab, &mut discarded)?));
+        let launch = recorded_cold(target, lab, Options::default(), &mut discarded)?;
+        recorded.push((format!("needed-{number}"), launch));
     }
     lab.set_settings(settings).map_err(failed(Kind::Machine))?;
     progress.step("recording a cold launch: what is read?");
-    let cold = recorded_cold(target, lab, &mut discarded)?;
+    let options = Options { waits: true, first_waits: true, ..Options::default() };
+    let cold = recorded_cold(target, lab, options, &mut discarded)?;
     let past = past_lab(target, lab, &cold.raw, cold.outcome.ready_at)?;
     if past.share > slowpath_lab::PAST_LAB_AT_MOST || !past.outside.is_empty() {
         return Ok(Attempt::Missing { used: past.used, outside: past.outside });
@@ -125,13 +127,13 @@ struct RecordedCold {
     device_bytes: Bytes,
 }
 
-fn recorded_cold(target: &Target, lab: &Lab, discarded: &mut usize) -> Result<RecordedCold, Failure> {
+fn recorded_cold(target: &Target, lab: &Lab, options: Options, discarded: &mut usize) -> Result<RecordedCold, Failure> {
     for _ in 0..ATTEMPTS {
         if interrupt::requested() {
             return Err(Failure::new(Kind::Interrupted, "interrupted"));
         }
         let lab_device = Some(LabDevice { dev: lab.device().dev() });
-        let options = Options { lab: lab_device, ..Options::default() };
+        let options = Options { lab: lab_device, ..options };
         let mut hooks = RecorderHooks::load(options, &target.identity)?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
         let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(lab_session::lab_failure)?;

@@ -21,6 +21,7 @@ use slowpath_fix::program::RunsAs;
 use slowpath_fix::{Machine, Program, Proposal, proposal, propose};
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_process::Duty;
+use slowpath_report::{Condition, TimeSpent, time_spent_of};
 use slowpath_tables::{Bytes, Losses, Quantity, Unavailable};
 use std::path::Path;
 
@@ -40,6 +41,8 @@ pub struct Found {
     pub proposals: Vec<Proposal>,
     /// Fixes that findings name and that need a lab.
     pub need_lab: Vec<String>,
+    /// Where the time of the launch went.
+    pub time: Option<TimeSpent>,
     /// Events lost.
     pub losses: Losses,
     /// What could not be recorded.
@@ -73,7 +76,14 @@ pub fn record(target: &Target, directory: &Path, progress: &Progress) -> Result<
     // Before anything is loaded into the kernel, which it would hold.
     let writer = WriterProcess::start(&target.identity, &place, MOST)?;
     let stacks = StackEvents { faults: true, waits: true, memory_calls: true };
-    let options = Options { waits: true, memory_calls: true, stacks, cpu_hertz: Some(HERTZ), ..Options::default() };
+    let options = Options {
+        waits: true,
+        first_waits: true,
+        memory_calls: true,
+        stacks,
+        cpu_hertz: Some(HERTZ),
+        ..Options::default()
+    };
     let recording = StreamedRecording::load(options, writer, Subject::of(target), None)?;
     let recording = recording.prepared(&target.program());
     let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
@@ -111,12 +121,15 @@ pub fn found(target: &Target, directory: &Path, progress: &Progress) -> Result<F
             .map(|proposal| Predicted { fix: &proposal.plan.name, change_of_cpu_time: proposal.predicted })
             .collect();
         write_json(directory, PREDICTION_FILE, &predicted)?;
+        let mut unavailable = tables.manifest.unavailable.clone();
+        let time = time_spent_of(&tables, Condition::Warm, &mut unavailable);
         Ok(Found {
             need_lab: proposal::others(&findings),
             findings,
             proposals,
+            time,
             losses: tables.manifest.losses,
-            unavailable: tables.manifest.unavailable,
+            unavailable,
         })
     })
 }

@@ -52,6 +52,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     Ok(Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
         warm: true,
+        running: None,
         other: None,
         command: input.target.words(),
         recording: input.directory.join(WARM).to_string_lossy().into_owned(),
@@ -63,6 +64,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             judged_by: JUDGED_BY,
             arms: arms.map(|(arm, result)| arm_summary(&arm.arm, result)).collect(),
         },
+        time: found.time.clone().into_iter().collect(),
         findings: found.findings.clone(),
         fixes: found.proposals.iter().map(|proposal| proposal.plan.clone()).collect(),
         notes: notes(input, &verdicts),

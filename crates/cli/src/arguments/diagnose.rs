@@ -1,0 +1,86 @@
+//! Arguments of `slowpath diagnose`.
+
+use super::{DeviceArguments, InvocationArguments, launch, positive};
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `slowpath diagnose`.
+#[derive(Debug, Args)]
+pub struct DiagnoseArguments {
+    /// Instead of launching a command: a process that runs, with its threads and the children it makes from now on. Records it for
+    /// --duration and says what it hides; tries nothing. Several with --pid again.
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = OF_TRIALS)]
+    pub pid: Vec<u32>,
+    /// With --pid: record for this many seconds (10 unless said otherwise), or until ctrl-C.
+    #[arg(long, value_name = "S", value_parser = positive, requires = "pid", conflicts_with = "command")]
+    pub duration: Option<f64>,
+    /// Diagnose cold starts only: what a launch waits for storage, judged by the time to ready. Needs a lab. Without --cold and
+    /// --warm both are diagnosed.
+    #[arg(long, conflicts_with = "warm")]
+    pub cold: bool,
+    /// Diagnose launches with everything in memory only: hidden costs of memory, judged by CPU time. Needs no lab.
+    #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
+    pub warm: bool,
+    /// Blocks of the experiment; each holds one launch of every arm. Without it as many as it takes to decide on every fix, at most
+    /// 15. All arms share one error rate: one arm can be judged from 6 blocks on, eight from 9 on. With --max-time these are the most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
+    /// Time for everything, such as 90s or 10m: as many blocks as fit, and no trial where too few would fit to judge. 5m without
+    /// --cold and --warm, no limit with one of them.
+    #[arg(long, value_name = "T", value_parser = launch::duration)]
+    pub max_time: Option<Duration>,
+    /// Which arms to compare besides cold and warm launches: standard with --cold, quick without.
+    #[arg(long, value_enum)]
+    pub arms: Option<ArmSet>,
+    /// Seed of the order of the launches.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Directory for recordings, plan and report.
+    #[arg(short, long, value_name = "DIR", default_value = "slowpath-diagnosis")]
+    pub output: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Conditions.
+    #[command(flatten)]
+    pub device: DeviceArguments,
+    /// How the command is launched.
+    #[command(flatten)]
+    pub invocation: InvocationArguments,
+    /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
+    #[arg(last = true, required_unless_present = "pid", value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// What belongs to launches and their comparison.
+const OF_TRIALS: [&str; 13] = [
+    "command",
+    "user",
+    "ready",
+    "timeout",
+    "env",
+    "cold",
+    "warm",
+    "runs",
+    "max_time",
+    "arms",
+    "readahead",
+    "iops",
+    "bandwidth",
+];
+
+/// Which arms a diagnosis compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ArmSet {
+    /// The plan, both shams, whole-file advice.
+    Quick,
+    /// Quick and the sizes of readahead.
+    Standard,
+    /// Quick and variants of the plan: order, gap, cap, threads, metadata.
+    Variants,
+}

@@ -1,0 +1,203 @@
+//! A diagnosis of processes that run already: recorded for a while, without trials.
+//!
+//! Nothing of the processes is changed, and what a fix sets holds from the next launch on: so fixes are described and none is tried.
+
+use super::arm_summary::not_tried;
+use super::looked_for::looked_for;
+use super::{save, show};
+use crate::arguments::DiagnoseArguments;
+use crate::commands::analyze;
+use crate::commands::invoker;
+use crate::commands::record::{Wanted, processes, record_running};
+use crate::commands::report::RUNNING;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::unprivileged::{Work, as_user};
+use crate::{output_directory, recorded_launch};
+use serde::{Deserialize, Serialize};
+use slowpath_analysis::{Finding, ShowsIn, findings};
+use slowpath_capture::{Options, StackEvents};
+use slowpath_fix::program::RunsAs;
+use slowpath_fix::{Machine, Program, Proposal, propose};
+use slowpath_process::{Duty, ProcessFiles};
+use slowpath_report::{
+    Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, TimeSpent, Verdict, time_spent_of,
+};
+use slowpath_tables::{Bytes, Losses, Quantity, Unavailable, Unit};
+use slowpath_verify::Metric;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Time that is recorded where none is asked for.
+const USUAL: Duration = Duration::from_secs(10);
+/// Samples a second, as of a warm launch.
+const HERTZ: u32 = 997;
+/// Most of the disk that the recording takes, as for `slowpath record`.
+const MOST: Bytes = Bytes(4 << 30);
+/// Bytes that are read of an environment and of a command line: as many as the kernel takes at an exec by default (execve(2)).
+const LONGEST: u64 = 2 << 20;
+
+/// What the recording shows.
+#[derive(Serialize, Deserialize)]
+struct Found {
+    findings: Vec<Finding>,
+    proposals: Vec<Proposal>,
+    time: Option<TimeSpent>,
+    watched: Quantity,
+    losses: Losses,
+    unavailable: Vec<Unavailable>,
+}
+
+/// What is known of the first process before it is recorded: it may end meanwhile.
+struct Seen {
+    command_line: Vec<u8>,
+    environment: Vec<u8>,
+    who: RunsAs,
+}
+
+/// Runs the command.
+pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
+    recorded_launch::require("diagnose", false)?;
+    recorded_launch::require_profile("diagnose")?;
+    let meant = processes(arguments.pid.clone())?;
+    let identity = invoker()?;
+    let directory = output_directory::prepare(&arguments.output, &identity)?;
+    let place = directory.join(RUNNING);
+    output_directory::prepare(&place, &identity)?;
+    let seen = arguments.pid.first().and_then(|pid| look(*pid));
+    let stacks = StackEvents { faults: true, waits: true, memory_calls: true };
+    let options = Options {
+        running: true,
+        files: true,
+        waits: true,
+        memory_calls: true,
+        stacks,
+        cpu_hertz: Some(HERTZ),
+        ..Options::default()
+    };
+    let duration = arguments.duration.map_or(USUAL, Duration::from_secs_f64);
+    let progress = Progress::new(arguments.quiet);
+    let wanted = Wanted { options, most: MOST, duration: Some(duration) };
+    let recorded = record_running(&meant, wanted, &place, &identity, &progress)?;
+    progress.step("looking for hidden costs");
+    let machine = as_user(&identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
+    let found =
+        as_user(&identity, &Work::reading("looking for hidden costs"), || found(&place, seen.as_ref(), &machine))?;
+    let diagnosis = summarize(&place, meant.words, recorded.stop, seen.as_ref(), found);
+    progress.step("writing the report");
+    as_user(&identity, &Work::writing_beneath("writing the report", &directory), || save(&directory, &diagnosis))?;
+    progress.done();
+    show(arguments, &directory, &diagnosis);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `None` where the process has ended, or its files cannot be read.
+fn look(pid: u32) -> Option<Seen> {
+    let owner = std::fs::metadata(format!("/proc/{pid}")).ok()?;
+    // Both lie in its memory, which its user may let wait for ever.
+    let mut files = ProcessFiles::default();
+    let mut read = |name: &str| files.read(Path::new(&format!("/proc/{pid}/{name}")), LONGEST);
+    let (command_line, environment) = (read("cmdline").ok()?, read("environ").unwrap_or_default());
+    Some(Seen { command_line, environment, who: RunsAs { uid: owner.uid(), gid: owner.gid() } })
+}
+
+/// Reads the recording, and makes the fixes. As the invoker.
+fn found(directory: &Path, seen: Option<&Seen>, machine: &Machine) -> Result<Found, Failure> {
+    let tables = analyze::open(directory)?;
+    let findings = findings::of_recordings(&[&tables], None);
+    let program = |finding: &Finding| {
+        let name = finding.subject.get("process").and_then(|name| name.as_str()).unwrap_or_default();
+        let program = Program::recorded(&tables, name);
+        match seen {
+            Some(seen) => program.look(seen.who),
+            None => program,
+        }
+    };
+    let environment = seen.map(|seen| variables(&seen.environment)).unwrap_or_default();
+    let proposals = propose(&findings, program, &environment, machine);
+    let mut unavailable = tables.manifest.unavailable.clone();
+    let time = time_spent_of(&tables, Condition::Running, &mut unavailable);
+    let ended = tables.manifest.ended.unwrap_or(tables.manifest.started);
+    let watched = Quantity::exact((ended - tables.manifest.started).as_ms() / 1e3, Unit::S);
+    Ok(Found { findings, proposals, time, watched, losses: tables.manifest.losses.clone(), unavailable })
+}
+
+/// The variables of proc_pid_environ(5): `NAME=VALUE`, each ended by NUL.
+fn variables(environment: &[u8]) -> Vec<(OsString, OsString)> {
+    let pair = |text: &[u8]| {
+        let at = text.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
+        Some((OsString::from_vec(text[..at].to_vec()), OsString::from_vec(text[at + 1..].to_vec())))
+    };
+    environment.split(|byte| *byte == 0).filter_map(pair).collect()
+}
+
+/// The words of proc_pid_cmdline(5), as a shell would take them. Foreign text.
+fn command_line(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes.strip_suffix(b"\0").unwrap_or(bytes)).into_owned();
+    shlex::try_join(text.split('\0')).ok().filter(|line| !line.is_empty())
+}
+
+fn summarize(place: &Path, words: String, stop: String, seen: Option<&Seen>, found: Found) -> Diagnosis {
+    let line = seen.and_then(|seen| command_line(&seen.command_line)).unwrap_or_else(|| "COMMAND".to_owned());
+    let again = format!("slowpath diagnose --warm -- {line}");
+    let verdict = |proposal: &Proposal| -> Verdict {
+        let plan = &proposal.plan;
+        let why = match plan.trial.possible {
+            true => "a trial needs launches".to_owned(),
+            false => plan.trial.how.clone(),
+        };
+        not_tried(&plan.name, Some(&plan.fix), Metric::Cpu, proposal.predicted, why)
+    };
+    let mut notes = vec![format!("recording ended: {stop}")];
+    if found.proposals.iter().any(|proposal| proposal.plan.trial.possible) {
+        notes.push(format!("to try the fixes, launch what does the same work and ends or gets ready: {again}"));
+    }
+    if found.findings.is_empty() {
+        notes.push(looked_for(|shows_in| shows_in == ShowsIn::AnyWork));
+    }
+    let gaps = found.proposals.iter().filter_map(|proposal| proposal.gap.clone());
+    Diagnosis {
+        schema: DIAGNOSE_SCHEMA.to_owned(),
+        warm: true,
+        running: Some(RunningSummary { processes: words.clone(), watched: found.watched }),
+        other: None,
+        command: vec![words],
+        recording: place.to_string_lossy().into_owned(),
+        launch: LaunchSummary {
+            ready: "nothing was launched".to_owned(),
+            seed: 0,
+            blocks: 0,
+            conditions: Vec::new(),
+            judged_by: Metric::Cpu,
+            arms: Vec::new(),
+        },
+        time: found.time.into_iter().collect(),
+        findings: found.findings,
+        verdicts: found.proposals.iter().map(verdict).collect(),
+        unavailable: found.unavailable.iter().cloned().chain(gaps).collect(),
+        fixes: found.proposals.into_iter().map(|proposal| proposal.plan).collect(),
+        share_of_gap_removed: Vec::new(),
+        losses: found.losses,
+        notes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_and_words_of_any_bytes_are_read() {
+        let read = variables(b"A=1\0PATH=/a:/b=c\0broken\0=x\0B=\0\xff=\xfe");
+        let names: Vec<_> =
+            read.iter().map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy())).collect();
+        let expected = [("A", "1"), ("PATH", "/a:/b=c"), ("B", ""), ("\u{fffd}", "\u{fffd}")];
+        assert_eq!(names, expected.map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(command_line(b"sh\0-c\0echo a b\0").as_deref(), Some("sh -c 'echo a b'"));
+        assert_eq!(command_line(b""), None);
+    }
+}

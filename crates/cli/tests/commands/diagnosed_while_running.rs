@@ -1,0 +1,128 @@
+//! `diagnose --pid`: what runs already is told what it hides, and what a trial of the fixes would need.
+
+use crate::attached::Toucher;
+use crate::running::*;
+use crate::traces::assert_nothing_left;
+use serde_json::Value;
+use std::process::{Child, Command, Stdio};
+
+/// A block above glibc's largest threshold for mmap (32 MiB), mapped anew each time round.
+const MAPS_ANEW: &str = "
+while True:
+    block = bytearray(40_000_000)
+    block[::4096] = b'x' * len(block[::4096])
+    del block
+";
+/// The same work on one block.
+const KEEPS: &str = "
+block = bytearray(40_000_000)
+while True:
+    block[::4096] = b'x' * len(block[::4096])
+";
+
+/// A program that ends with its test.
+struct Program(Child);
+
+impl Program {
+    fn start(text: &str) -> Self {
+        let mut command = Command::new("/usr/bin/python3");
+        Self(command.args(["-c", text]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn diagnosed(pid: u32, seconds: &str) -> (Value, tempfile::TempDir) {
+    let place = place();
+    let out = place.path().join("out");
+    let pid = pid.to_string();
+    let options = ["diagnose", "--json", "--pid", &pid, "--duration", seconds, "-o", out.to_str().unwrap()];
+    let done = run(&mut slowpath(options));
+    done.succeeds();
+    assert_nothing_left(&done);
+    (done.json(), place)
+}
+
+#[test]
+fn a_process_that_maps_memory_anew_is_told_so_with_what_a_trial_needs() {
+    if !root() {
+        return;
+    }
+    let program = Program::start(MAPS_ANEW);
+    let (told, place) = diagnosed(program.0.id(), "3");
+    let first = &told["findings"][0];
+    assert_eq!(first["name"], "transient_large_allocation", "{told:#}");
+    let tunables = told["verdicts"].as_array().unwrap().iter().find(|one| one["arm"] == "allocator_tunables").unwrap();
+    assert_eq!((&tunables["decision"], &tunables["measured"]), (&"not_tried".into(), &Value::Null), "{tunables:#}");
+    let notes = told["notes"].to_string();
+    assert!(notes.contains("slowpath diagnose --warm -- /usr/bin/python3 -c"), "{notes}");
+    assert!(told["running"]["processes"].as_str().unwrap().contains(&program.0.id().to_string()));
+
+    // One table: the CPU time of the parts is all of it, and the faults are most of what the finding costs.
+    let time = &told["time"][0];
+    let cpu = |row: &Value| row["cpu"]["value"].as_f64().unwrap_or(0.0);
+    let rows = time["rows"].as_array().unwrap();
+    let whole = time["cpu"]["value"].as_f64().unwrap();
+    assert!((rows.iter().map(cpu).sum::<f64>() - whole).abs() < 1e-3 * whole, "{time:#}");
+    let faults = rows.iter().find(|row| row["part"] == "faults_and_memory").map(cpu).unwrap();
+    assert!(faults > 0.5 * first["cost"]["value"].as_f64().unwrap() && time["time_to_ready"].is_null(), "{told:#}");
+
+    // It is a diagnosis as any other: the page can be made again, and its fixes be listed.
+    let out = place.path().join("out");
+    let page = out.join("again.html");
+    run(slowpath(["report", "-o", page.to_str().unwrap()]).arg(&out)).succeeds();
+    assert!(std::fs::read_to_string(page).unwrap().contains("transient_large_allocation"));
+    run(slowpath(["fix", "list"]).arg(&out)).succeeds();
+}
+
+#[test]
+fn of_a_process_that_keeps_its_memory_nothing_is_found_and_what_was_looked_for_is_said() {
+    if !root() {
+        return;
+    }
+    let program = Program::start(KEEPS);
+    let (told, _place) = diagnosed(program.0.id(), "2");
+    assert_eq!((&told["findings"], &told["verdicts"]), (&Value::Array(vec![]), &Value::Array(vec![])), "{told:#}");
+    let notes = told["notes"].to_string();
+    assert!(notes.contains("looked for large blocks mapped and unmapped") && !notes.contains("sleeps"), "{notes}");
+}
+
+#[test]
+fn ctrl_c_ends_the_recording_and_what_was_recorded_is_diagnosed() {
+    if !root() {
+        return;
+    }
+    let mut toucher = Toucher::start("diagnosed until ctrl-C");
+    let place = place();
+    let out = place.path().join("out");
+    let pid = toucher.child.id().to_string();
+    let options = ["diagnose", "--json", "--pid", &pid, "--duration", "100", "-o", out.to_str().unwrap()];
+    let mut running = start(&mut slowpath(options));
+    let is_recorded = || std::fs::read_dir(out.join("running")).is_ok_and(|mut files| files.next().is_some());
+    while !is_recorded() {
+        toucher.touch();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    running.signal(libc::SIGINT);
+    let done = running.wait();
+    done.succeeds();
+    assert_nothing_left(&done);
+    assert!(done.json()["notes"].to_string().contains("recording ended: interrupted"), "{done:?}");
+}
+
+#[test]
+fn a_process_that_is_not_there_and_options_of_launches_are_refused() {
+    if !root() {
+        return;
+    }
+    run(&mut slowpath(["diagnose", "--pid", "4194303"])).fails_with(2, &["there is no process 4194303"]);
+    for option in [["--runs", "9"], ["--max-time", "9s"], ["--user", "nobody"]] {
+        run(slowpath(["diagnose", "--pid", "1"]).args(option)).fails_with(2, &["cannot be used with"]);
+    }
+    run(&mut slowpath(["diagnose", "--duration", "3", "--", "true"])).fails_with(2, &["cannot be used with"]);
+}

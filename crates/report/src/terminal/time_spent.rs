@@ -1,0 +1,141 @@
+//! Where time goes, on a screen: a row a part, two columns for each launch.
+
+use super::figures::{readable, value};
+use super::line::{Line, Paint, left, right};
+use super::sections::Section;
+use super::style::Style;
+use crate::time_spent::{Condition, TimeSpent};
+use slowpath_analysis::time_spent::Part;
+use slowpath_tables::Quantity;
+
+const NAME: usize = 30;
+const TIME: usize = 12;
+/// A part that has less of every column is left out; it stands in the JSON.
+const SMALLEST_SHARE: f64 = 0.01;
+
+/// The table; nothing without recordings.
+pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
+    if recordings.is_empty() {
+        return Section::default();
+    }
+    let all = |one: &TimeSpent| cells(one, one.time_to_ready, Some(one.cpu), style);
+    let unexplained = |one: &TimeSpent| cells(one, one.unexplained, None, style);
+    let row = |paint, name: &str, of: &dyn Fn(&TimeSpent) -> Vec<String>| {
+        let cells = recordings.iter().flat_map(of).map(|cell| right(&cell, TIME, style));
+        Line::of(paint, &std::iter::once(left(name, NAME, style)).chain(cells).collect::<String>(), style)
+    };
+    let mut head = vec![row(Paint::Quiet, "where the time goes", &titles)];
+    for part in Part::ALL.into_iter().filter(|part| recordings.iter().any(|one| is_large(one, *part))) {
+        let of = |one: &TimeSpent| {
+            let (to_ready, cpu) = of_part(one, part);
+            cells(one, to_ready, cpu, style)
+        };
+        head.push(row(Paint::Plain, part.words(), &of));
+    }
+    if recordings.iter().any(|one| one.unexplained.is_some()) {
+        head.push(row(Paint::Plain, "unexplained", &unexplained));
+    }
+    head.push(row(Paint::Bold, "all that was recorded", &all));
+    Section { head, what: "parts", spaced: true, ..Section::default() }
+}
+
+/// Two columns for a launch, one for what ran already.
+fn titles(one: &TimeSpent) -> Vec<String> {
+    match one.condition {
+        Condition::Cold => vec!["cold ready".to_owned(), "cold CPU".to_owned()],
+        Condition::Warm => vec!["warm ready".to_owned(), "warm CPU".to_owned()],
+        Condition::Running => vec!["CPU".to_owned()],
+    }
+}
+
+fn cells(one: &TimeSpent, to_ready: Option<Quantity>, cpu: Option<Quantity>, style: &Style) -> Vec<String> {
+    let cell = |time: Option<Quantity>| time.map_or_else(|| "-".to_owned(), |time| value(&readable(time), style));
+    match one.condition {
+        Condition::Cold | Condition::Warm => vec![cell(to_ready), cell(cpu)],
+        Condition::Running => vec![cell(cpu)],
+    }
+}
+
+fn of_part(one: &TimeSpent, part: Part) -> (Option<Quantity>, Option<Quantity>) {
+    let row = one.rows.iter().find(|row| row.part == part);
+    (row.and_then(|row| row.to_ready), row.and_then(|row| row.cpu))
+}
+
+fn is_large(one: &TimeSpent, part: Part) -> bool {
+    let (to_ready, cpu) = of_part(one, part);
+    let is_large = |time: Option<Quantity>, whole: Option<Quantity>| {
+        let (time, whole) = (time.map_or(0.0, |time| time.value), whole.map_or(0.0, |whole| whole.value));
+        time > 0.0 && time >= whole * SMALLEST_SHARE
+    };
+    is_large(to_ready, one.time_to_ready) || is_large(cpu, Some(one.cpu))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::{Rest, screen};
+    use crate::time_spent::TimeSpentRow;
+    use slowpath_tables::Unit;
+
+    fn ms(value: f64) -> Quantity {
+        Quantity::exact(value, Unit::Ms)
+    }
+
+    fn launch(condition: Condition, reads: f64) -> TimeSpent {
+        let row = |part: Part, to_ready: f64, cpu: Option<f64>| TimeSpentRow {
+            part,
+            title: part.words().to_owned(),
+            to_ready: Some(ms(to_ready)),
+            cpu: cpu.map(ms),
+        };
+        TimeSpent {
+            condition,
+            time_to_ready: Some(ms(150.0 + reads)),
+            cpu: ms(2150.0),
+            rows: vec![
+                row(Part::StorageReads, reads, Some(0.5)),
+                row(Part::Waits, 40.0, None),
+                row(Part::ChildStart, 0.0, Some(0.0)),
+                row(Part::Program, 108.0, Some(2149.5)),
+            ],
+            unexplained: Some(ms(2.0)),
+            uncounted_threads: 0,
+        }
+    }
+
+    #[test]
+    fn both_kinds_stand_beside_each_other_without_parts_that_have_no_time() {
+        let launches = [launch(Condition::Cold, 60.0), launch(Condition::Warm, 0.0)];
+        let text = screen(vec![section(&launches, &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<String> = text.lines().map(words).collect();
+        assert_eq!(
+            lines,
+            [
+                "where the time goes cold ready cold CPU warm ready warm CPU",
+                "reads from storage 60.0 ms 0.50 ms 0 ms 0.50 ms",
+                "waits for others 40.0 ms - 40.0 ms -",
+                "running 108 ms 2.15 s 108 ms 2.15 s",
+                "unexplained 2.00 ms - 2.00 ms -",
+                "all that was recorded 210 ms 2.15 s 150 ms 2.15 s",
+            ],
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    }
+
+    #[test]
+    fn of_what_ran_already_only_the_cpu_time_is_told() {
+        let mut running = launch(Condition::Running, 0.0);
+        (running.time_to_ready, running.unexplained) = (None, None);
+        running.rows.iter_mut().for_each(|row| row.to_ready = None);
+        let text = screen(vec![section(&[running], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(words.join(" "), "where the time goes CPU running 2.15 s all that was recorded 2.15 s", "{text}");
+    }
+
+    #[test]
+    fn without_recordings_there_is_no_table() {
+        assert!(section(&[], &Style::PLAIN).head.is_empty());
+    }
+}
