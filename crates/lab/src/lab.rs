@@ -148,6 +148,19 @@ impl Lab {
         self.throttle.iter().map(ThrottleGroup::procs).collect()
     }
 
+    /// Takes the throttle away until the next [`Self::prepare_cold`]: a launch that is to be ended must not wait minutes for what it
+    /// reads.
+    ///
+    /// # Errors
+    /// The limits cannot be written.
+    pub fn lift_throttle(&self) -> Result<(), LabError> {
+        self.throttle.as_ref().map_or(Ok(()), ThrottleGroup::lift)
+    }
+
+    fn impose_throttle(&self) -> Result<(), LabError> {
+        self.throttle.as_ref().map_or(Ok(()), ThrottleGroup::impose)
+    }
+
     /// Where a launch sees an extra file; readable for every user there, absent on the host.
     pub fn extra_path(&self, path_in_image: &Path) -> PathBuf {
         self.image.directory().extra().join(path_in_image)
@@ -209,6 +222,7 @@ impl Lab {
             device::forget_pages(self.image.file()).map_err(failed("drop the cached image of", &path))?;
         }
         device::set_read_ahead(&name, self.settings.read_ahead_kb)?;
+        self.impose_throttle()?;
         let holders = if fresh { Vec::new() } else { self.holders() };
         *self.lock_prepared() = Some(Prepared { fresh, holders, io: device::io_of(&name)? });
         Ok(())

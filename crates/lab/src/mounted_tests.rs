@@ -260,6 +260,42 @@ fn a_throttled_launch_takes_as_long_as_its_limits_say() {
 }
 
 #[test]
+fn what_waits_for_a_throttled_device_goes_on_when_the_throttle_is_lifted_and_the_next_launch_is_throttled() {
+    needs_root!();
+    let home = Home::new();
+    let file = home.file("data", 1 << 20);
+    // A page in 100 s: nothing ends by itself.
+    let limits = Throttle { iops: 0, bytes_per_second: 40 };
+    let mut lab = home.lab_of(std::slice::from_ref(&file));
+    lab.set_settings(Settings { read_ahead_kb: 0, throttle: Some(limits) }).unwrap();
+    lab.prepare_cold().unwrap();
+    let group = lab.cgroups()[0].parent().unwrap().to_path_buf();
+    let rules = || -> String {
+        let files = ["io.max", "blkio.throttle.read_bps_device"];
+        files.iter().filter_map(|name| std::fs::read_to_string(group.join(name)).ok()).collect()
+    };
+    assert!(rules().contains("40"), "{}", rules());
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            inside_lab(&lab, || {
+                let script =
+                    format!("echo $$ > {}; cat {} > /dev/null", group.join("cgroup.procs").display(), file.display());
+                Command::new("/bin/sh").args(["-c", &script]).status().unwrap().success()
+            })
+        });
+        // Long after it would have read a megabyte without a limit.
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(!reader.is_finished());
+        lab.lift_throttle().unwrap();
+        let lifted = Instant::now();
+        assert!(reader.join().unwrap() && lifted.elapsed() < Duration::from_secs(30));
+    });
+    assert!(!rules().contains("40"), "{}", rules());
+    lab.prepare_cold().unwrap();
+    assert!(rules().contains("40"), "{}", rules());
+}
+
+#[test]
 fn extra_files_are_seen_in_the_launch_by_every_user_and_not_on_the_host() {
     needs_root!();
     let home = Home::new();

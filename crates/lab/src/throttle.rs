@@ -60,13 +60,13 @@ impl Hierarchy {
         }
     }
 
-    /// File below a cgroup and line to write into it.
+    /// Files below a cgroup, each with the line to write into it. In both versions a limit of 0 in `throttle` takes away one that is
+    /// there (Documentation/admin-guide/cgroup-v1/blkio-controller.rst, cgroup-v2.rst).
     fn rules(&self, (major, minor): (u64, u64), throttle: Throttle) -> Vec<(&'static str, String)> {
         let (iops, bytes) = (throttle.iops, throttle.bytes_per_second);
         match self {
             Self::V1(_) => [("blkio.throttle.read_iops_device", iops), ("blkio.throttle.read_bps_device", bytes)]
                 .into_iter()
-                .filter(|(_, limit)| *limit > 0)
                 .map(|(file, limit)| (file, format!("{major}:{minor} {limit}")))
                 .collect(),
             Self::V2(_) => {
@@ -81,6 +81,9 @@ impl Hierarchy {
 #[derive(Debug)]
 pub(crate) struct ThrottleGroup {
     path: PathBuf,
+    hierarchy: Hierarchy,
+    device: (u64, u64),
+    limits: Throttle,
     /// Switched off after the group is gone.
     _controller: Option<EnabledController>,
 }
@@ -100,12 +103,28 @@ impl ThrottleGroup {
         let owner = Owner::this_process().map_err(failed("read the start time of", Path::new("/proc/self")))?;
         let path = hierarchy.root().join(owner.fresh_name(PREFIX));
         fs::create_dir(&path).map_err(failed("create the cgroup", &path))?;
-        let group = Self { path, _controller: controller };
-        for (file, rule) in hierarchy.rules(device, throttle) {
-            let path = group.path.join(file);
+        let group = Self { path, hierarchy, device, limits: throttle, _controller: controller };
+        group.impose()?;
+        Ok(group)
+    }
+
+    /// Puts the limits in force, also after [`Self::lift`].
+    pub(crate) fn impose(&self) -> Result<(), LabError> {
+        self.write(self.limits)
+    }
+
+    /// Takes the limits away, and lets go at once what waits because of them: a process that waits for metadata of a file system
+    /// cannot be killed before it has them.
+    pub(crate) fn lift(&self) -> Result<(), LabError> {
+        self.write(Throttle { iops: 0, bytes_per_second: 0 })
+    }
+
+    fn write(&self, limits: Throttle) -> Result<(), LabError> {
+        for (file, rule) in self.hierarchy.rules(self.device, limits) {
+            let path = self.path.join(file);
             fs::write(&path, rule).map_err(failed("write the limit", &path))?;
         }
-        Ok(group)
+        Ok(())
     }
 
     /// The file by which a process joins.
@@ -169,7 +188,9 @@ mod tests {
     #[test]
     fn a_limit_of_zero_is_no_limit() {
         let throttle = Throttle { iops: 0, ..LIMITS };
-        assert_eq!(Hierarchy::V1("/cg".into()).rules((7, 3), throttle).len(), 1);
+        let v1: Vec<String> =
+            Hierarchy::V1("/cg".into()).rules((7, 3), throttle).into_iter().map(|(_, line)| line).collect();
+        assert_eq!(v1, ["7:3 0", "7:3 8000000"]);
         assert_eq!(Hierarchy::V2("/cg".into()).rules((7, 3), throttle)[0].1, "7:3 riops=max rbps=8000000");
     }
 }

@@ -4,6 +4,7 @@ use slowpath_lab::{Coldness, DeviceIo, Lab, LabError};
 use slowpath_launch::{BoxError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_tables::Bytes;
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
 /// Why a launch in a lab could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -27,26 +28,53 @@ pub struct LaunchInLab {
     pub not_as_meant: Option<String>,
 }
 
-/// Asks the lab for its proof after the mounts and before exec, then passes on to the caller's hooks.
-struct ProveCold<'a> {
+/// Passes on to the caller's hooks, and does what a lab needs around a launch: asks for its proof of coldness after the mounts and
+/// before exec, and lifts the throttle where the launch is to be ended.
+struct InLab<'a> {
     lab: &'a Lab,
     inner: &'a mut dyn Hooks,
+    proves_cold: bool,
     against: Option<String>,
+    timeout: Option<Duration>,
+    released: Option<Instant>,
 }
 
-impl Hooks for ProveCold<'_> {
+impl<'a> InLab<'a> {
+    fn new(lab: &'a Lab, spec: &LaunchSpec, proves_cold: bool, inner: &'a mut dyn Hooks) -> Self {
+        Self { lab, inner, proves_cold, against: None, timeout: spec.timeout, released: None }
+    }
+
+    /// What fails here fails again at the next launch, which says so.
+    fn lift_throttle(&self) {
+        let _ = self.lab.lift_throttle();
+    }
+}
+
+impl Hooks for InLab<'_> {
+    fn follows(&self) -> bool {
+        self.proves_cold || self.inner.follows()
+    }
     fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
         self.inner.before_release(pid)?;
-        if let Coldness::Lukewarm { reason, pages } = self.lab.verify_cold()? {
+        if self.proves_cold
+            && let Coldness::Lukewarm { reason, pages } = self.lab.verify_cold()?
+        {
             self.against = Some(format!("lukewarm: {reason} ({} pages)", pages.0));
         }
+        self.released = Some(Instant::now());
         Ok(())
     }
     fn on_released(&mut self, at: u64) {
         self.inner.on_released(at);
     }
     fn on_tick(&mut self) {
+        if self.released.zip(self.timeout).is_some_and(|(released, timeout)| released.elapsed() > timeout) {
+            self.lift_throttle();
+        }
         self.inner.on_tick();
+    }
+    fn interrupted(&mut self) -> bool {
+        self.inner.interrupted()
     }
     fn wakes(&self) -> Option<BorrowedFd<'_>> {
         self.inner.wakes()
@@ -58,7 +86,11 @@ impl Hooks for ProveCold<'_> {
         self.inner.on_ready(at);
     }
     fn stop_requested(&self) -> bool {
-        self.inner.stop_requested()
+        let stops = self.inner.stop_requested();
+        if stops {
+            self.lift_throttle();
+        }
+        stops
     }
 }
 
@@ -84,9 +116,9 @@ pub fn cold(
 ) -> Result<LaunchInLab, LabLaunchError> {
     lab.prepare_cold()?;
     let before = lab.io()?;
-    let mut prove = ProveCold { lab, inner: hooks, against: None };
-    let outcome = launcher.launch(&in_lab(lab, spec), &mut prove)?;
-    let mut not_as_meant = prove.against.or_else(|| lab.against_left_out(&outcome.left_out));
+    let mut hooks = InLab::new(lab, &spec, true, hooks);
+    let outcome = launcher.launch(&in_lab(lab, spec), &mut hooks)?;
+    let mut not_as_meant = hooks.against.or_else(|| lab.against_left_out(&outcome.left_out));
     let io = lab.io()? - before;
     if not_as_meant.is_none()
         && outcome.ready_at.is_some()
@@ -115,7 +147,8 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
     loop {
         let before = lab.io().map_err(LabLaunchError::from)?;
         let (spec, _guard) = spec()?;
-        let outcome = launcher.launch(&in_lab(lab, spec), hooks).map_err(LabLaunchError::from)?;
+        let mut hooks = InLab::new(lab, &spec, false, hooks);
+        let outcome = launcher.launch(&in_lab(lab, spec), &mut hooks).map_err(LabLaunchError::from)?;
         let io = lab.io().map_err(LabLaunchError::from)? - before;
         launches += 1;
         let is_warm = launches > 1 && io.bytes <= WARM_ALLOWANCE;
