@@ -24,8 +24,9 @@ use crate::target::{PATIENCE, Target};
 use crate::unprivileged::{Work, as_user};
 use crate::{interrupt, output_directory, recorded_launch, whole_file};
 use serde::Serialize;
-use slowpath_report::Diagnosis;
+use slowpath_fix::{FixPlan, apply};
 use slowpath_report::terminal::{self, Style};
+use slowpath_report::{Decision, Diagnosis, Verdict};
 use slowpath_tables::escape_json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -104,5 +105,17 @@ fn show(arguments: &DiagnoseArguments, directory: &Path, diagnosis: &Diagnosis) 
     } else {
         print!("{}", terminal::diagnosis(diagnosis, &Style::detect(std::io::stdout().is_terminal())));
         println!("report: {}", terminal::escape_terminal(&page(directory).to_string_lossy()));
+        to_keep(directory, diagnosis).iter().for_each(|line| println!("keep it: {}", terminal::escape_terminal(line)));
     }
+}
+
+/// Commands that show what would be changed to keep the fixes that are proved.
+fn to_keep(directory: &Path, diagnosis: &Diagnosis) -> Vec<String> {
+    let is_proved = |plan: &&FixPlan| {
+        let proved = |verdict: &Verdict| verdict.arm == plan.name && verdict.decision == Some(Decision::Proved);
+        diagnosis.verdicts.iter().any(proved) && apply::refused_everywhere(plan).is_none()
+    };
+    let proved = diagnosis.fixes.iter().filter(is_proved);
+    let directory = directory.to_string_lossy();
+    proved.filter_map(|plan| shlex::try_join(["slowpath", "fix", "show", &directory, &plan.name]).ok()).collect()
 }
