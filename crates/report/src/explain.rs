@@ -148,6 +148,7 @@ fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
     let paragraphs = paragraphs([
         ("whose it is", scope),
         ("over time", changes),
+        ("see it by hand", factor.by_hand),
         ("what a difference costs", "`slowpath context diff` says what is known of the two values, with its source"),
         ("set in a launch", &bisected),
     ]);
