@@ -71,10 +71,29 @@ schemas: report-ui ## write docs/reference and docs/schemas anew from the types
 	target/fleet-venv/bin/python -m slowpath_fleet.published_schemas docs/schemas
 	UPDATE_SCHEMAS=1 cargo test --quiet --locked -p slowpath-cli --bin slowpath schemas
 
+# What is installed, and where the parts of it go that shells and man look for.
+PROGRAM ?= target/release/slowpath
+BIN = $(DESTDIR)$(PREFIX)/bin
+SHARE = $(DESTDIR)$(PREFIX)/share
+MAN = $(SHARE)/man/man1
+BASH_COMPLETION = $(SHARE)/bash-completion/completions/slowpath
+ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_slowpath
+FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/slowpath.fish
+
 .PHONY: install
-install: ## copy slowpath to $(PREFIX)/bin; after make build
-	@test -x target/release/slowpath || { echo "make build first" >&2; exit 2; }
-	install -D -m 755 target/release/slowpath $(DESTDIR)$(PREFIX)/bin/slowpath
+install: ## copy slowpath, its man pages and completions below $(DESTDIR)$(PREFIX); after make build
+	@test -x $(PROGRAM) || { echo "make build first" >&2; exit 2; }
+	install -D -m 755 $(PROGRAM) $(BIN)/slowpath
+	install -d $(MAN) $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION))
+	$(PROGRAM) man $(MAN)
+	$(PROGRAM) completions bash >$(BASH_COMPLETION)
+	$(PROGRAM) completions zsh >$(ZSH_COMPLETION)
+	$(PROGRAM) completions fish >$(FISH_COMPLETION)
+
+.PHONY: uninstall
+uninstall: ## remove what make install copied
+	rm -f $(BIN)/slowpath $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
+	rm -f $(MAN)/slowpath.1 $(MAN)/slowpath-*.1
 
 .PHONY: clean
 clean: ## remove everything that was built

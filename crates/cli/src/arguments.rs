@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod context;
 mod diagnose;
+mod documentation;
 mod export;
 mod fix;
 mod fleet;
@@ -18,6 +19,7 @@ pub use context::{
     ContextRunArguments, SyscallCostArguments,
 };
 pub use diagnose::{ArmSet, DiagnoseArguments};
+pub use documentation::{CompletionsArguments, ManArguments};
 pub use export::{ExportArguments, Format, What};
 pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixTargetArguments, FixUndoArguments};
 pub use fleet::FleetArguments;
@@ -74,7 +76,7 @@ impl Arguments {
                 )
             }
             Command::Fleet(arguments) => arguments.json(),
-            Command::Report(_) | Command::Export(_) => false,
+            Command::Report(_) | Command::Export(_) | Command::Completions(_) | Command::Man(_) => false,
         }
     }
 }
@@ -115,6 +117,10 @@ pub enum Command {
     /// Field data: compare launches of many machines, find the slow slice, judge an experiment.
     #[command(disable_help_flag = true)]
     Fleet(FleetArguments),
+    /// Print the script with which a shell completes commands and options.
+    Completions(CompletionsArguments),
+    /// Write the man pages, one a command.
+    Man(ManArguments),
 }
 
 /// How a target is launched.

@@ -59,6 +59,8 @@ pub struct Factor {
     pub name: &'static str,
     /// What it is, for people.
     pub title: &'static str,
+    /// The command that shows it without Slowpath; PID is a process's, or a thread's.
+    pub by_hand: &'static str,
     /// Whose it is.
     pub scope: Scope,
     /// Whether it moves by itself, so that two looks at one process differ: shown, and compared as a state of the moment.

@@ -92,6 +92,8 @@ mod tests {
             assert!(factor.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", factor.name);
             assert_eq!(ALL.iter().filter(|other| other.name == factor.name).count(), 1, "{}", factor.name);
             assert!(named(factor.name).is_some() && !factor.title.is_empty());
+            assert_eq!(factor.by_hand.matches('`').count() % 2, 0, "{}", factor.name);
+            assert!(factor.by_hand.contains('`'), "{}: no command", factor.name);
         }
     }
 }

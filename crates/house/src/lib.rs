@@ -1,4 +1,5 @@
-//! Checks of the house itself: which crate may know which, names, the generated reference, the README's commands.
+//! Checks of the house itself: which crate may know which, names, the generated reference, the README's commands, lines
+//! of documents and subjects of commits.
 //!
 //! Owns the rules, as pure functions that are tested on made-up trees; `tests/` applies them to this one. Nothing
 //! depends on this crate and nothing of it is installed.
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 pub mod layering;
 pub mod naming;
+pub mod prose;
 pub mod purity;
 pub mod readme;
 pub mod reference;

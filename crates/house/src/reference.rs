@@ -1,6 +1,7 @@
 //! The reference of the recording format, written from the declarations of the tables.
 
 use slowpath_recording::SCHEMA_VERSION;
+use slowpath_report::explain::folded;
 use slowpath_tables::{
     Asker, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp,
     SectionKind, TableDoc, all_tables,
@@ -56,8 +57,11 @@ fn cell(text: &str) -> String {
 }
 
 fn section(table: &TableDoc) -> String {
-    let mut text =
-        format!("## {}\n\n{}\n\n| Column | Type | Null | Meaning |\n|---|---|---|---|\n", table.name, table.doc);
+    let mut text = format!(
+        "## {}\n\n{}\n| Column | Type | Null | Meaning |\n|---|---|---|---|\n",
+        table.name,
+        folded(&table.doc, "")
+    );
     for column in &table.columns {
         let null = if column.nullable { "yes" } else { "" };
         let mut meaning = cell(&column.doc);

@@ -93,7 +93,7 @@ pub fn reference(kind: NameKind) -> String {
     for one in all().into_iter().filter(|one| one.kind == kind) {
         page.push_str(&format!("\n## {}\n\n**{}**\n\n", one.name, capitalised(&one.title)));
         for paragraph in one.paragraphs {
-            page.push_str(&folded(&format!("- *{}*: {}", paragraph.heading, paragraph.text)));
+            page.push_str(&folded(&format!("- *{}*: {}", paragraph.heading, paragraph.text), "  "));
         }
     }
     page
@@ -149,6 +149,7 @@ fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
     let paragraphs = paragraphs([
         ("whose it is", scope),
         ("over time", changes),
+        ("see it by hand", factor.by_hand),
         ("what a difference costs", "`slowpath context diff` says what is known of the two values, with its source"),
         ("set in a launch", &bisected),
     ]);
@@ -210,13 +211,13 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A list item of lines of at most 120 characters.
-fn folded(text: &str) -> String {
+/// A paragraph of a reference page: lines of at most 120 characters, the second and later ones with this before them.
+pub fn folded(text: &str, hanging: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last().map_or(0, |line| line.chars().count());
         if line > 0 && line + 1 + word.chars().count() > 120 {
-            lines.push(format!("  {word}"));
+            lines.push(format!("{hanging}{word}"));
         } else if let Some(last) = lines.last_mut() {
             if !last.is_empty() {
                 last.push(' ');

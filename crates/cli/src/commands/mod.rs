@@ -6,6 +6,7 @@ mod compare;
 mod context;
 pub mod diagnose;
 mod doctor;
+mod documentation;
 mod explain;
 mod export;
 mod fix;
@@ -66,6 +67,8 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Preload(arguments) => preload::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Fleet(arguments) => fleet::run(arguments),
+        Command::Completions(arguments) => documentation::completions(arguments),
+        Command::Man(arguments) => documentation::man(arguments),
     }
 }
 

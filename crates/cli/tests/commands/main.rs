@@ -22,6 +22,7 @@ mod forks;
 mod heap_trim;
 mod hostile_names;
 mod huge_pages;
+mod installed;
 mod interruptions;
 mod ipc;
 mod ipc_ended;

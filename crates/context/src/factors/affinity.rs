@@ -11,7 +11,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const AFFINITY: Factor = Factor {
     name: "affinity",
-    title: "allowed processors and memory",
+    title: "CPUs and NUMA nodes allowed",
+    by_hand: "`grep -E '^(Cpus|Mems)_allowed_list' /proc/PID/status`; `taskset -cp PID`",
     scope: Scope::Thread,
     moves: false,
     read,

@@ -8,7 +8,8 @@ use crate::toggles::Toggle;
 /// The factor.
 pub const AUDIT: Factor = Factor {
     name: "audit",
-    title: "audit",
+    title: "audit login and session",
+    by_hand: "`cat /proc/PID/loginuid /proc/PID/sessionid`: 4294967295 is none",
     scope: Scope::Process,
     moves: false,
     read,

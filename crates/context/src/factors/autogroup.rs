@@ -11,6 +11,7 @@ use slowpath_verify::Metric;
 pub const AUTOGROUP: Factor = Factor {
     name: "autogroup",
     title: "autogroup of the session",
+    by_hand: "`cat /proc/PID/autogroup`",
     scope: Scope::Process,
     moves: false,
     read,

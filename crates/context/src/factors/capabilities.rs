@@ -11,6 +11,7 @@ use slowpath_verify::Metric;
 pub const CAPABILITIES: Factor = Factor {
     name: "capabilities",
     title: "capabilities",
+    by_hand: "`grep Cap /proc/PID/status`; `getpcaps PID`",
     scope: Scope::Thread,
     moves: false,
     read,

@@ -21,7 +21,8 @@ const HUGE_PAGE_LIMIT: &str = "huge_page_limit ";
 /// Limits and weights.
 pub const CONTROL_GROUPS: Factor = Factor {
     name: "control_groups",
-    title: "limits of control groups",
+    title: "cgroup limits",
+    by_hand: "`cat /proc/PID/cgroup`, then the files of that cgroup and of those above it, such as `cat /sys/fs/cgroup/GROUP/cpu.max`",
     scope: Scope::Process,
     moves: false,
     read,
@@ -32,7 +33,8 @@ pub const CONTROL_GROUPS: Factor = Factor {
 /// How long tasks of the process's groups waited for what was short, lately.
 pub const PRESSURE: Factor = Factor {
     name: "pressure",
-    title: "share of the last 10 s in which tasks waited",
+    title: "pressure (PSI): share of the last 10 s in which tasks waited",
+    by_hand: "`grep some /proc/pressure/*`, or `GROUP/cpu.pressure` of its cgroup v2",
     scope: Scope::Process,
     moves: true,
     read: read_pressure,

@@ -12,6 +12,7 @@ use slowpath_verify::Metric;
 pub const CORE_SCHEDULING: Factor = Factor {
     name: "core_scheduling",
     title: "core-scheduling cookie",
+    by_hand: "`coresched get -p PID` (util-linux 2.40)",
     scope: Scope::Thread,
     moves: false,
     read,

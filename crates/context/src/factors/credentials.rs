@@ -10,7 +10,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const CREDENTIALS: Factor = Factor {
     name: "credentials",
-    title: "user, group, groups",
+    title: "user, group, supplementary groups",
+    by_hand: "`grep -E '^(Uid|Gid|Groups)' /proc/PID/status`",
     scope: Scope::Thread,
     moves: false,
     read,

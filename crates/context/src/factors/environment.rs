@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 pub const ENVIRONMENT: Factor = Factor {
     name: "environment",
     title: "environment",
+    by_hand: "`tr '\\0' '\\n' < /proc/PID/environ`",
     scope: Scope::Process,
     moves: false,
     read,

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 pub const FILE_SYSTEMS: Factor = Factor {
     name: "file_systems",
     title: "file systems in use",
+    by_hand: "`findmnt -T /proc/PID/exe`; `findmnt -T /proc/PID/cwd`; `findmnt -T /tmp`",
     scope: Scope::Process,
     moves: false,
     read,

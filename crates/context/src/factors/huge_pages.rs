@@ -10,7 +10,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const HUGE_PAGES: Factor = Factor {
     name: "huge_pages",
-    title: "transparent huge pages of the process",
+    title: "THP of the process",
+    by_hand: "`grep THP_enabled /proc/PID/status`",
     scope: Scope::Process,
     moves: false,
     read,

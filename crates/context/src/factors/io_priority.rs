@@ -11,7 +11,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const IO_PRIORITY: Factor = Factor {
     name: "io_priority",
-    title: "priority of block I/O",
+    title: "I/O priority",
+    by_hand: "`ionice -p PID`",
     scope: Scope::Thread,
     moves: false,
     read,

@@ -11,6 +11,7 @@ use slowpath_verify::Metric;
 pub const LIMITS: Factor = Factor {
     name: "limits",
     title: "resource limits",
+    by_hand: "`prlimit --pid PID`; `cat /proc/PID/limits`",
     scope: Scope::Process,
     moves: false,
     read,

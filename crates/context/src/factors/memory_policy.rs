@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 /// The factor.
 pub const MEMORY_POLICY: Factor = Factor {
     name: "memory_policy",
-    title: "NUMA policy",
+    title: "NUMA memory policy",
+    by_hand: "`cat /proc/PID/numa_maps`: the second word of each line",
     scope: Scope::Process,
     moves: false,
     read,

@@ -9,6 +9,7 @@ use crate::toggles::Toggle;
 pub const NAMESPACES: Factor = Factor {
     name: "namespaces",
     title: "namespaces",
+    by_hand: "`lsns -p PID`; `ls -l /proc/PID/ns`",
     scope: Scope::Process,
     moves: false,
     read,

@@ -10,7 +10,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const NO_NEW_PRIVS: Factor = Factor {
     name: "no_new_privs",
-    title: "execution gives no privileges",
+    title: "no privileges gained by execve",
+    by_hand: "`grep NoNewPrivs /proc/PID/status`",
     scope: Scope::Thread,
     moves: false,
     read,

@@ -17,7 +17,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 /// The factor: path and what [`examine`] told of the file.
 pub const OBJECTS: Factor = Factor {
     name: "objects",
-    title: "code that is loaded",
+    title: "loaded executable and libraries",
+    by_hand: "`grep r-xp /proc/PID/maps`, then `readelf -n FILE` for the build",
     scope: Scope::Process,
     moves: false,
     read,

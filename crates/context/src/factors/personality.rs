@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 /// The factor.
 pub const PERSONALITY: Factor = Factor {
     name: "personality",
-    title: "execution domain",
+    title: "execution domain (personality)",
+    by_hand: "`cat /proc/PID/personality`: flags of personality(2)",
     scope: Scope::Process,
     moves: false,
     read,

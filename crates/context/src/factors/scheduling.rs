@@ -13,7 +13,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const SCHEDULING: Factor = Factor {
     name: "scheduling",
-    title: "policy, priority, nice",
+    title: "scheduling policy, priority, nice",
+    by_hand: "`chrt -p PID`; `ps -o cls,rtprio,ni -p PID`",
     scope: Scope::Thread,
     moves: false,
     read,

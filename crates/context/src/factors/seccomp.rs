@@ -12,7 +12,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const SECCOMP: Factor = Factor {
     name: "seccomp",
-    title: "system call filters",
+    title: "seccomp filters",
+    by_hand: "`grep Seccomp /proc/PID/status`: mode (2 is a filter) and number of filters",
     scope: Scope::Thread,
     moves: false,
     read,

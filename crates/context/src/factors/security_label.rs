@@ -10,6 +10,7 @@ use crate::toggles::Toggle;
 pub const SECURITY_LABEL: Factor = Factor {
     name: "security_label",
     title: "SELinux context or AppArmor profile",
+    by_hand: "`ps -o label -p PID`; `cat /proc/PID/attr/current`",
     scope: Scope::Thread,
     moves: false,
     read,

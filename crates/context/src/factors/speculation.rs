@@ -16,7 +16,8 @@ use slowpath_verify::Metric;
 /// Loads that overtake stores (Spectre variant 4).
 pub const STORE_BYPASS: Factor = Factor {
     name: "speculative_store_bypass",
-    title: "loads may overtake stores",
+    title: "speculative store bypass",
+    by_hand: "`grep Speculation_Store_Bypass /proc/PID/status`",
     scope: Scope::Thread,
     moves: false,
     read: read_store_bypass,
@@ -27,7 +28,8 @@ pub const STORE_BYPASS: Factor = Factor {
 /// Prediction of indirect branches (Spectre variant 2, between user programs).
 pub const INDIRECT_BRANCH: Factor = Factor {
     name: "indirect_branch_speculation",
-    title: "indirect branches are predicted",
+    title: "indirect branch speculation",
+    by_hand: "`grep SpeculationIndirectBranch /proc/PID/status`",
     scope: Scope::Thread,
     moves: false,
     read: read_indirect_branch,

@@ -14,7 +14,8 @@ const REAL_TIME: u64 = 0;
 /// The factor.
 pub const TIMER_SLACK: Factor = Factor {
     name: "timer_slack_ns",
-    title: "slack of timers",
+    title: "timer slack",
+    by_hand: "`cat /proc/PID/timerslack_ns`",
     scope: Scope::Thread,
     moves: false,
     read,

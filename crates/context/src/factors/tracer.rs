@@ -10,7 +10,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const TRACER: Factor = Factor {
     name: "tracer",
-    title: "traced by another process",
+    title: "traced by another process (ptrace)",
+    by_hand: "`grep TracerPid /proc/PID/status`: 0 is none",
     scope: Scope::Thread,
     moves: false,
     read,

@@ -10,7 +10,8 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const UTILIZATION_CLAMP: Factor = Factor {
     name: "utilization_clamp",
-    title: "bounds of the assumed utilisation",
+    title: "utilization clamp (uclamp)",
+    by_hand: "`uclampset -p PID`",
     scope: Scope::Thread,
     moves: false,
     read,

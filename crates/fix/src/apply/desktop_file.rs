@@ -95,7 +95,7 @@ fn value_of(line: &[u8], key: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{rendered, replay};
+    use super::super::tests::{rendered, replay, without_doubled_percent};
     use super::*;
     use proptest::prelude::*;
 
@@ -125,15 +125,7 @@ mod tests {
                 c => argument.push(c),
             }
         }
-        let mut chars = argument.chars();
-        let mut out = String::new();
-        while let Some(c) = chars.next() {
-            if c == '%' && chars.next()? != '%' {
-                return None;
-            }
-            out.push(c);
-        }
-        Some(out)
+        without_doubled_percent(&argument)
     }
 
     proptest! {

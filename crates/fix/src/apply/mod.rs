@@ -206,6 +206,20 @@ pub(crate) mod tests {
         }
     }
 
+    /// The inverse of writing `%%` for `%`, which systemd's specifiers and a desktop's field codes share; `None` where a
+    /// `%` stands alone and would be expanded.
+    pub(crate) fn without_doubled_percent(text: &str) -> Option<String> {
+        let mut chars = text.chars();
+        let mut out = String::new();
+        while let Some(c) = chars.next() {
+            if c == '%' && chars.next()? != '%' {
+                return None;
+            }
+            out.push(c);
+        }
+        Some(out)
+    }
+
     /// What a kind makes of a treatment, for this command.
     pub(crate) fn rendered(
         kind: &TargetKind,

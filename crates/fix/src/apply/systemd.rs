@@ -85,7 +85,7 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{rendered, replay};
+    use super::super::tests::{rendered, replay, without_doubled_percent};
     use super::*;
     use proptest::prelude::*;
 
@@ -105,15 +105,7 @@ mod tests {
                 c => unescaped.push(c),
             }
         }
-        let mut chars = unescaped.chars();
-        let mut out = String::new();
-        while let Some(c) = chars.next() {
-            if c == '%' && chars.next()? != '%' {
-                return None;
-            }
-            out.push(c);
-        }
-        Some(out)
+        without_doubled_percent(&unescaped)
     }
 
     proptest! {

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// Model, microcode, number, siblings.
 pub const PROCESSORS: Factor = Factor {
     name: "processors",
-    title: "processors",
+    title: "CPU model, microcode, SMT",
+    by_hand: "`lscpu`; `grep . /sys/devices/system/cpu/{online,isolated,smt/control}`",
     scope: Scope::Machine,
     moves: false,
     read,
@@ -22,7 +23,8 @@ pub const PROCESSORS: Factor = Factor {
 /// Who chooses the frequency, within which bounds.
 pub const FREQUENCY: Factor = Factor {
     name: "frequency",
-    title: "frequency of the processors",
+    title: "CPU frequency",
+    by_hand: "`grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{driver,governor,min_freq,max_freq}`",
     scope: Scope::Machine,
     moves: false,
     read: read_frequency,
@@ -34,6 +36,7 @@ pub const FREQUENCY: Factor = Factor {
 pub const CLOCK: Factor = Factor {
     name: "clock_source",
     title: "clock source",
+    by_hand: "`cat /sys/devices/system/clocksource/clocksource0/current_clocksource`",
     scope: Scope::Machine,
     moves: false,
     read: read_clock,

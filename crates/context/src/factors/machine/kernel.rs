@@ -11,8 +11,16 @@ use crate::toggles::OF_MACHINE;
 use std::collections::BTreeMap;
 
 /// The factor.
-pub const KERNEL: Factor =
-    Factor { name: "kernel", title: "kernel", scope: Scope::Machine, moves: false, read, known, toggle: OF_MACHINE };
+pub const KERNEL: Factor = Factor {
+    name: "kernel",
+    title: "kernel",
+    by_hand: "`uname -rv`",
+    scope: Scope::Machine,
+    moves: false,
+    read,
+    known,
+    toggle: OF_MACHINE,
+};
 
 /// Files whose presence tells that a debug option is compiled in, and at work.
 const DEBUGGING: [(&str, &str); 4] = [

@@ -10,6 +10,7 @@ use crate::toggles::OF_MACHINE;
 pub const MACHINE_HUGE_PAGES: Factor = Factor {
     name: "machine_huge_pages",
     title: "huge pages of the machine",
+    by_hand: "`grep . /sys/kernel/mm/transparent_hugepage/{enabled,defrag}`; `sysctl vm.nr_hugepages`",
     scope: Scope::Machine,
     moves: false,
     read: read_huge_pages,
@@ -21,6 +22,7 @@ pub const MACHINE_HUGE_PAGES: Factor = Factor {
 pub const MEMORY: Factor = Factor {
     name: "memory",
     title: "memory management",
+    by_hand: "`sysctl kernel.randomize_va_space vm.overcommit_memory vm.swappiness`; `grep . /sys/kernel/mm/{ksm/run,lru_gen/enabled}`",
     scope: Scope::Machine,
     moves: false,
     read,

@@ -8,7 +8,8 @@ use crate::toggles::OF_MACHINE;
 /// What is done, by flaw.
 pub const MITIGATIONS: Factor = Factor {
     name: "mitigations",
-    title: "mitigations of processor flaws",
+    title: "CPU vulnerability mitigations",
+    by_hand: "`grep . /sys/devices/system/cpu/vulnerabilities/*`",
     scope: Scope::Machine,
     moves: false,
     read,
@@ -20,6 +21,7 @@ pub const MITIGATIONS: Factor = Factor {
 pub const PARAMETERS: Factor = Factor {
     name: "kernel_parameters",
     title: "kernel parameters that change speed",
+    by_hand: "`cat /proc/cmdline`",
     scope: Scope::Machine,
     moves: false,
     read: read_parameters,

@@ -9,7 +9,8 @@ use crate::toggles::OF_MACHINE;
 /// The factor.
 pub const SCHEDULER: Factor = Factor {
     name: "scheduler",
-    title: "scheduler of the machine",
+    title: "scheduler settings of the machine",
+    by_hand: "`sysctl kernel.sched_rt_runtime_us kernel.sched_rt_period_us kernel.sched_autogroup_enabled`",
     scope: Scope::Machine,
     moves: false,
     read,

@@ -6,8 +6,16 @@ use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
 
 /// The factor.
-pub const SELINUX: Factor =
-    Factor { name: "selinux", title: "SELinux", scope: Scope::Machine, moves: false, read, known, toggle: OF_MACHINE };
+pub const SELINUX: Factor = Factor {
+    name: "selinux",
+    title: "SELinux",
+    by_hand: "`getenforce`; `cat /sys/fs/selinux/enforce`",
+    scope: Scope::Machine,
+    moves: false,
+    read,
+    known,
+    toggle: OF_MACHINE,
+};
 
 fn read(subject: &Subject<'_>) -> Reading {
     let word = |text: String| Value::text(if text.trim() == "1" { "enforcing" } else { "permissive" });
