@@ -429,3 +429,17 @@ proptest! {
         prop_assert_eq!(of_threads, Nanos(2000));
     }
 }
+
+#[test]
+fn time_that_a_hypervisor_took_is_not_time_that_the_thread_ran() {
+    let path = found(
+        "
+== off_cpu
+ts  duration pid start tid reason   runnable waker_pid waker_tid
+400 100      7   1     7   stolen   0        -         -
+600 50       7   1     7   runnable 50       -         -
+",
+    );
+    assert_eq!(times(&path), [(Category::OnCpu, 750), (Category::Runnable, 50), (Category::Stolen, 100)]);
+    assert_eq!(path.unexplained, Nanos(0));
+}

@@ -7,7 +7,7 @@ use crate::ledger::split::split;
 use crate::ledger::timeline::Timeline;
 use crate::ledger::{Account, Category, SplitBy};
 use slowpath_recording::Tables;
-use slowpath_tables::{Nanos, ProcessKey};
+use slowpath_tables::{Nanos, OffCpu, OffCpuReason, ProcessKey};
 
 /// Sums over all steps.
 pub(super) struct TimeOnPath {
@@ -29,6 +29,9 @@ pub(super) fn of_steps(tables: &Tables, lives: &Lives<'_>, steps: &[Step]) -> Ti
     });
     let mut samples =
         RowsOfSteps::new(steps, &tables.cpu_samples, |row| (row.process(), row.tid, row.ts.0, end(row.ts, Nanos(1))));
+    let stolen_rows: Vec<&OffCpu> = tables.off_cpu.iter().filter(|row| row.reason == OffCpuReason::Stolen).collect();
+    let mut stolen_rows =
+        RowsOfSteps::new(steps, &stolen_rows, |row| (row.process(), row.tid, row.ts.0, end(row.ts, row.duration)));
     let mut threads = Threads::default();
     let mut timeline = Timeline::default();
     let (mut rest, mut in_them, mut seen) = (Nanos(0), Nanos(0), (0, 0));
@@ -39,10 +42,15 @@ pub(super) fn of_steps(tables: &Tables, lives: &Lives<'_>, steps: &[Step]) -> Ti
                 faults.of(number).for_each(|row| timeline.fault(row));
                 calls.of(number).for_each(|row| timeline.memory_call(row));
                 samples.of(number).for_each(|row| timeline.sample(row));
-                let walked = timeline.walk(step.from, step.to);
+                stolen_rows.of(number).for_each(|row| timeline.off_cpu(row));
+                let mut walked = timeline.walk(step.from, step.to);
+                // It lies in the time that the thread seems to have run, at a place that is not known.
+                let stolen = walked.account.take(Category::Stolen).min(walked.left);
+                let left = walked.left - stolen;
                 thread.account.merge(&walked.account);
-                thread.account.add(Category::OnCpu, walked.left);
-                rest += walked.left;
+                thread.account.add(Category::Stolen, stolen);
+                thread.account.add(Category::OnCpu, left);
+                rest += left;
                 in_them += walked.ran_in_them;
                 seen = (seen.0 + walked.samples.0, seen.1 + walked.samples.1);
             }

@@ -10,7 +10,7 @@ use slowpath_tables::Quantity;
 
 const NAME: usize = 30;
 const TIME: usize = 12;
-/// A part that has less of every column is left out; it stands in the JSON.
+/// Parts that have less of every column share a row.
 const SMALLEST_SHARE: f64 = 0.01;
 
 /// The table; nothing without recordings.
@@ -25,12 +25,22 @@ pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
         Line::of(paint, &std::iter::once(left(name, NAME, style)).chain(cells).collect::<String>(), style)
     };
     let mut head = vec![row(Paint::Quiet, "where the time goes", &titles)];
-    for part in Part::ALL.into_iter().filter(|part| recordings.iter().any(|one| is_large(one, *part))) {
+    let (large, small): (Vec<Part>, Vec<Part>) =
+        Part::ALL.into_iter().partition(|part| recordings.iter().any(|one| is_large(one, *part)));
+    for part in large {
         let of = |one: &TimeSpent| {
             let (to_ready, cpu) = of_part(one, part);
             cells(one, to_ready, cpu, style)
         };
         head.push(row(Paint::Plain, part.words(), &of));
+    }
+    let together = |one: &TimeSpent| small.iter().map(|part| of_part(one, *part)).fold((None, None), added);
+    if recordings.iter().map(together).any(|(to_ready, cpu)| is_shown(to_ready) || is_shown(cpu)) {
+        let of = |one: &TimeSpent| {
+            let (to_ready, cpu) = together(one);
+            cells(one, to_ready, cpu, style)
+        };
+        head.push(row(Paint::Plain, "other parts", &of));
     }
     if recordings.iter().any(|one| one.unexplained.is_some()) {
         head.push(row(Paint::Plain, "unexplained", &unexplained));
@@ -56,9 +66,24 @@ fn cells(one: &TimeSpent, to_ready: Option<Quantity>, cpu: Option<Quantity>, sty
     }
 }
 
-fn of_part(one: &TimeSpent, part: Part) -> (Option<Quantity>, Option<Quantity>) {
+fn of_part(one: &TimeSpent, part: Part) -> Times {
     let row = one.rows.iter().find(|row| row.part == part);
     (row.and_then(|row| row.to_ready), row.and_then(|row| row.cpu))
+}
+
+type Times = (Option<Quantity>, Option<Quantity>);
+
+fn added(a: Times, b: Times) -> Times {
+    let sum = |a: Option<Quantity>, b: Option<Quantity>| match (a, b) {
+        (Some(a), Some(b)) => Some(Quantity::exact(a.value + b.value, a.unit)),
+        (one, other) => one.or(other),
+    };
+    (sum(a.0, b.0), sum(a.1, b.1))
+}
+
+/// Whether a time is more than a row of zeros.
+fn is_shown(time: Option<Quantity>) -> bool {
+    time.is_some_and(|time| time.value >= 0.005)
 }
 
 fn is_large(one: &TimeSpent, part: Part) -> bool {
@@ -96,6 +121,8 @@ mod tests {
                 row(Part::StorageReads, reads, Some(0.5)),
                 row(Part::Waits, 40.0, None),
                 row(Part::ChildStart, 0.0, Some(0.0)),
+                row(Part::FaultsAndMemory, 0.25, Some(0.25)),
+                row(Part::WaitsForCpu, 0.5, None),
                 row(Part::Program, 108.0, Some(2149.5)),
             ],
             unexplained: Some(ms(2.0)),
@@ -116,6 +143,7 @@ mod tests {
                 "reads from storage 60.0 ms 0.50 ms 0 ms 0.50 ms",
                 "waits for others 40.0 ms - 40.0 ms -",
                 "running 108 ms 2.15 s 108 ms 2.15 s",
+                "other parts 0.75 ms 0.25 ms 0.75 ms 0.25 ms",
                 "unexplained 2.00 ms - 2.00 ms -",
                 "all that was recorded 210 ms 2.15 s 150 ms 2.15 s",
             ],
@@ -131,7 +159,11 @@ mod tests {
         running.rows.iter_mut().for_each(|row| row.to_ready = None);
         let text = screen(vec![section(&[running], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
         let words: Vec<&str> = text.split_whitespace().collect();
-        assert_eq!(words.join(" "), "where the time goes CPU running 2.15 s all that was recorded 2.15 s", "{text}");
+        assert_eq!(
+            words.join(" "),
+            "where the time goes CPU running 2.15 s other parts 0.75 ms all that was recorded 2.15 s",
+            "{text}"
+        );
     }
 
     #[test]
