@@ -230,7 +230,7 @@ pub struct RecordArguments {
     /// Directory of the recording.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Stop after this many seconds; the target lives on.
+    /// Stop after this many seconds; the target keeps running.
     #[arg(long, value_name = "S", value_parser = positive)]
     pub duration: Option<f64>,
     /// Sample what threads are running, HZ times a second on each processor, with their call stacks.
@@ -262,12 +262,12 @@ pub struct RecordArguments {
     #[arg(long)]
     pub waits: bool,
     /// Also record mmap, munmap, mremap, brk and madvise with their duration and result, and which of the pages that are given back,
-    /// or held at the end, are all zeros. Makes every system call of the machine some 50 ns dearer, and begins with some 150 ms in which
+    /// or held at the end, are all zeros. Adds some 50 ns to every system call of the machine, and begins with some 150 ms in which
     /// it is measured what memory costs here.
     #[arg(long)]
     pub memory_calls: bool,
-    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Makes every system call of
-    /// the machine some 50 ns dearer, also those of processes that are not recorded.
+    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds some 50 ns to every
+    /// system call of the machine, also of processes that are not recorded.
     #[arg(long, conflicts_with = "no_files")]
     pub files: bool,
     /// Record no opens and reads of the command: other processes then pay nothing for their system calls.
@@ -279,14 +279,14 @@ pub struct RecordArguments {
     /// No progress.
     #[arg(long)]
     pub quiet: bool,
-    /// Instead of launching a command: a process that runs, with its threads and the children it makes from now on. Several
-    /// with --pid again.
+    /// Instead of launching a command: a process that runs, with its threads and the children it makes from now on.
+    /// Repeatable.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = NOT_RUNNING)]
     pub pid: Vec<u32>,
-    /// The same for all processes whose name or command line this expression matches.
+    /// Record all processes whose name or command line this expression matches.
     #[arg(long = "match", value_name = "REGEX", conflicts_with_all = NOT_RUNNING)]
     pub matching: Option<Regex>,
-    /// The same for everything on this machine but slowpath itself.
+    /// Record everything on this machine but slowpath itself.
     #[arg(long, conflicts_with_all = NOT_RUNNING, conflicts_with_all = ["pid", "matching"])]
     pub system: bool,
     /// How the command is launched.

@@ -161,17 +161,20 @@ fn of_outcome(outcome: Outcome) -> Explanation {
     let (title, what) = match outcome {
         Outcome::Helps => (
             "less than the baseline",
-            "The whole confidence interval of the difference lies below zero, and for a fix also against its sham.",
+            "The whole confidence interval of the difference lies below zero. Of a fix that holds against the baseline and \
+             against its sham (the same wrapper without the fix).",
         ),
         Outcome::Hurts => {
             ("more than the baseline", "The whole confidence interval of the difference lies above zero.")
         }
-        Outcome::NoDifference => {
-            ("no difference that matters", "The whole confidence interval lies within 2 % of the baseline's median.")
-        }
+        Outcome::NoDifference => (
+            "no difference that matters",
+            "The confidence interval holds zero, and all of it lies within ±2 % of the baseline's median.",
+        ),
         Outcome::Inconclusive => (
             "not decided",
-            "The confidence interval holds zero and is wider than 2 % of the baseline's median: more launches may decide.",
+            "The confidence interval holds zero and reaches beyond ±2 % of the baseline's median: more launches may decide. \
+             So is a fix that beats the baseline and not its sham.",
         ),
         Outcome::NotTestable => {
             ("not testable", "It could not be launched, or there are too few pairs for an interval.")
@@ -184,16 +187,18 @@ fn of_decision(decision: Decision) -> Explanation {
     let (title, what) = match decision {
         Decision::Proved => (
             "the fix helps",
-            "Launches that nothing was made from show it: the whole interval against the untreated launch and against the sham lies \
-             below zero, all arms of the diagnosis together with 95 %.",
+            "Measured on launches that the fix was not made from: the whole interval lies below zero against the untreated \
+             launch and against the sham. The 95 % are joint: of all arms of the diagnosis together.",
         ),
         Decision::Withdrawn => (
             "the fix does not help",
-            "Launches show that it hurts, or that any gain is within 2 % of the untreated launch.",
+            "Launches show that it hurts, or the interval holds zero and lies within ±2 % of the untreated launch.",
         ),
-        Decision::NotShown => {
-            ("not decided", "The interval holds zero and is too wide to say more; more --runs may decide.")
-        }
+        Decision::NotShown => (
+            "not decided",
+            "The interval holds zero and reaches beyond ±2 %, or the fix beats the untreated launch and not its sham; more \
+                 --runs may decide.",
+        ),
         Decision::NotTried => {
             ("not launched", "The verdict says why: the program, the machine, the time, or a change of the source.")
         }

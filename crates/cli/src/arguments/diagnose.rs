@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub struct DiagnoseArguments {
     /// Instead of launching a command: a process that runs, with its threads and the children it makes from now on. Records it for
-    /// --duration and says what it hides; tries nothing. Several with --pid again.
+    /// --duration and says what it hides; tries nothing. Repeatable.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = OF_TRIALS)]
     pub pid: Vec<u32>,
     /// With --pid: record for this many seconds (10 unless said otherwise), or until ctrl-C.
