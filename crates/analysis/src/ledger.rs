@@ -32,6 +32,7 @@ pub use split::SplitBy;
 
 use lives::{Life, Lives};
 use slowpath_recording::{ProbeState, Tables};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Nanos, ProcessKey, Unavailable};
 use split::split;
 use timeline::{Timeline, Walked};
@@ -112,7 +113,7 @@ pub struct Ledger {
 }
 
 fn missing(reason: &str, remedy: &str) -> Unavailable {
-    Unavailable { what: "time ledger".to_owned(), reason: reason.to_owned(), remedy: remedy.to_owned() }
+    declared::TIME_LEDGER.because(reason, remedy)
 }
 
 /// What is to be said of a recording for which nobody asked when threads do not run: how to have a ledger. It is no doubt about what

@@ -7,6 +7,7 @@ use crate::recorder::{Recorder, monotonic_now, pidfd};
 use libbpf_rs::{MapCore, MapFlags};
 use slowpath_process::{Deadline, DeadlineError, LIMIT};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::os::fd::AsRawFd;
 
 impl Recorder {
@@ -62,22 +63,19 @@ impl Recorder {
             }
         }
         if passed_over > 0 {
-            self.unavailable.push(Unavailable {
-                what: format!("pages that {passed_over} processes held at the end"),
-                reason: "looking at those of others took as long as it may".to_owned(),
-                remedy: "record fewer processes".to_owned(),
-            });
+            self.unavailable.push(declared::HELD_BY_MANY.of(
+                &[&passed_over],
+                "looking at those of others took as long as it may",
+                "record fewer processes",
+            ));
         }
     }
 }
 
 /// What of a process could not be looked at.
 fn hidden(pid: u32, error: &DeadlineError) -> Unavailable {
-    Unavailable {
-        what: format!("pages that process {pid} held at the end"),
-        reason: error.to_string(),
-        remedy: "find out what its memory waits for (a file system that hangs, userfaultfd)".to_owned(),
-    }
+    let remedy = "find out what its memory waits for (a file system that hangs, userfaultfd)";
+    declared::HELD_BY_ONE.of(&[&pid], error.to_string(), remedy)
 }
 
 /// All processes that `/proc` shows.

@@ -3,7 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use slowpath_tables::missing::{Missing, declared};
 use slowpath_tables::{PAGE_SIZE, Unavailable};
+use std::fmt::Display;
 use std::path::Path;
 
 /// One thing that slowpath wants of a machine, and whether it is there.
@@ -136,8 +138,8 @@ pub fn facts() -> Facts {
     }
 }
 
-fn gap(what: &str, reason: impl Into<String>, remedy: &str) -> Option<Unavailable> {
-    Some(Unavailable { what: what.to_owned(), reason: reason.into(), remedy: remedy.to_owned() })
+fn gap(what: &Missing, reason: impl Into<String>, remedy: &str) -> Option<Unavailable> {
+    Some(what.because(reason, remedy))
 }
 
 /// Whether BPF programs can walk the areas of an address space: `bpf_iter_task_vma_new` (Linux 6.7).
@@ -146,33 +148,37 @@ pub(crate) fn has_area_walk(btf: &libbpf_rs::Btf<'_>) -> bool {
 }
 
 /// What is missing where they cannot.
-pub(crate) fn no_walk(what: &str) -> Option<Unavailable> {
-    gap(what, "this kernel has no bpf_iter_task_vma_new", "a kernel of 6.7 or later")
+pub(crate) fn no_walk(what: &Missing, values: &[&dyn Display]) -> Option<Unavailable> {
+    Some(what.of(values, "this kernel has no bpf_iter_task_vma_new", "a kernel of 6.7 or later"))
 }
 
 /// Draws the conclusions: one check a line of `doctor`.
 pub fn checks(facts: &Facts) -> Vec<Check> {
     let mut checks = Vec::new();
-    let mut check = |what: &'static str, needed_for: &'static [Need], ok: bool, missing: Option<Unavailable>| {
-        checks.push(Check { what, needed_for, gap: if ok { None } else { missing } });
+    let mut check = |what: &Missing, needed_for: &'static [Need], ok: bool, missing: Option<Unavailable>| {
+        checks.push(Check { what: what.name, needed_for, gap: if ok { None } else { missing } });
     };
     check(
-        "privilege",
+        &declared::PRIVILEGE,
         &[Need::Record],
         facts.privileged,
-        gap("privilege", "loading BPF and opening events need CAP_SYS_ADMIN", "run it with sudo"),
+        gap(&declared::PRIVILEGE, "loading BPF and opening events need CAP_SYS_ADMIN", "run it with sudo"),
     );
     check(
-        "4 KiB pages",
+        &declared::SMALL_PAGES,
         &[Need::Record],
         facts.page_size == PAGE_SIZE,
-        gap("4 KiB pages", format!("pages have {} bytes", facts.page_size), "a kernel with 4 KiB pages"),
+        gap(&declared::SMALL_PAGES, format!("pages have {} bytes", facts.page_size), "a kernel with 4 KiB pages"),
     );
     check(
-        "BTF",
+        &declared::KERNEL_TYPES,
         &[Need::Record],
         facts.btf,
-        gap("BTF", "/sys/kernel/btf/vmlinux is missing", "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian's are)"),
+        gap(
+            &declared::KERNEL_TYPES,
+            "/sys/kernel/btf/vmlinux is missing",
+            "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian's are)",
+        ),
     );
     let has = |name: &str| facts.tracepoints.as_ref().is_some_and(|all| all.iter().any(|one| one == name));
     let missing = |names: &[&str]| names.iter().filter(|name| !has(name)).copied().collect::<Vec<_>>().join(", ");
@@ -181,52 +187,51 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         Some(_) => format!("this kernel has no {}", missing(names)),
     };
     check(
-        "processes and page cache",
+        &declared::PROCESSES,
         &[Need::Record],
         NECESSARY.iter().all(|name| has(name)),
-        gap("processes and page cache", why(&NECESSARY), "a kernel of 5.18 or later with CONFIG_DEBUG_INFO_BTF=y"),
+        gap(&declared::PROCESSES, why(&NECESSARY), "a kernel of 5.18 or later with CONFIG_DEBUG_INFO_BTF=y"),
     );
     check(
-        "readahead decisions and block I/O",
+        &declared::BLOCK_IO,
         &[Need::Optional],
         OPTIONAL.iter().all(|name| has(name)),
-        gap("readahead decisions and block I/O", why(&OPTIONAL), "a newer kernel; the rest works without"),
+        gap(&declared::BLOCK_IO, why(&OPTIONAL), "a newer kernel; the rest works without"),
     );
     check(
-        "waits",
+        &declared::WAIT_EVENTS,
         &[Need::Optional],
         WAITS.iter().all(|name| has(name)),
-        gap("waits", why(&WAITS), "a kernel of 5.18 or later; the rest works without"),
+        gap(&declared::WAIT_EVENTS, why(&WAITS), "a kernel of 5.18 or later; the rest works without"),
     );
     check(
-        "reclaim, compaction and huge pages",
+        &declared::MEMORY_WORK,
         &[Need::Optional],
         MEMORY_WORK.iter().all(|name| has(name)),
         gap(
-            "reclaim, compaction and huge pages",
+            &declared::MEMORY_WORK,
             why(&MEMORY_WORK),
             "a kernel with CONFIG_COMPACTION=y and CONFIG_TRANSPARENT_HUGEPAGE=y; the rest works without",
         ),
     );
-    check(
-        "running processes, call stacks and CPU samples",
-        &[Need::Profile],
-        facts.area_walk,
-        no_walk("running processes, call stacks and CPU samples"),
-    );
+    check(&declared::RUNNING, &[Need::Profile], facts.area_walk, no_walk(&declared::RUNNING, &[]));
     let untold = facts.tracefs.clone().err().unwrap_or_default();
     check(
-        "mappings",
+        &declared::MAPPINGS,
         &[Need::Optional],
         facts.area_walk && (facts.area_tree || facts.tracefs.is_ok()),
-        if facts.area_walk { gap("mappings", untold, "a kernel of 6.7 or later") } else { no_walk("mappings") },
+        if facts.area_walk {
+            gap(&declared::MAPPINGS, untold, "a kernel of 6.7 or later")
+        } else {
+            no_walk(&declared::MAPPINGS, &[])
+        },
     );
     check(
-        "opens, reads and memory calls",
+        &declared::SYSCALLS,
         &[Need::Optional],
         facts.tracefs.is_ok(),
         gap(
-            "opens, reads and memory calls",
+            &declared::SYSCALLS,
             facts.tracefs.clone().err().unwrap_or_default(),
             "privilege, and a kernel with CONFIG_FTRACE_SYSCALLS=y that is not locked down",
         ),

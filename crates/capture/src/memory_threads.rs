@@ -4,6 +4,7 @@
 //! call a program `kswapd0`. Leaves who caused their work to `analysis`.
 
 use slowpath_recording::{MemoryThread, MemoryThreads};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Nanos, Unavailable};
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,10 +49,10 @@ impl MemoryThreadPids {
 
     /// Why what they do is not known, where none is seen.
     pub(crate) fn gap(&self) -> Option<Unavailable> {
-        self.0.is_empty().then(|| Unavailable {
-            what: "the kernel's threads for memory".to_owned(),
-            reason: "/proc shows none of kswapd, kcompactd and khugepaged".to_owned(),
-            remedy: "record outside of a container, where /proc shows the kernel's threads".to_owned(),
+        self.0.is_empty().then(|| {
+            let reason = "/proc shows none of kswapd, kcompactd and khugepaged";
+            declared::KERNEL_THREADS
+                .because(reason, "record outside of a container, where /proc shows the kernel's threads")
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::events::{self, EVENT_EXEC, EVENT_KINDS, SIGHT_OPEN, SIGHT_WHILE_DUMPABLE, task_state};
 use libbpf_rs::{MapCore, MapFlags};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::os::unix::fs::MetadataExt;
 
 /// Whose a recording is. Root's holds everything; a user's no addresses of the kernel, and of tasks that the user could not trace
@@ -58,18 +59,19 @@ impl Owner {
             .filter(|(count, _)| *count > 0)
             .map(|(count, kind)| format!("{kind} {count}"))
             .collect();
-        (programs > 0 || !events.is_empty()).then(|| Unavailable {
-            what: format!(
-                "addresses, call stacks, mappings and private files of {programs} program{} ({})",
+        (programs > 0 || !events.is_empty()).then(|| {
+            let whose = format!(
+                "{programs} program{} ({})",
                 if programs == 1 { "" } else { "s" },
                 if events.is_empty() { "no events".to_owned() } else { events.join(", ") }
-            ),
-            reason: format!(
+            );
+            let reason = format!(
                 "user {}, whose recording this is, may not trace them: they are set-uid or the like, have capabilities, are another \
                  user's, or keep themselves from being traced",
                 self.uid
-            ),
-            remedy: "a recording of root's holds them: --user root, or without sudo in a shell of root's".to_owned(),
+            );
+            let remedy = "a recording of root's holds them: --user root, or without sudo in a shell of root's";
+            declared::OTHERS_DETAILS.of(&[&whose], reason, remedy)
         })
     }
 }

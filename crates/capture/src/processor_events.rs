@@ -6,7 +6,7 @@ use crate::perf::{self, FaultEvent};
 use crate::processors;
 use crate::recorder::{Recorder, attach_perf, monotonic_now};
 use libbpf_rs::Link;
-use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -77,11 +77,11 @@ impl Recorder {
         }
         for cpu in came {
             self.attach_processor(cpu)?;
-            self.unavailable.push(Unavailable {
-                what: format!("first page faults on processor {cpu}"),
-                reason: format!("it came on line while recording went on: up to {} ms of it", since / 1_000_000),
-                remedy: "record again with all processors on line".to_owned(),
-            });
+            self.unavailable.push(declared::FIRST_FAULTS.of(
+                &[&cpu],
+                format!("it came on line while recording went on: up to {} ms of it", since / 1_000_000),
+                "record again with all processors on line",
+            ));
         }
         Ok(())
     }

@@ -21,6 +21,7 @@ use crate::tracefs::Tracefs;
 use crate::walk;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, MapHandle, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Losses, Nanos, Unavailable};
 use std::collections::BTreeMap;
 use std::io;
@@ -97,7 +98,7 @@ impl Recorder {
             let essential =
                 matches!(probe.name, "process" | "fault" | "page_cache" | "present" | "code_area" | "cpu_sample");
             if probe.walks_areas() && !has_area_walk(&btf) {
-                unavailable.extend(no_walk(&format!("probe {}", probe.name)));
+                unavailable.extend(no_walk(&declared::PROBE, &[&probe.name]));
                 probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
                 continue;
             }
@@ -125,11 +126,10 @@ impl Recorder {
         if let Err(error) = tracefs
             && loaded.iter().any(Loaded::uses_system_calls)
         {
-            unavailable.push(Unavailable {
-                what: "system-call tracepoints".to_owned(),
-                reason: format!("tracefs could not be opened: {error}"),
-                remedy: "a kernel with CONFIG_FTRACE_SYSCALLS".to_owned(),
-            });
+            unavailable.push(
+                declared::SYSCALL_TRACEPOINTS
+                    .because(format!("tracefs could not be opened: {error}"), "a kernel with CONFIG_FTRACE_SYSCALLS"),
+            );
         }
         let memory_threads =
             if options.processes_only { MemoryThreadPids::default() } else { MemoryThreadPids::find() };
@@ -220,10 +220,9 @@ impl Recorder {
             Running::System => followed::processes(),
         };
         let left_out: Vec<u32> = meant.into_iter().filter(|pid| self.is_left_out(*pid)).collect();
-        self.unavailable.extend(left_out.into_iter().map(|pid| Unavailable {
-            what: format!("process {pid}"),
-            reason: "the kernel's walk over its tasks leaves it out".to_owned(),
-            remedy: "record it from its start: slowpath record -- COMMAND".to_owned(),
+        self.unavailable.extend(left_out.into_iter().map(|pid| {
+            let remedy = "record it from its start: slowpath record -- COMMAND";
+            declared::PROCESS.of(&[&pid], "the kernel's walk over its tasks leaves it out", remedy)
         }));
         self.mounts = mounts_of("self");
         Ok(())
@@ -418,19 +417,12 @@ fn attach_whole(one: &Loaded, tracefs: Option<&Tracefs>, links: &mut Vec<Link>) 
 }
 
 fn no_kernel_names() -> Unavailable {
-    Unavailable {
-        what: "names of the kernel's functions".to_owned(),
-        reason: "the kernel shows no addresses of its functions".to_owned(),
-        remedy: "kernel.kptr_restrict=0 or 1 (sysctl)".to_owned(),
-    }
+    declared::KERNEL_NAMES
+        .because("the kernel shows no addresses of its functions", "kernel.kptr_restrict=0 or 1 (sysctl)")
 }
 
 fn gap(what: &str, reason: &str) -> Unavailable {
-    Unavailable {
-        what: format!("probe {what}"),
-        reason: reason.to_owned(),
-        remedy: "a newer kernel; `slowpath doctor` says which".to_owned(),
-    }
+    declared::PROBE.of(&[&what], reason, "a newer kernel; `slowpath doctor` says which")
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -102,7 +102,7 @@ pub enum Command {
     Context(Box<ContextArguments>),
     /// Measure mechanisms of IPC: throughput, latency, inheritance of priority, and why a deadline was missed.
     Ipc(IpcArguments),
-    /// Say what a name in a report means: a finding, a fix, a context factor, a verdict.
+    /// Say what a name in a report means: a finding, a fix, a context factor, a verdict, something unavailable.
     Explain(ExplainArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),

@@ -15,6 +15,7 @@ use slowpath_capture::{Facts, Options, Recorder, Running};
 use slowpath_launch::{BoxError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_recording::{CPU_SAMPLE_HZ, Manifest, MemoryCost};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -250,12 +251,10 @@ fn wakes(recorder: &Recorder, tables: &TableMaker) -> nix::Result<Epoll> {
 /// What a change of the time of day makes unavailable.
 fn clock_gap(manifest: &Manifest) -> Option<Unavailable> {
     let step = manifest.clock_step()? as f64 / 1e9;
-    Some(Unavailable {
-        what: "one relation to the time of day".to_owned(),
-        reason: format!("the clock was set, or the machine slept, during the recording: {step:+.3} s"),
-        remedy: "times in the tables are not concerned; the manifest has both relations, at the begin and at the end"
-            .to_owned(),
-    })
+    Some(declared::ONE_CLOCK.because(
+        format!("the clock was set, or the machine slept, during the recording: {step:+.3} s"),
+        "times in the tables are not concerned; the manifest has both relations, at the begin and at the end",
+    ))
 }
 
 /// A recorded launch that is written while it goes on.

@@ -12,6 +12,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes;
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 use std::ffi::{OsStr, OsString};
 
@@ -159,7 +160,7 @@ pub(crate) fn predicted(findings: &[(usize, &Finding)]) -> Option<Quantity> {
 
 /// A gap of which `what` is the fix.
 pub(crate) fn gap(fix: &str, reason: &str, remedy: &str) -> Unavailable {
-    Unavailable { what: format!("a trial of {fix}"), reason: reason.to_owned(), remedy: remedy.to_owned() }
+    declared::TRIAL.of(&[&fix], reason, remedy)
 }
 
 #[cfg(test)]

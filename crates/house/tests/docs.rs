@@ -38,6 +38,7 @@ fn generated() -> Vec<(String, String)> {
         ("context-factors", NameKind::ContextFactor),
         ("outcomes", NameKind::Outcome),
         ("decisions", NameKind::Decision),
+        ("unavailable", NameKind::Unavailable),
     ];
     let pages = pages.map(|(name, kind)| (format!("docs/reference/{name}.md"), explain::reference(kind)));
     all.extend(pages);

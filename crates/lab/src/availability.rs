@@ -4,42 +4,40 @@ use crate::device::cached_pages;
 use crate::image::find_mkfs;
 use crate::throttle::Hierarchy;
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::fs::{self, File};
 use std::path::Path;
 
 /// What is missing for labs; empty when they work. The throttle is listed too, though labs without one work.
 pub fn missing() -> Vec<Unavailable> {
-    let lacks =
-        |what: &str, reason: String, remedy: &str| Unavailable { what: what.into(), reason, remedy: remedy.into() };
     let mut missing = Vec::new();
     if !nix::unistd::geteuid().is_root() {
         let reason = "mounting needs root".to_owned();
-        missing.push(lacks("lab", reason, "run with sudo; the command itself still runs as you"));
+        missing.push(declared::LAB.because(reason, "run with sudo; the command itself still runs as you"));
     }
     if let Err(error) = find_mkfs() {
-        missing.push(lacks("lab", error.to_string(), "install e2fsprogs"));
+        missing.push(declared::LAB.because(error.to_string(), "install e2fsprogs"));
     }
     if !Path::new("/dev/loop-control").exists() {
-        missing.push(lacks(
-            "lab",
-            "there is no /dev/loop-control".into(),
-            "load the loop module; containers need the host's devices",
-        ));
+        missing.push(
+            declared::LAB
+                .because("there is no /dev/loop-control", "load the loop module; containers need the host's devices"),
+        );
     }
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     for name in ["ext4", "overlay"] {
         // Modules are loaded by the first mount.
         let loadable = Path::new("/proc/modules").exists();
         if !loadable && !known.split_ascii_whitespace().any(|word| word == name) {
-            missing.push(lacks("lab", format!("this kernel has no {name}"), "use a kernel that has it"));
+            missing.push(declared::LAB.because(format!("this kernel has no {name}"), "use a kernel that has it"));
         }
     }
     if let Err(error) = File::open("/proc/self/exe").and_then(|file| cached_pages(&file)) {
-        missing.push(lacks("proof of coldness", format!("cachestat(2): {error}"), "use Linux 6.5 or later"));
+        missing.push(declared::COLDNESS_PROOF.because(format!("cachestat(2): {error}"), "use Linux 6.5 or later"));
     }
     if Hierarchy::find().is_none() {
         let reason = "neither cgroup v1 blkio nor cgroup v2 io is mounted".to_owned();
-        missing.push(lacks("throttle of the lab's device", reason, "mount the controller"));
+        missing.push(declared::THROTTLE.because(reason, "mount the controller"));
     }
     missing
 }

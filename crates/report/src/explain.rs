@@ -1,4 +1,5 @@
-//! What `slowpath explain` says: findings, fixes, context factors and verdicts by name, from their declarations.
+//! What `slowpath explain` says: findings, fixes, context factors, verdicts and what can be unavailable, by name, from
+//! their declarations.
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
@@ -7,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
 use slowpath_context::Scope;
+use slowpath_tables::missing::{self, Missing, declared};
 
 /// Schema of what `explain --json` prints.
 pub const EXPLAIN_SCHEMA: &str = "slowpath-explain/1";
@@ -25,11 +27,14 @@ pub enum NameKind {
     Outcome,
     /// What follows for a fix.
     Decision,
+    /// What can be missing in a result.
+    Unavailable,
 }
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 5] = [Self::Finding, Self::Fix, Self::ContextFactor, Self::Outcome, Self::Decision];
+    pub const ALL: [Self; 6] =
+        [Self::Finding, Self::Fix, Self::ContextFactor, Self::Outcome, Self::Decision, Self::Unavailable];
 
     /// The heading of a list.
     pub fn heading(self) -> &'static str {
@@ -39,6 +44,7 @@ impl NameKind {
             Self::ContextFactor => "Context factors",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
+            Self::Unavailable => "What can be unavailable",
         }
     }
 }
@@ -81,7 +87,20 @@ pub fn all() -> Vec<Explanation> {
     let factors = slowpath_context::factors::ALL.iter().map(of_factor);
     let outcomes = Outcome::ALL.iter().map(|outcome| of_outcome(*outcome));
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
-    findings.chain(fixes).chain(factors).chain(outcomes).chain(decisions).collect()
+    let missing = declared::ALL.iter().map(|missing| of_missing(missing));
+    findings.chain(fixes).chain(factors).chain(outcomes).chain(decisions).chain(missing).collect()
+}
+
+/// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
+/// leads to its declaration (`probe first_wait` to `probe <name>`).
+pub fn named(name: &str) -> Vec<Explanation> {
+    let spelled = |name: &str| name.trim().to_lowercase().replace(['-', ' '], "_");
+    let wanted = spelled(name);
+    let found: Vec<Explanation> = all().into_iter().filter(|one| spelled(&one.name) == wanted).collect();
+    match missing::named(name) {
+        Some(missing) if found.is_empty() => vec![of_missing(missing)],
+        _ => found,
+    }
 }
 
 /// One page of `docs/reference`.
@@ -91,7 +110,9 @@ pub fn reference(kind: NameKind) -> String {
         kind.heading()
     );
     for one in all().into_iter().filter(|one| one.kind == kind) {
-        page.push_str(&format!("\n## {}\n\n**{}**\n\n", one.name, capitalised(&one.title)));
+        // An angle bracket begins a tag of HTML otherwise.
+        let name = one.name.replace('<', "\\<");
+        page.push_str(&format!("\n## {name}\n\n**{}**\n\n", capitalised(&one.title)));
         for paragraph in one.paragraphs {
             page.push_str(&folded(&format!("- *{}*: {}", paragraph.heading, paragraph.text), "  "));
         }
@@ -209,6 +230,12 @@ fn of_decision(decision: Decision) -> Explanation {
 fn of_verdict(kind: NameKind, name: &str, title: &str, what: &str) -> Explanation {
     let paragraphs = paragraphs([("what it is", what)]);
     Explanation { kind, name: name.to_owned(), title: title.to_owned(), paragraphs }
+}
+
+fn of_missing(missing: &Missing) -> Explanation {
+    let paragraphs = paragraphs([("why it may be missing", missing.why), ("what helps", missing.helps)]);
+    let (kind, name) = (NameKind::Unavailable, missing.name.to_owned());
+    Explanation { kind, name, title: missing.what.to_owned(), paragraphs }
 }
 
 fn capitalised(text: &str) -> String {

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use slowpath_analysis::call_stacks::{CallStacks, StackPath};
 use slowpath_analysis::processes::Processes;
 use slowpath_recording::{ProbeState, Tables};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{ProcessKey, Unavailable, Unit};
 use std::collections::HashMap;
 use tree::Stacks;
@@ -205,10 +206,10 @@ fn sums(
 /// Why a weight has no stacks, and which option of `slowpath record` asks for them.
 fn unavailable(tables: &Tables, weight: FlameWeight, has_rows: bool) -> Unavailable {
     let (what, probe, event) = match weight {
-        FlameWeight::CpuSamples => ("call stacks of CPU samples", "cpu_sample", "cpu"),
-        FlameWeight::OffCpu => ("call stacks of waits", "off_cpu", "wait"),
-        FlameWeight::FaultTime => ("call stacks of page faults", "fault", "fault"),
-        FlameWeight::Allocated => ("call stacks of allocations", "memory", "alloc"),
+        FlameWeight::CpuSamples => (&declared::FLAME_SAMPLES, "cpu_sample", "cpu"),
+        FlameWeight::OffCpu => (&declared::FLAME_WAITS, "off_cpu", "wait"),
+        FlameWeight::FaultTime => (&declared::FLAME_FAULTS, "fault", "fault"),
+        FlameWeight::Allocated => (&declared::FLAME_ALLOCATIONS, "memory", "alloc"),
     };
     let ran = tables.manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
     let reason = match (has_rows, ran) {
@@ -216,7 +217,7 @@ fn unavailable(tables: &Tables, weight: FlameWeight, has_rows: bool) -> Unavaila
         (false, true) => "there was none",
         (false, false) => "not recorded",
     };
-    Unavailable { what: what.to_owned(), reason: reason.to_owned(), remedy: format!("--stacks {event}") }
+    what.because(reason, format!("--stacks {event}"))
 }
 
 #[cfg(test)]

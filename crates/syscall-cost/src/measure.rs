@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use slowpath_experiment::design;
 use slowpath_seccomp::Program;
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -285,14 +286,11 @@ impl Measured {
     pub(crate) fn unavailable(&self) -> Vec<Unavailable> {
         let arms = self.arms.iter().filter_map(|told| {
             let (reason, remedy) = told.missing.clone()?;
-            Some(Unavailable { what: format!("arm {}", told.arm.name()), reason, remedy })
+            Some(declared::ARM.of(&[&told.arm.name()], reason, remedy))
         });
         let workloads = self.workloads.iter().filter_map(|measured| {
-            Some(Unavailable {
-                what: format!("{} with the filter", measured.workload.name()),
-                reason: measured.refused.clone()?,
-                remedy: "the other bursts are measured; a filter that allows these calls too".to_owned(),
-            })
+            let remedy = "the other bursts are measured; a filter that allows these calls too";
+            Some(declared::WORKLOAD.of(&[&measured.workload.name()], measured.refused.clone()?, remedy))
         });
         // Where the arms themselves are missing, their bursts need no reason of their own.
         let is_filtered = self.arms.iter().any(|told| told.arm.is_filtered() && told.missing.is_none());

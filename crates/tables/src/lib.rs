@@ -8,6 +8,7 @@ mod column;
 mod declare;
 mod foreign_text;
 mod milestone;
+pub mod missing;
 mod profile;
 mod quantity;
 mod rows;

@@ -72,6 +72,14 @@ pub struct Unavailable {
     pub remedy: String,
 }
 
+impl Unavailable {
+    /// The same with another reason.
+    #[must_use]
+    pub fn with_reason(self, reason: String) -> Self {
+        Self { reason, ..self }
+    }
+}
+
 /// Events that were lost, by kind; kinds without losses are listed with 0 so that silence is not mistaken for none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

@@ -5,6 +5,7 @@ use crate::off_cpu_times::waits_recorded;
 use crate::shares::Shares;
 use slowpath_recording::{ProbeState, Tables};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::{Missing, declared};
 use std::collections::BTreeSet;
 
 /// Something that a recording has or has not. In recordings that have it, a figure that is not there is zero.
@@ -61,21 +62,26 @@ impl Source {
 
     /// What cannot be compared without it.
     pub fn words(self) -> &'static str {
+        self.declaration().name
+    }
+
+    /// What its absence is called, and what it means.
+    fn declaration(self) -> &'static Missing {
         match self {
-            Self::Launch => "time to ready",
-            Self::Counters => "CPU time by the kernel's counters",
-            Self::Faults => "page faults",
-            Self::FaultTimes => "time in page faults",
-            Self::FaultStacks => "page faults by function",
-            Self::Samples => "CPU samples",
-            Self::SampleStacks => "CPU samples by function",
-            Self::MemoryCalls => "allocations",
-            Self::MemoryCallStacks => "allocations by function",
-            Self::Waits => "time off the CPU",
-            Self::WaitStacks => "time off the CPU by function",
-            Self::Ledger => "the time ledger",
-            Self::KernelThreads => "the kernel's own threads",
-            Self::DeferredMemory => "the deferred cost of memory",
+            Self::Launch => &declared::LAUNCH,
+            Self::Counters => &declared::COUNTERS,
+            Self::Faults => &declared::FAULTS,
+            Self::FaultTimes => &declared::FAULT_TIMES,
+            Self::FaultStacks => &declared::FAULT_STACKS,
+            Self::Samples => &declared::SAMPLES,
+            Self::SampleStacks => &declared::SAMPLE_STACKS,
+            Self::MemoryCalls => &declared::MEMORY_CALLS,
+            Self::MemoryCallStacks => &declared::MEMORY_CALL_STACKS,
+            Self::Waits => &declared::OFF_CPU,
+            Self::WaitStacks => &declared::WAIT_STACKS,
+            Self::Ledger => &declared::LEDGER,
+            Self::KernelThreads => &declared::OWN_THREADS,
+            Self::DeferredMemory => &declared::DEFERRED_MEMORY,
         }
     }
 
@@ -99,7 +105,7 @@ impl Source {
 
     /// Its absence, for this reason.
     pub fn unavailable(self, reason: String) -> Unavailable {
-        Unavailable { what: self.words().to_owned(), reason, remedy: self.remedy().to_owned() }
+        self.declaration().because(reason, self.remedy())
     }
 
     /// Whether recording it costs the recorded program something, so that recordings with and without it differ for that reason too.

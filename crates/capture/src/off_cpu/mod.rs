@@ -9,6 +9,7 @@ use crate::events::{
 use crate::stack::Stacks;
 use libbpf_rs::Btf;
 use libbpf_rs::btf::types::Struct;
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Nanos, OffCpu, OffCpuReason, ThreadCounters, Unavailable};
 
 fn reason(code: u32) -> OffCpuReason {
@@ -111,11 +112,7 @@ impl Stealing {
             ),
             _ => return None,
         };
-        Some(Unavailable {
-            what: "time stolen by the hypervisor".to_owned(),
-            reason: reason.to_owned(),
-            remedy: remedy.to_owned(),
-        })
+        Some(declared::STOLEN_TIME.because(reason, remedy))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::objects::Loaded;
 use libbpf_rs::Btf;
 use libbpf_rs::btf::ReferencesType;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, LookMoment, Nanos, PAGE_SIZE, PageContent, Unavailable};
 
 /// Section of the program that looks where a process ends, whatever ends it.
@@ -31,10 +32,11 @@ pub(crate) fn exit_has_memory(btf: &Btf<'_>) -> bool {
 /// What is not looked at where a probe was loaded without the program at the end of processes.
 pub(crate) fn gap(probe: &Loaded) -> Option<Unavailable> {
     let is_gap = probe.name == "page_content" && probe.replaced.iter().any(|section| section == AT_EXIT);
-    is_gap.then(|| Unavailable {
-        what: "pages of processes that a signal ends".to_owned(),
-        reason: "this kernel tells of the end of a process when its memory is gone".to_owned(),
-        remedy: "a kernel of 6.16 or later; processes that end themselves are looked at".to_owned(),
+    is_gap.then(|| {
+        declared::ENDED_BY_SIGNAL.because(
+            "this kernel tells of the end of a process when its memory is gone",
+            "a kernel of 6.16 or later; processes that end themselves are looked at",
+        )
     })
 }
 

@@ -7,6 +7,7 @@ use crate::events::{ANY_GENERATION, AREAS, FIRST_MODULE, MODULES, record, view, 
 use crate::options::Running;
 use crate::recorder::Recorder;
 use libbpf_rs::{MapCore, MapFlags};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{FileKey, Unavailable};
 use std::os::fd::BorrowedFd;
 
@@ -111,10 +112,9 @@ impl Recorder {
         let count = self.walk_counts();
         let files = (FIRST_MODULE + count.modules).saturating_sub(MODULES);
         let gap = |number: u64, what: &str, limit: u32| {
-            (number > 0).then(|| Unavailable {
-                what: format!("the stacks through {number} {what}"),
-                reason: format!("no more than {limit} are kept"),
-                remedy: "record fewer processes at once".to_owned(),
+            (number > 0).then(|| {
+                let reason = format!("no more than {limit} are kept");
+                declared::STACKS_BEYOND.of(&[&number, &what], reason, "record fewer processes at once")
             })
         };
         let areas = gap(count.areas_beyond.saturating_sub(self.areas_counted_twice), "executable mappings", AREAS - 1);

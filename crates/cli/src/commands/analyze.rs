@@ -9,6 +9,7 @@ use slowpath_lab::Owner;
 use slowpath_recording::{Manifest, Progress, RecorderProcess, Recording, Tables};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ANALYZE_SCHEMA, Analysis};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -45,8 +46,7 @@ fn unfinished(manifest: &Manifest) -> Option<Unavailable> {
             "stop a recording with ctrl-C, SIGTERM or --duration",
         ),
     };
-    let what = "the end of the recording".to_owned();
-    Some(Unavailable { what, reason: reason.to_owned(), remedy: remedy.to_owned() })
+    Some(declared::END.because(reason, remedy))
 }
 
 /// What a recording shows, as printed.

@@ -1,9 +1,9 @@
-//! `slowpath explain`: what a name of a finding, fix, context factor or verdict means.
+//! `slowpath explain`: what a name of a finding, fix, context factor or verdict means, or of what is unavailable.
 
 use crate::arguments::ExplainArguments;
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
-use slowpath_report::explain::{EXPLAIN_SCHEMA, Explanation, Explanations, all};
+use slowpath_report::explain::{self, EXPLAIN_SCHEMA, Explanation, Explanations, all};
 use slowpath_report::terminal::{self, Style};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -24,13 +24,13 @@ pub fn run(arguments: &ExplainArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What has this name, however it is spelled: a name can be an outcome and a decision.
+/// What has this name; where nothing has, names that are near.
 fn named(name: &str) -> Result<Vec<Explanation>, Failure> {
-    let wanted = name.to_lowercase().replace(['-', ' '], "_");
-    let (found, others): (Vec<_>, Vec<_>) = all().into_iter().partition(|one| one.name == wanted);
+    let found = explain::named(name);
     if !found.is_empty() {
         return Ok(found);
     }
+    let (wanted, others) = (name.to_lowercase().replace(['-', ' '], "_"), all());
     let likely = |one: &&Explanation| {
         let parts = wanted.split('_').filter(|part| part.len() > 2);
         parts.into_iter().any(|part| one.name.contains(part) || one.title.contains(part))
@@ -41,7 +41,8 @@ fn named(name: &str) -> Result<Vec<Explanation>, Failure> {
         [] => "`slowpath explain` lists all names".to_owned(),
         likely => format!("perhaps {}; `slowpath explain` lists all names", likely.join(", ")),
     };
-    Err(Failure::new(Kind::Usage, format!("there is no finding, fix, context factor or verdict {name:?}")).hint(&hint))
+    Err(Failure::new(Kind::Usage, format!("there is no finding, fix, context factor, verdict or gap {name:?}"))
+        .hint(&hint))
 }
 
 #[cfg(test)]
@@ -52,6 +53,8 @@ mod tests {
     fn names_are_found_as_people_write_them() {
         assert_eq!(named("cold-file-reads").unwrap()[0].name, "cold_file_reads");
         assert_eq!(named("Not shown").unwrap()[0].name, "not_shown");
+        assert_eq!(named("probe first_wait").unwrap()[0].name, "probe <name>");
+        assert_eq!(named("time ledger").unwrap()[0].name, "time ledger");
     }
 
     #[test]

@@ -28,6 +28,7 @@ use slowpath_experiment::{Estimate, Level, signed_rank};
 use slowpath_launch::Identity;
 use slowpath_process::Duty;
 use slowpath_recording::{BlockCost, MemoryCost};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, Nanos, PAGE_SIZE, Quantity, Unavailable, Unit};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -155,11 +156,7 @@ fn costs(measured: &Measured, watched: &Watched, after: bool) -> Vec<BlockCost> 
 }
 
 fn gap(reason: &dyn std::fmt::Display) -> Unavailable {
-    Unavailable {
-        what: "the measured cost of memory".to_owned(),
-        reason: reason.to_string(),
-        remedy: "savings are predicted from durations alone; record again".to_owned(),
-    }
+    declared::MEMORY_COST.because(reason.to_string(), "savings are predicted from durations alone; record again")
 }
 
 /// Durations of faults as the recorder takes them, in ns, a mean for each operation that was not interrupted: with warm caches, and

@@ -8,7 +8,8 @@ use crate::failure::{Failure, Kind as FailureKind};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use slowpath_capture::{Decoder, examine};
 use slowpath_recording::{Manifest, Recording, Tables, WriteError, Writer};
-use slowpath_tables::{Bytes, Losses, Unavailable};
+use slowpath_tables::missing::declared;
+use slowpath_tables::{Bytes, Losses};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -213,10 +214,11 @@ impl InProgress {
         let names = std::mem::replace(&mut self.names, Names::new(None));
         // The files are strangers': what makes a parser panic costs the names and no more.
         let symbols = catch_unwind(AssertUnwindSafe(|| names.symbols()));
-        let crashed = symbols.is_err().then(|| Unavailable {
-            what: "names of functions".to_owned(),
-            reason: "looking them up crashed on one of the files that were executed".to_owned(),
-            remedy: "stacks have addresses instead; please report the file".to_owned(),
+        let crashed = symbols.is_err().then(|| {
+            declared::FUNCTION_NAMES.because(
+                "looking them up crashed on one of the files that were executed",
+                "stacks have addresses instead; please report the file",
+            )
         });
         self.push(Tables { symbols: symbols.unwrap_or_default(), ..Tables::default() });
         let directory = self.writer.path().to_owned();

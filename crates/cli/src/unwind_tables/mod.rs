@@ -18,6 +18,7 @@ use slowpath_capture::{CaptureError, Recorder, TableParts, VDSO};
 use slowpath_launch::Identity;
 use slowpath_symbols::audit::vdso_image;
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
@@ -222,11 +223,10 @@ impl TableMaker {
         let ended = (unopened > 0).then_some((unopened, ended, "stacks end at their code"));
         let outstanding = u32::try_from(self.left()).unwrap_or(u32::MAX);
         let late = (outstanding > 0).then_some((outstanding, "they were not made in time", "stacks end at their code"));
-        known.chain(ended).chain(late).map(|(files, reason, remedy)| Unavailable {
-            what: format!("unwinding tables of {files} files"),
-            reason: reason.to_owned(),
-            remedy: remedy.to_owned(),
-        })
+        known
+            .chain(ended)
+            .chain(late)
+            .map(|(files, reason, remedy)| declared::UNWIND_TABLES.of(&[&files], reason, remedy))
     }
 
     fn gap(&mut self, reason: &str) {

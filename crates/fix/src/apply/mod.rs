@@ -16,6 +16,7 @@ use crate::treatment::Treatment;
 use crate::word::Word;
 use crate::{FixPlan, Scope};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::path::Path;
 
 /// A kind of file in which a fix can be kept.
@@ -66,9 +67,9 @@ impl Refusal {
         Self { reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// As a gap of which `what` is what cannot be had.
-    pub fn gap(self, what: impl Into<String>) -> Unavailable {
-        Unavailable { what: what.into(), reason: self.reason, remedy: self.remedy }
+    /// As a gap: this kind of file, chosen by `option`, for this plan.
+    pub fn gap(self, option: &str, plan: &str) -> Unavailable {
+        declared::TARGET.of(&[&option, &plan], self.reason, self.remedy)
     }
 }
 

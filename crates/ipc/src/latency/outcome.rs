@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_experiment::{Level, quantile};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 use std::collections::BTreeMap;
 
@@ -237,11 +238,10 @@ pub fn latency(
     let result = |one| pair(one, deadline_ns, plan.rate.is_some());
     let mut unavailable = Vec::new();
     if let Some(error) = measured.iter().find_map(|pair| pair.fifo_refused.as_ref()) {
-        unavailable.push(Unavailable {
-            what: "transactions of real-time callers".to_owned(),
-            reason: super::inheritance::fifo_cause(error, &conditions),
-            remedy: super::inheritance::FIFO_REMEDY.to_owned(),
-        });
+        unavailable.push(
+            declared::REAL_TIME_TRANSACTIONS
+                .because(super::inheritance::fifo_cause(error, &conditions), super::inheritance::FIFO_REMEDY),
+        );
     }
     Latency {
         schema: SCHEMA,

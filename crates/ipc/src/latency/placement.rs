@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_experiment::design::schedule;
 use slowpath_experiment::{Estimate, Level, Samples, effect, median};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 
 /// Blocks, each with a free and a pinned half: their order is balanced over eight, and six have an interval.
@@ -117,11 +118,8 @@ pub fn unavailable(plan: &Plan, cpus: usize) -> Option<Unavailable> {
         0 => ("another pair uses", "run at most as many pairs as CPUs"),
         _ => ("a load process uses", "run without --load"),
     };
-    Some(Unavailable {
-        what: "placement effect".to_owned(),
-        reason: format!("a pinned pair could not leave a CPU that {users}"),
-        remedy: remedy.to_owned(),
-    })
+    let reason = format!("a pinned pair could not leave a CPU that {users}");
+    Some(declared::PLACEMENT.because(reason, remedy))
 }
 
 /// Places of the pairs that SYNC calls POOR.

@@ -9,6 +9,7 @@ use crate::latency::Missed;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::collections::BTreeMap;
 
 /// Causes.
@@ -206,11 +207,10 @@ pub fn explain_text(text: &Text, missed: &Missed) -> Result<Explanation, Unavail
     let first = events(&text.bytes[..text.bytes.len().min(64 * 1024)]);
     let is_whole = first.first().is_some_and(|event| event.time <= began(missed));
     if !is_whole || explained.cause == Cause::Unexplained {
-        return Err(Unavailable {
-            what: "trace of the miss".to_owned(),
-            reason: "the trace exceeds 256 MiB, and its newest part shows no cause".to_owned(),
-            remedy: "run on fewer CPUs (`taskset`), beside fewer other programs".to_owned(),
-        });
+        return Err(declared::TRACE_OF_MISS.because(
+            "the trace exceeds 256 MiB, and its newest part shows no cause",
+            "run on fewer CPUs (`taskset`), beside fewer other programs",
+        ));
     }
     Ok(explained)
 }

@@ -13,6 +13,7 @@ use nix::sys::stat::{Mode, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use slowpath_process::Owner;
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -312,11 +313,8 @@ impl Instance {
         let mut unavailable = Vec::new();
         for event in EVENTS {
             if let Err(error) = put(&self.root, &path(&format!("events/{event}/enable")), "1") {
-                unavailable.push(Unavailable {
-                    what: format!("trace event {event}"),
-                    reason: error.to_string(),
-                    remedy: "a kernel that has this event".to_owned(),
-                });
+                let gap = declared::TRACE_EVENT.of(&[&event], error.to_string(), "a kernel that has this event");
+                unavailable.push(gap);
             }
         }
         for group in GROUPS {

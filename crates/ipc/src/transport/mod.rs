@@ -16,6 +16,7 @@ mod unix_seqpacket;
 mod unix_stream;
 
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::io;
 
 /// A payload larger than this is refused: the largest of the field's benchmarks.
@@ -194,11 +195,7 @@ fn always() -> Result<(), Unavailable> {
 
 /// A check by trying: connects once, and what the kernel says is the reason.
 fn tried(name: &str, remedy: &str, connect: impl FnOnce() -> io::Result<Pair>) -> Result<(), Unavailable> {
-    connect().map(drop).map_err(|error| Unavailable {
-        what: format!("transport {name}"),
-        reason: error.to_string(),
-        remedy: remedy.to_owned(),
-    })
+    connect().map(drop).map_err(|error| declared::TRANSPORT.of(&[&name], error.to_string(), remedy))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::{Pair, Transport};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::io;
 use std::path::Path;
 
@@ -69,11 +70,8 @@ pub(super) const GRPC: Transport = Transport {
 };
 
 fn gap(name: &str, here: &str, remedy: &str) -> Result<(), Unavailable> {
-    Err(Unavailable {
-        what: format!("transport {name}"),
-        reason: format!("this version of slowpath does not measure it; {here}"),
-        remedy: remedy.to_owned(),
-    })
+    let reason = format!("this version of slowpath does not measure it; {here}");
+    Err(declared::TRANSPORT.of(&[&name], reason, remedy))
 }
 
 fn refuse(_largest: usize) -> io::Result<Pair> {

@@ -19,6 +19,7 @@ use slowpath_analysis::recorded_costs::{Measure, takes_memory};
 use slowpath_experiment::Level;
 use slowpath_experiment::rank_sum::Sizes;
 use slowpath_recording::Tables;
+use slowpath_tables::missing::{Missing, declared};
 use slowpath_tables::{Unavailable, Unit};
 use std::collections::{HashMap, HashSet};
 
@@ -174,11 +175,7 @@ impl FlameRecordings {
                 Some(_) => None,
             };
             let unavailable = unavailable.or_else(|| {
-                let nothing = || Unavailable {
-                    what: measure_words(weight).to_owned(),
-                    reason: "there was none on either side".to_owned(),
-                    remedy: String::new(),
-                };
+                let nothing = || measured(weight).because("there was none on either side", "");
                 trees.is_none().then(nothing)
             });
             let (callees, callers) = trees.take().unzip();
@@ -202,12 +199,12 @@ impl FlameRecordings {
     }
 }
 
-fn measure_words(weight: FlameWeight) -> &'static str {
+fn measured(weight: FlameWeight) -> &'static Missing {
     match weight {
-        FlameWeight::CpuSamples => "CPU samples",
-        FlameWeight::OffCpu => "time off the CPU",
-        FlameWeight::FaultTime => "time in page faults",
-        FlameWeight::Allocated => "allocations",
+        FlameWeight::CpuSamples => &declared::SAMPLES,
+        FlameWeight::OffCpu => &declared::OFF_CPU,
+        FlameWeight::FaultTime => &declared::FAULT_TIMES,
+        FlameWeight::Allocated => &declared::MEMORY_CALLS,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Compared;
 use slowpath_analysis::recorded_costs::{RecordedCosts, Source};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::collections::BTreeSet;
 
 /// A side and one of its recordings, as a reader finds it.
@@ -29,15 +30,11 @@ pub(super) fn gaps(before: &[Compared], after: &[Compared]) -> Vec<Unavailable> 
     gaps.extend(costs_of_recording(&all));
     for one in &all {
         gaps.extend(losses(one));
-        let doubt = |doubt: &String| gap("complete figures", format!("{}: {doubt}", one.name), "");
+        let doubt = |doubt: &String| declared::COMPLETE.because(format!("{}: {doubt}", one.name), "");
         gaps.extend(one.costs.doubts.iter().map(doubt));
     }
     gaps.extend(unobserved(&all));
     gaps
-}
-
-fn gap(what: &str, reason: String, remedy: &str) -> Unavailable {
-    Unavailable { what: what.to_owned(), reason, remedy: remedy.to_owned() }
 }
 
 /// Those for which `is_meant`, in words: `before (A), after (B) and 3 others`.
@@ -55,7 +52,7 @@ fn programs(all: &[Named<'_>]) -> Option<Unavailable> {
     (programs.len() > 1).then(|| {
         let names = programs.into_iter().collect::<Vec<_>>().join(", ");
         let reason = format!("different programs were recorded: {names}; what has no namesake looks new or gone");
-        gap("one workload", reason, "record the same program on both sides")
+        declared::ONE_WORKLOAD.because(reason, "record the same program on both sides")
     })
 }
 
@@ -65,7 +62,7 @@ fn kinds(all: &[Named<'_>]) -> Option<Unavailable> {
     (!launches.is_empty() && !others.is_empty()).then(|| {
         let reason =
             format!("launches until ready ({launches}) are compared with what is none, or was never ready ({others})");
-        gap("one workload", reason, "record both sides in the same way")
+        declared::ONE_WORKLOAD.because(reason, "record both sides in the same way")
     })
 }
 
@@ -85,7 +82,7 @@ fn machines(all: &[Named<'_>]) -> Option<Unavailable> {
         .collect();
     (machines.len() > 1).then(|| {
         let reason = format!("they differ: {}", machines.into_iter().collect::<Vec<_>>().join("; "));
-        gap("one machine", reason, "record both sides on the same machine")
+        declared::ONE_MACHINE.because(reason, "record both sides on the same machine")
     })
 }
 
@@ -136,7 +133,7 @@ fn costs_of_recording(all: &[Named<'_>]) -> Option<Unavailable> {
         .any(|pair| recorded(&pair[0]) != recorded(&pair[1]) || pair[0].costs.probes != pair[1].costs.probes);
     differs.then(|| {
         let reason = "the recordings were made with different options, and what is recorded costs the program time";
-        gap("differences of the program alone", reason.to_owned(), "record both sides with the same options")
+        declared::PROGRAM_ALONE.because(reason.to_owned(), "record both sides with the same options")
     })
 }
 
@@ -151,7 +148,7 @@ fn losses(one: &Named<'_>) -> Option<Unavailable> {
         .collect();
     (!lost.is_empty()).then(|| {
         let reason = format!("{}: lost events: {}", one.name, lost.join(", "));
-        gap("complete figures", reason, "record less, or for a shorter time")
+        declared::COMPLETE.because(reason, "record less, or for a shorter time")
     })
 }
 
@@ -164,7 +161,7 @@ fn unobserved(all: &[Named<'_>]) -> Vec<Unavailable> {
     let told = |what: &str| {
         let missing = all.iter().flat_map(|one| &one.costs.unavailable).find(|gap| gap.what == what)?;
         let where_to = list(all, |costs| misses(costs, what));
-        Some(gap(what, format!("only in {where_to}: {}", missing.reason), &missing.remedy))
+        Some(missing.clone().with_reason(format!("only in {where_to}: {}", missing.reason)))
     };
     on_some.filter_map(told).collect()
 }

@@ -22,12 +22,15 @@ fn of_one(one: &Explanation, style: &Style) -> String {
     text
 }
 
+/// Characters of the column of names: a few are whole sentences, and would push all titles off the screen.
+const WIDEST: usize = 32;
+
 /// All names with their titles, by kind.
 pub fn names(all: &[Explanation]) -> String {
     let mut text = String::new();
     for kind in NameKind::ALL {
         let of_kind: Vec<&Explanation> = all.iter().filter(|one| one.kind == kind).collect();
-        let width = of_kind.iter().map(|one| one.name.len()).max().unwrap_or(0);
+        let width = of_kind.iter().map(|one| one.name.len()).max().unwrap_or(0).min(WIDEST);
         text.push_str(&format!("{}{}\n", if text.is_empty() { "" } else { "\n" }, kind.heading()));
         for one in of_kind {
             text.push_str(&format!("  {:width$}  {}\n", one.name, one.title));

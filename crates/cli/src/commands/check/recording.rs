@@ -14,6 +14,7 @@ use crate::unprivileged::{Work, as_user};
 use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use slowpath_verify::budget::Limit;
 use std::path::Path;
 
@@ -56,8 +57,8 @@ pub fn of_launch(
     match recorded(target, conditions, limits) {
         Ok(seen) => Ok(Looked::Seen(seen)),
         Err(failure) if failure.kind() == Kind::Machine && !interrupt::requested() => {
-            let remedy = "`slowpath doctor` lists everything".to_owned();
-            Ok(Looked::Impossible(vec![Unavailable { what: "recording".to_owned(), reason: failure.chain(), remedy }]))
+            let gap = declared::RECORDING.because(failure.chain(), "`slowpath doctor` lists everything");
+            Ok(Looked::Impossible(vec![gap]))
         }
         Err(failure) => Err(failure),
     }

@@ -106,7 +106,7 @@ fn possibilities(plan: &FixPlan) -> Vec<Possibility> {
         target: kind.name.to_owned(),
         option: kind.option.to_owned(),
         title: kind.title.to_owned(),
-        unavailable: refusal(kind, plan).map(|refusal| refusal.gap(format!("{} for {}", kind.option, plan.name))),
+        unavailable: refusal(kind, plan).map(|refusal| refusal.gap(kind.option, &plan.name)),
     };
     TARGETS.into_iter().map(of).collect()
 }

@@ -10,6 +10,7 @@ use slowpath_ipc::scheduling::{FIFO_PRIORITY, become_fifo};
 use slowpath_ipc::trace::Instance;
 use slowpath_ipc::transport::ALL;
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::process::ExitCode;
 
 /// What `slowpath ipc doctor --json` prints.
@@ -82,11 +83,11 @@ fn examine() -> IpcDoctor {
         .collect();
     // In a thread of its own, which ends with it.
     let fifo = std::thread::spawn(|| become_fifo(FIFO_PRIORITY)).join();
-    let real_time = works(fifo.ok().and_then(Result::err).map(|error| Unavailable {
-        what: "real-time callers".to_owned(),
-        reason: fifo_cause(&error, &conditions),
-        remedy: FIFO_REMEDY.to_owned(),
-    }));
+    let real_time = works(
+        fifo.ok()
+            .and_then(Result::err)
+            .map(|error| declared::REAL_TIME.because(fifo_cause(&error, &conditions), FIFO_REMEDY)),
+    );
     let trace = works(Instance::start().err().map(|error| super::latency::no_trace(&error)));
     IpcDoctor {
         schema: "slowpath-ipc-doctor/1",

@@ -19,6 +19,7 @@ use slowpath_ipc::trace::{self, Instance, TraceError};
 use slowpath_ipc::transport::IpcError;
 use slowpath_process::Duty;
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -103,11 +104,7 @@ fn has_failed(result: &Latency) -> bool {
 /// Why there is no trace.
 pub(super) fn no_trace(error: &TraceError) -> Unavailable {
     let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
-    Unavailable {
-        what: "trace of a missed deadline".to_owned(),
-        reason: format!("{error}{cause}"),
-        remedy: "run as root on a kernel with CONFIG_TRACING".to_owned(),
-    }
+    declared::TRACE.because(format!("{error}{cause}"), "run as root on a kernel with CONFIG_TRACING")
 }
 
 /// The explanation of the miss that stopped the trace, or why there is none. Its text is full of names that other programs chose: read

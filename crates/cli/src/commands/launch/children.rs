@@ -8,6 +8,7 @@ use slowpath_analysis::children::child_launches;
 use slowpath_recording::{Manifest, ProbeState};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ChildLaunches, children_of_runs};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Losses, Unavailable};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -68,7 +69,7 @@ fn of_recordings(directories: &[PathBuf]) -> Result<ChildLaunches, Failure> {
 
 /// Why a recording does not hold when its children were ready; `None` when it does.
 fn readiness_missing(directory: &Path, manifest: &Manifest) -> Option<Unavailable> {
-    let what = format!("the readiness of the children in {}", directory.display());
+    let gap = |reason: String, remedy: &str| declared::READINESS.of(&[&directory.display()], reason, remedy);
     match manifest.probes.iter().find(|probe| probe.name == PROBE).map(|probe| probe.state) {
         Some(ProbeState::Attached) => None,
         Some(ProbeState::Unavailable) => {
@@ -76,14 +77,12 @@ fn readiness_missing(directory: &Path, manifest: &Manifest) -> Option<Unavailabl
             let told = manifest.unavailable.iter().find(|one| one.what == format!("probe {PROBE}"));
             let reason = told.map_or("the kernel refused it", |one| one.reason.as_str());
             let remedy = told.map_or("`slowpath doctor` says what is missing", |one| one.remedy.as_str());
-            let reason = format!("the probe {PROBE} did not run: {reason}");
-            Some(Unavailable { what, reason, remedy: remedy.to_owned() })
+            Some(gap(format!("the probe {PROBE} did not run: {reason}"), remedy))
         }
-        None => Some(Unavailable {
-            what,
-            reason: "it was recorded without --first-waits".to_owned(),
-            remedy: "record it again: `slowpath record --first-waits -o DIR -- CMD`".to_owned(),
-        }),
+        None => Some(gap(
+            "it was recorded without --first-waits".to_owned(),
+            "record it again: `slowpath record --first-waits -o DIR -- CMD`",
+        )),
     }
 }
 

@@ -20,6 +20,7 @@ use slowpath_browse::{Page, pages};
 use slowpath_experiment::design;
 use slowpath_report::terminal::{self, Style};
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use slowpath_verify::{Comparison, Measured, Sample, Witnesses, compare_until};
 use std::ffi::OsStr;
 use std::io::IsTerminal;
@@ -76,7 +77,7 @@ pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {
 }
 
 fn unavailable(gaps: Vec<Unavailable>) -> Vec<Unavailable> {
-    let of = |gap: Unavailable| Unavailable { what: format!("child launches: {}", gap.what), ..gap };
+    let of = |gap: Unavailable| declared::CHILD_LAUNCHES.of(&[&gap.what], gap.reason, gap.remedy);
     gaps.into_iter().map(of).collect()
 }
 

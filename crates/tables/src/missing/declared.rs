@@ -1,0 +1,308 @@
+//! The declarations, by what reports them.
+
+use super::Missing;
+
+/// Declares names and lists them.
+macro_rules! declare {
+    ($($constant:ident = $name:literal: $what:literal, $why:literal, $helps:literal;)*) => {
+        $(
+            #[doc = $what]
+            pub const $constant: Missing = Missing { name: $name, what: $what, why: $why, helps: $helps };
+        )*
+
+        /// All of them.
+        pub const ALL: &[&Missing] = &[$(&$constant),*];
+    };
+}
+
+declare! {
+    // Recording
+    PRIVILEGE = "privilege":
+        "the right to load BPF programs and to open perf events",
+        "the command runs without CAP_SYS_ADMIN",
+        "run it with sudo; the target still runs as you";
+    SMALL_PAGES = "4 KiB pages":
+        "pages of the size that tables and plans count in",
+        "the kernel has larger pages (arm64 with 16 or 64 KiB)",
+        "a kernel with 4 KiB pages";
+    KERNEL_TYPES = "BTF":
+        "the kernel's types, by which probes find its fields",
+        "the kernel was built without CONFIG_DEBUG_INFO_BTF",
+        "a kernel built with it, as Debian's are";
+    PROCESSES = "processes and page cache":
+        "the events without which nothing can be recorded: processes, page faults, page cache",
+        "the kernel is older than 5.18 or lacks a tracepoint",
+        "a newer kernel with CONFIG_DEBUG_INFO_BTF=y";
+    BLOCK_IO = "readahead decisions and block I/O":
+        "how much the kernel read ahead, and what the device was asked for",
+        "the kernel lacks the tracepoints",
+        "a newer kernel; everything else is recorded";
+    WAIT_EVENTS = "waits":
+        "why threads do not run, and who wakes them",
+        "the kernel lacks a scheduler tracepoint, or is older than 5.18",
+        "a newer kernel; everything else is recorded";
+    MEMORY_WORK = "reclaim, compaction and huge pages":
+        "work of the kernel for memory outside of page faults",
+        "the kernel was built without compaction or THP",
+        "a kernel with CONFIG_COMPACTION=y and CONFIG_TRANSPARENT_HUGEPAGE=y";
+    RUNNING = "running processes, call stacks and CPU samples":
+        "recording what runs already, and who caused an event",
+        "the kernel is older than 6.7: BPF programs cannot walk a process's mappings",
+        "a kernel of 6.7 or later";
+    MAPPINGS = "mappings":
+        "what a process maps, by which fault addresses become files",
+        "neither the VMA tree's events nor tracefs can be used",
+        "a kernel of 6.7 or later, and privilege";
+    SYSCALLS = "opens, reads and memory calls":
+        "syscalls that open and read files or change address spaces",
+        "tracefs cannot be opened: no privilege, lockdown, or no CONFIG_FTRACE_SYSCALLS",
+        "privilege, and a kernel with CONFIG_FTRACE_SYSCALLS=y that is not locked down";
+    SYSCALL_TRACEPOINTS = "system-call tracepoints":
+        "the kernel's events at entry and exit of syscalls",
+        "tracefs cannot be opened",
+        "a kernel with CONFIG_FTRACE_SYSCALLS";
+    PROBE = "probe <name>":
+        "one of the recorder's BPF programs, or a part of one",
+        "the kernel lacks the event, or its verifier refused the program",
+        "a newer kernel; `slowpath doctor` says which";
+    PROCESS = "process <pid>":
+        "a process that was to be recorded",
+        "the kernel's walk over its tasks leaves it out: it ended, or is in another pid namespace",
+        "record it from its start: slowpath record -- COMMAND";
+    FIRST_FAULTS = "first page faults on processor <cpu>":
+        "page faults of the first moments of a CPU",
+        "the CPU came online while recording went on",
+        "record with all CPUs online";
+    HELD_BY_MANY = "pages that <number> processes held at the end":
+        "which pages of processes that live on hold only zeros",
+        "looking at other processes took as long as it may",
+        "record fewer processes";
+    HELD_BY_ONE = "pages that process <pid> held at the end":
+        "which pages of this process hold only zeros",
+        "its memory could not be read in time: a file system hangs, or userfaultfd",
+        "find out what its memory waits for";
+    ENDED_BY_SIGNAL = "pages of processes that a signal ends":
+        "which pages of killed processes held only zeros",
+        "before 6.16 the kernel reports the end when the memory is gone",
+        "a kernel of 6.16 or later; processes that exit are looked at";
+    KERNEL_THREADS = "the kernel's threads for memory":
+        "what kswapd, kcompactd and khugepaged do meanwhile",
+        "/proc shows none of them, as in a container",
+        "record outside of the container";
+    STOLEN_TIME = "time stolen by the hypervisor":
+        "time in which the host ran something else on this CPU",
+        "the hypervisor does not report it, or the kernel does not count it",
+        "a kernel with CONFIG_PARAVIRT_TIME_ACCOUNTING and a host that reports steal time";
+    OTHERS_DETAILS = "addresses, call stacks, mappings and private files of <programs>":
+        "details of set-uid programs and of other users' processes",
+        "they are withheld from a recording that belongs to another user",
+        "record as root for root: sudo, with --user root";
+    KERNEL_NAMES = "names of the kernel's functions":
+        "kernel functions in call stacks, by name",
+        "the kernel hides their addresses",
+        "sysctl kernel.kptr_restrict=0 or 1";
+    STACKS_BEYOND = "the stacks through <number> <objects>":
+        "call stacks through code that the unwinder's maps had no room for",
+        "too many executable mappings or files are recorded at once",
+        "record fewer processes at once";
+    UNWIND_TABLES = "unwinding tables of <number> files":
+        "tables by which call stacks are walked through these files",
+        "they have no .eh_frame, cannot be read, or were not made in time",
+        "stacks end at their code, or go on by frame pointers; a longer recording for late ones";
+    FUNCTION_NAMES = "names of functions":
+        "functions in call stacks, by name",
+        "looking them up crashed on one of the executed files",
+        "please report the file; stacks have addresses instead";
+    MEMORY_COST = "the measured cost of memory":
+        "what page faults cost on this machine, measured before and after the recording",
+        "the machine is too busy, or the measuring process failed",
+        "record again; savings are predicted from durations alone";
+    ONE_CLOCK = "one relation to the time of day":
+        "one offset between recorded times and the wall clock",
+        "the clock was set, or the machine slept, during the recording",
+        "times in the tables are right; the manifest has the offset at the begin and at the end";
+    END = "the end of the recording":
+        "what happened after the last finished segment",
+        "the recorder was killed, the disk was full, or it still records",
+        "read it again when it has ended; record again otherwise";
+    RECORDING = "recording":
+        "the launch that shows who is responsible for a broken budget",
+        "this machine cannot record it",
+        "`slowpath doctor` lists what is missing";
+
+    // Findings and ledger
+    TIME_LEDGER = "time ledger":
+        "where each moment of each thread went",
+        "when threads do not run was not recorded, or the recording did not end in order",
+        "record with --waits, until it ends";
+    READINESS = "the readiness of the children in <recording>":
+        "when each child process had finished its start",
+        "the recording was made without --first-waits, or the kernel lacks the event",
+        "slowpath record --first-waits -o DIR -- CMD";
+    CHILD_LAUNCHES = "child launches: <what>":
+        "something that the recording of a scenario's child launches lacks",
+        "`slowpath explain` of what follows the colon says it",
+        "`slowpath explain` of what follows the colon says it";
+    FLAME_SAMPLES = "call stacks of CPU samples":
+        "the flame graph of CPU time",
+        "samples or their stacks were not recorded, or there was none",
+        "record with --cpu 997";
+    FLAME_WAITS = "call stacks of waits":
+        "the flame graph of off-CPU time",
+        "waits or their stacks were not recorded, or there was none",
+        "record with --stacks wait";
+    FLAME_FAULTS = "call stacks of page faults":
+        "the flame graph of time in page faults",
+        "stacks of page faults were not recorded, or there was none",
+        "record with --stacks fault";
+    FLAME_ALLOCATIONS = "call stacks of allocations":
+        "the flame graph of mapped memory",
+        "memory calls or their stacks were not recorded, or there was none",
+        "record with --stacks alloc";
+
+    // Comparisons of recordings
+    LAUNCH = "time to ready":
+        "how long the launch took",
+        "the recording is of running processes, or the target did not get ready",
+        "record a command from its start until it is ready";
+    COUNTERS = "CPU time by the kernel's counters":
+        "CPU time of each process as the kernel counted it",
+        "a process did not end, or the recording is of an older version",
+        "recordings of this version that ended in order";
+    FAULTS = "page faults":
+        "numbers of page faults",
+        "the probe did not run",
+        "`slowpath doctor` says what stops the recording of faults";
+    FAULT_TIMES = "time in page faults":
+        "durations of page faults",
+        "the kernel reports no begin or end of faults",
+        "`slowpath doctor` says what stops the recording of faults";
+    FAULT_STACKS = "page faults by function":
+        "which functions page faults belong to",
+        "stacks of page faults were not recorded",
+        "record with --stacks fault";
+    SAMPLES = "CPU samples":
+        "what threads run, sampled",
+        "no samples were taken",
+        "record with --cpu 997";
+    SAMPLE_STACKS = "CPU samples by function":
+        "which functions CPU time belongs to",
+        "no samples were taken",
+        "record with --cpu 997";
+    MEMORY_CALLS = "allocations":
+        "mmap, brk and the like",
+        "memory calls were not recorded",
+        "record with --memory-calls";
+    MEMORY_CALL_STACKS = "allocations by function":
+        "which functions map memory",
+        "stacks of memory calls were not recorded",
+        "record with --stacks alloc";
+    OFF_CPU = "time off the CPU":
+        "how long threads did not run",
+        "waits were not recorded",
+        "record with --waits";
+    WAIT_STACKS = "time off the CPU by function":
+        "which functions threads wait in",
+        "stacks of waits were not recorded",
+        "record with --stacks wait";
+    LEDGER = "the time ledger":
+        "where each moment of each thread went, compared",
+        "waits were not recorded, or the recording did not end in order",
+        "record with --waits, until the recording ends in order";
+    OWN_THREADS = "the kernel's own threads":
+        "what the kernel's threads did",
+        "only recordings of the whole machine have it",
+        "record with --system";
+    DEFERRED_MEMORY = "the deferred cost of memory":
+        "work of the kernel's threads for the program's memory",
+        "/proc shows no kernel threads, or the recording is of an older version",
+        "recordings of this version, where /proc shows the kernel's threads";
+    ONE_WORKLOAD = "one workload":
+        "that both sides ran the same",
+        "programs, arguments or the kind of recording differ",
+        "record the same program on both sides, in the same way";
+    ONE_MACHINE = "one machine":
+        "that both sides ran on the same machine",
+        "kernel, CPUs or memory differ",
+        "record both sides on the same machine";
+    COMPLETE = "complete figures":
+        "figures that hold all that happened",
+        "events were lost, or the recorder was in doubt about something",
+        "record less, or for a shorter time";
+    PROGRAM_ALONE = "differences of the program alone":
+        "a difference to which recording adds nothing",
+        "the sides were recorded with different options, which cost the target differently",
+        "record both sides with the same options";
+
+    // Trials and fixes
+    WARM_LAUNCHES = "warm launches":
+        "the half of a diagnosis with everything in memory",
+        "the launch failed, or this machine cannot record it",
+        "`slowpath diagnose --warm` says more; `slowpath doctor` lists what is missing";
+    COLD_LAUNCHES = "cold launches":
+        "the half of a diagnosis in a lab",
+        "this machine has no lab, the program does not get ready in it, or the time does not suffice",
+        "`slowpath diagnose --cold` says more; a longer --max-time; `slowpath doctor` lists what is missing";
+    PAST_THE_LAB = "a cold launch of files outside the lab":
+        "coldness of files that are not in the lab's image",
+        "pages that other processes map stay in memory",
+        "none is needed: the notes have the share read outside the lab";
+    TRIAL = "a trial of <fix>":
+        "launches with this fix",
+        "its settings do not apply here: another allocator, a library that is not installed, THP switched off",
+        "the reason says what to change; `slowpath explain FIX` says how to try it by hand";
+    TARGET = "<option> for <fix>":
+        "this kind of file for this fix",
+        "what the fix changes cannot stand in such a file",
+        "another kind of file: `slowpath fix show` lists them";
+    LAB = "lab":
+        "private cold starts",
+        "no root, no loop devices, or a kernel without ext4 or overlayfs",
+        "run with sudo on a machine with loop devices; install e2fsprogs";
+    COLDNESS_PROOF = "proof of coldness":
+        "that no page of a file was in memory",
+        "the kernel has no cachestat(2)",
+        "Linux 6.5 or later";
+    THROTTLE = "throttle of the lab's device":
+        "--iops and --bandwidth",
+        "neither cgroup v1 blkio nor cgroup v2 io is mounted",
+        "mount the controller";
+    ARM = "arm <name>":
+        "one setting that a syscall's cost is measured under",
+        "this machine or this filter does not allow it",
+        "the reason says which; the other arms are measured";
+    WORKLOAD = "<workload> with the filter":
+        "the cost of these calls under the seccomp filter",
+        "the filter refuses them",
+        "a filter that allows them; the others are measured";
+
+    // IPC
+    TRANSPORT = "transport <name>":
+        "this mechanism of IPC",
+        "the kernel lacks it, this user may not use it, or this version does not measure it",
+        "the reason says which; the other transports are measured";
+    REAL_TIME = "real-time callers":
+        "callers with a real-time priority",
+        "SCHED_FIFO was refused: no CAP_SYS_NICE, or no budget in the cgroup",
+        "run as root, or raise RLIMIT_RTPRIO";
+    REAL_TIME_TRANSACTIONS = "transactions of real-time callers":
+        "their latencies",
+        "SCHED_FIFO was refused: no CAP_SYS_NICE, or no budget in the cgroup",
+        "run as root, or raise RLIMIT_RTPRIO";
+    PLACEMENT = "placement effect":
+        "what the choice of CPUs alone adds to latencies",
+        "a pinned pair could not leave a CPU that something else uses",
+        "fewer pairs, more CPUs, or no --load";
+    TRACE = "trace of a missed deadline":
+        "what ran on the CPUs when a deadline was missed",
+        "tracefs cannot be used",
+        "run as root on a kernel with CONFIG_TRACING";
+    TRACE_OF_MISS = "trace of the miss":
+        "why this deadline was missed",
+        "the trace exceeds 256 MiB, and its newest part shows no cause",
+        "run on fewer CPUs (`taskset`), beside fewer other programs";
+    TRACE_EVENT = "trace event <name>":
+        "one of the events that explain a missed deadline",
+        "the kernel does not have it",
+        "a kernel that has this event";
+}
