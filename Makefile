@@ -38,6 +38,10 @@ demo-browsers: ## diagnose Chromium and Firefox side by side into ./demo-browser
 test: ## everything CI runs; STEPS="format clippy" for some of it
 	@scripts/test.sh $(STEPS)
 
+.PHONY: check
+check: report-ui ## the loop at the desk: format, types, clippy, unit tests, checks of the repository
+	@scripts/test.sh format types clippy unit
+
 .PHONY: accept
 accept: ## the long acceptance runs, results to docs/measurements (needs root)
 	@scripts/install-packages.sh browsers peers

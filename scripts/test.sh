@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything CI runs, cheap things first; stops at the first failure.
 #
-#   scripts/test.sh [STEP...]     only these steps, e.g. scripts/test.sh format clippy
+#   scripts/test.sh [STEP...]     only these steps, e.g. scripts/test.sh format clippy; types and unit are of `make check`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # No step waits for an answer.
@@ -45,6 +45,16 @@ step_rust() {
     SLOWPATH_TEST_PYTHON="$PWD/target/venv/bin/python" scripts/rust_tests.py --workspace --no-fail-fast
 }
 
+# The two below are those of `make check`: what a desk needs while something is written, without programs that are
+# recorded, browsers and other kernels.
+step_types() { cd report-ui && npm run --silent typecheck; }
+
+# One call of cargo: another choice of packages would compile the workspace with other features once more.
+step_unit() {
+    scripts/rust_tests.py --workspace --no-fail-fast --lib --bins \
+        --test layering --test dependencies --test docs --test gaps --test naming --test prose
+}
+
 step_aarch64() { scripts/check-aarch64.sh; }
 
 total=$SECONDS
@@ -53,7 +63,7 @@ steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
     run="step_${step//-/_}"
     if ! declare -F "$run" >/dev/null; then
-        echo "test: no step $step (${all[*]})" >&2
+        echo "test: no step $step (${all[*]} types unit)" >&2
         exit 2
     fi
     began=$SECONDS
