@@ -34,6 +34,7 @@ const EVERYTHING: &[&str] = &[
     "seccomp",
     "syscall-cost",
     "ipc",
+    "artifacts",
 ];
 
 /// The order of the workspace.
@@ -98,6 +99,11 @@ pub const ALLOWED: &[Rule] = &[
         name: "ipc",
         may_use: &["tables", "process", "experiment"],
         why: "measures mechanisms between processes of its own; it records no program and prints nothing",
+    },
+    Rule {
+        name: "artifacts",
+        may_use: &["process"],
+        why: "says who can use which file, from facts; what that costs a launch, and who is told, others know",
     },
     Rule {
         name: "report",
