@@ -1,4 +1,4 @@
-//! What `slowpath explain` says: findings, fixes, context factors and verdicts by name, from their declarations.
+//! What `slowpath explain` says: findings, fixes, context factors, families of artifacts and verdicts by name, from their declarations.
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
@@ -21,6 +21,8 @@ pub enum NameKind {
     Fix,
     /// Something of an execution context that can make the same code slower.
     ContextFactor,
+    /// A kind of compiled or cached file that processes need.
+    ArtifactFamily,
     /// What launches said of an arm.
     Outcome,
     /// What follows for a fix.
@@ -29,7 +31,8 @@ pub enum NameKind {
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 5] = [Self::Finding, Self::Fix, Self::ContextFactor, Self::Outcome, Self::Decision];
+    pub const ALL: [Self; 6] =
+        [Self::Finding, Self::Fix, Self::ContextFactor, Self::ArtifactFamily, Self::Outcome, Self::Decision];
 
     /// The heading of a list.
     pub fn heading(self) -> &'static str {
@@ -37,6 +40,7 @@ impl NameKind {
             Self::Finding => "Findings",
             Self::Fix => "Fixes",
             Self::ContextFactor => "Context factors",
+            Self::ArtifactFamily => "Artifact families",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
         }
@@ -79,9 +83,10 @@ pub fn all() -> Vec<Explanation> {
     let findings = findings::ALL.iter().map(of_finding);
     let fixes = slowpath_fix::ALL.iter().map(of_fix);
     let factors = slowpath_context::factors::ALL.iter().map(of_factor);
+    let families = slowpath_artifacts::families::ALL.iter().map(of_family);
     let outcomes = Outcome::ALL.iter().map(|outcome| of_outcome(*outcome));
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
-    findings.chain(fixes).chain(factors).chain(outcomes).chain(decisions).collect()
+    findings.chain(fixes).chain(factors).chain(families).chain(outcomes).chain(decisions).collect()
 }
 
 /// One page of `docs/reference`.
@@ -153,6 +158,18 @@ fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
     ]);
     let (kind, name) = (NameKind::ContextFactor, factor.name.to_owned());
     Explanation { kind, name, title: factor.title.to_owned(), paragraphs }
+}
+
+fn of_family(family: &slowpath_artifacts::families::Family) -> Explanation {
+    let paragraphs = paragraphs([
+        ("recognised by", family.recognised_by),
+        ("made from", family.derives_from),
+        ("stale", family.stale_when),
+        ("without it", family.fallback),
+        ("repair by hand", family.by_hand),
+    ]);
+    let (kind, name) = (NameKind::ArtifactFamily, family.name.to_owned());
+    Explanation { kind, name, title: family.title.to_owned(), paragraphs }
 }
 
 fn of_outcome(outcome: Outcome) -> Explanation {
