@@ -82,9 +82,10 @@ pub struct Artifact {
 impl Artifact {
     /// About how many bytes it takes as JSON: its texts, and the names of its fields.
     pub(super) fn text_bytes(&self) -> usize {
-        const FIELDS: usize = 200;
+        const FIELDS: usize = 130;
+        const DENIER: usize = 100;
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let denier = self.denied_by.as_ref().map_or(0, |denied_by| denied_by.path.len() + FIELDS);
+        let denier = self.denied_by.as_ref().map_or(0, |denied_by| denied_by.path.len() + DENIER);
         FIELDS + self.path.len() + denier + length(&self.change) + length(&self.reason)
     }
 }

@@ -36,7 +36,7 @@ pub struct Limits {
 
 impl Limits {
     /// A distribution with a desktop has some 500,000 names in /usr; paths are at most 4096 bytes, and real trees 20 deep.
-    pub const DEFAULT: Self = Self { entries: 2_000_000, depth: 64, text: slowpath_process::MOST_BYTES / 2 };
+    pub const DEFAULT: Self = Self { entries: 2_000_000, depth: 64, text: slowpath_process::MOST_BYTES / 4 * 3 };
 }
 
 /// What an audit found.

@@ -49,6 +49,11 @@ pub(crate) fn read_as_each(bytes: &[u8]) -> usize {
     taken.into_iter().filter(|taken| *taken).count()
 }
 
+/// Whether a file is an artifact of some family, by its path.
+pub fn is_artifact(path: &Path) -> bool {
+    of(path, FileKind::Regular).is_some()
+}
+
 /// The family of a file or directory.
 pub(crate) fn of(path: &Path, kind: FileKind) -> Option<&'static Family> {
     ALL.iter().find(|family| (family.recognises)(path, kind))

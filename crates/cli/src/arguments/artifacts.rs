@@ -40,6 +40,10 @@ pub struct ArtifactsAuditArguments {
     /// granted anything).
     #[arg(long = "as", value_name = "USER")]
     pub user: Option<String>,
+    /// Audit the artifacts that a recording names: what its processes opened, mapped and read, and opens that they were refused. Without
+    /// --as for the user of the recorded command.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "listing"])]
+    pub recording: Option<PathBuf>,
     /// Audit a listing of another machine instead of paths: the output of `ls -lanRZ DIR` (Android's too). What is denied there is certain;
     /// what is allowed stays unknown where the listing does not show all of it.
     #[arg(long, value_name = "FILE", conflicts_with = "paths", requires = "user")]
@@ -59,6 +63,7 @@ const AFTER_HELP: &str = "Examples:
   slowpath artifacts audit ~/project/.venv
   sudo slowpath artifacts audit --as www-data /usr/lib/python3 /srv/app
   sudo slowpath artifacts audit --as 65534 --json
+  slowpath artifacts audit --recording recording
   adb shell ls -lanRZ /data/app > listing; slowpath artifacts audit --as 99001 --listing listing
 
 Decides by modes, ACLs, every directory of a path, groups, capabilities and mounts, as the kernel does. `slowpath explain FAMILY` says what \

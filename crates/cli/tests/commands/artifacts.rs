@@ -5,8 +5,10 @@ use crate::running::*;
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const NOBODY: &str = "65534";
 
@@ -261,4 +263,51 @@ fn a_listing_of_another_machine_shows_what_an_isolated_process_cannot_read_there
     assert_eq!(found[0]["change"], "chmod o+r /data/app/a/oat/arm64/base.odex");
     run(slowpath(["artifacts", "audit", "--listing"]).arg(&listing)).fails_with(2, &["--as"]);
     run(slowpath(["artifacts", "audit", "--as", "7", "--listing", "/dev/zero"])).fails_with(2, &["not a regular file"]);
+}
+
+#[test]
+fn a_recording_names_the_artifacts_that_its_command_was_refused_and_no_others() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    package(place.path());
+    mode(&place.path().join("app/pkg/__pycache__"), 0o700);
+    // Another one, that is unreadable and that nobody opens.
+    fs::write(place.path().join("app/other.jsa"), "").unwrap();
+    mode(&place.path().join("app/other.jsa"), 0o600);
+    let (out, script) = (place.path().join("out"), "import sys; sys.path.insert(0, sys.argv[1]); import pkg.m");
+    let app = place.path().join("app").to_str().unwrap().to_owned();
+    let target = ["/usr/bin/python3", "-B", "-c", script, &app];
+    record(&out, &["--user", NOBODY], &target).succeeds();
+    let done = run(slowpath(["artifacts", "audit", "--json", "--recording"]).arg(&out));
+    done.succeeds();
+    let said = done.json();
+    assert_eq!(said["user"]["uid"], 65534, "the user of the recorded command");
+    let found = said["artifacts"].as_array().unwrap();
+    let state = |wanted: &str| found.iter().filter(|one| one["state"] == wanted).collect::<Vec<_>>();
+    let unreadable: Vec<&str> = state("unreadable").iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert_eq!(unreadable.len(), 2, "{found:#?}");
+    assert!(unreadable.iter().all(|path| path.contains("/app/pkg/__pycache__/")), "{unreadable:?}");
+    let usable = state("usable");
+    assert!(usable.iter().any(|one| one["path"].as_str().unwrap().starts_with("/usr/lib/python3")), "{found:#?}");
+    assert!(state("missing").is_empty(), "a path that was only tried is no artifact: {found:#?}");
+}
+
+#[test]
+fn ctrl_c_ends_an_audit_at_once() {
+    if !root() {
+        return;
+    }
+    // SIGINT is ignored where the tests were started in the background by a shell, and by everything that they start.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", SLOWPATH, "artifacts", "audit", "--as", NOBODY, "/"]).current_dir("/");
+    let mut running = start(command);
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal(libc::SIGINT);
+    let asked = Instant::now();
+    let done = running.wait();
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    // A small machine may have been audited by then.
+    assert!(done.status.signal() == Some(libc::SIGINT) || done.status.success(), "{done:?}");
 }

@@ -4,6 +4,7 @@
 //! what lies below directories that the user cannot enter; what the user may do is decided by `slowpath_artifacts`.
 
 pub mod printed;
+mod recorded;
 mod table;
 
 use crate::arguments::{ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand};
@@ -33,10 +34,10 @@ pub fn run(arguments: &ArtifactsArguments) -> Result<ExitCode, Failure> {
 }
 
 fn run_audit(arguments: &ArtifactsAuditArguments) -> Result<ExitCode, Failure> {
-    let user = asked_about(arguments.user.as_deref())?;
-    let audited = match &arguments.listing {
-        Some(listing) => of_listing(listing, user)?,
-        None => of_machine(arguments, user)?,
+    let audited = match (&arguments.listing, &arguments.recording) {
+        (Some(listing), _) => of_listing(listing, asked_about(arguments.user.as_deref())?)?,
+        (None, Some(recording)) => of_recording(recording, arguments)?,
+        (None, None) => of_paths(arguments)?,
     };
     if arguments.json {
         print_json(&audited);
@@ -57,9 +58,40 @@ fn of_listing(listing: &Path, user: Identity) -> Result<Audited, Failure> {
     })
 }
 
-/// An audit of paths of this machine.
-fn of_machine(arguments: &ArtifactsAuditArguments, user: Identity) -> Result<Audited, Failure> {
-    let named = absolute(&arguments.paths)?;
+/// An audit of what a recording names, as it is now.
+fn of_recording(recording: &Path, arguments: &ArtifactsAuditArguments) -> Result<Audited, Failure> {
+    let recorded = recorded::read(recording)?;
+    let user = match (&arguments.user, recorded.uid) {
+        (Some(user), _) => asked_about(Some(user))?,
+        (None, Some(uid)) => asked_about(Some(&uid.to_string()))?,
+        (None, None) => {
+            let why = "the recording is of running processes, which need not have one user";
+            return Err(Failure::new(Kind::Usage, why).hint("--as says for whom is decided"));
+        }
+    };
+    let paths = recorded.paths.iter().map(PathBuf::from).collect();
+    let mut audited = of_machine(arguments, user, Paths::Named(paths))?;
+    audited.unavailable.splice(0..0, recorded.unavailable);
+    Ok(audited)
+}
+
+/// An audit of the paths of the command line, or of those where artifacts usually lie.
+fn of_paths(arguments: &ArtifactsAuditArguments) -> Result<Audited, Failure> {
+    let user = asked_about(arguments.user.as_deref())?;
+    let paths = if arguments.paths.is_empty() { Paths::Standard } else { Paths::Named(absolute(&arguments.paths)?) };
+    of_machine(arguments, user, paths)
+}
+
+/// What is audited.
+enum Paths {
+    /// Absolute paths.
+    Named(Vec<PathBuf>),
+    /// Where programs of a distribution keep artifacts, and the user's caches.
+    Standard,
+}
+
+/// An audit of this machine.
+fn of_machine(arguments: &ArtifactsAuditArguments, user: Identity, paths: Paths) -> Result<Audited, Failure> {
     let (limits, quiet) =
         (Limits { entries: arguments.max_entries, ..Limits::DEFAULT }, arguments.quiet || arguments.json);
     let caller = Identity::of_caller().map_err(failed(Kind::Machine))?;
@@ -72,7 +104,10 @@ fn of_machine(arguments: &ArtifactsAuditArguments, user: Identity) -> Result<Aud
         };
         let progress = Progress::new(quiet);
         // Even whether these exist is looked up here: the directories belong to the user who is asked about.
-        let paths = if named.is_empty() { standard_places(&user.home) } else { named };
+        let paths = match paths {
+            Paths::Named(paths) => paths,
+            Paths::Standard => standard_places(&user.home),
+        };
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let found = audit(&machine, &identity, &paths, limits, &mut |names| {
             progress.step(format!("{names} names looked at"));

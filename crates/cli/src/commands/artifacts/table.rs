@@ -50,7 +50,9 @@ fn summary(audited: &Audited) -> String {
         many => format!("{many} artifacts"),
     };
     let colon = if counts.is_empty() { "" } else { ": " };
-    format!("{artifacts}{colon}{} ({} names looked at)", counts.join(", "), audited.entries)
+    // Single files are looked at without a walk.
+    let walked = if audited.entries > 0 { format!(" ({} names looked at)", audited.entries) } else { String::new() };
+    format!("{artifacts}{colon}{}{walked}", counts.join(", "))
 }
 
 /// Artifacts that one row stands for; there is at least one.
