@@ -3,7 +3,7 @@
 use crate::access::{Acl, Identity};
 use crate::audit::audit_listing;
 use crate::families::read_as_each;
-use crate::gather::Listing;
+use crate::gather::{Listing, ProcessTexts, mapped_files};
 
 /// The head of an artifact, or its access control list. Returns how many of the parsers took it for theirs.
 pub fn artifact_file(bytes: &[u8]) -> usize {
@@ -18,4 +18,10 @@ pub fn file_listing(bytes: &[u8]) -> usize {
     let files = listing.files().count();
     assert!(audit.artifacts.len() <= files, "more artifacts than files");
     files
+}
+
+/// Texts of `/proc/PID`. Returns how many files are mapped.
+pub fn proc_text(bytes: &[u8], text: &str) -> usize {
+    ProcessTexts { status: text, uid_map: text, gid_map: text, label: text }.identity();
+    mapped_files(bytes).len()
 }

@@ -58,19 +58,29 @@ pub fn audit(
     limits: Limits,
     progress: &mut dyn FnMut(u64),
 ) -> Audit {
-    let mut auditor = Auditor {
-        machine,
-        identity,
-        limits,
-        progress,
-        found: Audit::default(),
-        unlisted: Vec::new(),
-        seen: BTreeSet::new(),
-        text: 0,
-        is_cut: false,
-    };
+    let mut auditor = Auditor::new(machine, identity, limits, progress);
     for path in paths {
         auditor.path(path);
+    }
+    auditor.done()
+}
+
+/// Audits those of `files` that are artifacts, and the artifacts beside each of them: in its directory, and in directories there that are
+/// of one family as a whole (`__pycache__`).
+pub fn audit_beside(
+    machine: &Machine,
+    identity: &Identity,
+    files: &[&Path],
+    limits: Limits,
+    progress: &mut dyn FnMut(u64),
+) -> Audit {
+    let mut auditor = Auditor::new(machine, identity, limits, progress);
+    for file in files.iter().filter(|file| families::is_artifact(file)) {
+        auditor.path(file);
+    }
+    let directories: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
+    for directory in directories {
+        auditor.beside(directory);
     }
     auditor.done()
 }
@@ -90,17 +100,16 @@ struct Auditor<'a> {
     is_cut: bool,
 }
 
-impl Auditor<'_> {
+impl<'a> Auditor<'a> {
+    fn new(machine: &'a Machine, identity: &'a Identity, limits: Limits, progress: &'a mut dyn FnMut(u64)) -> Self {
+        let (found, unlisted, seen) = Default::default();
+        Self { machine, identity, limits, progress, found, unlisted, seen, text: 0, is_cut: false }
+    }
+
     fn path(&mut self, path: &Path) {
         let found = match self.machine.look_up(path) {
             Ok(found) => found,
-            Err(LookupError::Missing { .. }) if families::of(path, FileKind::Regular).is_some() => {
-                if let Some(family) = families::of(path, FileKind::Regular) {
-                    self.add(path, family, State::Missing, None, None, Some("it does not exist".to_owned()));
-                }
-                return;
-            }
-            Err(error) => return self.gap(text(path), error.to_string(), "name a path that exists"),
+            Err(error) => return self.not_found(path, &error),
         };
         match (&found.lookup.end, found.file) {
             (LookupEnd::File(facts), Some((at, file))) => {
@@ -108,6 +117,19 @@ impl Auditor<'_> {
                 self.file(&at, &facts, lookup, &file);
             }
             (end, _) => self.blocked(path, end, &found.lookup),
+        }
+    }
+
+    /// A given path that leads nowhere.
+    fn not_found(&mut self, path: &Path, error: &LookupError) {
+        match (error, families::of(path, FileKind::Regular)) {
+            (LookupError::Missing { .. }, Some(family)) => {
+                self.add(path, family, State::Missing, None, None, Some("it does not exist".to_owned()));
+            }
+            (LookupError::Io { source, .. }, _) => {
+                self.gap(text(path), format!("{error}: {source}"), "none: the kernel refuses");
+            }
+            _ => self.gap(text(path), error.to_string(), "name a path that exists"),
         }
     }
 

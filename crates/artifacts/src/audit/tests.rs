@@ -104,3 +104,16 @@ fn a_package_without_bytecode_is_missing_it_only_for_users_who_cannot_make_it() 
     fs::set_permissions(place.path().join("p"), Permissions::from_mode(0o777)).unwrap();
     assert_eq!(states(&audited(&paths, Limits::DEFAULT)), []);
 }
+
+#[test]
+fn beside_a_file_lie_the_artifacts_of_its_directory_and_not_those_further_below() {
+    let place = package();
+    fs::write(place.path().join("p/extension.so"), "").unwrap();
+    fs::create_dir_all(place.path().join("p/sub/__pycache__")).unwrap();
+    fs::write(place.path().join("p/sub/__pycache__/n.cpython-311.pyc"), "").unwrap();
+    let file = place.path().join("p/extension.so");
+    let nobody = Identity::new(65534, 65534, Vec::new());
+    let machine = Machine::read().unwrap();
+    let audit = audit_beside(&machine, &nobody, &[&file], Limits::DEFAULT, &mut |_| {});
+    assert_eq!(states(&audit), [(State::Usable, "__init__.cpython-311.pyc"), (State::Usable, "m.cpython-311.pyc")]);
+}

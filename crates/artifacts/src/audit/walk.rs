@@ -2,7 +2,7 @@
 
 use super::Auditor;
 use super::artifact::{State, text};
-use crate::access::{Access, Component, Decision, FileKind, Lookup, decide};
+use crate::access::{Access, Component, Decision, FileKind, Lookup, LookupEnd, decide};
 use crate::families;
 use crate::gather::{LookupError, Machine};
 use rustix::fd::OwnedFd;
@@ -40,6 +40,28 @@ impl Auditor<'_> {
             };
             if is_wanted {
                 self.entry(&at, &name, lookup, directory, depth);
+            }
+        }
+    }
+
+    /// Artifacts in a directory, and in directories there of which a family owns all.
+    pub(super) fn beside(&mut self, path: &Path) {
+        let Ok(found) = self.machine.look_up(path) else { return };
+        let (LookupEnd::File(facts), Some((at, directory))) = (&found.lookup.end, &found.file) else {
+            return self.unlisted.push(text(path));
+        };
+        if facts.kind != FileKind::Directory || facts.mount.undecidable.is_some() {
+            return;
+        }
+        let Ok(names) = self.names(directory) else { return self.unlisted.push(text(at)) };
+        if !self.is_cut {
+            self.missing(at, &found.lookup, &names);
+        }
+        for Name { name, kind } in names {
+            let path = at.join(&name);
+            let of_file = kind == FileType::RegularFile && families::of(&path, FileKind::Regular).is_some();
+            if of_file || kind == FileType::Directory && families::of(&path, FileKind::Directory).is_some() {
+                self.entry(&path, &name, &found.lookup, directory, 0);
             }
         }
     }

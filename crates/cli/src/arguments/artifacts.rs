@@ -40,6 +40,10 @@ pub struct ArtifactsAuditArguments {
     /// granted anything).
     #[arg(long = "as", value_name = "USER")]
     pub user: Option<String>,
+    /// Audit what this process has mapped and the artifacts beside these files. Without --as for the process itself, with its groups and
+    /// capabilities.
+    #[arg(long, value_name = "PID", conflicts_with_all = ["paths", "listing", "recording"])]
+    pub pid: Option<u32>,
     /// Audit the artifacts that a recording names: what its processes opened, mapped and read, and opens that they were refused. Without
     /// --as for the user of the recorded command.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "listing"])]
@@ -63,6 +67,7 @@ const AFTER_HELP: &str = "Examples:
   slowpath artifacts audit ~/project/.venv
   sudo slowpath artifacts audit --as www-data /usr/lib/python3 /srv/app
   sudo slowpath artifacts audit --as 65534 --json
+  sudo slowpath artifacts audit --pid 4242
   slowpath artifacts audit --recording recording
   adb shell ls -lanRZ /data/app > listing; slowpath artifacts audit --as 99001 --listing listing
 

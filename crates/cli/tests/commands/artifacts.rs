@@ -4,6 +4,7 @@
 use crate::running::*;
 use serde_json::Value;
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -310,4 +311,37 @@ fn ctrl_c_ends_an_audit_at_once() {
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
     // A small machine may have been audited by then.
     assert!(done.status.signal() == Some(libc::SIGINT) || done.status.success(), "{done:?}");
+}
+
+#[test]
+fn a_running_process_is_asked_about_as_it_is_with_what_lies_beside_its_mapped_files() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    package(place.path());
+    let library = place.path().join("app/pkg/extension.so");
+    fs::write(&library, [0; 4096]).unwrap();
+    mode(&place.path().join("app/pkg/__pycache__"), 0o700);
+    let script = "import mmap, sys, time; f = open(sys.argv[1], 'rb'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); \
+                  print('mapped', flush=True); time.sleep(60)";
+    let mut target = Command::new("setpriv")
+        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "/usr/bin/python3", "-B", "-c", script])
+        .arg(&library)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(target.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let done = run(slowpath(["artifacts", "audit", "--json", "--pid", &target.id().to_string()]));
+    target.kill().unwrap();
+    target.wait().unwrap();
+    done.succeeds();
+    let said = done.json();
+    assert_eq!((said["user"]["uid"].as_u64(), said["user"]["groups"].as_array().unwrap().len()), (Some(65534), 0));
+    let found = said["artifacts"].as_array().unwrap();
+    let unreadable: Vec<&Value> = found.iter().filter(|one| one["state"] == "unreadable").collect();
+    assert_eq!(unreadable.len(), 2, "{found:#?}");
+    assert!(unreadable.iter().all(|one| one["path"].as_str().unwrap().contains("/app/pkg/__pycache__/")));
+    run(slowpath(["artifacts", "audit", "--pid", "4194305"])).fails_with(2, &["there is no process 4194305"]);
 }

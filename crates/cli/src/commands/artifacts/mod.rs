@@ -5,6 +5,7 @@
 
 pub mod printed;
 mod recorded;
+mod running;
 mod table;
 
 use crate::arguments::{ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand};
@@ -15,8 +16,9 @@ use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
 use nix::unistd::geteuid;
 use printed::Audited;
+use running::Running;
 use slowpath_artifacts::access;
-use slowpath_artifacts::audit::{Limits, audit, audit_listing, standard_places};
+use slowpath_artifacts::audit::{Limits, audit, audit_beside, audit_listing, standard_places};
 use slowpath_artifacts::gather::{Listing, MOST_BYTES, Machine};
 use slowpath_launch::{Identity, IdentityWarning};
 use slowpath_report::terminal::escape_terminal;
@@ -34,10 +36,11 @@ pub fn run(arguments: &ArtifactsArguments) -> Result<ExitCode, Failure> {
 }
 
 fn run_audit(arguments: &ArtifactsAuditArguments) -> Result<ExitCode, Failure> {
-    let audited = match (&arguments.listing, &arguments.recording) {
-        (Some(listing), _) => of_listing(listing, asked_about(arguments.user.as_deref())?)?,
-        (None, Some(recording)) => of_recording(recording, arguments)?,
-        (None, None) => of_paths(arguments)?,
+    let audited = match (&arguments.listing, &arguments.recording, arguments.pid) {
+        (Some(listing), ..) => of_listing(listing, asked_about(arguments.user.as_deref())?)?,
+        (None, Some(recording), _) => of_recording(recording, arguments)?,
+        (None, None, Some(pid)) => of_process(pid, arguments)?,
+        (None, None, None) => of_paths(arguments)?,
     };
     if arguments.json {
         print_json(&audited);
@@ -53,8 +56,9 @@ fn of_listing(listing: &Path, user: Identity) -> Result<Audited, Failure> {
         let shown = escape_terminal(&listing.to_string_lossy());
         let text = foreign_file::read(listing, MOST_BYTES)
             .map_err(|error| Failure::new(Kind::Usage, format!("{shown} cannot be read: {error}")))?;
-        let identity = access::Identity::new(user.uid, user.gid, user.groups.clone());
-        Ok(Audited::new(&user, audit_listing(&Listing::parse(&text), &identity)))
+        let identity = after_login(&user);
+        let found = audit_listing(&Listing::parse(&text), &identity);
+        Ok(Audited::new(user.user, identity, found))
     })
 }
 
@@ -69,52 +73,76 @@ fn of_recording(recording: &Path, arguments: &ArtifactsAuditArguments) -> Result
             return Err(Failure::new(Kind::Usage, why).hint("--as says for whom is decided"));
         }
     };
-    let paths = recorded.paths.iter().map(PathBuf::from).collect();
-    let mut audited = of_machine(arguments, user, Paths::Named(paths))?;
+    let paths: Vec<PathBuf> = recorded.paths.iter().map(PathBuf::from).collect();
+    let mut audited = of_machine(arguments, |machine, limits, step| {
+        let identity = on(machine, after_login(&user));
+        let found = audit(machine, &identity, &borrowed(&paths), limits, step);
+        Ok(Audited::new(user.user, identity, found))
+    })?;
     audited.unavailable.splice(0..0, recorded.unavailable);
     Ok(audited)
+}
+
+/// An audit of what a running process has mapped, and of what lies beside it.
+fn of_process(pid: u32, arguments: &ArtifactsAuditArguments) -> Result<Audited, Failure> {
+    let user = arguments.user.as_deref().map(|user| asked_about(Some(user))).transpose()?;
+    let running = Running::read(pid)?;
+    of_machine(arguments, |machine, limits, step| {
+        let no_identity = || Failure::new(Kind::Machine, format!("/proc/{pid}/status does not say who the process is"));
+        let (name, identity) = match user {
+            Some(user) => (user.user.clone(), after_login(&user)),
+            None => (format!("of process {pid}"), running.identity().ok_or_else(no_identity)?),
+        };
+        let identity = on(machine, identity);
+        let found = audit_beside(machine, &identity, &borrowed(&running.files()), limits, step);
+        Ok(Audited::new(name, identity, found))
+    })
 }
 
 /// An audit of the paths of the command line, or of those where artifacts usually lie.
 fn of_paths(arguments: &ArtifactsAuditArguments) -> Result<Audited, Failure> {
     let user = asked_about(arguments.user.as_deref())?;
-    let paths = if arguments.paths.is_empty() { Paths::Standard } else { Paths::Named(absolute(&arguments.paths)?) };
-    of_machine(arguments, user, paths)
+    let named = absolute(&arguments.paths)?;
+    of_machine(arguments, |machine, limits, step| {
+        // Even whether these exist is looked up here: the directories belong to the user who is asked about.
+        let paths = if named.is_empty() { standard_places(&user.home) } else { named };
+        let identity = on(machine, after_login(&user));
+        let found = audit(machine, &identity, &borrowed(&paths), limits, step);
+        Ok(Audited::new(user.user, identity, found))
+    })
 }
 
-/// What is audited.
-enum Paths {
-    /// Absolute paths.
-    Named(Vec<PathBuf>),
-    /// Where programs of a distribution keep artifacts, and the user's caches.
-    Standard,
-}
-
-/// An audit of this machine.
-fn of_machine(arguments: &ArtifactsAuditArguments, user: Identity, paths: Paths) -> Result<Audited, Failure> {
-    let (limits, quiet) =
-        (Limits { entries: arguments.max_entries, ..Limits::DEFAULT }, arguments.quiet || arguments.json);
+/// An audit of this machine, with the rights of the caller to read.
+fn of_machine(
+    arguments: &ArtifactsAuditArguments,
+    work: impl FnOnce(&Machine, Limits, &mut dyn FnMut(u64)) -> Result<Audited, Failure>,
+) -> Result<Audited, Failure> {
+    let limits = Limits { entries: arguments.max_entries, ..Limits::DEFAULT };
+    let quiet = arguments.quiet || arguments.json;
     let caller = Identity::of_caller().map_err(failed(Kind::Machine))?;
     as_user(&caller, &Work::reading("the audit"), || {
         let machine =
             Machine::read().map_err(|error| Failure::new(Kind::Machine, format!("/proc cannot be read: {error}")))?;
-        let identity = access::Identity {
-            confinement: machine.confinement(),
-            ..access::Identity::new(user.uid, user.gid, user.groups.clone())
-        };
         let progress = Progress::new(quiet);
-        // Even whether these exist is looked up here: the directories belong to the user who is asked about.
-        let paths = match paths {
-            Paths::Named(paths) => paths,
-            Paths::Standard => standard_places(&user.home),
-        };
-        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        let found = audit(&machine, &identity, &paths, limits, &mut |names| {
-            progress.step(format!("{names} names looked at"));
-        });
+        let audited = work(&machine, limits, &mut |names| progress.step(format!("{names} names looked at")));
         progress.done();
-        Ok(Audited::new(&user, found))
+        audited
     })
+}
+
+/// What a user is to the kernel after a login.
+fn after_login(user: &Identity) -> access::Identity {
+    access::Identity::new(user.uid, user.gid, user.groups.clone())
+}
+
+/// The identity on this machine, whose security module may confine every process.
+fn on(machine: &Machine, identity: access::Identity) -> access::Identity {
+    let confinement = identity.confinement.or_else(|| machine.confinement());
+    access::Identity { confinement, ..identity }
+}
+
+fn borrowed(paths: &[PathBuf]) -> Vec<&Path> {
+    paths.iter().map(PathBuf::as_path).collect()
 }
 
 /// For whom is decided, with a word where that is not plain.

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use slowpath_artifacts::access;
 use slowpath_artifacts::audit::{Artifact, Audit};
-use slowpath_launch::Identity;
 use slowpath_tables::Unavailable;
 
 /// Name and version of an audit.
@@ -39,10 +39,10 @@ pub struct AuditedUser {
 }
 
 impl Audited {
-    /// An audit for this user.
-    pub fn new(user: &Identity, found: Audit) -> Self {
+    /// An audit for an identity of this name.
+    pub fn new(name: String, identity: access::Identity, found: Audit) -> Self {
         let Audit { artifacts, unavailable, entries } = found;
-        let user = AuditedUser { name: user.user.clone(), uid: user.uid, gid: user.gid, groups: user.groups.clone() };
+        let user = AuditedUser { name, uid: identity.uid, gid: identity.gid, groups: identity.groups };
         Self { schema: AUDIT_SCHEMA.to_owned(), user, artifacts, entries, unavailable }
     }
 }
