@@ -1,4 +1,4 @@
-//! An audit as text: one row for artifacts of one directory that are the same in all but their names.
+//! An audit as text: one row for artifacts that one directory denies, or that lie in one directory and are the same in all but their names.
 
 use super::printed::Audited;
 use crate::printing::line;
@@ -73,7 +73,9 @@ fn is_alike(a: &Artifact, b: &Artifact) -> bool {
     let place = |artifact: &Artifact| Path::new(&artifact.path).parent().map(Path::to_owned);
     // What is unknown or missing for one reason is so wherever it lies.
     let is_anywhere = matches!(a.state, State::Unknown | State::Missing) && a.reason == b.reason;
-    let is_near = is_anywhere || place(a) == place(b);
+    // What one directory denies is lifted by one change, wherever below it lies.
+    let is_below_one = denier(a).is_some_and(|(path, _)| path.is_some());
+    let is_near = is_anywhere || is_below_one || place(a) == place(b);
     a.state == b.state && a.family == b.family && denier(a) == denier(b) && is_near
 }
 
@@ -143,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn artifacts_of_one_directory_that_one_rule_denies_are_one_row() {
-        let all = vec![unreadable("/p/c/a", "/p"), unreadable("/p/c/b", "/p"), unreadable("/q/c/a", "/q")];
+    fn artifacts_that_one_directory_denies_are_one_row_wherever_below_it_they_lie() {
+        let all = vec![unreadable("/p/c/a", "/p"), unreadable("/p/d/b", "/p"), unreadable("/q/c/a", "/q")];
         let text = text(&audited(all));
         let expected = "\
 for user u\\u{1b}[2J (uid 7), group 7, groups 100
