@@ -1,6 +1,7 @@
 //! The command line, declared once: names, meaning, defaults. `-o` names the output, `--json` the machine-readable
 //! form, `--user` the identity, everywhere.
 
+mod artifacts;
 mod check;
 mod compare;
 mod context;
@@ -12,6 +13,7 @@ mod fleet;
 mod ipc;
 mod launch;
 
+pub use artifacts::{ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand};
 pub use check::CheckArguments;
 pub use compare::CompareArguments;
 pub use context::{
@@ -65,6 +67,7 @@ impl Arguments {
             Command::Explain(arguments) => arguments.json,
             Command::Ipc(arguments) => arguments.json(),
             Command::Fix(arguments) => arguments.json(),
+            Command::Artifacts(arguments) => arguments.json(),
             Command::Preload(arguments) => matches!(
                 &arguments.command,
                 PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
@@ -102,7 +105,7 @@ pub enum Command {
     Context(Box<ContextArguments>),
     /// Measure mechanisms of IPC: throughput, latency, inheritance of priority, and why a deadline was missed.
     Ipc(IpcArguments),
-    /// Say what a name in a report means: a finding, a fix, a context factor, a verdict, something unavailable.
+    /// Say what a name in a report means: a finding, a fix, a family of artifacts, a context factor, a verdict, something unavailable.
     Explain(ExplainArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
@@ -110,6 +113,8 @@ pub enum Command {
     Export(ExportArguments),
     /// Keep the fixes of a diagnosis: list them, show what would change, apply, undo.
     Fix(FixArguments),
+    /// Say which compiled and cached artifacts a user cannot use, who denies, and what would allow it.
+    Artifacts(ArtifactsArguments),
     /// Make, use and check preload plans.
     Preload(PreloadArguments),
     /// Private cold starts that disturb nobody.

@@ -47,6 +47,8 @@ pub const TARGETS: &[Target] = &[
     target("unwind_entries", 16_384, code::unwind_entries, "`.eh_frame` inside an ELF file that is otherwise sound"),
     target("startup_file", 65_536, code::startup_file, "the head of a program: interpreter line or PT_INTERP"),
     target("perf_map", 65_536, code::perf_map, "a perf map that a process writes of its generated code"),
+    target("artifact_file", 16_384, artifact_file, "an artifact's header, list of libraries or modules, or its ACL"),
+    target("file_listing", 16_384, file_listing, "`ls -lanRZ` of another machine"),
     target("preload_plan", 16_384, documents::preload_plan, "a preload plan"),
     target("saved_context", 65_536, documents::saved_context, "two contexts that `context save` wrote"),
     target("context_files", 32_768, machine::context_files, "a directory of copied files of /proc and /sys"),
@@ -78,6 +80,15 @@ pub const TARGETS: &[Target] = &[
     target("unwind_table_message", 8_192, messages::unwind_table, "messages of the child that makes unwind tables"),
     target("writer_message", 16_384, messages::writer, "messages of the process that writes a recording"),
 ];
+
+fn artifact_file(bytes: &[u8]) {
+    slowpath_artifacts::foreign::artifact_file(bytes);
+}
+
+fn file_listing(bytes: &[u8]) {
+    let lines = bytes.split(|byte| *byte == b'\n').count();
+    assert!(slowpath_artifacts::foreign::file_listing(bytes) <= lines, "more files than lines");
+}
 
 /// The target of this name.
 ///

@@ -74,6 +74,7 @@ pub fn proc_text(bytes: &[u8]) {
     slowpath_launch::foreign::proc_text(bytes);
     let text = String::from_utf8_lossy(bytes);
     slowpath_capture::foreign::proc_text(bytes, &text);
+    slowpath_artifacts::foreign::proc_text(bytes, &text);
     slowpath_syscall_cost::ThreadState::parse(&text);
 }
 

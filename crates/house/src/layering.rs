@@ -34,6 +34,7 @@ const EVERYTHING: &[&str] = &[
     "seccomp",
     "syscall-cost",
     "ipc",
+    "artifacts",
 ];
 
 /// The order of the workspace.
@@ -100,8 +101,23 @@ pub const ALLOWED: &[Rule] = &[
         why: "measures mechanisms between processes of its own; it records no program and prints nothing",
     },
     Rule {
+        name: "artifacts",
+        may_use: &["tables", "process"],
+        why: "says who can use which file, from facts; what that costs a launch, and who is told, others know",
+    },
+    Rule {
         name: "report",
-        may_use: &["tables", "recording", "analysis", "fix", "experiment", "verify", "context", "syscall-cost"],
+        may_use: &[
+            "tables",
+            "recording",
+            "analysis",
+            "fix",
+            "experiment",
+            "verify",
+            "context",
+            "syscall-cost",
+            "artifacts",
+        ],
         why: "shows results; it starts nothing and records nothing",
     },
     Rule { name: "cli", may_use: EVERYTHING, why: "wiring: the only one that sees all" },

@@ -5,7 +5,8 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 19] = [
+const PRINTED_BY_COMMANDS: [&str; 20] = [
+    "artifacts-audit",
     "doctor",
     "record",
     "lab-run",
@@ -36,6 +37,7 @@ fn generated() -> Vec<(String, String)> {
         ("findings", NameKind::Finding),
         ("fixes", NameKind::Fix),
         ("context-factors", NameKind::ContextFactor),
+        ("artifact-families", NameKind::ArtifactFamily),
         ("outcomes", NameKind::Outcome),
         ("decisions", NameKind::Decision),
         ("unavailable", NameKind::Unavailable),

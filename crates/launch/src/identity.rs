@@ -128,6 +128,16 @@ impl Identity {
         Ok((identity, warnings))
     }
 
+    /// Who a name or a number stands for, to be asked about and not to be taken on: anybody may ask about anybody.
+    ///
+    /// # Errors
+    /// [`IdentityError::NoSuchUser`], [`IdentityError::NoId`] or [`IdentityError::Database`].
+    pub fn known_as(wanted: &str) -> Result<(Identity, Vec<IdentityWarning>), IdentityError> {
+        let mut warnings = Vec::new();
+        let identity = Self::named(wanted, &mut warnings)?;
+        Ok((identity, warnings))
+    }
+
     /// The identity of the calling process, with its own groups.
     ///
     /// # Errors

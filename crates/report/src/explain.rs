@@ -1,5 +1,5 @@
-//! What `slowpath explain` says: findings, fixes, context factors, verdicts and what can be unavailable, by name, from
-//! their declarations.
+//! What `slowpath explain` says: findings, fixes, context factors, families of artifacts, verdicts and what can be
+//! unavailable, by name, from their declarations.
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
@@ -23,6 +23,8 @@ pub enum NameKind {
     Fix,
     /// Something of an execution context that can make the same code slower.
     ContextFactor,
+    /// A kind of compiled or cached file that processes need.
+    ArtifactFamily,
     /// What launches said of an arm.
     Outcome,
     /// What follows for a fix.
@@ -33,8 +35,15 @@ pub enum NameKind {
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 6] =
-        [Self::Finding, Self::Fix, Self::ContextFactor, Self::Outcome, Self::Decision, Self::Unavailable];
+    pub const ALL: [Self; 7] = [
+        Self::Finding,
+        Self::Fix,
+        Self::ContextFactor,
+        Self::ArtifactFamily,
+        Self::Outcome,
+        Self::Decision,
+        Self::Unavailable,
+    ];
 
     /// The heading of a list.
     pub fn heading(self) -> &'static str {
@@ -42,6 +51,7 @@ impl NameKind {
             Self::Finding => "Findings",
             Self::Fix => "Fixes",
             Self::ContextFactor => "Context factors",
+            Self::ArtifactFamily => "Artifact families",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
             Self::Unavailable => "What can be unavailable",
@@ -85,10 +95,11 @@ pub fn all() -> Vec<Explanation> {
     let findings = findings::ALL.iter().map(of_finding);
     let fixes = slowpath_fix::ALL.iter().map(of_fix);
     let factors = slowpath_context::factors::ALL.iter().map(of_factor);
+    let families = slowpath_artifacts::families::ALL.iter().map(of_family);
     let outcomes = Outcome::ALL.iter().map(|outcome| of_outcome(*outcome));
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
     let missing = declared::ALL.iter().map(|missing| of_missing(missing));
-    findings.chain(fixes).chain(factors).chain(outcomes).chain(decisions).chain(missing).collect()
+    findings.chain(fixes).chain(factors).chain(families).chain(outcomes).chain(decisions).chain(missing).collect()
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
@@ -176,6 +187,18 @@ fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
     ]);
     let (kind, name) = (NameKind::ContextFactor, factor.name.to_owned());
     Explanation { kind, name, title: factor.title.to_owned(), paragraphs }
+}
+
+fn of_family(family: &slowpath_artifacts::families::Family) -> Explanation {
+    let paragraphs = paragraphs([
+        ("recognised by", family.recognised_by),
+        ("made from", family.derives_from),
+        ("stale", family.stale_when),
+        ("without it", family.fallback),
+        ("repair by hand", family.by_hand),
+    ]);
+    let (kind, name) = (NameKind::ArtifactFamily, family.name.to_owned());
+    Explanation { kind, name, title: family.title.to_owned(), paragraphs }
 }
 
 fn of_outcome(outcome: Outcome) -> Explanation {

@@ -1,4 +1,5 @@
-//! `slowpath explain`: what a name of a finding, fix, context factor or verdict means, or of what is unavailable.
+//! `slowpath explain`: what a name of a finding, fix, context factor, family of artifacts or verdict means, or of what is
+//! unavailable.
 
 use crate::arguments::ExplainArguments;
 use crate::commands::print_json;
@@ -41,8 +42,11 @@ fn named(name: &str) -> Result<Vec<Explanation>, Failure> {
         [] => "`slowpath explain` lists all names".to_owned(),
         likely => format!("perhaps {}; `slowpath explain` lists all names", likely.join(", ")),
     };
-    Err(Failure::new(Kind::Usage, format!("there is no finding, fix, context factor, verdict or gap {name:?}"))
-        .hint(&hint))
+    Err(Failure::new(
+        Kind::Usage,
+        format!("there is no finding, fix, context factor, family of artifacts, verdict or gap {name:?}"),
+    )
+    .hint(&hint))
 }
 
 #[cfg(test)]
@@ -52,6 +56,7 @@ mod tests {
     #[test]
     fn names_are_found_as_people_write_them() {
         assert_eq!(named("cold-file-reads").unwrap()[0].name, "cold_file_reads");
+        assert_eq!(named("python-bytecode").unwrap()[0].name, "python_bytecode");
         assert_eq!(named("Not shown").unwrap()[0].name, "not_shown");
         assert_eq!(named("probe first_wait").unwrap()[0].name, "probe <name>");
         assert_eq!(named("time ledger").unwrap()[0].name, "time ledger");

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod analyze;
+mod artifacts;
 pub mod check;
 mod compare;
 mod context;
@@ -64,6 +65,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Report(arguments) => report::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Fix(arguments) => fix::run(arguments),
+        Command::Artifacts(arguments) => artifacts::run(arguments),
         Command::Preload(arguments) => preload::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Fleet(arguments) => fleet::run(arguments),

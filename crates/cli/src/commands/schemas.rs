@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::launch::{Ladder, Selftest};
-use super::{doctor, fix, ipc, lab, record};
+use super::{artifacts, doctor, fix, ipc, lab, record};
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_report::ChildLaunches;
@@ -13,6 +13,7 @@ use std::path::Path;
 fn published_schemas_are_those_of_the_printed_types() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
     let schemas = [
+        ("artifacts-audit.json", schema_of::<artifacts::printed::Audited>()),
         ("doctor.json", schema_of::<doctor::Doctor>()),
         ("record.json", schema_of::<record::Recorded>()),
         ("lab-run.json", schema_of::<lab::Launched>()),

@@ -11,9 +11,10 @@ fn every_command_prints_one_object_and_says_the_rest_on_standard_error() {
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     let (recording, diagnosis, plan) = (path("r"), path("d"), path("p"));
     let noisy = "echo noise; echo more >&2; exec /bin/ls /usr";
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["doctor", "--json"], "slowpath-doctor/1"),
         (&["explain", "--json", "timed_wait"], "slowpath-explain/1"),
+        (&["artifacts", "audit", "--json", "/etc/ld.so.cache"], "slowpath-artifacts-audit/1"),
         (&["record", "--json", "-o", &recording, "--", "/bin/sh", "-c", noisy], "slowpath-record/1"),
         (&["analyze", "--json", &recording], "slowpath-analyze/1"),
         (&["lab", "run", "--json", "--runs", "2", "--", "/bin/sh", "-c", noisy], "slowpath-lab/1"),

@@ -5,7 +5,7 @@
 
 mod outcome;
 mod recording;
-mod responsible;
+pub mod responsible;
 mod verdict;
 
 use crate::arguments::CheckArguments;

@@ -221,7 +221,7 @@ fn lost(manifest: &Manifest, tables: &[&str]) -> Option<String> {
 }
 
 /// Why opens are not in a recording.
-fn opens_missing(manifest: &Manifest) -> Option<String> {
+pub fn opens_missing(manifest: &Manifest) -> Option<String> {
     let probe = manifest.probes.iter().find(|probe| probe.name == "open");
     let refused = probe.is_some_and(|probe| probe.state == ProbeState::Unavailable);
     let about_opens =

@@ -1,0 +1,46 @@
+//! Caches of code and shaders in the profiles of Chromium and Firefox.
+
+use super::family::{Family, Freshness, everybody, lies_in, name, never_missing};
+use crate::access::FileKind;
+use std::path::Path;
+
+/// The family.
+pub const BROWSER_CODE_CACHE: Family = Family {
+    name: "browser_code_cache",
+    title: "compiled scripts and shaders of browsers",
+    recognised_by: "files below `Code Cache`, `GPUCache`, `ShaderCache`, `GrShaderCache`, `GraphiteDawnCache`, `DawnCache`, \
+                    `DawnGraphiteCache`, `DawnWebGPUCache` (Chromium, Electron), `startupCache`, `shader-cache` (Firefox)",
+    derives_from: "scripts of pages and of the browser, shaders, and the build of the browser and the driver",
+    stale_when: "never decided: entries hold the build and hashes that only the browser compares",
+    fallback: "scripts are compiled again at each visit, shaders at each start of the GPU process; a cache that cannot be written stays so",
+    by_hand: "`chown -R USER PROFILE` where a browser that ran as root made it, or remove the directory",
+    recognises,
+    is_needed_by: everybody,
+    freshness,
+    missing: never_missing,
+};
+
+const NAMES: [&str; 10] = [
+    "Code Cache",
+    "GPUCache",
+    "ShaderCache",
+    "GrShaderCache",
+    "GraphiteDawnCache",
+    "DawnCache",
+    "DawnGraphiteCache",
+    "DawnWebGPUCache",
+    "startupCache",
+    "shader-cache",
+];
+
+fn recognises(path: &Path, kind: FileKind) -> bool {
+    match kind {
+        FileKind::Directory => NAMES.contains(&name(path)),
+        FileKind::Regular => path.parent().is_some_and(|parent| lies_in(parent, &NAMES)),
+        _ => false,
+    }
+}
+
+fn freshness(_: &Path) -> Freshness {
+    Freshness::Unknown("only the browser compares what its entries were made from".to_owned())
+}

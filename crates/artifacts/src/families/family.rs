@@ -1,0 +1,92 @@
+//! What a family of artifacts is: how its files are known, what they are made from, when they are stale, and what happens without them.
+
+use crate::access::FileKind;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// A family, declared. Each stands in its own file; [`super::ALL`] lists them.
+#[derive(Clone, Copy)]
+pub struct Family {
+    /// Its name in JSON and on the command line (`python_bytecode`).
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// By which names its files are known.
+    pub recognised_by: &'static str,
+    /// What they are made from.
+    pub derives_from: &'static str,
+    /// When one is stale, and when that cannot be decided.
+    pub stale_when: &'static str,
+    /// What a process does without one, and how that shows.
+    pub fallback: &'static str,
+    /// How to repair it by hand.
+    pub by_hand: &'static str,
+    /// Whether a file or directory belongs to it, by its path and kind. A directory does where everything below it is of the family.
+    pub(crate) recognises: fn(&Path, FileKind) -> bool,
+    /// Whether processes of this user look for the file at all.
+    pub(crate) is_needed_by: fn(&Path, u32) -> bool,
+    /// Whether the file fits what it was made from.
+    pub(crate) freshness: fn(&Path) -> Freshness,
+    /// What should be in this directory, which holds these names, and is not.
+    pub(crate) missing: fn(&Path, &[OsString]) -> Option<Missing>,
+}
+
+impl std::fmt::Debug for Family {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+/// How a file stands to what it was made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// It fits.
+    Current,
+    /// It does not, and is not used: why.
+    Stale(String),
+    /// Nothing looks for it any more: why.
+    Unused(String),
+    /// It cannot be decided from here: why.
+    Unknown(String),
+}
+
+/// An artifact that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name in the directory.
+    pub name: OsString,
+    /// Why it should be there.
+    pub why: &'static str,
+    /// Who may write the directory makes it at the first use, so that only others miss it for good.
+    pub is_made_at_first_use: bool,
+}
+
+/// Of families whose files everybody looks for.
+pub(super) fn everybody(_: &Path, _: u32) -> bool {
+    true
+}
+
+/// Of families that are made on demand: their absence says nothing.
+pub(super) fn never_missing(_: &Path, _: &[OsString]) -> Option<Missing> {
+    None
+}
+
+/// The name of a path as text; empty where it is none.
+pub(super) fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// The name of the directory that holds it.
+pub(super) fn parent_name(path: &Path) -> &str {
+    path.parent().map(name).unwrap_or_default()
+}
+
+/// Whether one of the directories on the way, or the path itself, has one of these names.
+pub(super) fn lies_in(path: &Path, names: &[&str]) -> bool {
+    path.iter().any(|part| names.iter().any(|name| part == *name))
+}
+
+/// Whether a directory holds this name.
+pub(super) fn holds(names: &[OsString], wanted: &str) -> bool {
+    names.iter().any(|name| name == wanted)
+}

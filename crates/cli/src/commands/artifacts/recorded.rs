@@ -1,0 +1,53 @@
+//! The artifacts that a recording names: files that its processes opened, mapped or read, and opens that were refused.
+//!
+//! Reads the recording as the invoker; what the files are like now is looked at by the audit.
+
+use crate::commands::check::responsible::opens_missing;
+use crate::commands::{analyze, invoker};
+use crate::failure::Failure;
+use crate::unprivileged::{Work, as_user};
+use serde::{Deserialize, Serialize};
+use slowpath_artifacts::families::is_artifact;
+use slowpath_recording::Tables;
+use slowpath_tables::{Open, Unavailable};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// What a recording says.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Absolute paths of artifacts.
+    pub paths: Vec<String>,
+    /// The user of the recorded command; `None` where running processes were recorded.
+    pub uid: Option<u32>,
+    /// What the recording does not have.
+    pub unavailable: Vec<Unavailable>,
+}
+
+/// Reads a recording.
+///
+/// # Errors
+/// It is none.
+pub fn read(directory: &Path) -> Result<Recorded, Failure> {
+    as_user(&invoker()?, &Work::reading("reading the recording"), || Ok(named(&analyze::open(directory)?)))
+}
+
+fn named(tables: &Tables) -> Recorded {
+    let files = tables.files.iter().filter(|file| !file.directory).map(|file| file.path.as_str());
+    let opened = tables.opens.iter().filter(|open| shows_a_file(open)).map(|open| open.path.as_str());
+    let is_wanted = |path: &&str| Path::new(path).is_absolute() && is_artifact(Path::new(path));
+    let paths: BTreeSet<&str> = files.chain(opened).filter(is_wanted).collect();
+    let unavailable = opens_missing(&tables.manifest).map(|reason| Unavailable {
+        what: "opens that were refused".to_owned(),
+        reason,
+        remedy: "make another recording".to_owned(),
+    });
+    let unavailable = unavailable.into_iter().collect();
+    let command = tables.execs.first().filter(|exec| !exec.present);
+    Recorded { paths: paths.into_iter().map(str::to_owned).collect(), uid: command.map(|exec| exec.uid), unavailable }
+}
+
+/// Whether there was a file: it was opened, or refused. A path that was tried and is not there is how programs search, and no artifact.
+fn shows_a_file(open: &Open) -> bool {
+    open.result >= 0 || [libc::EACCES, libc::EPERM].contains(&-open.result)
+}
