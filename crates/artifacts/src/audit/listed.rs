@@ -5,7 +5,7 @@ use super::{Audit, sort};
 use crate::access::{Access, Decision, Identity, decide, smallest_change};
 use crate::families;
 use crate::gather::Listing;
-use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::path::Path;
 
 /// Audits all artifacts of a listing.
@@ -22,11 +22,11 @@ pub fn audit_listing(listing: &Listing, identity: &Identity) -> Audit {
         }
     }
     if listing.skipped > 0 {
-        audit.unavailable.push(Unavailable {
-            what: format!("{} lines of the listing", listing.skipped),
-            reason: "they are none of `ls -l`".to_owned(),
-            remedy: "list with `ls -lanRZ DIR`, without colours and aliases".to_owned(),
-        });
+        audit.unavailable.push(declared::LISTED_LINES.of(
+            &[&listing.skipped],
+            "they are none of `ls -l`",
+            "list with `ls -lanRZ DIR`, without colours and aliases",
+        ));
     }
     sort(&mut audit);
     audit

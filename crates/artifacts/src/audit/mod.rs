@@ -19,6 +19,7 @@ use crate::gather::{LookupError, Machine};
 use artifact::{commands, text};
 use rustix::fd::OwnedFd;
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::declared;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -211,8 +212,11 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    fn gap(&mut self, what: String, reason: String, remedy: &str) {
-        let gap = Unavailable { what, reason, remedy: remedy.to_owned() };
+    fn gap(&mut self, path: String, reason: String, remedy: &str) {
+        self.unavailable(declared::AUDITED_PATH.of(&[&path], reason, remedy));
+    }
+
+    fn unavailable(&mut self, gap: Unavailable) {
         if !self.found.unavailable.contains(&gap) {
             self.found.unavailable.push(gap);
         }
@@ -232,7 +236,7 @@ impl<'a> Auditor<'a> {
             let reason = format!(
                 "the audit ended after {names} names and {artifacts} artifacts, {depth} directories deep at most"
             );
-            self.gap("the rest of the paths".to_owned(), reason, "name fewer paths, or raise --max-entries");
+            self.unavailable(declared::REST_OF_AUDIT.because(reason, "name fewer paths, or raise --max-entries"));
         }
         sort(&mut self.found);
         self.found

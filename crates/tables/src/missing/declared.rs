@@ -305,4 +305,22 @@ declare! {
         "one of the events that explain a missed deadline",
         "the kernel does not have it",
         "a kernel that has this event";
+
+    // Artifacts
+    AUDITED_PATH = "path <path>":
+        "a path that an audit was to look at",
+        "it does not exist, this user may not look at it, or its file system decides about access elsewhere",
+        "the reason says which; as root, with --as for the user, most can be seen";
+    REST_OF_AUDIT = "the rest of the paths":
+        "what lies below the paths of an audit that ended at a limit",
+        "there were more names, artifacts or nested directories than the limits allow",
+        "name fewer paths, or raise --max-entries";
+    LISTED_LINES = "<count> lines of the listing":
+        "lines of a listing that are none of `ls -l`",
+        "the listing has colours, an alias's columns, or another text in it",
+        "list with `ls -lanRZ DIR`";
+    REFUSED_OPENS = "opens that were refused":
+        "files that the recorded processes could not open",
+        "the recording holds no opens, or lost some",
+        "record without --no-files; with --files where processes run already";
 }

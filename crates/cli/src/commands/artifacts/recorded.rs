@@ -9,6 +9,7 @@ use crate::unprivileged::{Work, as_user};
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::families::is_artifact;
 use slowpath_recording::Tables;
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Open, Unavailable};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -37,11 +38,8 @@ fn named(tables: &Tables) -> Recorded {
     let opened = tables.opens.iter().filter(|open| shows_a_file(open)).map(|open| open.path.as_str());
     let is_wanted = |path: &&str| Path::new(path).is_absolute() && is_artifact(Path::new(path));
     let paths: BTreeSet<&str> = files.chain(opened).filter(is_wanted).collect();
-    let unavailable = opens_missing(&tables.manifest).map(|reason| Unavailable {
-        what: "opens that were refused".to_owned(),
-        reason,
-        remedy: "make another recording".to_owned(),
-    });
+    let unavailable =
+        opens_missing(&tables.manifest).map(|reason| declared::REFUSED_OPENS.because(reason, "make another recording"));
     let unavailable = unavailable.into_iter().collect();
     let command = tables.execs.first().filter(|exec| !exec.present);
     Recorded { paths: paths.into_iter().map(str::to_owned).collect(), uid: command.map(|exec| exec.uid), unavailable }
