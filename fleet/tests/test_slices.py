@@ -154,7 +154,8 @@ def test_a_slice_is_confirmed_by_the_users_who_were_held_out_alone(groups: np.nd
 
 
 def test_recipes_use_options_that_slowpath_has() -> None:
-    text = (ROOT / "crates/cli/src/arguments.rs").read_text()
+    arguments = ROOT / "crates/cli/src"
+    text = "".join((arguments / name).read_text() for name in ("arguments.rs", "arguments/diagnose.rs"))
     declared = set(re.findall(r"pub (\w+):", text))
     used = {word[2:] for one in CONDITIONS for word in one.options if word.startswith("--")} | {"cold"}
     assert used and used <= declared and "Diagnose(" in text
