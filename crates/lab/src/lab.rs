@@ -148,7 +148,7 @@ impl Lab {
         self.throttle.iter().map(ThrottleGroup::procs).collect()
     }
 
-    /// Takes the throttle away until the next [`Self::prepare_cold`]: a launch that is to be ended must not wait minutes for what it
+    /// Takes the throttle away until [`Self::impose_throttle`]: a launch that is to be ended must not wait minutes for what it
     /// reads.
     ///
     /// # Errors
@@ -157,7 +157,11 @@ impl Lab {
         self.throttle.as_ref().map_or(Ok(()), ThrottleGroup::lift)
     }
 
-    fn impose_throttle(&self) -> Result<(), LabError> {
+    /// Puts the throttle in force, as [`Self::prepare_cold`] does.
+    ///
+    /// # Errors
+    /// The limits cannot be written.
+    pub fn impose_throttle(&self) -> Result<(), LabError> {
         self.throttle.as_ref().map_or(Ok(()), ThrottleGroup::impose)
     }
 

@@ -135,6 +135,8 @@ impl ThrottleGroup {
 
 impl Drop for ThrottleGroup {
     fn drop(&mut self) {
+        // What still waits for the device would wait on in a group that nobody finds.
+        let _ = self.lift();
         // Busy while a process of the launch is still being torn down; what stays is found by its name later.
         let end = Instant::now() + PATIENCE;
         while fs::remove_dir(&self.path).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {

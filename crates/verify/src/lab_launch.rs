@@ -1,7 +1,7 @@
 //! One launch in a lab: cold and proved cold, or warm and proved warm.
 
 use slowpath_lab::{Coldness, DeviceIo, Lab, LabError};
-use slowpath_launch::{BoxError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
+use slowpath_launch::{BoxError, EndPolicy, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_tables::Bytes;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -35,13 +35,22 @@ struct InLab<'a> {
     inner: &'a mut dyn Hooks,
     proves_cold: bool,
     against: Option<String>,
+    ends_when_ready: bool,
     timeout: Option<Duration>,
     released: Option<Instant>,
 }
 
 impl<'a> InLab<'a> {
     fn new(lab: &'a Lab, spec: &LaunchSpec, proves_cold: bool, inner: &'a mut dyn Hooks) -> Self {
-        Self { lab, inner, proves_cold, against: None, timeout: spec.timeout, released: None }
+        Self {
+            lab,
+            inner,
+            proves_cold,
+            against: None,
+            ends_when_ready: spec.end == EndPolicy::KillTree,
+            timeout: spec.timeout,
+            released: None,
+        }
     }
 
     /// What fails here fails again at the next launch, which says so.
@@ -56,6 +65,8 @@ impl Hooks for InLab<'_> {
     }
     fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
         self.inner.before_release(pid)?;
+        // The launch before may have lifted it.
+        self.lab.impose_throttle()?;
         if self.proves_cold
             && let Coldness::Lukewarm { reason, pages } = self.lab.verify_cold()?
         {
@@ -83,6 +94,9 @@ impl Hooks for InLab<'_> {
         self.inner.on_wake();
     }
     fn on_ready(&mut self, at: u64) {
+        if self.ends_when_ready {
+            self.lift_throttle();
+        }
         self.inner.on_ready(at);
     }
     fn stop_requested(&self) -> bool {
