@@ -1,14 +1,19 @@
 //! Reading what families need to know of other files: bounded, and never waiting for a FIFO or a device.
 //!
-//! Paths are opened as a process opens them, links included; a file is looked at before it is opened for reading, and the very same file
-//! is opened then.
+//! Paths are followed as a process follows them, links included, but not into file systems whose answers come from a server: paths
+//! stand in files that anybody may have made, and root asks nobody's server. A file is looked at before it is opened for reading,
+//! and the very same file is opened then.
 
+use crate::access::LookupEnd;
+use crate::gather::{LookupError, Machine};
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
-use std::ffi::OsString;
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// What a family compares of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,10 +27,27 @@ pub(crate) struct Stamp {
 /// Entries of one directory that are looked at.
 const MOST_NAMES: usize = 100_000;
 
+/// The mounts of this process, read once.
+fn machine() -> io::Result<&'static Machine> {
+    static MACHINE: OnceLock<Option<Machine>> = OnceLock::new();
+    let machine = MACHINE.get_or_init(|| Machine::read().ok()).as_ref();
+    machine.ok_or_else(|| io::Error::other("/proc cannot be read"))
+}
+
 fn look(path: &Path) -> io::Result<(OwnedFd, rustix::fs::Stat)> {
-    let file = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    let status = fstat(&file)?;
-    Ok((file, status))
+    let found = machine()?.look_up(path).map_err(|error| match error {
+        LookupError::Missing { .. } => io::Error::new(io::ErrorKind::NotFound, error),
+        LookupError::Io { source, .. } => source,
+        other => io::Error::other(other),
+    })?;
+    match (found.lookup.end, found.file) {
+        (LookupEnd::File(facts), Some((_, file))) if !facts.mount.asks_server => {
+            let status = fstat(&file)?;
+            Ok((file, status))
+        }
+        (LookupEnd::Blocked(why), _) => Err(io::Error::new(io::ErrorKind::PermissionDenied, why)),
+        _ => Err(io::Error::other("it is on a file system that asks a server")),
+    }
 }
 
 /// The stamp of what a path leads to.
@@ -46,6 +68,10 @@ pub(crate) fn head(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
     }
+    // What the kernel makes up when it is read (a trace, say) has no size, and is changed by reading it.
+    if status.st_size == 0 {
+        return Ok(Vec::new());
+    }
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = openat(CWD, own, flags, Mode::empty())?;
@@ -65,7 +91,18 @@ pub(crate) fn whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// The names in a directory.
 pub(crate) fn names(path: &Path) -> io::Result<Vec<OsString>> {
-    std::fs::read_dir(path)?.take(MOST_NAMES).map(|entry| Ok(entry?.file_name())).collect()
+    let (directory, _) = look(path)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = openat(directory, ".", flags, Mode::empty())?;
+    let mut names = Vec::new();
+    for entry in Dir::new(opened)?.take(MOST_NAMES) {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub struct MountFacts {
     pub no_exec: bool,
     /// No symbolic link there is followed.
     pub no_symlink_follow: bool,
+    /// A server answers for its files, or never does.
+    pub asks_server: bool,
     /// Why mode bits and lists do not decide there: a server does, or the mount maps ids.
     pub undecidable: Option<String>,
 }

@@ -43,6 +43,11 @@ fn freshness(path: &Path) -> Freshness {
         Ok(text) => modules(&text),
         Err(error) => return Freshness::Unknown(format!("it cannot be read: {error}")),
     };
+    // Where none lies beside the list, it was made for another root directory (a container, a Flatpak).
+    let beside = path.with_file_name("loaders");
+    if !modules.is_empty() && !modules.iter().any(|module| module.parent() == Some(beside.as_path())) {
+        return Freshness::Unknown("it lists modules of another root directory".to_owned());
+    }
     if let Some(gone) = modules.iter().find(|module| disk::is_gone(module)) {
         return Freshness::Stale(format!("it lists {}, which is gone", gone.display()));
     }

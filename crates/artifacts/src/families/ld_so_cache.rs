@@ -56,6 +56,14 @@ pub fn libraries(bytes: &[u8]) -> Option<Vec<PathBuf>> {
 }
 
 fn freshness(path: &Path) -> Freshness {
+    match path == Path::new("/etc/ld.so.cache") {
+        true => of_this_root(path),
+        // A container's or chroot's.
+        false => Freshness::Unknown("it lists files of another root directory".to_owned()),
+    }
+}
+
+fn of_this_root(path: &Path) -> Freshness {
     let cannot = |error: std::io::Error| Freshness::Unknown(format!("it cannot be read: {error}"));
     let (bytes, written) = match disk::whole(path, MOST).and_then(|bytes| Ok((bytes, disk::stamp(path)?))) {
         Ok(read) => read,
@@ -113,14 +121,15 @@ mod tests {
         fs::create_dir(&directory).unwrap();
         fs::write(directory.join("a.so"), "").unwrap();
         fs::write(&path, cache(&[&directory.join("a.so")])).unwrap();
-        assert_eq!(freshness(&path), Freshness::Current);
+        assert_eq!(of_this_root(&path), Freshness::Current);
+        assert!(matches!(freshness(&path), Freshness::Unknown(why) if why.contains("another root")));
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
         fs::File::open(&directory).unwrap().set_modified(later).unwrap();
-        assert!(matches!(freshness(&path), Freshness::Unknown(why) if why.contains("modified after")));
+        assert!(matches!(of_this_root(&path), Freshness::Unknown(why) if why.contains("modified after")));
         fs::write(&path, cache(&[&directory.join("a.so"), &directory.join("b.so")])).unwrap();
-        assert!(matches!(freshness(&path), Freshness::Stale(why) if why.contains("b.so, which is gone")));
+        assert!(matches!(of_this_root(&path), Freshness::Stale(why) if why.contains("b.so, which is gone")));
         fs::write(&path, "text").unwrap();
-        assert!(matches!(freshness(&path), Freshness::Stale(why) if why.contains("no cache")));
+        assert!(matches!(of_this_root(&path), Freshness::Stale(why) if why.contains("no cache")));
     }
 
     #[test]

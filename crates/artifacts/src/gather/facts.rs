@@ -82,6 +82,7 @@ fn mount_facts(mount: Option<&MountPoint>) -> MountFacts {
         read_only_file_system: mount.super_options.split(',').any(|option| option == "ro"),
         no_exec: mount.has_option("noexec"),
         no_symlink_follow: mount.has_option("nosymfollow"),
+        asks_server: mount.may_never_answer(),
         undecidable,
     }
 }

@@ -37,6 +37,9 @@ pub enum LookupError {
     /// More than 40 symbolic links.
     #[error("{0:?} leads through more than {MOST_LINKS} symbolic links")]
     TooManyLinks(PathBuf),
+    /// It lies on a file system whose answers come from a server, which may never come.
+    #[error("{0:?} is on a file system that asks a server")]
+    NotEntered(PathBuf),
     /// What the kernel says.
     #[error("{path:?} cannot be looked up")]
     Io {
@@ -109,6 +112,12 @@ impl Machine {
                     let why = format!("{} cannot be looked up by the user of slowpath", path.display());
                     return Ok(Found { lookup: self.lookup(walk.steps, LookupEnd::Blocked(why)), file: None });
                 }
+                Err(error @ LookupError::NotEntered(_)) => {
+                    return Ok(Found {
+                        lookup: self.lookup(walk.steps, LookupEnd::Blocked(error.to_string())),
+                        file: None,
+                    });
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -145,6 +154,9 @@ impl Machine {
             return Err(LookupError::Missing { path: PathBuf::from(name) });
         };
         let (holder, path) = (holder.clone(), holder.path.join(name));
+        if holder.mount.asks_server && name != ".." {
+            return Err(LookupError::NotEntered(holder.path));
+        }
         if holder.kind != FileKind::Directory {
             return Err(LookupError::Missing { path });
         }

@@ -243,7 +243,10 @@ fn a_user_who_does_not_exist_and_a_path_that_does_not_are_reported() {
     none.fails_with(2, &["there is no user `no-such-user`"]);
     let done = run(slowpath(["artifacts", "audit", "--as", NOBODY, "/no/such/place"]));
     done.succeeds();
-    assert!(done.stdout.contains("not audited: /no/such/place") && done.stdout.contains("no artifacts"), "{done:?}");
+    assert!(
+        done.stdout.contains("not audited: path /no/such/place") && done.stdout.contains("no artifacts"),
+        "{done:?}"
+    );
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn is_alike(a: &Artifact, b: &Artifact) -> bool {
     // What is unknown or missing for one reason is so wherever it lies.
     let is_anywhere = matches!(a.state, State::Unknown | State::Missing) && a.reason == b.reason;
     // What one directory denies is lifted by one change, wherever below it lies.
-    let is_below_one = denier(a).is_some_and(|(path, _)| path.is_some());
+    let is_below_one = a.change == b.change && denier(a).is_some_and(|(path, _)| path.is_some());
     let is_near = is_anywhere || is_below_one || place(a) == place(b);
     a.state == b.state && a.family == b.family && denier(a) == denier(b) && is_near
 }
