@@ -93,6 +93,30 @@ fn of_a_process_that_keeps_its_memory_nothing_is_found_and_what_was_looked_for_i
 }
 
 #[test]
+fn a_process_with_other_mounts_gets_no_fix_made_from_files_of_this_machine() {
+    if !root() {
+        return;
+    }
+    // unshare(1) becomes the program.
+    let mut command = Command::new("/usr/bin/unshare");
+    let command = command.args(["--mount", "/usr/bin/python3", "-c", MAPS_ANEW]).stdin(Stdio::null());
+    let program = Program(command.stdout(Stdio::null()).spawn().unwrap());
+    let is_elsewhere = || {
+        let mounts = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/mnt")).ok();
+        mounts(&program.0.id().to_string()) != mounts("self")
+    };
+    while !is_elsewhere() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let (told, _place) = diagnosed(program.0.id(), "3");
+    let gaps = told["unavailable"].to_string();
+    assert!(gaps.contains(&format!("files of process {}", program.0.id())), "{gaps}");
+    let verdicts = told["verdicts"].as_array().unwrap();
+    let allocator = verdicts.iter().find(|one| one["arm"] == "another_allocator").unwrap();
+    assert_ne!(allocator["reason"], "a trial needs launches", "{told:#}");
+}
+
+#[test]
 fn ctrl_c_ends_the_recording_and_what_was_recorded_is_diagnosed() {
     if !root() {
         return;

@@ -306,6 +306,16 @@ declare! {
         "the kernel does not have it",
         "a kernel that has this event";
 
+    // Running processes
+    FILES_OF_PROCESS = "files of process <pid>":
+        "the program and libraries that the process runs",
+        "it has another root directory or mount namespace than slowpath (a container)",
+        "run slowpath inside the container";
+    ENVIRONMENT = "environment of the processes":
+        "the environment that fixes for running processes start from",
+        "there are several processes, or theirs cannot be read",
+        "diagnose one process at a time, as root";
+
     // Artifacts
     AUDITED_PATH = "path <path>":
         "a path that an audit was to look at",

@@ -23,11 +23,11 @@ use slowpath_process::{Duty, ProcessFiles};
 use slowpath_report::{
     Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, TimeSpent, Verdict, time_spent_of,
 };
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, Losses, Quantity, Unavailable, Unit};
 use slowpath_verify::Metric;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -52,11 +52,15 @@ struct Found {
     unavailable: Vec<Unavailable>,
 }
 
-/// What is known of the first process before it is recorded: it may end meanwhile.
+/// What is known of a process before it is recorded: it may end meanwhile.
 struct Seen {
+    pid: u32,
     command_line: Vec<u8>,
-    environment: Vec<u8>,
+    /// `None` where it could not be read.
+    environment: Option<Vec<u8>>,
     who: RunsAs,
+    /// Whether the paths that it uses lead to the same files here.
+    shares_files: bool,
 }
 
 /// Runs the command.
@@ -68,7 +72,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     let directory = output_directory::prepare(&arguments.output, &identity)?;
     let place = directory.join(RUNNING);
     output_directory::prepare(&place, &identity)?;
-    let seen = arguments.pid.first().and_then(|pid| look(*pid));
+    let seen: Vec<Seen> = arguments.pid.iter().filter_map(|pid| look(*pid)).collect();
     let stacks = StackEvents { faults: true, waits: true, memory_calls: true };
     let options = Options {
         running: true,
@@ -85,9 +89,8 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     let recorded = record_running(&meant, wanted, &place, &identity, &progress)?;
     progress.step("looking for hidden costs");
     let machine = as_user(&identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
-    let found =
-        as_user(&identity, &Work::reading("looking for hidden costs"), || found(&place, seen.as_ref(), &machine))?;
-    let diagnosis = summarize(&place, meant.words, recorded.stop, seen.as_ref(), found);
+    let found = as_user(&identity, &Work::reading("looking for hidden costs"), || found(&place, &seen, &machine))?;
+    let diagnosis = summarize(&place, meant.words, recorded.stop, &seen, found);
     progress.step("writing the report");
     as_user(&identity, &Work::writing_beneath("writing the report", &directory), || save(&directory, &diagnosis))?;
     progress.done();
@@ -97,29 +100,62 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
 
 /// `None` where the process has ended, or its files cannot be read.
 fn look(pid: u32) -> Option<Seen> {
-    let owner = std::fs::metadata(format!("/proc/{pid}")).ok()?;
-    // Both lie in its memory, which its user may let wait for ever.
+    // What lies in its memory its user may let wait for ever.
     let mut files = ProcessFiles::default();
-    let mut read = |name: &str| files.read(Path::new(&format!("/proc/{pid}/{name}")), LONGEST);
-    let (command_line, environment) = (read("cmdline").ok()?, read("environ").unwrap_or_default());
-    Some(Seen { command_line, environment, who: RunsAs { uid: owner.uid(), gid: owner.gid() } })
+    let mut read = |name: &str| files.read(Path::new(&format!("/proc/{pid}/{name}")), LONGEST).ok();
+    let (status, command_line, environment) = (read("status")?, read("cmdline")?, read("environ"));
+    let leads = |of: &str, name: &str| std::fs::read_link(format!("/proc/{of}/{name}")).ok();
+    let own = pid.to_string();
+    let shares_files = leads(&own, "ns/mnt") == leads("self", "ns/mnt") && leads(&own, "root") == leads("self", "root");
+    Some(Seen { pid, command_line, environment, who: real_ids(&String::from_utf8_lossy(&status))?, shares_files })
+}
+
+/// The first ids of the lines `Uid:` and `Gid:` of proc_pid_status(5): a program that is set-uid is known by its effective one.
+fn real_ids(status: &str) -> Option<RunsAs> {
+    let first =
+        |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok();
+    Some(RunsAs { uid: first("Uid:")?, gid: first("Gid:")? })
 }
 
 /// Reads the recording, and makes the fixes. As the invoker.
-fn found(directory: &Path, seen: Option<&Seen>, machine: &Machine) -> Result<Found, Failure> {
+fn found(directory: &Path, seen: &[Seen], machine: &Machine) -> Result<Found, Failure> {
     let tables = analyze::open(directory)?;
+    let mut unavailable = tables.manifest.unavailable.clone();
     let findings = findings::of_recordings(&[&tables], None);
+    let elsewhere = seen.iter().find(|one| !one.shares_files);
+    if let Some(one) = elsewhere {
+        unavailable.push(declared::FILES_OF_PROCESS.of(
+            &[&one.pid],
+            "it has another root directory or mount namespace: the same paths lead to other files here",
+            "run slowpath inside the container; fixes are proposed without a look at programs and libraries",
+        ));
+    }
+    let who = match seen {
+        [one] if one.shares_files => Some(one.who),
+        _ => None,
+    };
     let program = |finding: &Finding| {
         let name = finding.subject.get("process").and_then(|name| name.as_str()).unwrap_or_default();
         let program = Program::recorded(&tables, name);
-        match seen {
-            Some(seen) => program.look(seen.who),
+        match who {
+            Some(who) => program.look(who),
             None => program,
         }
     };
-    let environment = seen.map(|seen| variables(&seen.environment)).unwrap_or_default();
+    // What this machine has installed is not what a container has.
+    let none = Machine::default();
+    let machine = if elsewhere.is_some() { &none } else { machine };
+    let environment = match seen {
+        [Seen { environment: Some(environment), .. }] => variables(environment),
+        _ => {
+            unavailable.push(declared::ENVIRONMENT.because(
+                "there are several processes, or theirs cannot be read: what fixes set leaves out what they have already",
+                "diagnose one process at a time, as root",
+            ));
+            Vec::new()
+        }
+    };
     let proposals = propose(&findings, program, &environment, machine);
-    let mut unavailable = tables.manifest.unavailable.clone();
     let time = time_spent_of(&tables, Condition::Running, &mut unavailable);
     let ended = tables.manifest.ended.unwrap_or(tables.manifest.started);
     let watched = Quantity::exact((ended - tables.manifest.started).as_ms() / 1e3, Unit::S);
@@ -138,11 +174,15 @@ fn variables(environment: &[u8]) -> Vec<(OsString, OsString)> {
 /// The words of proc_pid_cmdline(5), as a shell would take them. Foreign text.
 fn command_line(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes.strip_suffix(b"\0").unwrap_or(bytes)).into_owned();
-    shlex::try_join(text.split('\0')).ok().filter(|line| !line.is_empty())
+    // That of a kernel thread.
+    if text.is_empty() {
+        return None;
+    }
+    shlex::try_join(text.split('\0')).ok()
 }
 
-fn summarize(place: &Path, words: String, stop: String, seen: Option<&Seen>, found: Found) -> Diagnosis {
-    let line = seen.and_then(|seen| command_line(&seen.command_line)).unwrap_or_else(|| "COMMAND".to_owned());
+fn summarize(place: &Path, words: String, stop: String, seen: &[Seen], found: Found) -> Diagnosis {
+    let line = seen.first().and_then(|seen| command_line(&seen.command_line)).unwrap_or_else(|| "COMMAND".to_owned());
     let again = format!("slowpath diagnose --warm -- {line}");
     let verdict = |proposal: &Proposal| -> Verdict {
         let plan = &proposal.plan;
@@ -199,5 +239,12 @@ mod tests {
         assert_eq!(names, expected.map(|(name, value)| (name.into(), value.into())));
         assert_eq!(command_line(b"sh\0-c\0echo a b\0").as_deref(), Some("sh -c 'echo a b'"));
         assert_eq!(command_line(b""), None);
+    }
+
+    #[test]
+    fn a_process_is_who_started_it_and_not_whose_its_program_is() {
+        let status = "Name:\tsu\nUid:\t1000\t0\t0\t0\nGid:\t1001\t0\t0\t0\n";
+        assert_eq!(real_ids(status).map(|who| (who.uid, who.gid)), Some((1000, 1001)));
+        assert!(real_ids("Name:\tsu\n").is_none());
     }
 }
