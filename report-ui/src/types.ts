@@ -94,6 +94,8 @@ export interface TimeSpent {
   rows: { part: string; title: string; to_ready: Quantity | null; cpu: Quantity | null }[];
   unexplained: Quantity | null;
   uncounted_threads: number;
+  /** If not, memory calls are part of `program`. */
+  has_memory_calls: boolean;
 }
 
 export type Role = "baseline" | "fix" | "sham" | "rival" | "warm";

@@ -7,7 +7,7 @@ const ms = (value: number): Quantity => ({ value, low: null, high: null, unit: "
 
 function launch(condition: string, reads: number, uncounted = 0): TimeSpent {
   const row = (part: string, title: string, time: number, cpu: number | null) => ({ part, title, to_ready: ms(time), cpu: cpu === null ? null : ms(cpu) });
-  return { condition, time_to_ready: ms(reads + 12), cpu: ms(9), rows: [row("storage_reads", "reads from storage", reads, 1), row("waits", "waits for others", 10, null), row("program", "running", 0, 8)], unexplained: ms(2), uncounted_threads: uncounted };
+  return { condition, time_to_ready: ms(reads + 12), cpu: ms(9), rows: [row("storage", "storage and major faults", reads, 1), row("waits", "waits for others", 10, null), row("program", "running", 0, 8)], unexplained: ms(2), uncounted_threads: uncounted, has_memory_calls: true };
 }
 
 test("cold and warm launches stand beside each other, each with its time to ready and its CPU time", () => {
@@ -15,7 +15,7 @@ test("cold and warm launches stand beside each other, each with its time to read
   assert.deepEqual(table.columns, ["Cold: to ready", "Cold: CPU", "Warm: to ready", "Warm: CPU"]);
   const values = [...table.rows, table.whole].map((r) => [r.title, ...r.cells.map((cell) => cell?.value ?? null)]);
   assert.deepEqual(values, [
-    ["reads from storage", 40, 1, 0, 1],
+    ["storage and major faults", 40, 1, 0, 1],
     ["waits for others", 10, null, 10, null],
     ["running", 0, 8, 0, 8],
     ["unexplained", 2, null, 2, null],
@@ -32,6 +32,6 @@ test("threads whose CPU time is missing are told, and without launches there is 
 test("of what ran already only the CPU time is told", () => {
   const running = { ...launch("running", 0), time_to_ready: null, unexplained: null };
   const table = timeTable([{ ...running, rows: running.rows.map((r) => ({ ...r, to_ready: null })) }])!;
-  assert.deepEqual([table.columns, table.rows.map((r) => r.title)], [["CPU"], ["reads from storage", "waits for others", "running"]]);
+  assert.deepEqual([table.columns, table.rows.map((r) => r.title)], [["CPU"], ["storage and major faults", "waits for others", "running"]]);
   assert.deepEqual([...table.rows, table.whole].map((r) => r.cells.map((cell) => cell?.value ?? null)), [[1], [null], [8], [9]]);
 });

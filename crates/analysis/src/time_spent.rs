@@ -24,8 +24,8 @@ use slowpath_tables::{Nanos, ProcessKey};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Major faults and system calls that waited for storage.
-    StorageReads,
+    /// Major faults, and system calls that waited for storage: reads, and writes that were waited for (fsync).
+    Storage,
     /// Minor faults, and calls that map, unmap or advise memory.
     FaultsAndMemory,
     /// Waits for a lock, another process, events or a time.
@@ -41,12 +41,12 @@ pub enum Part {
 impl Part {
     /// All, in the order in which they are printed.
     pub const ALL: [Self; 6] =
-        [Self::StorageReads, Self::FaultsAndMemory, Self::Waits, Self::WaitsForCpu, Self::ChildStart, Self::Program];
+        [Self::Storage, Self::FaultsAndMemory, Self::Waits, Self::WaitsForCpu, Self::ChildStart, Self::Program];
 
     /// The part as a reader reads it.
     pub fn words(self) -> &'static str {
         match self {
-            Self::StorageReads => "reads from storage",
+            Self::Storage => "storage and major faults",
             Self::FaultsAndMemory => "page faults and memory calls",
             Self::Waits => "waits for others",
             Self::WaitsForCpu => "waits for a CPU",
@@ -60,7 +60,7 @@ impl Part {
         match category {
             Category::User | Category::Kernel | Category::OnCpu => Self::Program,
             Category::MinorFault | Category::MemoryCall => Self::FaultsAndMemory,
-            Category::MajorFault | Category::OtherIo => Self::StorageReads,
+            Category::MajorFault | Category::OtherIo => Self::Storage,
             Category::Runnable | Category::Throttled | Category::Stolen => Self::WaitsForCpu,
             Category::Lock
             | Category::PipeOrSocket
@@ -115,7 +115,9 @@ pub struct ToReady {
 pub fn of_running(ledger: &Ledger) -> TimeSpent {
     let (cpu, account, uncounted_threads) = counted(ledger);
     let on_cpu = cpu_sums(cpu, &account, Nanos(0));
-    let parts = Part::ALL.map(|part| PartTime { part, to_ready: None, cpu: part.runs().then(|| on_cpu.get(part)) });
+    // When a child is ready is recorded of launches only.
+    let is_known = |part: Part| part.runs() && part != Part::ChildStart;
+    let parts = Part::ALL.map(|part| PartTime { part, to_ready: None, cpu: is_known(part).then(|| on_cpu.get(part)) });
     TimeSpent { launch: None, cpu, parts: parts.to_vec(), uncounted_threads }
 }
 
@@ -179,17 +181,21 @@ impl Sums {
     }
 }
 
-/// The CPU time by part. Of a category with waits in it (major faults) it is what the others leave of the scheduler's counter, which
-/// is how the ledger makes them.
+/// The CPU time by part. Faults and memory calls have their durations, in which a hypervisor or an interrupt may have taken time that
+/// the scheduler's counter leaves out: together with the rest they are never more than it. What the others leave ran in major faults.
 fn cpu_sums(cpu: Nanos, account: &Account, started: Nanos) -> Sums {
-    let mut ran = Account::default();
-    for (category, time) in account.iter() {
-        if matches!(Part::of(category), Part::Program | Part::FaultsAndMemory) {
-            ran.add(category, time);
-        }
-    }
-    ran.add(Category::MajorFault, Nanos(cpu.0.saturating_sub(ran.total().0)));
-    Sums::of(&ran, started)
+    let of = |part: Part| -> Nanos {
+        account.iter().filter(|(category, _)| Part::of(*category) == part).map(|(_, time)| time).sum()
+    };
+    let program = of(Part::Program).min(cpu);
+    let in_memory = of(Part::FaultsAndMemory).min(cpu - program);
+    let started = started.min(program);
+    let mut sums = Sums::default();
+    sums.0[Part::ChildStart as usize] = started;
+    sums.0[Part::Program as usize] = program - started;
+    sums.0[Part::FaultsAndMemory as usize] = in_memory;
+    sums.0[Part::Storage as usize] = cpu - program - in_memory;
+    sums
 }
 
 fn ran(account: &Account) -> Nanos {
@@ -231,10 +237,15 @@ fn ran_in_starts(tables: &Tables, chain: &Chain<'_>, starts: &IntegerMap<Process
     let mut sum = Nanos(0);
     for (number, life) in (0u32..).zip(&lives.all) {
         let Some(ready) = starts.get(&life.process) else { continue };
+        // Its time is not in the sum that this is a part of.
+        if life.run_time.is_none() {
+            continue;
+        }
         off.of(number).for_each(|row| timeline.off_cpu(row));
         faults.of(number).for_each(|row| timeline.fault(row));
         calls.of(number).for_each(|row| timeline.memory_call(row));
-        sum += timeline.walk(life.began, life.ended.min(*ready).max(life.began)).left;
+        let walked = timeline.walk(life.began, life.ended.min(*ready).max(life.began));
+        sum += walked.left - walked.account.get(Category::Stolen).min(walked.left);
     }
     sum
 }

@@ -38,6 +38,8 @@ pub struct TimeSpent {
     pub unexplained: Option<Quantity>,
     /// Threads whose CPU time is not known; it is missing in `cpu`.
     pub uncounted_threads: u64,
+    /// Whether memory calls were recorded; if not, they are part of `program`.
+    pub has_memory_calls: bool,
 }
 
 /// Time of one part.
@@ -77,5 +79,6 @@ pub fn of_tables(tables: &Tables, condition: Condition, unavailable: &mut Vec<Un
         rows: rows.collect(),
         unexplained: found.launch.map(|launch| milliseconds(launch.unexplained)),
         uncounted_threads: found.uncounted_threads,
+        has_memory_calls: ledger.has_memory_calls,
     })
 }

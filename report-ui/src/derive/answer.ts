@@ -23,7 +23,7 @@ export function answer(report: Report, totals: IoTotals | null): Answer {
   const findings = findingsOf(report);
   const { diagnosis } = report;
   const figures = ioFigures(report, totals);
-  if (!diagnosis || (diagnosis.launch.arms.length === 0 && diagnosis.verdicts.length === 0)) {
+  if (!diagnosis || (!diagnosis.running && diagnosis.launch.arms.length === 0 && diagnosis.verdicts.length === 0)) {
     return { why: whyOfRecording(report, findings), tried: ["No launches were compared, so no fix was tried."], figures, cautions: lossCautions(report) };
   }
   const picture = armsPicture(diagnosis);

@@ -56,7 +56,7 @@ fn every_part_has_its_time_on_the_path_and_on_the_cpu() {
     assert_eq!(
         parts(&found),
         [
-            (Part::StorageReads, 60, Some(10)),
+            (Part::Storage, 60, Some(10)),
             (Part::FaultsAndMemory, 65, Some(65)),
             (Part::Waits, 40, None),
             (Part::WaitsForCpu, 25, None),
@@ -98,6 +98,14 @@ fn of_what_runs_already_only_the_cpu_time_counts() {
     let found = of_running(&ledger(&tables).unwrap().unwrap());
     assert_eq!((found.launch, found.cpu), (None, Nanos(805)));
     let cpu = |part: Part| found.parts.iter().find(|one| one.part == part).unwrap().cpu.map(|time| time.0);
-    assert_eq!([Part::StorageReads, Part::FaultsAndMemory, Part::Program].map(cpu), [Some(10), Some(65), Some(730)]);
+    assert_eq!([Part::Storage, Part::FaultsAndMemory, Part::Program].map(cpu), [Some(10), Some(65), Some(730)]);
     assert!(found.parts.iter().all(|part| part.to_ready.is_none()));
+}
+
+#[test]
+fn faults_in_which_a_hypervisor_took_time_are_no_more_than_the_cpu_time() {
+    // The counter of `a` leaves out what its faults lasted: 25 of 505.
+    let found = found(&ROWS.replace("7   1     7   true false   505", "7   1     7   true false   25"));
+    let cpu: Vec<u64> = found.parts.iter().filter_map(|part| part.cpu).map(|time| time.0).collect();
+    assert_eq!((cpu.iter().sum::<u64>(), found.cpu), (325, Nanos(325)), "{found:?}");
 }

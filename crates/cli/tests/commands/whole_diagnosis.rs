@@ -67,7 +67,7 @@ fn a_cold_start_is_told_so_without_a_mode_and_a_limit_too_short_for_a_trial_is_k
         assert!(whole("unexplained").abs() < 0.2 * to_ready, "{time:#}");
     }
     let reads = |time: &Value| time["rows"][0]["to_ready"]["value"].as_f64().unwrap();
-    assert_eq!(times[0]["rows"][0]["part"], "storage_reads");
+    assert_eq!(times[0]["rows"][0]["part"], "storage");
     assert!(reads(&times[0]) > 1.0 && reads(&times[0]) > reads(&times[1]), "{times:#?}");
     for file in ["cold", "warm", "needed-1", "prediction.json", "prediction-warm.json"] {
         assert!(place.path().join("out").join(file).exists(), "{file}");

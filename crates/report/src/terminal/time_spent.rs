@@ -46,6 +46,18 @@ pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
         head.push(row(Paint::Plain, "unexplained", &unexplained));
     }
     head.push(row(Paint::Bold, "all that was recorded", &all));
+    for one in recordings.iter().filter(|one| one.uncounted_threads > 0) {
+        let threads = if one.uncounted_threads == 1 { "thread" } else { "threads" };
+        let text = format!("  the CPU time of {} {threads} is not known and missing above", one.uncounted_threads);
+        head.push(Line::of(Paint::Quiet, &text, style));
+    }
+    if recordings.iter().any(|one| !one.has_memory_calls) && recordings.iter().any(|one| one.has_memory_calls) {
+        head.push(Line::of(
+            Paint::Quiet,
+            "  memory calls were not recorded in the cold launch; they are in running",
+            style,
+        ));
+    }
     Section { head, what: "parts", spaced: true, ..Section::default() }
 }
 
@@ -118,7 +130,7 @@ mod tests {
             time_to_ready: Some(ms(150.0 + reads)),
             cpu: ms(2150.0),
             rows: vec![
-                row(Part::StorageReads, reads, Some(0.5)),
+                row(Part::Storage, reads, Some(0.5)),
                 row(Part::Waits, 40.0, None),
                 row(Part::ChildStart, 0.0, Some(0.0)),
                 row(Part::FaultsAndMemory, 0.25, Some(0.25)),
@@ -127,6 +139,7 @@ mod tests {
             ],
             unexplained: Some(ms(2.0)),
             uncounted_threads: 0,
+            has_memory_calls: condition != Condition::Cold,
         }
     }
 
@@ -140,12 +153,13 @@ mod tests {
             lines,
             [
                 "where the time goes cold ready cold CPU warm ready warm CPU",
-                "reads from storage 60.0 ms 0.50 ms 0 ms 0.50 ms",
+                "storage and major faults 60.0 ms 0.50 ms 0 ms 0.50 ms",
                 "waits for others 40.0 ms - 40.0 ms -",
                 "running 108 ms 2.15 s 108 ms 2.15 s",
                 "other parts 0.75 ms 0.25 ms 0.75 ms 0.25 ms",
                 "unexplained 2.00 ms - 2.00 ms -",
                 "all that was recorded 210 ms 2.15 s 150 ms 2.15 s",
+                "memory calls were not recorded in the cold launch; they are in running",
             ],
             "{text}"
         );
