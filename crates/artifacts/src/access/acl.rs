@@ -53,11 +53,6 @@ impl AclTag {
             _ => return None,
         })
     }
-
-    /// Whether what it grants is limited by the mask.
-    fn is_of_group_class(self) -> bool {
-        matches!(self, Self::User(_) | Self::OwningGroup | Self::Group(_))
-    }
 }
 
 /// One entry.
@@ -178,25 +173,17 @@ impl Acl {
         Self { entries: entries.map(|(tag, shift)| AclEntry { tag, grants: bits(shift) }).to_vec() }
     }
 
-    /// What `setfacl -m u:UID:PERMISSIONS` makes of it when the user is to have `grants` besides what it has: the mask becomes what all
-    /// users and groups have together.
+    /// The mask, or without one what the owning group has, which is the most that the group class has then.
+    pub fn group_class(&self) -> u8 {
+        self.grants(AclTag::Mask).or(self.grants(AclTag::OwningGroup)).unwrap_or(0)
+    }
+
+    /// What `setfacl -m u:UID:GRANTS,m::MASK` makes of it.
     #[must_use]
-    pub fn granting_user(&self, uid: u32, grants: u8) -> Self {
-        let before = self.grants(AclTag::User(uid)).unwrap_or(0);
-        self.with(AclEntry { tag: AclTag::User(uid), grants: before | grants })
-    }
-
-    /// What the user's own entry grants, where there is one.
-    pub fn of_user(&self, uid: u32) -> Option<u8> {
-        self.grants(AclTag::User(uid))
-    }
-
-    fn with(&self, wanted: AclEntry) -> Self {
-        let kept = self.entries.iter().copied().filter(|entry| ![wanted.tag, AclTag::Mask].contains(&entry.tag));
-        let mut entries: Vec<AclEntry> = kept.chain([wanted]).collect();
-        let of_class = entries.iter().filter(|entry| entry.tag.is_of_group_class());
-        let mask = of_class.fold(0, |all, entry| all | entry.grants);
-        entries.push(AclEntry { tag: AclTag::Mask, grants: mask });
+    pub fn granting_user(&self, uid: u32, grants: u8, mask: u8) -> Self {
+        let set = [AclEntry { tag: AclTag::User(uid), grants }, AclEntry { tag: AclTag::Mask, grants: mask }];
+        let is_kept = |entry: &AclEntry| !set.iter().any(|one| one.tag == entry.tag);
+        let mut entries: Vec<AclEntry> = self.entries.iter().copied().filter(is_kept).chain(set).collect();
         entries.sort_by_key(|entry| entry.tag.numbers());
         Self { entries }
     }
@@ -216,10 +203,10 @@ mod tests {
     #[test]
     fn the_attribute_that_setfacl_writes_is_read_and_written_again() {
         let acl = Acl::of_attribute(&SET).unwrap();
-        assert_eq!(acl.of_user(65534), Some(4));
+        assert_eq!(acl.grants(AclTag::User(65534)), Some(4));
         assert_eq!((acl.mask(), acl.mode_bits()), (4, 0o640));
         assert_eq!(acl.attribute(), SET);
-        assert_eq!(Acl::of_mode(0o640).granting_user(65534, 4), acl);
+        assert_eq!(Acl::of_mode(0o640).granting_user(65534, 4, 4), acl);
     }
 
     #[test]
@@ -246,8 +233,8 @@ mod tests {
 
         #[test]
         fn a_granted_user_has_what_was_asked_for_within_the_mask(mode in 0u32..0o777, uid in 0u32..9, grants in 0u8..8) {
-            let acl = Acl::of_mode(mode).granting_user(uid, grants).granting_user(7, 1);
-            prop_assert_eq!(acl.of_user(uid).unwrap() & acl.mask() & grants, grants);
+            let acl = Acl::of_mode(mode).granting_user(uid, grants, grants);
+            prop_assert_eq!(acl.grants(AclTag::User(uid)).unwrap() & acl.mask(), grants);
             prop_assert!(Acl::of_attribute(&acl.attribute()).is_ok());
         }
     }

@@ -6,8 +6,8 @@
 use super::acl::Acl;
 use super::decision::{Access, Decision, Denial, Rule};
 use super::evaluate::decide;
-use super::facts::{AclFact, Component, Lookup, LookupEnd, Step};
-use super::identity::Identity;
+use super::facts::{AclFact, Component, FileKind, Lookup, LookupEnd, MountFacts, Step};
+use super::identity::{FileCapabilities, Identity};
 use super::shell::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,8 +61,12 @@ pub enum Change {
         path: PathBuf,
         /// The user.
         uid: u32,
-        /// What the entry then grants, 4 read, 2 write, 1 execute or search: what it did, and what was asked for.
+        /// What the entry then grants, 4 read, 2 write, 1 execute or search: what the user could do before, and what was asked for. The
+        /// user's own entry hides those of groups and of others.
         grants: u8,
+        /// The mask then: what it was, and what the entry grants. Left to itself setfacl(1) makes it as wide as all entries, and so
+        /// opens what a narrow mask had closed.
+        mask: u8,
     },
 }
 
@@ -73,10 +77,8 @@ impl Change {
             Self::Mode { path, class, access } => {
                 format!("chmod {}+{} {}", class.letter(), access.letter(), quoted(path))
             }
-            Self::AclUser { path, uid, grants } => {
-                let letters = [(4, 'r'), (2, 'w'), (1, 'x')].into_iter();
-                let letters: String = letters.filter(|(bit, _)| grants & bit != 0).map(|(_, letter)| letter).collect();
-                format!("setfacl -m u:{uid}:{letters} {}", quoted(path))
+            Self::AclUser { path, uid, grants, mask } => {
+                format!("setfacl -m u:{uid}:{},m::{} {}", letters(*grants), letters(*mask), quoted(path))
             }
         }
     }
@@ -86,6 +88,12 @@ impl Change {
             Self::Mode { path, .. } | Self::AclUser { path, .. } => path,
         }
     }
+}
+
+/// Permissions as setfacl(1) takes them.
+fn letters(grants: u8) -> String {
+    let letters = [(4, 'r'), (2, 'w'), (1, 'x')].into_iter();
+    letters.map(|(bit, letter)| if grants & bit != 0 { letter } else { '-' }).collect()
 }
 
 /// The changes that together allow what is denied, in the order in which the kernel meets the files; `None` where no permission can, or
@@ -128,12 +136,11 @@ fn components(lookup: &mut Lookup) -> impl Iterator<Item = &mut Component> {
 /// The change that lifts this denial.
 fn lifting(identity: &Identity, lookup: &Lookup, denial: &Denial) -> Option<Change> {
     let mut lookup = lookup.clone();
-    let file = components(&mut lookup).find(|component| component.path == denial.path)?;
+    let file = &*components(&mut lookup).find(|component| component.path == denial.path)?;
     let of_class = |class| Change::Mode { path: denial.path.clone(), class, access: denial.access };
-    let of_user = |acl: &Acl| Change::AclUser {
-        path: denial.path.clone(),
-        uid: identity.uid,
-        grants: acl.of_user(identity.uid).unwrap_or(0) | denial.access.bit(),
+    let of_user = |acl: &Acl| {
+        let grants = permissions_alone(identity, file) | denial.access.bit();
+        Change::AclUser { path: denial.path.clone(), uid: identity.uid, grants, mask: acl.group_class() | grants }
     };
     match (denial.rule, &file.acl) {
         (Rule::OwnerBits, _) => Some(of_class(Class::Owner)),
@@ -146,16 +153,28 @@ fn lifting(identity: &Identity, lookup: &Lookup, denial: &Denial) -> Option<Chan
     }
 }
 
+/// What the permissions of a file give the user, whatever its mount refuses and capabilities allow.
+fn permissions_alone(identity: &Identity, file: &Component) -> u8 {
+    let identity = Identity { capabilities: FileCapabilities::default(), ..identity.clone() };
+    let file = Component { mount: MountFacts::default(), immutable: false, ..file.clone() };
+    let last = if file.kind == FileKind::Directory { Access::Search } else { Access::Execute };
+    let lookup = Lookup { steps: Vec::new(), end: LookupEnd::File(file), protected_symlinks: None };
+    let allowed = [Access::Read, Access::Write, last]
+        .into_iter()
+        .filter(|access| decide(&identity, &lookup, *access) == Decision::Allowed);
+    allowed.fold(0, |all, access| all | access.bit())
+}
+
 /// What chmod(1) and setfacl(1) do to the facts.
 fn apply(change: &Change, file: &mut Component) {
     match change {
         Change::Mode { class, access, .. } => file.mode |= u32::from(access.bit()) << class.shift(),
-        Change::AclUser { uid, grants, .. } => {
+        Change::AclUser { uid, grants, mask, .. } => {
             let acl = match &file.acl {
                 AclFact::Entries(acl) => acl.clone(),
                 _ => Acl::of_mode(file.mode),
             };
-            let acl = acl.granting_user(*uid, *grants);
+            let acl = acl.granting_user(*uid, *grants, *mask);
             file.mode = file.mode & !0o777 | acl.mode_bits();
             file.acl = AclFact::Entries(acl);
         }

@@ -88,7 +88,7 @@ fn entries_of_a_list_deny_by_user_group_mask_and_others() {
     assert_eq!(rule(&with((AclTag::Group(100), 4), 4)), None);
     assert_eq!(rule(&with((AclTag::Group(99), 4), 4)), Some(Rule::AclOther));
     let narrow = with((AclTag::User(65534), 2), 2);
-    assert_eq!(commands(&nobody(), &narrow, Access::Read), ["setfacl -m u:65534:rw /d/f"]);
+    assert_eq!(commands(&nobody(), &narrow, Access::Read), ["setfacl -m u:65534:rw-,m::rw- /d/f"]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_list_with_an_empty_mask_is_not_looked_at_and_the_bits_of_others_decide() {
     let list = acl(&[&list[..], &[(AclTag::Other, 0)]].concat());
     let skipped = in_open_directory(Component { acl: list, ..file(0o600) });
     assert_eq!(denied_by(&nobody(), &skipped, Access::Read), Some(("/d/f".into(), Rule::OtherBits)));
-    assert_eq!(commands(&nobody(), &skipped, Access::Read), ["setfacl -m u:65534:r /d/f"]);
+    assert_eq!(commands(&nobody(), &skipped, Access::Read), ["setfacl -m u:65534:r--,m::r-- /d/f"]);
 }
 
 #[test]

@@ -132,12 +132,19 @@ fn the_smallest_change_allows_in_the_kernel_what_it_denied_before() {
                 else {
                     continue;
                 };
+                let before = asking::ask(&who, &tree.paths).unwrap();
                 for change in &changes {
                     trees::make(change);
                 }
-                let asked = asking::ask(&who, std::slice::from_ref(path)).unwrap();
-                let answer = asked.answers[0][ACCESSES.iter().position(|one| *one == access).unwrap()];
+                let after = asking::ask(&who, &tree.paths).unwrap();
+                let number = tree.paths.iter().position(|one| one == path).unwrap();
+                let answer = after.answers[number][ACCESSES.iter().position(|one| *one == access).unwrap()];
                 assert_eq!(answer, 0, "{access:?} of {path:?} for {who:?} after {changes:?}");
+                // And nothing that the user could do before is lost.
+                let lost = |(before, after): (&_, &_)| *before == 0 && *after != 0;
+                for (one, (before, after)) in tree.paths.iter().zip(before.answers.iter().zip(&after.answers)) {
+                    assert!(!before.iter().zip(after).any(lost), "{one:?} for {who:?} after {changes:?}");
+                }
                 tried += 1;
             }
         }

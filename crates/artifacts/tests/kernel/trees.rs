@@ -152,13 +152,13 @@ pub fn make(change: &Change) {
             let status = std::process::Command::new("sh").args(["-c", &change.command()]).status().unwrap();
             assert!(status.success(), "{path:?}");
         }
-        Change::AclUser { path, uid, grants } => {
+        Change::AclUser { path, uid, grants, mask } => {
             let mut value = [0; 1024];
             let before = match rustix::fs::getxattr(path, "system.posix_acl_access", &mut value[..]) {
                 Ok(length) => Acl::of_attribute(&value[..length]).unwrap(),
                 Err(_) => Acl::of_mode(fs::metadata(path).unwrap().permissions().mode()),
             };
-            set(path, &before.granting_user(*uid, *grants));
+            set(path, &before.granting_user(*uid, *grants, *mask));
         }
     }
 }

@@ -107,7 +107,7 @@ fn an_access_control_list_that_denies_is_named_by_its_entry() {
     }
     rustix::fs::setxattr(&cache, "system.posix_acl_access", &list, rustix::fs::XattrFlags::empty()).unwrap();
     let found = expect(place.path(), &[("python_bytecode", "unreadable", "/app/pkg/__pycache__ acl_user")]);
-    assert_eq!(found[0]["change"], format!("setfacl -m u:65534:x {}", cache.display()));
+    assert_eq!(found[0]["change"], format!("setfacl -m u:65534:--x,m::r-x {}", cache.display()));
     // Another user has what all others have.
     let others = audit(&["--as", "65533"], place.path());
     assert_eq!(others["artifacts"][0]["state"], "usable");
