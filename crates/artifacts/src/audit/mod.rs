@@ -180,7 +180,7 @@ impl<'a> Auditor<'a> {
                 let why = "its directory may be searched but not be listed by the user of slowpath".to_owned();
                 self.add(path, family, State::Unknown, None, None, Some(why));
             }
-            Decision::Allowed => match (family.freshness)(path) {
+            Decision::Allowed => match family.freshness.file(path) {
                 Freshness::Current => self.add(path, family, State::Usable, None, None, None),
                 Freshness::Stale(why) => self.add(path, family, State::Stale, None, None, Some(why)),
                 Freshness::Unknown(why) => {

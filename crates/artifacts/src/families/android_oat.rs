@@ -1,6 +1,6 @@
 //! What Android compiles of an app: odex, vdex and art files (source.android.com/docs/core/runtime/configure).
 
-use super::family::{Family, Freshness, everybody, lies_in, never_missing};
+use super::family::{Family, FreshnessOf, everybody, lies_in, never_missing};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub const ANDROID_OAT: Family = Family {
     by_hand: "`cmd package compile -m speed -f PACKAGE`, or `-r shared`, at the price of a slower main process and more energy",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Nothing("only ART compares it with the APK"),
     missing: never_missing,
 };
 
@@ -27,8 +27,4 @@ fn recognises(path: &Path, kind: FileKind) -> bool {
     kind == FileKind::Regular
         && is_compiled()
         && path.parent().is_some_and(|parent| lies_in(parent, &["oat", "dalvik-cache"]))
-}
-
-fn freshness(_: &Path) -> Freshness {
-    Freshness::Unknown("only ART compares it with the APK".to_owned())
 }

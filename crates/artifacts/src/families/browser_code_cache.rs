@@ -1,6 +1,6 @@
 //! Caches of code and shaders in the profiles of Chromium and Firefox.
 
-use super::family::{Family, Freshness, everybody, lies_in, name, never_missing};
+use super::family::{Family, FreshnessOf, everybody, is_below, never_missing};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub const BROWSER_CODE_CACHE: Family = Family {
     by_hand: "`chown -R USER PROFILE` where a browser that ran as root made it, or remove the directory",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Nothing("only the browser compares what its entries were made from"),
     missing: never_missing,
 };
 
@@ -34,13 +34,5 @@ const NAMES: [&str; 10] = [
 ];
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
-    match kind {
-        FileKind::Directory => NAMES.contains(&name(path)),
-        FileKind::Regular => path.parent().is_some_and(|parent| lies_in(parent, &NAMES)),
-        _ => false,
-    }
-}
-
-fn freshness(_: &Path) -> Freshness {
-    Freshness::Unknown("only the browser compares what its entries were made from".to_owned())
+    is_below(path, kind, &NAMES)
 }

@@ -25,8 +25,8 @@ pub struct Family {
     pub(crate) recognises: fn(&Path, FileKind) -> bool,
     /// Whether processes of this user look for the file at all.
     pub(crate) is_needed_by: fn(&Path, u32) -> bool,
-    /// Whether the file fits what it was made from.
-    pub(crate) freshness: fn(&Path) -> Freshness,
+    /// How it is found out whether a file fits what it was made from.
+    pub(crate) freshness: FreshnessOf,
     /// What should be in this directory, which holds these names, and is not.
     pub(crate) missing: fn(&Path, &[OsString]) -> Option<Missing>,
 }
@@ -34,6 +34,25 @@ pub struct Family {
 impl std::fmt::Debug for Family {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name)
+    }
+}
+
+/// How it is found out whether a file of a family is fresh.
+#[derive(Clone, Copy)]
+pub(crate) enum FreshnessOf {
+    /// By looking at it.
+    Looking(fn(&Path) -> Freshness),
+    /// It never is: why not.
+    Nothing(&'static str),
+}
+
+impl FreshnessOf {
+    /// How this file stands to what it was made from.
+    pub(crate) fn file(self, path: &Path) -> Freshness {
+        match self {
+            Self::Looking(look) => look(path),
+            Self::Nothing(why) => Freshness::Unknown(why.to_owned()),
+        }
     }
 }
 
@@ -84,6 +103,15 @@ pub(super) fn parent_name(path: &Path) -> &str {
 /// Whether one of the directories on the way, or the path itself, has one of these names.
 pub(super) fn lies_in(path: &Path, names: &[&str]) -> bool {
     path.iter().any(|part| names.iter().any(|name| part == *name))
+}
+
+/// Of families that own directories of these names: the directories, and the files below them.
+pub(super) fn is_below(path: &Path, kind: FileKind, names: &[&str]) -> bool {
+    match kind {
+        FileKind::Directory => names.contains(&name(path)),
+        FileKind::Regular => path.parent().is_some_and(|parent| lies_in(parent, names)),
+        _ => false,
+    }
 }
 
 /// Whether a directory holds this name.

@@ -1,6 +1,6 @@
 //! Caches of fontconfig: one file a directory of fonts.
 
-use super::family::{Family, Freshness, everybody, name, never_missing, parent_name};
+use super::family::{Family, Freshness, FreshnessOf, everybody, name, never_missing, parent_name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ pub const FONTCONFIG_CACHE: Family = Family {
     by_hand: "`fc-cache -f` as the owner of the cache directory, with a umask that leaves it readable (022)",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Looking(freshness),
     missing: never_missing,
 };
 
@@ -74,6 +74,16 @@ impl Header {
 }
 
 fn freshness(path: &Path) -> Freshness {
+    let is_of_this_root =
+        |place: &Path| place == Path::new("/var/cache/fontconfig") || place.ends_with(".cache/fontconfig");
+    match path.parent().is_some_and(is_of_this_root) {
+        true => of_this_root(path),
+        // A container's or a Flatpak's.
+        false => Freshness::Unknown("the directory that it is for may be one of another root directory".to_owned()),
+    }
+}
+
+fn of_this_root(path: &Path) -> Freshness {
     if !name(path).contains("-le64.") {
         return Freshness::Unknown("its header is that of another architecture".to_owned());
     }
@@ -121,13 +131,14 @@ mod tests {
         fs::File::open(&fonts).unwrap().set_modified(SystemTime::UNIX_EPOCH + modified).unwrap();
         let path = place.path().join("3830d5c3ddfd5cd38a049b759396e72e-le64.cache-8");
         fs::write(&path, cache(&fonts, modified)).unwrap();
-        assert_eq!(freshness(&path), Freshness::Current);
+        assert_eq!(of_this_root(&path), Freshness::Current);
+        assert!(matches!(freshness(&path), Freshness::Unknown(why) if why.contains("another root")));
         fs::write(&path, cache(&fonts, modified + Duration::from_nanos(1))).unwrap();
-        assert!(matches!(freshness(&path), Freshness::Stale(why) if why.contains("was modified since")));
+        assert!(matches!(of_this_root(&path), Freshness::Stale(why) if why.contains("was modified since")));
         fs::write(&path, cache(&place.path().join("none"), modified)).unwrap();
-        assert!(matches!(freshness(&path), Freshness::Unused(_)));
+        assert!(matches!(of_this_root(&path), Freshness::Unused(_)));
         fs::write(&path, "x").unwrap();
-        assert!(matches!(freshness(&path), Freshness::Stale(_)));
+        assert!(matches!(of_this_root(&path), Freshness::Stale(_)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The list of image loaders of GdkPixbuf (gdk-pixbuf-query-loaders(1)).
 
-use super::family::{Family, Freshness, Missing, everybody, holds, lies_in, name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, holds, lies_in, name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::{OsStr, OsString};
@@ -19,7 +19,7 @@ pub const GDK_PIXBUF_LOADERS: Family = Family {
     by_hand: "`gdk-pixbuf-query-loaders --update-cache` as root, with a umask that leaves it readable (022)",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Looking(freshness),
     missing,
 };
 

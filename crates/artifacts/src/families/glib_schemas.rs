@@ -1,6 +1,6 @@
 //! Compiled schemas of GSettings (glib-compile-schemas(1)).
 
-use super::family::{Family, Freshness, Missing, everybody, name, parent_name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, name, parent_name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ pub const GLIB_SCHEMAS: Family = Family {
     by_hand: "`glib-compile-schemas DIR` as the owner of the directory, with a umask that leaves it readable (022)",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Looking(freshness),
     missing,
 };
 

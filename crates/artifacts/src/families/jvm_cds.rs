@@ -1,6 +1,6 @@
 //! Class data sharing archives of HotSpot (JEP 310, JEP 341, JEP 350).
 
-use super::family::{Family, Freshness, Missing, everybody, holds};
+use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, holds};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ pub const JVM_CDS: Family = Family {
     by_hand: "default archive: `java -Xshare:dump` as the owner of the JVM; others: `java -XX:ArchiveClassesAtExit=FILE`; `chmod o+r`",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Looking(freshness),
     missing,
 };
 

@@ -1,6 +1,6 @@
 //! The cache of shared libraries of glibc's dynamic loader (ld.so(8), ldconfig(8)).
 
-use super::family::{Family, Freshness, Missing, everybody, holds, name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, holds, name};
 use crate::access::FileKind;
 use crate::disk;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub const LD_SO_CACHE: Family = Family {
     by_hand: "`ldconfig` as root, with a umask that leaves the cache readable (022)",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Looking(freshness),
     missing,
 };
 

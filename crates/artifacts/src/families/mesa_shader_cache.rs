@@ -1,6 +1,6 @@
 //! Mesa's cache of compiled shaders (docs.mesa3d.org/envvars.html, `MESA_SHADER_CACHE_DIR`).
 
-use super::family::{Family, Freshness, everybody, lies_in, name, never_missing};
+use super::family::{Family, FreshnessOf, everybody, is_below, never_missing};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -15,20 +15,12 @@ pub const MESA_SHADER_CACHE: Family = Family {
     by_hand: "`chown -R USER ~/.cache/mesa_shader_cache*` where a program that ran as root made it, or remove it",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Nothing("only the driver knows the keys of its entries"),
     missing: never_missing,
 };
 
 const NAMES: [&str; 3] = ["mesa_shader_cache", "mesa_shader_cache_db", "mesa_shader_cache_sf"];
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
-    match kind {
-        FileKind::Directory => NAMES.contains(&name(path)),
-        FileKind::Regular => path.parent().is_some_and(|parent| lies_in(parent, &NAMES)),
-        _ => false,
-    }
-}
-
-fn freshness(_: &Path) -> Freshness {
-    Freshness::Unknown("only the driver knows the keys of its entries".to_owned())
+    is_below(path, kind, &NAMES)
 }

@@ -15,7 +15,6 @@ mod mesa_shader_cache;
 mod node_compile_cache;
 mod python_bytecode;
 mod ruby_bootsnap;
-mod siphash;
 
 pub use family::{Family, Freshness, Missing};
 

@@ -1,6 +1,6 @@
 //! The compile cache of Node.js (`module.enableCompileCache`, `NODE_COMPILE_CACHE`; 22.1 and later).
 
-use super::family::{Family, Freshness, name, never_missing, parent_name};
+use super::family::{Family, FreshnessOf, name, never_missing, parent_name};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub const NODE_COMPILE_CACHE: Family = Family {
     by_hand: "remove the directory of the version; or give each user one that it may write (`NODE_COMPILE_CACHE`)",
     recognises,
     is_needed_by,
-    freshness,
+    freshness: FreshnessOf::Nothing("it names its source by a checksum of the path"),
     missing: never_missing,
 };
 
@@ -39,10 +39,6 @@ fn recognises(path: &Path, kind: FileKind) -> bool {
 
 fn is_needed_by(path: &Path, user: u32) -> bool {
     [name(path), parent_name(path)].into_iter().find_map(uid).is_none_or(|owner| owner == user)
-}
-
-fn freshness(_: &Path) -> Freshness {
-    Freshness::Unknown("it names its source by a checksum of the path".to_owned())
 }
 
 #[cfg(test)]

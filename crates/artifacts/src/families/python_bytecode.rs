@@ -1,7 +1,6 @@
 //! Python's bytecode: `__pycache__/NAME.TAG.pyc` (PEP 3147, PEP 552).
 
-use super::family::{Family, Freshness, Missing, everybody, holds, name, parent_name};
-use super::siphash::siphash;
+use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, holds, name, parent_name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsString;
@@ -21,7 +20,7 @@ pub const PYTHON_BYTECODE: Family = Family {
     by_hand: "`python3 -m compileall DIR` as the owner of the directory, with a umask that leaves it readable (022)",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Looking(freshness),
     missing,
 };
 
@@ -144,14 +143,21 @@ fn compared(header: Header, source: &Path, release: u32) -> std::io::Result<Fres
         Header::Hash { magic, hash, .. } => {
             let bytes = disk::whole(source, MOST_SOURCE)?;
             // `_RAW_MAGIC_NUMBER`: the four bytes of the magic number, little-endian.
-            let key = (u64::from(magic) | 0x0a0d << 16, 0);
-            let (compress, finish) = if release >= FIRST_WITH_SIPHASH_13 { (1, 3) } else { (2, 4) };
-            match siphash(key, &bytes, compress, finish) == hash {
+            let key = u64::from(magic) | 0x0a0d << 16;
+            match source_hash(key, &bytes, release) == hash {
                 true => Freshness::Current,
                 false => Freshness::Stale(format!("the hash of {} is another one", source.display())),
             }
         }
     })
+}
+
+/// CPython hashes sources with SipHash-1-3 from 3.11 on and with SipHash-2-4 before (`_Py_KeyedHash`, Python/pyhash.c).
+fn source_hash(key: u64, source: &[u8], release: u32) -> u64 {
+    match release >= FIRST_WITH_SIPHASH_13 {
+        true => siphasher::sip::SipHasher13::new_with_keys(key, 0).hash(source),
+        false => siphasher::sip::SipHasher24::new_with_keys(key, 0).hash(source),
+    }
 }
 
 /// How the time of a source stands to the one in a header.

@@ -1,6 +1,6 @@
 //! The cache of bootsnap: compiled Ruby, parsed YAML and JSON, and paths of features.
 
-use super::family::{Family, Freshness, everybody, name, never_missing, parent_name};
+use super::family::{Family, FreshnessOf, everybody, name, never_missing, parent_name};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub const RUBY_BOOTSNAP: Family = Family {
     by_hand: "`bootsnap precompile --gemfile app/ lib/` as the user that runs the application; `chown -R USER tmp/cache`",
     recognises,
     is_needed_by: everybody,
-    freshness,
+    freshness: FreshnessOf::Nothing("its name does not lead back to its source"),
     missing: never_missing,
 };
 
@@ -30,8 +30,4 @@ fn recognises(path: &Path, kind: FileKind) -> bool {
         FileKind::Regular => is_compiled(path) || name(path) == "load-path-cache" && parent_name(path) == "bootsnap",
         _ => false,
     }
-}
-
-fn freshness(_: &Path) -> Freshness {
-    Freshness::Unknown("its name does not lead back to its source".to_owned())
 }
