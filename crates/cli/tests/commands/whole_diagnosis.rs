@@ -38,9 +38,12 @@ fn a_program_that_loses_cpu_to_memory_is_told_so_without_a_mode() {
     assert_eq!((&names(&told)[0], &told["warm"]), (&"transient_large_allocation", &true.into()), "{told:#}");
     assert_eq!(told["other"]["warm"], false, "{told:#}");
     assert_eq!(decided(&told, "allocator_tunables")["judged_by"], "cpu");
-    // Its launches from storage were looked at too, and compared or not, which is said.
+    // Its launches from storage were looked at too, and compared or not, or less often than asked for, which is said.
     let plan = decided(&told, "preload_plan");
-    assert!(plan["judged_by"] == "wall" && (plan["pairs"] == 9 || plan["decision"] == "not_tried"), "{plan:#}");
+    let is_said =
+        || told["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("of 9 blocks"));
+    let is_compared = plan["pairs"] == 9 || plan["decision"] == "not_tried" || is_said();
+    assert!(plan["judged_by"] == "wall" && is_compared, "{told:#}");
     let page = std::fs::read_to_string(place.path().join("out/report.html")).unwrap();
     assert!(page.contains("cold launches too were diagnosed"));
 }

@@ -13,6 +13,8 @@ const MOST: u32 = 15;
 /// The plan of a trial, made before its first launch.
 pub struct Blocks<'a> {
     arms: Vec<Arm>,
+    /// As many as there would be with enough time.
+    wanted: usize,
     planned: usize,
     rule: UntilDecided,
     limit: &'a TimeLimit,
@@ -22,7 +24,7 @@ pub struct Blocks<'a> {
 pub struct Ended {
     /// Level of its intervals.
     pub level: Level,
-    /// Why it has fewer blocks than planned, where it has.
+    /// Why it has fewer blocks than there would be with enough time, where it has.
     pub why: Option<String>,
 }
 
@@ -37,7 +39,11 @@ pub fn planned<'a>(
     block: Duration,
     before: Duration,
 ) -> Result<usize, Too> {
-    limit.blocks(case.arguments.runs.unwrap_or(MOST), judged(arms), block, before)
+    limit.blocks(wanted(case), judged(arms), block, before)
+}
+
+fn wanted(case: &Case<'_>) -> u32 {
+    case.arguments.runs.unwrap_or(MOST)
 }
 
 impl<'a> Blocks<'a> {
@@ -47,7 +53,7 @@ impl<'a> Blocks<'a> {
             Some(_) => UntilDecided::fixed(&arms, metric),
             None => UntilDecided::new(&arms, planned, metric),
         };
-        Self { arms, planned, rule, limit }
+        Self { arms, wanted: wanted(case) as usize, planned, rule, limit }
     }
 
     /// Whether that suffices; asked after every block.
@@ -57,11 +63,20 @@ impl<'a> Blocks<'a> {
 
     /// How the trial ended after so many blocks.
     pub fn ended(&self, results: &[ArmResult], blocks: usize) -> Ended {
-        let planned = self.planned;
-        let why = (blocks < planned).then(|| match self.rule.is_decided(&self.arms, results, blocks) {
-            true => format!("every fix was decided after {blocks} of at most {planned} blocks of launches"),
-            false => format!("the time (--max-time) was over after {blocks} of {planned} blocks of launches"),
-        });
+        let (planned, wanted) = (self.planned, self.wanted);
+        let is_decided = || self.rule.is_decided(&self.arms, results, blocks);
+        let why = match () {
+            () if blocks < planned && is_decided() => {
+                Some(format!("every fix was decided after {blocks} of at most {planned} blocks of launches"))
+            }
+            () if blocks < planned => {
+                Some(format!("the time (--max-time) was over after {blocks} of {planned} blocks of launches"))
+            }
+            () if planned < wanted => {
+                Some(format!("the time (--max-time) sufficed for {planned} of {wanted} blocks of launches"))
+            }
+            () => None,
+        };
         Ended { level: self.rule.level(blocks), why }
     }
 }
