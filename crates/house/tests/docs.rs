@@ -38,6 +38,7 @@ fn generated() -> Vec<(String, String)> {
         ("fixes", NameKind::Fix),
         ("context-factors", NameKind::ContextFactor),
         ("artifact-families", NameKind::ArtifactFamily),
+        ("arms", NameKind::Arm),
         ("outcomes", NameKind::Outcome),
         ("decisions", NameKind::Decision),
         ("unavailable", NameKind::Unavailable),

@@ -1,5 +1,5 @@
-//! What `slowpath explain` says: findings, fixes, context factors, families of artifacts, verdicts and what can be
-//! unavailable, by name, from their declarations.
+//! What `slowpath explain` says: findings, fixes, context factors, families of artifacts, arms, verdicts and
+//! what can be unavailable, by name, from their declarations.
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
@@ -9,6 +9,7 @@ use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
 use slowpath_context::Scope;
 use slowpath_tables::missing::{self, Missing, declared};
+use slowpath_verify::{DeclaredArm, Role, declared_arms};
 
 /// Schema of what `explain --json` prints.
 pub const EXPLAIN_SCHEMA: &str = "slowpath-explain/1";
@@ -25,6 +26,8 @@ pub enum NameKind {
     ContextFactor,
     /// A kind of compiled or cached file that processes need.
     ArtifactFamily,
+    /// What a diagnosis launches beside a fix.
+    Arm,
     /// What launches said of an arm.
     Outcome,
     /// What follows for a fix.
@@ -35,11 +38,12 @@ pub enum NameKind {
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Finding,
         Self::Fix,
         Self::ContextFactor,
         Self::ArtifactFamily,
+        Self::Arm,
         Self::Outcome,
         Self::Decision,
         Self::Unavailable,
@@ -52,6 +56,7 @@ impl NameKind {
             Self::Fix => "Fixes",
             Self::ContextFactor => "Context factors",
             Self::ArtifactFamily => "Artifact families",
+            Self::Arm => "Arms of a diagnosis",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
             Self::Unavailable => "What can be unavailable",
@@ -96,22 +101,25 @@ pub fn all() -> Vec<Explanation> {
     let fixes = slowpath_fix::ALL.iter().map(of_fix);
     let factors = slowpath_context::factors::ALL.iter().map(of_factor);
     let families = slowpath_artifacts::families::ALL.iter().map(of_family);
+    let arms = declared_arms::ALL.into_iter().map(of_arm);
     let outcomes = Outcome::ALL.iter().map(|outcome| of_outcome(*outcome));
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
     let missing = declared::ALL.iter().map(|missing| of_missing(missing));
-    findings.chain(fixes).chain(factors).chain(families).chain(outcomes).chain(decisions).chain(missing).collect()
+    let things = findings.chain(fixes).chain(factors).chain(families).chain(arms);
+    things.chain(outcomes).chain(decisions).chain(missing).collect()
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
-/// leads to its declaration (`probe first_wait` to `probe <name>`).
+/// leads to its declaration (`probe first_wait` to `probe <name>`), and so does an arm of several.
 pub fn named(name: &str) -> Vec<Explanation> {
     let spelled = |name: &str| name.trim().to_lowercase().replace(['-', ' '], "_");
     let wanted = spelled(name);
     let found: Vec<Explanation> = all().into_iter().filter(|one| spelled(&one.name) == wanted).collect();
-    match missing::named(name) {
-        Some(missing) if found.is_empty() => vec![of_missing(missing)],
-        _ => found,
+    if !found.is_empty() {
+        return found;
     }
+    let missing = missing::named(name).map(of_missing);
+    declared_arms::named(name).map(of_arm).or(missing).into_iter().collect()
 }
 
 /// One page of `docs/reference`.
@@ -199,6 +207,18 @@ fn of_family(family: &slowpath_artifacts::families::Family) -> Explanation {
     ]);
     let (kind, name) = (NameKind::ArtifactFamily, family.name.to_owned());
     Explanation { kind, name, title: family.title.to_owned(), paragraphs }
+}
+
+fn of_arm(arm: &DeclaredArm) -> Explanation {
+    let role = match arm.role {
+        Role::Baseline => "the launch that the others are compared with",
+        Role::Fix => "a fix, or a variant of one",
+        Role::Sham => "a control: what surrounds a fix, without the fix",
+        Role::Rival => "what another tool would do",
+        Role::Warm => "the best that reading ahead could reach",
+    };
+    let paragraphs = paragraphs([("what it is", arm.what), ("what it is for", role)]);
+    Explanation { kind: NameKind::Arm, name: arm.name.to_owned(), title: arm.title.to_owned(), paragraphs }
 }
 
 fn of_outcome(outcome: Outcome) -> Explanation {

@@ -9,6 +9,7 @@ mod declare;
 mod foreign_text;
 mod milestone;
 pub mod missing;
+pub mod name_pattern;
 mod profile;
 mod quantity;
 mod rows;

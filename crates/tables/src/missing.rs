@@ -5,6 +5,7 @@
 
 pub mod declared;
 
+use crate::name_pattern;
 use crate::quantity::Unavailable;
 use std::fmt::Display;
 
@@ -29,69 +30,15 @@ impl Missing {
 
     /// This case of it is unavailable: `values` stand for the words of the name, in their order.
     pub fn of(&self, values: &[&dyn Display], reason: impl Into<String>, remedy: impl Into<String>) -> Unavailable {
-        let mut what = String::new();
-        let mut values = values.iter();
-        for part in parts(self.name) {
-            match part {
-                Part::Text(text) => what.push_str(text),
-                Part::Word(word) => what.push_str(&values.next().map_or_else(|| word.to_owned(), ToString::to_string)),
-            }
-        }
+        let what = name_pattern::filled(self.name, values);
         Unavailable { what, reason: reason.into(), remedy: remedy.into() }
-    }
-
-    /// Whether `what` is this name, with anything but nothing for its words.
-    fn fits(&self, what: &str) -> bool {
-        let mut rest = what;
-        // A word before the text that comes next; the text is looked for as far right as the rest allows.
-        let mut open = false;
-        for part in parts(self.name) {
-            match part {
-                Part::Word(_) => open = true,
-                Part::Text(text) if !open => match rest.strip_prefix(text) {
-                    Some(left) => rest = left,
-                    None => return false,
-                },
-                Part::Text(text) => match rest.char_indices().skip(1).find(|(at, _)| rest[*at..].starts_with(text)) {
-                    Some((at, _)) => (rest, open) = (&rest[at + text.len()..], false),
-                    None => return false,
-                },
-            }
-        }
-        rest.is_empty() != open
-    }
-
-    /// Characters that are no words: the more, the closer a name that fits.
-    fn literal(&self) -> usize {
-        parts(self.name).map(|part| if let Part::Text(text) = part { text.len() } else { 0 }).sum()
     }
 }
 
 /// The declaration of what is printed as `what`: the one of several that leaves least open.
 pub fn named(what: &str) -> Option<&'static Missing> {
-    declared::ALL.iter().copied().filter(|one| one.fits(what)).max_by_key(|one| one.literal())
-}
-
-#[derive(Clone, Copy)]
-enum Part {
-    Text(&'static str),
-    /// With its angle brackets.
-    Word(&'static str),
-}
-
-fn parts(name: &'static str) -> impl Iterator<Item = Part> {
-    let mut rest = name;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let is_word = rest.starts_with('<');
-        let end =
-            if is_word { rest.find('>').map_or(rest.len(), |at| at + 1) } else { rest.find('<').unwrap_or(rest.len()) };
-        let (part, left) = rest.split_at(end);
-        rest = left;
-        Some(if is_word { Part::Word(part) } else { Part::Text(part) })
-    })
+    let fitting = declared::ALL.iter().copied().filter(|one| name_pattern::fits(one.name, what));
+    fitting.max_by_key(|one| name_pattern::literal(one.name))
 }
 
 #[cfg(test)]
@@ -111,7 +58,7 @@ mod tests {
     #[test]
     fn what_is_printed_leads_back_to_its_declaration() {
         for one in declared::ALL {
-            let words = parts(one.name).filter(|part| matches!(part, Part::Word(_))).count();
+            let words = one.name.matches('<').count();
             let values: Vec<&dyn Display> = vec![&"x 7"; words];
             let what = one.of(&values, "", "").what;
             assert!(!what.contains('<'), "{what}");

@@ -2,13 +2,14 @@
 //!
 //! Owns: one cold or warm launch in a lab ([`lab_launch`]), the numbers of a launch ([`metric`]) and of the machine
 //! around it ([`surroundings`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
-//! untreated launch and its shams ([`judgement`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of two ways slower
+//! untreated launch and its shams ([`judgement`]), the arms of a diagnosis and what each is for ([`declared_arms`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of two ways slower
 //! ([`bisection`]). Leaves the statistics to `experiment`, the conditions to `lab`, the running of one launch to `launch`, and
 //! words for the reader to `report`.
 
 pub mod bisection;
 pub mod budget;
 pub mod comparison;
+pub mod declared_arms;
 pub mod judgement;
 pub mod lab_launch;
 pub mod metric;
@@ -18,6 +19,7 @@ pub mod until_decided;
 pub use comparison::{
     Arm, ArmResult, Comparison, ComparisonError, Measured, Role, Sample, compare, compare_until, matrix,
 };
+pub use declared_arms::DeclaredArm;
 pub use judgement::{Judgement, judge};
 pub use lab_launch::{LabLaunchError, LaunchInLab, cold, warm};
 pub use metric::{Measures, Metric, measures};

@@ -1,5 +1,5 @@
-//! `slowpath explain`: what a name of a finding, fix, context factor, family of artifacts or verdict means, or of what is
-//! unavailable.
+//! `slowpath explain`: what a name of a finding, fix, context factor, family of artifacts, arm or verdict means, or of
+//! what is unavailable.
 
 use crate::arguments::ExplainArguments;
 use crate::commands::print_json;
@@ -44,7 +44,7 @@ fn named(name: &str) -> Result<Vec<Explanation>, Failure> {
     };
     Err(Failure::new(
         Kind::Usage,
-        format!("there is no finding, fix, context factor, family of artifacts, verdict or gap {name:?}"),
+        format!("there is no finding, fix, context factor, family of artifacts, arm, verdict or gap {name:?}"),
     )
     .hint(&hint))
 }
@@ -59,6 +59,8 @@ mod tests {
         assert_eq!(named("python-bytecode").unwrap()[0].name, "python_bytecode");
         assert_eq!(named("Not shown").unwrap()[0].name, "not_shown");
         assert_eq!(named("probe first_wait").unwrap()[0].name, "probe <name>");
+        assert_eq!(named("whole_files").unwrap()[0].name, "whole_files");
+        assert_eq!(named("readahead_512k").unwrap()[0].name, "readahead_<kib>k");
         assert_eq!(named("time ledger").unwrap()[0].name, "time ledger");
     }
 

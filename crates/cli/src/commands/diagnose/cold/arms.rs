@@ -14,7 +14,9 @@ use slowpath_fix::{FixPlan, readahead_size};
 use slowpath_lab::{Lab, Settings};
 use slowpath_launch::{EndPolicy, LaunchSpec, StdioPolicy};
 use slowpath_tables::{Bytes, Pages};
-use slowpath_verify::{Arm, LaunchInLab, Measured, Metric, Role, Sample, cold, measures, warm};
+use slowpath_verify::{
+    Arm, DeclaredArm, LaunchInLab, Measured, Metric, Role, Sample, cold, declared_arms, measures, warm,
+};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -72,42 +74,41 @@ enum PlanKind {
 /// Name of the arm that is the fix.
 pub const FIX: &str = slowpath_fix::preload_plan::NAME;
 
-fn variants(set: ArmSet) -> Vec<(&'static str, &'static str, PlanKind, PlanOptions)> {
-    let base = PlanOptions::default();
-    let mut plans = vec![
-        (FIX, "tight ranges in order of first use", PlanKind::Fix, base.clone()),
-        (
-            "whole_files",
-            "advice on every needed file as a whole, as vmtouch does",
-            PlanKind::Rival,
-            PlanOptions { whole_files: true, in_flight_bytes: None, ..base.clone() },
-        ),
-    ];
+/// An arm that replays a plan: its name and title, what it is for, and how its plan is built.
+struct Variant {
+    name: &'static str,
+    title: &'static str,
+    kind: PlanKind,
+    options: PlanOptions,
+}
+
+impl Variant {
+    fn of(arm: &DeclaredArm, kind: PlanKind, options: PlanOptions) -> Self {
+        Self { name: arm.name, title: arm.title, kind, options }
+    }
+}
+
+fn variants(set: ArmSet) -> Vec<Variant> {
+    let base = PlanOptions::default;
+    let fix = Variant { name: FIX, title: "tight ranges in order of first use", kind: PlanKind::Fix, options: base() };
+    let whole_files = PlanOptions { whole_files: true, in_flight_bytes: None, ..base() };
+    let mut plans = vec![fix, Variant::of(&declared_arms::WHOLE_FILES, PlanKind::Rival, whole_files)];
     if set == ArmSet::Variants {
-        let variant = |options| (PlanKind::Variant, options);
-        let list: [(&str, &str, (PlanKind, PlanOptions)); 12] = [
-            ("order_file", "ranges file by file", variant(PlanOptions { order: Order::FileOffset, ..base.clone() })),
-            ("order_random", "ranges at random", variant(PlanOptions { order: Order::Shuffled(1), ..base.clone() })),
-            ("gap_0", "no merging over gaps", variant(PlanOptions { gap_pages: 0, ..base.clone() })),
-            ("gap_8", "merging over 8 pages", variant(PlanOptions { gap_pages: 8, ..base.clone() })),
-            ("gap_32", "merging over 32 pages", variant(PlanOptions { gap_pages: 32, ..base.clone() })),
-            ("cap_64k", "ranges up to 64 KiB", variant(PlanOptions { cap_bytes: 64 << 10, ..base.clone() })),
-            ("cap_1m", "ranges up to 1 MiB", variant(PlanOptions { cap_bytes: 1 << 20, ..base.clone() })),
-            ("threads_2", "two threads", variant(PlanOptions { threads: 2, ..base.clone() })),
-            ("threads_4", "four threads", variant(PlanOptions { threads: 4, ..base.clone() })),
-            (
-                "in_flight_4m",
-                "at most 4 MiB on their way",
-                variant(PlanOptions { in_flight_bytes: Some(4 << 20), ..base.clone() }),
-            ),
-            ("all_at_once", "all asked for at once", variant(PlanOptions { in_flight_bytes: None, ..base.clone() })),
-            (
-                "metadata",
-                if base.metadata { "without opening files ahead" } else { "files opened ahead by a thread" },
-                variant(PlanOptions { metadata: !base.metadata, ..base.clone() }),
-            ),
+        let list = [
+            (&declared_arms::ORDER_FILE, PlanOptions { order: Order::FileOffset, ..base() }),
+            (&declared_arms::ORDER_RANDOM, PlanOptions { order: Order::Shuffled(1), ..base() }),
+            (&declared_arms::GAP_0, PlanOptions { gap_pages: 0, ..base() }),
+            (&declared_arms::GAP_8, PlanOptions { gap_pages: 8, ..base() }),
+            (&declared_arms::GAP_32, PlanOptions { gap_pages: 32, ..base() }),
+            (&declared_arms::CAP_64K, PlanOptions { cap_bytes: 64 << 10, ..base() }),
+            (&declared_arms::CAP_1M, PlanOptions { cap_bytes: 1 << 20, ..base() }),
+            (&declared_arms::THREADS_2, PlanOptions { threads: 2, ..base() }),
+            (&declared_arms::THREADS_4, PlanOptions { threads: 4, ..base() }),
+            (&declared_arms::IN_FLIGHT_4M, PlanOptions { in_flight_bytes: Some(4 << 20), ..base() }),
+            (&declared_arms::ALL_AT_ONCE, PlanOptions { in_flight_bytes: None, ..base() }),
+            (&declared_arms::METADATA, PlanOptions { metadata: true, ..base() }),
         ];
-        plans.extend(list.into_iter().map(|(name, title, (kind, options))| (name, title, kind, options)));
+        plans.extend(list.into_iter().map(|(arm, options)| Variant::of(arm, PlanKind::Variant, options)));
     }
     plans
 }
@@ -127,27 +128,18 @@ pub fn plans(
         let merged = merge(&demands.iter().collect::<Vec<_>>());
         let provenance = Provenance { created: crate::commands::now_rfc3339(), command: target.words(), recordings };
         let mut files = Vec::new();
-        for (name, title, kind, options) in variants(set) {
+        for Variant { name, title, kind, options } in variants(set) {
             let plan = build(&merged, &options, provenance.clone()).plan;
             files.push(PlanFile::write(directory, name, title, kind, &plan)?);
         }
         let volume = files[0].bytes;
         let empty = PreloadPlan { provenance: provenance.clone(), ..PreloadPlan::default() };
-        files.push(PlanFile::write(
-            directory,
-            "sham_empty",
-            "the same wrapper with an empty plan",
-            PlanKind::Sham,
-            &empty,
-        )?);
-        let sham = unrelated_plan(&unrelated, volume, provenance);
-        files.push(PlanFile::write(
-            directory,
-            "sham_unrelated",
-            "the same volume of reads from an unrelated file",
-            PlanKind::Sham,
-            &sham,
-        )?);
+        for (arm, plan) in [
+            (&declared_arms::SHAM_EMPTY, &empty),
+            (&declared_arms::SHAM_UNRELATED, &unrelated_plan(&unrelated, volume, provenance)),
+        ] {
+            files.push(PlanFile::write(directory, arm.name, arm.title, PlanKind::Sham, plan)?);
+        }
         Ok(files)
     })
 }
@@ -189,16 +181,14 @@ impl PlanFile {
 
 /// A cold and a warm launch.
 pub fn untreated() -> [Treated; 2] {
-    let arm = |name: &str, title: &str, role| Arm { name: name.to_owned(), title: title.to_owned(), role };
     [
-        Treated { arm: arm("cold", "cold", Role::Baseline), treatment: Treatment::Cold, fix: None },
-        Treated { arm: arm("warm", "everything in memory", Role::Warm), treatment: Treatment::Warm, fix: None },
+        Treated { arm: declared_arms::COLD.arm(), treatment: Treatment::Cold, fix: None },
+        Treated { arm: declared_arms::WARM.arm(), treatment: Treatment::Warm, fix: None },
     ]
 }
 
 /// The arms of the comparison.
 pub fn choose(set: ArmSet, arguments: &DiagnoseArguments, plans: &[PlanFile]) -> Vec<Treated> {
-    let arm = |name: &str, title: &str, role| Arm { name: name.to_owned(), title: title.to_owned(), role };
     let mut arms = Vec::from(untreated());
     for plan in plans {
         let (role, fix) = match plan.kind {
@@ -208,7 +198,7 @@ pub fn choose(set: ArmSet, arguments: &DiagnoseArguments, plans: &[PlanFile]) ->
             PlanKind::Rival => (Role::Rival, None),
         };
         arms.push(Treated {
-            arm: arm(&plan.name, &plan.title, role),
+            arm: Arm { name: plan.name.clone(), title: plan.title.clone(), role },
             treatment: Treatment::Plan(plan.path.clone()),
             fix,
         });
@@ -216,9 +206,9 @@ pub fn choose(set: ArmSet, arguments: &DiagnoseArguments, plans: &[PlanFile]) ->
     if set == ArmSet::Standard {
         for kib in readahead_size::LEVELS_KIB.into_iter().filter(|kib| *kib != arguments.device.readahead / 1024) {
             arms.push(Treated {
-                arm: arm(&format!("readahead_{kib}k"), &format!("readahead of {kib} KiB"), Role::Fix),
+                arm: Arm { title: format!("readahead of {kib} KiB"), ..declared_arms::READAHEAD.of(&[&kib]) },
                 treatment: Treatment::Readahead(kib),
-                fix: Some("readahead_size"),
+                fix: Some(readahead_size::NAME),
             });
         }
     }
@@ -291,4 +281,18 @@ fn sample(launched: LaunchInLab) -> Result<Sample, Failure> {
     // The device's own counter: `ru_inblock` knows nothing of the prefetcher's reads.
     measures.insert(Metric::BytesRead, launched.io.bytes.0 as f64);
     Ok(Sample::Measured(Measured { measures, ..Measured::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_arm_that_is_no_fix_by_its_name_is_declared() {
+        for set in [ArmSet::Standard, ArmSet::Variants] {
+            for variant in variants(set).into_iter().filter(|variant| variant.name != FIX) {
+                assert!(declared_arms::named(variant.name).is_some(), "{}", variant.name);
+            }
+        }
+    }
 }

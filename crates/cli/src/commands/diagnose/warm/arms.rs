@@ -6,7 +6,7 @@
 use crate::target::Target;
 use slowpath_fix::allocator_tunables::VARIABLE as TUNABLES;
 use slowpath_fix::{Proposal, sham_environment};
-use slowpath_verify::{Arm, Role};
+use slowpath_verify::{Arm, Role, declared_arms};
 use std::ffi::{OsStr, OsString};
 
 /// An arm.
@@ -46,11 +46,10 @@ pub fn choose(target: &Target, proposals: &[Proposal]) -> Vec<WarmArm> {
 }
 
 fn treatments(untreated: &[(OsString, OsString)], proposals: &[Proposal]) -> Vec<Treatment> {
-    let arm = |name: &str, title: &str, role| Arm { name: name.to_owned(), title: title.to_owned(), role };
     let tried = proposals.iter().enumerate().filter(|(_, proposal)| !proposal.environment().is_empty());
     let fixes: Vec<Treatment> = tried
         .map(|(number, proposal)| Treatment {
-            arm: arm(&proposal.plan.name, &proposal.plan.title, Role::Fix),
+            arm: Arm { name: proposal.plan.name.clone(), title: proposal.plan.title.clone(), role: Role::Fix },
             proposal: Some(number),
             variables: proposal.environment(),
         })
@@ -60,12 +59,11 @@ fn treatments(untreated: &[(OsString, OsString)], proposals: &[Proposal]) -> Vec
     }
     let longest = fixes.iter().filter_map(|fix| value(&fix.variables, TUNABLES)).map(OsStr::len).max().unwrap_or(0);
     let sham = sham_environment::variable(value(untreated, TUNABLES), longest).map(|variable| Treatment {
-        arm: arm("sham_environment", "an environment of the same size that has no effect", Role::Sham),
+        arm: declared_arms::SHAM_ENVIRONMENT.arm(),
         proposal: None,
         variables: vec![variable],
     });
-    let baseline =
-        Treatment { arm: arm("untreated", "as it is", Role::Baseline), proposal: None, variables: Vec::new() };
+    let baseline = Treatment { arm: declared_arms::UNTREATED.arm(), proposal: None, variables: Vec::new() };
     std::iter::once(baseline).chain(fixes).chain(sham).collect()
 }
 

@@ -1,0 +1,222 @@
+//! Arms of a diagnosis that are no fix by themselves, each declared once: name, title, what it is for and what it tells.
+//!
+//! Owns the words; who launches an arm takes its name from here, so that `slowpath explain` knows every name that a verdict can
+//! have. Fixes explain themselves (crate `fix`), and arms of `launch` and of `context bisect` have the user's names.
+
+use crate::comparison::{Arm, Role};
+use slowpath_tables::name_pattern;
+use std::fmt::Display;
+
+/// An arm, declared.
+#[derive(Debug)]
+pub struct DeclaredArm {
+    /// Its name. `<word>` stands for what differs from case to case: `readahead_<kib>k`.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// What it is for.
+    pub role: Role,
+    /// How it is launched, and what its figures tell.
+    pub what: &'static str,
+}
+
+impl DeclaredArm {
+    /// The arm. For names without a `<word>`.
+    pub fn arm(&self) -> Arm {
+        self.of(&[])
+    }
+
+    /// This case of it: `values` stand for the words of the name, in their order.
+    pub fn of(&self, values: &[&dyn Display]) -> Arm {
+        let name = name_pattern::filled(self.name, values);
+        Arm { name, title: self.title.to_owned(), role: self.role }
+    }
+}
+
+/// The baseline of cold launches.
+pub const COLD: DeclaredArm = DeclaredArm {
+    name: "cold",
+    title: "nothing in memory",
+    role: Role::Baseline,
+    what: "The launch as it is, in a lab where no page of its files is in the page cache, which is checked page by page. Cold \
+           arms are compared with it.",
+};
+
+/// What a cold launch can reach at best.
+pub const WARM: DeclaredArm = DeclaredArm {
+    name: "warm",
+    title: "everything in memory",
+    role: Role::Warm,
+    what: "The same launch in the same lab after one that filled the page cache. What lies between it and cold is the most that \
+           reading ahead can save.",
+};
+
+/// The baseline of warm launches.
+pub const UNTREATED: DeclaredArm = DeclaredArm {
+    name: "untreated",
+    title: "as it is",
+    role: Role::Baseline,
+    what: "The warm launch as it is. Its environment is padded to the size of the largest among the arms, because the size alone \
+           moves the stack and can make a program some percent faster or slower.",
+};
+
+/// The sham of fixes that set variables.
+pub const SHAM_ENVIRONMENT: DeclaredArm = DeclaredArm {
+    name: "sham_environment",
+    title: "an environment of the same size that has no effect",
+    role: Role::Sham,
+    what: "GLIBC_TUNABLES with a setting at its default. A fix that sets variables has to beat this arm too: what both gain comes \
+           from having the variable, not from its value.",
+};
+
+/// The sham of the wrapper of a preload plan.
+pub const SHAM_EMPTY: DeclaredArm = DeclaredArm {
+    name: "sham_empty",
+    title: "the same wrapper with an empty plan",
+    role: Role::Sham,
+    what: "`slowpath preload run` with a plan of no ranges: what the wrapper costs or gains without reading ahead.",
+};
+
+/// The sham of reading.
+pub const SHAM_UNRELATED: DeclaredArm = DeclaredArm {
+    name: "sham_unrelated",
+    title: "the same volume of reads from an unrelated file",
+    role: Role::Sham,
+    what: "A plan of as many bytes as the fix reads, from a file that the launch does not need: what reading as such costs or \
+           gains, by waking the device for example.",
+};
+
+/// What vmtouch and others do.
+pub const WHOLE_FILES: DeclaredArm = DeclaredArm {
+    name: "whole_files",
+    title: "advice on every needed file as a whole, as vmtouch does",
+    role: Role::Rival,
+    what: "What simpler tools do: every file of which the launch needs a page is read from its beginning to its end. It is judged \
+           against cold as the plan is; whether it differs from the plan is not tested. It reads more (column read), which costs \
+           most where files are large and little of them is needed.",
+};
+
+/// The levels of the fix `readahead_size`.
+pub const READAHEAD: DeclaredArm = DeclaredArm {
+    name: "readahead_<kib>k",
+    title: "another readahead of the device",
+    role: Role::Fix,
+    what: "The cold launch with read_ahead_kb of the lab's device set to this (fix readahead_size).",
+};
+
+const fn variant(name: &'static str, title: &'static str, what: &'static str) -> DeclaredArm {
+    DeclaredArm { name, title, role: Role::Fix, what }
+}
+
+/// Ranges in the order of the files.
+pub const ORDER_FILE: DeclaredArm = variant(
+    "order_file",
+    "ranges file by file",
+    "A preload plan whose ranges are sorted by file and offset instead of by first use.",
+);
+
+/// Ranges in no order.
+pub const ORDER_RANDOM: DeclaredArm =
+    variant("order_random", "ranges at random", "A preload plan whose ranges are shuffled: what the order is worth.");
+
+/// No merging.
+pub const GAP_0: DeclaredArm = variant(
+    "gap_0",
+    "no merging over gaps",
+    "A preload plan with only the pages that are needed: more requests, no byte too much.",
+);
+
+/// Merging over small gaps.
+pub const GAP_8: DeclaredArm = variant(
+    "gap_8",
+    "merging over 8 pages",
+    "A preload plan that merges ranges with up to 8 pages between them: fewer requests, more bytes.",
+);
+
+/// Merging over large gaps.
+pub const GAP_32: DeclaredArm = variant(
+    "gap_32",
+    "merging over 32 pages",
+    "A preload plan that merges ranges with up to 32 pages between them: fewer requests, more bytes.",
+);
+
+/// Small ranges.
+pub const CAP_64K: DeclaredArm =
+    variant("cap_64k", "ranges up to 64 KiB", "A preload plan that asks for at most 64 KiB at once.");
+
+/// Large ranges.
+pub const CAP_1M: DeclaredArm =
+    variant("cap_1m", "ranges up to 1 MiB", "A preload plan that asks for up to 1 MiB at once.");
+
+/// Two threads.
+pub const THREADS_2: DeclaredArm =
+    variant("threads_2", "two threads", "A preload plan that two threads replay, each taking the next range.");
+
+/// Four threads.
+pub const THREADS_4: DeclaredArm =
+    variant("threads_4", "four threads", "A preload plan that four threads replay, each taking the next range.");
+
+/// More bytes asked for and not there yet.
+pub const IN_FLIGHT_4M: DeclaredArm = variant(
+    "in_flight_4m",
+    "at most 4 MiB on their way",
+    "A preload plan that keeps up to 4 MiB asked for and not read yet.",
+);
+
+/// No limit of that.
+pub const ALL_AT_ONCE: DeclaredArm = variant(
+    "all_at_once",
+    "all asked for at once",
+    "A preload plan without a limit on what is asked for and not read yet: what the launch needs and the plan lacks waits behind \
+     all of it in the device's queue.",
+);
+
+/// Files opened ahead.
+pub const METADATA: DeclaredArm = variant(
+    "metadata",
+    "files opened ahead by a thread",
+    "A preload plan beside which a thread opens all files first, so that inodes and directories are read while data is.",
+);
+
+/// All.
+pub const ALL: [&DeclaredArm; 20] = [
+    &COLD,
+    &WARM,
+    &UNTREATED,
+    &SHAM_ENVIRONMENT,
+    &SHAM_EMPTY,
+    &SHAM_UNRELATED,
+    &WHOLE_FILES,
+    &READAHEAD,
+    &ORDER_FILE,
+    &ORDER_RANDOM,
+    &GAP_0,
+    &GAP_8,
+    &GAP_32,
+    &CAP_64K,
+    &CAP_1M,
+    &THREADS_2,
+    &THREADS_4,
+    &IN_FLIGHT_4M,
+    &ALL_AT_ONCE,
+    &METADATA,
+];
+
+/// The declaration of the arm of this name.
+pub fn named(name: &str) -> Option<&'static DeclaredArm> {
+    ALL.into_iter().find(|arm| name_pattern::fits(arm.name, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arm_with_a_word_in_its_name_is_found_by_what_stands_for_it() {
+        let arm = READAHEAD.of(&[&512]);
+        assert_eq!(arm.name, "readahead_512k");
+        assert_eq!(named(&arm.name).map(|arm| arm.name), Some(READAHEAD.name));
+        assert_eq!(named("cold").map(|arm| arm.name), Some("cold"));
+        assert!(named("readahead_k").is_none() && named("allocator_tunables").is_none());
+    }
+}
