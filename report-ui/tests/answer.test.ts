@@ -44,7 +44,7 @@ const RIVALS = `
 test("the tool's own fix leads, even where a variant and a rival gained more", () => {
   const d = diagnosisFromText(RIVALS);
   d.launch.arms[1]!.title = "tight ranges in order of first use";
-  d.verdicts = [verdict("whole_files", "helps", -295), verdict("other_order", "helps", -294), verdict("empty", "no_difference", -14), verdict("preload_plan", "helps", -288)];
+  d.verdicts = [verdict("whole_files", "helps", -295), verdict("other_order", "helps", -294), verdict("empty", "no_difference", -14), { ...verdict("preload_plan", "helps", -288), fix: "preload_plan" }];
   const a = answer(reportOf({ diagnosis: d }), null);
   const tried = plain(a.tried);
   assert.match(tried, /^The fix preload_plan \(tight ranges in order of first use\) made it 288 ms faster \(95 % interval 278 to 298 ms\), 54 % of the cold launch; no saving had been predicted\. Other fixes: /);

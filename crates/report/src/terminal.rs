@@ -139,8 +139,8 @@ enum Rest {
     InJson,
 }
 
-/// Puts sections below each other. What does not fit gives way in this order: empty lines, the later lines of long
-/// remarks, and the last items of the longest list.
+/// Puts sections below each other. What does not fit gives way in this order: empty lines, long remarks, the last items of the
+/// longest list, and the later lines of what is left.
 fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     sections.retain(|section| section.lines() > 0);
     let total = |sections: &[Section]| {
@@ -149,10 +149,12 @@ fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     while total(&sections) > style.lines {
         if let Some(spaced) = sections.iter_mut().skip(1).rev().find(|section| section.spaced) {
             spaced.spaced = false;
-        } else if let Some(long) = sections.iter_mut().flat_map(|s| &mut s.items).rfind(|item| item.lines() > 1) {
-            long.cut();
+        } else if let Some(section) = sections.iter_mut().rfind(|section| section.drops_whole()) {
+            section.drop_long();
         } else if let Some(longest) = sections.iter_mut().filter(|s| s.items.len() > 1).max_by_key(|s| s.items.len()) {
             longest.drop_last();
+        } else if let Some(long) = sections.iter_mut().flat_map(|s| &mut s.items).rfind(|item| item.lines() > 1) {
+            long.cut();
         } else {
             break;
         }
@@ -177,6 +179,18 @@ impl Section {
         self.head.len() + self.items.iter().map(Item::lines).sum::<usize>() + usize::from(self.dropped > 0)
     }
 
+    fn drops_whole(&self) -> bool {
+        self.whole_or_not && self.items.iter().any(|item| item.lines() > 1)
+    }
+
+    /// Leaves out the last item of more than one line.
+    fn drop_long(&mut self) {
+        if let Some(at) = self.items.iter().rposition(|item| item.lines() > 1) {
+            self.items.remove(at);
+            self.dropped += 1;
+        }
+    }
+
     fn drop_last(&mut self) {
         self.items.pop();
         self.dropped += 1;
@@ -192,7 +206,9 @@ impl Section {
             Rest::InReport => "in the report",
             Rest::InJson => "with --json",
         };
-        let note = || Line::of(Paint::Quiet, &format!("  {} more {} {place}", self.dropped, self.what), style);
+        let more = if self.items.is_empty() { "" } else { " more" };
+        let what = if self.whole_or_not && self.dropped == 1 { self.what.trim_end_matches('s') } else { self.what };
+        let note = || Line::of(Paint::Quiet, &format!("  {}{more} {what} {place}", self.dropped), style);
         (self.dropped > 0).then(note)
     }
 }

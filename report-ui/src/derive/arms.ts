@@ -41,8 +41,11 @@ export interface ArmsPicture {
   failed: number;
 }
 
-/** The fix that the tool itself would apply; others with the role are variants of it. */
-export const MAIN_FIX = "preload_plan";
+/** The first fix that can be kept; arms of that role without a fix are variants of one. */
+export function leadingFix(verdicts: Verdict[]): Verdict | undefined {
+  return verdicts.find((verdict) => verdict.fix);
+}
+
 const ROLE_ORDER: Role[] = ["baseline", "fix", "rival", "sham", "warm"];
 
 export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
@@ -52,6 +55,7 @@ export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
   const samplesOf = (arm: Arm): (Millis | null)[] => (byCpu ? (arm.cpu_samples_ms ?? []) : arm.samples_ms);
   const shownOf = (arm: Arm | null): Quantity | null => (byCpu ? arm?.cpu : arm?.median) ?? null;
   const baselineMedian = millisOf(shownOf(baselineArm));
+  const leading = leadingFix(diagnosis.verdicts)?.arm;
   const rows = arms
     .map((arm): ArmRow => {
       const verdict = diagnosis.verdicts.find((v) => v.arm === arm.name) ?? null;
@@ -68,7 +72,7 @@ export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
         gapRemoved: share ? shareOf(share) : null,
       };
     })
-    .sort((a, b) => ROLE_ORDER.indexOf(a.arm.role) - ROLE_ORDER.indexOf(b.arm.role) || Number(b.arm.name === MAIN_FIX) - Number(a.arm.name === MAIN_FIX) || (a.median?.value ?? 0) - (b.median?.value ?? 0));
+    .sort((a, b) => ROLE_ORDER.indexOf(a.arm.role) - ROLE_ORDER.indexOf(b.arm.role) || Number(b.arm.name === leading) - Number(a.arm.name === leading) || (a.median?.value ?? 0) - (b.median?.value ?? 0));
   return {
     rows,
     what: byCpu ? "CPU time" : "Time to ready",

@@ -5,7 +5,7 @@
 
 import { count, inUnit, negated, percent, quantityInterval, quantityValue } from "../format";
 import type { Arm, Decision, Diagnosis, Verdict } from "../types";
-import { armLabel, MAIN_FIX, millisOf, type ArmsPicture } from "./arms";
+import { armLabel, leadingFix, millisOf, type ArmsPicture } from "./arms";
 import { interval, strong, type Words } from "./words";
 
 function armOf(diagnosis: Diagnosis, v: Verdict): Arm | undefined {
@@ -30,7 +30,7 @@ function byGain(a: Verdict, b: Verdict): number {
 /** The verdict that the report leads with: the tool's own fix, or the best of the other fixes; null without a fix. */
 export function headlineArm(diagnosis: Diagnosis): Verdict | null {
   const fixes = diagnosis.verdicts.filter((v) => roleOf(diagnosis, v) === "fix");
-  return fixes.find((v) => v.arm === MAIN_FIX) ?? [...fixes.filter((v) => v.outcome === "helps")].sort(byGain)[0] ?? [...fixes].sort(byGain)[0] ?? null;
+  return leadingFix(fixes) ?? [...fixes.filter((v) => v.outcome === "helps")].sort(byGain)[0] ?? [...fixes].sort(byGain)[0] ?? null;
 }
 
 /** The sentence about the fix, and a shorter one about everything else that was tried. */

@@ -65,7 +65,7 @@ fn arms(benchmark: &Benchmark, metric: Metric, style: &Style) -> Section {
         }
     }
     let head = vec![Line::of(Paint::Quiet, &heading.concat(), style)];
-    Section { head, items, what: "arms", spaced: true, dropped: 0 }
+    Section { head, items, what: "arms", spaced: true, ..Section::default() }
 }
 
 /// Medians of what was not compared, one line an arm.

@@ -105,7 +105,7 @@ pub(super) fn kinds(children: &ChildLaunches, style: &Style) -> Section {
     let ends = axis.as_ref().map_or_else(String::new, |axis| axis.words(style));
     let heading = Line::of(Paint::Quiet, &format!("{}  {ends}", heading.concat()), style);
     let items = children.kinds.iter().flat_map(|kind| of_kind(kind, axis.as_ref(), style));
-    Section { head: vec![heading], items: items.collect(), what: "kinds", spaced: true, dropped: 0 }
+    Section { head: vec![heading], items: items.collect(), what: "kinds", spaced: true, ..Section::default() }
 }
 
 fn of_kind(kind: &ChildKind, axis: Option<&Axis>, style: &Style) -> Vec<Item> {

@@ -174,7 +174,7 @@ fn candidates(found: &ContextBisection, style: &Style) -> Section {
         items,
         what: "candidates",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 

@@ -42,7 +42,7 @@ fn of_path(path: &CriticalPath, most: usize, style: &Style) -> Section {
         items: std::iter::once(all).chain(of_thread).map(|row| row.item(style)).collect(),
         what: "threads",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Quantities as a reader reads them, and the sketch of a median with its interval.
 
+use super::line::width;
 use super::style::Style;
 use slowpath_tables::{Quantity, Unit};
 
@@ -91,6 +92,19 @@ pub(crate) fn axis<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, 
         to = to.max(high);
     }
     (from, to)
+}
+
+/// What a sketch of times reads at its ends, over its `columns`: `170 ms     494 ms`. Nothing where both do not fit.
+pub(crate) fn axis_ends(from: f64, to: f64, columns: usize, style: &Style) -> String {
+    if !(from.is_finite() && to > from) {
+        return String::new();
+    }
+    let text = |at| value(&Quantity::exact(at, Unit::Ms), style);
+    let (left, right) = (text(from), text(to));
+    match columns.checked_sub(width(&left) + width(&right)) {
+        Some(between @ 1..) => format!("{left}{}{right}", " ".repeat(between)),
+        _ => String::new(),
+    }
 }
 
 /// The column of `x` on an axis of `columns` from `from` to `to`.

@@ -109,7 +109,7 @@ fn of_threads(ledger: &Ledger, most: usize, style: &Style) -> Section {
     let heading = heading("thread", "tid", "wall", style);
     let head = first_of(most, ledger.threads.len(), "threads", style).into_iter().chain([heading]).collect();
     let items = ledger.threads.iter().take(most).map(row).collect();
-    Section { head, items, what: "threads", spaced: true, dropped: 0 }
+    Section { head, items, what: "threads", spaced: true, ..Section::default() }
 }
 
 /// Processes and threads as part of the main content.
@@ -129,7 +129,7 @@ pub(super) fn sections(ledger: Option<&Ledger>, style: &Style) -> Vec<Section> {
             items: ledger.processes.iter().take(PROCESSES).map(row).collect(),
             what: "processes",
             spaced: true,
-            dropped: 0,
+            ..Section::default()
         });
     }
     sections.push(of_threads(ledger, THREADS, style));

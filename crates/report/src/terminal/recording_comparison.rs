@@ -131,7 +131,7 @@ impl Table<'_> {
         } else {
             vec![Line::of(Paint::Quiet, title, self.style), self.heading("")]
         };
-        Section { head, items, what: "rows", spaced: true, dropped: 0 }
+        Section { head, items, what: "rows", spaced: true, ..Section::default() }
     }
 }
 

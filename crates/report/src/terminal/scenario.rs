@@ -67,7 +67,7 @@ fn alone(scenario: &Scenario, arm: &ScenarioArm, style: &Style) -> Section {
         &format!("{}median of rounds", left(&escape(&arm.name, style.unicode), NAME, style)),
         style,
     )];
-    Section { head, items: items.collect(), what: "measures", spaced: true, dropped: 0 }
+    Section { head, items: items.collect(), what: "measures", spaced: true, ..Section::default() }
 }
 
 /// The measures of a further arm beside those of the first.
@@ -100,7 +100,7 @@ fn beside(scenario: &Scenario, arm: &ScenarioArm, style: &Style) -> Section {
         items: items.collect(),
         what: "measures",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 
@@ -178,7 +178,7 @@ fn pages(scenario: &Scenario, style: &Style) -> Section {
     let legend = format!("{}; {PAINTED} painted", legend.join(", "));
     let head = ["Pages by median load, slowest first; phases end with:", &legend]
         .map(|text| Line::of(Paint::Quiet, text, style));
-    Section { head: head.into(), items, what: "pages", spaced: true, dropped: 0 }
+    Section { head: head.into(), items, what: "pages", spaced: true, ..Section::default() }
 }
 
 /// One visit on an axis of `columns` to `most` ms: each phase with its mark up to where its milestone stands.

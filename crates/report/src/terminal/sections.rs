@@ -24,6 +24,8 @@ pub(crate) struct Section {
     pub what: &'static str,
     /// An empty line stands before it.
     pub spaced: bool,
+    /// An item of more than one line is left out as a whole where there is no room: the beginning of a remark says little.
+    pub whole_or_not: bool,
 }
 
 /// Lines of the answer at most.
@@ -103,6 +105,7 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         right("95 % interval", INTERVAL, style),
         right("read", READ, style),
         right("n", COUNT, style),
+        format!("  {}", figures::axis_ends(from, to, sketch_columns, style)),
     ];
     let items = launch.arms.iter().map(|arm| {
         let counted = arm.samples_ms.iter().flatten().count();
@@ -123,7 +126,7 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "arms",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 
@@ -151,7 +154,7 @@ pub(crate) fn findings(findings: &[Finding], style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, "      cost  conf.   finding", style)],
         what: "findings",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 
@@ -178,7 +181,7 @@ pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "verdicts",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 
@@ -239,7 +242,14 @@ pub(crate) fn doubts(losses: &Losses, unavailable: &[Unavailable], notes: &[Stri
     let items = unavailable
         .chain(notes)
         .map(|(word, text)| Item::wrapped(Line::of(Paint::Quiet, word, style), Paint::Quiet, &text, Some(2), style));
-    Section { head: lost.into_iter().collect(), items: items.collect(), what: "remarks", spaced: true, dropped: 0 }
+    Section {
+        head: lost.into_iter().collect(),
+        items: items.collect(),
+        what: "remarks",
+        spaced: true,
+        whole_or_not: true,
+        ..Section::default()
+    }
 }
 
 /// Where the evidence is, and that it is whole where it is.

@@ -171,7 +171,7 @@ pub(super) fn functions(title: &str, functions: Option<&[FunctionShare]>, style:
         items: functions.iter().map(row).collect(),
         what: "functions",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 

@@ -68,7 +68,7 @@ fn one(workload: &WorkloadCost, style: &Style) -> Section {
             items.push(Line::of(Paint::Quiet, &changed("  against SPEC_ALLOW", flag, style), style).into());
         }
     }
-    Section { head: vec![head], items, what: "arms", spaced: true, dropped: 0 }
+    Section { head: vec![head], items, what: "arms", spaced: true, ..Section::default() }
 }
 
 fn changed(name: &str, change: &Change, style: &Style) -> String {
@@ -100,7 +100,7 @@ fn states(cost: &SyscallCost, style: &Style) -> Section {
         items: items.collect(),
         what: "arms",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 
@@ -131,7 +131,7 @@ fn switched_off(forced: &ForcedMitigation, style: &Style) -> Section {
         items,
         what: "lines",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 

@@ -8,9 +8,6 @@ use super::style::Style;
 use crate::diagnosis::{ArmRole, Decision, Diagnosis, Outcome, Verdict};
 use slowpath_tables::Quantity;
 
-/// The fix that the tool itself would apply; other arms of that role are variants of it.
-const MAIN_FIX: &str = "preload_plan";
-
 /// Role of the arm that a verdict judges. What was never launched is a fix that could not be tried.
 fn role(diagnosis: &Diagnosis, verdict: &Verdict) -> ArmRole {
     diagnosis.launch.arms.iter().find(|arm| arm.name == verdict.arm).map_or(ArmRole::Fix, |arm| arm.role)
@@ -35,11 +32,11 @@ pub(crate) fn is_silent_sham(diagnosis: &Diagnosis, verdict: &Verdict) -> bool {
         && matches!(verdict.outcome, Outcome::NoDifference | Outcome::Inconclusive)
 }
 
-/// The fix to lead with: the tool's own, or the best of the others.
+/// The fix to lead with: the first that can be kept (arms without a fix are variants of one), or the best of the others.
 fn main_fix(diagnosis: &Diagnosis) -> Option<&Verdict> {
     let fixes = || of_role(diagnosis, ArmRole::Fix).filter(|verdict| verdict.decision != Some(Decision::NotTried));
     fixes()
-        .find(|verdict| verdict.arm == MAIN_FIX)
+        .find(|verdict| verdict.fix.is_some())
         .or_else(|| fastest(fixes().filter(|verdict| verdict.outcome == Outcome::Helps)))
         .or_else(|| fastest(fixes()))
 }
@@ -107,7 +104,7 @@ fn others(diagnosis: &Diagnosis, main: Option<&Verdict>, style: &Style) -> Strin
     };
     let mut text = String::new();
     if !beside.is_empty() {
-        text.push_str(&format!(" Others: {}.", beside.join(", ")));
+        text.push_str(&format!(" Also faster than untreated: {}.", beside.join(", ")));
     }
     text + &sham_sentences(&shams(Outcome::Helps), &shams(Outcome::Hurts))
 }

@@ -52,7 +52,7 @@ fn tried(diagnosis: &Diagnosis, style: &Style) -> String {
         let share = saving.zip(whole).filter(|(_, whole)| whole.value > 0.0);
         let share = share.map(|(saving, whole)| format!(" ({:.1} %)", saving.value / whole.value * 100.0));
         let saving = saving.map_or_else(String::new, |saving| format!(" {}", figures::value(&saving, style)));
-        text.push_str(&format!(" Proved: {} saves{saving}{} of it.", verdict.arm, share.unwrap_or_default()));
+        text.push_str(&format!(" Proved: {} saves{saving} of CPU time{}.", verdict.arm, share.unwrap_or_default()));
     }
     for (decision, why) in [
         (Decision::Withdrawn, "Withdrawn, it saves nothing that matters"),
@@ -93,6 +93,7 @@ pub(super) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         right("ready", READY, style),
         right("faults", FAULTS, style),
         right("n", COUNT, style),
+        format!("  {}", figures::axis_ends(from, to, sketch_columns, style)),
     ];
     let told = |quantity: Option<Quantity>| quantity.map_or("-".to_owned(), |known| figures::value(&known, style));
     let items = launch.arms.iter().map(|arm| {
@@ -113,7 +114,7 @@ pub(super) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "arms",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 
@@ -133,7 +134,7 @@ pub(super) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "verdicts",
         spaced: true,
-        dropped: 0,
+        ..Section::default()
     }
 }
 

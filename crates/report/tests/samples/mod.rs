@@ -95,7 +95,10 @@ pub fn diagnosis() -> Diagnosis {
         ],
         fixes: Vec::new(),
         verdicts: vec![
-            verdict("preload_plan", Outcome::Helps, Some(-700.0), Some((-821.0, -900.0, -750.0))),
+            Verdict {
+                fix: Some("preload_plan".to_owned()),
+                ..verdict("preload_plan", Outcome::Helps, Some(-700.0), Some((-821.0, -900.0, -750.0)))
+            },
             verdict("empty_plan", Outcome::Inconclusive, None, Some((6.0, -50.0, 61.0))),
             verdict("readahead_512", Outcome::NotTestable, Some(-100.0), None),
         ],
