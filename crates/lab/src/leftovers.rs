@@ -2,25 +2,16 @@
 //! image's space) are never left: they hang on descriptors. A directory of empty mount points, a cgroup, and a controller
 //! that is switched on can be.
 //!
-//! Directories and controllers are found in root's own directory only ([`StateDirectory`]). Cgroups are found by name in the
-//! hierarchies, where users may have groups of their own: only those that belong to us are ours. What versions before left
-//! under guessable names in `/var/tmp` and `/tmp` is not looked at: anybody can make such names.
+//! All are found in the user's own directory only ([`StateDirectory`]): directories lie there, and cgroups and controllers are noted
+//! there. What versions before left under guessable names in `/var/tmp`, `/tmp` and among the cgroups is not looked at: anybody can
+//! make such names, and a server has thousands of cgroups.
 
-use crate::throttle;
-use crate::{controller, directory};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, OFlags, statat, unlinkat};
-use rustix::io::Errno;
+use crate::{controller, directory, launch_group};
 use serde::Serialize;
-use slowpath_process::{Found, MountPoint, Owner, StateDirectory, open_beneath, trusted_directory};
+use slowpath_process::{Found, StateDirectory};
 use slowpath_tables::Bytes;
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
-
-/// Levels of cgroups that are looked through below a root: those of a user's service in a container have some eight.
-const DEEPEST: usize = 16;
+use std::path::PathBuf;
 
 /// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -55,15 +46,13 @@ pub struct Trace {
 enum Handle {
     Directory(Found),
     Note(Found),
-    Group { root: PathBuf, parent: PathBuf, name: OsString },
+    Group(launch_group::Noted),
 }
 
 /// All labs on this machine, those of living owners included (`lab list`). What cannot be looked at is left out.
 pub fn list() -> Vec<Trace> {
     let state = StateDirectory::existing();
-    let mut traces = state.as_ref().map(in_state).unwrap_or_default();
-    traces.extend(groups());
-    traces
+    state.as_ref().map(in_state).unwrap_or_default()
 }
 
 fn in_state(state: &StateDirectory) -> Vec<Trace> {
@@ -77,66 +66,11 @@ fn in_state(state: &StateDirectory) -> Vec<Trace> {
         let (pid, handle) = (note.owner.pid, Handle::Note(note));
         Trace { kind: Kind::Controller, path, pid, owner_alive: false, size: None, handle }
     });
-    labs.chain(notes).collect()
-}
-
-/// Cgroups of all hierarchies: of throttles, and those that were made for launches below the caller's own group.
-fn groups() -> Vec<Trace> {
-    let mounts = MountPoint::all().unwrap_or_default();
-    let roots = mounts.into_iter().filter(|mount| mount.kind.starts_with("cgroup"));
-    let mut traces: Vec<Trace> = roots.flat_map(|root| groups_below(&root.at)).collect();
-    // Several mounts can show one hierarchy.
-    traces.sort_by(|one, other| one.path.cmp(&other.path));
-    traces.dedup_by(|one, other| one.path == other.path);
-    traces
-}
-
-fn groups_below(root: &Path) -> Vec<Trace> {
-    let Ok(top) = trusted_directory(root) else { return Vec::new() };
-    let (mut traces, mut open) = (Vec::new(), vec![(PathBuf::from("."), 0)]);
-    while let Some((place, depth)) = open.pop() {
-        let Ok(directory) = open_group(&top, &place) else { continue };
-        for name in groups_in(&directory) {
-            let owner = name.to_str().and_then(|name| Owner::parse(name, throttle::PREFIX));
-            if let Some(owner) = owner.filter(|_| is_ours(&directory, &name)) {
-                let path: PathBuf = root.components().chain(place.join(&name).components()).collect();
-                let handle = Handle::Group { root: root.to_owned(), parent: place.clone(), name: name.clone() };
-                let (pid, owner_alive) = (owner.pid, owner.is_alive());
-                traces.push(Trace { kind: Kind::Cgroup, path, pid, owner_alive, size: None, handle });
-            }
-            if depth < DEEPEST {
-                open.push((place.join(name), depth + 1));
-            }
-        }
-    }
-    traces
-}
-
-fn open_group(top: &OwnedFd, place: &Path) -> io::Result<OwnedFd> {
-    open_beneath(top, place, OFlags::RDONLY | OFlags::DIRECTORY)
-}
-
-fn groups_in(directory: &OwnedFd) -> Vec<OsString> {
-    let Ok(entries) = rustix::fs::Dir::read_from(directory) else { return Vec::new() };
-    let groups = entries.flatten().filter(|entry| entry.file_type() == FileType::Directory);
-    let names = groups.map(|entry| OsString::from_vec(entry.file_name().to_bytes().to_vec()));
-    names.filter(|name| name != "." && name != "..").collect()
-}
-
-/// Whether a group of that name was made by this user: others who may make groups there make them as themselves.
-fn is_ours(parent: impl AsFd, name: &OsString) -> bool {
-    statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| found.st_uid == nix::unistd::geteuid().as_raw())
-}
-
-fn remove_group(root: &Path, parent: &Path, name: &OsString) -> io::Result<()> {
-    let parent = open_group(&trusted_directory(root)?, parent)?;
-    if !is_ours(&parent, name) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
-    }
-    match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
+    let groups = launch_group::noted(state).unwrap_or_default().into_iter().map(|noted| {
+        let (path, pid, owner_alive) = (noted.path.clone(), noted.note.owner.pid, noted.note.is_alive());
+        Trace { kind: Kind::Cgroup, path, pid, owner_alive, size: None, handle: Handle::Group(noted) }
+    });
+    labs.chain(notes).chain(groups).collect()
 }
 
 impl Trace {
@@ -148,7 +82,7 @@ impl Trace {
         match &self.handle {
             Handle::Directory(found) => directory::remove(found),
             Handle::Note(note) => controller::clean(&StateDirectory::existing().map_err(io::Error::other)?, note),
-            Handle::Group { root, parent, name } => remove_group(root, parent, name),
+            Handle::Group(noted) => noted.remove(),
         }
     }
 }
@@ -173,8 +107,10 @@ pub fn clean() -> Vec<(Trace, io::Result<()>)> {
 mod tests {
     use super::*;
     use crate::mounted_tests::needs_root;
+    use slowpath_process::Owner;
     use std::fs;
     use std::os::unix::fs::{chown, symlink};
+    use std::path::Path;
 
     #[test]
     fn names_that_anybody_can_make_are_not_even_looked_at() {
@@ -192,27 +128,6 @@ mod tests {
         let _ = fs::remove_dir(planted);
         assert_eq!(stayed, (true, true));
         assert!(cleaned.iter().all(|(trace, _)| !trace.path.starts_with("/var/tmp")));
-    }
-
-    #[test]
-    fn a_cgroup_of_another_user_stays_whatever_its_name() {
-        needs_root!();
-        let Some(hierarchy) = throttle::Hierarchy::find() else {
-            println!("skipped: no hierarchy with a block controller");
-            return;
-        };
-        let (theirs, ours) =
-            (hierarchy.root().join("slowpath-4194305-1-0"), hierarchy.root().join("slowpath-4194305-1-1"));
-        for path in [&theirs, &ours] {
-            fs::create_dir(path).unwrap();
-        }
-        chown(&theirs, Some(65534), Some(65534)).unwrap();
-        clean();
-        let stayed = (theirs.exists(), ours.exists());
-        for path in [&theirs, &ours] {
-            let _ = fs::remove_dir(path);
-        }
-        assert_eq!(stayed, (true, false));
     }
 
     #[test]

@@ -3,17 +3,11 @@
 
 use crate::controller::EnabledController;
 use crate::error::{LabError, failed};
+use crate::launch_group::LaunchGroup;
 use serde::{Deserialize, Serialize};
-use slowpath_process::{MountPoint, Owner, trusted_directory};
+use slowpath_process::{MountPoint, trusted_directory};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// Prefix of the cgroups.
-pub(crate) const PREFIX: &str = "slowpath";
-
-/// How long Drop waits for the last process of a launch to leave the cgroup.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Limits of reading from the lab's device; 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +74,7 @@ impl Hierarchy {
 /// A cgroup of the lab; removed on drop.
 #[derive(Debug)]
 pub(crate) struct ThrottleGroup {
-    path: PathBuf,
+    group: LaunchGroup,
     hierarchy: Hierarchy,
     device: (u64, u64),
     limits: Throttle,
@@ -100,10 +94,8 @@ impl ThrottleGroup {
             Hierarchy::V2(root) => EnabledController::new(root, "io")?,
             Hierarchy::V1(_) => None,
         };
-        let owner = Owner::this_process().map_err(failed("read the start time of", Path::new("/proc/self")))?;
-        let path = hierarchy.root().join(owner.fresh_name(PREFIX));
-        fs::create_dir(&path).map_err(failed("create the cgroup", &path))?;
-        let group = Self { path, hierarchy, device, limits: throttle, _controller: controller };
+        let group = LaunchGroup::create(hierarchy.root())?;
+        let group = Self { group, hierarchy, device, limits: throttle, _controller: controller };
         group.impose()?;
         Ok(group)
     }
@@ -121,7 +113,7 @@ impl ThrottleGroup {
 
     fn write(&self, limits: Throttle) -> Result<(), LabError> {
         for (file, rule) in self.hierarchy.rules(self.device, limits) {
-            let path = self.path.join(file);
+            let path = self.group.path().join(file);
             fs::write(&path, rule).map_err(failed("write the limit", &path))?;
         }
         Ok(())
@@ -129,7 +121,7 @@ impl ThrottleGroup {
 
     /// The file by which a process joins.
     pub(crate) fn procs(&self) -> PathBuf {
-        self.path.join("cgroup.procs")
+        self.group.procs()
     }
 }
 
@@ -137,14 +129,6 @@ impl Drop for ThrottleGroup {
     fn drop(&mut self) {
         // What still waits for the device would wait on in a group that nobody finds.
         let _ = self.lift();
-        // Busy while a process of the launch is still being torn down; what stays is found by its name later.
-        let end = Instant::now() + PATIENCE;
-        while fs::remove_dir(&self.path).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
-            if Instant::now() > end {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
     }
 }
 

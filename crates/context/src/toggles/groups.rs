@@ -1,22 +1,16 @@
-//! Control groups that are made for launches: below the caller's own, one for each choice of limits, removed at the end. Their names carry
-//! their owner, so that what a killed process leaves is found (`slowpath doctor --clean`).
+//! Control groups that are made for launches: below the caller's own, one for each choice of limits, removed at the end.
 
 use super::ToggleError;
 use crate::factors::control_groups::OwnGroups;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
-use slowpath_lab::{EnabledController, Owner, leftovers};
+use slowpath_lab::{EnabledController, LaunchGroup, leftovers};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How long the last process of a launch may take to leave its group.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PREFIX: &str = "slowpath";
 
 /// Where groups can be made, by controller.
 pub(crate) type Hierarchies = OwnGroups;
@@ -42,7 +36,7 @@ type Key = (PathBuf, Vec<(String, String)>);
 pub(super) struct MadeGroups {
     /// What all launches get.
     pub(super) common: Vec<GroupFile>,
-    made: RefCell<BTreeMap<Key, PathBuf>>,
+    made: RefCell<BTreeMap<Key, LaunchGroup>>,
     /// Switched off again after the groups are gone, where nobody else of us needs them.
     enabled: RefCell<Vec<EnabledController>>,
 }
@@ -58,12 +52,11 @@ impl MadeGroups {
         for (parent, files) in parents {
             let controllers: Vec<&String> = files.iter().filter_map(|file| file.enable.as_ref()).collect();
             let key = (parent, writes(&files));
-            let known = self.made.borrow().get(&key).cloned();
-            let group = match known {
-                Some(group) => group,
+            let known = self.made.borrow().get(&key).map(LaunchGroup::procs);
+            joined.push(match known {
+                Some(procs) => procs,
                 None => self.make(key, &controllers)?,
-            };
-            joined.push(group.join("cgroup.procs"));
+            });
         }
         Ok(joined)
     }
@@ -80,21 +73,15 @@ impl MadeGroups {
         for controller in controllers {
             self.enable(parent, controller).map_err(failed("given its controller", parent))?;
         }
-        let owner = Owner::this_process().map_err(failed("named", parent))?;
-        let group = parent.join(owner.fresh_name(PREFIX));
-        fs::create_dir(&group).map_err(failed("made", &group))?;
-        // From here on it is removed with the others.
-        self.made.borrow_mut().insert(key.clone(), group.clone());
-        let directory = opened(&group).map_err(failed("opened", &group))?;
+        let group = LaunchGroup::create(parent).map_err(|error| failed("made", parent)(io::Error::other(error)))?;
+        let directory = opened(group.path()).map_err(failed("opened", group.path()))?;
         for (file, text) in writes {
-            let path = group.join(file);
-            if let Err(error) = set(&directory, file, text) {
-                self.made.borrow_mut().remove(&key);
-                let _ = fs::remove_dir(&group);
-                return Err(failed("set", &path)(error));
-            }
+            set(&directory, file, text).map_err(failed("set", &group.path().join(file)))?;
         }
-        Ok(group)
+        let procs = group.procs();
+        // Removed with the others.
+        self.made.borrow_mut().insert(key, group);
+        Ok(procs)
     }
 
     fn enable(&self, parent: &Path, controller: &str) -> io::Result<()> {
@@ -140,21 +127,6 @@ fn writes(files: &[GroupFile]) -> Vec<(String, String)> {
         }
     }
     writes
-}
-
-impl Drop for MadeGroups {
-    fn drop(&mut self) {
-        let end = Instant::now() + PATIENCE;
-        for group in self.made.get_mut().values() {
-            // Busy while the last process of a launch is being torn down.
-            while fs::remove_dir(group).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
-                if Instant::now() > end {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
