@@ -2,7 +2,9 @@
 
 use crate::recordings::harmless;
 use slowpath_context::{Snapshot, differences};
-use slowpath_fix::preload_plan::file;
+use slowpath_fix::apply::{self, FileNeed};
+use slowpath_fix::preload_plan::{PreloadPlan, file};
+use slowpath_fix::{FixPlan, Treatment};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ContextComparison, Diagnosis, Machine, REPORT_SCHEMA, ReportData, ShownContext, html};
 use slowpath_verify::budget;
@@ -21,6 +23,36 @@ pub fn preload_plan(bytes: &[u8]) {
     let mut written = Vec::new();
     file::write(&plan, &mut written).expect("memory takes everything");
     assert_eq!(file::read(written.as_slice()).ok(), Some(plan));
+}
+
+/// A file that somebody wrote, with each fix kept in it that it can keep: nothing but whole additions.
+pub fn changed_file(bytes: &[u8]) {
+    let variable = Treatment::variable("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=2097152");
+    let replay = Treatment::PreloadPlan { file: "preload_plan.plan".to_owned() };
+    for treatment in [variable, replay] {
+        let plan = FixPlan { treatment, ..PreloadPlan::default().fix_plan("") };
+        for kind in apply::TARGETS.iter().filter(|kind| apply::refusal(kind, &plan).is_none()) {
+            let rendered = (kind.render)(&apply::Input {
+                plan: &plan,
+                command: &["/usr/bin/true".into()],
+                before: Some(bytes),
+                plan_file: Path::new("/home/u/a b.plan"),
+                slowpath: Path::new("/usr/bin/slowpath"),
+            });
+            let Ok(rendered) = rendered else { continue };
+            // A kind that writes the whole file takes nothing from one that is there.
+            if kind.file != FileNeed::New {
+                assert!(is_within(bytes, &rendered.content), "{}: bytes of the file are gone", kind.name);
+            }
+            apply::diff::unified("/home/u/file", Some(bytes), Some(&rendered.content));
+        }
+    }
+}
+
+/// Whether `all` is `part` with something inserted.
+fn is_within(part: &[u8], all: &[u8]) -> bool {
+    let mut left = all.iter();
+    part.iter().all(|byte| left.any(|other| other == byte))
 }
 
 /// Two contexts, one a line: shown, and laid beside each other.

@@ -73,6 +73,12 @@ pub const TARGETS: &[Target] = &[
         messages::http,
         "requests and answers over HTTP of the target, and the page of a browser launch",
     ),
+    target(
+        "changed_file",
+        8_192,
+        documents::changed_file,
+        "a desktop file or a file of variables that a fix is kept in",
+    ),
     target("diagnosis", 65_536, documents::diagnosis, "diagnosis.json"),
     target("budget", 8_192, documents::budget, "the budget of `slowpath check`"),
     target("page_list", 8_192, documents::page_list, "the list of pages of a scenario"),
