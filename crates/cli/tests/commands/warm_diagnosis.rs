@@ -5,6 +5,7 @@ use crate::recorded_case::built;
 use crate::running::*;
 use crate::traces::assert_nothing_left;
 use serde_json::Value;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What makes the program's malloc map every block: the cost that is to be found, and taken away again.
@@ -64,12 +65,32 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let value = plan["changes"][0]["to"].as_str().unwrap();
     assert!(shown.json()["change"]["files"][0]["diff"].as_str().unwrap().contains(value), "{}", shown.stdout);
 
+    an_applied_fix_helps(&out, &program, before);
+
     assert!(!tables(&out.join("warm")).memory_calls.is_empty());
     assert!(std::fs::read_to_string(out.join("prediction-warm.json")).unwrap().contains("allocator_tunables"));
     assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("sham_environment"));
     let page = place.path().join("again.html");
     run(slowpath(["report"]).arg(&out).arg("-o").arg(&page)).succeeds();
     assert!(std::fs::read_to_string(page).unwrap().contains("sham_environment"));
+}
+
+/// Applies the fix of a diagnosis, and compares the program with what was written: all of its faults are gone there too.
+fn an_applied_fix_helps(out: &Path, program: &Path, before: f64) {
+    let wrapper = out.with_file_name("kept");
+    // Its CPU time may be "not shown" where the machine is busy; what it changes does not depend on that.
+    let apply = ["fix", "apply", "--unproved"];
+    run(slowpath(apply).arg(out).args(["allocator_tunables", "--wrapper"]).arg(&wrapper)).succeeds();
+    let arms = [format!("before={} as-set 60 240", program.display()), format!("after={}", wrapper.display())];
+    let mut command = slowpath(["launch", "--json", "--runs", "8", "--metric", "minor_faults", "--env", SET]);
+    let done = run(command.args(arms.iter().flat_map(|arm| ["--arm", arm])));
+    done.succeeds();
+    let told = done.json();
+    let saved = &named(&told["comparisons"], "arm", "after")["difference"];
+    println!("applied: {saved}");
+    assert!(saved["high"].as_f64().unwrap() < -0.9 * before, "{told:#}");
+    run(slowpath(["fix", "undo"]).arg(out)).succeeds();
+    assert!(!wrapper.exists());
 }
 
 #[test]
