@@ -211,7 +211,7 @@ pub fn host() -> Host {
         page_size: PAGE_SIZE,
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
         memory_bytes: memory.unwrap_or(0),
-        huge_pages: slowpath_fix::huge_pages::of_this_machine(),
+        huge_pages: slowpath_recording::HugePages::of_this_machine(),
     }
 }
 

@@ -11,9 +11,6 @@ use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
 use crate::treatment::Treatment;
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes::{HUGE_PAGES, IS_PREDICTED, rows_of};
-use slowpath_recording::HugePages;
-use slowpath_tables::Bytes;
-use std::path::Path;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
@@ -31,33 +28,8 @@ pub const FIX: Declaration = Declaration {
 /// The setting: 1 is `madvise(MADV_HUGEPAGE)` on what malloc maps (manual of glibc, Memory Allocation Tunables).
 const SETTING: (&str, u64) = ("glibc.malloc.hugetlb", 1);
 
-/// Where the kernel says how it gives huge pages (admin-guide/mm/transhuge.rst).
-const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
-/// Its mode.
+/// Where the kernel says to whom it gives huge pages (admin-guide/mm/transhuge.rst).
 const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-
-/// How this machine gives huge pages; `None` where the kernel has none.
-pub fn of_this_machine() -> Option<HugePages> {
-    settings_in(Path::new(SETTINGS))
-}
-
-/// Since Linux 6.8 every size has a mode of its own, which by default says that it inherits the one of all.
-fn settings_in(place: &Path) -> Option<HugePages> {
-    let read = |name: &str| std::fs::read_to_string(place.join(name)).ok();
-    let mode = |name: &str| mode_in(&read(name)?);
-    let size: u64 = read("hpage_pmd_size")?.trim().parse().ok()?;
-    let own = mode(&format!("hugepages-{}kB/enabled", size >> 10)).filter(|mode| mode != "inherit");
-    let enabled = match own {
-        Some(own) => own,
-        None => mode("enabled")?,
-    };
-    Some(HugePages { enabled, defrag: mode("defrag").unwrap_or_default(), size: Bytes(size) })
-}
-
-/// The word in brackets: `always [madvise] never`.
-fn mode_in(text: &str) -> Option<String> {
-    Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
-}
 
 /// At most one proposal, for all findings together.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
@@ -129,33 +101,6 @@ mod tests {
     fn one(mode: Option<&str>, mapped: &[&str], environment: &[(&str, &str)]) -> Proposal {
         let machine = Machine { huge_pages: mode.map(str::to_owned), ..Machine::default() };
         proposed(&[finding(HUGE_PAGES, "", 10.0)], &program(mapped), environment, &machine).remove(0)
-    }
-
-    #[test]
-    fn the_mode_in_force_stands_in_brackets() {
-        assert_eq!(mode_in("always [madvise] never\n").as_deref(), Some("madvise"));
-        assert_eq!(mode_in("[always] madvise never\n").as_deref(), Some("always"));
-        assert_eq!((mode_in(""), mode_in("[always")), (None, None));
-    }
-
-    #[test]
-    fn a_size_can_have_a_mode_of_its_own() {
-        let place = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
-        assert_eq!(settings_in(place.path()), None);
-        write("hpage_pmd_size", "2097152\n");
-        assert_eq!(settings_in(place.path()), None);
-        write("enabled", "always [madvise] never\n");
-        let told = |enabled: &str, defrag: &str| {
-            Some(HugePages { enabled: enabled.to_owned(), defrag: defrag.to_owned(), size: Bytes(2 << 20) })
-        };
-        assert_eq!(settings_in(place.path()), told("madvise", ""));
-        write("defrag", "always defer [madvise] never\n");
-        std::fs::create_dir(place.path().join("hugepages-2048kB")).unwrap();
-        write("hugepages-2048kB/enabled", "always [inherit] madvise never\n");
-        assert_eq!(settings_in(place.path()), told("madvise", "madvise"));
-        write("hugepages-2048kB/enabled", "always inherit madvise [never]\n");
-        assert_eq!(settings_in(place.path()), told("never", "madvise"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory_fixes;
+use slowpath_recording::HugePages;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 use std::ffi::{OsStr, OsString};
@@ -30,7 +31,7 @@ impl Machine {
     pub fn look() -> Self {
         Self {
             allocator: another_allocator::installed(),
-            huge_pages: huge_pages::of_this_machine().map(|told| told.enabled),
+            huge_pages: HugePages::of_this_machine().map(|told| told.enabled),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! ```
 
 mod directory;
+mod huge_pages;
 mod limit;
 mod manifest;
 mod memory_cost;
@@ -30,9 +31,10 @@ mod text_cell;
 mod write;
 mod write_error;
 
+pub use huge_pages::HugePages;
 pub use manifest::{
-    CPU_SAMPLE_HZ, Clock, Device, Host, HugePages, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress,
-    RecorderProcess, SCHEMA_VERSION, Segment,
+    CPU_SAMPLE_HZ, Clock, Device, Host, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress, RecorderProcess,
+    SCHEMA_VERSION, Segment,
 };
 pub use memory_cost::{BlockCost, MemoryCost};
 pub use memory_threads::{MemoryThread, MemoryThreads};

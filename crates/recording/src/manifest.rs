@@ -1,6 +1,7 @@
 //! The manifest: what was recorded, on which machine, with which losses, and which segments are whole.
 
 use crate::MANIFEST_FILE;
+use crate::huge_pages::HugePages;
 use crate::memory_cost::MemoryCost;
 use crate::memory_threads::MemoryThreads;
 use crate::read::{OpenError, Why};
@@ -137,17 +138,6 @@ pub struct Host {
     /// Transparent huge pages; null where the kernel has none, and in recordings that lack the field.
     #[serde(default)]
     pub huge_pages: Option<HugePages>,
-}
-
-/// How a machine gives transparent huge pages (`/sys/kernel/mm/transparent_hugepage`, admin-guide/mm/transhuge.rst).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HugePages {
-    /// To whom: `always`, `madvise` (who asks for them) or `never`. That of this size where it has a setting of its own.
-    pub enabled: String,
-    /// What the kernel does for a fault where none is free (`defrag`).
-    pub defrag: String,
-    /// Their size (`hpage_pmd_size`).
-    pub size: Bytes,
 }
 
 /// One moment on two clocks.

@@ -114,7 +114,7 @@ pub const INTERRUPTED: u8 = b'i';
 /// # Errors
 /// There is no memory, or nobody reads the answer.
 pub fn serve(mut socket: UnixStream) -> io::Result<()> {
-    let huge = slowpath_fix::huge_pages::of_this_machine().filter(|told| told.enabled != "never");
+    let huge = slowpath_recording::HugePages::of_this_machine().filter(|told| told.enabled != "never");
     let mut blocks = Blocks::new(huge.map_or(0, |told| told.size.0 as usize))?;
     let mut asked = [0];
     while socket.read(&mut asked)? == 1 {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_block_that_asks_is_aligned_and_has_huge_pages_where_there_are_any() {
-        let Some(huge) = slowpath_fix::huge_pages::of_this_machine().filter(|told| told.enabled != "never") else {
+        let Some(huge) = slowpath_recording::HugePages::of_this_machine().filter(|told| told.enabled != "never") else {
             println!("skipped: this machine gives no huge pages");
             return;
         };

@@ -11,7 +11,7 @@ const MIB: &str = "64";
 
 /// The program, on a machine that gives huge pages to who asks for them; what it prints holds nowhere else.
 fn program() -> Option<tempfile::TempDir> {
-    let told = slowpath_fix::huge_pages::of_this_machine();
+    let told = slowpath_recording::HugePages::of_this_machine();
     if !root() || told.is_none_or(|told| told.enabled != "madvise") {
         println!("skipped: no root, or huge pages are not given to who asks for them");
         return None;
