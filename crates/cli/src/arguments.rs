@@ -37,6 +37,7 @@ pub use launch::{
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 use slowpath_launch::ReadyWhen;
+use slowpath_session::target::Invocation;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -144,6 +145,13 @@ pub struct InvocationArguments {
     /// Set a variable in the target's environment.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
+}
+
+impl From<&InvocationArguments> for Invocation {
+    fn from(arguments: &InvocationArguments) -> Self {
+        let InvocationArguments { user, ready, timeout, env } = arguments;
+        Self { user: user.clone(), ready: ready.clone(), timeout: *timeout, env: env.clone() }
+    }
 }
 
 /// The target and how it is launched.

@@ -9,139 +9,23 @@
 //! | 4 | the target failed: it could not be executed, or was not ready |
 //! | 130 | interrupted |
 
-use serde::{Deserialize, Serialize};
+pub use slowpath_session::failure::{Failure, Kind, failed};
+
 use slowpath_report::terminal::escape_terminal;
-use slowpath_tables::{Unavailable, escape_json};
-use std::error::Error;
+use slowpath_tables::escape_json;
 use std::process::ExitCode;
 
-/// Kind of a failure, which is also its exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A verdict or a check failed.
-    Check = 1,
-    /// Wrong usage or unusable input.
-    Usage = 2,
-    /// This machine cannot do it.
-    Machine = 3,
-    /// The target failed.
-    Target = 4,
-    /// Interrupted by the user.
-    Interrupted = 130,
-}
-
-/// Why a command failed. It crosses a process border, so causes are text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    kind: Kind,
-    message: String,
-    causes: Vec<String>,
-    hint: Option<String>,
-}
-
-impl Failure {
-    /// A failure with nothing behind it.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), causes: Vec::new(), hint: None }
+/// Prints a failure (in JSON on standard output when `json`) and gives the exit code.
+pub fn report(failure: &Failure, json: bool) -> ExitCode {
+    if json {
+        println!("{}", escape_json(&serde_json::json!({ "schema": "slowpath-error/1", "error": failure }).to_string()));
     }
-
-    /// Whether the user ended it.
-    pub fn is_interruption(&self) -> bool {
-        self.kind == Kind::Interrupted
+    eprintln!("slowpath: {}", escape_terminal(failure.message()));
+    for cause in failure.causes() {
+        eprintln!("  because: {}", escape_terminal(cause));
     }
-
-    /// A failure with the chain of `error`.
-    pub fn from_error(kind: Kind, error: &(dyn Error + 'static)) -> Self {
-        let mut causes = Vec::new();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            causes.push(cause.to_string());
-            source = cause.source();
-        }
-        Self { kind, message: error.to_string(), causes, hint: None }
+    if let Some(hint) = failure.advice() {
+        eprintln!("  hint: {}", escape_terminal(hint));
     }
-
-    /// Adds what the user can do about it, after what was said before.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        let hint = hint.into();
-        self.hint = Some(match self.hint {
-            Some(before) => format!("{before}; {hint}"),
-            None => hint,
-        });
-        self
-    }
-
-    /// What was being done when it happened.
-    #[must_use]
-    pub fn during(mut self, what: impl Into<String>) -> Self {
-        let message = std::mem::replace(&mut self.message, what.into());
-        self.causes.insert(0, message);
-        self
-    }
-
-    /// What is behind it, or itself where there is nothing.
-    pub fn cause(&self) -> &str {
-        self.causes.first().unwrap_or(&self.message)
-    }
-
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The message and its causes in one line.
-    pub fn chain(&self) -> String {
-        std::iter::once(&self.message).chain(&self.causes).map(String::as_str).collect::<Vec<_>>().join(": ")
-    }
-
-    /// The same failure when the user had asked to stop: ctrl-C at a terminal also ends the programs that slowpath runs,
-    /// and what fails then is not the cause.
-    #[must_use]
-    pub fn after_interrupt(mut self) -> Self {
-        if self.kind != Kind::Interrupted {
-            self.causes.insert(0, self.message);
-            self = Self { kind: Kind::Interrupted, message: "interrupted".to_owned(), causes: self.causes, hint: None };
-        }
-        self
-    }
-
-    /// A machine that lacks something: all gaps with their remedies.
-    pub fn unavailable(what: &str, gaps: &[Unavailable]) -> Self {
-        let causes = gaps.iter().map(|gap| format!("{}: {} (remedy: {})", gap.what, gap.reason, gap.remedy)).collect();
-        let message = format!("this machine cannot {what} now");
-        Self { kind: Kind::Machine, message, causes, hint: Some("`slowpath doctor` lists everything".to_owned()) }
-    }
-
-    /// Prints it (in JSON on standard output when `json`) and gives the exit code.
-    pub fn report(&self, json: bool) -> ExitCode {
-        if json {
-            println!(
-                "{}",
-                escape_json(&serde_json::json!({ "schema": "slowpath-error/1", "error": self }).to_string())
-            );
-        }
-        eprintln!("slowpath: {}", escape_terminal(&self.message));
-        for cause in &self.causes {
-            eprintln!("  because: {}", escape_terminal(cause));
-        }
-        if let Some(hint) = &self.hint {
-            eprintln!("  hint: {}", escape_terminal(hint));
-        }
-        ExitCode::from(self.kind as u8)
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for Failure {}
-
-/// The error of a library, as the kind given.
-pub fn failed<E: Error + 'static>(kind: Kind) -> impl Fn(E) -> Failure {
-    move |error| Failure::from_error(kind, &error)
+    ExitCode::from(failure.kind() as u8)
 }

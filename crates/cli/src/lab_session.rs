@@ -21,6 +21,15 @@ const UNRELATED_LIMIT: Bytes = Bytes(1 << 30);
 /// `O_WRONLY | O_RDWR`: a file that the target writes cannot come from a read-only image.
 const WRITE_FLAGS: u32 = 3;
 
+/// What `slowpath_lab::availability` calls a gap without which there is no lab.
+pub const LAB: &str = "lab";
+
+/// Refuses early when this machine cannot record, or cannot have a lab where one is wanted.
+pub fn require(what: &str, with_lab: bool) -> Result<(), Failure> {
+    let lab = if with_lab { slowpath_lab::availability::missing() } else { Vec::new() };
+    recorded_launch::require(what, lab.into_iter().filter(|gap| gap.what == LAB))
+}
+
 /// Launches the target once on the host, recorded, and lists the files that it used and did not write.
 pub fn first_look(target: &Target, progress: &Progress) -> Result<BTreeSet<String>, Failure> {
     progress.step("first launch: which files does it use?");
@@ -79,9 +88,12 @@ pub fn build(
     Lab::new(image, settings).map_err(failed(Kind::Machine))
 }
 
-impl From<LabLaunchError> for Failure {
+/// The failure of launches that [`slowpath_verify::warm`] makes.
+pub struct InLab(pub Failure);
+
+impl From<LabLaunchError> for InLab {
     fn from(error: LabLaunchError) -> Self {
-        lab_failure(error)
+        Self(lab_failure(error))
     }
 }
 

@@ -7,22 +7,16 @@ mod arguments;
 mod commands;
 mod failure;
 mod foreign_file;
-mod fresh_directory;
-mod interrupt;
 mod lab_session;
-mod memory_cost;
-mod output_directory;
 mod progress;
-mod recorded_launch;
-mod recording_writer;
 mod standard_output;
-mod streamed_recording;
-mod target;
-mod unprivileged;
-mod unwind_tables;
 mod whole_file;
 
 use clap::Parser;
+use slowpath_session::{
+    fresh_directory, interrupt, output_directory, recorded_launch, recording_writer, streamed_recording, target,
+    unprivileged,
+};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -38,7 +32,7 @@ fn main() -> ExitCode {
         };
         match commands::run(&arguments) {
             Ok(code) => code,
-            Err(failure) => failure.report(arguments.json()),
+            Err(failure) => failure::report(&failure, arguments.json()),
         }
     })
 }

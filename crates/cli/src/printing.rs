@@ -33,7 +33,7 @@ macro_rules! print {
     };
 }
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{self, Failure, Kind};
 use serde::Serialize;
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::{escape_json, is_dangerous};
@@ -62,9 +62,10 @@ pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
         let text = payload.downcast_ref::<String>().cloned().unwrap_or_default();
         match text.strip_prefix(UNPRINTED) {
             Some(problem) if problem.contains("(os error 32)") => ExitCode::SUCCESS,
-            Some(problem) => {
-                Failure::new(Kind::Usage, format!("standard output cannot be written: {problem}")).report(false)
-            }
+            Some(problem) => failure::report(
+                &Failure::new(Kind::Usage, format!("standard output cannot be written: {problem}")),
+                false,
+            ),
             None => resume_unwind(payload),
         }
     })

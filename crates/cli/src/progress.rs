@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use slowpath_report::terminal::escape_terminal;
+use slowpath_session as session;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -69,6 +70,12 @@ impl Progress {
     /// Removes the line.
     pub fn done(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+impl session::Progress for Progress {
+    fn step(&self, text: &str) {
+        Self::step(self, text);
     }
 }
 

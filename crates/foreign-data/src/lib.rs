@@ -7,10 +7,6 @@
 
 mod code;
 mod documents;
-// The error that the frames of the recording's writer carry; a part of the command, as they are.
-#[allow(dead_code, reason = "only its form is needed here")]
-#[path = "../../cli/src/failure.rs"]
-mod failure;
 mod machine;
 mod messages;
 mod recordings;

@@ -2,15 +2,9 @@
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
 use slowpath_capture::{Decoder, Mount, count_events, keep_told_once};
+use slowpath_session::recording_writer::frames;
+use slowpath_session::unwind_tables::wire;
 use std::os::fd::AsRawFd;
-
-// These two are parts of the command, which is no library, because only it speaks these protocols.
-#[allow(dead_code, unused_imports, reason = "only reading is needed here")]
-#[path = "../../cli/src/recording_writer/frames.rs"]
-mod frames;
-#[allow(dead_code, reason = "only reading is needed here")]
-#[path = "../../cli/src/unwind_tables/wire.rs"]
-mod wire;
 
 /// Records of the ring, whole and in pieces: the same rows.
 pub fn ring_records(bytes: &[u8]) {
@@ -70,7 +64,7 @@ pub fn writer(bytes: &[u8]) {
     let mut answers = frames::Answers::default();
     for piece in bytes.chunks(64) {
         answers.extend(piece);
-        while matches!(answers.next(), Ok(Some(_))) {}
+        while matches!(answers.next_answer(), Ok(Some(_))) {}
     }
     let mut rest = bytes;
     while let Ok(Some((_, content))) = frames::read(&mut rest) {

@@ -35,6 +35,7 @@ const EVERYTHING: &[&str] = &[
     "syscall-cost",
     "ipc",
     "artifacts",
+    "session",
 ];
 
 /// The order of the workspace.
@@ -66,6 +67,12 @@ pub const ALLOWED: &[Rule] = &[
         name: "fix",
         may_use: &["tables", "recording", "analysis"],
         why: "turns findings into plans; whether one helps is not for it to say",
+    },
+    Rule {
+        name: "session",
+        may_use: &["tables", "process", "recording", "capture", "symbols", "experiment", "launch"],
+        why: "one recording from begin to end: it needs the recorder and the launch that hangs on it, and intervals for what it \
+              measures of itself; what a recording means, and labs, stand above it",
     },
     Rule { name: "experiment", may_use: &[], why: "numbers in, verdicts out: it must be testable by simulation alone" },
     Rule {

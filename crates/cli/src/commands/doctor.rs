@@ -3,7 +3,7 @@
 use crate::arguments::DoctorArguments;
 use crate::failure::{Failure, Kind};
 use crate::fresh_directory;
-use crate::recorded_launch::LAB;
+use crate::lab_session::LAB;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_capture::machine::{self, Check, Need};

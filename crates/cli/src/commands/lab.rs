@@ -4,7 +4,7 @@ use crate::arguments::{LabArguments, LabCommand, LabRunArguments};
 use crate::failure::{Failure, Kind, failed};
 use crate::progress::Progress;
 use crate::target::{Target, launcher, not_ready};
-use crate::{interrupt, lab_session, recorded_launch};
+use crate::{interrupt, lab_session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_lab::leftovers;
@@ -53,9 +53,10 @@ pub struct OneLaunch {
 }
 
 fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
-    recorded_launch::require("run a lab", true)?;
+    lab_session::require("run a lab", true)?;
     interrupt::watch();
-    let target = Target::new(&arguments.target, Some(Duration::from_secs(60)))?;
+    let target =
+        Target::of(&arguments.target.invocation, arguments.target.command.clone(), Some(Duration::from_secs(60)))?;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
     }

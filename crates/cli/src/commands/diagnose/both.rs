@@ -7,7 +7,7 @@ use super::time_limit::TimeLimit;
 use super::{Case, cold, warm};
 use crate::arguments::ArmSet;
 use crate::failure::{Failure, Kind};
-use crate::{interrupt, recorded_launch};
+use crate::{interrupt, lab_session, recorded_launch};
 use slowpath_analysis::ShowsIn;
 use slowpath_report::Diagnosis;
 use slowpath_tables::Unavailable;
@@ -56,7 +56,7 @@ fn look_at_warm(case: &Case<'_>) -> Result<warm::Looked, Failure> {
 }
 
 fn look_at_cold(case: &Case<'_>, set: ArmSet) -> Result<cold::Looked, Failure> {
-    recorded_launch::require("diagnose", true)?;
+    lab_session::require("diagnose", true)?;
     cold::look(case, set)
 }
 

@@ -22,7 +22,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::progress::Progress;
 use crate::target::{PATIENCE, Target};
 use crate::unprivileged::{Work, as_user};
-use crate::{interrupt, output_directory, recorded_launch, whole_file};
+use crate::{interrupt, lab_session, output_directory, recorded_launch, whole_file};
 use serde::Serialize;
 use slowpath_fix::{FixPlan, apply};
 use slowpath_report::terminal::{self, Style};
@@ -47,7 +47,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         return running::run(arguments);
     }
     let is_both = !arguments.cold && !arguments.warm;
-    recorded_launch::require("diagnose", arguments.cold)?;
+    lab_session::require("diagnose", arguments.cold)?;
     if arguments.warm {
         recorded_launch::require_profile("diagnose")?;
     }

@@ -65,7 +65,7 @@ struct Seen {
 
 /// Runs the command.
 pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
-    recorded_launch::require("diagnose", false)?;
+    recorded_launch::require("diagnose", [])?;
     recorded_launch::require_profile("diagnose")?;
     let meant = processes(arguments.pid.clone())?;
     let identity = invoker()?;

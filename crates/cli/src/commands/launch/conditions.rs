@@ -5,7 +5,6 @@ use crate::failure::{Failure, Kind, failed};
 use crate::interrupt::Interruptible;
 use crate::lab_session::{self, lab_failure};
 use crate::progress::Progress;
-use crate::recorded_launch;
 use crate::target::{Target, launch_failure};
 use slowpath_capture::LabDevice;
 use slowpath_lab::Lab;
@@ -53,7 +52,7 @@ impl Conditions {
         progress: &Progress,
     ) -> Result<Self, Failure> {
         let Some(coldness) = cold else { return Ok(Self::Warm) };
-        recorded_launch::require("launch cold", coldness == Coldness::Lab)?;
+        lab_session::require("launch cold", coldness == Coldness::Lab)?;
         let mut files = std::collections::BTreeSet::new();
         for target in targets {
             files.extend(lab_session::first_look(target, progress)?);

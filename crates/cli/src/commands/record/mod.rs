@@ -7,7 +7,7 @@ mod stack_audit;
 pub use running::{Wanted, processes, record as record_running};
 
 use crate::arguments::{RecordArguments, StackEvent};
-use crate::failure::{Failure, Kind};
+use crate::failure::{self, Failure, Kind};
 use crate::progress::Progress;
 use crate::recorded_launch::{self, Subject};
 use crate::recording_writer::WriterProcess;
@@ -39,7 +39,7 @@ pub struct Recorded {
 
 /// Runs the command.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
-    recorded_launch::require("record", false)?;
+    recorded_launch::require("record", [])?;
     let has_stacks = arguments.cpu.is_some() || !arguments.stacks.is_empty();
     if arguments.audit_stacks.is_some() && !has_stacks {
         return Err(Failure::new(Kind::Usage, "--audit-stacks without stacks")
@@ -77,7 +77,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
     // standard error tell of the failure.
     Ok(match not_ready(&outcome).filter(|_| stop.is_none()) {
-        Some(failure) => failure.hint("what was recorded until then is kept").report(false),
+        Some(failure) => failure::report(&failure.hint("what was recorded until then is kept"), false),
         None => ExitCode::SUCCESS,
     })
 }

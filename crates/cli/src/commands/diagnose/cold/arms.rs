@@ -4,7 +4,7 @@ use crate::arguments::{ArmSet, DiagnoseArguments};
 use crate::commands::preload::{trainings, write_plan};
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
-use crate::lab_session::{UNRELATED, lab_failure};
+use crate::lab_session::{InLab, UNRELATED, lab_failure};
 use crate::target::{Target, launcher};
 use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::merge::merge;
@@ -245,7 +245,8 @@ impl Launches<'_> {
         let next = || target.spec(EndPolicy::KillTree, StdioPolicy::Capture);
         let mut hooks = interrupt::Interruptible;
         if treated.treatment == Treatment::Warm {
-            return sample(warm(self.lab, &mut launcher(), next, &mut hooks)?);
+            let launched = warm(self.lab, &mut launcher(), || next().map_err(InLab), &mut hooks);
+            return sample(launched.map_err(|InLab(failure)| failure)?);
         }
         let (spec, _fresh) = next()?;
         let launched = match &treated.treatment {

@@ -7,7 +7,7 @@ mod child;
 mod mapped_file;
 mod parser;
 mod promptness;
-mod wire;
+pub mod wire;
 
 use crate::failure::Failure;
 use mapped_file::MappedFiles;

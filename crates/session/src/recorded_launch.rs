@@ -8,15 +8,12 @@ use crate::target::{Target, launch_failure};
 use crate::unprivileged::{Work, as_user};
 use slowpath_capture::machine::{self, Need};
 use slowpath_capture::{Facts, Options, RawCapture, Recorder, decode, examine};
-use slowpath_lab::Owner;
 use slowpath_launch::{BoxError, Hooks, Identity, LaunchOutcome, LaunchSpec, Launcher};
+use slowpath_process::Owner;
 use slowpath_recording::{Clock, Host, Launch, Manifest, RecorderProcess, SCHEMA_VERSION, Writer};
 use slowpath_tables::{Nanos, PAGE_SIZE, Unavailable};
 use std::path::Path;
 use std::time::Duration;
-
-/// What `slowpath_lab::availability` calls a gap without which there is no lab.
-pub const LAB: &str = "lab";
 
 /// The recorder as hooks of a launch.
 pub struct RecorderHooks {
@@ -82,12 +79,10 @@ pub fn require_profile(what: &str) -> Result<(), Failure> {
     if gaps.is_empty() { Ok(()) } else { Err(Failure::unavailable(what, &gaps)) }
 }
 
-/// Refuses early when this machine cannot record, or cannot have a lab where one is wanted.
-pub fn require(what: &str, with_lab: bool) -> Result<(), Failure> {
+/// Refuses early when this machine cannot record, or lacks something else that is needed.
+pub fn require(what: &str, further: impl IntoIterator<Item = Unavailable>) -> Result<(), Failure> {
     let mut gaps = gaps();
-    if with_lab {
-        gaps.extend(slowpath_lab::availability::missing().into_iter().filter(|gap| gap.what == LAB));
-    }
+    gaps.extend(further);
     if gaps.is_empty() { Ok(()) } else { Err(Failure::unavailable(what, &gaps)) }
 }
 
@@ -167,7 +162,7 @@ pub fn write(
 pub fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
-        created: crate::commands::now_rfc3339(),
+        created: now_rfc3339(),
         host: host(),
         clock: clock(),
         clock_at_end: None,
@@ -224,4 +219,23 @@ pub fn clock() -> Clock {
         monotonic: Nanos(u64::try_from(monotonic.as_nanos()).unwrap_or(0)),
         realtime: i64::try_from(realtime.as_nanos()).unwrap_or(0),
     }
+}
+
+/// Now, in UTC, as RFC 3339 to the second.
+pub fn now_rfc3339() -> String {
+    let seconds = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0));
+    // Civil date from days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let day_of_era = z.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }

@@ -127,7 +127,7 @@ impl WriterProcess {
         let mut bytes = [0; 16 << 10];
         let began = Instant::now();
         loop {
-            if let Some(answer) = self.answers.next().map_err(|error| self.given_up_for(&error))? {
+            if let Some(answer) = self.answers.next_answer().map_err(|error| self.given_up_for(&error))? {
                 return Ok(answer);
             }
             match self.socket.read(&mut bytes) {
@@ -279,7 +279,7 @@ impl WriterProcess {
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(self.ended()),
                 Err(error) => return Err(broken(&error)),
             }
-            while let Some(answer) = self.answers.next().map_err(|error| self.given_up_for(&error))? {
+            while let Some(answer) = self.answers.next_answer().map_err(|error| self.given_up_for(&error))? {
                 self.note(answer);
             }
         }

@@ -1,6 +1,5 @@
 //! The target of a command: who it runs as, its environment, when it is ready, and the placeholders in its words.
 
-use crate::arguments::{InvocationArguments, TargetArguments};
 use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;
 use slowpath_launch::{
@@ -70,24 +69,36 @@ fn has_placeholder(word: &OsStr) -> bool {
     word.as_bytes().windows(PLACEHOLDER.len()).any(|window| window == PLACEHOLDER)
 }
 
-impl Target {
-    /// From the command line.
-    pub fn new(arguments: &TargetArguments, default_timeout: Option<Duration>) -> Result<Self, Failure> {
-        Self::of(&arguments.invocation, arguments.command.clone(), default_timeout)
-    }
+/// How the user wants a target to be launched.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// Who it runs as: a name or a uid; without one the user who called sudo, else the caller.
+    pub user: Option<String>,
+    /// When it is ready.
+    pub ready: ReadyWhen,
+    /// A launch that is not ready after so many seconds is given up.
+    pub timeout: Option<f64>,
+    /// Variables of its environment, `NAME=VALUE`.
+    pub env: Vec<OsString>,
+}
 
-    /// `command`, launched as the command line says.
+impl Target {
+    /// `command`, launched so.
+    ///
+    /// # Errors
+    /// There is no such user, or a variable has no name.
     pub fn of(
-        arguments: &InvocationArguments,
+        invocation: impl Into<Invocation>,
         command: Vec<OsString>,
         default_timeout: Option<Duration>,
     ) -> Result<Self, Failure> {
+        let invocation = invocation.into();
         let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let (identity, warnings) =
-            Identity::for_invocation(arguments.user.as_deref(), borrowed).map_err(failed(Kind::Usage))?;
+            Identity::for_invocation(invocation.user.as_deref(), borrowed).map_err(failed(Kind::Usage))?;
         let mut extra = Vec::new();
-        for pair in &arguments.env {
+        for pair in &invocation.env {
             let bytes = pair.as_bytes();
             let at = bytes.iter().position(|byte| *byte == b'=').filter(|at| *at > 0).ok_or_else(|| {
                 Failure::new(Kind::Usage, format!("--env {}: expected NAME=VALUE", pair.to_string_lossy()))
@@ -99,9 +110,9 @@ impl Target {
             environment: identity.environment(variables),
             identity,
             warnings: warnings.iter().map(ToString::to_string).collect(),
-            ready: arguments.ready.clone(),
+            ready: invocation.ready,
             extra,
-            timeout: arguments.timeout.map(Duration::from_secs_f64).or(default_timeout),
+            timeout: invocation.timeout.map(Duration::from_secs_f64).or(default_timeout),
         })
     }
 
@@ -226,13 +237,13 @@ mod tests {
     #[test]
     fn a_treated_target_has_the_new_value_once_and_the_other_keeps_its_own() {
         let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
-        let arguments = InvocationArguments {
+        let arguments = Invocation {
             user: None,
             ready: ReadyWhen::Exit,
             timeout: None,
             env: vec!["TREATED_A=old".into(), "TREATED_B=b".into()],
         };
-        let target = Target::of(&arguments, vec!["true".into()], None).unwrap();
+        let target = Target::of(arguments, vec!["true".into()], None).unwrap();
         let treated = target.with(&[pair("TREATED_A", "new"), pair("TREATED_C", "c")]);
         let own = |target: &Target| {
             let all = target.variables();

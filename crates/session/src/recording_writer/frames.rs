@@ -119,7 +119,7 @@ impl Answers {
     ///
     /// # Errors
     /// It is none, or longer than any: the writer has the user's identity and is not trusted.
-    pub fn next(&mut self) -> io::Result<Option<Answer>> {
+    pub fn next_answer(&mut self) -> io::Result<Option<Answer>> {
         let Some(header) = self.bytes.get(..HEADER).and_then(|bytes| <[u8; HEADER]>::try_from(bytes).ok()) else {
             return Ok(None);
         };
@@ -160,7 +160,7 @@ mod tests {
         let mut said = Vec::new();
         for byte in bytes {
             answers.extend(&[byte]);
-            said.extend(answers.next().unwrap());
+            said.extend(answers.next_answer().unwrap());
         }
         assert!(matches!(said.as_slice(), [Answer::Ready, Answer::Stop(why)] if why == "full"));
     }
@@ -171,7 +171,7 @@ mod tests {
             let mut answers = Answers::default();
             answers.extend(&header);
             answers.extend(b"[[");
-            assert!(answers.next().is_err(), "{header:?}");
+            assert!(answers.next_answer().is_err(), "{header:?}");
         }
     }
 }

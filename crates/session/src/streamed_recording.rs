@@ -1,10 +1,10 @@
 //! A recording that is written while it is made: the recorder, and the process that writes what it sees. Its length is bounded
 //! by `--max-size` and the disk, not by memory.
 
+use crate::Progress;
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::memory_cost;
-use crate::progress::Progress;
 use crate::recorded_launch::{Subject, clock, manifest, owner};
 use crate::recording_writer::WriterProcess;
 use crate::recording_writer::frames::{Begin, SoFar};
@@ -95,11 +95,11 @@ impl<'a> StreamedRecording<'a> {
     ///
     /// # Errors
     /// The kernel refuses, or the recording cannot be written.
-    pub fn begin_running(&mut self, which: &Running, progress: &Progress) -> Result<(), Failure> {
+    pub fn begin_running(&mut self, which: &Running, progress: &dyn Progress) -> Result<(), Failure> {
         if let Some(tables) = &mut self.tables {
             self.recorder.survey(which).map_err(failed(Kind::Machine))?;
             tables.settle(&mut self.recorder, |done, left| {
-                progress.step(format!("making unwinding tables: {done} of {}", done + left));
+                progress.step(&format!("making unwinding tables: {done} of {}", done + left));
             });
         }
         self.recorder.attach_running(which).map_err(failed(Kind::Machine))?;

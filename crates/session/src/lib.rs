@@ -1,0 +1,25 @@
+//! One recording from begin to end.
+//!
+//! Owns what happens around the recorder: the target and its launch under observation ([`target`], [`recorded_launch`]), the process
+//! that writes a recording while it is made ([`streamed_recording`], [`recording_writer`]), the processes that make unwinding tables
+//! for it ([`unwind_tables`]), what memory costs here (`memory_cost`), the directories that are made for a user
+//! ([`output_directory`], [`fresh_directory`]), which work is done without privilege ([`unprivileged`]), ctrl-C ([`interrupt`]), and
+//! how all of that fails ([`failure`]).
+//!
+//! Leaves to others: what is recorded and decoded (`capture`), how a launch is made (`launch`) and a process is confined (`process`),
+//! the files of a recording (`recording`), what it means, and everything that a command prints.
+
+pub mod failure;
+pub mod fresh_directory;
+pub mod interrupt;
+mod memory_cost;
+pub mod output_directory;
+pub mod progress;
+pub mod recorded_launch;
+pub mod recording_writer;
+pub mod streamed_recording;
+pub mod target;
+pub mod unprivileged;
+pub mod unwind_tables;
+
+pub use progress::Progress;

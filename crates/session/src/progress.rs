@@ -1,0 +1,7 @@
+//! What is said while work goes on. Leaves to the command how, and whether, that is shown.
+
+/// Somebody who waits and may want to know what for.
+pub trait Progress {
+    /// Says what is being done now.
+    fn step(&self, text: &str);
+}
