@@ -5,7 +5,7 @@
 //! that others can change ([`open_beneath`], [`trusted_directory`], [`plain_directory`], [`MountTable`]); the directory that
 //! only we can write ([`StateDirectory`]) and who owns what lies
 //! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
-//! waiting for them ([`Deadline`]). Leaves to others: who a target
+//! waiting for them ([`Deadline`], [`shares_files`]). Leaves to others: who a target
 //! runs as (`launch`), and what a process without privilege works on.
 //!
 //! Nothing here decides; each function either does what its name says and checks that it did, or returns an error.
@@ -15,6 +15,7 @@ mod credentials;
 mod deadline;
 mod deadline_files;
 mod mount_table;
+mod other_process;
 mod owner;
 mod removal;
 mod sandbox;
@@ -27,6 +28,7 @@ pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping
 pub use deadline::{Answer, Deadline, DeadlineError, LIMIT};
 pub use deadline_files::{Opened, ProcessFiles};
 pub use mount_table::{MountPoint, MountTable, NotOpened};
+pub use other_process::{UnreadableLink, shares_files, status_field};
 pub use owner::Owner;
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
 pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError, reduce_before_exec};

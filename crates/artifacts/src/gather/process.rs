@@ -3,6 +3,7 @@
 //! Pure: texts in. Names of files are the process's own choice.
 
 use crate::access::{FileCapabilities, IdRange, Identity, UserNamespace};
+use slowpath_process::status_field;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -26,11 +27,11 @@ impl ProcessTexts<'_> {
     pub fn identity(&self) -> Option<Identity> {
         // Real, effective, saved and file-system id.
         let last = |field: &str| self.field(field)?.split_whitespace().nth(3)?.parse().ok();
-        let groups = self.field("Groups:")?.split_whitespace().map(|group| group.parse().ok());
-        let effective = u64::from_str_radix(self.field("CapEff:")?.trim(), 16).ok()?;
+        let groups = self.field("Groups")?.split_whitespace().map(|group| group.parse().ok());
+        let effective = u64::from_str_radix(self.field("CapEff")?.trim(), 16).ok()?;
         Some(Identity {
-            uid: last("Uid:")?,
-            gid: last("Gid:")?,
+            uid: last("Uid")?,
+            gid: last("Gid")?,
             groups: groups.collect::<Option<_>>()?,
             capabilities: FileCapabilities::of_effective_set(effective),
             namespace: namespace(self.uid_map, self.gid_map)?,
@@ -39,7 +40,7 @@ impl ProcessTexts<'_> {
     }
 
     fn field(&self, name: &str) -> Option<&str> {
-        self.status.lines().find_map(|line| line.strip_prefix(name))
+        status_field(self.status, name)
     }
 }
 

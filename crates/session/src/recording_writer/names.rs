@@ -3,6 +3,7 @@
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::geteuid;
 use slowpath_capture::monotonic_now;
+use slowpath_process::status_field;
 use slowpath_recording::Tables;
 use slowpath_symbols::symbolize::{Debuginfod, Depth, Located, Options, PerfMap, Sources, symbolize};
 use slowpath_tables::{FileKey, Frame, Nanos, Symbol};
@@ -77,8 +78,7 @@ fn own_pid(pid: u32) -> u32 {
     // The name in it may be any bytes.
     let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
-    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-    line.and_then(|pids| pids.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
+    status_field(&status, "NSpid").and_then(|pids| pids.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
 }
 
 /// Whether a perf map is of the process that began then: not older, as that of a former process with the same pid is, and made by

@@ -4,9 +4,8 @@ use crate::failure::{Failure, Kind};
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::access::Identity;
 use slowpath_artifacts::gather::{ProcessTexts, mapped_files};
-use slowpath_process::ProcessFiles;
-use std::fs;
-use std::path::{Path, PathBuf};
+use slowpath_process::{ProcessFiles, UnreadableLink, shares_files};
+use std::path::PathBuf;
 
 /// The most bytes of a text: a process has at most 65,530 mappings (`vm.max_map_count`) unless somebody raised that.
 const MOST_BYTES: u64 = 32 << 20;
@@ -31,7 +30,7 @@ impl Running {
         if !directory.is_dir() {
             return Err(Failure::new(Kind::Usage, format!("there is no process {pid}")));
         }
-        require_our_mounts(pid, &directory)?;
+        require_our_mounts(pid)?;
         let mut files = ProcessFiles::default();
         let mut read = |name: &str| {
             let read = files.read(&directory.join(name), MOST_BYTES);
@@ -62,14 +61,9 @@ impl Running {
     }
 }
 
-fn require_our_mounts(pid: u32, directory: &Path) -> Result<(), Failure> {
-    let link = |path: PathBuf| {
-        fs::read_link(&path).map_err(|error| {
-            Failure::new(Kind::Machine, format!("{} cannot be read: {error}", path.display())).hint("run it with sudo")
-        })
-    };
-    let is_ours = link(directory.join("ns/mnt"))? == link("/proc/self/ns/mnt".into())?;
-    if is_ours && link(directory.join("root"))? == Path::new("/") {
+fn require_our_mounts(pid: u32) -> Result<(), Failure> {
+    let unreadable = |error: UnreadableLink| Failure::new(Kind::Machine, error.to_string()).hint("run it with sudo");
+    if shares_files(pid).map_err(unreadable)? {
         return Ok(());
     }
     let why = format!("process {pid} has mounts or a root directory of its own: its paths mean other files here");

@@ -19,7 +19,7 @@ use slowpath_analysis::{Finding, ShowsIn, findings};
 use slowpath_capture::{Options, StackEvents};
 use slowpath_fix::program::RunsAs;
 use slowpath_fix::{Machine, Program, Proposal, propose};
-use slowpath_process::{Duty, ProcessFiles};
+use slowpath_process::{Duty, ProcessFiles, shares_files, status_field};
 use slowpath_report::{
     Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, TimeSpent, Verdict, time_spent_of,
 };
@@ -104,17 +104,14 @@ fn look(pid: u32) -> Option<Seen> {
     let mut files = ProcessFiles::default();
     let mut read = |name: &str| files.read(Path::new(&format!("/proc/{pid}/{name}")), LONGEST).ok();
     let (status, command_line, environment) = (read("status")?, read("cmdline")?, read("environ"));
-    let leads = |of: &str, name: &str| std::fs::read_link(format!("/proc/{of}/{name}")).ok();
-    let own = pid.to_string();
-    let shares_files = leads(&own, "ns/mnt") == leads("self", "ns/mnt") && leads(&own, "root") == leads("self", "root");
+    let shares_files = shares_files(pid).unwrap_or(false);
     Some(Seen { pid, command_line, environment, who: real_ids(&String::from_utf8_lossy(&status))?, shares_files })
 }
 
 /// The first ids of the lines `Uid:` and `Gid:` of proc_pid_status(5): a program that is set-uid is known by its effective one.
 fn real_ids(status: &str) -> Option<RunsAs> {
-    let first =
-        |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok();
-    Some(RunsAs { uid: first("Uid:")?, gid: first("Gid:")? })
+    let first = |name: &str| status_field(status, name)?.split_whitespace().next()?.parse().ok();
+    Some(RunsAs { uid: first("Uid")?, gid: first("Gid")? })
 }
 
 /// Reads the recording, and makes the fixes. As the invoker.

@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
 use slowpath_capture::{Options, Running, running_since};
 use slowpath_launch::Identity;
-use slowpath_process::{DeadlineError, ProcessFiles};
+use slowpath_process::{DeadlineError, ProcessFiles, status_field};
 use slowpath_recording::Manifest;
 use slowpath_tables::Bytes;
 use std::path::Path;
@@ -142,7 +142,7 @@ pub fn processes(mut pids: Vec<u32>) -> Result<Meant, Failure> {
 fn thread_of(id: u32) -> Option<u32> {
     // The name in it may be any bytes.
     let status = String::from_utf8_lossy(&std::fs::read(format!("/proc/{id}/status")).ok()?).into_owned();
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    status_field(&status, "Tgid")?.parse().ok()
 }
 
 fn name(pid: u32) -> Option<String> {

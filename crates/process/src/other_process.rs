@@ -1,0 +1,53 @@
+//! What `/proc` tells of a process that may be anybody's.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// What follows `name` and the colon in the text of `/proc/PID/status` (proc_pid_status(5)), without the white space around it.
+pub fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
+    status.lines().find_map(value)
+}
+
+/// A link of `/proc` that could not be read: the process has ended, or the caller may not look at it.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be read: {error}", path.display())]
+pub struct UnreadableLink {
+    /// The link.
+    pub path: PathBuf,
+    /// Why.
+    pub error: io::Error,
+}
+
+/// Whether the paths that a process uses lead to the same files for the caller: both have the same mounts and the same root directory.
+///
+/// # Errors
+/// That cannot be read.
+pub fn shares_files(pid: u32) -> Result<bool, UnreadableLink> {
+    let leads = |of: &str, name: &str| {
+        let path = PathBuf::from(format!("/proc/{of}/{name}"));
+        fs::read_link(&path).map_err(|error| UnreadableLink { path, error })
+    };
+    let own = pid.to_string();
+    Ok(leads(&own, "ns/mnt")? == leads("self", "ns/mnt")? && leads(&own, "root")? == leads("self", "root")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let status = "Name:\tUid:\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGroups:\t \n";
+        assert_eq!(status_field(status, "Uid"), Some("1000\t0\t0\t0"));
+        assert_eq!((status_field(status, "Groups"), status_field(status, "U")), (Some(""), None));
+    }
+
+    #[test]
+    fn this_process_has_its_own_files_and_one_that_is_gone_none() {
+        assert!(shares_files(std::process::id()).unwrap());
+        let gone = shares_files(u32::MAX).unwrap_err().to_string();
+        assert!(gone.starts_with("/proc/4294967295/ns/mnt cannot be read: "), "{gone}");
+    }
+}
