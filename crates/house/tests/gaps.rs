@@ -6,13 +6,11 @@ use std::path::Path;
 
 /// Where such a value is made by hand, and the names it has there. Factors of a context are declared with the factors;
 /// their screen joins several in a line.
-const BY_HAND: [(&str, &[&str]); 6] = [
+const BY_HAND: [(&str, &[&str]); 4] = [
     ("context/src/difference.rs", &[]),
     ("context/src/snapshot.rs", &[]),
     ("context/src/toggles.rs", &[]),
     ("report/src/terminal/context.rs", &[]),
-    ("cli/src/commands/diagnose/both.rs", &["warm launches", "cold launches"]),
-    ("cli/src/commands/diagnose/cold/summary.rs", &["a cold launch of files outside the lab"]),
 ];
 
 /// Numbers of the lines, from 1, on which the struct is filled in by hand: not its type, and no variant of that name.

@@ -11,6 +11,7 @@ use crate::{interrupt, lab_session, recorded_launch};
 use slowpath_analysis::ShowsIn;
 use slowpath_report::Diagnosis;
 use slowpath_tables::Unavailable;
+use slowpath_tables::missing::{Missing, declared};
 use std::time::Duration;
 
 /// Time for everything where none is asked for.
@@ -23,7 +24,7 @@ const LAUNCHES_OF_A_LOOK: u32 = 24;
 /// Runs it.
 pub fn run(case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
     let mut gaps = Vec::new();
-    let warm = or_gap("warm launches", "--warm", &[Kind::Machine], look_at_warm(case), &mut gaps)?;
+    let warm = or_gap(&declared::WARM_LAUNCHES, "--warm", &[Kind::Machine], look_at_warm(case), &mut gaps)?;
     // A program that gets ready outside a lab and not in one has no cold half.
     let gap_kinds: &[Kind] = if warm.is_some() { &[Kind::Machine, Kind::Target] } else { &[Kind::Machine] };
     let cold = match too_slow(warm.as_ref(), limit) {
@@ -31,7 +32,7 @@ pub fn run(case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis,
             gaps.push(gap);
             None
         }
-        None => or_gap("cold launches", "--cold", gap_kinds, look_at_cold(case, set), &mut gaps)?,
+        None => or_gap(&declared::COLD_LAUNCHES, "--cold", gap_kinds, look_at_cold(case, set), &mut gaps)?,
     };
     let (is_cold, is_warm) = (cold.is_some(), warm.is_some());
     let mut diagnosis = match (cold, warm) {
@@ -79,7 +80,7 @@ fn both(
 
 /// A failure of one of `gap_kinds` becomes a gap; others, and an interrupt, end the diagnosis.
 fn or_gap<T>(
-    what: &str,
+    half: &Missing,
     option: &str,
     gap_kinds: &[Kind],
     looked: Result<T, Failure>,
@@ -89,11 +90,10 @@ fn or_gap<T>(
         Ok(looked) => Ok(Some(looked)),
         // What ctrl-C interrupts may fail in any way.
         Err(failure) if gap_kinds.contains(&failure.kind()) && !interrupt::requested() => {
-            gaps.push(Unavailable {
-                what: what.to_owned(),
-                reason: failure.chain(),
-                remedy: format!("`slowpath doctor` lists what is missing; `slowpath diagnose {option}` says more"),
-            });
+            gaps.push(half.because(
+                failure.chain(),
+                format!("`slowpath doctor` lists what is missing; `slowpath diagnose {option}` says more"),
+            ));
             Ok(None)
         }
         Err(failure) => Err(failure),
@@ -104,14 +104,15 @@ fn or_gap<T>(
 fn too_slow(warm: Option<&warm::Looked>, limit: &TimeLimit) -> Option<Unavailable> {
     let (warm, left) = (warm?, limit.left()?);
     let needed = warm.pace * LAUNCHES_OF_A_LOOK;
-    (needed > left).then(|| Unavailable {
-        what: "cold launches".to_owned(),
-        reason: format!(
-            "to look at them takes {LAUNCHES_OF_A_LOOK} launches of {:.0} s, longer than the {:.0} s that are left (--max-time)",
-            warm.pace.as_secs_f64(),
-            left.as_secs_f64()
-        ),
-        remedy: "a larger --max-time, or `slowpath diagnose --cold`".to_owned(),
+    (needed > left).then(|| {
+        declared::COLD_LAUNCHES.because(
+            format!(
+                "to look at them takes {LAUNCHES_OF_A_LOOK} launches of {:.0} s, longer than the {:.0} s that are left (--max-time)",
+                warm.pace.as_secs_f64(),
+                left.as_secs_f64()
+            ),
+            "a larger --max-time, or `slowpath diagnose --cold`",
+        )
     })
 }
 
@@ -121,7 +122,7 @@ mod tests {
 
     fn gaps_of(failure: Failure, gap_kinds: &[Kind]) -> Option<String> {
         let mut gaps = Vec::new();
-        or_gap::<()>("cold launches", "--cold", gap_kinds, Err(failure), &mut gaps).ok()?;
+        or_gap::<()>(&declared::COLD_LAUNCHES, "--cold", gap_kinds, Err(failure), &mut gaps).ok()?;
         gaps.pop().map(|gap| gap.reason)
     }
 

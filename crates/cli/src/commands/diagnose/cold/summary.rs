@@ -13,7 +13,8 @@ use crate::target::Target;
 use slowpath_experiment::{Level, median};
 use slowpath_lab::Settings;
 use slowpath_report::{DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict, quantity};
-use slowpath_tables::{Unavailable, Unit};
+use slowpath_tables::Unit;
+use slowpath_tables::missing::declared;
 use slowpath_verify::{Comparison, Judgement, Role, judge};
 use std::path::Path;
 
@@ -51,11 +52,10 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     let level = input.ended.map_or(Level::P95, |ended| ended.level);
     let judged = judge(input.comparison, JUDGED_BY, level).map_err(failed(Kind::Machine))?;
     let mut unavailable = input.found.unavailable.clone();
-    unavailable.push(Unavailable {
-        what: "a cold launch of files outside the lab".to_owned(),
-        reason: "pages that other processes map stay in memory; only the lab's files are cold".to_owned(),
-        remedy: "none is needed: the share read past the lab is in the notes".to_owned(),
-    });
+    unavailable.push(declared::PAST_THE_LAB.because(
+        "pages that other processes map stay in memory; only the lab's files are cold",
+        "none is needed: the share read past the lab is in the notes",
+    ));
     Ok(Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
         warm: false,
