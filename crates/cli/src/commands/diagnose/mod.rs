@@ -11,6 +11,7 @@ mod blocks;
 mod both;
 mod cold;
 mod looked_for;
+mod observed;
 mod running;
 mod time_limit;
 mod warm;

@@ -4,7 +4,7 @@
 
 use super::arm_summary::not_tried;
 use super::looked_for::looked_for;
-use super::{save, show};
+use super::{observed, save, show};
 use crate::arguments::DiagnoseArguments;
 use crate::commands::analyze;
 use crate::commands::invoker;
@@ -16,15 +16,15 @@ use crate::unprivileged::{Work, as_user};
 use crate::{output_directory, recorded_launch};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::{Finding, ShowsIn, findings};
-use slowpath_capture::{Options, StackEvents};
+use slowpath_capture::Options;
 use slowpath_fix::program::RunsAs;
-use slowpath_fix::{Machine, Program, Proposal, propose};
+use slowpath_fix::{Machine, Proposal, propose};
 use slowpath_process::{Duty, ProcessFiles, shares_files, status_field};
 use slowpath_report::{
     Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, TimeSpent, Verdict, time_spent_of,
 };
 use slowpath_tables::missing::declared;
-use slowpath_tables::{Bytes, Losses, Quantity, Unavailable, Unit};
+use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 use slowpath_verify::Metric;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -34,10 +34,6 @@ use std::time::Duration;
 
 /// Time that is recorded where none is asked for.
 const USUAL: Duration = Duration::from_secs(10);
-/// Samples a second, as of a warm launch.
-const HERTZ: u32 = 997;
-/// Most of the disk that the recording takes, as for `slowpath record`.
-const MOST: Bytes = Bytes(4 << 30);
 /// Bytes that are read of an environment and of a command line: as many as the kernel takes at an exec by default (execve(2)).
 const LONGEST: u64 = 2 << 20;
 
@@ -73,19 +69,10 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     let place = directory.join(RUNNING);
     output_directory::prepare(&place, &identity)?;
     let seen: Vec<Seen> = arguments.pid.iter().filter_map(|pid| look(*pid)).collect();
-    let stacks = StackEvents { faults: true, waits: true, memory_calls: true };
-    let options = Options {
-        running: true,
-        files: true,
-        waits: true,
-        memory_calls: true,
-        stacks,
-        cpu_hertz: Some(HERTZ),
-        ..Options::default()
-    };
+    let options = Options { running: true, files: true, ..observed::options() };
     let duration = arguments.duration.map_or(USUAL, Duration::from_secs_f64);
     let progress = Progress::new(arguments.quiet);
-    let wanted = Wanted { options, most: MOST, duration: Some(duration) };
+    let wanted = Wanted { options, most: observed::MOST, duration: Some(duration) };
     let recorded = record_running(&meant, wanted, &place, &identity, &progress)?;
     progress.step("looking for hidden costs");
     let machine = as_user(&identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
@@ -131,14 +118,7 @@ fn found(directory: &Path, seen: &[Seen], machine: &Machine) -> Result<Found, Fa
         [one] if one.shares_files => Some(one.who),
         _ => None,
     };
-    let program = |finding: &Finding| {
-        let name = finding.subject.get("process").and_then(|name| name.as_str()).unwrap_or_default();
-        let program = Program::recorded(&tables, name);
-        match who {
-            Some(who) => program.look(who),
-            None => program,
-        }
-    };
+    let program = |finding: &Finding| observed::program(&tables, finding, who);
     // What this machine has installed is not what a container has.
     let none = Machine::default();
     let machine = if elsewhere.is_some() { &none } else { machine };

@@ -2,7 +2,7 @@
 //! are looked at, as the target's user.
 
 use crate::commands::analyze;
-use crate::commands::diagnose::write_json;
+use crate::commands::diagnose::{observed, write_json};
 use crate::commands::launch::conditions::Conditions;
 use crate::commands::report::WARM;
 use crate::failure::{Failure, Kind};
@@ -14,23 +14,18 @@ use crate::target::{Target, launcher, not_ready};
 use crate::unprivileged::{Work, as_user};
 use crate::{interrupt, output_directory};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use slowpath_analysis::{Finding, findings};
-use slowpath_capture::{Options, StackEvents};
+use slowpath_capture::Options;
 use slowpath_fix::program::RunsAs;
-use slowpath_fix::{Machine, Program, Proposal, proposal, propose};
+use slowpath_fix::{Machine, Proposal, proposal, propose};
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_process::Duty;
 use slowpath_report::{Condition, TimeSpent, time_spent_of};
-use slowpath_tables::{Bytes, Losses, Quantity, Unavailable};
+use slowpath_tables::{Losses, Quantity, Unavailable};
 use std::path::Path;
 
 /// What is predicted of fixes of warm launches, written down before the first treated launch.
 const PREDICTION_FILE: &str = "prediction-warm.json";
-/// Samples a second: a number that no program's own rhythm is a multiple of.
-const HERTZ: u32 = 997;
-/// Most of the disk that the recording takes, as for `slowpath record`.
-const MOST: Bytes = Bytes(4 << 30);
 
 /// What the recorded launch gave.
 #[derive(Serialize, Deserialize)]
@@ -74,16 +69,8 @@ pub fn record(target: &Target, directory: &Path, progress: &Progress) -> Result<
     let place = directory.join(WARM);
     output_directory::prepare(&place, &target.identity)?;
     // Before anything is loaded into the kernel, which it would hold.
-    let writer = WriterProcess::start(&target.identity, &place, MOST)?;
-    let stacks = StackEvents { faults: true, waits: true, memory_calls: true };
-    let options = Options {
-        waits: true,
-        first_waits: true,
-        memory_calls: true,
-        stacks,
-        cpu_hertz: Some(HERTZ),
-        ..Options::default()
-    };
+    let writer = WriterProcess::start(&target.identity, &place, observed::MOST)?;
+    let options = Options { first_waits: true, ..observed::options() };
     let recording = StreamedRecording::load(options, writer, Subject::of(target), None)?;
     let recording = recording.prepared(&target.program());
     let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
@@ -111,10 +98,7 @@ pub fn found(target: &Target, directory: &Path, progress: &Progress) -> Result<F
     as_user(&target.identity, &Work::writing_beneath("looking for hidden costs", directory), || {
         let tables = analyze::open(&directory.join(WARM))?;
         let findings = findings::of_recordings(&[&tables], None);
-        let program = |finding: &Finding| {
-            let name = finding.subject.get("process").and_then(Value::as_str).unwrap_or_default();
-            Program::recorded(&tables, name).look(who)
-        };
+        let program = |finding: &Finding| observed::program(&tables, finding, Some(who));
         let proposals = propose(&findings, program, &environment, &machine);
         let predicted: Vec<Predicted<'_>> = proposals
             .iter()
