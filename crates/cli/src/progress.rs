@@ -77,6 +77,14 @@ impl session::Progress for Progress {
     fn step(&self, text: &str) {
         Self::step(self, text);
     }
+
+    fn warn(&self, text: &str) {
+        eprintln!("slowpath: warning: {text}");
+    }
+
+    fn done(&self) {
+        Self::done(self);
+    }
 }
 
 /// How long the rest takes where it is as fast as what was done in `elapsed`.

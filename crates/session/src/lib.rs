@@ -1,6 +1,6 @@
 //! One recording from begin to end.
 //!
-//! Owns what happens around the recorder: the target and its launch under observation ([`target`], [`recorded_launch`]), the process
+//! Owns what happens around the recorder: the target and its launch under observation ([`target`], [`recorded_launch`]), or processes that run already ([`running`]); the process
 //! that writes a recording while it is made ([`streamed_recording`], [`recording_writer`]), the processes that make unwinding tables
 //! for it ([`unwind_tables`]), what memory costs here (`memory_cost`), the directories that are made for a user
 //! ([`output_directory`], [`fresh_directory`]), which work is done without privilege ([`unprivileged`]), ctrl-C ([`interrupt`]), and
@@ -17,6 +17,7 @@ pub mod output_directory;
 pub mod progress;
 pub mod recorded_launch;
 pub mod recording_writer;
+pub mod running;
 pub mod streamed_recording;
 pub mod target;
 pub mod unprivileged;

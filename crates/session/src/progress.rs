@@ -4,4 +4,10 @@
 pub trait Progress {
     /// Says what is being done now.
     fn step(&self, text: &str);
+
+    /// Says something that stays.
+    fn warn(&self, text: &str);
+
+    /// There is nothing more to wait for.
+    fn done(&self);
 }

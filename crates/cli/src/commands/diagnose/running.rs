@@ -8,7 +8,6 @@ use super::{observed, save, show};
 use crate::arguments::DiagnoseArguments;
 use crate::commands::analyze;
 use crate::commands::invoker;
-use crate::commands::record::{Wanted, processes, record_running};
 use crate::commands::report::RUNNING;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -23,6 +22,7 @@ use slowpath_process::{Duty, ProcessFiles, shares_files, status_field};
 use slowpath_report::{
     Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, TimeSpent, Verdict, time_spent_of,
 };
+use slowpath_session::running::{self, Wanted};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 use slowpath_verify::Metric;
@@ -63,7 +63,7 @@ struct Seen {
 pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     recorded_launch::require("diagnose", [])?;
     recorded_launch::require_profile("diagnose")?;
-    let meant = processes(arguments.pid.clone())?;
+    let meant = running::processes(arguments.pid.clone())?;
     let identity = invoker()?;
     let directory = output_directory::prepare(&arguments.output, &identity)?;
     let place = directory.join(RUNNING);
@@ -73,7 +73,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     let duration = arguments.duration.map_or(USUAL, Duration::from_secs_f64);
     let progress = Progress::new(arguments.quiet);
     let wanted = Wanted { options, most: observed::MOST, duration: Some(duration) };
-    let recorded = record_running(&meant, wanted, &place, &identity, &progress)?;
+    let recorded = running::record(&meant, wanted, &place, &identity, &progress)?;
     progress.step("looking for hidden costs");
     let machine = as_user(&identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
     let found = as_user(&identity, &Work::reading("looking for hidden costs"), || found(&place, &seen, &machine))?;

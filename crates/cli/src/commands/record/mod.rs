@@ -1,12 +1,10 @@
 //! `slowpath record`: a command and its tree, from the first instruction to ready, exit, `--duration` or ctrl-C; or processes that
 //! run already.
 
-mod running;
 mod stack_audit;
 
-pub use running::{Wanted, processes, record as record_running};
-
 use crate::arguments::{RecordArguments, StackEvent};
+use crate::commands::invoker;
 use crate::failure::{self, Failure, Kind};
 use crate::progress::Progress;
 use crate::recorded_launch::{self, Subject};
@@ -21,6 +19,7 @@ use slowpath_capture::{Options, StackEvents};
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
 use slowpath_report::terminal::escape_terminal;
+use slowpath_session::running::{self, Wanted};
 use slowpath_tables::Bytes;
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,7 +48,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         recorded_launch::require_profile("record")?;
     }
     if of_running(arguments) {
-        return running::run(arguments);
+        return record_running(arguments);
     }
     let target = Target::of(&arguments.invocation, arguments.command.clone(), None)?;
     for warning in &target.warnings {
@@ -80,6 +79,25 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         Some(failure) => failure::report(&failure.hint("what was recorded until then is kept"), false),
         None => ExitCode::SUCCESS,
     })
+}
+
+/// Records processes that run already: named by pid or by an expression, or everything on the machine.
+fn record_running(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    let identity = invoker()?;
+    let progress = Progress::new(arguments.quiet);
+    let meant = match arguments.system {
+        true => running::system(),
+        false => running::named(arguments.pid.clone(), arguments.matching.as_ref(), &progress)?,
+    };
+    let directory = output_directory::prepare(&arguments.output, &identity)?;
+    let wanted = Wanted {
+        options: Options { running: true, ..options(arguments) },
+        most: Bytes(arguments.max_size),
+        duration: arguments.duration.map(Duration::from_secs_f64),
+    };
+    let recorded = running::record(&meant, wanted, &directory, &identity, &progress)?;
+    tell(arguments, &directory, recorded.manifest, Some(&recorded.stop));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Whether processes that run already are recorded.

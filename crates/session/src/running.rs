@@ -1,14 +1,11 @@
 //! Processes that run already: named by pid or by an expression, or everything on the machine.
 
-use super::tell;
-use crate::arguments::RecordArguments;
-use crate::commands::invoker;
+use crate::Progress;
 use crate::failure::{Failure, Kind};
-use crate::progress::Progress;
+use crate::interrupt;
 use crate::recorded_launch::Subject;
 use crate::recording_writer::WriterProcess;
 use crate::streamed_recording::StreamedRecording;
-use crate::{interrupt, output_directory};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
 use slowpath_capture::{Options, Running, running_since};
@@ -17,7 +14,6 @@ use slowpath_process::{DeadlineError, ProcessFiles, status_field};
 use slowpath_recording::Manifest;
 use slowpath_tables::Bytes;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Bytes of a command line that an expression is searched in: as many as the kernel takes at an exec by default (execve(2)).
@@ -45,33 +41,22 @@ pub struct Wanted {
 
 /// What became of it.
 pub struct Recorded {
-    manifest: Manifest,
+    /// Its manifest.
+    pub manifest: Manifest,
     /// Why it ended.
     pub stop: String,
 }
 
-/// Runs the command.
-pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
-    let identity = invoker()?;
-    let meant = meant(arguments)?;
-    let directory = output_directory::prepare(&arguments.output, &identity)?;
-    let wanted = Wanted {
-        options: Options { running: true, ..super::options(arguments) },
-        most: Bytes(arguments.max_size),
-        duration: arguments.duration.map(Duration::from_secs_f64),
-    };
-    let recorded = record(&meant, wanted, &directory, &identity, &Progress::new(arguments.quiet))?;
-    tell(arguments, &directory, recorded.manifest, Some(&recorded.stop));
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Records into a directory that is prepared.
+///
+/// # Errors
+/// The kernel refuses, or the recording cannot be written.
 pub fn record(
     meant: &Meant,
     wanted: Wanted,
     directory: &Path,
     identity: &Identity,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Recorded, Failure> {
     // Before anything is loaded into the kernel, which it would hold.
     let writer = WriterProcess::start(identity, directory, wanted.most)?;
@@ -85,19 +70,23 @@ pub fn record(
     let manifest = recording.finish(Some(&stop))?;
     progress.done();
     for one in manifest.unavailable.iter().filter(|one| one.what.starts_with("process ")) {
-        eprintln!("slowpath: warning: {} is not recorded: {}", one.what, one.reason);
+        progress.warn(&format!("{} is not recorded: {}", one.what, one.reason));
     }
     Ok(Recorded { manifest, stop })
 }
 
-/// The processes that the options name.
-fn meant(arguments: &RecordArguments) -> Result<Meant, Failure> {
-    if arguments.system {
-        return Ok(Meant { which: Running::System, words: "the whole system".to_owned() });
-    }
-    let mut pids = arguments.pid.clone();
-    if let Some(expression) = &arguments.matching {
-        let found = matching(expression);
+/// Everything on the machine.
+pub fn system() -> Meant {
+    Meant { which: Running::System, words: "the whole system".to_owned() }
+}
+
+/// These processes, and those that an expression fits.
+///
+/// # Errors
+/// One of them is not there or is a thread, or the expression fits none.
+pub fn named(mut pids: Vec<u32>, expression: Option<&Regex>, progress: &dyn Progress) -> Result<Meant, Failure> {
+    if let Some(expression) = expression {
+        let found = matching(expression, progress);
         if found.is_empty() {
             return Err(Failure::new(Kind::Usage, format!("no process matches {expression}"))
                 .hint("the expression is searched in names and in command lines, arguments joined by blanks; the shells and the \
@@ -151,7 +140,7 @@ fn name(pid: u32) -> Option<String> {
 }
 
 /// Processes whose name or command line matches; never slowpath itself, whose command line holds the expression.
-fn matching(expression: &Regex) -> Vec<u32> {
+fn matching(expression: &Regex, progress: &dyn Progress) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let own = own_family();
@@ -161,7 +150,7 @@ fn matching(expression: &Regex) -> Vec<u32> {
         let line = match files.read(Path::new(&format!("/proc/{pid}/cmdline")), LONGEST_LINE) {
             Err(error @ DeadlineError::Late(_)) => {
                 let known = name(*pid).unwrap_or_default();
-                eprintln!("slowpath: warning: the command line of process {pid} ({known}) is unavailable: {error}");
+                progress.warn(&format!("the command line of process {pid} ({known}) is unavailable: {error}"));
                 Vec::new()
             }
             read => read.unwrap_or_default(),
@@ -188,7 +177,7 @@ fn watch(
     recording: &mut StreamedRecording,
     which: &Running,
     duration: Option<Duration>,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<String, Failure> {
     let of = duration.map(|duration| format!(" of {} s", duration.as_secs_f64())).unwrap_or_default();
     let processes: Option<Vec<(u32, Option<u64>)>> = match which {
@@ -205,7 +194,7 @@ fn watch(
         if processes.as_ref().is_some_and(|processes| !processes.iter().any(runs)) {
             return Ok("the processes had ended".to_owned());
         }
-        progress.step(format!("recording for {} s{of}; ctrl-C ends and keeps it", recording.elapsed().as_secs()));
+        progress.step(&format!("recording for {} s{of}; ctrl-C ends and keeps it", recording.elapsed().as_secs()));
         wait_for_tick(recording)?;
     }
 }
