@@ -7,7 +7,6 @@ use slowpath_fix::preload_plan::{PreloadPlan, file};
 use slowpath_fix::{FixPlan, Treatment};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ContextComparison, Diagnosis, Machine, REPORT_SCHEMA, ReportData, ShownContext, html};
-use slowpath_verify::budget;
 use std::path::Path;
 
 /// A plan that is read again as it was written, and whose ranges lie in their files.
@@ -105,7 +104,7 @@ pub fn diagnosis(bytes: &[u8]) {
 /// A budget whose limits are numbers.
 pub fn budget(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match budget::parse(text) {
+    match slowpath_budget::parse(text) {
         Ok(budget) => {
             assert!(
                 !budget.limits.is_empty() && budget.limits.iter().all(|limit| limit.budget.is_finite()),

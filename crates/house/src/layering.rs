@@ -36,6 +36,7 @@ const EVERYTHING: &[&str] = &[
     "ipc",
     "artifacts",
     "session",
+    "budget",
 ];
 
 /// The order of the workspace.
@@ -85,6 +86,11 @@ pub const ALLOWED: &[Rule] = &[
         name: "verify",
         may_use: &["tables", "recording", "analysis", "fix", "experiment", "launch", "lab"],
         why: "runs and judges arms; the recorder's cost stays out of what is judged",
+    },
+    Rule {
+        name: "budget",
+        may_use: &["tables", "recording", "analysis", "experiment", "launch", "verify"],
+        why: "judges numbers and recordings that others made; it names when a launch is ready and what is measured of it, and makes none",
     },
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {

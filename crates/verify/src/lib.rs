@@ -7,7 +7,6 @@
 //! words for the reader to `report`.
 
 pub mod bisection;
-pub mod budget;
 pub mod comparison;
 pub mod declared_arms;
 pub mod judgement;

@@ -2,7 +2,7 @@
 
 mod analyze;
 mod artifacts;
-pub mod check;
+mod check;
 mod compare;
 mod context;
 pub mod diagnose;

@@ -2,12 +2,12 @@
 //!
 //! Reads the recording as the invoker; what the files are like now is looked at by the audit.
 
-use crate::commands::check::responsible::opens_missing;
 use crate::commands::{analyze, invoker};
 use crate::failure::Failure;
 use crate::unprivileged::{Work, as_user};
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::families::is_artifact;
+use slowpath_budget::responsible::opens_missing;
 use slowpath_recording::Tables;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Open, Unavailable};

@@ -3,10 +3,8 @@
 //!
 //! Owns the order of work and the exit code. Launching is that of `slowpath launch` with one arm.
 
-mod outcome;
 mod recording;
-pub mod responsible;
-mod verdict;
+mod screen;
 
 use crate::arguments::CheckArguments;
 use crate::commands::launch::arms::{self, LaunchArm};
@@ -18,17 +16,15 @@ use crate::foreign_file;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
-use outcome::CheckedLimit;
 use recording::Looked;
-use slowpath_verify::budget::{self, Budget, Limit, Subject};
+use slowpath_budget::outcome::{self, CheckedLimit};
+use slowpath_budget::verdict::{self, Judged, Times, Verdict};
+use slowpath_budget::{self as budget, Budget, Check, Limit, Subject};
 use slowpath_verify::{ArmResult, Measures, Metric};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
-use verdict::{Judged, Times, Verdict};
-
-pub use outcome::Check;
 
 /// A budget larger than this is none.
 const MOST_BYTES: u64 = 1 << 20;
@@ -67,7 +63,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     if arguments.json {
         print_json(&check);
     } else {
-        print!("{}", check.text());
+        print!("{}", screen::summary(&check));
     }
     Ok(finish(&check, arguments.strict))
 }

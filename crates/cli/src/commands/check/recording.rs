@@ -1,7 +1,6 @@
 //! The recording behind a check: one that exists, or that of one more launch under the same conditions, which is not timed
 //! and not kept. It is read as the user, without privilege.
 
-use super::responsible::{Seen, examine};
 use crate::commands::launch::conditions::Conditions;
 use crate::commands::{analyze, invoker};
 use crate::failure::{Failure, Kind};
@@ -11,11 +10,12 @@ use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks, Subject};
 use crate::target::{Target, launcher, not_ready};
 use crate::unprivileged::{Work, as_user};
+use slowpath_budget::Limit;
+use slowpath_budget::responsible::{Seen, examine};
 use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
-use slowpath_verify::budget::Limit;
 use std::path::Path;
 
 /// Launches to get one that was as cold as it was to be.

@@ -2,8 +2,9 @@
 //! figures out.
 //!
 //! Owns which rows a limit is about, and the values that only a recording has ([`Seen`]). Everything counts from the
-//! release of exec until ready. Leaves what rows mean to `analysis`, and verdicts to [`super::verdict`].
+//! release of exec until ready. Leaves what rows mean to `analysis`, and verdicts to [`crate::verdict`].
 
+use crate::{Limit, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::insertions::Cause;
@@ -11,7 +12,6 @@ use slowpath_analysis::launch_facts::{FaultPlace, LaunchFacts};
 use slowpath_recording::{Manifest, ProbeState, Tables};
 use slowpath_tables::{FaultKind, Pages, Quantity, Unit};
 use slowpath_verify::Metric;
-use slowpath_verify::budget::{Limit, Subject};
 use std::collections::BTreeMap;
 
 /// Names told for a limit; the others are summed up.
@@ -238,8 +238,8 @@ pub fn opens_missing(manifest: &Manifest) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget;
     use super::*;
+    use crate::file;
 
     const LAUNCH: &str = r#"
 == manifest
@@ -265,7 +265,7 @@ ts pid start op  address length dev ino offset
 
     fn seen(limits: &str, rows: &str) -> Seen {
         let tables = Tables::from_text(&format!("{LAUNCH}{rows}")).unwrap();
-        examine(&tables, &budget::parse(&format!("[limits]\n{limits}")).unwrap().limits)
+        examine(&tables, &file::parse(&format!("[limits]\n{limits}")).unwrap().limits)
     }
 
     fn told(responsible: &Responsible) -> Vec<(&str, f64)> {

@@ -5,12 +5,12 @@
 //! quantile) lies above it, within when the whole interval lies at or below it. All looks at all limits on times together
 //! miss with at most 5 %, so a verdict that was reached stays. Leaves launching, and the clock, to its callers.
 
+use crate::{Limit, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_experiment::looks::Looks;
 use slowpath_experiment::{Estimate, Level, quantile};
 use slowpath_verify::Metric;
-use slowpath_verify::budget::{Limit, Subject};
 
 /// Error that all limits on times share (Bonferroni).
 const FAMILY_ERROR: f64 = 0.05;
@@ -223,11 +223,11 @@ fn look(budget: f64, at: f64, values: &[f64], level: Level) -> Judged {
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget;
     use super::*;
+    use crate::file;
 
     fn limits(text: &str) -> Vec<Limit> {
-        budget::parse(&format!("[limits]\n{text}")).unwrap().limits
+        file::parse(&format!("[limits]\n{text}")).unwrap().limits
     }
 
     /// Launches of `value(number)` ms until enough; the number of launches and the verdict on `name`.

@@ -1,15 +1,14 @@
-//! What a check found, as `--json` prints it, and its summary on a terminal.
+//! What a check found, as `--json` prints it, and the words for a limit.
 //!
-//! Owns the schema `slowpath-check/1` and the words. Text of the target is escaped here.
+//! Owns the schema `slowpath-check/1` and how a measured value is said. Leaves the screen to the command, which escapes what is the
+//! target's.
 
-use super::responsible::Responsible;
-use super::verdict::{Judged, Verdict};
+use crate::responsible::Responsible;
+use crate::{Judged, Limit, Subject, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
-use slowpath_report::quantity;
-use slowpath_report::terminal::escape_terminal;
+use slowpath_experiment::Estimate;
 use slowpath_tables::{Quantity, Unavailable, Unit};
-use slowpath_verify::budget::{Limit, Subject};
 use slowpath_verify::{Measures, Metric};
 use std::collections::BTreeMap;
 
@@ -110,7 +109,7 @@ impl CheckedLimit {
     }
 
     /// What was measured, in words.
-    fn measured(&self) -> String {
+    pub fn measured(&self) -> String {
         let unit = self.budget.unit;
         let (Some(measured), Some(smallest), Some(largest)) = (self.measured, self.smallest, self.largest) else {
             return "-".to_owned();
@@ -137,6 +136,10 @@ impl CheckedLimit {
     }
 }
 
+fn quantity(estimate: Estimate, unit: Unit) -> Quantity {
+    Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
+}
+
 /// A number of launches.
 pub fn launches(number: usize) -> String {
     if number == 1 { "1 launch".to_owned() } else { format!("{number} launches") }
@@ -152,7 +155,7 @@ fn whole(value: f64, unit: Unit) -> String {
 }
 
 /// A value with the digits that matter.
-fn told(value: f64, unit: Unit) -> String {
+pub fn told(value: f64, unit: Unit) -> String {
     let digits = |value: f64| match value {
         large if large >= 100.0 => 0,
         middle if middle >= 10.0 => 1,
@@ -169,70 +172,14 @@ fn told(value: f64, unit: Unit) -> String {
     }
 }
 
-impl Check {
-    /// The summary, with a newline after every line.
-    pub fn text(&self) -> String {
-        let mut rows = vec![["limit", "budget", "measured", "verdict"].map(str::to_owned)];
-        for limit in &self.limits {
-            let verdict = match &limit.reason {
-                Some(reason) => format!("{}: {}", limit.verdict.words(), escape_terminal(reason)),
-                None => limit.verdict.words().to_owned(),
-            };
-            let written = escape_terminal(&limit.written);
-            rows.push([escape_terminal(&limit.name), written, limit.measured(), verdict]);
-        }
-        let widths: Vec<usize> =
-            (0..3).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
-        let mut text = String::new();
-        for [name, budget, measured, verdict] in &rows {
-            text.push_str(&format!(
-                "{name:<0$}  {budget:>1$}  {measured:<2$}  {verdict}\n",
-                widths[0], widths[1], widths[2]
-            ));
-        }
-        for responsible in &self.responsible {
-            text.push_str(&responsible_text(responsible));
-        }
-        for gap in &self.unavailable {
-            let told = format!("unavailable: {}: {}; {}", gap.what, gap.reason, gap.remedy);
-            text.push_str(&format!("{}\n", escape_terminal(&told)));
-        }
-        for reason in &self.reasons {
-            text.push_str(&format!("not counted: {}\n", escape_terminal(reason)));
-        }
-        let last = format!("{}, ready: {}; {}.", launches(self.launches.len()), self.ready, self.ended);
-        text.push_str(&format!("{}\n", escape_terminal(&last)));
-        for condition in &self.conditions {
-            text.push_str(&format!("  {}\n", escape_terminal(condition)));
-        }
-        text
-    }
-}
-
-fn responsible_text(responsible: &Responsible) -> String {
-    let limit = escape_terminal(&responsible.limit);
-    let mut lines: Vec<String> = Vec::new();
-    if let Some(note) = &responsible.note {
-        lines.push(note.clone());
-    }
-    for share in &responsible.named {
-        lines.push(format!("{:>8}  {}", told(share.amount.value, share.amount.unit), escape_terminal(&share.name)));
-    }
-    if let Some(rest) = responsible.rest {
-        lines.push(format!("{:>8}  {} others", told(rest.value, rest.unit), responsible.others));
-    }
-    lines.into_iter().map(|line| format!("responsible: {limit}: {line}\n")).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::budget;
-    use super::super::responsible::Share;
-    use super::super::verdict::{exact, recorded};
     use super::*;
+    use crate::file;
+    use crate::verdict::{exact, recorded};
 
     fn checked(limit: &str, judge: impl Fn(f64) -> Judged) -> CheckedLimit {
-        let limit = budget::parse(&format!("[limits]\n{limit}")).unwrap().limits.remove(0);
+        let limit = file::parse(&format!("[limits]\n{limit}")).unwrap().limits.remove(0);
         let judged = judge(limit.budget);
         CheckedLimit::new(&limit, judged)
     }
@@ -268,15 +215,5 @@ mod tests {
             ..exact(budget, &[62.0])
         });
         assert_eq!(time.measured(), "62.000000 ms (60.000400 ms to 70.000000 ms)");
-    }
-
-    #[test]
-    fn text_of_the_target_cannot_move_the_cursor() {
-        let named = vec![Share { name: "/a\x1b[2J\n/b".to_owned(), amount: Quantity::exact(3.0, Unit::Count) }];
-        let rest = Some(Quantity::exact(2.0, Unit::Count));
-        let text =
-            responsible_text(&Responsible { limit: "denied_opens".to_owned(), named, others: 2, rest, note: None });
-        assert_eq!(text.lines().count(), 2, "{text}");
-        assert!(!text.contains('\x1b') && text.contains("responsible: denied_opens:        3  /a\\u{1b}[2J"), "{text}");
     }
 }

@@ -14,10 +14,10 @@
 //! bytes_read = "12MB"   # sizes
 //! ```
 
-use crate::metric::Metric;
 use serde::{Deserialize, Serialize};
 use slowpath_launch::ReadyWhen;
 use slowpath_tables::Unit;
+use slowpath_verify::Metric;
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};

@@ -1,0 +1,16 @@
+//! Limits for pipelines, and who breaks them. Pure: text, numbers and tables in, verdicts out.
+//!
+//! Owns the budget file ([`file`]), the rules by which a limit is kept or exceeded ([`verdict`]), the files, processes and paths that
+//! are responsible for what a limit is about ([`responsible`]), and what is said of a limit ([`outcome`], schema `slowpath-check/1`).
+//!
+//! Leaves to others: opening files, launches and recordings (`verify`, `session`), what rows mean (`analysis`), the screen and the exit
+//! code (the command).
+
+pub mod file;
+pub mod outcome;
+pub mod responsible;
+pub mod verdict;
+
+pub use file::{Budget, Coldness, Limit, Subject, parse};
+pub use outcome::{Check, CheckedLimit};
+pub use verdict::{Judged, Times, Verdict};
