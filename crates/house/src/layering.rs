@@ -66,8 +66,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "fix",
-        may_use: &["tables", "recording", "analysis"],
-        why: "turns findings into plans; whether one helps is not for it to say",
+        may_use: &["tables", "process", "recording", "analysis"],
+        why: "turns findings into plans, and plans into files that root may write only where nobody else can (process); whether one \
+              helps is not for it to say",
     },
     Rule {
         name: "session",

@@ -3,12 +3,17 @@
 //!
 //! One module a kind of file, and one line in [`TARGETS`]: [`wrapper`], [`environment_file`], [`systemd`], [`desktop_file`]. Each
 //! owns the syntax of its files: one pure function quotes values for it. [`diff`] shows the change, [`journal`] decides what is
-//! written, and what is left alone when it is taken back. Leaves opening, writing and who may do that to the command.
+//! written, and what is left alone when it is taken back; [`steps`] carries that out on the files of [`place`], and [`records`] keeps what
+//! was there until it is restored. Leaves reading a diagnosis, which change is asked for, and every word to the user, to the command.
 
 pub mod desktop_file;
 pub mod diff;
 pub mod environment_file;
+pub mod error;
 pub mod journal;
+pub mod place;
+pub mod records;
+pub mod steps;
 pub mod systemd;
 pub mod wrapper;
 

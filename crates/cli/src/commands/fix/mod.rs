@@ -1,30 +1,29 @@
 //! `slowpath fix`: what a diagnosis proved becomes a change that a person can read before it is made, and take back.
 //!
-//! What would stand in files, and in which order they are written and restored, is decided in `slowpath_fix::apply`. Here the
-//! diagnosis is read without trust ([`diagnosed`]), the files are opened and replaced ([`place`]), and what was there is kept
-//! until it is restored ([`records`], [`steps`]).
+//! What would stand in files, and in which order they are written and restored, is decided and done in `slowpath_fix::apply`. Here the
+//! diagnosis is read without trust ([`diagnosed`]), what would change is put together ([`proposed`]), and failures get their hints
+//! ([`failures`]).
 
 mod diagnosed;
-mod place;
+mod failures;
 pub mod printed;
 mod proposed;
-mod records;
-mod steps;
 
 use crate::arguments::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixUndoArguments};
-use crate::commands::print_json;
+use crate::commands::{now_rfc3339, print_json};
 use crate::failure::{Failure, Kind};
 use diagnosed::Diagnosed;
+use failures::failure;
 use printed::{
     APPLY_SCHEMA, Applied, AppliedState, FixApplied, FixList, FixShown, FixUndone, LIST_SCHEMA, ListedFix, Possibility,
     SHOW_SCHEMA, UNDO_SCHEMA, UndoneFix,
 };
 use proposed::Target;
-use records::{Record, Records};
 use serde::Serialize;
 use slowpath_fix::FixPlan;
 use slowpath_fix::apply::journal::{FileChange, Found, State};
-use slowpath_fix::apply::{TARGETS, refusal};
+use slowpath_fix::apply::records::{Record, Records};
+use slowpath_fix::apply::{TARGETS, place, refusal, steps};
 use slowpath_report::Decision;
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,7 +48,7 @@ fn say<T: Serialize>(json: bool, value: &T, text: impl Fn(&T) -> String) {
 
 fn list(directory: &Path, json: bool) -> Result<ExitCode, Failure> {
     let diagnosed = Diagnosed::read(directory)?;
-    let records = Records::to_read()?.of(&diagnosed.directory)?;
+    let records = Records::to_read().and_then(|records| records.of(&diagnosed.directory)).map_err(failure)?;
     let applied: Vec<Applied> = records.iter().map(applied).collect::<Result<_, _>>()?;
     let of = |plan: &FixPlan| {
         let verdict = diagnosed.verdict(plan);
@@ -82,7 +81,7 @@ fn list(directory: &Path, json: bool) -> Result<ExitCode, Failure> {
 /// How an applied fix stands.
 fn applied(record: &Record) -> Result<Applied, Failure> {
     let journal = &record.journal;
-    let found = steps::found(journal)?;
+    let found = steps::found(journal).map_err(failure)?;
     let state = if found.contains(&Found::Other) {
         AppliedState::Changed
     } else if journal.state == State::Applied && found.iter().all(|one| *one == Found::After) {
@@ -145,10 +144,10 @@ fn apply(arguments: &FixApplyArguments) -> Result<ExitCode, Failure> {
     };
     require_proved(arguments, &diagnosed, plan)?;
     diagnosed.require_ours()?;
-    let records = Records::to_change()?;
+    let records = Records::to_change().map_err(failure)?;
     let change = proposed::change(&diagnosed, plan, target, &arguments.target)?;
-    let mut record = records.begin(change.journal)?;
-    steps::apply(&records, &mut record)?;
+    let mut record = records.begin(change.journal, &now_rfc3339()).map_err(failure)?;
+    steps::apply(&records, &mut record).map_err(failure)?;
     done.applied = true;
     done.change = Some(change.printed);
     say(arguments.json, &done, FixApplied::text);
@@ -170,8 +169,8 @@ fn require_proved(arguments: &FixApplyArguments, diagnosed: &Diagnosed, plan: &F
 
 fn undo(arguments: &FixUndoArguments) -> Result<ExitCode, Failure> {
     let directory = diagnosed::resolved(&arguments.directory)?;
-    let records = Records::to_change()?;
-    let mut found = records.of(&directory)?;
+    let records = Records::to_change().map_err(failure)?;
+    let mut found = records.of(&directory).map_err(failure)?;
     found.retain(|record| arguments.name.as_ref().is_none_or(|name| record.journal.fix == *name));
     if found.is_empty() {
         let of =
@@ -181,9 +180,9 @@ fn undo(arguments: &FixUndoArguments) -> Result<ExitCode, Failure> {
     }
     let mut done = FixUndone { schema: UNDO_SCHEMA.to_owned(), undone: Vec::new() };
     for mut record in found {
-        let changed = record.journal.changed(&steps::found(&record.journal)?);
+        let changed = record.journal.changed(&steps::found(&record.journal).map_err(failure)?);
         let kept = if arguments.keep_changed { changed } else { Vec::new() };
-        steps::undo(&records, &mut record, &kept)?;
+        steps::undo(&records, &mut record, &kept).map_err(failure)?;
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         for (number, file) in record.journal.files.iter().enumerate() {
             if kept.contains(&number) { &mut left } else { &mut restored }.push(path(file));

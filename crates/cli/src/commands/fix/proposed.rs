@@ -1,14 +1,15 @@
 //! What applying a fix would change: which files, and what would stand in them.
 
 use super::diagnosed::Diagnosed;
-use super::place::{self, FilePlace, There};
+use super::failures::{failure, unusable};
 use super::printed::{Proposed, ProposedFile};
-use super::records::home;
 use crate::arguments::FixTargetArguments;
 use crate::failure::{Failure, Kind, failed};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getegid, geteuid};
 use slowpath_fix::apply::journal::{FileChange, FileContent, Journal, SCHEMA, State};
+use slowpath_fix::apply::place::{self, FilePlace, There};
+use slowpath_fix::apply::records::home;
 use slowpath_fix::apply::{
     self, FileNeed, Input, Refusal, Rendered, TargetKind, desktop_file, diff, environment_file, systemd, wrapper,
 };
@@ -42,7 +43,7 @@ impl Target {
             (&desktop_file::TARGET, &options.desktop_file),
         ];
         if let Some((kind, path)) = files.into_iter().find_map(|(kind, path)| Some((kind, path.as_ref()?))) {
-            return Ok(Some(Self { kind, path: place::absolute(path)? }));
+            return Ok(Some(Self { kind, path: place::absolute(path).map_err(failure)? }));
         }
         let Some(unit) = &options.systemd_unit else { return Ok(None) };
         let unit = systemd::unit_name(unit).map_err(|refusal| refused(plan, refusal))?;
@@ -63,9 +64,9 @@ fn units(of_user: bool) -> Result<PathBuf, Failure> {
     let given = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let base = match given {
         Some(base) => base,
-        None => home()?.join(".config"),
+        None => home().map_err(failure)?.join(".config"),
     };
-    place::absolute(&base.join("systemd/user"))
+    place::absolute(&base.join("systemd/user")).map_err(failure)
 }
 
 fn refused(plan: &FixPlan, refusal: Refusal) -> Failure {
@@ -86,19 +87,19 @@ pub fn change(
     if let Some(refusal) = apply::refusal(kind, plan) {
         return Err(refused(plan, refusal));
     }
-    let mut made = path.parent().map(place::missing).transpose()?.unwrap_or_default();
+    let mut made = path.parent().map(place::missing).transpose().map_err(failure)?.unwrap_or_default();
     if !kind.makes_directories && !made.is_empty() {
         let error = std::io::ErrorKind::NotFound.into();
-        return Err(place::unusable(made.first().map_or(path.as_path(), PathBuf::as_path), &error)
+        return Err(unusable(made.first().map_or(path.as_path(), PathBuf::as_path), &error)
             .hint("only directories of systemd drop-ins are made"));
     }
     let before = if made.is_empty() { there(&path, kind.file)? } else { None };
     let plan_file = plan_path(options, &path)?;
     let mut files = Vec::new();
     if let Treatment::PreloadPlan { file } = &plan.treatment {
-        made.extend(plan_file.parent().map(place::missing).transpose()?.unwrap_or_default());
+        made.extend(plan_file.parent().map(place::missing).transpose().map_err(failure)?.unwrap_or_default());
         if !made.is_empty() {
-            return Err(place::unusable(&plan_file, &std::io::ErrorKind::NotFound.into()));
+            return Err(unusable(&plan_file, &std::io::ErrorKind::NotFound.into()));
         }
         there(&plan_file, FileNeed::New)?;
         let text = diagnosed.preload_plan(file)?;
@@ -136,7 +137,7 @@ pub fn change(
 
 /// What is at a path, where that is what a kind of file needs.
 fn there(path: &Path, need: FileNeed) -> Result<Option<FileContent>, Failure> {
-    let found = FilePlace::open(path).and_then(|place| place.look()).map_err(|error| place::unusable(path, &error))?;
+    let found = FilePlace::open(path).and_then(|place| place.look()).map_err(|error| unusable(path, &error))?;
     let no = |why: &str, remedy: &str| Err(Failure::new(Kind::Usage, format!("{} {why}", path.display())).hint(remedy));
     match (found, need) {
         (There::Else(why), _) => no(&why, "name another file"),
@@ -155,7 +156,7 @@ fn there(path: &Path, need: FileNeed) -> Result<Option<FileContent>, Failure> {
 
 fn plan_path(options: &FixTargetArguments, path: &Path) -> Result<PathBuf, Failure> {
     match &options.plan {
-        Some(plan) => place::absolute(plan),
+        Some(plan) => place::absolute(plan).map_err(failure),
         None => {
             let mut name = OsString::from(path);
             name.push(".plan");

@@ -1,17 +1,17 @@
 //! Carries out what the record of a change says, file by file, and looks at all of them before each step.
 
+use super::error::ApplyError;
+use super::journal::{FileChange, Found, Journal, State, Step};
 use super::place::{self, FilePlace, There, path_of};
 use super::records::{Record, Records};
-use crate::failure::{Failure, Kind};
-use slowpath_fix::apply::journal::{FileChange, Found, Journal, State, Step};
 use std::io;
 
 /// What is found at the path of each file.
-pub fn found(journal: &Journal) -> Result<Vec<Found>, Failure> {
+pub fn found(journal: &Journal) -> Result<Vec<Found>, ApplyError> {
     journal.files.iter().map(look).collect()
 }
 
-fn look(file: &FileChange) -> Result<Found, Failure> {
+fn look(file: &FileChange) -> Result<Found, ApplyError> {
     let path = path_of(&file.path);
     match FilePlace::open(&path).and_then(|place| place.look()) {
         Ok(There::Else(_)) => Ok(Found::Other),
@@ -19,7 +19,7 @@ fn look(file: &FileChange) -> Result<Found, Failure> {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(file.find(None))
         }
-        Err(error) => Err(place::unusable(&path, &error)),
+        Err(error) => Err(ApplyError::unusable(path, error)),
     }
 }
 
@@ -27,11 +27,11 @@ fn look(file: &FileChange) -> Result<Found, Failure> {
 ///
 /// # Errors
 /// A file cannot be written, or somebody changed it since it was looked at.
-pub fn apply(records: &Records, record: &mut Record) -> Result<(), Failure> {
+pub fn apply(records: &Records, record: &mut Record) -> Result<(), ApplyError> {
     let applied = go(records, record, State::Applied, &[]);
-    applied.map_err(|failure| match go(records, record, State::Undoing, &[]) {
-        Ok(()) => failure.hint("nothing was changed"),
-        Err(_) => failure.hint("`slowpath fix undo` restores what was changed until then"),
+    applied.map_err(|error| ApplyError::NotApplied {
+        error: Box::new(error),
+        is_restored: go(records, record, State::Undoing, &[]).is_ok(),
     })
 }
 
@@ -39,11 +39,11 @@ pub fn apply(records: &Records, record: &mut Record) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A file cannot be written, or somebody changed it.
-pub fn undo(records: &Records, record: &mut Record, kept: &[usize]) -> Result<(), Failure> {
+pub fn undo(records: &Records, record: &mut Record, kept: &[usize]) -> Result<(), ApplyError> {
     go(records, record, State::Undoing, kept)
 }
 
-fn go(records: &Records, record: &mut Record, goal: State, kept: &[usize]) -> Result<(), Failure> {
+fn go(records: &Records, record: &mut Record, goal: State, kept: &[usize]) -> Result<(), ApplyError> {
     // One step for each file and two for the state; more would be somebody who changes the files back at the same time.
     for _ in 0..record.journal.files.len() * 2 + 4 {
         let found = found(&record.journal)?;
@@ -76,13 +76,12 @@ fn go(records: &Records, record: &mut Record, goal: State, kept: &[usize]) -> Re
             Step::Done => return Ok(()),
         }
     }
-    Err(Failure::new(Kind::Machine, format!("the files of the fix {} change all the time", record.journal.fix))
-        .hint("end what writes them, then run it again"))
+    Err(ApplyError::Restless { fix: record.journal.fix.clone() })
 }
 
-fn open(file: &FileChange) -> Result<FilePlace, Failure> {
+fn open(file: &FileChange) -> Result<FilePlace, ApplyError> {
     let path = path_of(&file.path);
-    FilePlace::open(&path).map_err(|error| place::unusable(&path, &error))
+    FilePlace::open(&path).map_err(|error| ApplyError::unusable(path, error))
 }
 
 /// What a killed slowpath left beside the files, and directories that were made for them.
@@ -97,14 +96,6 @@ fn clean(journal: &Journal) {
     }
 }
 
-fn changed(journal: &Journal, file: usize) -> Failure {
-    let path = path_of(&journal.files[file].path);
-    Failure::new(
-        Kind::Check,
-        format!("{} was changed after the fix {} was applied: nothing was restored", path.display(), journal.fix),
-    )
-    .hint(
-        "undo what changed it (another fix, by its name), or put the file back; `--keep-changed` leaves it as it is and restores \
-         the others",
-    )
+fn changed(journal: &Journal, file: usize) -> ApplyError {
+    ApplyError::Changed { path: path_of(&journal.files[file].path), fix: journal.fix.clone() }
 }

@@ -3,12 +3,12 @@
 //! As root every part of the path must be one that nobody else can replace; for anybody, no symbolic link is followed. Everything
 //! is done with the descriptor of the file's directory.
 
-use crate::failure::{Failure, Kind};
+use super::error::ApplyError;
+use super::journal::FileContent;
+use crate::Word;
 use nix::unistd::geteuid;
 use rustix::fs::{AtFlags, Mode, OFlags, flistxattr, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
-use slowpath_fix::Word;
-use slowpath_fix::apply::journal::FileContent;
 use slowpath_process::{plain_directory, trusted_directory};
 use std::ffi::OsString;
 use std::fs::{File, FileTimes, Permissions};
@@ -43,12 +43,11 @@ impl There {
 }
 
 /// An absolute path without `.`, `..` and links that are followed.
-pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    let absolute = std::path::absolute(path).map_err(|error| unusable(path, &error))?;
+pub fn absolute(path: &Path) -> Result<PathBuf, ApplyError> {
+    let absolute = std::path::absolute(path).map_err(|error| ApplyError::unusable(path, error))?;
     let is_plain = absolute.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     if !is_plain || absolute.file_name().is_none() {
-        return Err(Failure::new(Kind::Usage, format!("{} is no plain path of a file", path.display()))
-            .hint("give a path without `..`"));
+        return Err(ApplyError::NotPlain(path.to_owned()));
     }
     Ok(absolute)
 }
@@ -61,13 +60,13 @@ pub fn directory(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The directories of a path that are not there, outermost first.
-pub fn missing(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub fn missing(path: &Path) -> Result<Vec<PathBuf>, ApplyError> {
     let mut missing = Vec::new();
     for part in path.ancestors() {
         match directory(part) {
             Ok(_) => break,
             Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(part.to_owned()),
-            Err(error) => return Err(unusable(part, &error)),
+            Err(error) => return Err(ApplyError::unusable(part, error)),
         }
     }
     missing.reverse();
@@ -75,7 +74,7 @@ pub fn missing(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Makes a directory where there is none.
-pub fn make_directory(path: &Path, mode: u32) -> Result<(), Failure> {
+pub fn make_directory(path: &Path, mode: u32) -> Result<(), ApplyError> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let made = directory(parent).and_then(|parent| {
         match mkdirat(&parent, name, Mode::from_raw_mode(mode)) {
@@ -84,7 +83,7 @@ pub fn make_directory(path: &Path, mode: u32) -> Result<(), Failure> {
         }
         File::from(parent).sync_all()
     });
-    made.map_err(|error| unusable(path, &error))
+    made.map_err(|error| ApplyError::unusable(path, error))
 }
 
 /// Removes a directory where it is empty.
@@ -93,25 +92,6 @@ pub fn remove_directory(path: &Path) {
         && let Ok(parent) = directory(parent)
     {
         let _ = unlinkat(&parent, name, AtFlags::REMOVEDIR);
-    }
-}
-
-/// What is said of a path that cannot be used.
-pub fn unusable(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(Kind::Usage, format!("{} cannot be used: {error}", path.display()));
-    if error.raw_os_error() == Some(libc::ELOOP) {
-        let hint = "the path goes through a symbolic link, which is not followed here: give the path that it leads to";
-        return failure.hint(match std::fs::canonicalize(path) {
-            Ok(leads) => format!("{hint} ({})", leads.display()),
-            Err(_) => hint.to_owned(),
-        });
-    }
-    match error.kind() {
-        io::ErrorKind::PermissionDenied if geteuid().is_root() => {
-            failure.hint("as root, slowpath writes only where nobody else can replace a part of the path; without root it writes where you may")
-        }
-        io::ErrorKind::PermissionDenied => failure.hint("name a path that you may write, or run it with sudo"),
-        _ => failure.hint("name a path in a directory that is there"),
     }
 }
 
@@ -183,7 +163,7 @@ impl FilePlace {
         temporary: &str,
         wanted: &FileContent,
         expected: Option<&FileContent>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ApplyError> {
         self.remove_temporary(temporary);
         let written = self.write(temporary, wanted);
         let done = written.and_then(|()| {
@@ -193,7 +173,7 @@ impl FilePlace {
         });
         done.map_err(|error| {
             self.remove_temporary(temporary);
-            unusable(&self.path, &error)
+            ApplyError::unusable(&self.path, error)
         })
     }
 
@@ -201,12 +181,12 @@ impl FilePlace {
     ///
     /// # Errors
     /// It cannot be removed, or something else is there.
-    pub fn remove(&self, expected: &FileContent) -> Result<(), Failure> {
+    pub fn remove(&self, expected: &FileContent) -> Result<(), ApplyError> {
         let removed = self.require(Some(expected)).and_then(|()| {
             unlinkat(&self.directory, &self.name, AtFlags::empty())?;
             self.directory.sync_all()
         });
-        removed.map_err(|error| unusable(&self.path, &error))
+        removed.map_err(|error| ApplyError::unusable(&self.path, error))
     }
 
     /// Removes what a killed slowpath left of writing: its name is in the record, and it is ours.
@@ -291,7 +271,7 @@ mod tests {
         let after = FileContent { content: "new".into(), modified: None, ..before.clone() };
         target.replace(".t", &after, Some(&before)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert!(target.replace(".t", &after, Some(&before)).unwrap_err().chain().contains("somebody changes it"));
+        assert!(target.replace(".t", &after, Some(&before)).unwrap_err().to_string().contains("somebody changes it"));
         target.replace(".t", &before, Some(&after)).unwrap();
         assert_eq!(file_of(&target), before);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
@@ -309,7 +289,7 @@ mod tests {
         symlink("file", at("real/alias")).unwrap();
         fs::hard_link(at("real/file"), at("real/twin")).unwrap();
         let refused = FilePlace::open(&at("link/file")).err().unwrap();
-        assert!(unusable(&at("link"), &refused).hint("").chain().contains("cannot be used"));
+        assert!(ApplyError::unusable(at("link"), refused).to_string().contains("cannot be used"));
         for name in ["real/alias", "real/twin"] {
             let there = FilePlace::open(&at(name)).unwrap().look().unwrap();
             assert!(matches!(there, There::Else(_)), "{name}: {there:?}");

@@ -3,12 +3,12 @@
 //! Not in the directory of the diagnosis: a record says what is written where when a fix is taken back, so it must be one that only
 //! the user could have written. Root's are in `/var/lib/slowpath/fixes`, others' in `$XDG_STATE_HOME` or `~/.local/state`.
 
+use super::error::ApplyError;
+use super::journal::{FileContent, Journal, SCHEMA};
 use super::place::{self, FilePlace, There};
-use crate::failure::{Failure, Kind};
+use crate::Word;
 use nix::unistd::{Uid, User, geteuid};
 use rustix::fs::{AtFlags, unlinkat};
-use slowpath_fix::Word;
-use slowpath_fix::apply::journal::{FileContent, Journal, SCHEMA};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -36,7 +36,7 @@ pub struct Records {
     _lock: Option<File>,
 }
 
-fn of_this_user() -> Result<PathBuf, Failure> {
+fn of_this_user() -> Result<PathBuf, ApplyError> {
     if geteuid().is_root() {
         return Ok(OF_ROOT.into());
     }
@@ -61,25 +61,25 @@ fn is_unfinished(name: &str) -> bool {
 }
 
 /// The home directory of the user.
-pub fn home() -> Result<PathBuf, Failure> {
+pub fn home() -> Result<PathBuf, ApplyError> {
     let given = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let of_user = || User::from_uid(Uid::effective()).ok().flatten().map(|user| user.dir);
-    given.or_else(of_user).ok_or_else(|| Failure::new(Kind::Usage, "this user has no home directory").hint("set HOME"))
+    given.or_else(of_user).ok_or(ApplyError::NoHome)
 }
 
 impl Records {
     /// To look at them.
-    pub fn to_read() -> Result<Self, Failure> {
+    pub fn to_read() -> Result<Self, ApplyError> {
         Ok(Self { path: of_this_user()?, _lock: None })
     }
 
     /// To change them: nobody else does meanwhile.
-    pub fn to_change() -> Result<Self, Failure> {
+    pub fn to_change() -> Result<Self, ApplyError> {
         let path = of_this_user()?;
         for part in place::missing(&path)? {
             place::make_directory(&part, 0o700)?;
         }
-        let directory: OwnedFd = place::directory(&path).map_err(|error| place::unusable(&path, &error))?;
+        let directory: OwnedFd = place::directory(&path).map_err(|error| ApplyError::unusable(&path, error))?;
         let lock = File::from(directory);
         let began = Instant::now();
         loop {
@@ -88,11 +88,9 @@ impl Records {
                     remove_unfinished(&path, &lock);
                     return Ok(Self { path, _lock: Some(lock) });
                 }
-                Err(TryLockError::Error(error)) => return Err(place::unusable(&path, &error)),
+                Err(TryLockError::Error(error)) => return Err(ApplyError::unusable(&path, error)),
                 Err(TryLockError::WouldBlock) if began.elapsed() > PATIENCE => {
-                    return Err(
-                        Failure::new(Kind::Machine, "another `slowpath fix` is at work").hint("run it again later")
-                    );
+                    return Err(ApplyError::Busy);
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
             }
@@ -103,15 +101,15 @@ impl Records {
     ///
     /// # Errors
     /// One cannot be read.
-    pub fn of(&self, directory: &Path) -> Result<Vec<Record>, Failure> {
+    pub fn of(&self, directory: &Path) -> Result<Vec<Record>, ApplyError> {
         let wanted = Word::from(directory.as_os_str());
         let mut records = self.all()?;
         records.retain(|record| record.journal.directory == wanted);
         Ok(records)
     }
 
-    fn all(&self) -> Result<Vec<Record>, Failure> {
-        let wrong = |error: io::Error| place::unusable(&self.path, &error);
+    fn all(&self) -> Result<Vec<Record>, ApplyError> {
+        let wrong = |error: io::Error| ApplyError::unusable(&self.path, error);
         match place::directory(&self.path) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -128,12 +126,9 @@ impl Records {
         names.into_iter().rev().map(|name| self.read(name)).collect()
     }
 
-    fn read(&self, name: String) -> Result<Record, Failure> {
+    fn read(&self, name: String) -> Result<Record, ApplyError> {
         let path = self.path.join(&name);
-        let damaged = |why: String| {
-            Failure::new(Kind::Usage, format!("the record {} of an applied fix cannot be used: {why}", path.display()))
-                .hint("a later slowpath wrote it, or it is damaged: undo with that slowpath, or restore its files by hand and remove it")
-        };
+        let damaged = |why: String| ApplyError::Damaged { path: path.clone(), why };
         let there =
             FilePlace::open(&path).and_then(|place| place.look()).map_err(|error| damaged(error.to_string()))?;
         let there = there.file().ok_or_else(|| damaged("it is no file of this user".to_owned()))?;
@@ -145,9 +140,12 @@ impl Records {
         Ok(Record { name, journal })
     }
 
-    /// Writes a new record. It is on disk when this returns.
-    pub fn begin(&self, journal: Journal) -> Result<Record, Failure> {
-        let now = crate::commands::now_rfc3339().replace(':', "");
+    /// Writes a new record, with the time as RFC 3339 in its name. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin(&self, journal: Journal, now: &str) -> Result<Record, ApplyError> {
+        let now = now.replace(':', "");
         let last = self.all()?.into_iter().map(|record| record.name).max().unwrap_or_default();
         // Names are ordered as fixes were applied, also within a second and after the clock was set back.
         let number = last.split('-').next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) + 1;
@@ -157,7 +155,7 @@ impl Records {
     }
 
     /// Writes a record anew.
-    pub fn write(&self, record: &Record) -> Result<(), Failure> {
+    pub fn write(&self, record: &Record) -> Result<(), ApplyError> {
         let place = self.place(&record.name)?;
         let content = serde_json::to_vec(&record.journal).unwrap_or_default();
         let wanted = FileContent {
@@ -167,20 +165,20 @@ impl Records {
             gid: nix::unistd::getegid().as_raw(),
             modified: None,
         };
-        let there = place.look().map_err(|error| place::unusable(&self.path, &error))?;
+        let there = place.look().map_err(|error| ApplyError::unusable(&self.path, error))?;
         place.replace(&format!(".{}.new", record.name), &wanted, there.file())
     }
 
     /// Forgets one.
-    pub fn remove(&self, record: &Record) -> Result<(), Failure> {
+    pub fn remove(&self, record: &Record) -> Result<(), ApplyError> {
         let place = self.place(&record.name)?;
-        match place.look().map_err(|error| place::unusable(&self.path, &error))? {
+        match place.look().map_err(|error| ApplyError::unusable(&self.path, error))? {
             There::File(file) => place.remove(&file),
             _ => Ok(()),
         }
     }
 
-    fn place(&self, name: &str) -> Result<FilePlace, Failure> {
-        FilePlace::open(&self.path.join(name)).map_err(|error| place::unusable(&self.path, &error))
+    fn place(&self, name: &str) -> Result<FilePlace, ApplyError> {
+        FilePlace::open(&self.path.join(name)).map_err(|error| ApplyError::unusable(&self.path, error))
     }
 }
