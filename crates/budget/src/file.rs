@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use slowpath_launch::ReadyWhen;
 use slowpath_tables::Unit;
 use slowpath_verify::Metric;
+use slowpath_verify::conditions::Coldness;
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};
@@ -37,18 +38,6 @@ pub const PROCESSES: &str = "processes";
 pub const DENIED_OPENS: &str = "denied_opens";
 /// Limit on bytes that entered the page cache.
 pub const COLD_BYTES: &str = "cold_bytes";
-
-/// How a launch is made cold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Coldness {
-    /// In a private lab.
-    Lab,
-    /// The command's files are evicted from the page cache, as far as nobody else maps them.
-    Evict,
-    /// All caches of the machine are dropped.
-    Drop,
-}
 
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,6 +11,6 @@ pub mod outcome;
 pub mod responsible;
 pub mod verdict;
 
-pub use file::{Budget, Coldness, Limit, Subject, parse};
+pub use file::{Budget, Limit, Subject, parse};
 pub use outcome::{Check, CheckedLimit};
 pub use verdict::{Judged, Times, Verdict};

@@ -36,6 +36,7 @@ pub use launch::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
+use slowpath_lab::{Settings, Throttle};
 use slowpath_launch::ReadyWhen;
 use slowpath_session::target::Invocation;
 use std::ffi::OsString;
@@ -212,6 +213,18 @@ pub struct DeviceArguments {
     /// Limit reads from the lab's device to this many bytes a second (K, M, G).
     #[arg(long, value_name = "B", value_parser = bytes)]
     pub bandwidth: Option<u64>,
+}
+
+/// The settings of a lab's device.
+pub fn settings(arguments: &DeviceArguments) -> Settings {
+    let throttled = arguments.iops.is_some() || arguments.bandwidth.is_some();
+    Settings {
+        read_ahead_kb: arguments.readahead / 1024,
+        throttle: throttled.then(|| Throttle {
+            iops: arguments.iops.unwrap_or(0),
+            bytes_per_second: arguments.bandwidth.unwrap_or(0),
+        }),
+    }
 }
 
 /// Events that can be recorded with their call stacks.

@@ -7,7 +7,6 @@ mod arguments;
 mod commands;
 mod failure;
 mod foreign_file;
-mod lab_session;
 mod progress;
 mod standard_output;
 mod whole_file;

@@ -78,6 +78,10 @@ impl session::Progress for Progress {
         Self::step(self, text);
     }
 
+    fn count(&self, text: &str, done: usize, total: usize) {
+        Self::count(self, text, done, total);
+    }
+
     fn warn(&self, text: &str) {
         eprintln!("slowpath: warning: {text}");
     }

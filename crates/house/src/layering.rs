@@ -85,8 +85,9 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "lab", may_use: &["tables", "process", "launch"], why: "describes mounts that launch carries out" },
     Rule {
         name: "verify",
-        may_use: &["tables", "recording", "analysis", "fix", "experiment", "launch", "lab"],
-        why: "runs and judges arms; the recorder's cost stays out of what is judged",
+        may_use: &["tables", "recording", "capture", "analysis", "fix", "experiment", "launch", "session", "lab"],
+        why: "runs and judges arms of targets that a session launches; it records what a lab must hold and nothing that is judged, so \
+              that the recorder's cost stays out of it",
     },
     Rule {
         name: "budget",

@@ -5,6 +5,9 @@ pub trait Progress {
     /// Says what is being done now.
     fn step(&self, text: &str);
 
+    /// Says how far a series of launches is.
+    fn count(&self, text: &str, done: usize, total: usize);
+
     /// Says something that stays.
     fn warn(&self, text: &str);
 

@@ -3,8 +3,8 @@
 use super::{DeviceArguments, InvocationArguments};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-pub use slowpath_budget::Coldness;
 use slowpath_verify::Metric;
+pub use slowpath_verify::conditions::Coldness;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

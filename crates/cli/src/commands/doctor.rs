@@ -3,7 +3,6 @@
 use crate::arguments::DoctorArguments;
 use crate::failure::{Failure, Kind};
 use crate::fresh_directory;
-use crate::lab_session::LAB;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_capture::machine::{self, Check, Need};
@@ -11,6 +10,7 @@ use slowpath_ipc::trace;
 use slowpath_lab::{availability, leftovers};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::Unavailable;
+use slowpath_verify::lab_session::LAB;
 use std::path::Path;
 use std::process::ExitCode;
 

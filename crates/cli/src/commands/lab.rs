@@ -1,17 +1,17 @@
 //! `slowpath lab`: private cold starts by hand.
 
-use crate::arguments::{LabArguments, LabCommand, LabRunArguments};
+use crate::arguments::{LabArguments, LabCommand, LabRunArguments, settings};
 use crate::failure::{Failure, Kind, failed};
+use crate::interrupt;
 use crate::progress::Progress;
 use crate::target::{Target, launcher, not_ready};
-use crate::{interrupt, lab_session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_lab::leftovers;
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::{Quantity, Unit};
-use slowpath_verify::cold;
+use slowpath_verify::{cold, lab_session};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
     }
     let progress = Progress::new(arguments.quiet);
     let files = lab_session::first_look(&target, &progress)?;
-    let lab = lab_session::build(&files, lab_session::settings(&arguments.device), false, &progress)?;
+    let lab = lab_session::build(&files, settings(&arguments.device), false, &progress)?;
     let mut launches = Vec::new();
     for number in 0..arguments.runs as usize {
         if interrupt::requested() {

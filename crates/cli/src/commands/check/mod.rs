@@ -6,10 +6,8 @@
 mod recording;
 mod screen;
 
-use crate::arguments::CheckArguments;
+use crate::arguments::{CheckArguments, settings};
 use crate::commands::launch::arms::{self, LaunchArm};
-use crate::commands::launch::benchmark::compared;
-use crate::commands::launch::conditions::Conditions;
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
 use crate::foreign_file;
@@ -20,6 +18,8 @@ use recording::Looked;
 use slowpath_budget::outcome::{self, CheckedLimit};
 use slowpath_budget::verdict::{self, Judged, Times, Verdict};
 use slowpath_budget::{self as budget, Budget, Check, Limit, Subject};
+use slowpath_verify::benchmark::compared;
+use slowpath_verify::conditions::Conditions;
 use slowpath_verify::{ArmResult, Measures, Metric};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     }
     let progress = Progress::new(arguments.quiet);
     let targets = std::iter::once(target);
-    let mut conditions = Conditions::prepare(&arguments.device, budget.cold, targets, &progress)?;
+    let mut conditions = Conditions::prepare(settings(&arguments.device), budget.cold, targets, &progress)?;
     let (result, times, ended) = launches(arguments, &budget, &arms, &mut conditions, &progress)?;
     let needed = |limit: &Limit| {
         limit.subject.needs_recording() || judged(limit, &result, &times, None).verdict == Verdict::Exceeded

@@ -1,7 +1,6 @@
 //! The recording behind a check: one that exists, or that of one more launch under the same conditions, which is not timed
 //! and not kept. It is read as the user, without privilege.
 
-use crate::commands::launch::conditions::Conditions;
 use crate::commands::{analyze, invoker};
 use crate::failure::{Failure, Kind};
 use crate::fresh_directory::FreshDirectory;
@@ -16,6 +15,7 @@ use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
+use slowpath_verify::conditions::Conditions;
 use std::path::Path;
 
 /// Launches to get one that was as cold as it was to be.

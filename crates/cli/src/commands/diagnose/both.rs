@@ -7,11 +7,12 @@ use super::time_limit::TimeLimit;
 use super::{Case, cold, warm};
 use crate::arguments::ArmSet;
 use crate::failure::{Failure, Kind};
-use crate::{interrupt, lab_session, recorded_launch};
+use crate::{interrupt, recorded_launch};
 use slowpath_analysis::ShowsIn;
 use slowpath_report::Diagnosis;
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::{Missing, declared};
+use slowpath_verify::lab_session;
 use std::time::Duration;
 
 /// Time for everything where none is asked for.

@@ -1,5 +1,7 @@
 //! The arms of a benchmark, from the command line: the command after `--` first, then `--vs`, then `--arm`.
 
+pub use slowpath_verify::benchmark::LaunchArm;
+
 use crate::arguments::{
     BenchmarkArguments, InvocationArguments, LadderArguments, ScenarioArguments, SelftestArguments, Words,
 };
@@ -8,14 +10,6 @@ use crate::target::{PATIENCE, Target};
 use slowpath_launch::ReadyWhen;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-
-/// An arm.
-pub struct LaunchArm {
-    /// Name, unique in the benchmark.
-    pub name: String,
-    /// What is launched.
-    pub target: Target,
-}
 
 /// All arms of the command line; the first is what the others are compared with.
 pub fn of(arguments: &BenchmarkArguments) -> Result<Vec<LaunchArm>, Failure> {

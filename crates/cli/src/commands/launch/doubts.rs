@@ -1,10 +1,10 @@
 //! What speaks against trusting the figures of a benchmark.
 
-use super::conditions::Conditions;
 use super::quantiles;
 use crate::arguments::BenchmarkOptions;
 use slowpath_experiment::series;
 use slowpath_report::BenchmarkArm;
+use slowpath_verify::conditions::Conditions;
 use slowpath_verify::{Comparison, Metric};
 
 /// All of them, in words.

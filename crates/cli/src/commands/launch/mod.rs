@@ -4,7 +4,6 @@
 pub mod arms;
 pub mod benchmark;
 mod children;
-pub mod conditions;
 mod doubts;
 mod ladder;
 mod quantiles;

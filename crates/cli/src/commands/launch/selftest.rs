@@ -1,10 +1,9 @@
 //! `slowpath launch selftest`: a command against itself, here and now. How often is a difference seen where there is none,
 //! and how small a difference could be seen with so much noise?
 
-use super::conditions::Conditions;
 use super::stopping::Stopping;
-use super::{arms, begin, benchmark};
-use crate::arguments::SelftestArguments;
+use super::{arms, begin};
+use crate::arguments::{SelftestArguments, settings};
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind, failed};
 use crate::progress::Progress;
@@ -13,6 +12,8 @@ use serde::Serialize;
 use slowpath_experiment::{Level, Outcome, effect, outcome, power, proportion};
 use slowpath_report::quantity;
 use slowpath_tables::{Quantity, Unit};
+use slowpath_verify::benchmark;
+use slowpath_verify::conditions::Conditions;
 use slowpath_verify::{ArmResult, Metric};
 use std::process::ExitCode;
 
@@ -68,7 +69,7 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
     let arms = begin(arms::of_selftest(arguments)?);
     let progress = Progress::new(options.quiet);
     let mut conditions =
-        Conditions::prepare(&options.device, options.cold, arms.iter().map(|arm| &arm.target), &progress)?;
+        Conditions::prepare(settings(&options.device), options.cold, arms.iter().map(|arm| &arm.target), &progress)?;
     let metric = options.metric.first().copied().unwrap_or(Metric::Wall);
     let (mut flagged, mut differences, mut values) = (0, Vec::new(), Vec::new());
     let began = std::time::Instant::now();

@@ -1,7 +1,6 @@
 //! From the launches to what is printed: medians, comparisons, what stands out, and what speaks against the figures.
 
 use super::arms::LaunchArm;
-use super::conditions::Conditions;
 use super::stopping::Stopping;
 use super::{doubts, quantiles};
 use crate::arguments::BenchmarkOptions;
@@ -9,6 +8,7 @@ use crate::failure::{Failure, Kind, failed};
 use slowpath_experiment::{Effect, Level, effect, median, multiple, outcome, outliers};
 use slowpath_report::{ArmComparison, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier, quantity};
 use slowpath_tables::{Quantity, Unit};
+use slowpath_verify::conditions::Conditions;
 use slowpath_verify::{ArmResult, Comparison, Measured, Metric, Surroundings};
 use std::collections::BTreeMap;
 

@@ -3,13 +3,13 @@
 
 use super::ways::Ways;
 use crate::commands::context::run::unprepared;
-use crate::commands::launch::benchmark::pad;
 use crate::failure::{Failure, Kind};
 use crate::interrupt::{self, Interruptible};
 use crate::target::{Target, launch_failure, launcher, not_ready};
 use slowpath_context::factors::environment::BYTES;
 use slowpath_context::toggles::{self, Plan, Prepared};
 use slowpath_launch::{EndPolicy, LaunchError, LaunchSpec, Launcher, ProcessLauncher, ReadyWhen, StdioPolicy};
+use slowpath_verify::benchmark::pad;
 use slowpath_verify::bisection::{Group, Side, Treatment};
 use slowpath_verify::{Measured, Metric, Moment, Sample, Witnesses, measures};
 use std::ffi::OsString;

@@ -4,7 +4,6 @@ use crate::arguments::{ArmSet, DiagnoseArguments};
 use crate::commands::preload::{trainings, write_plan};
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
-use crate::lab_session::{InLab, UNRELATED, lab_failure};
 use crate::target::{Target, launcher};
 use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::merge::merge;
@@ -14,6 +13,7 @@ use slowpath_fix::{FixPlan, readahead_size};
 use slowpath_lab::{Lab, Settings};
 use slowpath_launch::{EndPolicy, LaunchSpec, StdioPolicy};
 use slowpath_tables::{Bytes, Pages};
+use slowpath_verify::lab_session::{InLab, UNRELATED, lab_failure};
 use slowpath_verify::{
     Arm, DeclaredArm, LaunchInLab, Measured, Metric, Role, Sample, cold, declared_arms, measures, warm,
 };

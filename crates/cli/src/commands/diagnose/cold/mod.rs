@@ -9,9 +9,9 @@ mod training;
 use super::Case;
 use super::blocks::{self, Blocks};
 use super::time_limit::{TimeLimit, Too};
-use crate::arguments::ArmSet;
+use crate::arguments::{ArmSet, settings};
 use crate::failure::{Failure, Kind};
-use crate::{interrupt, lab_session};
+use crate::interrupt;
 use arms::PlanFile;
 use prediction::{Pilot, Predicted};
 use recorded::Found;
@@ -38,7 +38,7 @@ pub struct Looked {
 /// Records launches, makes the plans, and writes down what is predicted of them.
 pub fn look(case: &Case<'_>, set: ArmSet) -> Result<Looked, Failure> {
     let Case { arguments, target, directory, progress } = case;
-    let settings = lab_session::settings(&arguments.device);
+    let settings = settings(&arguments.device);
     let (mut lab, trained) = training::in_a_fitting_lab(target, settings, directory, progress)?;
     let plans = arms::plans(set, target, directory, &lab, trained.recordings)?;
     let pilot = prediction::pilot(target, &mut lab, &plans, trained.needed, progress)?;

@@ -4,7 +4,6 @@
 use crate::commands::report::COLD;
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
-use crate::lab_session;
 use crate::progress::Progress;
 use crate::recorded_launch::{self, RecorderHooks, Subject};
 use crate::target::{Target, launcher, not_ready};
@@ -13,7 +12,7 @@ use slowpath_capture::{LabDevice, Options, RawCapture, decode};
 use slowpath_lab::{Lab, PastLab, Settings};
 use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
 use slowpath_tables::{Asker, Bytes, Exec, FileKey, PageCacheOp};
-use slowpath_verify::cold;
+use slowpath_verify::{cold, lab_session};
 use std::collections::BTreeSet;
 use std::path::Path;
 

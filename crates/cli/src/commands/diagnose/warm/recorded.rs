@@ -3,7 +3,6 @@
 
 use crate::commands::analyze;
 use crate::commands::diagnose::{observed, write_json};
-use crate::commands::launch::conditions::Conditions;
 use crate::commands::report::WARM;
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
@@ -22,6 +21,7 @@ use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_process::Duty;
 use slowpath_report::{Condition, TimeSpent, time_spent_of};
 use slowpath_tables::{Losses, Quantity, Unavailable};
+use slowpath_verify::conditions::Conditions;
 use std::path::Path;
 
 /// What is predicted of fixes of warm launches, written down before the first treated launch.

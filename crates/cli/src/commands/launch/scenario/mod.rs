@@ -6,7 +6,7 @@ mod round;
 mod summary;
 
 use super::arms::{self, LaunchArm};
-use super::{begin, benchmark};
+use super::begin;
 use crate::arguments::ScenarioArguments;
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
@@ -21,6 +21,7 @@ use slowpath_experiment::design;
 use slowpath_report::terminal::{self, Style};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
+use slowpath_verify::benchmark;
 use slowpath_verify::{Comparison, Measured, Sample, Witnesses, compare_until};
 use std::ffi::OsStr;
 use std::io::IsTerminal;

@@ -1,16 +1,15 @@
 //! A lab for a target: what its launch needs is seen in a first recorded launch on the host and copied into an image.
 
-use crate::arguments::DeviceArguments;
-use crate::failure::{Failure, Kind, failed};
-use crate::progress::Progress;
-use crate::recorded_launch::{self, RecorderHooks};
-use crate::target::{Target, launch_failure, launcher, not_ready};
-use crate::unprivileged::{Work, as_user};
+use crate::LabLaunchError;
 use slowpath_capture::{Options, decode};
-use slowpath_lab::{Closure, DEFAULT_BASE, ExtraFile, Image, Lab, Settings, Throttle};
+use slowpath_lab::{Closure, DEFAULT_BASE, ExtraFile, Image, Lab, Settings};
 use slowpath_launch::{EndPolicy, StdioPolicy};
+use slowpath_session::Progress;
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::recorded_launch::{self, RecorderHooks};
+use slowpath_session::target::{Target, launch_failure, launcher, not_ready};
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::Bytes;
-use slowpath_verify::LabLaunchError;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -31,7 +30,7 @@ pub fn require(what: &str, with_lab: bool) -> Result<(), Failure> {
 }
 
 /// Launches the target once on the host, recorded, and lists the files that it used and did not write.
-pub fn first_look(target: &Target, progress: &Progress) -> Result<BTreeSet<String>, Failure> {
+pub fn first_look(target: &Target, progress: &dyn Progress) -> Result<BTreeSet<String>, Failure> {
     progress.step("first launch: which files does it use?");
     let hooks = RecorderHooks::load(Options::default(), &target.identity)?;
     let (mut spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
@@ -57,27 +56,19 @@ pub fn files_used(raw: &slowpath_capture::RawCapture) -> BTreeSet<String> {
         .collect()
 }
 
-/// The device's settings from the command line.
-pub fn settings(arguments: &DeviceArguments) -> Settings {
-    let throttled = arguments.iops.is_some() || arguments.bandwidth.is_some();
-    Settings {
-        read_ahead_kb: arguments.readahead / 1024,
-        throttle: throttled.then(|| Throttle {
-            iops: arguments.iops.unwrap_or(0),
-            bytes_per_second: arguments.bandwidth.unwrap_or(0),
-        }),
-    }
-}
-
 /// Builds the lab that holds `files`.
 pub fn build(
     files: &BTreeSet<String>,
     settings: Settings,
     with_unrelated: bool,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Lab, Failure> {
     let closure = Closure::from_paths(files);
-    progress.step(format!("building the lab: {} files, {:.0} MB", closure.files().len(), closure.total_size().as_mb()));
+    progress.step(&format!(
+        "building the lab: {} files, {:.0} MB",
+        closure.files().len(),
+        closure.total_size().as_mb()
+    ));
     let extra = if with_unrelated {
         let size = Bytes(closure.total_size().0.min(UNRELATED_LIMIT.0));
         vec![ExtraFile::random(UNRELATED, size, 1)]
@@ -88,7 +79,7 @@ pub fn build(
     Lab::new(image, settings).map_err(failed(Kind::Machine))
 }
 
-/// The failure of launches that [`slowpath_verify::warm`] makes.
+/// The failure of launches that [`crate::warm`] makes.
 pub struct InLab(pub Failure);
 
 impl From<LabLaunchError> for InLab {

@@ -1,18 +1,30 @@
 //! How warm or cold the launches of a benchmark are: what is done before each of them, and what is known of it.
 
-use crate::arguments::{Coldness, DeviceArguments};
-use crate::failure::{Failure, Kind, failed};
-use crate::interrupt::Interruptible;
+use crate::cold;
 use crate::lab_session::{self, lab_failure};
-use crate::progress::Progress;
-use crate::target::{Target, launch_failure};
+use serde::{Deserialize, Serialize};
 use slowpath_capture::LabDevice;
-use slowpath_lab::Lab;
 use slowpath_lab::evict::{Evicted, evict, resident};
+use slowpath_lab::{Lab, Settings};
 use slowpath_launch::{Hooks, LaunchOutcome, LaunchSpec, Launcher, ProcessLauncher};
+use slowpath_session::Progress;
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::interrupt::Interruptible;
+use slowpath_session::target::{Target, launch_failure};
 use slowpath_tables::{Bytes, Pages};
-use slowpath_verify::cold;
 use std::path::PathBuf;
+
+/// How a launch is made cold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Coldness {
+    /// In a private lab.
+    Lab,
+    /// The command's files are evicted from the page cache, as far as nobody else maps them.
+    Evict,
+    /// All caches of the machine are dropped.
+    Drop,
+}
 
 /// The conditions of all launches of a benchmark.
 pub enum Conditions {
@@ -46,10 +58,10 @@ pub struct Conditioned {
 impl Conditions {
     /// Prepares them for all arms.
     pub fn prepare<'a>(
-        device: &DeviceArguments,
+        settings: Settings,
         cold: Option<Coldness>,
         targets: impl Iterator<Item = &'a Target>,
-        progress: &Progress,
+        progress: &dyn Progress,
     ) -> Result<Self, Failure> {
         let Some(coldness) = cold else { return Ok(Self::Warm) };
         lab_session::require("launch cold", coldness == Coldness::Lab)?;
@@ -58,7 +70,6 @@ impl Conditions {
             files.extend(lab_session::first_look(target, progress)?);
         }
         if coldness == Coldness::Lab {
-            let settings = lab_session::settings(device);
             return Ok(Self::Lab(Box::new(lab_session::build(&files, settings, false, progress)?)));
         }
         let files = files.into_iter().map(PathBuf::from).collect();
