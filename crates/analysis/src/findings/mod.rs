@@ -9,19 +9,24 @@ pub mod buffer_copied_back;
 pub mod cold_file_reads;
 mod copying_code;
 pub mod deferred_memory_cost;
+mod fallback_cost;
+mod fallback_finding;
 pub mod fault_sums;
 pub mod heap_trim_churn;
 pub mod materiality;
 pub mod memory_confidence;
 pub mod memory_evidence;
 pub(crate) mod memory_use;
+pub mod missing_artifact;
 mod never_used;
 mod other_allocators;
 pub mod oversized_first_touch;
 mod sampled_time;
+pub mod stale_artifact;
 pub mod thp_missed;
 pub mod timed_wait;
 pub mod transient_large_allocation;
+pub mod unreadable_artifact;
 
 use crate::call_stacks::CallStacks;
 use crate::declaration::{Declaration, Input};
@@ -43,9 +48,12 @@ pub struct Observation<'a> {
 }
 
 /// Every finding. One that goes by what others found comes after them.
-pub const ALL: [Declaration; 8] = [
+pub const ALL: [Declaration; 11] = [
     cold_file_reads::FINDING,
     timed_wait::FINDING,
+    unreadable_artifact::FINDING,
+    stale_artifact::FINDING,
+    missing_artifact::FINDING,
     transient_large_allocation::FINDING,
     heap_trim_churn::FINDING,
     oversized_first_touch::FINDING,

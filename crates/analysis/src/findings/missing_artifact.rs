@@ -1,0 +1,46 @@
+//! Finding `missing_artifact`: processes look for a compiled or cached file that was never made, and each does its work.
+//!
+//! **What is bad.** The file is not there. The program does the work and saves the result for the next one, which it is refused: the
+//! directory belongs to somebody else, or is read-only. Or every process saves it and none finds it.
+//!
+//! **Cost.** As of [`super::unreadable_artifact`], from the open that found nothing on.
+//!
+//! **Predicted saving.** The cost. What reading the file would cost is not taken off.
+//!
+//! **No finding** for ordinary searches (libraries, optional configuration): nobody makes what was looked for. A program that finds that it
+//! may not write the directory, or cannot make it, and does not try, shows nothing: opens are recorded, mkdir(2) and access(2) are not.
+//!
+//! **Confidence.** See [`super::fallback_finding`].
+
+use super::fallback_finding::{Kind, find};
+use super::materiality;
+use crate::declaration::{Declaration, ShowsIn};
+use crate::fallbacks::Problem;
+
+/// Name of the finding.
+pub const NAME: &str = "missing_artifact";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "compiled or cached files that were never made",
+    what: "A process looks for a compiled or cached file that is not there (ENOENT), does the work, and is refused to save the result; or \
+           several processes make the same file one after the other.",
+    why: "Every process pays for the work. It shows only where the user of the program may not write what belongs to it.",
+    helps: "Make the file once as a user who may (`python3 -m compileall DIRECTORY`, at installation). Price: disk, and a step more at \
+            each installation.",
+    by_hand: "strace -f -Z -e trace=openat -- COMMAND lists opens that fail: ENOENT of a file, and later EACCES or EROFS where it should \
+              be made, is one",
+    least: materiality::words,
+    shows_in: ShowsIn::AnyWork,
+    find: |input| find(input, &KIND),
+};
+
+const KIND: Kind = Kind {
+    name: NAME,
+    problem: Problem::Absent,
+    verbs: ("has no", "have no"),
+    ending: "",
+    fixes: &[],
+    by_hand: FINDING.by_hand,
+};

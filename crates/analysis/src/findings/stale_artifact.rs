@@ -1,0 +1,48 @@
+//! Finding `stale_artifact`: processes read a compiled or cached file, and then do the work again that it should have saved.
+//!
+//! **What is bad.** The artifact is there and can be read, and does not fit: its source was changed, or it is of another version. The
+//! program reads it in vain, reads the source, does the work, and saves the result, which it is refused; so the next process does the
+//! same. Or every process may save it, and each throws away what another one saved.
+//!
+//! **Cost.** As of [`super::unreadable_artifact`], from the open of the artifact on.
+//!
+//! **Predicted saving.** The cost. Reading the artifact, which has to be done all the same, is in it.
+//!
+//! **No finding** where the source that was read is not named like the artifact; where nobody tried to save the result (a program that was
+//! told not to, as `python3 -B`): files that are read one after the other are no sign of anything. What one process saves and the others
+//! then use is none either.
+//!
+//! **Confidence.** See [`super::fallback_finding`].
+
+use super::fallback_finding::{Kind, find};
+use super::materiality;
+use crate::declaration::{Declaration, ShowsIn};
+use crate::fallbacks::Problem;
+
+/// Name of the finding.
+pub const NAME: &str = "stale_artifact";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "compiled or cached files that do not fit",
+    what: "A process reads a compiled or cached file, then the source it was made from, does the work again, and is refused to save the \
+           result; or several processes save it one after the other.",
+    why: "Every process pays for the work, as if there were no file. A source that was copied or unpacked anew is enough.",
+    helps: "Make the file anew as a user who may write it (`python3 -m compileall DIRECTORY`), whenever the source changes. `sudo slowpath \
+            artifacts audit --recording DIR` says which files are stale and why. Price: a step more at each installation.",
+    by_hand: "strace -f -Z -e trace=openat -- COMMAND lists writes that fail; one beside a cache file that was opened before with its \
+              source is one",
+    least: materiality::words,
+    shows_in: ShowsIn::AnyWork,
+    find: |input| find(input, &KIND),
+};
+
+const KIND: Kind = Kind {
+    name: NAME,
+    problem: Problem::Unfit,
+    verbs: ("reads", "read"),
+    ending: " in vain",
+    fixes: &[],
+    by_hand: FINDING.by_hand,
+};

@@ -1,0 +1,49 @@
+//! Finding `unreadable_artifact`: processes may not read a compiled or cached file, and do the work again that it holds.
+//!
+//! **What is bad.** The artifact is there, and the user of the process is denied (EACCES, EPERM). The program says nothing and falls back:
+//! it reads the source and compiles, computes, builds; often it is refused to save the result too. So does the next process.
+//!
+//! **Cost.** CPU time of the work that follows the denied opens, over all processes, in ms ([`super::fallback_cost`] has the rules). An
+//! upper estimate, unless siblings could open the same files. Artifacts of one family are one finding, whose subject names the most
+//! costly of them.
+//!
+//! **Predicted saving.** The cost.
+//!
+//! **No finding** where the file was opened with success later in the same process, or a copy of the same name elsewhere; where nothing
+//! shows that its work was done again: nothing saved, no source of a like name, no sibling that was faster; below the threshold of findings
+//! about memory ([`super::materiality`]). A file that is not there is no denied one.
+//!
+//! **Confidence.** See [`super::fallback_finding`].
+
+use super::fallback_finding::{Kind, find};
+use super::materiality;
+use crate::declaration::{Declaration, ShowsIn};
+use crate::fallbacks::Problem;
+
+/// Name of the finding.
+pub const NAME: &str = "unreadable_artifact";
+
+/// The finding.
+pub const FINDING: Declaration = Declaration {
+    name: NAME,
+    title: "compiled or cached files that may not be read",
+    what: "The open of a compiled or cached file is denied (EACCES, EPERM), and the process does the work again that the file holds: it \
+           reads the source instead, compiles or computes, and may be refused to save the result.",
+    why: "Every process of that user does it again, and none says so. Root may read everything, so a developer with sudo never sees it.",
+    helps: "Let the user read the file and enter its directories; `sudo slowpath artifacts audit --recording DIR` names the rule that \
+            denies and the smallest change. Price: others with the same right can read the file too.",
+    by_hand: "strace -f -Z -e trace=openat -- COMMAND, as that user, lists the opens that fail; EACCES on a cache file, with its source \
+              opened next, is one",
+    least: materiality::words,
+    shows_in: ShowsIn::AnyWork,
+    find: |input| find(input, &KIND),
+};
+
+const KIND: Kind = Kind {
+    name: NAME,
+    problem: Problem::Denied,
+    verbs: ("cannot read", "cannot read"),
+    ending: "",
+    fixes: &[],
+    by_hand: FINDING.by_hand,
+};
