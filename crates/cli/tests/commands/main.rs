@@ -1,6 +1,7 @@
 //! The command as its users run it: real processes, exit codes, what stands on standard output and error, and what is
 //! left on the machine afterwards. Most need root; they skip with a reason otherwise.
 
+mod artifact_findings;
 mod artifacts;
 mod attached;
 mod browsers;
