@@ -6,11 +6,12 @@
 
 use crate::program::Program;
 use crate::{
-    FixPlan, advise_huge_pages, allocator_tunables, another_allocator, huge_pages, keep_buffer, look_in_place,
-    populate_at_map, size_to_use,
+    FixPlan, advise_huge_pages, allocator_tunables, another_allocator, grant_read, huge_pages, keep_buffer,
+    look_in_place, populate_at_map, size_to_use,
 };
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
+use slowpath_analysis::findings::unreadable_artifact::GRANT_READ;
 use slowpath_analysis::memory_fixes;
 use slowpath_recording::HugePages;
 use slowpath_tables::missing::declared;
@@ -74,7 +75,7 @@ impl Proposal {
 type Maker = fn(&Case<'_>) -> Vec<Proposal>;
 
 /// Every fix that changes a launch and needs no lab: its name in findings, and who makes it.
-const MAKERS: [(&str, Maker); 8] = [
+const MAKERS: [(&str, Maker); 9] = [
     (memory_fixes::ALLOCATOR_TUNABLES, allocator_tunables::proposals),
     (memory_fixes::ANOTHER_ALLOCATOR, another_allocator::proposals),
     (memory_fixes::HUGE_PAGES, huge_pages::proposals),
@@ -83,6 +84,7 @@ const MAKERS: [(&str, Maker); 8] = [
     (memory_fixes::SIZE_TO_USE, size_to_use::proposals),
     (memory_fixes::ADVISE_HUGE_PAGES, advise_huge_pages::proposals),
     (memory_fixes::LOOK_IN_PLACE, look_in_place::proposals),
+    (GRANT_READ, grant_read::proposals),
 ];
 
 /// All fixes for these findings. `program` tells the program of a finding.

@@ -23,6 +23,9 @@ use crate::fallbacks::Problem;
 /// Name of the finding.
 pub const NAME: &str = "unreadable_artifact";
 
+/// The fix: the user may read the file.
+pub const GRANT_READ: &str = "grant_read";
+
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
@@ -30,7 +33,7 @@ pub const FINDING: Declaration = Declaration {
     what: "The open of a compiled or cached file is denied (EACCES, EPERM), and the process does the work again that the file holds: it \
            reads the source instead, compiles or computes, and may be refused to save the result.",
     why: "Every process of that user does it again, and none says so. Root may read everything, so a developer with sudo never sees it.",
-    helps: "Let the user read the file and enter its directories; `sudo slowpath artifacts audit --recording DIR` names the rule that \
+    helps: "Let the user read the file and enter its directories (grant_read); `sudo slowpath artifacts audit --recording DIR` names the rule that \
             denies and the smallest change. Price: others with the same right can read the file too.",
     by_hand: "strace -f -Z -e trace=openat -- COMMAND, as that user, lists the opens that fail; EACCES on a cache file, with its source \
               opened next, is one",
@@ -44,6 +47,6 @@ const KIND: Kind = Kind {
     problem: Problem::Denied,
     verbs: ("cannot read", "cannot read"),
     ending: "",
-    fixes: &[],
+    fixes: &[GRANT_READ],
     by_hand: FINDING.by_hand,
 };

@@ -270,6 +270,14 @@ fn a_diagnosis_finds_it_by_itself_in_a_command_and_in_what_runs_already() {
     let each = row(one, "cpu_ms_each")["cpu_ms_each"].as_f64().unwrap();
     assert!((each / 40.0 - 1.0).abs() < 0.2, "the truth is {WORK} ms: {each}");
     assert!(analyzed(&out.join("warm"))["findings"].to_string().contains("unreadable_artifact"));
+    // The fix is shown with the command that makes it, and not tried.
+    let plan = printed["fixes"].as_array().unwrap().iter().find(|plan| plan["fix"] == "grant_read").unwrap();
+    let artifact = case.path("cache/table.cache");
+    assert_eq!(plan["changes"][0]["to"], format!("chmod o+r {}", artifact.display()), "{plan:#}");
+    let verdict = printed["verdicts"].as_array().unwrap().iter().find(|one| one["fix"] == "grant_read").unwrap();
+    assert_eq!(verdict["decision"], "not_tried", "{verdict:#}");
+    assert_eq!(fs::metadata(&artifact).unwrap().permissions().mode() & 0o777, 0o600);
+
     let mut target = case.table("saves");
     target[2] = "100000".to_owned();
     let mut running = Command::new("setpriv")

@@ -121,6 +121,9 @@ pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
         Treatment::None if plan.scope == Scope::Source => {
             Some(Refusal::new("it is a change of the program's source", plan.trial.how.clone()))
         }
+        Treatment::None if plan.scope == Scope::Machine => {
+            Some(Refusal::new("it is a change of this machine, which slowpath only shows", plan.trial.how.clone()))
+        }
         Treatment::None => Some(Refusal::new(
             "the diagnosis does not say what a launch with it has: nothing was tried, or an older slowpath wrote it",
             "diagnose again; what the fix changes stands in `slowpath fix show`",

@@ -10,6 +10,7 @@ mod arm_summary;
 mod blocks;
 mod both;
 mod cold;
+mod denied_files;
 mod looked_for;
 mod observed;
 mod running;

@@ -3,6 +3,7 @@
 //! Nothing of the processes is changed, and what a fix sets holds from the next launch on: so fixes are described and none is tried.
 
 use super::arm_summary::not_tried;
+use super::denied_files::with_changes;
 use super::looked_for::looked_for;
 use super::{observed, save, show};
 use crate::arguments::DiagnoseArguments;
@@ -76,7 +77,11 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     let recorded = running::record(&meant, wanted, &place, &identity, &progress)?;
     progress.step("looking for hidden costs");
     let machine = as_user(&identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
-    let found = as_user(&identity, &Work::reading("looking for hidden costs"), || found(&place, &seen, &machine))?;
+    let mut found = as_user(&identity, &Work::reading("looking for hidden costs"), || found(&place, &seen, &machine))?;
+    // The paths of a process with other mounts lead elsewhere.
+    if seen.iter().all(|one| one.shares_files) {
+        found.proposals = with_changes(found.proposals, &found.findings)?;
+    }
     let diagnosis = summarize(&place, meant.words, recorded.stop, &seen, found);
     progress.step("writing the report");
     as_user(&identity, &Work::writing_beneath("writing the report", &directory), || save(&directory, &diagnosis))?;

@@ -2,6 +2,7 @@
 //! are looked at, as the target's user.
 
 use crate::commands::analyze;
+use crate::commands::diagnose::denied_files::with_changes;
 use crate::commands::diagnose::{observed, write_json};
 use crate::commands::report::WARM;
 use crate::failure::{Failure, Kind};
@@ -95,7 +96,7 @@ pub fn found(target: &Target, directory: &Path, progress: &Progress) -> Result<F
     let who = RunsAs { uid: target.identity.uid, gid: target.identity.gid };
     // Asks a program of the system, which who reads the recording may not start.
     let machine = as_user(&target.identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
-    as_user(&target.identity, &Work::writing_beneath("looking for hidden costs", directory), || {
+    let mut found = as_user(&target.identity, &Work::writing_beneath("looking for hidden costs", directory), || {
         let tables = analyze::open(&directory.join(WARM))?;
         let findings = findings::of_recordings(&[&tables], None);
         let program = |finding: &Finding| observed::program(&tables, finding, Some(who));
@@ -115,5 +116,7 @@ pub fn found(target: &Target, directory: &Path, progress: &Progress) -> Result<F
             losses: tables.manifest.losses,
             unavailable,
         })
-    })
+    })?;
+    found.proposals = with_changes(found.proposals, &found.findings)?;
+    Ok(found)
 }

@@ -1,0 +1,177 @@
+//! The fix `grant_read`: the user of a process may read the artifacts that it was denied.
+//!
+//! Owns the plan: which permissions change, who else can read the files then, and how the change is taken back. Which file denies, and the
+//! smallest change of it, says who can look at the files ([`name_changes`]); until then the plan names the artifact alone. slowpath does
+//! not try it yet: the files are not those of a launch.
+
+use crate::declaration::Declaration;
+use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::proposal::{Case, Proposal, predicted};
+use crate::treatment::Treatment;
+use serde_json::Value;
+use slowpath_analysis::Finding;
+use slowpath_analysis::findings::unreadable_artifact::GRANT_READ;
+use std::collections::BTreeSet;
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: GRANT_READ,
+    title: "the user may read the artifact",
+    what: "One permission bit more on each file or directory that denies (chmod), or an entry of its ACL for the user (setfacl).",
+    why: "The process reads the result instead of doing the work again, and so does every later one.",
+    price: "chmod o+r or o+x lets every user read; an ACL entry lets in the one user. The source of compiled code is mostly readable \
+            anyway, caches of private data are not",
+    by_hand: "`sudo slowpath artifacts audit --recording DIR` names the file that denies and the change; undo with the opposite chmod, or \
+              getfacl -p FILE before and setfacl --restore afterwards. What made the file so (umask at installation, a build as root) \
+              makes the next one so too",
+    trial: "not by slowpath yet: launch with and without the change, `slowpath launch --user`",
+};
+
+/// What denies one user, and what would let it in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Repair {
+    /// The file or directory whose rule denies.
+    pub path: String,
+    /// The rule in words.
+    pub rule: String,
+    /// The commands, for a shell.
+    pub commands: String,
+}
+
+/// One proposal a finding: each is of another family of files.
+pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+    let number = |at: usize| if case.findings.len() == 1 { String::new() } else { format!(" {}", at + 1) };
+    let made = case.findings.iter().enumerate().map(|(at, one)| Proposal {
+        plan: plan(one.1, &number(at)),
+        findings: vec![one.0],
+        predicted: predicted(&[*one]),
+        gap: None,
+        caution: None,
+    });
+    made.collect()
+}
+
+fn subject<'a>(finding: &'a Finding, name: &str) -> &'a str {
+    finding.subject.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn uid(finding: &Finding) -> Option<u32> {
+    u32::try_from(finding.subject.get("uid")?.as_u64()?).ok()
+}
+
+fn plan(finding: &Finding, number: &str) -> FixPlan {
+    let artifact = subject(finding, "artifact");
+    let others = finding.subject.get("artifacts").and_then(Value::as_u64).unwrap_or(1).saturating_sub(1);
+    let more = if others > 0 { format!(" and {others} more of {}", subject(finding, "family")) } else { String::new() };
+    let user = uid(finding).map_or_else(|| "the user of the process".to_owned(), |uid| format!("user {uid}"));
+    FixPlan {
+        fix: GRANT_READ.to_owned(),
+        name: format!("{GRANT_READ}{number}"),
+        title: format!("{user} may read {artifact}{more}"),
+        changes: vec![Change {
+            what: format!("permissions on the way to {artifact}{more}"),
+            from: Some(format!("{user} is denied")),
+            to: format!("{user} may read; `slowpath artifacts audit` names the file that denies and the change"),
+        }],
+        scope: Scope::Machine,
+        privilege: Privilege::Root,
+        side_effects: vec!["what made the files unreadable (a umask, a build as root) does so at the next installation".to_owned()],
+        price: "none in time or memory; the next installation may need it again".to_owned(),
+        security_cost: "whoever gets in by the changed bit can read the files: every user for `o`, the group for `g`; to let in one user \
+                        alone, setfacl -m u:UID:r FILE (x for directories)"
+            .to_owned(),
+        undo: "the opposite change: chmod with - for +; or getfacl -p FILE before, and setfacl --restore with that afterwards".to_owned(),
+        trial: Trial {
+            possible: false,
+            how: "slowpath does not try changes of files yet: make the change, and compare with `slowpath launch --user`".to_owned(),
+        },
+        treatment: Treatment::None,
+    }
+}
+
+/// Puts in what is to be changed, as far as `look` knows it for an artifact and a user. `findings` are those that the proposals were made
+/// from.
+pub fn name_changes(
+    proposals: &mut [Proposal],
+    findings: &[Finding],
+    mut look: impl FnMut(&str, u32) -> Option<Repair>,
+) {
+    for proposal in proposals.iter_mut().filter(|proposal| proposal.plan.fix == GRANT_READ) {
+        let of = proposal.findings.first().and_then(|number| findings.get(*number));
+        let Some((finding, uid)) = of.and_then(|finding| Some((finding, uid(finding)?))) else { continue };
+        let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
+        let paths: BTreeSet<&str> = rows.filter_map(|row| row.get("artifact")?.as_str()).collect();
+        // One directory may deny all of them.
+        let repairs: BTreeSet<Repair> = paths.into_iter().filter_map(|path| look(path, uid)).collect();
+        if repairs.is_empty() {
+            continue;
+        }
+        proposal.plan.changes = repairs
+            .into_iter()
+            .map(|repair| Change {
+                what: format!("permissions of {}", repair.path),
+                from: Some(format!("{} for user {uid}", repair.rule)),
+                to: repair.commands,
+            })
+            .collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proposal::Machine;
+    use crate::proposal::tests::{finding, proposed};
+    use slowpath_analysis::finding::row;
+
+    fn denied(uid: Option<u32>) -> Finding {
+        let mut one = finding(GRANT_READ, "", 10.0);
+        one.subject.extend(row([
+            ("artifact", "/a/c/m.pyc".into()),
+            ("artifacts", 3.into()),
+            ("family", "*.pyc".into()),
+        ]));
+        if let Some(uid) = uid {
+            one.subject.insert("uid".to_owned(), uid.into());
+        }
+        one.evidence[0].rows.extend(["m", "n"].map(|name| row([("artifact", format!("/a/c/{name}.pyc").into())])));
+        one
+    }
+
+    #[test]
+    fn the_plan_names_the_artifact_and_then_each_file_that_denies_once() {
+        let findings = [denied(Some(1000))];
+        let mut made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+        assert_eq!(made[0].plan.title, "user 1000 may read /a/c/m.pyc and 2 more of *.pyc");
+        assert!(!made[0].plan.trial.possible && made[0].plan.scope == Scope::Machine);
+        assert!(made[0].predicted.unwrap().value < 0.0);
+        let mut asked = Vec::new();
+        name_changes(&mut made, &findings, |path, uid| {
+            asked.push((path.to_owned(), uid));
+            Some(Repair {
+                path: "/a/c".to_owned(),
+                rule: "other bits lack x".to_owned(),
+                commands: "chmod o+x /a/c".to_owned(),
+            })
+        });
+        assert_eq!(asked, [("/a/c/m.pyc".to_owned(), 1000), ("/a/c/n.pyc".to_owned(), 1000)]);
+        let [change] = &made[0].plan.changes[..] else { panic!("{made:#?}") };
+        assert_eq!((change.what.as_str(), change.to.as_str()), ("permissions of /a/c", "chmod o+x /a/c"));
+        assert_eq!(change.from.as_deref(), Some("other bits lack x for user 1000"));
+    }
+
+    #[test]
+    fn without_a_user_or_an_answer_the_plan_stays_as_it_is() {
+        for (uid, is_asked) in [(None, false), (Some(7), true)] {
+            let findings = [denied(uid)];
+            let mut made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+            let before = made.clone();
+            let mut asked = false;
+            name_changes(&mut made, &findings, |_, _| {
+                asked = true;
+                None
+            });
+            assert_eq!((made, asked), (before, is_asked));
+        }
+    }
+}
