@@ -76,7 +76,7 @@ fn a_missing_or_unfit_file_shows_by_what_is_made_instead() {
     };
     let expected = one("/c/t.bin", 900, End::SaveRefused, Some("/s/t.src"));
     for (name, flags) in [("/c/t.bin", 0o1101), ("/c/.t.bin.4711", 0o101), ("/c/tmpx8", NEW), ("/c/t.bin", 0o1001)] {
-        assert_eq!(told(Problem::Absent, &absent(name, flags)), [expected.clone()], "{name}");
+        assert_eq!(told(Problem::Absent, &absent(name, flags)), std::slice::from_ref(&expected), "{name}");
     }
     assert_eq!(told(Problem::Absent, &absent("/c/u.bin", 0o101)), []);
     assert_eq!(told(Problem::Absent, &absent("/d/t.bin", 0o101)), []);
