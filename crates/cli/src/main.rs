@@ -9,12 +9,11 @@ mod failure;
 mod foreign_file;
 mod progress;
 mod standard_output;
-mod whole_file;
 
 use clap::Parser;
 use slowpath_session::{
     fresh_directory, interrupt, output_directory, recorded_launch, recording_writer, streamed_recording, target,
-    unprivileged,
+    unprivileged, whole_file,
 };
 use std::process::ExitCode;
 

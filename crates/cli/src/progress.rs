@@ -3,6 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_session as session;
+use slowpath_session::progress::words;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -94,12 +95,6 @@ impl session::Progress for Progress {
 /// How long the rest takes where it is as fast as what was done in `elapsed`.
 fn left(elapsed: Duration, done: usize, rest: usize) -> Option<Duration> {
     (done > 0).then(|| elapsed.mul_f64(rest as f64 / done as f64))
-}
-
-/// A time as a user thinks of it: `40 s`, `3 min`.
-pub fn words(duration: Duration) -> String {
-    let seconds = duration.as_secs_f64();
-    if seconds < 100.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", (seconds / 60.0).ceil()) }
 }
 
 #[cfg(test)]

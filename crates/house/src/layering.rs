@@ -37,6 +37,7 @@ const EVERYTHING: &[&str] = &[
     "artifacts",
     "session",
     "budget",
+    "diagnose",
 ];
 
 /// The order of the workspace.
@@ -88,6 +89,25 @@ pub const ALLOWED: &[Rule] = &[
         may_use: &["tables", "recording", "capture", "analysis", "fix", "experiment", "launch", "session", "lab"],
         why: "runs and judges arms of targets that a session launches; it records what a lab must hold and nothing that is judged, so \
               that the recorder's cost stays out of it",
+    },
+    Rule {
+        name: "diagnose",
+        may_use: &[
+            "tables",
+            "process",
+            "recording",
+            "capture",
+            "session",
+            "analysis",
+            "fix",
+            "experiment",
+            "launch",
+            "lab",
+            "verify",
+            "artifacts",
+            "report",
+        ],
+        why: "one path from a recording to verdicts; it gives back report's type of a diagnosis, and prints nothing",
     },
     Rule {
         name: "budget",

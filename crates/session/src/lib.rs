@@ -3,7 +3,8 @@
 //! Owns what happens around the recorder: the target and its launch under observation ([`target`], [`recorded_launch`]), or processes that run already ([`running`]); the process
 //! that writes a recording while it is made ([`streamed_recording`], [`recording_writer`]), the processes that make unwinding tables
 //! for it ([`unwind_tables`]), what memory costs here (`memory_cost`), the directories that are made for a user
-//! ([`output_directory`], [`fresh_directory`]), which work is done without privilege ([`unprivileged`]), ctrl-C ([`interrupt`]), and
+//! ([`output_directory`], [`fresh_directory`]) and files that are there whole or not at all ([`whole_file`]), reading a recording with
+//! what is whole in it ([`open_recording`]), which work is done without privilege ([`unprivileged`]), ctrl-C ([`interrupt`]), and
 //! how all of that fails ([`failure`]).
 //!
 //! Leaves to others: what is recorded and decoded (`capture`), how a launch is made (`launch`) and a process is confined (`process`),
@@ -13,6 +14,7 @@ pub mod failure;
 pub mod fresh_directory;
 pub mod interrupt;
 mod memory_cost;
+pub mod open_recording;
 pub mod output_directory;
 pub mod progress;
 pub mod recorded_launch;
@@ -22,5 +24,6 @@ pub mod streamed_recording;
 pub mod target;
 pub mod unprivileged;
 pub mod unwind_tables;
+pub mod whole_file;
 
 pub use progress::Progress;

@@ -84,3 +84,13 @@ pub enum ArmSet {
     /// Quick and variants of the plan: order, gap, cap, threads, metadata.
     Variants,
 }
+
+impl From<ArmSet> for slowpath_diagnose::ArmSet {
+    fn from(set: ArmSet) -> Self {
+        match set {
+            ArmSet::Quick => Self::Quick,
+            ArmSet::Standard => Self::Standard,
+            ArmSet::Variants => Self::Variants,
+        }
+    }
+}

@@ -1,16 +1,15 @@
 //! `slowpath analyze`: the findings of a recording.
 
 use crate::arguments::AnalyzeArguments;
-use crate::failure::{Failure, Kind, failed};
+use crate::failure::Failure;
 use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::findings;
 use slowpath_analysis::ledger::not_asked_for;
-use slowpath_lab::Owner;
-use slowpath_recording::{Manifest, Progress, RecorderProcess, Recording, Tables};
+use slowpath_recording::Tables;
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ANALYZE_SCHEMA, Analysis};
-use slowpath_tables::missing::declared;
-use slowpath_tables::{Quantity, Unavailable, Unit};
+use slowpath_session::open_recording;
+use slowpath_tables::{Quantity, Unit};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,35 +17,7 @@ use std::process::ExitCode;
 /// Opens a recording with what is whole in it; damage, and that there is no end, is said on
 /// standard error.
 pub fn open(directory: &Path) -> Result<Tables, Failure> {
-    let recording = Recording::open(directory).map_err(failed(Kind::Usage)).map_err(|failure| {
-        failure.hint("a recording is a directory made by `slowpath record` or inside that of `slowpath diagnose`")
-    })?;
-    let (mut tables, damages) = recording.tables_whole();
-    for damage in &damages {
-        eprintln!("slowpath: warning: {}; the rest was read", terminal::escape_terminal(&damage.to_string()));
-    }
-    if let Some(gap) = unfinished(&tables.manifest) {
-        eprintln!("slowpath: warning: {}", gap.reason);
-        tables.manifest.unavailable.push(gap);
-    }
-    Ok(tables)
-}
-
-/// What a recording without an end lacks.
-fn unfinished(manifest: &Manifest) -> Option<Unavailable> {
-    let is_alive = |recorder: RecorderProcess| Owner { pid: recorder.pid, start: recorder.start }.is_alive();
-    let (reason, remedy) = match manifest.progress(is_alive) {
-        Progress::Ended => return None,
-        Progress::InProgress => (
-            "the recording is in progress: what was written until now was read",
-            "read it again when it has ended; segments are written every few seconds",
-        ),
-        Progress::Killed => (
-            "the recording has no end, its recorder was killed: what was written until then was read",
-            "stop a recording with ctrl-C, SIGTERM or --duration",
-        ),
-    };
-    Some(declared::END.because(reason, remedy))
+    open_recording::open(directory, |text| eprintln!("slowpath: warning: {text}"))
 }
 
 /// What a recording shows, as printed.

@@ -5,7 +5,7 @@ mod artifacts;
 mod check;
 mod compare;
 mod context;
-pub mod diagnose;
+mod diagnose;
 mod doctor;
 mod documentation;
 mod explain;

@@ -1,22 +1,20 @@
 //! `slowpath preload`: plans are made from recordings, used without privilege, and checked against the files.
 
 use crate::arguments::{PreloadArguments, PreloadCommand};
-use crate::commands::analyze;
 use crate::failure::{Failure, Kind, failed};
 use crate::foreign_file;
 use crate::unprivileged::{Work, as_user};
 use serde::Serialize;
-use slowpath_analysis::demand::Demand;
-use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::merge::merge;
+use slowpath_diagnose::plan_files::{trainings, write_plan};
 use slowpath_fix::preload_plan::beside::run_beside;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::check::check;
-use slowpath_fix::preload_plan::file::{read, write};
+use slowpath_fix::preload_plan::file::read;
 use slowpath_fix::preload_plan::replay::{ReplayLimits, replay_and_wait};
 use slowpath_fix::preload_plan::{PlanOptions, PreloadPlan, Provenance};
 use slowpath_report::terminal::escape_terminal;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -34,51 +32,10 @@ pub fn run(arguments: &PreloadArguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The trainings in `directories`: recordings at readahead 0, or the `needed-N` of a diagnosis.
-pub fn trainings(directories: &[PathBuf]) -> Result<(Vec<Demand>, Vec<String>), Failure> {
-    let mut recordings = Vec::new();
-    for directory in directories {
-        let mut inside: Vec<PathBuf> =
-            (1..=99).map(|n| directory.join(format!("needed-{n}"))).take_while(|path| path.is_dir()).collect();
-        if inside.is_empty() {
-            inside.push(directory.clone());
-        }
-        recordings.extend(inside);
-    }
-    let mut demands = Vec::new();
-    for recording in &recordings {
-        let tables = analyze::open(recording)?;
-        let demand = Demand::of_training(&LaunchFacts::new(&tables)).map_err(|error| {
-            Failure::from_error(Kind::Usage, &error)
-                .hint("a plan is made from launches at readahead 0: `slowpath diagnose` records them as DIR/needed-N")
-        })?;
-        demands.push(demand);
-    }
-    Ok((demands, recordings.iter().map(|path| path.to_string_lossy().into_owned()).collect()))
-}
-
-/// Writes a plan, new, for its user alone.
-pub fn write_plan(plan: &PreloadPlan, to: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o644)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(to);
-    let written = file.and_then(|file| {
-        let mut out = BufWriter::new(file);
-        write(plan, &mut out)?;
-        out.flush()
-    });
-    written.map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be written: {error}", to.display())))
-}
-
 fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
     let what = Work::writing("making the plan", output);
     let said = as_user(&super::invoker()?, &what, || {
-        let (demands, recordings) = trainings(directories)?;
+        let (demands, recordings) = trainings(directories, |text| eprintln!("slowpath: warning: {text}"))?;
         let merged = merge(&demands.iter().collect::<Vec<_>>());
         let provenance = Provenance { created: super::now_rfc3339(), command: Vec::new(), recordings };
         let built = build(&merged, &PlanOptions::default(), provenance);

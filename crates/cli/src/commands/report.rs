@@ -12,6 +12,7 @@ use slowpath_analysis::findings::{Observation, of_observation};
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::ledger::not_asked_for;
+use slowpath_diagnose::directory::{COLD, DIAGNOSIS_FILE, NEEDED, RUNNING, WARM};
 use slowpath_recording::Tables;
 use slowpath_report::html;
 use slowpath_report::terminal::{escape_terminal, sentences};
@@ -19,17 +20,6 @@ use slowpath_report::{Diagnosis, MOST_DIAGNOSIS_BYTES, Machine, REPORT_SCHEMA, R
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::slice::from_ref;
-
-/// File of a diagnosis in its directory.
-pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
-/// Recording of the untreated cold launch in the directory of a diagnosis.
-pub const COLD: &str = "cold";
-/// Recording of the first launch at readahead 0 there.
-pub const NEEDED: &str = "needed-1";
-/// Recording of the untreated warm launch in the directory of a warm diagnosis.
-pub const WARM: &str = "warm";
-/// Recording of running processes in the directory of their diagnosis.
-pub const RUNNING: &str = "running";
 
 /// Everything the page of a diagnosis shows; its recordings are in `directory`.
 pub fn of_diagnosis(directory: &Path, diagnosis: &Diagnosis) -> Result<ReportData, Failure> {

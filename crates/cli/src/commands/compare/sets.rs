@@ -1,7 +1,7 @@
 //! Which recordings a side of a comparison has.
 
-use crate::commands::report::DIAGNOSIS_FILE;
 use crate::failure::{Failure, Kind};
+use slowpath_diagnose::directory::DIAGNOSIS_FILE;
 use slowpath_recording::MANIFEST_FILE;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

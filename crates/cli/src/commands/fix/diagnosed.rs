@@ -1,12 +1,12 @@
 //! The diagnosis of a directory, read without trust: by a worker, as the user to whom the directory belongs.
 
 use crate::commands::invoker;
-use crate::commands::report::DIAGNOSIS_FILE;
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::{Work, as_user};
 use nix::unistd::geteuid;
 use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
+use slowpath_diagnose::directory::DIAGNOSIS_FILE;
 use slowpath_fix::preload_plan::file as plan_file;
 use slowpath_fix::{FixPlan, Word};
 use slowpath_launch::Identity;

@@ -3,9 +3,9 @@
 //! Owns that all environments are of one size: variables that a fix adds are made up for by padding elsewhere, so that no arm has
 //! another place of the stack than the others in its block.
 
-use crate::target::Target;
 use slowpath_fix::allocator_tunables::VARIABLE as TUNABLES;
 use slowpath_fix::{Proposal, sham_environment};
+use slowpath_session::target::Target;
 use slowpath_verify::{Arm, Role, declared_arms};
 use std::ffi::{OsStr, OsString};
 
@@ -79,9 +79,9 @@ fn size(variables: &[(OsString, OsString)]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::InvocationArguments;
     use slowpath_fix::{Change, FixPlan, Privilege, Scope, Trial};
     use slowpath_launch::ReadyWhen;
+    use slowpath_session::target::Invocation;
 
     fn proposal(name: &str, variable: Option<(&str, &str)>) -> Proposal {
         Proposal {
@@ -111,8 +111,8 @@ mod tests {
 
     fn target(env: &[&str]) -> Target {
         let env = env.iter().map(OsString::from).collect();
-        let arguments = InvocationArguments { user: None, ready: ReadyWhen::Exit, timeout: None, env };
-        Target::of(&arguments, vec!["true".into()], None).unwrap()
+        let arguments = Invocation { user: None, ready: ReadyWhen::Exit, timeout: None, env };
+        Target::of(arguments, vec!["true".into()], None).unwrap()
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Decided before the first launch that counts, by how long untreated ones took. Where launches take longer than those, the blocks
 //! end with the time; the difference between the arms has no say in either.
 
-use crate::progress::words;
 use slowpath_experiment::{Level, looks};
+use slowpath_session::progress::words;
 use std::time::{Duration, Instant};
 
 /// What launches take more than untreated ones before did, at most in the usual case: those with a sham or a fix, and repeated ones.

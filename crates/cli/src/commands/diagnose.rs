@@ -3,77 +3,96 @@
 //! The order matters for honesty: what is recorded first, then the fixes, then the prediction, which is written down before the
 //! first treated launch; the launches that judge a fix are others than those that it was made from.
 //!
-//! [`cold`] diagnoses launches from storage, in a lab; [`warm`] what launches with everything in memory pay, without one; [`both`]
-//! looks at both and tries first what costs more; [`running`] records what runs already, and tries nothing.
+//! Owns the words of the command line, the page and the screen; the work is `slowpath_diagnose`'s.
 
-mod arm_summary;
-mod blocks;
-mod both;
-mod cold;
-mod denied_files;
-mod looked_for;
-mod observed;
-mod running;
-mod time_limit;
-mod warm;
-
-use crate::arguments::{ArmSet, DiagnoseArguments};
-use crate::commands::print_json;
-use crate::commands::report::{self, DIAGNOSIS_FILE};
-use crate::failure::{Failure, Kind, failed};
+use crate::arguments::{ArmSet, DiagnoseArguments, settings};
+use crate::commands::report;
+use crate::commands::{invoker, print_json};
+use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::target::{PATIENCE, Target};
 use crate::unprivileged::{Work, as_user};
-use crate::{interrupt, output_directory, recorded_launch, whole_file};
-use serde::Serialize;
+use crate::{interrupt, output_directory, recorded_launch};
+use slowpath_diagnose::directory::{DIAGNOSIS_FILE, write_json};
+use slowpath_diagnose::{Case, Launches, TimeLimit, USUAL_LIMIT, diagnose};
 use slowpath_fix::{FixPlan, apply};
+use slowpath_launch::Identity;
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{Decision, Diagnosis, Verdict};
-use slowpath_tables::escape_json;
+use slowpath_session::running::processes;
 use slowpath_verify::lab_session;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use time_limit::TimeLimit;
-
-/// What is diagnosed, and where that is written.
-struct Case<'a> {
-    arguments: &'a DiagnoseArguments,
-    target: &'a Target,
-    directory: &'a Path,
-    progress: &'a Progress,
-}
+use std::time::Duration;
 
 /// Runs the command.
 pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     if !arguments.pid.is_empty() {
-        return running::run(arguments);
+        return of_running(arguments);
     }
-    let is_both = !arguments.cold && !arguments.warm;
-    lab_session::require("diagnose", arguments.cold)?;
-    if arguments.warm {
+    let launches = match (arguments.cold, arguments.warm) {
+        (true, _) => Launches::Cold,
+        (_, true) => Launches::Warm,
+        _ => Launches::Both,
+    };
+    lab_session::require("diagnose", launches == Launches::Cold)?;
+    if launches == Launches::Warm {
         recorded_launch::require_profile("diagnose")?;
     }
     interrupt::watch();
     let target = &target(arguments)?;
     let directory = &output_directory::prepare(&arguments.output, &target.identity)?;
-    let limit = arguments.max_time.or(is_both.then_some(both::USUAL_LIMIT));
+    let is_both = launches == Launches::Both;
+    let limit = arguments.max_time.or(is_both.then_some(USUAL_LIMIT));
     let limit = TimeLimit::from_now(limit);
     let progress = &Progress::new(arguments.quiet).until(limit.until());
-    let case = Case { arguments, target, directory, progress };
     let set = arguments.arms.unwrap_or(if is_both { ArmSet::Quick } else { ArmSet::Standard });
-    let diagnosis = if arguments.warm {
-        warm::look(&case)?.tried(&case, &limit)?
-    } else if arguments.cold {
-        cold::look(&case, set)?.tried(&case, set, &limit)?
-    } else {
-        both::run(&case, set, &limit)?
+    let case = Case {
+        target,
+        directory,
+        progress,
+        settings: settings(&arguments.device),
+        set: set.into(),
+        runs: arguments.runs,
+        seed: arguments.seed,
     };
+    let diagnosis = diagnose(&case, launches, &limit)?;
+    finish(arguments, directory, &target.identity, &diagnosis, progress)
+}
+
+/// Diagnoses processes that run already.
+fn of_running(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
+    recorded_launch::require("diagnose", [])?;
+    recorded_launch::require_profile("diagnose")?;
+    let meant = processes(arguments.pid.clone())?;
+    let identity = invoker()?;
+    let directory = output_directory::prepare(&arguments.output, &identity)?;
+    let progress = Progress::new(arguments.quiet);
+    let wanted = slowpath_diagnose::running::Wanted {
+        meant: &meant,
+        pids: &arguments.pid,
+        directory: &directory,
+        identity: &identity,
+        duration: arguments.duration.map(Duration::from_secs_f64),
+    };
+    let diagnosis = slowpath_diagnose::running::diagnose(&wanted, &progress)?;
+    finish(arguments, &directory, &identity, &diagnosis, &progress)
+}
+
+/// Writes the diagnosis as its user, and shows it.
+fn finish(
+    arguments: &DiagnoseArguments,
+    directory: &Path,
+    identity: &Identity,
+    diagnosis: &Diagnosis,
+    progress: &Progress,
+) -> Result<ExitCode, Failure> {
     progress.step("writing the report");
     let what = Work::writing_beneath("writing the report", directory);
-    as_user(&target.identity, &what, || save(directory, &diagnosis))?;
+    as_user(identity, &what, || save(directory, diagnosis))?;
     progress.done();
-    show(arguments, directory, &diagnosis);
+    show(arguments, directory, diagnosis);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,12 +107,6 @@ fn target(arguments: &DiagnoseArguments) -> Result<Target, Failure> {
 
 fn page(directory: &Path) -> PathBuf {
     directory.join("report.html")
-}
-
-/// Writes a file of the diagnosis: whole or not at all, so that what is killed leaves none that cannot be read.
-fn write_json(directory: &Path, name: &str, value: &impl Serialize) -> Result<(), Failure> {
-    let text = escape_json(&serde_json::to_string_pretty(value).map_err(failed(Kind::Machine))?);
-    whole_file::replace(&directory.join(name), 0o600, text.as_bytes())
 }
 
 /// Writes the diagnosis and its page. To be called as the target's user.

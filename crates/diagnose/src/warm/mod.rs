@@ -7,14 +7,14 @@ mod arms;
 mod recorded;
 mod summary;
 
-use super::Case;
-use super::blocks::{self, Blocks, Ended};
-use super::time_limit::{TimeLimit, Too};
-use crate::failure::{Failure, Kind};
-use crate::progress::Progress;
+use crate::Case;
+use crate::blocks::{self, Blocks, Ended};
+use crate::time_limit::{TimeLimit, Too};
 use arms::WarmArm;
 use recorded::Found;
 use slowpath_report::Diagnosis;
+use slowpath_session::Progress;
+use slowpath_session::failure::{Failure, Kind};
 use slowpath_verify::benchmark::{Launched, Launches};
 use slowpath_verify::conditions::Conditions;
 use slowpath_verify::{Comparison, Role, Sample};
@@ -54,7 +54,7 @@ impl Looked {
     pub fn tried(&self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
         let mut conditions = Conditions::Warm;
         let arms = arms::choose(case.target, &self.found.proposals);
-        let seed = case.arguments.seed;
+        let seed = case.seed;
         let (mut late, mut compared) = (None, None);
         let (mut able_arms, mut failing) = (Vec::new(), BTreeMap::new());
         if !arms.is_empty() {
@@ -98,13 +98,13 @@ fn able(
     mut arms: Vec<WarmArm>,
     conditions: &mut Conditions,
     seed: u64,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<(Vec<WarmArm>, BTreeMap<usize, String>), Failure> {
     let mut failing = BTreeMap::new();
     let mut are_able = vec![true; arms.len()];
     let mut launches = Launches::new(launched(&arms), conditions, seed);
     for (number, arm) in arms.iter().enumerate() {
-        progress.step(format!("warming up: {}", arm.arm.name));
+        progress.step(&format!("warming up: {}", arm.arm.name));
         match launches.one(number, 0)? {
             Sample::Stopped => return Err(interrupted()),
             Sample::Failed(reason) => match (arm.arm.role, arm.proposal) {
@@ -142,7 +142,7 @@ fn compare(
     }
     let blocks =
         Blocks::new(case, arms.iter().map(|one| one.arm.clone()).collect(), planned, summary::JUDGED_BY, limit);
-    let launches = Launches::new(launched(arms), conditions, case.arguments.seed);
+    let launches = Launches::new(launched(arms), conditions, case.seed);
     let compared = launches.compare(planned, case.progress, |results, done| blocks.enough(results, done));
     match compared {
         Ok(compared) if compared.stopped => Err(interrupted()),

@@ -1,17 +1,18 @@
 //! The arms of a diagnosis: plans as files, and how one launch of each arm is made.
 
-use crate::arguments::{ArmSet, DiagnoseArguments};
-use crate::commands::preload::{trainings, write_plan};
-use crate::failure::{Failure, Kind, failed};
-use crate::interrupt;
-use crate::target::{Target, launcher};
-use crate::unprivileged::{Work, as_user};
+use crate::ArmSet;
+use crate::plan_files::{trainings, write_plan};
 use slowpath_analysis::merge::merge;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{Order, PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
 use slowpath_fix::{FixPlan, readahead_size};
 use slowpath_lab::{Lab, Settings};
 use slowpath_launch::{EndPolicy, LaunchSpec, StdioPolicy};
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::recorded_launch::now_rfc3339;
+use slowpath_session::target::{Target, launcher};
+use slowpath_session::unprivileged::{Work, as_user};
+use slowpath_session::{Progress, interrupt};
 use slowpath_tables::{Bytes, Pages};
 use slowpath_verify::lab_session::{InLab, UNRELATED, lab_failure};
 use slowpath_verify::{
@@ -120,13 +121,14 @@ pub fn plans(
     directory: &Path,
     lab: &Lab,
     recordings: usize,
+    progress: &dyn Progress,
 ) -> Result<Vec<PlanFile>, Failure> {
     let unrelated = lab.extra_path(Path::new(UNRELATED));
     as_user(&target.identity, &Work::writing_beneath("making the plans", directory), || {
         let names: Vec<PathBuf> = (1..=recordings).map(|number| directory.join(format!("needed-{number}"))).collect();
-        let (demands, recordings) = trainings(&names)?;
+        let (demands, recordings) = trainings(&names, |text| progress.warn(text))?;
         let merged = merge(&demands.iter().collect::<Vec<_>>());
-        let provenance = Provenance { created: crate::commands::now_rfc3339(), command: target.words(), recordings };
+        let provenance = Provenance { created: now_rfc3339(), command: target.words(), recordings };
         let mut files = Vec::new();
         for Variant { name, title, kind, options } in variants(set) {
             let plan = build(&merged, &options, provenance.clone()).plan;
@@ -188,7 +190,7 @@ pub fn untreated() -> [Treated; 2] {
 }
 
 /// The arms of the comparison.
-pub fn choose(set: ArmSet, arguments: &DiagnoseArguments, plans: &[PlanFile]) -> Vec<Treated> {
+pub fn choose(set: ArmSet, settings: Settings, plans: &[PlanFile]) -> Vec<Treated> {
     let mut arms = Vec::from(untreated());
     for plan in plans {
         let (role, fix) = match plan.kind {
@@ -204,7 +206,7 @@ pub fn choose(set: ArmSet, arguments: &DiagnoseArguments, plans: &[PlanFile]) ->
         });
     }
     if set == ArmSet::Standard {
-        for kib in readahead_size::LEVELS_KIB.into_iter().filter(|kib| *kib != arguments.device.readahead / 1024) {
+        for kib in readahead_size::LEVELS_KIB.into_iter().filter(|kib| *kib != settings.read_ahead_kb) {
             arms.push(Treated {
                 arm: Arm { title: format!("readahead of {kib} KiB"), ..declared_arms::READAHEAD.of(&[&kib]) },
                 treatment: Treatment::Readahead(kib),

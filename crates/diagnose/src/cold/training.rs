@@ -1,16 +1,16 @@
 //! The recorded launches of a diagnosis: at readahead 0, which shows what is needed page by page, and one under the
 //! conditions asked for, which shows what is read. When a launch reads past the lab, the lab is built again larger.
 
-use crate::commands::report::COLD;
-use crate::failure::{Failure, Kind, failed};
-use crate::interrupt;
-use crate::progress::Progress;
-use crate::recorded_launch::{self, RecorderHooks, Subject};
-use crate::target::{Target, launcher, not_ready};
-use crate::unprivileged::{Work, as_user};
+use crate::directory::COLD;
 use slowpath_capture::{LabDevice, Options, RawCapture, decode};
 use slowpath_lab::{Lab, PastLab, Settings};
 use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
+use slowpath_session::Progress;
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::interrupt;
+use slowpath_session::recorded_launch::{self, RecorderHooks, Subject};
+use slowpath_session::target::{Target, launcher, not_ready};
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::{Asker, Bytes, Exec, FileKey, PageCacheOp};
 use slowpath_verify::{cold, lab_session};
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ pub fn in_a_fitting_lab(
     target: &Target,
     settings: Settings,
     directory: &Path,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<(Lab, Trained), Failure> {
     let mut files: BTreeSet<String> = lab_session::first_look(target, progress)?;
     let mut missing = Vec::new();
@@ -85,7 +85,7 @@ fn record_all(
     lab: &mut Lab,
     settings: Settings,
     directory: &Path,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Attempt, Failure> {
     let mut discarded = 0;
     let mut needed = Vec::new();

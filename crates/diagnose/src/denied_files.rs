@@ -3,14 +3,14 @@
 //! Looked up on this machine, as it is now, with the rights of the caller: root sees what lies below directories that the user may not
 //! enter. Nothing is changed.
 
-use crate::failure::{Failure, Kind, failed};
-use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::Finding;
 use slowpath_artifacts::access::{self, Access, Change, Decision, decide, smallest_change};
 use slowpath_artifacts::gather::Machine;
 use slowpath_fix::Proposal;
 use slowpath_fix::grant_read::{Repair, name_changes};
 use slowpath_launch::Identity;
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::unprivileged::{Work, as_user};
 use std::collections::BTreeMap;
 use std::path::Path;
 

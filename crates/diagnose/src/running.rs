@@ -2,35 +2,33 @@
 //!
 //! Nothing of the processes is changed, and what a fix sets holds from the next launch on: so fixes are described and none is tried.
 
-use super::arm_summary::not_tried;
-use super::denied_files::with_changes;
-use super::looked_for::looked_for;
-use super::{observed, save, show};
-use crate::arguments::DiagnoseArguments;
-use crate::commands::analyze;
-use crate::commands::invoker;
-use crate::commands::report::RUNNING;
-use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::unprivileged::{Work, as_user};
-use crate::{output_directory, recorded_launch};
+use crate::arm_summary::not_tried;
+use crate::denied_files::with_changes;
+use crate::directory::RUNNING;
+use crate::looked_for::looked_for;
+use crate::observed;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::{Finding, ShowsIn, findings};
 use slowpath_capture::Options;
 use slowpath_fix::program::RunsAs;
 use slowpath_fix::{Machine, Proposal, propose};
+use slowpath_launch::Identity;
 use slowpath_process::{Duty, ProcessFiles, shares_files, status_field};
 use slowpath_report::{
     Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, TimeSpent, Verdict, time_spent_of,
 };
-use slowpath_session::running::{self, Wanted};
+use slowpath_session::Progress;
+use slowpath_session::failure::Failure;
+use slowpath_session::open_recording::open;
+use slowpath_session::output_directory;
+use slowpath_session::running::{self, Meant};
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 use slowpath_verify::Metric;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// Time that is recorded where none is asked for.
@@ -60,34 +58,41 @@ struct Seen {
     shares_files: bool,
 }
 
-/// Runs the command.
-pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
-    recorded_launch::require("diagnose", [])?;
-    recorded_launch::require_profile("diagnose")?;
-    let meant = running::processes(arguments.pid.clone())?;
-    let identity = invoker()?;
-    let directory = output_directory::prepare(&arguments.output, &identity)?;
+/// Which processes, and for whom.
+pub struct Wanted<'a> {
+    /// The processes.
+    pub meant: &'a Meant,
+    /// Their numbers, as the user named them.
+    pub pids: &'a [u32],
+    /// Where the diagnosis goes: there, and the user's.
+    pub directory: &'a Path,
+    /// Whose the diagnosis is.
+    pub identity: &'a Identity,
+    /// How long is recorded, where that was asked for.
+    pub duration: Option<Duration>,
+}
+
+/// Records processes that run already, and says what they hide.
+///
+/// # Errors
+/// The kernel refuses, or the recording cannot be written or read.
+pub fn diagnose(wanted: &Wanted<'_>, progress: &dyn Progress) -> Result<Diagnosis, Failure> {
+    let Wanted { meant, pids, directory, identity, duration } = *wanted;
     let place = directory.join(RUNNING);
-    output_directory::prepare(&place, &identity)?;
-    let seen: Vec<Seen> = arguments.pid.iter().filter_map(|pid| look(*pid)).collect();
+    output_directory::prepare(&place, identity)?;
+    let seen: Vec<Seen> = pids.iter().filter_map(|pid| look(*pid)).collect();
     let options = Options { running: true, files: true, ..observed::options() };
-    let duration = arguments.duration.map_or(USUAL, Duration::from_secs_f64);
-    let progress = Progress::new(arguments.quiet);
-    let wanted = Wanted { options, most: observed::MOST, duration: Some(duration) };
-    let recorded = running::record(&meant, wanted, &place, &identity, &progress)?;
+    let recorded = running::Wanted { options, most: observed::MOST, duration: Some(duration.unwrap_or(USUAL)) };
+    let recorded = running::record(meant, recorded, &place, identity, progress)?;
     progress.step("looking for hidden costs");
-    let machine = as_user(&identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
-    let mut found = as_user(&identity, &Work::reading("looking for hidden costs"), || found(&place, &seen, &machine))?;
+    let machine = as_user(identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
+    let mut found =
+        as_user(identity, &Work::reading("looking for hidden costs"), || found(&place, &seen, &machine, progress))?;
     // The paths of a process with other mounts lead elsewhere.
     if seen.iter().all(|one| one.shares_files) {
         found.proposals = with_changes(found.proposals, &found.findings)?;
     }
-    let diagnosis = summarize(&place, meant.words, recorded.stop, &seen, found);
-    progress.step("writing the report");
-    as_user(&identity, &Work::writing_beneath("writing the report", &directory), || save(&directory, &diagnosis))?;
-    progress.done();
-    show(arguments, &directory, &diagnosis);
-    Ok(ExitCode::SUCCESS)
+    Ok(summarize(&place, meant.words.clone(), recorded.stop, &seen, found))
 }
 
 /// `None` where the process has ended, or its files cannot be read.
@@ -107,8 +112,8 @@ fn real_ids(status: &str) -> Option<RunsAs> {
 }
 
 /// Reads the recording, and makes the fixes. As the invoker.
-fn found(directory: &Path, seen: &[Seen], machine: &Machine) -> Result<Found, Failure> {
-    let tables = analyze::open(directory)?;
+fn found(directory: &Path, seen: &[Seen], machine: &Machine, progress: &dyn Progress) -> Result<Found, Failure> {
+    let tables = open(directory, |text| progress.warn(text))?;
     let mut unavailable = tables.manifest.unavailable.clone();
     let findings = findings::of_recordings(&[&tables], None);
     let elsewhere = seen.iter().find(|one| !one.shares_files);

@@ -1,18 +1,9 @@
 //! The recorded launch of a warm diagnosis, what it shows, and the fixes for that. The recording is read, and the program's files
 //! are looked at, as the target's user.
 
-use crate::commands::analyze;
-use crate::commands::diagnose::denied_files::with_changes;
-use crate::commands::diagnose::{observed, write_json};
-use crate::commands::report::WARM;
-use crate::failure::{Failure, Kind};
-use crate::progress::Progress;
-use crate::recorded_launch::{self, Subject};
-use crate::recording_writer::WriterProcess;
-use crate::streamed_recording::{self, StreamedRecording};
-use crate::target::{Target, launcher, not_ready};
-use crate::unprivileged::{Work, as_user};
-use crate::{interrupt, output_directory};
+use crate::denied_files::with_changes;
+use crate::directory::{WARM, write_json};
+use crate::observed;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::{Finding, findings};
 use slowpath_capture::Options;
@@ -21,6 +12,15 @@ use slowpath_fix::{Machine, Proposal, proposal, propose};
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_process::Duty;
 use slowpath_report::{Condition, TimeSpent, time_spent_of};
+use slowpath_session::Progress;
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::open_recording::open;
+use slowpath_session::recorded_launch::{self, Subject};
+use slowpath_session::recording_writer::WriterProcess;
+use slowpath_session::streamed_recording::{self, StreamedRecording};
+use slowpath_session::target::{Target, launcher, not_ready};
+use slowpath_session::unprivileged::{Work, as_user};
+use slowpath_session::{interrupt, output_directory};
 use slowpath_tables::{Losses, Quantity, Unavailable};
 use slowpath_verify::conditions::Conditions;
 use std::path::Path;
@@ -53,7 +53,7 @@ struct Predicted<'a> {
 }
 
 /// Launches once, so that the recorded launch is warm. A target that fails is told before anything is recorded.
-pub fn warm_up(target: &Target, progress: &Progress) -> Result<(), Failure> {
+pub fn warm_up(target: &Target, progress: &dyn Progress) -> Result<(), Failure> {
     progress.step("first launch: warming up");
     let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
     let launched = Conditions::Warm.launch(&mut launcher(), spec)?;
@@ -65,7 +65,7 @@ pub fn warm_up(target: &Target, progress: &Progress) -> Result<(), Failure> {
 }
 
 /// Records a launch into the directory of the diagnosis.
-pub fn record(target: &Target, directory: &Path, progress: &Progress) -> Result<(), Failure> {
+pub fn record(target: &Target, directory: &Path, progress: &dyn Progress) -> Result<(), Failure> {
     progress.step("recording a warm launch");
     let place = directory.join(WARM);
     output_directory::prepare(&place, &target.identity)?;
@@ -90,14 +90,14 @@ pub fn record(target: &Target, directory: &Path, progress: &Progress) -> Result<
 }
 
 /// Reads the recording, makes the fixes, and writes down what is predicted of them.
-pub fn found(target: &Target, directory: &Path, progress: &Progress) -> Result<Found, Failure> {
+pub fn found(target: &Target, directory: &Path, progress: &dyn Progress) -> Result<Found, Failure> {
     progress.step("looking for hidden costs");
     let environment = target.variables();
     let who = RunsAs { uid: target.identity.uid, gid: target.identity.gid };
     // Asks a program of the system, which who reads the recording may not start.
     let machine = as_user(&target.identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
     let mut found = as_user(&target.identity, &Work::writing_beneath("looking for hidden costs", directory), || {
-        let tables = analyze::open(&directory.join(WARM))?;
+        let tables = open(&directory.join(WARM), |text| progress.warn(text))?;
         let findings = findings::of_recordings(&[&tables], None);
         let program = |finding: &Finding| observed::program(&tables, finding, Some(who));
         let proposals = propose(&findings, program, &environment, &machine);

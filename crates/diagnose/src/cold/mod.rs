@@ -6,17 +6,16 @@ mod recorded;
 mod summary;
 mod training;
 
-use super::Case;
-use super::blocks::{self, Blocks};
-use super::time_limit::{TimeLimit, Too};
-use crate::arguments::{ArmSet, settings};
-use crate::failure::{Failure, Kind};
-use crate::interrupt;
+use crate::Case;
+use crate::blocks::{self, Blocks};
+use crate::time_limit::{TimeLimit, Too};
 use arms::PlanFile;
 use prediction::{Pilot, Predicted};
 use recorded::Found;
 use slowpath_lab::{Lab, Settings};
 use slowpath_report::Diagnosis;
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::interrupt;
 use slowpath_verify::{Arm, Comparison, ComparisonError, Metric, compare_until};
 use std::time::Duration;
 use training::Trained;
@@ -36,13 +35,12 @@ pub struct Looked {
 }
 
 /// Records launches, makes the plans, and writes down what is predicted of them.
-pub fn look(case: &Case<'_>, set: ArmSet) -> Result<Looked, Failure> {
-    let Case { arguments, target, directory, progress } = case;
-    let settings = settings(&arguments.device);
+pub fn look(case: &Case<'_>) -> Result<Looked, Failure> {
+    let Case { target, directory, progress, settings, set, .. } = *case;
     let (mut lab, trained) = training::in_a_fitting_lab(target, settings, directory, progress)?;
-    let plans = arms::plans(set, target, directory, &lab, trained.recordings)?;
+    let plans = arms::plans(set, target, directory, &lab, trained.recordings, progress)?;
     let pilot = prediction::pilot(target, &mut lab, &plans, trained.needed, progress)?;
-    let predicted = prediction::predict(target, directory, &plans, &pilot)?;
+    let predicted = prediction::predict(target, directory, &plans, &pilot, progress)?;
     let found = recorded::found(target, directory, predicted.as_ref(), progress)?;
     Ok(Looked { lab, trained, plans, pilot, predicted, found, settings })
 }
@@ -54,21 +52,16 @@ impl Looked {
     }
 
     /// Tries the fixes where a finding asks for one.
-    pub fn tried_if_asked_for(
-        &mut self,
-        case: &Case<'_>,
-        set: ArmSet,
-        limit: &TimeLimit,
-    ) -> Result<Diagnosis, Failure> {
+    pub fn tried_if_asked_for(&mut self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
         match self.found.asks_for_a_fix() {
-            true => self.tried(case, set, limit),
+            true => self.tried(case, limit),
             false => self.untried(case, "no finding asks for it"),
         }
     }
 
     /// Tries the fixes in launches that nothing was made from.
-    pub fn tried(&mut self, case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
-        let set = arms::choose(set, case.arguments, &self.plans);
+    pub fn tried(&mut self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
+        let set = arms::choose(case.set, self.settings, &self.plans);
         let arms: Vec<Arm> = set.iter().map(|treated| treated.arm.clone()).collect();
         let block = self.pilot.pace * arms.len() as u32;
         let planned = match blocks::planned(case, arms.iter(), limit, block, Duration::ZERO) {
@@ -81,7 +74,7 @@ impl Looked {
         let compared = compare_until(
             arms,
             planned,
-            case.arguments.seed,
+            case.seed,
             |arm, _| launches.one(&set[arm]),
             |done, total| {
                 case.progress.count("comparing launches", done, total);

@@ -2,15 +2,8 @@
 //! give the two ends, and the prefetcher's speed is measured with no target beside it.
 
 use super::arms::{FIX, Launches, PlanFile, untreated};
-use crate::commands::analyze;
-use crate::commands::diagnose::write_json;
-use crate::commands::preload::trainings;
-use crate::commands::report::COLD;
-use crate::failure::{Failure, Kind, failed};
-use crate::interrupt;
-use crate::progress::Progress;
-use crate::target::{Target, launcher};
-use crate::unprivileged::{Work, as_user};
+use crate::directory::{COLD, write_json};
+use crate::plan_files::trainings;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::merge::merge;
@@ -20,6 +13,12 @@ use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_lab::Lab;
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
+use slowpath_session::Progress;
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::interrupt;
+use slowpath_session::open_recording::open;
+use slowpath_session::target::{Target, launcher};
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::{Bytes, Quantity, Unit};
 use slowpath_verify::lab_session::lab_failure;
 use slowpath_verify::{ArmResult, Comparison, Metric, Sample, cold};
@@ -85,7 +84,7 @@ pub fn pilot(
     lab: &mut Lab,
     plans: &[PlanFile],
     needed: Bytes,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Pilot, Failure> {
     let settings = lab.settings();
     let mut launches = Launches { target, lab: &mut *lab, needed, settings };
@@ -145,8 +144,8 @@ fn prefetch_costs(target: &Target, lab: &Lab, plan: &PlanFile) -> Result<Prefetc
 
 /// What a page costs that the plan does not hold: the median latency of the recorded cold launch's reads, for the
 /// readahead window around it.
-fn with_misses(costs: PrefetchCosts, directory: &Path) -> Result<PrefetchCosts, Failure> {
-    let cold = analyze::open(&directory.join(COLD))?;
+fn with_misses(costs: PrefetchCosts, directory: &Path, progress: &dyn Progress) -> Result<PrefetchCosts, Failure> {
+    let cold = open(&directory.join(COLD), |text| progress.warn(text))?;
     let lab = cold.manifest.devices.iter().find(|device| device.lab);
     let latencies = cold
         .block_io
@@ -165,11 +164,12 @@ pub fn predict(
     directory: &Path,
     plans: &[PlanFile],
     pilot: &Pilot,
+    progress: &dyn Progress,
 ) -> Result<Option<Predicted>, Failure> {
     let Some(plan) = plans.iter().find(|plan| plan.name == FIX) else { return Ok(None) };
     as_user(&target.identity, &Work::writing_beneath("predicting the change", directory), || {
-        let (demands, _) = trainings(&[directory.to_path_buf()])?;
-        let costs = with_misses(pilot.costs, directory)?;
+        let (demands, _) = trainings(&[directory.to_path_buf()], |text| progress.warn(text))?;
+        let costs = with_misses(pilot.costs, directory, progress)?;
         let borrowed: Vec<&Demand> = demands.iter().collect();
         let schedule = |some: &[&Demand]| build(&merge(some), &plan.options, Provenance::default()).plan.schedule();
         let Some(prediction) = walk(&borrowed, schedule, &costs, pilot.warm.median) else { return Ok(None) };

@@ -2,13 +2,13 @@
 
 use super::arms::WarmArm;
 use super::recorded::Found;
-use crate::commands::diagnose::arm_summary::{arm_summary, not_tried, verdict};
-use crate::commands::diagnose::blocks::Ended;
-use crate::commands::report::WARM;
-use crate::failure::{Failure, Kind, failed};
-use crate::target::Target;
+use crate::arm_summary::{arm_summary, not_tried, verdict};
+use crate::blocks::Ended;
+use crate::directory::WARM;
 use slowpath_fix::Proposal;
 use slowpath_report::{DIAGNOSE_SCHEMA, Decision, Diagnosis, LaunchSummary, MetricChange, Outcome, Verdict, quantity};
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::target::Target;
 use slowpath_verify::{Comparison, Judgement, Metric, judge};
 use std::collections::BTreeMap;
 use std::path::Path;

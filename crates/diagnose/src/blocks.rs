@@ -1,7 +1,7 @@
 //! The blocks of a trial: how many at most, when they end, and what is said of that.
 
-use super::Case;
-use super::time_limit::{TimeLimit, Too};
+use crate::Case;
+use crate::time_limit::{TimeLimit, Too};
 use slowpath_experiment::Level;
 use slowpath_verify::until_decided::judged;
 use slowpath_verify::{Arm, ArmResult, Metric, UntilDecided};
@@ -43,13 +43,13 @@ pub fn planned<'a>(
 }
 
 fn wanted(case: &Case<'_>) -> u32 {
-    case.arguments.runs.unwrap_or(MOST)
+    case.runs.unwrap_or(MOST)
 }
 
 impl<'a> Blocks<'a> {
     /// `planned` blocks of these arms, judged by `metric`, or fewer where no number is asked for.
     pub fn new(case: &Case<'_>, arms: Vec<Arm>, planned: usize, metric: Metric, limit: &'a TimeLimit) -> Self {
-        let rule = match case.arguments.runs {
+        let rule = match case.runs {
             Some(_) => UntilDecided::fixed(&arms, metric),
             None => UntilDecided::new(&arms, planned, metric),
         };

@@ -3,16 +3,16 @@
 use super::arms::FIX;
 use super::prediction::Predicted;
 use super::training::LAB_DEVICE_BYTES;
-use crate::commands::analyze;
-use crate::commands::report::{COLD, NEEDED};
-use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::target::Target;
-use crate::unprivileged::{Work, as_user};
+use crate::directory::{COLD, NEEDED};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::{Finding, findings};
 use slowpath_recording::Tables;
 use slowpath_report::{Condition, TimeSpent, time_spent_of};
+use slowpath_session::Progress;
+use slowpath_session::failure::Failure;
+use slowpath_session::open_recording::open;
+use slowpath_session::target::Target;
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::{Losses, PageCacheOp, Unavailable};
 use std::path::Path;
 
@@ -47,12 +47,12 @@ pub fn found(
     target: &Target,
     directory: &Path,
     predicted: Option<&Predicted>,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Found, Failure> {
     progress.step("explaining the cold launch");
     as_user(&target.identity, &Work::reading("explaining the cold launch"), || {
-        let cold = analyze::open(&directory.join(COLD))?;
-        let needed = analyze::open(&directory.join(NEEDED))?;
+        let cold = open(&directory.join(COLD), |text| progress.warn(text))?;
+        let needed = open(&directory.join(NEEDED), |text| progress.warn(text))?;
         let mut findings = findings::of_recordings(&[&cold], Some(&needed));
         for finding in findings.iter_mut().filter(|finding| is_answered(finding)) {
             finding.predicted_saving = predicted.map(|predicted| -predicted.change);

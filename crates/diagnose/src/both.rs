@@ -2,14 +2,13 @@
 //!
 //! A half that this machine cannot have, or that the time does not suffice for, is a gap of the diagnosis and no failure.
 
-use super::looked_for::looked_for;
-use super::time_limit::TimeLimit;
-use super::{Case, cold, warm};
-use crate::arguments::ArmSet;
-use crate::failure::{Failure, Kind};
-use crate::{interrupt, recorded_launch};
+use crate::looked_for::looked_for;
+use crate::time_limit::TimeLimit;
+use crate::{Case, cold, warm};
 use slowpath_analysis::ShowsIn;
 use slowpath_report::Diagnosis;
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::{interrupt, recorded_launch};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::{Missing, declared};
 use slowpath_verify::lab_session;
@@ -23,7 +22,7 @@ pub const USUAL_LIMIT: Duration = Duration::from_secs(300);
 const LAUNCHES_OF_A_LOOK: u32 = 24;
 
 /// Runs it.
-pub fn run(case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
+pub fn run(case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
     let mut gaps = Vec::new();
     let warm = or_gap(&declared::WARM_LAUNCHES, "--warm", &[Kind::Machine], look_at_warm(case), &mut gaps)?;
     // A program that gets ready outside a lab and not in one has no cold half.
@@ -33,12 +32,12 @@ pub fn run(case: &Case<'_>, set: ArmSet, limit: &TimeLimit) -> Result<Diagnosis,
             gaps.push(gap);
             None
         }
-        None => or_gap(&declared::COLD_LAUNCHES, "--cold", gap_kinds, look_at_cold(case, set), &mut gaps)?,
+        None => or_gap(&declared::COLD_LAUNCHES, "--cold", gap_kinds, look_at_cold(case), &mut gaps)?,
     };
     let (is_cold, is_warm) = (cold.is_some(), warm.is_some());
     let mut diagnosis = match (cold, warm) {
-        (Some(cold), Some(warm)) => both(case, set, limit, cold, &warm.beside_cold())?,
-        (Some(mut cold), None) => cold.tried_if_asked_for(case, set, limit)?,
+        (Some(cold), Some(warm)) => both(case, limit, cold, &warm.beside_cold())?,
+        (Some(mut cold), None) => cold.tried_if_asked_for(case, limit)?,
         (None, Some(warm)) => warm.tried(case, limit)?,
         (None, None) => return Err(Failure::unavailable("diagnose", &gaps)),
     };
@@ -57,24 +56,18 @@ fn look_at_warm(case: &Case<'_>) -> Result<warm::Looked, Failure> {
     warm::look(case)
 }
 
-fn look_at_cold(case: &Case<'_>, set: ArmSet) -> Result<cold::Looked, Failure> {
+fn look_at_cold(case: &Case<'_>) -> Result<cold::Looked, Failure> {
     lab_session::require("diagnose", true)?;
-    cold::look(case, set)
+    cold::look(case)
 }
 
 /// What costs more is tried first, and the other in the time that is left.
-fn both(
-    case: &Case<'_>,
-    set: ArmSet,
-    limit: &TimeLimit,
-    mut cold: cold::Looked,
-    warm: &warm::Looked,
-) -> Result<Diagnosis, Failure> {
+fn both(case: &Case<'_>, limit: &TimeLimit, mut cold: cold::Looked, warm: &warm::Looked) -> Result<Diagnosis, Failure> {
     let (cold, warm) = if warm.worst() > cold.worst() {
         let warm = warm.tried(case, limit)?;
-        (cold.tried_if_asked_for(case, set, limit)?, warm)
+        (cold.tried_if_asked_for(case, limit)?, warm)
     } else {
-        (cold.tried_if_asked_for(case, set, limit)?, warm.tried(case, limit)?)
+        (cold.tried_if_asked_for(case, limit)?, warm.tried(case, limit)?)
     };
     Ok(Diagnosis::of_both(cold, warm))
 }

@@ -1,0 +1,86 @@
+//! One diagnosis: record, find, fix, predict, try, judge.
+//!
+//! The order matters for honesty: what is recorded first, then the fixes, then the prediction, which is written down before the
+//! first treated launch; the launches that judge a fix are others than those that it was made from.
+//!
+//! `cold` diagnoses launches from storage, in a lab; `warm` what launches with everything in memory pay, without one; `both` looks at
+//! both and tries first what costs more; [`running`] records what runs already, and tries nothing. They share how many blocks there is
+//! time for ([`TimeLimit`]), when these end, what is observed and how it is summed up.
+//!
+//! Leaves to others: recording (`session`), what recordings mean (`analysis`), plans (`fix`), launches in blocks and their verdicts
+//! (`verify`), the JSON types and pages (`report`), arguments, screens and the exit code (the command).
+
+mod arm_summary;
+mod blocks;
+mod both;
+mod cold;
+mod denied_files;
+pub mod directory;
+mod looked_for;
+mod observed;
+pub mod plan_files;
+pub mod running;
+mod time_limit;
+mod warm;
+
+pub use both::USUAL_LIMIT;
+pub use time_limit::TimeLimit;
+
+use slowpath_lab::Settings;
+use slowpath_report::Diagnosis;
+use slowpath_session::Progress;
+use slowpath_session::failure::Failure;
+use slowpath_session::target::Target;
+use std::path::Path;
+
+/// What is diagnosed, and where that is written.
+pub struct Case<'a> {
+    /// What is launched.
+    pub target: &'a Target,
+    /// Where recordings, plans and predictions go: there, and the target's user's.
+    pub directory: &'a Path,
+    /// Who waits for it.
+    pub progress: &'a dyn Progress,
+    /// The device of a lab.
+    pub settings: Settings,
+    /// Which arms cold launches have.
+    pub set: ArmSet,
+    /// Blocks that were asked for; without a number, as many as it takes to decide.
+    pub runs: Option<u32>,
+    /// Seed of the order of the launches.
+    pub seed: u64,
+}
+
+/// Which launches are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launches {
+    /// From storage.
+    Cold,
+    /// With everything in memory.
+    Warm,
+    /// Both, where there is a lab and the time for it.
+    Both,
+}
+
+/// Which arms a cold diagnosis compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArmSet {
+    /// The plan, both shams, whole-file advice.
+    Quick,
+    /// Quick and the sizes of readahead.
+    Standard,
+    /// Quick and variants of the plan: order, gap, cap, threads, metadata.
+    Variants,
+}
+
+/// Diagnoses launches.
+///
+/// # Errors
+/// The target failed, this machine cannot do it, or the user ended it; what was recorded until then is kept.
+pub fn diagnose(case: &Case<'_>, launches: Launches, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
+    match launches {
+        Launches::Warm => warm::look(case)?.tried(case, limit),
+        Launches::Cold => cold::look(case)?.tried(case, limit),
+        Launches::Both => both::run(case, limit),
+    }
+}

@@ -1,0 +1,57 @@
+//! Preload plans as files: the recordings that one is made from, and writing it.
+
+use slowpath_analysis::demand::Demand;
+use slowpath_analysis::launch_facts::LaunchFacts;
+use slowpath_fix::preload_plan::PreloadPlan;
+use slowpath_fix::preload_plan::file::write;
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::open_recording::open;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The trainings in `directories`: recordings at readahead 0, or the `needed-N` of a diagnosis.
+///
+/// # Errors
+/// One is none, or was not made at readahead 0.
+pub fn trainings(directories: &[PathBuf], warn: impl Fn(&str)) -> Result<(Vec<Demand>, Vec<String>), Failure> {
+    let mut recordings = Vec::new();
+    for directory in directories {
+        let mut inside: Vec<PathBuf> =
+            (1..=99).map(|n| directory.join(format!("needed-{n}"))).take_while(|path| path.is_dir()).collect();
+        if inside.is_empty() {
+            inside.push(directory.clone());
+        }
+        recordings.extend(inside);
+    }
+    let mut demands = Vec::new();
+    for recording in &recordings {
+        let tables = open(recording, &warn)?;
+        let demand = Demand::of_training(&LaunchFacts::new(&tables)).map_err(|error| {
+            Failure::from_error(Kind::Usage, &error)
+                .hint("a plan is made from launches at readahead 0: `slowpath diagnose` records them as DIR/needed-N")
+        })?;
+        demands.push(demand);
+    }
+    Ok((demands, recordings.iter().map(|path| path.to_string_lossy().into_owned()).collect()))
+}
+
+/// Writes a plan, new, for its user alone.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_plan(plan: &PreloadPlan, to: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o644)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(to);
+    let written = file.and_then(|file| {
+        let mut out = BufWriter::new(file);
+        write(plan, &mut out)?;
+        out.flush()
+    });
+    written.map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be written: {error}", to.display())))
+}
