@@ -285,6 +285,11 @@ fn a_diagnosis_finds_it_by_itself_in_a_command_and_in_what_runs_already() {
     assert_eq!(plan["changes"][0]["to"], format!("chmod o+r {}", artifact.display()), "{plan:#}");
     let verdict = printed["verdicts"].as_array().unwrap().iter().find(|one| one["fix"] == "grant_read").unwrap();
     assert_eq!(verdict["decision"], "not_tried", "{verdict:#}");
+    // It changes the machine, which apply does not do, proved or not.
+    let wrapper = case.path("wrapper");
+    let apply =
+        slowpath(["fix", "apply"]).arg(&out).args(["grant_read", "--unproved", "--wrapper"]).arg(&wrapper).output();
+    assert!(!apply.unwrap().status.success() && !wrapper.exists());
     assert_eq!(fs::metadata(&artifact).unwrap().permissions().mode() & 0o777, 0o600);
 
     let mut target = case.table("saves");
