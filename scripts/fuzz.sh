@@ -3,6 +3,7 @@
 #
 #   scripts/fuzz.sh run [TARGET...]        fuzz each for SECONDS_EACH (600), JOBS (2) at a time; a table goes to docs/measurements
 #   scripts/fuzz.sh minimise [TARGET...]   of what runs found, keep in fuzz/corpus what covers most
+#   scripts/fuzz.sh list                   the targets, with the longest input of each
 #
 # Inputs that a run finds stay in target/fuzz/corpus, and the next run begins with them. An input that crashes a parser, takes 10 s or
 # 1 GiB ends its fuzzer, lies in fuzz/artifacts/TARGET, and belongs into fuzz/regressions/TARGET with the change that mends it:
@@ -22,7 +23,7 @@ found=target/fuzz/corpus
 declare -A longest
 while read -r name bytes; do
     longest[$name]=${bytes//_/}
-done < <(sed -n 's/^    target("\([a-z_]*\)", \([0-9_]*\),.*/\1 \2/p' crates/foreign-data/src/lib.rs)
+done < <(tr '\n' ' ' <crates/foreign-data/src/lib.rs | grep -oE 'target\( *"[a-z_]+", *[0-9_]+' | sed 's/.*"\([a-z_]*\)", */\1 /')
 all=(fuzz/fuzz_targets/*.rs)
 if [ "${#longest[@]}" -ne "${#all[@]}" ]; then
     echo "fuzz: ${#longest[@]} targets in crates/foreign-data/src/lib.rs, ${#all[@]} in fuzz/fuzz_targets" >&2
@@ -155,8 +156,12 @@ minimise() {
     done
 }
 
-mkdir -p target/fuzz
 command=${1:-run}
+if [ "$command" = list ]; then
+    for name in "${!longest[@]}"; do echo "$name ${longest[$name]}"; done | LC_ALL=C sort
+    exit
+fi
+mkdir -p target/fuzz
 [ $# -eq 0 ] || shift
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(basename -s .rs "${all[@]}")
@@ -166,5 +171,5 @@ done
 case "$command" in
     run) run "${names[@]}" ;;
     minimise) minimise "${names[@]}" ;;
-    *) echo "fuzz: $command is neither run nor minimise" >&2; exit 2 ;;
+    *) echo "fuzz: $command is none of run, minimise and list" >&2; exit 2 ;;
 esac

@@ -35,6 +35,15 @@ fn run(name: &str) {
     }
 }
 
+#[test]
+fn the_script_that_fuzzes_finds_every_target_with_its_longest_input() {
+    let listed = std::process::Command::new(fuzz().join("../scripts/fuzz.sh")).arg("list").output().unwrap();
+    let mut all: Vec<String> = TARGETS.iter().map(|target| format!("{} {}", target.name, target.longest)).collect();
+    all.sort();
+    let listed: Vec<String> = String::from_utf8(listed.stdout).unwrap().lines().map(str::to_owned).collect();
+    assert_eq!(listed, all);
+}
+
 macro_rules! corpora {
     ($($name:ident)*) => {
         $(#[test]
