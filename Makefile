@@ -61,7 +61,7 @@ TARGETS ?=
 SECONDS_EACH ?= 600
 
 .PHONY: fuzz
-fuzz: ## fuzz every parser of foreign data for SECONDS_EACH=600, results to docs/measurements
+fuzz: report-ui ## fuzz every parser of foreign data for SECONDS_EACH=600, results to docs/measurements
 	@SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh run $(TARGETS)
 
 .PHONY: lint

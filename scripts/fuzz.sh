@@ -117,7 +117,7 @@ run() {
         running=$((running - 1))
     done
     local table
-    table=docs/measurements/$(date -u +%Y-%m-%d-%H%M)-fuzz.md
+    table=docs/measurements/$(date -u +%Y-%m-%dT%H%M)-fuzz.md
     {
         echo "# fuzz"
         echo

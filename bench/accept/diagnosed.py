@@ -42,7 +42,7 @@ def diagnose(case: Case, runs: int) -> dict[str, Any]:
     with scratch("diagnosed", 0o755) as base:
         command = [
             SLOWPATH, "diagnose", "--json", "--quiet", "--cold", "--user", "nobody", "--ready", case.ready,
-            "--runs", str(runs), "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}", "-o", str(base / "out"), *case.options, "--", *case.command,
+            "--blocks", str(runs), "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}", "-o", str(base / "out"), *case.options, "--", *case.command,
         ]
         print(f"--- {case.title}", file=sys.stderr, flush=True)
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
@@ -71,7 +71,7 @@ def table(case: Case, diagnosis: dict[str, Any]) -> str:
     shares = {share["arm"]: share["share"] for share in diagnosis["share_of_gap_removed"]}
     lines = [
         f"## {case.title}", "",
-        f"`slowpath diagnose {' '.join(case.options)} --ready {case.ready} --runs {launch['blocks']} --user nobody`, "
+        f"`slowpath diagnose {' '.join(case.options)} --ready {case.ready} --blocks {launch['blocks']} --user nobody`, "
         f"seed {launch['seed']}", "",
         "| arm | median ms (95 %) | change ms (95 %) | predicted ms | share of the gap % | read MB | n | discarded "
         "| verdict |",

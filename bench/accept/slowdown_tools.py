@@ -131,12 +131,12 @@ class Tools:
     def selftest(self, comparisons: int) -> dict[str, Any]:
         """What slowpath announces here and now."""
         command = [SLOWPATH, "launch", "selftest", "--json", "--quiet", "--comparisons", str(comparisons)]
-        return dict(json.loads(self._run([*command, "--runs", str(self.runs), "--", *self.target.work(0)], PATIENCE_S * 10)))
+        return dict(json.loads(self._run([*command, "--blocks", str(self.runs), "--", *self.target.work(0)], PATIENCE_S * 10)))
 
     def slowpath(self, share: float, seed: int) -> Comparison:
         """The base against the slower one, in blocks."""
         began = time.monotonic()
-        command = [SLOWPATH, "launch", "--json", "--quiet", "--runs", str(self.runs), "--seed", str(seed)]
+        command = [SLOWPATH, "launch", "--json", "--quiet", "--blocks", str(self.runs), "--seed", str(seed)]
         said = json.loads(self._run([*command, "--vs", shlex.join(self.target.work(share)), "--", *self.target.work(0)]))
         took = time.monotonic() - began
         (compared,) = said["comparisons"]

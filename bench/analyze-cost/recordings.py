@@ -32,7 +32,7 @@ PROGRAMS = {
 """What is recorded: in words, the command, how many of it."""
 RECORDINGS = list(PROGRAMS)
 
-WITH = ["--memory-calls", "--waits", "--cpu", "997", "--stacks", "fault,alloc,cpu,wait", "--max-size", "8G"]
+WITH = ["--memory-calls", "--off-cpu", "--sample", "997", "--stacks", "fault,alloc,cpu,wait", "--max-size", "8G"]
 NO_EVENTS = {"stacks", "frames", "symbols", "files", "sections"}
 """Tables of what events refer to."""
 PATIENCE = 900.0

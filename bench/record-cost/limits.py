@@ -34,3 +34,11 @@ class Check:
     what: str
     measured: str
     met: bool
+    """The whole interval lies on the limit's side."""
+    undecided: bool = False
+    """The interval lies on both sides of the limit."""
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        return "met" if self.met else "not shown" if self.undecided else "**missed**"

@@ -142,7 +142,7 @@ class Slowpath(Recorder):
         if "--stacks" not in self.options:
             return None
         done = subprocess.run(
-            [*self.export(directory), "--to", "collapsed", "--what", "faults"],
+            [*self.export(directory), "--to", "collapsed", "--weight", "faults"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=END_SECONDS,
         )
         if done.returncode:
@@ -159,9 +159,9 @@ def slowpaths(binary: Path, name: str) -> list[Slowpath]:
     variants = {
         DEFAULT: [],
         "stacks": ["--stacks", "fault"],
-        "cpu": ["--cpu", "1000"],
-        "stacks-cpu": ["--stacks", "fault", "--cpu", "1000"],
-        "waits-memory": ["--waits", "--memory-calls"],
+        "cpu": ["--sample", "1000"],
+        "stacks-cpu": ["--stacks", "fault", "--sample", "1000"],
+        "waits-memory": ["--off-cpu", "--memory-calls"],
         "files": ["--files"],
     }
     return [Slowpath(binary, name, variant, options) for variant, options in variants.items()]

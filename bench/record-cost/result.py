@@ -124,8 +124,7 @@ def limit_check(what: str, ratio: Ratio | None, limit: float) -> Check:
     """A limit of a ratio or a difference; what could not be measured has not kept it."""
     if ratio is None:
         return Check(what, "not measured", False)
-    side = "" if ratio.high <= limit or ratio.low > limit else "; the interval holds the limit"
-    return Check(what, f"{ratio_text(ratio)}{side}", ratio.value <= limit)
+    return Check(what, ratio_text(ratio), met=ratio.high <= limit, undecided=ratio.low <= limit < ratio.high)
 
 
 def ratio_text(ratio: Ratio) -> str:
@@ -185,7 +184,7 @@ def markdown(header: dict[str, str], results: list[Result], losses: list[LossRun
     if losses:
         lines += ["", "## Faults as fast as a processor takes them", "", *loss_table(losses)]
     lines += ["", "## Limits", ""]
-    lines += [f"- {'met' if check.met else '**missed**'}: {check.what}: {check.measured}" for check in all_checks(results, losses)]
+    lines += [f"- {check.verdict}: {check.what}: {check.measured}" for check in all_checks(results, losses)]
     return "\n".join([*lines, "", *NOTES])
 
 
@@ -232,7 +231,7 @@ NOTES = [
     "Sampled work is CPU time of the program and, while it works, of the recorder's own processes; what they use before and",
     "after is not in it. Real time and the recorder's own CPU time are medians.",
     "A neighbour's cost is real time; it and the process that is recorded have nothing to do with each other. slowpath records",
-    "that process with --pid; --files, --waits and --memory-calls are shown for their price and have no limit.",
+    "that process with --pid; --files, --off-cpu and --memory-calls are shown for their price and have no limit.",
     "A stack is whole when it is not cut off and has main and every function between main and the loop. The programs have no",
     "frame pointers, like most that distributions build: stacks of perf -g and bpftrace end where the first one is missing.",
     "Faults that bpftrace counted are those of the whole machine, so they are not compared. What perf record lost is what the",

@@ -171,7 +171,7 @@ class Maker:
     def preloaded(self) -> Kind:
         """A library that fills each block twice."""
         variable = cause("environment LD_PRELOAD", f"env=LD_PRELOAD={self.place / 'guard.so'}", "unset=LD_PRELOAD")
-        return Kind(self.work("blocks", 800_000, 1500, 6), [variable], also=["objects"])
+        return Kind(self.work("blocks", 800_000, 1500, 6), [variable], also=["loaded_libraries"])
 
     def traced(self) -> Kind:
         """A tracer that stops it at each system call."""

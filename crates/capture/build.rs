@@ -52,6 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/hand_over.bpf.h",
         "bpf/interrupts.bpf.h",
         "bpf/stack.bpf.h",
+        "bpf/last_walk.bpf.h",
         "bpf/stack_copy.bpf.h",
         "src/off_cpu/reason.bpf.h",
         "src/events.h",

@@ -194,6 +194,38 @@ test("hostile names are shown as harmless text", () =>
     assert.doesNotMatch(body, /[\u0000-\u0008\u000b-\u001f\u007f\u202a-\u202e\u2066-\u2069]/);
   }));
 
+test("what root hid is a table of rules and one of files, as harmless text", async () => {
+  const plain = makeReport();
+  await visit(browser.open(plain), async (page) => assert.equal(await page.locator("#hidden-by-root").count(), 0));
+  const name = HOSTILE_NAMES[0]!;
+  plain.diagnosis!.hidden_by_root = {
+    uid: 65534,
+    used: 30,
+    unreadable: 14,
+    unknown: 2,
+    rules: [
+      { path: "/srv/shop/__pycache__", rule: "mode 0700 of user 0 gives others no search", artifacts: 12 },
+      { path: `/srv/${name}`, rule: name, artifacts: 2 },
+    ],
+    artifacts: [
+      { path: "/srv/shop/__pycache__/m.cpython-311.pyc", family: "python_bytecode", denied_by: "/srv/shop/__pycache__", change: "chmod o+x /srv/shop/__pycache__" },
+      { path: LONG_PATH, family: "python_bytecode", denied_by: `/srv/${name}`, change: null },
+      { path: "/srv/other.pyc", family: name, denied_by: "/srv", change: `chmod o+r ${name}` },
+    ],
+  };
+  for (const width of [1280, 420]) {
+    await visit(browser.open(plain, { width }), async (page) => {
+      assert.match(await text(page, "#hidden-by-root"), /User 65534 may not read 14 of the 30 compiled and cached files that they used\. Of 2 more/);
+      assert.deepEqual(await page.locator("#hidden-by-root tbody tr td:first-child").allInnerTexts().then((all) => all.slice(0, 2)), ["12", "2"]);
+      assert.match(await text(page, "#hidden-by-root"), /chmod o\+x \/srv\/shop\/__pycache__/);
+      assert.equal(await page.locator("nav a[href='#hidden-by-root']").count(), 1);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
+      const body = await page.evaluate(() => document.getElementById("hidden-by-root")!.outerHTML);
+      assert.doesNotMatch(body, /[\u0000-\u0008\u000b-\u001f\u007f\u202a-\u202e\u2066-\u2069]/);
+    });
+  }
+});
+
 test("script that gets into the page does not run", () =>
   // The attack itself is what the console must report, so `visit` is not used here.
   (async () => {

@@ -59,7 +59,7 @@ export type Measure =
   | "sampled_cpu_time"
   | "sampled_kernel_time"
   | "kernel_thread_time"
-  | "deferred_memory_cost"
+  | "background_reclaim"
   | "faults"
   | "faults_by_kernel"
   | "fault_time"
@@ -89,6 +89,8 @@ export interface LedgerChange {
 
 export interface FindingChange {
   name: string;
+  /** The name in the version before; left out where it had no other. */
+  former_name?: string;
   program: string;
   function: string | null;
   title: string;

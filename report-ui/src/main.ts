@@ -19,6 +19,7 @@ import { h } from "./views/element";
 import { findingsView } from "./views/findings";
 import { fixesView } from "./views/fixes";
 import { flameView } from "./views/flame-graph";
+import { hiddenByRootView } from "./views/hidden-by-root";
 import { ioMapView } from "./views/io-map";
 import { timeSpentView } from "./views/time-spent";
 import { ledgerView } from "./views/ledger";
@@ -38,12 +39,14 @@ function show(report: Report, root: HTMLElement): void {
   const ledger = report.ledger && ledgerView(report.ledger, tooltip);
   const time = timeSpentView(report.diagnosis);
   const fixes = fixesView(report.diagnosis);
+  const hidden = hiddenByRootView(report.diagnosis);
   const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs), tooltip);
   const links = [
     ["arms", "Launches"],
     ...(time ? [["time-spent", "Where the time goes"]] : []),
     ["findings", "Findings"],
     ...(fixes ? [["fixes", "Fixes"]] : []),
+    ...(hidden ? [["hidden-by-root", "What root hides"]] : []),
     ...(ledger ? [["ledger", "Time"]] : []),
     ...(flames ? [["flame-graph", "Flame graph"]] : []),
     ["io-map", "I/O map"],
@@ -56,6 +59,7 @@ function show(report: Report, root: HTMLElement): void {
     ...(time ? [time] : []),
     findingsView(report),
     ...(fixes ? [fixes] : []),
+    ...(hidden ? [hidden] : []),
     ...(ledger ? [ledger] : []),
     ...(flames ? [flames.element] : []),
     map.element,

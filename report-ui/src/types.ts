@@ -77,11 +77,27 @@ export interface Diagnosis {
   /** The fixes for the findings of warm launches, also those that could not be tried. */
   fixes?: FixPlan[];
   verdicts: Verdict[];
+  /** What launches as root could not show; null or left out where they ran as somebody else. */
+  hidden_by_root?: HiddenByRoot | null;
   /** Per arm, the share of the cold-to-warm gap that it removed. */
   share_of_gap_removed: { arm: string; share: Quantity }[];
   losses: Record<string, number>;
   unavailable: Unavailable[];
   notes: string[];
+}
+
+/** Compiled and cached files that root read, and that another user may not read. */
+export interface HiddenByRoot {
+  /** For whom that was decided. */
+  uid: number;
+  used: number;
+  unreadable: number;
+  /** Of how many it cannot be decided. */
+  unknown: number;
+  /** What denies, the most files first; perhaps not all. */
+  rules: { path: string; rule: string; artifacts: number }[];
+  /** Perhaps not all. `change` is null where no command can allow it. */
+  artifacts: { path: string; family: string; denied_by: string; change: string | null }[];
 }
 
 /** Where the time of one recording went. */
@@ -123,6 +139,8 @@ export type Confidence = "high" | "medium" | "low";
 
 export interface Finding {
   name: string;
+  /** The name in the version before; left out where it had no other. */
+  former_name?: string;
   title: string;
   /** What the finding is about: process, pid, file and the like. */
   subject: Record<string, Cell>;

@@ -153,11 +153,11 @@ test("a warm diagnosis is told by CPU time, with what is proved, withdrawn and n
     { ...verdict("tunables", "helps", -60, -50), decision: "proved" },
     { ...verdict("sham", "no_difference", 1) },
     { ...verdict("huge_pages", "hurts", 20), decision: "withdrawn" },
-    { ...verdict("keep_buffer", "not_testable", 0, -50), measured: null, decision: "not_tried", reason: "change the source" },
+    { ...verdict("reuse_buffer", "not_testable", 0, -50), measured: null, decision: "not_tried", reason: "change the source" },
   ];
   const a = answer(reportOf({ diagnosis: d }), null);
   assert.match(plain(a.why), /^A warm launch of prog uses 200 ms of CPU time \(95 % interval 200 to 202 ms\) and is ready after 1,000 ms\. No known cause/);
-  assert.match(plain(a.tried), /^Proved: tunables saves 60 ms \(95 % interval 50 to 70 ms\), 30 % of it; 50 ms had been predicted\. Withdrawn: huge_pages \(hurts, \+20 ms \[10 to 30 ms\]\)\. Not tried: keep_buffer \(change the source; 50 ms predicted\)\.$/);
+  assert.match(plain(a.tried), /^Proved: tunables saves 60 ms \(95 % interval 50 to 70 ms\), 30 % of it; 50 ms had been predicted\. Withdrawn: huge_pages \(hurts, \+20 ms \[10 to 30 ms\]\)\. Not tried: reuse_buffer \(change the source; 50 ms predicted\)\.$/);
   assert.deepEqual(a.figures.map((f) => [f.label, f.value.replace(/\u00a0/g, " ")]), [["CPU time, median", "200 ms"], ["with tunables, median", "140 ms"]]);
   const picture = armsPicture(d);
   assert.equal(picture.what, "CPU time");
@@ -166,14 +166,14 @@ test("a warm diagnosis is told by CPU time, with what is proved, withdrawn and n
 
 test("a warm diagnosis that could launch nothing still says what to change", () => {
   const d = { ...diagnosisFromText(""), warm: true };
-  d.verdicts = [{ ...verdict("keep_buffer", "not_testable", 0, -50), measured: null, decision: "not_tried", reason: "change the source" }];
+  d.verdicts = [{ ...verdict("reuse_buffer", "not_testable", 0, -50), measured: null, decision: "not_tried", reason: "change the source" }];
   const a = answer(reportOf({ diagnosis: d }), null);
-  assert.equal(plain(a.tried), "Not tried: keep_buffer (change the source; 50 ms predicted).");
+  assert.equal(plain(a.tried), "Not tried: reuse_buffer (change the source; 50 ms predicted).");
 });
 
 test("of processes that ran already the page says how long they were recorded", () => {
   const d = diagnosisFromText("");
   const running = { processes: "app (7)", watched: { value: 10, low: null, high: null, unit: "s" as const } };
-  const told = answer(reportOf({ diagnosis: { ...d, warm: true, running, launch: { ...d.launch, arms: [] }, verdicts: [verdict("keep_buffer", "not_testable", 0)] } }), null);
+  const told = answer(reportOf({ diagnosis: { ...d, warm: true, running, launch: { ...d.launch, arms: [] }, verdicts: [verdict("reuse_buffer", "not_testable", 0)] } }), null);
   assert.match(plain(told.why), /^app \(7\) was recorded for 10\S* s while it ran\. /);
 });

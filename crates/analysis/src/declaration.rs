@@ -23,6 +23,8 @@ pub enum ShowsIn {
 pub struct Declaration {
     /// Its name in JSON and on the command line (`cold_file_reads`).
     pub name: &'static str,
+    /// Names that it had in earlier versions, the latest first.
+    pub former: &'static [&'static str],
     /// What it is, in a few words without a verb: `reads from storage before ready`.
     pub title: &'static str,
     /// What happens.

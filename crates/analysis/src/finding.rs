@@ -48,6 +48,10 @@ pub struct Evidence {
 pub struct Finding {
     /// Name of the bad pattern (`cold_file_reads`).
     pub name: String,
+    /// The name that it had in the version before, for programs that look for that one; left out where it had no other. From its
+    /// declaration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_name: Option<String>,
     /// One line for the reader.
     pub title: String,
     /// What it is about: process, pid, file, function, ...
@@ -76,4 +80,34 @@ pub fn row<const N: usize>(cells: [(&str, Value); N]) -> Row {
 /// Nanoseconds as milliseconds with microsecond resolution, for rows that people read.
 pub fn milliseconds(nanos: slowpath_tables::Nanos) -> Value {
     Value::from((nanos.0 as f64 / 1e3).round() / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_tables::Unit;
+
+    #[test]
+    fn a_former_name_stands_beside_the_name_and_is_left_out_where_there_is_none() {
+        let now = Finding {
+            name: "now".to_owned(),
+            former_name: Some("before".to_owned()),
+            title: String::new(),
+            subject: BTreeMap::new(),
+            cost: Quantity::exact(1.0, Unit::Ms),
+            predicted_saving: None,
+            confidence: Confidence::High,
+            reasons: Vec::new(),
+            evidence: Vec::new(),
+            fixes: Vec::new(),
+            see_by_hand: String::new(),
+        };
+        let printed = serde_json::to_value(&now).unwrap();
+        assert_eq!((&printed["name"], &printed["former_name"]), (&"now".into(), &"before".into()));
+        let never = Finding { former_name: None, ..now };
+        let printed = serde_json::to_value(&never).unwrap();
+        assert!(printed.get("former_name").is_none(), "{printed}");
+        // As an earlier version wrote it.
+        assert_eq!(serde_json::from_value::<Finding>(printed).unwrap(), never);
+    }
 }

@@ -4,11 +4,11 @@
 //! brought. But a huge page lies at a multiple of its size, fills it, and leaves nothing there to fault for; and it takes a while to
 //! fill with zeros. So where such a part of a block has one fault, or two (read first, then written), and one of them took as long
 //! as that, it may have been a huge page: it is counted as one, and findings say that it may be. A part in which single pages were
-//! touched, and one of those faults was slow for another reason, looks the same.
+//! touched, and one of those faults was slow for another reason, looks the same, unless the program has refused huge pages there.
 //!
 //! Transparent huge pages of other sizes (64 KiB, say) are not told apart from strides.
 
-use crate::integer_hash::IntegerMap;
+use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_blocks::Block;
 use crate::memory_fixes::HUGE_PAGE;
 use crate::off_cpu_times::OffCpuTimes;
@@ -37,10 +37,11 @@ struct Part {
     slow: Option<usize>,
 }
 
-/// Says of each block what its faults brought, and returns the rows of those that may have brought huge pages, sorted.
+/// Says of each block what its faults brought, where the program had not `refused` huge pages at their places (rows), and returns the rows of those that may have brought huge pages, sorted.
 pub(crate) fn add(
     blocks: &mut [Block],
     of_fault: &[Option<u32>],
+    refused: &IntegerSet<usize>,
     tables: &Tables,
     off_cpu: &OffCpuTimes,
 ) -> Vec<usize> {
@@ -50,7 +51,7 @@ pub(crate) fn add(
         let part = parts.entry((number, fault.address / HUGE_PAGE.0)).or_default();
         part.faults += 1;
         // One in which its thread was displaced is not slow for that.
-        if off_cpu.fault_time(row, fault).is_none_or(|time| time >= LEAST_TIME) {
+        if !refused.contains(&row) && off_cpu.fault_time(row, fault).is_none_or(|time| time >= LEAST_TIME) {
             part.slow.get_or_insert(row);
         }
     }

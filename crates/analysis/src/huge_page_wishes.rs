@@ -130,9 +130,10 @@ impl<'a> Wishes<'a> {
             return 0;
         }
         for _ in 0..MOST_GENERATIONS {
-            let own = self.settings.get(&process).and_then(|all| all.iter().rfind(|(set, _)| *set <= ts));
+            let before = |all: &'_ Vec<(Nanos, u32)>| all[..all.partition_point(|(set, _)| *set <= ts)].last().copied();
+            let own = self.settings.get(&process).and_then(before);
             if let Some((_, setting)) = own {
-                return *setting;
+                return setting;
             }
             let Some((parent, forked)) = self.parents.get(&process) else { return 0 };
             (process, ts) = (*parent, *forked);

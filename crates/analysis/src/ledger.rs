@@ -119,7 +119,7 @@ fn missing(reason: &str, remedy: &str) -> Unavailable {
 /// What is to be said of a recording for which nobody asked when threads do not run: how to have a ledger. It is no doubt about what
 /// was found.
 pub fn not_asked_for() -> Unavailable {
-    missing("it was not recorded when threads do not run", "record with --waits")
+    missing("it was not recorded when threads do not run", "record with --off-cpu")
 }
 
 /// Adds up a recording. Rows may be in any order. `None` where nobody asked when threads do not run ([`not_asked_for`]).

@@ -18,6 +18,7 @@
 use crate::address_ranges::{AddressRanges, Part};
 use crate::fork_faults::ForkFaults;
 use crate::huge_faults::{self, Brought};
+use crate::huge_page_wishes::{Wish, Wishes};
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
@@ -194,16 +195,24 @@ pub fn follow(tables: &Tables, forks: &ForkFaults, off_cpu: &OffCpuTimes) -> Mem
     let mut arguments = Vec::new();
     let looks = &tables.page_contents;
     let mut replay = Replay { looks, off_cpu: Some(off_cpu), ..Replay::new(&tables.memory_calls) };
+    let mut wishes = Wishes::new(tables);
+    let mut refused = IntegerSet::default();
     in_order(tables, |event| match event {
-        Event::Step(ts, step) => replay.step(ts, step),
+        Event::Step(ts, step) => {
+            replay.step(ts, step);
+            wishes.step(step);
+        }
         Event::Fault(number) => {
             let fault = &tables.faults[number];
             of_fault[number] = replay.fault(fault, off_cpu.fault_time(number, fault), forks.holds(number));
+            if of_fault[number].is_some() && wishes.at(fault.process(), fault.ts, fault.address) == Wish::Refused {
+                refused.insert(number);
+            }
         }
         Event::Sample(number) => arguments.extend(replay.arguments(number, &tables.cpu_samples[number])),
     });
     let mut blocks = replay.blocks;
-    let huge = huge_faults::add(&mut blocks, &of_fault, tables, off_cpu);
+    let huge = huge_faults::add(&mut blocks, &of_fault, &refused, tables, off_cpu);
     MemoryBlocks { blocks, of_fault, discarded: replay.discarded, seen: replay.seen, huge, arguments }
 }
 

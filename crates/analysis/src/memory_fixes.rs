@@ -10,15 +10,15 @@ use slowpath_tables::Bytes;
 use std::fmt;
 
 /// Fix in the source: the block is kept, or not needed.
-pub const KEEP_BUFFER: &str = "keep_buffer";
+pub const REUSE_BUFFER: &str = "reuse_buffer";
 /// Fix in the source: no more is made, or cleared, than is used.
-pub const SIZE_TO_USE: &str = "size_to_use";
+pub const RIGHT_SIZE_BUFFER: &str = "right_size_buffer";
 /// Fix in the source: data are used where they lie, without a copy of them.
-pub const LOOK_IN_PLACE: &str = "look_in_place";
+pub const AVOID_COPY: &str = "avoid_copy";
 /// glibc's malloc is told to keep memory.
 pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
 /// An allocator that keeps more, in front of the C library's.
-pub const ANOTHER_ALLOCATOR: &str = "another_allocator";
+pub const REPLACE_ALLOCATOR: &str = "replace_allocator";
 /// Huge pages for what malloc gives out: one fault for 2 MiB.
 pub const HUGE_PAGES: &str = "huge_pages";
 /// Fix in the source: memory that the program maps itself is aligned and asks for huge pages.

@@ -3,11 +3,14 @@
 //! Owns the process model built from `forks`, `execs` and `exits`. Leaves address spaces to [`crate::address_space`].
 
 use slowpath_recording::Tables;
-use slowpath_tables::{Exec, Exit, Fork, Nanos, ProcessKey};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use slowpath_tables::{Exec, Exit, FileKey, Fork, Nanos, ProcessKey};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Pid of the kernel thread that makes the others (`kthreadd`, init/main.c).
 const KTHREADD: u32 = 2;
+
+/// Generations of parents in which the program of a copy is looked for.
+const MOST_ANCESTORS: usize = 64;
 
 /// One process of the recorded tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,6 +170,17 @@ impl Processes {
     /// All processes, by pid and start.
     pub fn iter(&self) -> impl Iterator<Item = &Process> {
         self.by_key.values()
+    }
+
+    /// Device and inode of the program of each process, from the rows that these processes were made of; a copy has its parent's.
+    pub(crate) fn executables(&self, execs: &[Exec]) -> HashMap<ProcessKey, FileKey> {
+        let own: HashMap<ProcessKey, FileKey> = execs.iter().map(|exec| (exec.process(), exec.file())).collect();
+        let parent = |key: &ProcessKey| self.get(*key).and_then(|process| process.parent);
+        let of = |key: ProcessKey| {
+            let ancestors = std::iter::successors(Some(key), parent).take(MOST_ANCESTORS);
+            ancestors.filter_map(|one| own.get(&one)).next().copied()
+        };
+        self.iter().filter_map(|process| Some((process.key, of(process.key)?))).collect()
     }
 
     /// Number of processes.

@@ -39,7 +39,8 @@ pub enum Measure {
     KernelThreadTime,
     /// CPU time of the kernel's threads for memory (kswapd, kcompactd, khugepaged) that recorded processes caused. Not part of their
     /// `cpu_time`; where the whole system was recorded, part of `kernel_thread_time`. Ms.
-    DeferredMemoryCost,
+    #[serde(alias = "deferred_memory_cost")]
+    BackgroundReclaim,
     /// Recorded page faults.
     Faults,
     /// Page faults by the kernel's counters of the processes, also those that raise no event.
@@ -78,7 +79,7 @@ impl Measure {
         Self::MapTime,
         Self::Releases,
         Self::ReleaseTime,
-        Self::DeferredMemoryCost,
+        Self::BackgroundReclaim,
         Self::OffCpuTime,
         Self::RunnableTime,
     ];
@@ -99,7 +100,7 @@ impl Measure {
             Self::CpuTime | Self::FaultsByKernel => Source::Counters,
             Self::SampledCpuTime | Self::SampledKernelTime => Source::Samples,
             Self::KernelThreadTime => Source::KernelThreads,
-            Self::DeferredMemoryCost => Source::DeferredMemory,
+            Self::BackgroundReclaim => Source::BackgroundReclaim,
             Self::Faults => Source::Faults,
             Self::FaultTime => Source::FaultTimes,
             Self::Allocations | Self::AllocatedBytes | Self::MapTime | Self::Releases | Self::ReleaseTime => {
@@ -123,7 +124,7 @@ impl Measure {
 
     /// Whether it is told where it is zero everywhere: of a hidden cost that is an answer.
     pub fn is_told_when_zero(self) -> bool {
-        self == Self::DeferredMemoryCost
+        self == Self::BackgroundReclaim
     }
 
     /// Whether twice the time makes twice the figure.

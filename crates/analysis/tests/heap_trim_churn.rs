@@ -201,7 +201,7 @@ fn a_heap_that_is_trimmed_and_grows_again_100_times_is_found_with_its_bill() {
     let parts: Vec<f64> = finding.evidence[0].rows.iter().map(|row| row["total_ms"].as_f64().unwrap()).collect();
     assert_eq!(parts, [40.0, 5.0, 1.0, 46.0]);
     assert_eq!(row(&finding, "fault_ms")["function"], "memcpy");
-    assert_eq!(finding.fixes, ["keep_buffer", "allocator_tunables"]);
+    assert_eq!(finding.fixes, ["reuse_buffer", "allocator_tunables"]);
     // 1.56 MiB and what else the top of a heap holds, as a power of two.
     let settings = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4194304:glibc.malloc.trim_threshold=4194304 ";
     assert!(how(&finding, "allocator_tunables").starts_with(settings), "{}", how(&finding, "allocator_tunables"));
@@ -213,10 +213,10 @@ fn advice_of_the_program_and_of_an_allocator_are_found_with_what_would_end_them(
     assert!((own.cost.value - 0.45 * 100.0).abs() < 1e-9, "{:?}", own.cost);
     assert_eq!(own.subject["kind"], "madvise_dontneed");
     assert_eq!(own.subject["function"], "drop_document");
-    assert_eq!(own.fixes, ["keep_buffer"]);
-    assert!(how(&own, "keep_buffer").contains("15.0 ms apart"), "{}", how(&own, "keep_buffer"));
+    assert_eq!(own.fixes, ["reuse_buffer"]);
+    assert!(how(&own, "reuse_buffer").contains("15.0 ms apart"), "{}", how(&own, "reuse_buffer"));
     let jemalloc = Program::new().arena(101, 4, 11, 0).found().unwrap();
-    assert_eq!(jemalloc.fixes, ["keep_buffer", "allocator_tunables"]);
+    assert_eq!(jemalloc.fixes, ["reuse_buffer", "allocator_tunables"]);
     assert!(how(&jemalloc, "allocator_tunables").contains("dirty_decay_ms"));
     // Pages of MADV_FREE that the kernel took.
     let taken = Program::new().arena(101, 8, 8, 0).found().unwrap();
@@ -224,8 +224,8 @@ fn advice_of_the_program_and_of_an_allocator_are_found_with_what_would_end_them(
     // No setting ends what the program asks for.
     let asked = |tables: &mut Tables| tables.memory_calls.iter_mut().for_each(|call| call.stack = Some(14));
     let asked = Program::new().heap(101).edited(asked).found().unwrap();
-    assert_eq!(asked.fixes, ["keep_buffer"]);
-    assert!(how(&asked, "keep_buffer").contains("malloc_trim"));
+    assert_eq!(asked.fixes, ["reuse_buffer"]);
+    assert!(how(&asked, "reuse_buffer").contains("malloc_trim"));
 }
 
 #[test]

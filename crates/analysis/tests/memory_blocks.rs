@@ -174,6 +174,14 @@ fn a_slow_fault_alone_at_a_multiple_of_2_mib_may_be_a_huge_page_and_a_quick_one_
     let slow = "== faults\nts duration pid start address kind\n20 90000 7 1 0x200000 minor\n";
     let (memory, _) = followed("10 1 7 1 7 mmap 0x200000 2093056 - - 0x22 0\n", slow);
     assert_eq!((memory.blocks[0].brought.huge_pages, memory.blocks[0].brought.bytes), (0, Bytes(PAGE_SIZE)));
+    // Nor has what the program wants none for (MADV_NOHUGEPAGE); asked for (MADV_HUGEPAGE), it has one.
+    for (advice, huge_pages) in [(15, 0), (14, 1)] {
+        let calls = format!(
+            "10 1 7 1 7 mmap 0x200000 4194304 - - 0x22 0\n15 1 7 1 7 madvise 0x200000 4194304 - - {advice} 0\n"
+        );
+        let (memory, _) = followed(&calls, slow);
+        assert_eq!(memory.blocks[0].brought.huge_pages, huge_pages, "{advice}");
+    }
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn what_was_not_recorded_is_no_source_and_what_happened_not_is_one() {
     let lacking: Vec<Source> = Source::ALL.into_iter().filter(|source| !found.sources.contains(source)).collect();
     assert_eq!(
         lacking,
-        [Source::Waits, Source::WaitStacks, Source::Ledger, Source::KernelThreads, Source::DeferredMemory]
+        [Source::Waits, Source::WaitStacks, Source::Ledger, Source::KernelThreads, Source::BackgroundReclaim]
     );
     assert_eq!(found.probes.iter().map(String::as_str).collect::<Vec<_>>(), ["cpu_sample", "fault", "memory"]);
     assert!(found.doubts.iter().any(|doubt| doubt.contains("40.0 % of the page faults")), "{:?}", found.doubts);

@@ -3,6 +3,7 @@
 use crate::access::{Acl, Identity};
 use crate::audit::audit_listing;
 use crate::families::read_as_each;
+use crate::field_state::{Aged, FieldState};
 use crate::gather::{Listing, ProcessTexts, mapped_files};
 
 /// The head of an artifact, or its access control list. Returns how many of the parsers took it for theirs.
@@ -18,6 +19,17 @@ pub fn file_listing(bytes: &[u8]) -> usize {
     let files = listing.files().count();
     assert!(audit.artifacts.len() <= files, "more artifacts than files");
     files
+}
+
+/// A file of states for `artifacts age`. Returns how many artifacts it names.
+pub fn field_state(bytes: &[u8]) -> usize {
+    let Ok(state) = FieldState::parse(bytes) else { return 0 };
+    for artifact in &state.artifacts {
+        assert!(artifact.path.is_absolute() && artifact.path.file_name().is_some(), "{artifact:?}");
+        let adds = matches!(artifact.state, Aged::Unreadable { mode: Some(mode) } if mode > 0o777);
+        assert!(!adds, "{artifact:?}");
+    }
+    state.artifacts.len()
 }
 
 /// Texts of `/proc/PID`. Returns how many files are mapped.

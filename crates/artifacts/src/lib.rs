@@ -8,5 +8,6 @@ pub mod access;
 pub mod audit;
 mod disk;
 pub mod families;
+pub mod field_state;
 pub mod foreign;
 pub mod gather;

@@ -16,11 +16,10 @@
 
 use serde::{Deserialize, Serialize};
 use slowpath_launch::ReadyWhen;
-use slowpath_tables::Unit;
+use slowpath_tables::{FileProblem, Unit};
 use slowpath_verify::Metric;
 use slowpath_verify::conditions::Coldness;
 use std::collections::BTreeMap;
-use std::fmt;
 use toml::{Spanned, Value};
 
 /// Launches at least, unless the budget says otherwise or only a recording tells what it limits.
@@ -104,24 +103,6 @@ pub struct Budget {
     pub limits: Vec<Limit>,
 }
 
-/// What is wrong with a budget file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Line, from 1, where one can be named.
-    pub line: Option<usize>,
-    /// In words.
-    pub text: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.text),
-            None => f.write_str(&self.text),
-        }
-    }
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -144,15 +125,10 @@ struct LaunchTable {
 ///
 /// # Errors
 /// The first thing that is wrong, with its line.
-pub fn parse(text: &str) -> Result<Budget, Problem> {
-    let at = |offset: usize, text_of: String| {
-        let line = text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1;
-        Problem { line: Some(line), text: text_of }
-    };
-    let document: Document = toml::from_str(text).map_err(|error| match error.span() {
-        Some(span) => at(span.start, one_line(error.message())),
-        None => Problem { line: None, text: one_line(error.message()) },
-    })?;
+pub fn parse(text: &str) -> Result<Budget, FileProblem> {
+    let at = |offset: usize, words: String| FileProblem::at(text, offset, words);
+    let document: Document = toml::from_str(text)
+        .map_err(|error| FileProblem::of_parser(text, error.span().map(|span| span.start), error.message()))?;
     let number = |given: &Option<Spanned<u32>>, key: &str| match given {
         Some(value) if !(1..=MOST_RUNS).contains(value.get_ref()) => {
             Err(at(value.span().start, format!("{key} must be between 1 and {MOST_RUNS}")))
@@ -174,11 +150,11 @@ pub fn parse(text: &str) -> Result<Budget, Problem> {
     entries.sort_by_key(|(_, value)| value.span().start);
     let limits = entries
         .into_iter()
-        .map(|(name, value)| limit(name, value.get_ref()).map_err(|text_of| at(value.span().start, text_of)));
-    let limits = limits.collect::<Result<Vec<Limit>, Problem>>()?;
+        .map(|(name, value)| limit(name, value.get_ref()).map_err(|words| at(value.span().start, words)));
+    let limits = limits.collect::<Result<Vec<Limit>, FileProblem>>()?;
     if limits.is_empty() {
-        let text = format!("there is nothing to check: [limits] names no limit; known are {}", known());
-        return Err(Problem { line: None, text });
+        let words = format!("there is nothing to check: [limits] names no limit; known are {}", known());
+        return Err(FileProblem::whole(words));
     }
     // What only a recording tells takes no further launch; the one that is made says whether the target starts.
     let usual = if limits.iter().all(|limit| limit.subject.needs_recording()) { 1 } else { RUNS };
@@ -189,10 +165,6 @@ pub fn parse(text: &str) -> Result<Budget, Problem> {
         ready: ready.transpose()?,
         limits,
     })
-}
-
-fn one_line(message: &str) -> String {
-    message.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }
 
 fn known() -> String {

@@ -116,19 +116,19 @@ impl CheckedLimit {
         };
         // Above a limit by less than the digits show: all digits.
         let least = measured.low.unwrap_or(largest);
-        let hidden = self.verdict == Verdict::Exceeded && told(least, unit) == told(self.budget.value, unit);
-        let told = |value: f64| if hidden { whole(value, unit) } else { told(value, unit) };
+        let hidden = self.verdict == Verdict::Exceeded && shown(least, unit) == shown(self.budget.value, unit);
+        let shown = |value: f64| if hidden { whole(value, unit) } else { shown(value, unit) };
         if self.recorded {
-            return format!("{} in the recorded launch", told(largest));
+            return format!("{} in the recorded launch", shown(largest));
         }
         if self.quantile.is_some() {
             return match measured.low.zip(measured.high) {
-                Some((low, high)) => format!("{} ({} to {})", told(measured.value), told(low), told(high)),
-                None => format!("{} (no interval)", told(measured.value)),
+                Some((low, high)) => format!("{} ({} to {})", shown(measured.value), shown(low), shown(high)),
+                None => format!("{} (no interval)", shown(measured.value)),
             };
         }
         let range =
-            if smallest == largest { told(largest) } else { format!("{} to {}", told(smallest), told(largest)) };
+            if smallest == largest { shown(largest) } else { format!("{} to {}", shown(smallest), shown(largest)) };
         match self.above {
             0 => range,
             above => format!("{range}; {above} of {} above", launches(self.launches as usize)),
@@ -155,7 +155,7 @@ fn whole(value: f64, unit: Unit) -> String {
 }
 
 /// A value with the digits that matter.
-pub fn told(value: f64, unit: Unit) -> String {
+pub fn shown(value: f64, unit: Unit) -> String {
     let digits = |value: f64| match value {
         large if large >= 100.0 => 0,
         middle if middle >= 10.0 => 1,

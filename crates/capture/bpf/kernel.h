@@ -99,6 +99,9 @@ struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
 };
+struct fs_struct {
+	struct path pwd;
+};
 struct files_struct {
 	struct fdtable *fdt;
 };
@@ -236,6 +239,7 @@ struct task_struct {
 	void *vfork_done;
 	struct mm_struct *mm;
 	struct files_struct *files;
+	struct fs_struct *fs;
 	struct signal_struct *signal;
 	const struct cred *cred;
 	const struct cred *real_cred;

@@ -5,7 +5,8 @@
  *
  * The rule is the kernel's own (__ptrace_may_access in kernel/ptrace.c, cap_ptrace_access_check in security/commoncap.c):
  * all ids are the owner's, no capability is permitted, and the memory is dumpable; or the task is in a user namespace that the owner
- * made. What it depends on changes by an exec only, but for dumpability, which is looked at each time. */
+ * made. It is found anew for each exec and each change of the task's credentials: within an exec the kernel counts it first, then
+ * replaces the memory's owner (begin_new_exec in fs/exec.c). Dumpability is looked at each time. */
 #ifndef SLOWPATH_SIGHT_BPF_H
 #define SLOWPATH_SIGHT_BPF_H
 
@@ -69,7 +70,7 @@ static __always_inline bool has_capabilities(const struct cred *cred)
 }
 
 /* What the owner may see of a task, found out and kept in its state. Not static, as name_from; the pointers are the task's. */
-__attribute__((noinline)) int judge(u64 its_cred, u64 its_mm, u64 exec, bool is_leader, struct task_state *state)
+__attribute__((noinline)) int judge(u64 its_cred, u64 its_mm, u64 exec, struct task_state *state)
 {
 	const struct cred *cred = (const struct cred *)its_cred;
 	struct mm_struct *mm = (struct mm_struct *)its_mm;
@@ -79,10 +80,11 @@ __attribute__((noinline)) int judge(u64 its_cred, u64 its_mm, u64 exec, bool is_
 	u32 sight = SIGHT_WITHHELD;
 	if (is_inside || (has_ids_of_owner(cred) && !has_capabilities(cred)))
 		sight = mm && owns(BPF_CORE_READ(mm, user_ns)) ? SIGHT_OPEN : SIGHT_WHILE_DUMPABLE;
-	if (sight == SIGHT_WITHHELD && mm && is_leader)
-		count_withheld(EVENT_EXEC);
-	state->judged_exec = exec;
+	/* First the finding, then what it is of: a timer that goes off between them finds it out anew. */
 	state->sight = sight;
+	barrier();
+	state->judged_exec = exec;
+	state->judged_credentials = its_cred;
 	return sight;
 }
 
@@ -108,10 +110,10 @@ static __always_inline bool is_withheld(struct task_struct *task, struct task_st
 		return false;
 	if (!state)
 		return true;
-	u64 sight = state->sight, exec = task->self_exec_id;
-	if (!sight || state->judged_exec != exec)
-		/* What is copied out of the kernel is a number to the verifier, as the function wants it. */
-		sight = judge((u64)BPF_CORE_READ(task, real_cred), (u64)BPF_CORE_READ(task, mm), exec, task->pid == task->tgid, state);
+	/* What is copied out of the kernel is a number to the verifier, as the function wants it. */
+	u64 sight = state->sight, exec = task->self_exec_id, credentials = (u64)BPF_CORE_READ(task, real_cred);
+	if (!sight || state->judged_exec != exec || state->judged_credentials != credentials)
+		sight = judge(credentials, (u64)BPF_CORE_READ(task, mm), exec, state);
 	if (sight == SIGHT_OPEN)
 		return false;
 	if (sight != SIGHT_WHILE_DUMPABLE)
@@ -119,6 +121,15 @@ static __always_inline bool is_withheld(struct task_struct *task, struct task_st
 	struct mm_struct *mm = task->mm;
 	/* It ends, and gave its memory back. */
 	return mm && !is_dumpable(mm);
+}
+
+/* The same at the start of a program, which is counted where it may not be traced. */
+static __always_inline bool is_program_withheld(struct task_struct *task, struct task_state *state)
+{
+	bool withholds = is_withheld(task, state);
+	if (withholds)
+		count_withheld(EVENT_EXEC);
+	return withholds;
 }
 
 /* Whether anybody, or the owner, may read a file and list a directory. */

@@ -9,34 +9,15 @@
 
 #include "address_space.bpf.h"
 #include "keyed_sum.bpf.h"
+#include "last_walk.bpf.h"
 #include "stack_copy.bpf.h"
 
 /* Distinct stacks of a recording; what is beyond has none and is counted as lost. */
 #define STACKS 524288
-/* Words that a walk may read to be kept: a return address and a frame pointer a frame. */
-#define WORDS 256
 /* Words above the stack pointer that are read at once. */
 #define NEAR_WORDS 64
 /* A frame pointer that is farther from the stack pointer is none. */
 #define FARTHEST_FRAME (1 << 20)
-
-struct last_walk {
-	u64 generation;
-	u64 ip;
-	u64 sp;
-	u64 bp;
-	u32 stack;
-	u32 words;
-	u64 addresses[WORDS];
-	u64 values[WORDS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct last_walk);
-} walks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -395,12 +376,6 @@ static __always_inline void begin_stack(struct stack_event *event, struct task_s
 	event->header.ts = bpf_ktime_get_ns();
 }
 
-/* Makes what a task's walks need, where walks themselves must not allocate. */
-static __always_inline void prepare_walks(struct task_struct *task)
-{
-	bpf_task_storage_get(&walks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
 /* Number of the stack with these registers; 0 for none. */
 static __always_inline u32 walked(struct task_struct *task, struct walk_settings *known, u64 ip, u64 sp, u64 bp, u64 flags)
 {
@@ -408,11 +383,9 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	struct workspace *work = workspace();
 	if (!count || !work)
 		return 0;
-	struct last_walk *last = bpf_task_storage_get(&walks, task, 0, flags);
-	if (!last) {
-		count_lost(EVENT_STACK, 1);
+	struct last_walk *last = last_walk_of(task, flags);
+	if (!last)
 		return 0;
-	}
 	u64 generation = count->changes + known->tables;
 	if (last->stack && last->ip == ip && last->sp == sp && last->bp == bp && last->generation == generation &&
 	    is_same(last, work, sp))

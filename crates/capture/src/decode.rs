@@ -170,7 +170,9 @@ impl Decoder {
                 events::EVENT_PAGE_CACHE => out.page_cache.extend(crate::page_cache::decode(bytes, context)),
                 events::EVENT_READAHEAD => out.readaheads.extend(crate::readahead::decode(bytes, context)),
                 events::EVENT_BLOCK => out.block_io.extend(crate::block::decode(bytes)),
-                events::EVENT_OPEN => out.opens.extend(crate::open::decode(bytes, context)),
+                events::EVENT_OPEN => {
+                    out.opens.extend(crate::open::decode(bytes, context, place, names));
+                }
                 events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, context)),
                 events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, context)),
                 events::EVENT_OFF_CPU => out.off_cpu.extend(crate::off_cpu::decode(bytes, context, stacks)),

@@ -71,8 +71,9 @@ struct task_state {
 	/* Since when it reclaims or moves pages itself; 0 when it does not. */
 	unsigned long long reclaim_since;
 	unsigned long long compaction_since;
-	/* Whether the recording's owner may see its memory (enum sight), and of which of the task's execs that was found. */
+	/* Whether the recording's owner may see its memory (enum sight), and of which of the task's execs and credentials that was found. */
 	unsigned long long judged_exec;
+	unsigned long long judged_credentials;
 	unsigned long long sight;
 };
 
@@ -231,6 +232,9 @@ struct open_event {
 	struct event_header header;
 	unsigned long long dev;
 	unsigned long long ino;
+	/* The directory that a relative path starts from; 0 where none is told. */
+	unsigned long long base_dev;
+	unsigned long long base_ino;
 	unsigned int open_flags;
 	int result;
 	char path[FILENAME_BYTES];

@@ -25,6 +25,11 @@ impl Place {
         let inside = names.path(file)?;
         if self.lab_dev == Some(file.dev) { Some(inside) } else { host_path(&self.mounts, file.dev, &inside) }
     }
+
+    /// Whether a file system is seen in one place only.
+    pub(crate) fn is_mounted_once(&self, dev: u64) -> bool {
+        self.lab_dev == Some(dev) || self.mounts.iter().filter(|mount| mount.dev == dev).count() == 1
+    }
 }
 
 fn pair(dev: Option<u64>, ino: Option<u64>) -> Option<FileKey> {

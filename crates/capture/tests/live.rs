@@ -3,11 +3,12 @@
 
 mod targets;
 
-use slowpath_capture::{Options, RawCapture, Recorder, UNREADABLE_BYTES, decode};
+use slowpath_capture::{Options, RawCapture, Recorder, StackEvents, UNREADABLE_BYTES, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, FaultKind, FileKey, MappingOp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 use targets::{held, root};
 
@@ -174,6 +175,44 @@ fn files_opened_mapped_and_read_are_named_by_their_host_path() {
 }
 
 #[test]
+fn relative_paths_are_told_from_the_directory_that_they_start_from() {
+    if !root() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let place = directory.path().to_str().unwrap();
+    std::fs::create_dir(directory.path().join("a")).unwrap();
+    std::fs::write(directory.path().join("data"), "data").unwrap();
+    let script = format!(
+        "import os\n\
+         def tries(path, **where):\n\
+         \ttry: os.open(path, os.O_RDONLY, **where)\n\
+         \texcept OSError: pass\n\
+         os.chdir('{place}/a')\n\
+         tries('none'); tries('../data'); tries('./b/../c')\n\
+         tries('a/of_directory', dir_fd=os.open('..', os.O_RDONLY)); tries('of_nothing', dir_fd=999)\n\
+         os.chdir('/'); tries('no_such_file')"
+    );
+    let (out, _) = recorded(&["/usr/bin/python3", "-I", "-c", &script]);
+    let result = |path: String| out.opens.iter().find(|open| open.path == path).map(|open| open.result.signum());
+    for (path, wanted) in [("/a/none", -1), ("/a/b/../c", -1), ("/a/of_directory", -1)] {
+        assert_eq!(result(format!("{place}{path}")), Some(wanted), "{path}");
+    }
+    // Where the file system is mounted in several places, what climbs stays as it is.
+    let device = std::fs::metadata(directory.path()).unwrap().dev();
+    let device = format!(" {}:{} ", nix::libc::major(device), nix::libc::minor(device));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let is_once = mounts.lines().filter(|line| line.contains(&device)).count() == 1;
+    for (path, given) in [("/data", "../data"), ("", "..")] {
+        let told = if is_once { format!("{place}{path}") } else { given.to_owned() };
+        assert_eq!(result(told), Some(1), "{given}");
+    }
+    assert_eq!(result("/no_such_file".to_owned()), Some(-1));
+    // There is no such directory.
+    assert_eq!(result("of_nothing".to_owned()), Some(-1));
+}
+
+#[test]
 fn pages_that_are_not_cached_are_seen_entering_the_page_cache() {
     if !root() {
         return;
@@ -299,4 +338,27 @@ time.sleep(60)
         assert_eq!((out.faults.len(), out.execs.len(), out.exits.len()), (0, 0, 0));
         assert_eq!((out.mappings.len(), out.memory_calls.len(), out.off_cpu.len()), (0, 0, 0));
     }
+}
+
+/// Threads that run for a moment, one after the other. All that is kept of a thread is made while it runs.
+const SHORT_THREADS: &str = "
+import threading
+def work(): sum(range(2000))
+for i in range(3000):
+    thread = threading.Thread(target=work)
+    thread.start(); thread.join()
+";
+
+/// A sample can interrupt the kernel where it keeps things for a thread: nothing can be made for that thread then.
+#[test]
+fn each_sample_of_a_short_thread_has_its_stack() {
+    if !root() {
+        return;
+    }
+    let stacks = StackEvents { faults: true, waits: true, ..Default::default() };
+    let options = Options { stacks, waits: true, cpu_hertz: Some(20_000), ..Options::default() };
+    let (out, _) = recorded_with(options, &["/usr/bin/python3", "-S", "-c", SHORT_THREADS]);
+    let threads: BTreeSet<_> = out.cpu_samples.iter().map(|sample| sample.tid).collect();
+    println!("{} samples of {} threads", out.cpu_samples.len(), threads.len());
+    assert!(threads.len() > 500, "{}", threads.len());
 }

@@ -6,7 +6,7 @@ mod targets;
 
 use slowpath_capture::{Options, Owner, RawCapture, Recorder, StackEvents, decode};
 use slowpath_recording::Tables;
-use slowpath_tables::{Fault, FrameKind};
+use slowpath_tables::{Exec, Fault, FrameKind};
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -55,11 +55,18 @@ fn everything(owner: Owner) -> Options {
     Options { owner, stacks, waits: true, memory_calls: true, cpu_hertz: Some(2000), ..Options::default() }
 }
 
+/// Becomes nobody. The capabilities of root go with the exec of what follows only (setpriv(1)).
+const AS_NOBODY: [&str; 6] = ["/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+
 /// What leaves the recorder of a command that nobody runs.
 fn recorded(options: Options, command: &[&str]) -> RawCapture {
+    recorded_of(options, &[&AS_NOBODY, command].concat())
+}
+
+/// What leaves the recorder of a command that root runs.
+fn recorded_of(options: Options, command: &[&str]) -> RawCapture {
     let mut recorder = Recorder::load(options).unwrap();
-    let as_nobody = ["/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
-    let (child, release) = held(&[&as_nobody, command].concat());
+    let (child, release) = held(command);
     recorder.attach_tree(child.as_raw()).unwrap();
     nix::unistd::write(&release, b"x").unwrap();
     loop {
@@ -182,6 +189,30 @@ fn a_users_own_program_is_recorded_whole_without_an_address_of_the_kernel() {
     assert!(!found_in(&raw, &[kernel_text()]).is_empty());
 }
 
+/// The kernel counts an exec before it changes the rights: what interrupts it between the two must not decide for the whole program.
+#[test]
+fn a_program_is_judged_by_the_rights_that_it_runs_with() {
+    if !root() {
+        return;
+    }
+    let loop_of = "i=0; while [ $i -lt 100 ]; do \"$@\"; i=$((i+1)); done";
+    let command = [&["/bin/sh", "-c", loop_of, "sh"][..], &AS_NOBODY, &["/usr/bin/true"]].concat();
+    // So many samples that dozens of these execs are interrupted there.
+    let raw = recorded_of(Options { cpu_hertz: Some(20_000), ..everything(NOBODY) }, &command);
+    let out = decode(&raw);
+    let programs: Vec<_> = out.execs.iter().filter(|exec| exec.filename == "/usr/bin/true").collect();
+    assert_eq!(programs.len(), 100);
+    let hidden = |exec: &&&Exec| {
+        let mut faults = out.faults.iter().filter(|fault| fault.pid == exec.pid && fault.ts >= exec.ts);
+        faults.any(|fault| fault.address == 0)
+    };
+    let hidden = programs.iter().filter(hidden).count();
+    assert_eq!(hidden, 0, "of {}", programs.len());
+    // The shell's is root's, and so is setpriv.
+    let gap = raw.facts.unavailable.iter().find(|gap| gap.what.contains("addresses")).expect("root's are withheld");
+    assert!(gap.what.contains(" 101 programs "), "{gap:?}");
+}
+
 #[test]
 fn what_a_program_hides_of_itself_while_it_runs_is_withheld_from_then_on() {
     if !root() {
@@ -219,5 +250,34 @@ fn names_in_directories_that_the_user_cannot_list_are_not_told() {
         let needle = b"name-of-a-secret";
         let found = raw.bytes.windows(needle.len()).filter(|bytes| bytes == needle).count();
         assert_eq!(found > 0, owner.is_root(), "{found} times for user {}", owner.uid);
+    }
+}
+
+#[test]
+fn a_relative_path_of_a_set_uid_program_tells_no_more_of_its_directory_than_the_user_can_list() {
+    if !root() {
+        return;
+    }
+    let site = site();
+    let private = site.directory.path().join("private");
+    std::fs::create_dir_all(private.join("hidden-place")).unwrap();
+    std::fs::set_permissions(&private, PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(private.join("hidden-place/name-of-a-secret"), "x").unwrap();
+    let program = python(&site, 0o4755);
+    // By the working directory, and by the descriptor of openat(2).
+    let script = format!(
+        "import os\nplace = '{}/hidden-' + 'place'\nname = 'name-of-a-' + 'secret'\nat = os.open(place, os.O_RDONLY)\n\
+         os.close(os.open(name, os.O_RDONLY, dir_fd=at))\nos.chdir(place)\nprint(open(name).read())",
+        private.display()
+    );
+    for owner in [NOBODY, Owner::default()] {
+        let raw = recorded(everything(owner), &[&program, "-S", "-c", &script]);
+        for needle in [&b"name-of-a-secret"[..], b"hidden-place"] {
+            let found = raw.bytes.windows(needle.len()).filter(|bytes| *bytes == needle).count();
+            assert_eq!(found > 0, owner.is_root(), "{found} times for user {}", owner.uid);
+        }
+        let opens = decode(&raw).opens;
+        let secrets = opens.iter().filter(|open| open.path.ends_with("/private/hidden-place/name-of-a-secret")).count();
+        assert_eq!(secrets, if owner.is_root() { 2 } else { 0 }, "{opens:#?}");
     }
 }

@@ -10,10 +10,14 @@ mod documentation;
 mod export;
 mod fix;
 mod fleet;
+#[cfg(test)]
+mod former_options;
 mod ipc;
 mod launch;
 
-pub use artifacts::{ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand};
+pub use artifacts::{
+    ArtifactsAgeArguments, ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand, ArtifactsGuardArguments,
+};
 pub use check::CheckArguments;
 pub use compare::CompareArguments;
 pub use context::{
@@ -22,7 +26,7 @@ pub use context::{
 };
 pub use diagnose::{ArmSet, DiagnoseArguments};
 pub use documentation::{CompletionsArguments, ManArguments};
-pub use export::{ExportArguments, Format, What};
+pub use export::{CollapsedWeight, ExportArguments, Format};
 pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixTargetArguments, FixUndoArguments};
 pub use fleet::FleetArguments;
 pub use ipc::{
@@ -107,7 +111,8 @@ pub enum Command {
     Context(Box<ContextArguments>),
     /// Measure mechanisms of IPC: throughput, latency, inheritance of priority, and why a deadline was missed.
     Ipc(IpcArguments),
-    /// Say what a name in a report means: a finding, a fix, a family of artifacts, a context factor, a verdict, something unavailable.
+    /// Say what a name in a report means: a finding, a fix, a family of artifacts, a context factor, a verdict, an outcome of a
+    /// guard, something unavailable.
     Explain(ExplainArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
@@ -115,7 +120,7 @@ pub enum Command {
     Export(ExportArguments),
     /// Keep the fixes of a diagnosis: list them, show what would change, apply, undo.
     Fix(FixArguments),
-    /// Say which compiled and cached artifacts a user cannot use, who denies, and what would allow it.
+    /// Say which compiled and cached artifacts a user cannot use, who denies, and what would allow it; check and repair a product's own.
     Artifacts(ArtifactsArguments),
     /// Make, use and check preload plans.
     Preload(PreloadArguments),
@@ -234,9 +239,9 @@ pub enum StackEvent {
     Fault,
     /// System calls that change address spaces; records them, as --memory-calls.
     Alloc,
-    /// CPU samples; takes them, 1000 times a second without --cpu.
+    /// CPU samples; takes them, 1000 times a second without --sample.
     Cpu,
-    /// Intervals in which threads do not run; records them, as --waits.
+    /// Intervals in which threads do not run; records them, as --off-cpu.
     Wait,
 }
 
@@ -260,13 +265,13 @@ pub struct RecordArguments {
     #[arg(long, value_name = "S", value_parser = positive)]
     pub duration: Option<f64>,
     /// Sample what threads are running, HZ times a second on each processor, with their call stacks.
-    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    pub cpu: Option<u32>,
+    #[arg(short = 'F', long, alias = "cpu", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub sample: Option<u32>,
     /// Record call stacks of these events.
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub stacks: Vec<StackEvent>,
     /// Say which share of the recorded stacks is wrong or cut off: every Nth (64th unless said otherwise) on each processor is copied
-    /// with up to 32 KiB of its memory, and unwound once more by another library from the programs' files. With --stacks or --cpu.
+    /// with up to 32 KiB of its memory, and unwound once more by another library from the programs' files. With --stacks or --sample.
     #[arg(
         long,
         value_name = "N",
@@ -281,12 +286,12 @@ pub struct RecordArguments {
     pub max_size: u64,
     /// Also record when each process had finished its start (waited for events for the first time), for `slowpath launch
     /// children`. Costs every context switch of the machine some tens of ns.
-    #[arg(long)]
-    pub first_waits: bool,
+    #[arg(long, alias = "first-waits")]
+    pub child_startup: bool,
     /// Also record when threads do not run, why, and who wakes them. Costs every context switch of the machine up to about
     /// 0.2 us.
-    #[arg(long)]
-    pub waits: bool,
+    #[arg(long, alias = "waits")]
+    pub off_cpu: bool,
     /// Also record mmap, munmap, mremap, brk and madvise with their duration and result, and which of the pages that are given back,
     /// or held at the end, are all zeros. Adds some 50 ns to every system call of the machine, and begins with some 150 ms in which
     /// it is measured what memory costs here.
@@ -332,8 +337,8 @@ pub struct AnalyzeArguments {
     /// A recording.
     pub recording: PathBuf,
     /// A recording of the same command in a lab at readahead 0: says which pages are needed.
-    #[arg(long, value_name = "DIR")]
-    pub needed: Option<PathBuf>,
+    #[arg(long, alias = "needed", value_name = "DIR")]
+    pub training: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

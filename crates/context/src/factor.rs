@@ -52,11 +52,27 @@ impl Known {
     }
 }
 
+/// Names of earlier versions, which contexts that they saved still have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Former {
+    /// Of the factor, the latest first.
+    pub names: &'static [&'static str],
+    /// Of parts of its value, each with the name of today.
+    pub parts: &'static [(&'static str, &'static str)],
+}
+
+impl Former {
+    /// Neither it nor a part of it had another name.
+    pub const NONE: Self = Self { names: &[], parts: &[] };
+}
+
 /// One factor.
 #[derive(Clone, Copy)]
 pub struct Factor {
     /// Its name in JSON and on the command line (`seccomp`).
     pub name: &'static str,
+    /// What earlier versions called it and its parts.
+    pub(crate) former: Former,
     /// What it is, for people.
     pub title: &'static str,
     /// The command that shows it without Slowpath; PID is a process's, or a thread's.
@@ -74,6 +90,11 @@ pub struct Factor {
 }
 
 impl Factor {
+    /// Names that it had in earlier versions, the latest first.
+    pub fn former_names(&self) -> &'static [&'static str] {
+        self.former.names
+    }
+
     /// Why no launch ever gets another value; `None` where one may.
     pub fn never_set(&self) -> Option<&'static str> {
         match self.toggle {

@@ -12,11 +12,11 @@ mod file_systems;
 mod huge_pages;
 mod io_priority;
 mod limits;
+pub mod loaded_libraries;
 mod machine;
 mod memory_policy;
 mod namespaces;
 mod no_new_privs;
-pub mod objects;
 mod personality;
 mod scheduling;
 pub(crate) mod seccomp;
@@ -52,7 +52,7 @@ pub const ALL: [Factor; 36] = [
     control_groups::PRESSURE,
     autogroup::AUTOGROUP,
     environment::ENVIRONMENT,
-    objects::OBJECTS,
+    loaded_libraries::LOADED_LIBRARIES,
     file_systems::FILE_SYSTEMS,
     huge_pages::HUGE_PAGES,
     memory_policy::MEMORY_POLICY,
@@ -64,8 +64,8 @@ pub const ALL: [Factor; 36] = [
     mitigations::MITIGATIONS,
     mitigations::PARAMETERS,
     kernel::KERNEL,
-    hardware::PROCESSORS,
-    hardware::FREQUENCY,
+    hardware::CPU_MODEL,
+    hardware::CPUFREQ,
     hardware::CLOCK,
     memory::MACHINE_HUGE_PAGES,
     memory::MEMORY,

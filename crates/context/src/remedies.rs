@@ -72,7 +72,7 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         }
         "control_groups" => return control_groups(part),
         "environment" => return environment(part),
-        "objects" => &[("load the code of the fast context", "what the other code is there for")],
+        "loaded_libraries" => &[("load the code of the fast context", "what the other code is there for")],
         "file_systems" => &[(
             "put what it works on on the file system of the fast context",
             "what the other was chosen for: its size, its safety, its price",
@@ -95,7 +95,7 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
             "start the kernel with the mitigations of the fast machine",
             "security: other programs and guests can read its memory through the processor's guesses",
         )],
-        "frequency" => &[("set the governor of the fast machine", "energy")],
+        "cpufreq" => &[("set the governor of the fast machine", "energy")],
         _ => &[],
     };
     found.iter().map(|(what, price)| remedy(what, price)).collect()
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn parts_have_remedies_of_their_own() {
         let first = |factor: &str, name: &str| remedies(factor, name).remove(0);
-        assert!(first("control_groups", "control_groups processor_quota").what.contains("quota"));
+        assert!(first("control_groups", "control_groups cpu.max").what.contains("quota"));
         assert!(first("control_groups", "control_groups memory.high").price.starts_with("memory"));
         assert!(first("environment", "environment LD_PRELOAD").what.contains("LD_PRELOAD"));
         assert!(first("seccomp", "seccomp").price.starts_with("work"));

@@ -1,7 +1,7 @@
 //! The execution context of one process at one moment: every factor of the machine, of the process, and of each thread.
 
 use crate::factor::Scope;
-use crate::factors::{self, objects};
+use crate::factors::{self, loaded_libraries};
 use crate::filters::{self, Filter};
 use crate::place::{Missing, Place};
 use crate::reading::Reading;
@@ -260,9 +260,9 @@ impl Snapshot {
     }
 
     /// Looks into the files with code that the process has mapped. They are foreign: call it as the user whose they are.
-    pub fn examine_objects(&mut self) {
-        if let Some(Reading::Known { value }) = self.process.get_mut(objects::OBJECTS.name) {
-            objects::examine(value);
+    pub fn examine_loaded_libraries(&mut self) {
+        if let Some(Reading::Known { value }) = self.process.get_mut(loaded_libraries::LOADED_LIBRARIES.name) {
+            loaded_libraries::examine(value);
         }
     }
 

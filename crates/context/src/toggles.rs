@@ -232,7 +232,7 @@ impl Plan {
         let value = |snapshot: &'_ Snapshot| snapshot.reading(factor.name).map(|reading| reading.value().cloned());
         let (Some(theirs), Some(own)) = (value(context), value(&here.own)) else { return };
         // A launch gets its environment from its specification, and its code from its command; neither from this process.
-        let of_launch = [factors::environment::ENVIRONMENT.name, factors::objects::OBJECTS.name];
+        let of_launch = [factors::environment::ENVIRONMENT.name, factors::loaded_libraries::LOADED_LIBRARIES.name];
         if theirs == own || of_launch.contains(&factor.name) {
             return;
         }

@@ -118,8 +118,8 @@ fn small_pages_are_seen_in_faults() {
 
 #[test]
 fn a_quota_is_seen_in_what_its_group_counts() {
-    let quota = pair("control_groups", with_part("processor_quota", "20.0 % of a processor"));
-    shows(&quota, "control_groups processor_quota", &python(COMPUTES), Metric::ThrottledPeriods, 1.0);
+    let quota = pair("control_groups", with_part("cpu.max", "20.0 % of a processor"));
+    shows(&quota, "control_groups cpu.max", &python(COMPUTES), Metric::ThrottledPeriods, 1.0);
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn a_limit_of_memory_is_seen_in_how_often_its_group_was_there() {
     let file = place.path().join("written");
     let program =
         format!("f = open({:?}, 'wb')\nfor i in range(64): f.write(b'x' * (1 << 20))", file.display().to_string());
-    let pair = pair("control_groups", with_part("memory_limit", "33554432"));
-    shows(&pair, "control_groups memory_limit", &python(&program), Metric::MemoryLimitHits, 10.0);
+    let pair = pair("control_groups", with_part("memory.max", "33554432"));
+    shows(&pair, "control_groups memory.max", &python(&program), Metric::MemoryLimitHits, 10.0);
 }
 
 /// A process that computes on one processor, until it is dropped.

@@ -28,7 +28,7 @@ impl Sleeper {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let mut snapshot = Snapshot::of_process(self.0.id()).unwrap();
-        snapshot.examine_objects();
+        snapshot.examine_loaded_libraries();
         snapshot
     }
 }
@@ -66,14 +66,14 @@ fn every_factor_is_known_or_says_why_not() {
         "environment",
         "file_systems",
         "limits",
-        "objects",
+        "loaded_libraries",
     ] {
         assert!(value(&snapshot, needed).is_some(), "{needed}: {:?}", snapshot.reading(needed));
     }
-    let Some(Value::Table(objects)) = value(&snapshot, "objects") else { panic!("no objects") };
+    let Some(Value::Table(libraries)) = value(&snapshot, "loaded_libraries") else { panic!("no loaded libraries") };
     assert!(
-        objects.iter().any(|(path, told)| path.ends_with("/sleep") && told.contains("position-independent program")),
-        "{objects:?}"
+        libraries.iter().any(|(path, told)| path.ends_with("/sleep") && told.contains("position-independent program")),
+        "{libraries:?}"
     );
 }
 

@@ -93,17 +93,17 @@ fn value(snapshot: &Snapshot, factor: &str) -> Value {
 #[test]
 fn the_tightest_limit_of_all_levels_counts_in_both_versions_of_control_groups() {
     let limits = value(&snapshot("groups-version-2/limited"), "control_groups");
-    assert_eq!(limits.part("processor_quota"), Some("20.0 % of a processor"));
-    assert_eq!(limits.part("memory_limit"), Some("536870912"));
-    assert_eq!(limits.part("processor_weight"), Some("weight 100 > 50"));
-    assert_eq!(limits.part("memory_high"), None);
+    assert_eq!(limits.part("cpu.max"), Some("20.0 % of a processor"));
+    assert_eq!(limits.part("memory.max"), Some("536870912"));
+    assert_eq!(limits.part("cpu.weight"), Some("weight 100 > 50"));
+    assert_eq!(limits.part("memory.high"), None);
     let free = value(&snapshot("groups-version-2/free"), "control_groups");
-    assert_eq!((free.part("processor_quota"), free.part("memory_limit")), (Some("150.0 % of a processor"), None));
-    assert_eq!(free.part("processors"), Some("0-3"), "of the group above, which has the controller");
+    assert_eq!((free.part("cpu.max"), free.part("memory.max")), (Some("150.0 % of a processor"), None));
+    assert_eq!(free.part("cpuset.cpus"), Some("0-3"), "of the group above, which has the controller");
     let old = value(&snapshot("groups-version-1/limited"), "control_groups");
-    assert_eq!(old.part("processor_quota"), Some("50.0 % of a processor"));
-    assert_eq!(old.part("processor_weight"), Some("shares 1024 > 512"));
-    assert_eq!((old.part("memory_limit"), old.part("processors")), (Some("1073741824"), Some("0-3")));
+    assert_eq!(old.part("cpu.max"), Some("50.0 % of a processor"));
+    assert_eq!(old.part("cpu.weight"), Some("shares 1024 > 512"));
+    assert_eq!((old.part("memory.max"), old.part("cpuset.cpus")), (Some("1073741824"), Some("0-3")));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn any_text_in_the_files_is_read_without_a_panic() {
         }
         std::fs::write(directory.path().join("status"), format!("Name:\tx\n{text}")).unwrap();
         let mut snapshot = Snapshot::of_directory(directory.path()).unwrap();
-        snapshot.examine_objects();
+        snapshot.examine_loaded_libraries();
         assert_eq!(differences(&snapshot, &snapshot).different, []);
         let told = serde_json::to_string(&snapshot).unwrap();
         assert_eq!(serde_json::from_str::<Snapshot>(&told).unwrap(), snapshot);

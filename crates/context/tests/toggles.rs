@@ -57,7 +57,7 @@ impl Hooks for Look {
         if let Some(pid) = sleeping {
             let Ok(mut context) = Snapshot::of_process(pid) else { return };
             context.read_filters();
-            context.examine_objects();
+            context.examine_loaded_libraries();
             self.context = Some(context.launched());
         }
     }
@@ -97,8 +97,8 @@ fn follows(name: &str, seen: &str) -> bool {
     seen.split(' ').next() == Some(factor)
         // The name of a part of another factor that comes with it.
         || match name {
-            name if name.starts_with("environment LD_") => seen == "environment bytes of all" || seen.starts_with("objects"),
-            "control_groups processors" => seen == "affinity processors",
+            name if name.starts_with("environment LD_") => seen == "environment bytes of all" || seen.starts_with("loaded_libraries"),
+            "control_groups cpuset.cpus" => seen == "affinity processors",
             // Launches of another user, and then all, have a session of their own, each another.
             "credentials" => seen.starts_with("capabilities") || seen == "autogroup group",
             _ => false,
@@ -343,21 +343,21 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
         Some(slowpath_context::Value::Table(parts)) => parts,
         other => panic!("{other:?}"),
     };
-    limits.extend([part("processor_quota", "20.0 % of a processor"), part("processor_period_us", "50000")]);
-    limits.extend([part("memory_limit", "268435456")]);
-    let mut expected = vec!["control_groups processor_quota", "control_groups processor_weight"];
+    limits.extend([part("cpu.max", "20.0 % of a processor"), part("processor_period_us", "50000")]);
+    limits.extend([part("memory.max", "268435456")]);
+    let mut expected = vec!["control_groups cpu.max", "control_groups cpu.weight"];
     let is_unified = has_in_version_2(&["cpu", "memory"]);
     limits.extend(match is_unified {
-        true => vec![part("processor_weight", "weight 1"), part("memory_high", "134217728")],
-        false => vec![part("processor_weight", "shares 2")],
+        true => vec![part("cpu.weight", "weight 1"), part("memory.high", "134217728")],
+        false => vec![part("cpu.weight", "shares 2")],
     });
-    let several = limits.get("processors").is_some_and(|list| list.contains(['-', ',']));
+    let several = limits.get("cpuset.cpus").is_some_and(|list| list.contains(['-', ',']));
     if several {
-        limits.extend([part("processors", "0")]);
-        expected.push("control_groups processors");
+        limits.extend([part("cpuset.cpus", "0")]);
+        expected.push("control_groups cpuset.cpus");
     }
-    expected.push("control_groups memory_limit");
-    expected.extend(is_unified.then_some("control_groups memory_high"));
+    expected.push("control_groups memory.max");
+    expected.extend(is_unified.then_some("control_groups memory.high"));
     slow.process.insert(
         "control_groups".to_owned(),
         slowpath_context::Reading::Known { value: slowpath_context::Value::Table(limits) },
@@ -392,8 +392,8 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
         let seen = different(&free, &toggled);
         let its_own = |seen: &String| {
             let comes_with = match *name {
-                "control_groups processor_quota" => "control_groups processor_period_us",
-                "control_groups processors" => "affinity processors",
+                "control_groups cpu.max" => "control_groups processor_period_us",
+                "control_groups cpuset.cpus" => "affinity processors",
                 _ => "",
             };
             seen == name || seen == comes_with

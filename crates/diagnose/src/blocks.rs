@@ -43,13 +43,13 @@ pub fn planned<'a>(
 }
 
 fn wanted(case: &Case<'_>) -> u32 {
-    case.runs.unwrap_or(MOST)
+    case.blocks.unwrap_or(MOST)
 }
 
 impl<'a> Blocks<'a> {
     /// `planned` blocks of these arms, judged by `metric`, or fewer where no number is asked for.
     pub fn new(case: &Case<'_>, arms: Vec<Arm>, planned: usize, metric: Metric, limit: &'a TimeLimit) -> Self {
-        let rule = match case.runs {
+        let rule = match case.blocks {
             Some(_) => UntilDecided::fixed(&arms, metric),
             None => UntilDecided::new(&arms, planned, metric),
         };

@@ -1,38 +1,66 @@
-//! Which file denies a user what a finding says was denied, and the smallest change that would let it in: what the fix `grant_read` shows.
+//! Which file denies a user what a finding says was denied, and the smallest change that would let it in: what the fix `grant_read` shows
+//! and what a trial of it gives to its launches.
 //!
 //! Looked up on this machine, as it is now, with the rights of the caller: root sees what lies below directories that the user may not
 //! enter. Nothing is changed.
 
+use crate::file_trial::{MOST_FILES, Parties, hides_others, merged, refusal};
 use slowpath_analysis::Finding;
-use slowpath_artifacts::access::{self, Access, Change, Decision, decide, smallest_change};
+use slowpath_artifacts::access::{
+    self, Access, AclFact, Change, Changed, Component, Decision, LookupEnd, changed, decide, smallest_change,
+};
+use slowpath_artifacts::families::{are_of_one_family, owns_directory};
 use slowpath_artifacts::gather::Machine;
-use slowpath_fix::Proposal;
-use slowpath_fix::grant_read::{Repair, name_changes};
-use slowpath_launch::Identity;
+use slowpath_fix::grant_read::{NotTriable, Repair, Repairs, name_changes};
+use slowpath_fix::{FilePermissions, Proposal, TreatedFile};
+use slowpath_launch::{Identity, LookedAt, MOST_COPIED_BYTES};
+use slowpath_process::MountPoint;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::unprivileged::{Work, as_user};
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 
-/// The proposals, with the changes of those that change permissions.
+/// Names that are looked at beside an artifact, at most.
+const MOST_BESIDE: usize = 4096;
+
+/// The proposals, with the changes of those that change permissions, and what a trial of them is.
 ///
 /// # Errors
-/// The caller cannot be looked up, or the process that looks failed.
-pub fn with_changes(mut proposals: Vec<Proposal>, findings: &[Finding]) -> Result<Vec<Proposal>, Failure> {
-    if proposals.is_empty() {
-        return Ok(proposals);
-    }
-    let caller = Identity::of_caller().map_err(failed(Kind::Machine))?;
+/// The caller cannot be looked up, or the user asked to stop. Where the process that looks fails, the proposals stay as they are: they
+/// say how to find out.
+pub fn with_changes(proposals: Vec<Proposal>, findings: &[Finding]) -> Result<Vec<Proposal>, Failure> {
     // The user database is asked here: who looks at the files may not.
     let uids = findings.iter().filter_map(|finding| u32::try_from(finding.subject.get("uid")?.as_u64()?).ok());
     let users: BTreeMap<u32, access::Identity> = uids.filter_map(|uid| Some((uid, of_user(uid)?))).collect();
-    as_user(&caller, &Work::reading("looking who denies"), || {
-        // What cannot be looked up leaves the plan as it is, which says how to find out.
-        if let Ok(machine) = Machine::read() {
-            name_changes(&mut proposals, findings, |path, uid| repair(&machine, Path::new(path), users.get(&uid)?));
-        }
-        Ok(proposals)
-    })
+    if users.is_empty() {
+        return Ok(proposals);
+    }
+    let caller = Identity::of_caller().map_err(failed(Kind::Machine))?;
+    let invoker = invoker()?;
+    let changed = as_user(&caller, &Work::reading("looking who denies"), || {
+        let mut changed = proposals.clone();
+        let (Ok(machine), Ok(mounts)) = (Machine::read(), MountPoint::all()) else { return Ok(changed) };
+        name_changes(&mut changed, findings, |paths, uid| {
+            let parties = Parties { invoker, target: uid };
+            let look = Look { machine: &machine, mounts: &mounts, identity: users.get(&uid)?, parties };
+            let mut found = look.repairs(paths);
+            if caller.uid != 0 && found.trial.is_ok() {
+                found.trial = Err(not("mounts of a launch's own need root", "run it with sudo"));
+            }
+            Some(found)
+        });
+        Ok(changed)
+    });
+    changed.or_else(|failure| if failure.is_interruption() { Err(failure) } else { Ok(proposals) })
+}
+
+/// Who asked: the user who called sudo, or else the caller.
+fn invoker() -> Result<u32, Failure> {
+    let variables: Vec<_> = std::env::vars_os().collect();
+    let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+    Ok(Identity::for_invocation(None, borrowed).map_err(failed(Kind::Usage))?.0.uid)
 }
 
 /// What a user is to the kernel after a login.
@@ -41,14 +69,189 @@ fn of_user(uid: u32) -> Option<access::Identity> {
     Some(access::Identity::new(user.uid, user.gid, user.groups))
 }
 
-/// `None` where the user is not denied now, or it cannot be said who denies.
-fn repair(machine: &Machine, path: &Path, identity: &access::Identity) -> Option<Repair> {
-    let lookup = machine.look_up(path).ok()?.lookup;
-    let Decision::Denied(denial) = decide(identity, &lookup, Access::Read) else { return None };
-    let changes = smallest_change(identity, &lookup, Access::Read)?;
-    Some(Repair {
-        path: denial.path.to_string_lossy().into_owned(),
-        rule: denial.rule.words(denial.access),
-        commands: changes.iter().map(Change::command).collect::<Vec<_>>().join(" && "),
-    })
+fn not(reason: impl Into<String>, remedy: &str) -> NotTriable {
+    NotTriable { reason: reason.into(), remedy: remedy.to_owned() }
+}
+
+/// The name in a directory that leads to a file below it.
+fn next_name<'a>(directory: &Path, file: &'a Path) -> Option<&'a Path> {
+    file.strip_prefix(directory).ok()?.iter().next().map(Path::new)
+}
+
+/// Looks for one user.
+struct Look<'a> {
+    machine: &'a Machine,
+    mounts: &'a [MountPoint],
+    identity: &'a access::Identity,
+    parties: Parties,
+}
+
+/// An artifact that is denied.
+struct Denied {
+    /// Without symbolic links.
+    artifact: PathBuf,
+    repair: Repair,
+    changed: Vec<Changed>,
+    is_public: bool,
+}
+
+impl Look<'_> {
+    fn repairs(&self, paths: &BTreeSet<&str>) -> Repairs {
+        let mut denied: Vec<Denied> = paths.iter().filter_map(|path| self.denied(Path::new(path))).collect();
+        denied.extend(self.beside(&denied));
+        let repairs = denied.iter().map(|one| one.repair.clone()).collect();
+        Repairs { repairs, trial: self.trial(&denied) }
+    }
+
+    /// `None` where the user is not denied now, or it cannot be said who denies.
+    fn denied(&self, path: &Path) -> Option<Denied> {
+        let found = self.machine.look_up(path).ok()?;
+        let lookup = found.lookup;
+        let Decision::Denied(denial) = decide(self.identity, &lookup, Access::Read) else { return None };
+        let changes = smallest_change(self.identity, &lookup, Access::Read)?;
+        let LookupEnd::File(file) = &lookup.end else { return None };
+        Some(Denied {
+            artifact: file.path.clone(),
+            repair: Repair {
+                path: denial.path.to_string_lossy().into_owned(),
+                rule: denial.rule.words(denial.access),
+                commands: changes.iter().map(Change::command).collect::<Vec<_>>().join(" && "),
+            },
+            is_public: file.mode & 0o004 != 0,
+            changed: changed(&lookup, &changes),
+        })
+    }
+
+    /// Artifacts of the same family beside these that are denied as well: a finding lists the most costly only. What a directory that holds
+    /// artifacts alone denies is opened with it.
+    fn beside(&self, denied: &[Denied]) -> Vec<Denied> {
+        let denies = |one: &&Denied| {
+            let is_in_family = one.artifact.parent().is_some_and(owns_directory);
+            !is_in_family || one.changed.iter().any(|file| file.before.path == one.artifact)
+        };
+        let known: BTreeSet<&Path> = denied.iter().map(|one| one.artifact.as_path()).collect();
+        let mut beside = BTreeSet::new();
+        for one in denied.iter().filter(denies) {
+            let paths = one.artifact.parent().map(|directory| self.names(directory)).unwrap_or_default();
+            let is_like = |path: &PathBuf| !known.contains(path.as_path()) && are_of_one_family(path, &one.artifact);
+            beside.extend(paths.into_iter().filter(is_like));
+        }
+        beside.iter().filter_map(|path| self.denied(path)).collect()
+    }
+
+    /// Paths in a directory, some thousands at most; none where it cannot be listed.
+    fn names(&self, directory: &Path) -> Vec<PathBuf> {
+        let Some((_, open)) = self.machine.look_up(directory).ok().and_then(|found| found.file) else {
+            return Vec::new();
+        };
+        let Ok(entries) = fs::read_dir(format!("/proc/self/fd/{}", open.as_raw_fd())) else { return Vec::new() };
+        entries.flatten().take(MOST_BESIDE).map(|entry| directory.join(entry.file_name())).collect()
+    }
+
+    /// What the launches of a trial see, or why there is none.
+    fn trial(&self, denied: &[Denied]) -> Result<Vec<TreatedFile>, NotTriable> {
+        for one in denied {
+            refusal(self.parties, &one.artifact, one.is_public, &one.changed).map_or(Ok(()), Err)?;
+        }
+        let (mut files, mut bytes) = (Vec::new(), 0_u64);
+        let mut seen = BTreeSet::new();
+        for one in denied {
+            let way = self.way(one)?;
+            for file in one.changed.iter().chain(&way) {
+                let (mut treated, size) = self.treated(file)?;
+                if way.contains(file)
+                    && let Some(next) = next_name(&file.before.path, &one.artifact)
+                {
+                    treated.only.insert(next.as_os_str().into());
+                }
+                if seen.insert(file.before.path.clone()) {
+                    bytes = bytes.saturating_add(size);
+                }
+                files.push(treated);
+            }
+        }
+        if bytes > MOST_COPIED_BYTES {
+            let reason = format!("the files have {} MiB, and a launch would have a copy of them", bytes >> 20);
+            return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+        }
+        let files = merged(std::iter::once(files.as_slice()));
+        if files.len() > MOST_FILES {
+            let reason = format!("{} files deny, each of which is a mount; {MOST_FILES} are tried", files.len());
+            return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+        }
+        Ok(files)
+    }
+
+    /// The directories from the first that is opened to the artifact, as far as others' files lie there: each shows no more than the way.
+    fn way(&self, denied: &Denied) -> Result<Vec<Changed>, NotTriable> {
+        let opened = denied.changed.iter().filter(|file| hides_others(self.parties, &file.before));
+        let mut way: Vec<Changed> = opened.cloned().collect();
+        let Some(first) = way.first().map(|file| file.before.path.clone()) else { return Ok(way) };
+        if let Some(aside) = way.iter().find(|file| !denied.artifact.starts_with(&file.before.path)) {
+            let reason =
+                format!("a symbolic link leads through {}, and a trial would open it", aside.before.path.display());
+            return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+        }
+        let below: Vec<&Path> = denied.artifact.ancestors().skip(1).take_while(|path| *path != first).collect();
+        for path in below.into_iter().rev() {
+            if owns_directory(path) {
+                break;
+            }
+            if way.iter().all(|file| file.before.path != path)
+                && !denied.changed.iter().any(|file| file.before.path == path)
+            {
+                let found = self.machine.look_up(path).ok().map(|found| found.lookup.end);
+                let Some(LookupEnd::File(as_is)) = found else {
+                    return Err(not(format!("{} cannot be looked at", path.display()), "diagnose again"));
+                };
+                way.push(Changed { before: as_is.clone(), after: as_is });
+            }
+        }
+        Ok(way)
+    }
+
+    /// A file with the change, and the bytes that a copy of it takes.
+    fn treated(&self, file: &Changed) -> Result<(TreatedFile, u64), NotTriable> {
+        let path = &file.before.path;
+        let shown = path.display();
+        let again = || not(format!("{shown} changes while it is looked at"), "diagnose again");
+        let open = self.machine.look_up(path).ok().and_then(|found| found.file).ok_or_else(again)?.1;
+        let was = LookedAt::of(&open).map_err(|_| again())?;
+        let is_same = was.mode & 0o7777 == file.before.mode && was.uid == file.before.uid && was.gid == file.before.gid;
+        if !is_same {
+            return Err(again());
+        }
+        if !was.is_directory() && !was.is_regular() {
+            return Err(not(format!("{shown} is neither a file nor a directory"), "change it by hand"));
+        }
+        if was.is_directory()
+            && let Some(mount) = self.mounts.iter().find(|mount| mount.at.starts_with(path) && mount.at != *path)
+        {
+            let reason = format!("{} is mounted below {shown}, and a trial would hide it", mount.at.display());
+            return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+        }
+        let size = if was.is_regular() { File::from(open).metadata().map_err(|_| again())?.len() } else { 0 };
+        let permissions = |one: &Component| {
+            let acl = match &one.acl {
+                AclFact::None => None,
+                AclFact::Entries(acl) => Some(acl.attribute()),
+                AclFact::Unread(why) => {
+                    let reason = format!("the access control list of {shown} cannot be read: {why}");
+                    return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+                }
+            };
+            Ok(FilePermissions { mode: was.mode & !0o7777 | one.mode, acl })
+        };
+        let identity = (was.identity.major, was.identity.minor, was.identity.inode);
+        let treated = TreatedFile {
+            path: path.as_os_str().into(),
+            identity,
+            uid: was.uid,
+            gid: was.gid,
+            before: permissions(&file.before)?,
+            after: permissions(&file.after)?,
+            only: BTreeSet::new(),
+        };
+        Ok((treated, size))
+    }
 }

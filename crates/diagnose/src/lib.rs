@@ -16,6 +16,8 @@ mod both;
 mod cold;
 mod denied_files;
 pub mod directory;
+mod file_trial;
+mod hidden_by_root;
 mod looked_for;
 mod observed;
 pub mod plan_files;
@@ -24,6 +26,7 @@ mod time_limit;
 mod warm;
 
 pub use both::USUAL_LIMIT;
+pub use hidden_by_root::used_artifacts;
 pub use time_limit::TimeLimit;
 
 use slowpath_lab::Settings;
@@ -31,6 +34,7 @@ use slowpath_report::Diagnosis;
 use slowpath_session::Progress;
 use slowpath_session::failure::Failure;
 use slowpath_session::target::Target;
+use slowpath_tables::missing::declared;
 use std::path::Path;
 
 /// What is diagnosed, and where that is written.
@@ -46,7 +50,7 @@ pub struct Case<'a> {
     /// Which arms cold launches have.
     pub set: ArmSet,
     /// Blocks that were asked for; without a number, as many as it takes to decide.
-    pub runs: Option<u32>,
+    pub blocks: Option<u32>,
     /// Seed of the order of the launches.
     pub seed: u64,
 }
@@ -78,9 +82,22 @@ pub enum ArmSet {
 /// # Errors
 /// The target failed, this machine cannot do it, or the user ended it; what was recorded until then is kept.
 pub fn diagnose(case: &Case<'_>, launches: Launches, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
-    match launches {
-        Launches::Warm => warm::look(case)?.tried(case, limit),
-        Launches::Cold => cold::look(case)?.tried(case, limit),
-        Launches::Both => both::run(case, limit),
+    let mut diagnosis = match launches {
+        Launches::Warm => warm::look(case)?.tried(case, limit)?,
+        Launches::Cold => cold::look(case)?.tried(case, limit)?,
+        Launches::Both => both::run(case, limit)?,
+    };
+    // Nothing of it, nor ctrl-C meanwhile, takes away what was measured.
+    match hidden_by_root::look(case) {
+        Ok(found) => {
+            let (hidden, gaps) = found.unzip();
+            diagnosis.hidden_by_root = hidden;
+            diagnosis.unavailable.extend(gaps.unwrap_or_default());
+        }
+        Err(failure) => {
+            let remedy = "`slowpath artifacts audit --recording DIR`, or `slowpath diagnose --user NAME`";
+            diagnosis.unavailable.push(declared::HIDDEN_BY_ROOT.because(failure.chain(), remedy));
+        }
     }
+    Ok(diagnosis)
 }

@@ -208,6 +208,7 @@ fn summarize(place: &Path, words: String, stop: String, seen: &[Seen], found: Fo
         unavailable: found.unavailable.iter().cloned().chain(gaps).collect(),
         fixes: found.proposals.into_iter().map(|proposal| proposal.plan).collect(),
         share_of_gap_removed: Vec::new(),
+        hidden_by_root: None,
         losses: found.losses,
         notes,
     }

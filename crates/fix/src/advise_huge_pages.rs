@@ -5,18 +5,17 @@
 //! slowpath predicts what it saves and does not try it; for memory of glibc's malloc [`crate::huge_pages`] does the same from outside.
 
 use crate::declaration::Declaration;
-use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::plan::FixPlan;
 use crate::proposal::{Case, Proposal};
-use crate::source_change;
-use crate::source_place::place;
-use crate::treatment::Treatment;
-use serde_json::Value;
+use crate::proposal_per_finding;
+use crate::source_place::{change_of_asker, place, plan_in_source};
 use slowpath_analysis::Finding;
-use slowpath_analysis::memory_fixes::{ADVISE_HUGE_PAGES, rows_of};
+use slowpath_analysis::memory_fixes::ADVISE_HUGE_PAGES;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
     name: ADVISE_HUGE_PAGES,
+    former: &[],
     title: "the program asks for huge pages where it maps memory",
     what: "The block is aligned to 2 MiB and advised with madvise(MADV_HUGEPAGE) before it is touched first.",
     why: "One fault brings 2 MiB instead of 4 KiB.",
@@ -27,24 +26,19 @@ pub const FIX: Declaration = Declaration {
 
 /// One proposal a finding: each is another place in the source.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    source_change::proposals(case.findings, plan)
+    proposal_per_finding::proposals(case.findings, plan)
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {
-    let how = rows_of(finding, ADVISE_HUGE_PAGES).find_map(|row| row.get("how")?.as_str());
     let place = place(finding).unwrap_or_else(|| "who maps the memory is not known".to_owned());
-    let stack = finding.subject.get("stack").and_then(Value::as_str).filter(|stack| !stack.is_empty());
     FixPlan {
-        fix: ADVISE_HUGE_PAGES.to_owned(),
-        name: format!("{ADVISE_HUGE_PAGES}{number}"),
-        title: format!("in the source: {place}"),
-        changes: vec![Change {
-            what: format!("the source: {place}"),
-            from: stack.map(|stack| format!("memory that asks for nothing, mapped by {stack}")),
-            to: how.unwrap_or("align the memory to 2 MiB and call madvise(MADV_HUGEPAGE)").to_owned(),
-        }],
-        scope: Scope::Source,
-        privilege: Privilege::User,
+        changes: vec![change_of_asker(
+            finding,
+            ADVISE_HUGE_PAGES,
+            &place,
+            "memory that asks for nothing, mapped by",
+            "align the memory to 2 MiB and call madvise(MADV_HUGEPAGE)",
+        )],
         side_effects: vec![
             "a fault zeroes 2 MiB at once: fewer waits, longer ones; the kernel may move memory to find such pages"
                 .to_owned(),
@@ -52,9 +46,7 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         ],
         price: "resident memory: a huge page is there as a whole when one byte of it is used".to_owned(),
         security_cost: "none".to_owned(),
-        undo: "take the call out again".to_owned(),
-        trial: Trial { possible: false, how: format!("change the source: {place}") },
-        treatment: Treatment::Source { place },
+        ..plan_in_source(ADVISE_HUGE_PAGES, number, &place)
     }
 }
 

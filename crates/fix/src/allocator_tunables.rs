@@ -17,6 +17,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// The fix.
 pub const FIX: Declaration = Declaration {
     name: ALLOCATOR_TUNABLES,
+    former: &[],
     title: "glibc's malloc keeps freed memory",
     what: "GLIBC_TUNABLES raises the thresholds from which on malloc maps blocks one by one, and from which on it \
            gives free memory back.",

@@ -1,13 +1,14 @@
 //! The fix `grant_read`: the user of a process may read the artifacts that it was denied.
 //!
 //! Owns the plan: which permissions change, who else can read the files then, and how the change is taken back. Which file denies, and the
-//! smallest change of it, says who can look at the files ([`name_changes`]); until then the plan names the artifact alone. slowpath does
-//! not try it yet: the files are not those of a launch.
+//! smallest change of it, says who can look at the files ([`name_changes`]); until then the plan names the artifact alone, and cannot be
+//! tried. A trial changes no file: its launches see the files with the change, in mounts of their own.
 
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, predicted};
-use crate::treatment::Treatment;
+use crate::proposal::{Case, Proposal, gap};
+use crate::proposal_per_finding;
+use crate::treatment::{TreatedFile, Treatment};
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::findings::unreadable_artifact::GRANT_READ;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 /// The fix.
 pub const FIX: Declaration = Declaration {
     name: GRANT_READ,
+    former: &[],
     title: "the user may read the artifact",
     what: "One permission bit more on each file or directory that denies (chmod), or an entry of its ACL for the user (setfacl).",
     why: "The process reads the result instead of doing the work again, and so does every later one.",
@@ -24,7 +26,8 @@ pub const FIX: Declaration = Declaration {
     by_hand: "`sudo slowpath artifacts audit --recording DIR` names the file that denies and the change; undo with the opposite chmod, or \
               getfacl -p FILE before and setfacl --restore afterwards. What made the file so (umask at installation, a build as root) \
               makes the next one so too",
-    trial: "not by slowpath yet: launch with and without the change, `slowpath launch --user`",
+    trial: "launches that see the files with the change, in mounts of their own (needs root); the sham sees them as they are, in the same \
+            mounts",
 };
 
 /// What denies one user, and what would let it in.
@@ -38,17 +41,27 @@ pub struct Repair {
     pub commands: String,
 }
 
+/// What denies one user the artifacts of a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repairs {
+    /// The changes, for a reader.
+    pub repairs: BTreeSet<Repair>,
+    /// What launches of a trial see, or why there can be none.
+    pub trial: Result<Vec<TreatedFile>, NotTriable>,
+}
+
+/// Why a change of permissions cannot be tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotTriable {
+    /// Why not.
+    pub reason: String,
+    /// What else helps.
+    pub remedy: String,
+}
+
 /// One proposal a finding: each is of another family of files.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let number = |at: usize| if case.findings.len() == 1 { String::new() } else { format!(" {}", at + 1) };
-    let made = case.findings.iter().enumerate().map(|(at, one)| Proposal {
-        plan: plan(one.1, &number(at)),
-        findings: vec![one.0],
-        predicted: predicted(&[*one]),
-        gap: None,
-        caution: None,
-    });
-    made.collect()
+    proposal_per_finding::proposals(case.findings, plan)
 }
 
 fn subject<'a>(finding: &'a Finding, name: &str) -> &'a str {
@@ -80,21 +93,28 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         security_cost: "whoever gets in by the changed bit can read the files: every user for `o`, the group for `g`; to let in one user \
                         alone, setfacl -m u:UID:r FILE (x for directories)"
             .to_owned(),
-        undo: "the opposite change: chmod with - for +; or getfacl -p FILE before, and setfacl --restore with that afterwards".to_owned(),
+        undo: "`slowpath fix undo`, where `slowpath fix apply --permissions` made the change; by hand chmod with - for +, or getfacl -p FILE \
+               before and setfacl --restore afterwards"
+            .to_owned(),
         trial: Trial {
             possible: false,
-            how: "slowpath does not try changes of files yet: make the change, and compare with `slowpath launch --user`".to_owned(),
+            how: "what denies is not known: `slowpath artifacts audit` names it; make the change, and compare with `slowpath launch --user`"
+                .to_owned(),
         },
         treatment: Treatment::None,
     }
 }
 
-/// Puts in what is to be changed, as far as `look` knows it for an artifact and a user. `findings` are those that the proposals were made
-/// from.
+/// How it is tried, where it can be.
+const HOW: &str = "launches that see these files with the change, in mounts of their own, beside launches that see them as they are in the \
+                   same mounts; no file is changed";
+
+/// Puts in what is to be changed and tried, as far as `look` knows it for the artifacts of a finding and a user. `findings` are those that
+/// the proposals were made from.
 pub fn name_changes(
     proposals: &mut [Proposal],
     findings: &[Finding],
-    mut look: impl FnMut(&str, u32) -> Option<Repair>,
+    mut look: impl FnMut(&BTreeSet<&str>, u32) -> Option<Repairs>,
 ) {
     for proposal in proposals.iter_mut().filter(|proposal| proposal.plan.fix == GRANT_READ) {
         let of = proposal.findings.first().and_then(|number| findings.get(*number));
@@ -102,11 +122,10 @@ pub fn name_changes(
         let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
         let paths: BTreeSet<&str> = rows.filter_map(|row| row.get("artifact")?.as_str()).collect();
         // One directory may deny all of them.
-        let repairs: BTreeSet<Repair> = paths.into_iter().filter_map(|path| look(path, uid)).collect();
-        if repairs.is_empty() {
-            continue;
-        }
-        proposal.plan.changes = repairs
+        let Some(found) = look(&paths, uid).filter(|found| !found.repairs.is_empty()) else { continue };
+        let plan = &mut proposal.plan;
+        plan.changes = found
+            .repairs
             .into_iter()
             .map(|repair| Change {
                 what: format!("permissions of {}", repair.path),
@@ -114,6 +133,16 @@ pub fn name_changes(
                 to: repair.commands,
             })
             .collect();
+        match found.trial {
+            Ok(files) => {
+                plan.treatment = Treatment::Files { files };
+                plan.trial = Trial { possible: true, how: HOW.to_owned() };
+            }
+            Err(not) => {
+                plan.trial = Trial { possible: false, how: format!("{}: {}", not.reason, not.remedy) };
+                proposal.gap = Some(gap(GRANT_READ, &not.reason, &not.remedy));
+            }
+        }
     }
 }
 
@@ -122,6 +151,7 @@ mod tests {
     use super::*;
     use crate::proposal::Machine;
     use crate::proposal::tests::{finding, proposed};
+    use crate::treatment::FilePermissions;
     use slowpath_analysis::finding::row;
 
     fn denied(uid: Option<u32>) -> Finding {
@@ -141,23 +171,48 @@ mod tests {
     #[test]
     fn the_plan_names_the_artifact_and_then_each_file_that_denies_once() {
         let findings = [denied(Some(1000))];
-        let mut made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+        let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made[0].plan.title, "user 1000 may read /a/c/m.pyc and 2 more of *.pyc");
         assert!(!made[0].plan.trial.possible && made[0].plan.scope == Scope::Machine);
         assert!(made[0].predicted.unwrap().value < 0.0);
         let mut asked = Vec::new();
-        name_changes(&mut made, &findings, |path, uid| {
-            asked.push((path.to_owned(), uid));
-            Some(Repair {
+        let file = TreatedFile {
+            path: "/a/c".into(),
+            identity: (8, 1, 5),
+            uid: 0,
+            gid: 0,
+            before: FilePermissions { mode: 0o40700, acl: None },
+            after: FilePermissions { mode: 0o40701, acl: None },
+            only: BTreeSet::new(),
+        };
+        let repairs = Repairs {
+            repairs: [Repair {
                 path: "/a/c".to_owned(),
                 rule: "other bits lack x".to_owned(),
                 commands: "chmod o+x /a/c".to_owned(),
-            })
-        });
-        assert_eq!(asked, [("/a/c/m.pyc".to_owned(), 1000), ("/a/c/n.pyc".to_owned(), 1000)]);
-        let [change] = &made[0].plan.changes[..] else { panic!("{made:#?}") };
+            }]
+            .into(),
+            trial: Ok(vec![file.clone()]),
+        };
+        let mut answer = |found: &Repairs| {
+            let mut made = made.clone();
+            name_changes(&mut made, &findings, |paths, uid| {
+                asked.push((paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>(), uid));
+                Some(found.clone())
+            });
+            made.remove(0)
+        };
+        let tried = answer(&repairs);
+        let [change] = &tried.plan.changes[..] else { panic!("{tried:#?}") };
         assert_eq!((change.what.as_str(), change.to.as_str()), ("permissions of /a/c", "chmod o+x /a/c"));
         assert_eq!(change.from.as_deref(), Some("other bits lack x for user 1000"));
+        assert!(tried.plan.trial.possible && tried.gap.is_none());
+        assert_eq!(tried.plan.treatment.files(), [file]);
+        let not = NotTriable { reason: "mounts need root".to_owned(), remedy: "sudo".to_owned() };
+        let shown = answer(&Repairs { trial: Err(not), ..repairs });
+        assert!(!shown.plan.trial.possible && shown.plan.treatment == Treatment::None);
+        assert_eq!(shown.gap.unwrap().reason, "mounts need root");
+        assert_eq!(asked, vec![(vec!["/a/c/m.pyc".to_owned(), "/a/c/n.pyc".to_owned()], 1000); 2]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use slowpath_analysis::memory_fixes::{HUGE_PAGES, IS_PREDICTED, rows_of};
 /// The fix.
 pub const FIX: Declaration = Declaration {
     name: HUGE_PAGES,
+    former: &[],
     title: "huge pages for what malloc maps",
     what: "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 makes glibc ask for transparent huge pages (MADV_HUGEPAGE) for its \
            heaps and blocks.",

@@ -4,14 +4,15 @@
 //! take the place of, and glibc has no setting for `MAP_POPULATE`. In the source it is one line.
 
 use crate::declaration::Declaration;
-use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::plan::{Change, FixPlan, Trial};
 use crate::proposal::{Case, Proposal, places};
-use crate::treatment::Treatment;
+use crate::source_place::plan_in_source;
 use slowpath_analysis::memory_fixes::POPULATE_AT_MAP;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
     name: POPULATE_AT_MAP,
+    former: &[],
     title: "page tables are filled when memory is mapped",
     what: "MAP_POPULATE, or madvise(MADV_POPULATE_WRITE), brings all pages of a block in one call.",
     why: "The kernel is entered once instead of once for each page; it zeroes every page all the same.",
@@ -23,26 +24,21 @@ pub const FIX: Declaration = Declaration {
 /// One proposal, which cannot be tried.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let plan = FixPlan {
-        fix: POPULATE_AT_MAP.to_owned(),
-        name: POPULATE_AT_MAP.to_owned(),
         title: "pages come with the mapping, in one call".to_owned(),
         changes: vec![Change {
             what: "the source, where the block is allocated".to_owned(),
             from: None,
             to: "madvise(MADV_POPULATE_WRITE) on its whole pages (Linux 5.14), or mmap with MAP_POPULATE".to_owned(),
         }],
-        scope: Scope::Source,
-        privilege: Privilege::User,
         side_effects: vec!["pages that are never used are brought too".to_owned()],
         price: "the kernel still zeroes every page; only entering it for each one is saved".to_owned(),
         security_cost: "none".to_owned(),
-        undo: "take the call out again".to_owned(),
         trial: Trial {
             possible: false,
             how: "malloc's mmap is inside the C library, where nothing can take its place; change the source"
                 .to_owned(),
         },
-        treatment: Treatment::Source { place: "where the block is allocated".to_owned() },
+        ..plan_in_source(POPULATE_AT_MAP, "", "where the block is allocated")
     };
     let findings = places(case.findings);
     vec![Proposal { plan, findings, predicted: None, gap: None, caution: None }]

@@ -5,12 +5,15 @@
 //! fixes alone. Leaves each plan to its module, and arms and launches to who tries them.
 
 use crate::program::Program;
+use crate::treatment::TreatedFile;
 use crate::{
-    FixPlan, advise_huge_pages, allocator_tunables, another_allocator, grant_read, huge_pages, keep_buffer,
-    look_in_place, populate_at_map, size_to_use,
+    FixPlan, advise_huge_pages, allocator_tunables, avoid_copy, grant_read, huge_pages, populate_at_map,
+    preload_in_zygote, regenerate_artifact, replace_allocator, reuse_buffer, right_size_buffer,
 };
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
+use slowpath_analysis::findings::repeated_child_work::PRELOAD_IN_ZYGOTE;
+use slowpath_analysis::findings::stale_artifact::REGENERATE_ARTIFACT;
 use slowpath_analysis::findings::unreadable_artifact::GRANT_READ;
 use slowpath_analysis::memory_fixes;
 use slowpath_recording::HugePages;
@@ -31,7 +34,7 @@ impl Machine {
     /// Looks at this machine.
     pub fn look() -> Self {
         Self {
-            allocator: another_allocator::installed(),
+            allocator: replace_allocator::installed(),
             huge_pages: HugePages::of_this_machine().map(|told| told.enabled),
         }
     }
@@ -70,21 +73,28 @@ impl Proposal {
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         if self.plan.trial.possible { self.plan.treatment.environment() } else { Vec::new() }
     }
+
+    /// Files that a treated launch sees with other permissions; empty where it cannot be tried.
+    pub fn files(&self) -> &[TreatedFile] {
+        if self.plan.trial.possible { self.plan.treatment.files() } else { &[] }
+    }
 }
 
 type Maker = fn(&Case<'_>) -> Vec<Proposal>;
 
 /// Every fix that changes a launch and needs no lab: its name in findings, and who makes it.
-const MAKERS: [(&str, Maker); 9] = [
+const MAKERS: [(&str, Maker); 11] = [
     (memory_fixes::ALLOCATOR_TUNABLES, allocator_tunables::proposals),
-    (memory_fixes::ANOTHER_ALLOCATOR, another_allocator::proposals),
+    (memory_fixes::REPLACE_ALLOCATOR, replace_allocator::proposals),
     (memory_fixes::HUGE_PAGES, huge_pages::proposals),
     (memory_fixes::POPULATE_AT_MAP, populate_at_map::proposals),
-    (memory_fixes::KEEP_BUFFER, keep_buffer::proposals),
-    (memory_fixes::SIZE_TO_USE, size_to_use::proposals),
+    (memory_fixes::REUSE_BUFFER, reuse_buffer::proposals),
+    (memory_fixes::RIGHT_SIZE_BUFFER, right_size_buffer::proposals),
     (memory_fixes::ADVISE_HUGE_PAGES, advise_huge_pages::proposals),
-    (memory_fixes::LOOK_IN_PLACE, look_in_place::proposals),
+    (memory_fixes::AVOID_COPY, avoid_copy::proposals),
+    (PRELOAD_IN_ZYGOTE, preload_in_zygote::proposals),
     (GRANT_READ, grant_read::proposals),
+    (REGENERATE_ARTIFACT, regenerate_artifact::proposals),
 ];
 
 /// All fixes for these findings. `program` tells the program of a finding.
@@ -177,6 +187,7 @@ pub(crate) mod tests {
         let rows = vec![row([("fix", fix.into()), ("how", "keep one block".into()), ("settings", settings.into())])];
         Finding {
             name: "some_pattern".to_owned(),
+            former_name: None,
             title: String::new(),
             subject: BTreeMap::from([("process".to_owned(), "video".into())]),
             cost: Quantity::exact(saving, Unit::Ms),
@@ -207,7 +218,7 @@ pub(crate) mod tests {
             [finding("preload_plan", "", 1.0), finding("nothing", "", 1.0), finding("preload_plan", "", 1.0)];
         assert!(proposed(&findings, &Program::default(), &[], &Machine::default()).is_empty());
         assert_eq!(others(&findings), ["nothing", "preload_plan"]);
-        assert!(others(&[finding(memory_fixes::KEEP_BUFFER, "", 1.0)]).is_empty());
+        assert!(others(&[finding(memory_fixes::REUSE_BUFFER, "", 1.0)]).is_empty());
     }
 
     #[test]

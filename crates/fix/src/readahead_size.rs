@@ -13,6 +13,7 @@ pub const NAME: &str = "readahead_size";
 /// The fix.
 pub const FIX: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "another readahead of the device",
     what: "The kernel reads more, or less, around each page that is missing (read_ahead_kb of the device).",
     why: "A larger readahead brings neighbouring pages that the launch needs next; a smaller one reads fewer pages \

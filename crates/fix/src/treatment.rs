@@ -4,7 +4,7 @@
 use crate::word::Word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 /// What is done to a launch.
@@ -29,11 +29,45 @@ pub enum Treatment {
         /// How much is read at a demand, in KiB.
         kib: u64,
     },
+    /// Permissions of files, which a launch sees in mounts of its own.
+    Files {
+        /// Each file once, directories before what lies below them.
+        files: Vec<TreatedFile>,
+    },
     /// A change of the program's source.
     Source {
         /// Where.
         place: String,
     },
+}
+
+/// A file or directory with other permissions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TreatedFile {
+    /// Its path, absolute and without a symbolic link.
+    pub path: Word,
+    /// Which file it was: the device's major number, minor number, and the inode.
+    pub identity: (u32, u32, u64),
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// As it was when the fix was made.
+    pub before: FilePermissions,
+    /// With the fix.
+    pub after: FilePermissions,
+    /// Of a directory whose owner may not want more to be seen: the only names that launches of a trial find in it. Empty: all are there.
+    #[serde(default)]
+    pub only: BTreeSet<Word>,
+}
+
+/// Who may use a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilePermissions {
+    /// Kind and permission bits (`st_mode`).
+    pub mode: u32,
+    /// The access control list as the kernel stores it (`system.posix_acl_access`); `null` where there is none.
+    pub acl: Option<Vec<u8>>,
 }
 
 impl Treatment {
@@ -50,6 +84,14 @@ impl Treatment {
                 variables.iter().map(|(name, value)| (name.into(), value.to_os_string())).collect()
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// Files that a treated launch sees with other permissions; none where it is treated otherwise.
+    pub fn files(&self) -> &[TreatedFile] {
+        match self {
+            Self::Files { files } => files,
+            _ => &[],
         }
     }
 }

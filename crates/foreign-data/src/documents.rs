@@ -2,7 +2,8 @@
 
 use crate::recordings::harmless;
 use slowpath_context::{Snapshot, differences};
-use slowpath_fix::apply::{self, FileNeed};
+use slowpath_fix::apply::permissions::{self, PermissionChange};
+use slowpath_fix::apply::{self, FileNeed, Keeps};
 use slowpath_fix::preload_plan::{PreloadPlan, file};
 use slowpath_fix::{FixPlan, Treatment};
 use slowpath_report::terminal::{self, Style};
@@ -30,7 +31,8 @@ pub fn changed_file(bytes: &[u8]) {
     let replay = Treatment::PreloadPlan { file: "preload_plan.plan".to_owned() };
     for treatment in [variable, replay] {
         let plan = FixPlan { treatment, ..PreloadPlan::default().fix_plan("") };
-        for kind in apply::TARGETS.iter().filter(|kind| apply::refusal(kind, &plan).is_none()) {
+        for target in apply::TARGETS.iter().filter(|kind| apply::refusal(kind, &plan).is_none()) {
+            let Keeps::Content(kind) = &target.keeps else { continue };
             let rendered = (kind.render)(&apply::Input {
                 plan: &plan,
                 command: &["/usr/bin/true".into()],
@@ -41,7 +43,7 @@ pub fn changed_file(bytes: &[u8]) {
             let Ok(rendered) = rendered else { continue };
             // A kind that writes the whole file takes nothing from one that is there.
             if kind.file != FileNeed::New {
-                assert!(is_within(bytes, &rendered.content), "{}: bytes of the file are gone", kind.name);
+                assert!(is_within(bytes, &rendered.content), "{}: bytes of the file are gone", target.name);
             }
             apply::diff::unified("/home/u/file", Some(bytes), Some(&rendered.content));
         }
@@ -81,9 +83,18 @@ pub fn seccomp_profile(bytes: &[u8]) {
     }
 }
 
-/// What `report` makes of diagnosis.json.
+/// What `report` and `fix` make of diagnosis.json.
 pub fn diagnosis(bytes: &[u8]) {
     let Ok(diagnosis) = Diagnosis::of_json(bytes) else { return };
+    for file in diagnosis.fixes.iter().flat_map(|plan| plan.treatment.files()) {
+        // No mode that a diagnosis names lets more be written, or changes more than permission bits.
+        if let Ok(change) = PermissionChange::of(file, 0) {
+            let (before, after) = (change.before.mode, change.after.mode);
+            let more = if before & 0o170_000 == 0o040_000 { 0o222 } else { 0o333 };
+            assert!(after & !before & more == 0 && (before ^ after) & !0o777 == 0, "{before:o} to {after:o}");
+        }
+        permissions::text(file.uid, file.gid, &file.after);
+    }
     harmless(&terminal::diagnosis(&diagnosis, &Style::PLAIN));
     let report = ReportData {
         schema: REPORT_SCHEMA.to_owned(),

@@ -45,6 +45,9 @@ pub const TARGETS: &[Target] = &[
     target("perf_map", 65_536, code::perf_map, "a perf map that a process writes of its generated code"),
     target("artifact_file", 16_384, artifact_file, "an artifact's header, list of libraries or modules, or its ACL"),
     target("file_listing", 16_384, file_listing, "`ls -lanRZ` of another machine"),
+    target("field_state", 16_384, field_state, "states of artifacts for `artifacts age`: TOML, or an audit's JSON"),
+    target("guard_policy", 16_384, guard_policy, "the policy of `artifacts guard`"),
+    target("guard_tries", 16_384, slowpath_guard::foreign::tries, "its record of what was tried"),
     target("preload_plan", 16_384, documents::preload_plan, "a preload plan"),
     target("saved_context", 65_536, documents::saved_context, "two contexts that `context save` wrote"),
     target("context_files", 32_768, machine::context_files, "a directory of copied files of /proc and /sys"),
@@ -85,6 +88,16 @@ pub const TARGETS: &[Target] = &[
 
 fn artifact_file(bytes: &[u8]) {
     slowpath_artifacts::foreign::artifact_file(bytes);
+}
+
+fn field_state(bytes: &[u8]) {
+    slowpath_artifacts::foreign::field_state(bytes);
+}
+
+fn guard_policy(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        slowpath_guard::foreign::policy(text);
+    }
 }
 
 fn file_listing(bytes: &[u8]) {

@@ -35,6 +35,7 @@ const EVERYTHING: &[&str] = &[
     "syscall-cost",
     "ipc",
     "artifacts",
+    "guard",
     "session",
     "budget",
     "diagnose",
@@ -62,12 +63,13 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "analysis",
-        may_use: &["tables", "recording"],
-        why: "explains recordings of any age and machine, so it never calls the recorder or a launch",
+        may_use: &["tables", "recording", "artifacts"],
+        why: "explains recordings of any age and machine, so it never calls the recorder or a launch; of artifacts it asks what is one by \
+              its name, never the disk",
     },
     Rule {
         name: "fix",
-        may_use: &["tables", "process", "recording", "analysis"],
+        may_use: &["tables", "process", "recording", "analysis", "artifacts"],
         why: "turns findings into plans, and plans into files that root may write only where nobody else can (process); whether one \
               helps is not for it to say",
     },
@@ -141,6 +143,17 @@ pub const ALLOWED: &[Rule] = &[
         why: "says who can use which file, from facts; what that costs a launch, and who is told, others know",
     },
     Rule {
+        name: "guard",
+        may_use: &["tables", "process", "launch", "artifacts"],
+        why: "goes into products: it looks by the rules of artifacts, knows users from launch and gives up privilege by process; recording, \
+              explaining and judging have no place in a product's start",
+    },
+    Rule {
+        name: "guard-c",
+        may_use: &["guard"],
+        why: "the same for other languages, in a package of its own: a shared library has no hash in its name, so nothing depends on it",
+    },
+    Rule {
         name: "report",
         may_use: &[
             "tables",
@@ -152,8 +165,9 @@ pub const ALLOWED: &[Rule] = &[
             "context",
             "syscall-cost",
             "artifacts",
+            "guard",
         ],
-        why: "shows results; it starts nothing and records nothing",
+        why: "shows results, and explains every name that one has; it starts nothing and records nothing",
     },
     Rule { name: "cli", may_use: EVERYTHING, why: "wiring: the only one that sees all" },
     Rule {

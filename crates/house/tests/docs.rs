@@ -5,8 +5,9 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 20] = [
+const PRINTED_BY_COMMANDS: [&str; 21] = [
     "artifacts-audit",
+    "guard-line",
     "doctor",
     "record",
     "lab-run",
@@ -38,6 +39,7 @@ fn generated() -> Vec<(String, String)> {
         ("fixes", NameKind::Fix),
         ("context-factors", NameKind::ContextFactor),
         ("artifact-families", NameKind::ArtifactFamily),
+        ("guard-outcomes", NameKind::GuardOutcome),
         ("arms", NameKind::Arm),
         ("outcomes", NameKind::Outcome),
         ("decisions", NameKind::Decision),

@@ -70,7 +70,8 @@ fn in_state(state: &StateDirectory) -> Vec<Trace> {
         let (path, pid, owner_alive) = (noted.path.clone(), noted.note.owner.pid, noted.note.is_alive());
         Trace { kind: Kind::Cgroup, path, pid, owner_alive, size: None, handle: Handle::Group(noted) }
     });
-    labs.chain(notes).chain(groups).collect()
+    // Groups go before the controllers that they need.
+    labs.chain(groups).chain(notes).collect()
 }
 
 impl Trace {
@@ -96,11 +97,9 @@ pub fn clean_groups() {
 }
 
 /// Removes what dead owners left. Each trace comes with the result of its removal, and one that fails keeps no other from
-/// being removed. Groups go before the controllers that they need.
+/// being removed.
 pub fn clean() -> Vec<(Trace, io::Result<()>)> {
-    let mut dead: Vec<Trace> = list().into_iter().filter(|trace| !trace.owner_alive).collect();
-    dead.sort_by_key(|trace| trace.kind == Kind::Controller);
-    dead.into_iter().map(|trace| (trace.clone(), trace.remove())).collect()
+    list().into_iter().filter(|trace| !trace.owner_alive).map(|trace| (trace.clone(), trace.remove())).collect()
 }
 
 #[cfg(test)]

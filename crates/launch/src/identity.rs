@@ -42,7 +42,7 @@ pub enum IdentityWarning {
     /// The target runs as root.
     #[error(
         "the command runs as root, for whom permission faults and unreadable files do not exist; use sudo from an ordinary \
-         account, or --user NAME"
+         account, or --user NAME (`slowpath artifacts audit --recording DIR` shows what root hides)"
     )]
     RunsAsRoot,
     /// A numeric user id without an entry in the user database.

@@ -49,6 +49,7 @@ mod process_launcher;
 mod ptrace;
 mod ready_when;
 mod scheduling_attributes;
+mod seen_file;
 mod spec;
 mod sys;
 mod wire;
@@ -65,4 +66,5 @@ pub use outcome::{Exit, GroupCounts, LaunchOutcome, NotReady, ProcessMemory, Sto
 pub use process_launcher::{LAUNCHER_ARGUMENT, LauncherProgram, ProcessLauncher};
 pub use ready_when::{ATTEMPT_INTERVAL, ReadyWhen, ReadyWhenError};
 pub use scheduling_attributes::SchedulingAttributes;
+pub use seen_file::{LookedAt, MOST_COPIED_BYTES, Permissions, SeenFile};
 pub use spec::{EndPolicy, LaunchSpec, StdioPolicy};

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use slowpath_process::FileIdentity;
 
+use crate::SeenFile;
+
 /// One mount, made inside the launch's private mount namespace; nothing of it is visible outside, and the kernel
 /// undoes it when the last process of the namespace ends. No path may hold a symbolic link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +51,10 @@ pub enum MountStep {
         /// Which file it was when it was copied.
         was: FileIdentity,
     },
+    /// A file or directory is seen otherwise than it is, by a copy or an overlay of its own. What the launch writes there goes with it.
+    /// A directory comes before what lies below it. It has the restricting options of what it covers, and `nosuid` and `nodev` when it
+    /// is not root's.
+    Seen(Box<SeenFile>),
     /// An empty tmpfs, mode 1777, `nosuid` and `nodev`.
     Tmpfs {
         /// An existing directory.
@@ -95,8 +101,12 @@ impl MountStep {
             MountStep::Overlay { lower, at } => (lower.iter().collect(), at),
             MountStep::Bind { from, to, .. } => (vec![from], to),
             MountStep::File { from, over, .. } => (vec![from], over),
+            MountStep::Seen(file) => (vec![], &file.path),
             MountStep::Tmpfs { at } => (vec![], at),
         };
+        if let MountStep::Seen(file) = self {
+            file.validate()?;
+        }
         if matches!(self, MountStep::Overlay { lower, .. } if lower.len() < 2) {
             return Err("a read-only overlay needs at least two layers".into());
         }
@@ -115,6 +125,7 @@ impl MountStep {
             MountStep::Ext4 { at, .. } | MountStep::Overlay { at, .. } | MountStep::Tmpfs { at } => at,
             MountStep::Bind { to, .. } => to,
             MountStep::File { over, .. } => over,
+            MountStep::Seen(file) => &file.path,
         }
     }
 }
@@ -129,6 +140,7 @@ impl fmt::Display for MountStep {
             MountStep::Overlay { lower, at } => write!(f, "overlay of {} layers at {}", lower.len(), at.display()),
             MountStep::Bind { from, to, .. } => write!(f, "bind {} at {}", from.display(), to.display()),
             MountStep::File { over, .. } => write!(f, "copy of {} over it", over.display()),
+            MountStep::Seen(file) => file.fmt(f),
             MountStep::Tmpfs { at } => write!(f, "tmpfs at {}", at.display()),
         }
     }

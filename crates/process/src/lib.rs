@@ -1,7 +1,7 @@
 //! What every process of slowpath that runs with privilege, or gives it up, relies on.
 //!
 //! Owns: giving up root for good, with the result read back from the kernel ([`drop_to`]); reducing a process to what its
-//! work needs ([`Sandbox`]; before an exec [`reduce_before_exec`]), and work in such a process ([`Worker`]); opening paths
+//! work needs ([`Sandbox`]; before an exec [`reduce_before_exec`], [`become_before_exec`]), and work in such a process ([`Worker`]); opening paths
 //! that others can change ([`open_beneath`], [`trusted_directory`], [`plain_directory`], [`MountTable`]); the directory that
 //! only we can write ([`StateDirectory`]) and who owns what lies
 //! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
@@ -31,9 +31,9 @@ pub use mount_table::{MountPoint, MountTable, NotOpened};
 pub use other_process::{UnreadableLink, shares_files, status_field};
 pub use owner::Owner;
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
-pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError, reduce_before_exec};
+pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError, become_before_exec, reduce_before_exec};
 pub use state::{Entry, Found, StateDirectory, StateError};
 pub use trusted_path::{
-    FileIdentity, fresh_directory, new_directory, open_beneath, plain_directory, trusted_directory,
+    FileIdentity, fresh_directory, new_directory, open_beneath, open_plain, plain_directory, trusted_directory,
 };
 pub use worker::{MOST_BYTES, Worker, WorkerError, remember_panics};

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a process that may be anybody's.
+//! What `/proc` shows of a process that may be anybody's.
 
 use std::fs;
 use std::io;

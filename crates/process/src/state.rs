@@ -6,11 +6,13 @@
 use crate::owner::Owner;
 use crate::trusted_path::{PLAIN, again, create_beneath, open_beneath, rustix_euid, trusted_directory};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, ResolveFlags, flock, fstat, mkdirat, openat2, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FlockOperation, Mode, OFlags, ResolveFlags, flock, fstat, fsync, mkdirat, openat2, renameat, unlinkat,
+};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -173,6 +175,50 @@ impl StateDirectory {
         let file = create_beneath(&self.directory, name, OFlags::RDWR | OFlags::CREATE, 0o600)?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(File::from(file))
+    }
+
+    /// The same without waiting: `None` where another process has it.
+    ///
+    /// # Errors
+    /// The lock cannot be made.
+    pub fn try_lock(&self, name: &str) -> io::Result<Option<File>> {
+        let file = create_beneath(&self.directory, name, OFlags::RDWR | OFlags::CREATE, 0o600)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(File::from(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The content of a small file that [`StateDirectory::replace_file`] wrote; `None` where there is none.
+    ///
+    /// # Errors
+    /// It is no regular file, too large, or cannot be read.
+    pub fn read_file(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match open_beneath(&self.directory, name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW) {
+            Ok(file) => read_small(file).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a file as a whole: whoever is killed meanwhile leaves the old content or the new one, on the disk too. For who has a lock.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn replace_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let unfinished = format!(".{name}.new");
+        match unlinkat(&self.directory, &unfinished, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mut file = File::from(create_beneath(&self.directory, &unfinished, flags, 0o600)?);
+        file.write_all(content)?;
+        file.sync_all()?;
+        renameat(&self.directory, &unfinished, &self.directory, name)?;
+        fsync(&self.directory)?;
+        Ok(())
     }
 
     /// The entries of a kind, sorted by name.
@@ -394,5 +440,23 @@ mod tests {
         let found = state.entries("note").unwrap();
         assert_eq!(found.len(), 3);
         assert!(found.iter().all(|found| found.read().is_err()));
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_a_lock_that_another_has_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDirectory::at(&place.path().join("state")).unwrap();
+        assert_eq!(state.read_file("record").unwrap(), None);
+        for content in ["first", "2"] {
+            state.replace_file("record", content.as_bytes()).unwrap();
+            assert_eq!(state.read_file("record").unwrap().unwrap(), content.as_bytes());
+        }
+        assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 1);
+        let lock = state.try_lock("lock").unwrap();
+        assert!(lock.is_some() && state.try_lock("lock").unwrap().is_none());
+        drop(lock);
+        assert!(state.try_lock("lock").unwrap().is_some());
+        std::os::unix::fs::symlink("record", state.path().join("link")).unwrap();
+        assert!(state.read_file("link").is_err() && state.try_lock("link").is_err());
     }
 }

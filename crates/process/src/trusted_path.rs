@@ -112,11 +112,18 @@ pub fn trusted_directory(path: &Path) -> io::Result<OwnedFd> {
 /// # Errors
 /// `ELOOP` at a symbolic link, or what open(2) says.
 pub fn plain_directory(path: &Path) -> io::Result<OwnedFd> {
+    open_plain(path, OFlags::PATH | OFlags::DIRECTORY)
+}
+
+/// The same of a file of any kind.
+///
+/// # Errors
+/// `ELOOP` at a symbolic link, or what open(2) says.
+pub fn open_plain(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     if !path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_))) || !path.is_absolute() {
         return Err(io::Error::other(format!("{} is no plain absolute path", path.display())));
     }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(again(|| openat2(CWD, path, flags, Mode::empty(), PLAIN))?)
+    Ok(again(|| openat2(CWD, path, complete(flags), Mode::empty(), PLAIN))?)
 }
 
 fn require_trusted(directory: &OwnedFd, path: &Path) -> io::Result<()> {

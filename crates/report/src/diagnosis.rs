@@ -4,6 +4,7 @@
 
 use crate::critical_path::CriticalPath;
 use crate::flame_graphs::FlameGraphs;
+use crate::hidden_by_root::HiddenByRoot;
 use crate::ledger::Ledger;
 use crate::page_ledger::PageLedger;
 use crate::shares::Shares;
@@ -86,6 +87,9 @@ pub struct Diagnosis {
     pub verdicts: Vec<Verdict>,
     /// How much of the difference between a cold and a warm launch each arm removed.
     pub share_of_gap_removed: Vec<GapShare>,
+    /// Where the launches ran as root: artifacts that another user may not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_by_root: Option<HiddenByRoot>,
     /// Events lost while recording, by kind.
     pub losses: Losses,
     /// What could not be observed or tried.

@@ -1,5 +1,5 @@
-//! What `slowpath explain` says: findings, fixes, context factors, families of artifacts, arms, verdicts and
-//! what can be unavailable, by name, from their declarations.
+//! What `slowpath explain` says: findings, fixes, context factors, families of artifacts, outcomes of a guard, arms, verdicts
+//! and what can be unavailable, by name, from their declarations.
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
@@ -26,6 +26,8 @@ pub enum NameKind {
     ContextFactor,
     /// A kind of compiled or cached file that processes need.
     ArtifactFamily,
+    /// What a product's start counts of an artifact.
+    GuardOutcome,
     /// What a diagnosis launches beside a fix.
     Arm,
     /// What launches said of an arm.
@@ -38,11 +40,12 @@ pub enum NameKind {
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Finding,
         Self::Fix,
         Self::ContextFactor,
         Self::ArtifactFamily,
+        Self::GuardOutcome,
         Self::Arm,
         Self::Outcome,
         Self::Decision,
@@ -56,6 +59,7 @@ impl NameKind {
             Self::Fix => "Fixes",
             Self::ContextFactor => "Context factors",
             Self::ArtifactFamily => "Artifact families",
+            Self::GuardOutcome => "Outcomes of a guard",
             Self::Arm => "Arms of a diagnosis",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
@@ -80,10 +84,23 @@ pub struct Explanation {
     pub kind: NameKind,
     /// The name as JSON and screens have it.
     pub name: String,
+    /// Names that it had in earlier versions; left out where it had no other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub former_names: Vec<&'static str>,
     /// What it is, in a few words.
     pub title: String,
     /// The rest.
     pub paragraphs: Vec<Paragraph>,
+}
+
+impl Explanation {
+    /// With what it is called now before the rest, where a name of earlier versions is meant; else `None`.
+    fn for_former(mut self, is_meant: impl Fn(&str) -> bool) -> Option<Self> {
+        let former = self.former_names.iter().find(|name| is_meant(name))?;
+        let text = format!("{former} is called {} now", self.name);
+        self.paragraphs.insert(0, Paragraph { heading: "renamed", text });
+        Some(self)
+    }
 }
 
 /// What `explain --json` prints.
@@ -101,22 +118,29 @@ pub fn all() -> Vec<Explanation> {
     let fixes = slowpath_fix::ALL.iter().map(of_fix);
     let factors = slowpath_context::factors::ALL.iter().map(of_factor);
     let families = slowpath_artifacts::families::ALL.iter().map(of_family);
+    let guarded = slowpath_guard::Outcome::ALL.into_iter().map(of_guarded);
     let arms = declared_arms::ALL.into_iter().map(of_arm);
     let outcomes = Outcome::ALL.iter().map(|outcome| of_outcome(*outcome));
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
     let missing = declared::ALL.iter().map(|missing| of_missing(missing));
-    let things = findings.chain(fixes).chain(factors).chain(families).chain(arms);
+    let things = findings.chain(fixes).chain(factors).chain(families).chain(guarded).chain(arms);
     things.chain(outcomes).chain(decisions).chain(missing).collect()
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
-/// leads to its declaration (`probe first_wait` to `probe <name>`), and so does an arm of several.
+/// leads to its declaration (`probe first_wait` to `probe <name>`), and so does an arm of several. A name of an earlier version
+/// leads to what has another one today, which is then said first.
 pub fn named(name: &str) -> Vec<Explanation> {
     let spelled = |name: &str| name.trim().to_lowercase().replace(['-', ' '], "_");
     let wanted = spelled(name);
     let found: Vec<Explanation> = all().into_iter().filter(|one| spelled(&one.name) == wanted).collect();
     if !found.is_empty() {
         return found;
+    }
+    let renamed: Vec<Explanation> =
+        all().into_iter().filter_map(|one| one.for_former(|name| spelled(name) == wanted)).collect();
+    if !renamed.is_empty() {
+        return renamed;
     }
     let missing = missing::named(name).map(of_missing);
     declared_arms::named(name).map(of_arm).or(missing).into_iter().collect()
@@ -132,6 +156,9 @@ pub fn reference(kind: NameKind) -> String {
         // An angle bracket begins a tag of HTML otherwise.
         let name = one.name.replace('<', "\\<");
         page.push_str(&format!("\n## {name}\n\n**{}**\n\n", capitalised(&one.title)));
+        if !one.former_names.is_empty() {
+            page.push_str(&folded(&format!("- *former name*: {}", one.former_names.join(", ")), "  "));
+        }
         for paragraph in one.paragraphs {
             page.push_str(&folded(&format!("- *{}*: {}", paragraph.heading, paragraph.text), "  "));
         }
@@ -160,7 +187,8 @@ fn of_finding(finding: &slowpath_analysis::Declaration) -> Explanation {
         ("reported from", &(finding.least)()),
         ("looked for in", seen),
     ]);
-    Explanation { kind: NameKind::Finding, name: finding.name.to_owned(), title: finding.title.to_owned(), paragraphs }
+    let (kind, name, title) = (NameKind::Finding, finding.name.to_owned(), finding.title.to_owned());
+    Explanation { kind, name, former_names: finding.former.to_vec(), title, paragraphs }
 }
 
 fn of_fix(fix: &slowpath_fix::Declaration) -> Explanation {
@@ -171,7 +199,8 @@ fn of_fix(fix: &slowpath_fix::Declaration) -> Explanation {
         ("by hand", fix.by_hand),
         ("tried", fix.trial),
     ]);
-    Explanation { kind: NameKind::Fix, name: fix.name.to_owned(), title: fix.title.to_owned(), paragraphs }
+    let (kind, name, title) = (NameKind::Fix, fix.name.to_owned(), fix.title.to_owned());
+    Explanation { kind, name, former_names: fix.former.to_vec(), title, paragraphs }
 }
 
 fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
@@ -194,7 +223,7 @@ fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
         ("set in a launch", &bisected),
     ]);
     let (kind, name) = (NameKind::ContextFactor, factor.name.to_owned());
-    Explanation { kind, name, title: factor.title.to_owned(), paragraphs }
+    Explanation { kind, name, former_names: factor.former_names().to_vec(), title: factor.title.to_owned(), paragraphs }
 }
 
 fn of_family(family: &slowpath_artifacts::families::Family) -> Explanation {
@@ -203,10 +232,17 @@ fn of_family(family: &slowpath_artifacts::families::Family) -> Explanation {
         ("made from", family.derives_from),
         ("stale", family.stale_when),
         ("without it", family.fallback),
+        ("seen in a recording by", family.trace.what()),
         ("repair by hand", family.by_hand),
     ]);
     let (kind, name) = (NameKind::ArtifactFamily, family.name.to_owned());
-    Explanation { kind, name, title: family.title.to_owned(), paragraphs }
+    Explanation { kind, name, former_names: Vec::new(), title: family.title.to_owned(), paragraphs }
+}
+
+fn of_guarded(outcome: slowpath_guard::Outcome) -> Explanation {
+    let paragraphs = paragraphs([("what it is", outcome.what()), ("what helps", outcome.helps())]);
+    let (kind, name) = (NameKind::GuardOutcome, outcome.name().to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title: outcome.title().to_owned(), paragraphs }
 }
 
 fn of_arm(arm: &DeclaredArm) -> Explanation {
@@ -218,7 +254,8 @@ fn of_arm(arm: &DeclaredArm) -> Explanation {
         Role::Warm => "the best that reading ahead could reach",
     };
     let paragraphs = paragraphs([("what it is", arm.what), ("what it is for", role)]);
-    Explanation { kind: NameKind::Arm, name: arm.name.to_owned(), title: arm.title.to_owned(), paragraphs }
+    let (kind, name, title) = (NameKind::Arm, arm.name.to_owned(), arm.title.to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title, paragraphs }
 }
 
 fn of_outcome(outcome: Outcome) -> Explanation {
@@ -261,7 +298,7 @@ fn of_decision(decision: Decision) -> Explanation {
         Decision::NotShown => (
             "not decided",
             "The interval holds zero and reaches beyond ±2 %, or the fix beats the untreated launch and not its sham; more \
-                 --runs may decide.",
+                 --blocks may decide.",
         ),
         Decision::NotTried => {
             ("not launched", "The verdict says why: the program, the machine, the time, or a change of the source.")
@@ -272,13 +309,13 @@ fn of_decision(decision: Decision) -> Explanation {
 
 fn of_verdict(kind: NameKind, name: &str, title: &str, what: &str) -> Explanation {
     let paragraphs = paragraphs([("what it is", what)]);
-    Explanation { kind, name: name.to_owned(), title: title.to_owned(), paragraphs }
+    Explanation { kind, name: name.to_owned(), former_names: Vec::new(), title: title.to_owned(), paragraphs }
 }
 
 fn of_missing(missing: &Missing) -> Explanation {
     let paragraphs = paragraphs([("why it may be missing", missing.why), ("what helps", missing.helps)]);
     let (kind, name) = (NameKind::Unavailable, missing.name.to_owned());
-    Explanation { kind, name, title: missing.what.to_owned(), paragraphs }
+    Explanation { kind, name, former_names: Vec::new(), title: missing.what.to_owned(), paragraphs }
 }
 
 fn capitalised(text: &str) -> String {
@@ -337,6 +374,36 @@ mod tests {
             let names = names_of(&schema, definition);
             assert!(names.len() >= 4, "{definition}: {names:?}");
             assert_eq!(names, explained(kind));
+        }
+    }
+
+    #[test]
+    fn a_former_name_leads_to_what_is_called_otherwise_now() {
+        for (former, name, kind) in [
+            ("deferred_memory_cost", "background_reclaim", NameKind::Finding),
+            ("oversized first touch", "unused_touched_pages", NameKind::Finding),
+            ("look-in-place", "avoid_copy", NameKind::Fix),
+            ("size_to_use", "right_size_buffer", NameKind::Fix),
+            ("keep_buffer", "reuse_buffer", NameKind::Fix),
+            ("another_allocator", "replace_allocator", NameKind::Fix),
+            ("objects", "loaded_libraries", NameKind::ContextFactor),
+            ("processors", "cpu_model", NameKind::ContextFactor),
+            ("frequency", "cpufreq", NameKind::ContextFactor),
+        ] {
+            let [found] = named(former).try_into().unwrap();
+            let Explanation { kind: found_kind, name: found_name, paragraphs, .. } = found;
+            assert_eq!((found_kind, found_name.as_str()), (kind, name));
+            let said = &paragraphs[0];
+            assert!(said.heading == "renamed" && said.text.ends_with(&format!("is called {name} now")), "{said:?}");
+            assert!(named(name).iter().all(|one| one.paragraphs[0].heading != "renamed"));
+        }
+    }
+
+    #[test]
+    fn no_former_name_is_a_name_of_the_same_kind() {
+        let all = all();
+        for (one, former) in all.iter().flat_map(|one| one.former_names.iter().map(move |former| (one, *former))) {
+            assert!(all.iter().all(|other| other.kind != one.kind || other.name != former), "{former}");
         }
     }
 

@@ -18,6 +18,7 @@ pub mod exports;
 pub mod firefox;
 mod flame_graphs;
 pub mod gaps;
+mod hidden_by_root;
 pub mod html;
 mod ledger;
 mod longest;
@@ -55,6 +56,7 @@ pub use flame_graphs::{
     DifferentialFlames, DifferentialGraph, DifferentialTree, FlameFrames, FlameGraph, FlameGraphs, FlamePlace,
     FlameRecordings, FlameTree, FlameWeight, NodesOfChance, PlaceKind, of_tables as flame_graphs_of,
 };
+pub use hidden_by_root::{DenyingRule, HiddenArtifact, HiddenByRoot};
 pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
 pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};
 pub use recording_comparison::{

@@ -153,6 +153,9 @@ pub enum FindingState {
 pub struct FindingChange {
     /// Name of the bad pattern.
     pub name: String,
+    /// The name that it had in the version before; left out where it had no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_name: Option<String>,
     /// Program.
     pub program: String,
     /// Function, where the finding names one.

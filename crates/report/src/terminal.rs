@@ -10,6 +10,7 @@ mod critical_path;
 mod escape;
 mod explain;
 pub(crate) mod figures;
+mod hidden_by_root;
 mod item;
 mod ledger;
 mod line;
@@ -56,6 +57,7 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
     sections.push(sections::findings(&diagnosis.findings, style));
     let verdicts = |half: &Diagnosis| (if half.warm { warm::verdicts } else { sections::verdicts })(half, style);
     sections.extend(halves.iter().map(verdicts));
+    sections.push(hidden_by_root::section(diagnosis.hidden_by_root.as_ref(), style));
     sections.push(sections::doubts(&diagnosis.losses, &diagnosis.unavailable, &diagnosis.notes, style));
     sections.push(sections::recording(&diagnosis.recording, &diagnosis.losses, style));
     screen(sections, Rest::InReport, style)

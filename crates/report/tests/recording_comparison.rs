@@ -306,7 +306,7 @@ fn a_large_block_more_is_more_and_no_finding() {
 }
 
 #[test]
-fn the_deferred_cost_is_told_also_where_it_is_zero_and_is_a_gap_where_a_side_did_not_look() {
+fn background_reclaim_is_told_also_where_it_is_zero_and_is_a_gap_where_a_side_did_not_look() {
     // The 20 pages of the frames are half of all pages that the machine gave out.
     let with = |ms: u64| {
         video(20, move |tables| {
@@ -317,17 +317,17 @@ fn the_deferred_cost_is_told_also_where_it_is_zero_and_is_a_gap_where_a_side_did
         })
     };
     let gone = compare_recordings(&[with(36)], &[with(0)], false);
-    is(total(&gone, Measure::DeferredMemoryCost), 18.0, 0.0);
+    is(total(&gone, Measure::BackgroundReclaim), 18.0, 0.0);
     let text = printed(&gone, &Style::PLAIN);
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let has = |start: &str| assert!(text.lines().any(|line| words(line).starts_with(start)), "{start}: {text}");
-    has("deferred cost of memory 18.0 ms 0 ms -18.0 ms (-100 %)");
-    has("deferred_memory_cost 18.0 ms - gone");
-    is(total(&compare_recordings(&[with(0)], &[with(0)], false), Measure::DeferredMemoryCost), 0.0, 0.0);
+    has("background reclaim 18.0 ms 0 ms -18.0 ms (-100 %)");
+    has("background_reclaim 18.0 ms - gone");
+    is(total(&compare_recordings(&[with(0)], &[with(0)], false), Measure::BackgroundReclaim), 0.0, 0.0);
 
     let blind = compare_recordings(&[with(36)], &[plain(20)], false);
-    assert_eq!(total(&blind, Measure::DeferredMemoryCost), None);
-    assert_eq!(gap(&blind, "the deferred cost of memory"), Some("not recorded in after (of 20)"));
-    let finding = blind.findings.iter().find(|one| one.name == "deferred_memory_cost").unwrap();
-    assert_eq!(finding.state, FindingState::Unknown);
+    assert_eq!(total(&blind, Measure::BackgroundReclaim), None);
+    assert_eq!(gap(&blind, "the cost of background reclaim"), Some("not recorded in after (of 20)"));
+    let finding = blind.findings.iter().find(|one| one.name == "background_reclaim").unwrap();
+    assert_eq!((finding.state, finding.former_name.as_deref()), (FindingState::Unknown, Some("deferred_memory_cost")));
 }

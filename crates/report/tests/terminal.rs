@@ -43,7 +43,7 @@ fn a_warm_diagnosis_tells_cpu_time_and_what_is_proved() {
     assert!(printed.contains("But a sham helps too: sham_environment."), "{printed}");
     let mut nothing = samples::warm();
     nothing.launch.arms.clear();
-    nothing.verdicts.retain(|verdict| verdict.arm == "keep_buffer");
+    nothing.verdicts.retain(|verdict| verdict.arm == "reuse_buffer");
     let printed = diagnosis(&nothing, &Style::PLAIN);
     assert!(printed.replace("\n", " ").contains("No fix of it can be tried by itself."), "{printed}");
     nothing.findings.clear();

@@ -7,7 +7,7 @@ use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::path::Path;
 
-/// Opens a recording with what is whole in it; `warn` is told of damage, and that there is no end.
+/// Opens a recording with what is whole in it; `warn` gets a line for damage, and for a missing end.
 ///
 /// # Errors
 /// It is none.

@@ -3,8 +3,8 @@
 use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;
 use slowpath_launch::{
-    EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, Limit, ProcessLauncher,
-    ReadyWhen, StdioPolicy, current_limits,
+    EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, Limit, MountStep,
+    ProcessLauncher, ReadyWhen, StdioPolicy, current_limits,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,6 +23,8 @@ pub struct Target {
     pub warnings: Vec<String>,
     /// When it is ready.
     pub ready: ReadyWhen,
+    /// How it sees files otherwise than they are.
+    mounts: Vec<MountStep>,
     extra: Vec<(OsString, OsString)>,
     /// What it inherits; [`Self::extra`] comes on top.
     environment: Vec<(OsString, OsString)>,
@@ -111,6 +113,7 @@ impl Target {
             identity,
             warnings: warnings.iter().map(ToString::to_string).collect(),
             ready: invocation.ready,
+            mounts: Vec::new(),
             extra,
             timeout: invocation.timeout.map(Duration::from_secs_f64).or(default_timeout),
         })
@@ -136,6 +139,7 @@ impl Target {
         spec.stdio = stdio;
         spec.timeout = self.timeout;
         spec.limits = changed_limits();
+        spec.mounts.clone_from(&self.mounts);
         Ok((spec, fresh))
     }
 
@@ -146,6 +150,17 @@ impl Target {
         changed.extra.retain(|(present, _)| !variables.iter().any(|(name, _)| name == present));
         changed.extra.extend_from_slice(variables);
         changed
+    }
+
+    /// The same target in mounts of its own.
+    #[must_use]
+    pub fn seeing(&self, mounts: Vec<MountStep>) -> Self {
+        Self { mounts, ..self.clone() }
+    }
+
+    /// Whether it has mounts of its own.
+    pub fn has_mounts(&self) -> bool {
+        !self.mounts.is_empty()
     }
 
     /// Its environment, with placeholders as they are.

@@ -6,6 +6,7 @@
 
 mod column;
 mod declare;
+mod file_problem;
 mod foreign_text;
 mod milestone;
 pub mod missing;
@@ -13,11 +14,13 @@ pub mod name_pattern;
 mod profile;
 mod quantity;
 mod rows;
+mod time_of_day;
 mod units;
 mod vocabulary;
 
 pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};
+pub use file_problem::FileProblem;
 pub use foreign_text::{escape_json, is_dangerous};
 pub use milestone::{Milestone, Visit};
 pub use profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
@@ -25,6 +28,7 @@ pub use quantity::{Losses, Quantity, Unavailable, Unit};
 pub use rows::{
     BlockIo, Exec, Exit, Fault, File, FirstWait, Fork, Mapping, Open, PageCache, Read, Readahead, Section, all_tables,
 };
+pub use time_of_day::rfc3339;
 pub use units::{Bytes, FileKey, Nanos, PAGE_SIZE, Pages, ProcessKey};
 pub use vocabulary::{
     Asker, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp,

@@ -255,9 +255,10 @@ table! {
         start: Nanos,
         /// Thread id.
         tid: u32,
-        /// Path as the program gave it; cut after 255 bytes.
+        /// Path as the program gave it, which is cut after 255 bytes; a relative one behind the path of the directory that it starts
+        /// from, where that is known.
         path: String,
-        /// `open(2)` flags.
+        /// `open(2)` flags; in recordings of earlier versions 0 for `openat2`.
         flags: u32,
         /// Descriptor, or the negated errno.
         result: i32,

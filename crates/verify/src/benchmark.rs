@@ -51,7 +51,7 @@ pub struct LaunchArm {
 impl LaunchArm {
     /// As a comparison knows it.
     pub fn described(&self) -> Arm {
-        Arm { name: self.name.clone(), title: self.target.words().join(" "), role: Role::Fix }
+        Arm { name: self.name.clone(), title: self.target.words().join(" "), role: Role::Fix, sham: None }
     }
 }
 
@@ -75,7 +75,7 @@ pub struct Launches<'a> {
     seed: u64,
 }
 
-/// What an arm that never got ready is told with.
+/// The hint for an arm that never got ready.
 const HINT: &str = "`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take";
 
 /// Name of the variable that gives every block an environment of another size.

@@ -28,6 +28,8 @@ pub struct Arm {
     pub title: String,
     /// What it is for.
     pub role: Role,
+    /// Of a fix: the name of its sham, where that is another than the first.
+    pub sham: Option<String>,
 }
 
 /// What one launch of an arm gave.
@@ -252,7 +254,9 @@ mod tests {
     }
 
     fn arms() -> Vec<Arm> {
-        ["cold", "fix"].map(|name| Arm { name: name.to_owned(), title: String::new(), role: Role::Baseline }).into()
+        ["cold", "fix"]
+            .map(|name| Arm { name: name.to_owned(), title: String::new(), role: Role::Baseline, sham: None })
+            .into()
     }
 
     #[test]

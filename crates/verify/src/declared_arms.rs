@@ -1,4 +1,4 @@
-//! Arms of a diagnosis that are no fix by themselves, each declared once: name, title, what it is for and what it tells.
+//! Arms of a diagnosis that are no fix by themselves, each declared once: name, title, what it is for and what its figures show.
 //!
 //! Owns the words; who launches an arm takes its name from here, so that `slowpath explain` knows every name that a verdict can
 //! have. Fixes explain themselves (crate `fix`), and arms of `launch` and of `context bisect` have the user's names.
@@ -16,7 +16,7 @@ pub struct DeclaredArm {
     pub title: &'static str,
     /// What it is for.
     pub role: Role,
-    /// How it is launched, and what its figures tell.
+    /// How it is launched, and what its figures show.
     pub what: &'static str,
 }
 
@@ -29,7 +29,7 @@ impl DeclaredArm {
     /// This case of it: `values` stand for the words of the name, in their order.
     pub fn of(&self, values: &[&dyn Display]) -> Arm {
         let name = name_pattern::filled(self.name, values);
-        Arm { name, title: self.title.to_owned(), role: self.role }
+        Arm { name, title: self.title.to_owned(), role: self.role, sham: None }
     }
 }
 
@@ -67,6 +67,15 @@ pub const SHAM_ENVIRONMENT: DeclaredArm = DeclaredArm {
     role: Role::Sham,
     what: "GLIBC_TUNABLES with a setting at its default. A fix that sets variables has to beat this arm too: what both gain comes \
            from having the variable, not from its value.",
+};
+
+/// The sham of fixes that change permissions of files.
+pub const SHAM_FILES: DeclaredArm = DeclaredArm {
+    name: "sham_files",
+    title: "the same files in the same mounts, denied as before",
+    role: Role::Sham,
+    what: "The files of all such fixes in private mounts as a fix has them, with the permissions that they have outside. What both gain \
+           comes from the mounts and the copies, not from the permissions.",
 };
 
 /// The sham of the wrapper of a preload plan.
@@ -179,11 +188,12 @@ pub const METADATA: DeclaredArm = variant(
 );
 
 /// All.
-pub const ALL: [&DeclaredArm; 20] = [
+pub const ALL: [&DeclaredArm; 21] = [
     &COLD,
     &WARM,
     &UNTREATED,
     &SHAM_ENVIRONMENT,
+    &SHAM_FILES,
     &SHAM_EMPTY,
     &SHAM_UNRELATED,
     &WHOLE_FILES,

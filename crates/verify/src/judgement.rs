@@ -49,7 +49,6 @@ pub(crate) fn judge_samples(
     let position = |role: Role| arms.iter().position(|arm| arm.role == role);
     let Some(baseline) = position(Role::Baseline) else { return Ok(Vec::new()) };
     let warm = position(Role::Warm);
-    let sham = position(Role::Sham);
     let mut judgements = Vec::new();
     for (index, arm) in arms.iter().enumerate() {
         if index == baseline {
@@ -59,7 +58,11 @@ pub(crate) fn judge_samples(
         let margin = MARGIN * effect.baseline.map_or(0.0, |median| median.value);
         let mut outcome = outcome::judge(&effect, margin);
         let mut reason = words(&effect, outcome);
-        let sham = sham.filter(|_| arm.role == Role::Fix);
+        let sham = match &arm.sham {
+            _ if arm.role != Role::Fix => None,
+            Some(name) => arms.iter().position(|other| other.role == Role::Sham && other.name == *name),
+            None => position(Role::Sham),
+        };
         let against_sham = sham.map(|sham| paired(samples, sham, index, level)).transpose()?;
         // A sham that is slower than the untreated launch takes nothing from the fix; one that is faster explains its effect.
         if outcome == Outcome::Helps
@@ -98,7 +101,8 @@ mod tests {
     use std::convert::Infallible;
 
     fn comparison(times: [f64; 4]) -> Comparison {
-        let arm = |name: &str, role| Arm { name: name.to_owned(), title: format!("the title of {name}"), role };
+        let arm =
+            |name: &str, role| Arm { name: name.to_owned(), title: format!("the title of {name}"), role, sham: None };
         let arms =
             vec![arm("cold", Role::Baseline), arm("fix", Role::Fix), arm("sham", Role::Sham), arm("warm", Role::Warm)];
         let launch = |arm: usize, block: usize| {
@@ -128,6 +132,16 @@ mod tests {
         let judged = judgements(&comparison([1000.0, 600.0, 600.0, 500.0]), Metric::Wall).unwrap();
         assert_eq!(judged[0].outcome, Outcome::Inconclusive);
         assert_eq!(judged[0].reason, "faster than the untreated launch, but not than the title of sham");
+    }
+
+    #[test]
+    fn a_fix_that_names_its_sham_is_held_against_that_one() {
+        let mut comparison = comparison([1000.0, 600.0, 600.0, 500.0]);
+        comparison.arms[1].sham = Some("other".to_owned());
+        let judged = judgements(&comparison, Metric::Wall).unwrap();
+        assert_eq!((judged[0].outcome, judged[0].against_sham.is_none()), (Outcome::Helps, true));
+        comparison.arms[1].sham = Some("sham".to_owned());
+        assert_eq!(judgements(&comparison, Metric::Wall).unwrap()[0].outcome, Outcome::Inconclusive);
     }
 
     #[test]

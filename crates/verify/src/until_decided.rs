@@ -58,7 +58,7 @@ mod tests {
     use std::convert::Infallible;
 
     fn arms() -> Vec<Arm> {
-        let arm = |name: &str, role| Arm { name: name.to_owned(), title: name.to_owned(), role };
+        let arm = |name: &str, role| Arm { name: name.to_owned(), title: name.to_owned(), role, sham: None };
         vec![arm("cold", Role::Baseline), arm("fix", Role::Fix), arm("sham", Role::Sham), arm("warm", Role::Warm)]
     }
 

@@ -16,7 +16,7 @@ export const MEASURES: ReadonlyMap<Measure, { words: string; part?: boolean }> =
   ["sampled_cpu_time", { words: "CPU time, from samples" }],
   ["sampled_kernel_time", { words: "of it in the kernel", part: true }],
   ["kernel_thread_time", { words: "CPU time of the kernel's own threads" }],
-  ["deferred_memory_cost", { words: "deferred cost of memory" }],
+  ["background_reclaim", { words: "background reclaim" }],
   ["faults", { words: "page faults" }],
   ["faults_by_kernel", { words: "by the kernel's counters", part: true }],
   ["fault_time", { words: "time in page faults", part: true }],

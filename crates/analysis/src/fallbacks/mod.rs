@@ -6,6 +6,7 @@
 //!
 //! - *Read instead* is the first file that is opened with success afterwards, with others of its directory that have its extension, and
 //!   any whose name is like the artifact's. Attempts that fail before are a search; directories and files of the kernel are nothing.
+//!   Of families that read their sources one by one ([`Trace::ReadsSources`]) it is these, until one is read anew: the program uses it.
 //! - *Saved* is the artifact, or a name in its directory that holds its name or is new (`O_EXCL`) and will be renamed.
 //! - A file of exactly the artifact's name elsewhere is another copy of it, and no work.
 //!
@@ -17,17 +18,22 @@
 pub(crate) mod open_call;
 pub(crate) mod times;
 
-use crate::integer_hash::IntegerMap;
-use open_call::{are_alike, is_absent, is_denied, is_directory, is_no_artifact, makes, makes_artifact, reads, split};
+use crate::opening_threads::OpeningThreads;
+use open_call::{
+    are_alike, extension, is_absent, is_denied, is_directory, is_no_artifact, makes, makes_artifact, reads, split,
+};
+use slowpath_artifacts::families::{self, Trace};
 use slowpath_recording::Tables;
-use slowpath_tables::{Nanos, OffCpuReason, Open, ProcessKey};
-use std::collections::HashMap;
+use slowpath_tables::{Nanos, Open, ProcessKey};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 /// Opens that are looked at after one, at most: what a fallback reads is read near its begin.
 const MOST_OPENS: usize = 256;
 
-/// A thread that waits so long for events or a time is done: as in table `first_waits`.
-const LEAST_WAIT: Nanos = Nanos(1_000_000);
+/// The same where the files of a directory are read one after the other: a directory of fonts has thousands. The next denied open ends it,
+/// so that all together stay few.
+const MOST_SOURCES: usize = 1 << 16;
 
 /// Why an artifact could not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +44,11 @@ pub(crate) enum Problem {
     Absent,
     /// It was opened, and what it was made from was read all the same.
     Unfit,
+}
+
+impl Problem {
+    /// Every problem.
+    pub const ALL: [Self; 3] = [Self::Denied, Self::Absent, Self::Unfit];
 }
 
 /// What ended the work.
@@ -73,6 +84,10 @@ pub(crate) struct Fallback<'a> {
     pub source: Option<&'a Open>,
     /// Whether a file that was read instead is named like the artifact.
     pub is_alike: bool,
+    /// When the last file was opened that was read instead.
+    pub last_read: Nanos,
+    /// What opens show of the work, by the family of an artifact that was denied.
+    pub trace: Trace,
     /// Number of the thread in [`Threads`].
     thread: usize,
     /// Number of the open of that thread from which on it does something else.
@@ -80,99 +95,49 @@ pub(crate) struct Fallback<'a> {
 }
 
 impl<'a> Fallback<'a> {
-    /// Path of the artifact as the program gave it.
+    /// Path of the artifact.
     pub fn artifact(&self) -> &'a str {
         &self.open.path
     }
 }
 
-/// The opens of one thread, and when it is not at work.
-struct Thread<'a> {
-    process: ProcessKey,
-    opens: Vec<&'a Open>,
-    /// When it began to wait for events or a time.
-    waits: Vec<Nanos>,
-    /// Begin and end of the intervals in which it did not run, in order.
-    off: Vec<(u64, u64)>,
-    ended: Nanos,
-}
-
-/// All threads that opened something.
+/// All threads that opened something, and what they could read in the end.
 pub(crate) struct Threads<'a> {
-    threads: Vec<Thread<'a>>,
-    /// When each process began to run a program.
-    execs: IntegerMap<ProcessKey, Vec<Nanos>>,
+    all: OpeningThreads<'a>,
     /// When a path was last opened with success to be read.
     read: HashMap<(ProcessKey, &'a str), Nanos>,
+    /// Directories in which anything was opened.
+    used_directories: HashSet<&'a str>,
 }
 
 impl<'a> Threads<'a> {
     /// From the rows of a recording, in any order. `ended` is its end.
     pub fn new(tables: &'a Tables, ended: Nanos) -> Self {
-        let mut numbers: IntegerMap<(ProcessKey, u32), usize> = IntegerMap::default();
-        let mut threads: Vec<Thread<'a>> = Vec::new();
         let mut read: HashMap<(ProcessKey, &'a str), Nanos> = HashMap::new();
-        for open in &tables.opens {
-            let process = open.process();
-            let number = *numbers.entry((process, open.tid)).or_insert_with(|| {
-                threads.push(Thread { process, opens: Vec::new(), waits: Vec::new(), off: Vec::new(), ended });
-                threads.len() - 1
-            });
-            threads[number].opens.push(open);
-            if reads(open) && open.result >= 0 {
-                let last = read.entry((process, &open.path)).or_default();
-                *last = open.ts.max(*last);
-            }
+        let opened = tables.opens.iter().filter(|open| open.result >= 0);
+        let used_directories = opened.map(|open| split(&open.path).0).collect();
+        for open in tables.opens.iter().filter(|open| reads(open) && open.result >= 0) {
+            let last = read.entry((open.process(), &open.path)).or_default();
+            *last = open.ts.max(*last);
         }
-        for row in &tables.off_cpu {
-            let Some(number) = numbers.get(&(row.process(), row.tid)) else { continue };
-            let thread = &mut threads[*number];
-            if matches!(row.reason, OffCpuReason::Poll | OffCpuReason::Timer) && row.duration >= LEAST_WAIT {
-                thread.waits.push(row.ts);
-            }
-            // Where a hypervisor took the CPU away is not known.
-            if row.reason != OffCpuReason::Stolen {
-                thread.off.push((row.ts.0, row.ts.0.saturating_add(row.duration.0)));
-            }
-        }
-        for row in tables.exits.iter().filter(|row| !row.running) {
-            if let Some(number) = numbers.get(&(row.process(), row.tid)) {
-                threads[*number].ended = row.ts.min(ended);
-            }
-        }
-        for thread in &mut threads {
-            thread.opens.sort_by_key(|open| open.ts);
-            thread.waits.sort();
-            thread.off.sort_unstable();
-        }
-        let mut execs: IntegerMap<ProcessKey, Vec<Nanos>> = IntegerMap::default();
-        tables.execs.iter().for_each(|row| execs.entry(row.process()).or_default().push(row.ts));
-        execs.values_mut().for_each(|times| times.sort());
-        Self { threads, execs, read }
-    }
-
-    /// When a thread does something else at the latest, whatever it opens.
-    fn limit(&self, thread: &Thread<'_>, after: Nanos) -> Nanos {
-        let first = |times: &[Nanos]| times.get(times.partition_point(|time| *time <= after)).copied();
-        let exec = self.execs.get(&thread.process).and_then(|times| first(times));
-        let limits = [exec, first(&thread.waits), Some(thread.ended)];
-        limits.into_iter().flatten().min().unwrap_or(thread.ended).max(after)
+        Self { all: OpeningThreads::new(tables, ended), read, used_directories }
     }
 
     /// Everything that began with this problem, by thread and time. Of one that was denied it is not said that anything follows. What
-    /// is missing is no problem unless it is made instead, nor is what was read, unless its source was read too.
+    /// is missing is no problem unless it is made instead, or its directory is missing with it ([`Self::never_made`]), nor is what was
+    /// read, unless its source was read too.
     pub fn fallbacks(&self, problem: Problem) -> Vec<Fallback<'a>> {
         let mut all = Vec::new();
-        for (number, thread) in self.threads.iter().enumerate() {
+        for (number, thread) in self.all.threads.iter().enumerate() {
             // Spares a look behind each open of a thread that makes nothing.
-            if problem != Problem::Denied && !thread.opens.iter().any(|open| makes(open)) {
+            if problem == Problem::Unfit && !thread.opens.iter().any(|open| makes(open)) {
                 continue;
             }
             let first = all.len();
             let found = (0..thread.opens.len()).filter_map(|at| self.fallback(number, at, problem));
             all.extend(found.filter(|one| match problem {
                 Problem::Denied => true,
-                Problem::Absent => one.end.is_seen(),
+                Problem::Absent => one.end.is_seen() || self.never_made(one),
                 Problem::Unfit => one.end.is_seen() && one.is_alike,
             }));
             for at in first + 1..all.len() {
@@ -187,25 +152,50 @@ impl<'a> Threads<'a> {
     }
 
     fn fallback(&self, number: usize, at: usize, problem: Problem) -> Option<Fallback<'a>> {
-        let thread = &self.threads[number];
+        let thread = &self.all.threads[number];
         let open = thread.opens[at];
         if !reads(open) || is_no_artifact(open) || !self.has(open, problem) {
             return None;
         }
-        let limit = self.limit(thread, open.ts);
-        let over =
-            |next| Fallback { open, ended: limit, end: End::Over, source: None, is_alike: false, thread: number, next };
-        let mut found = over(thread.opens.len());
-        for (next, later) in thread.opens.iter().enumerate().skip(at + 1).take(MOST_OPENS) {
-            if later.ts >= limit {
-                found.next = next;
+        let limit = self.all.limit(thread, open.ts);
+        let trace = match problem {
+            Problem::Denied => families::of_file(Path::new(&open.path)).map_or(Trace::OfAnyFile, |family| family.trace),
+            Problem::Absent | Problem::Unfit => Trace::OfAnyFile,
+        };
+        let mut found = Fallback {
+            open,
+            ended: limit,
+            end: End::Over,
+            source: None,
+            is_alike: false,
+            last_read: open.ts,
+            trace,
+            thread: number,
+            next: thread.opens.len(),
+        };
+        let reads_sources = matches!(trace, Trace::ReadsSources { .. });
+        let most = if reads_sources { MOST_SOURCES } else { MOST_OPENS };
+        // A file may be opened twice in a row to be read once.
+        let (mut known, mut last): (HashSet<&str>, &str) = (HashSet::new(), "");
+        for (next, later) in thread.opens.iter().enumerate().skip(at + 1) {
+            if later.ts >= limit || next > at + most {
+                (found.ended, found.next) = (later.ts.min(limit), next);
                 break;
             }
-            match step(&found, later) {
+            let is_anew = reads_sources && reads(later) && later.path != last && !known.insert(&later.path);
+            last = &later.path;
+            match if is_anew && later.result >= 0 { Step::Ends(End::OtherFile) } else { step(&found, later) } {
                 Step::Copy => return None,
+                // Asked for once more at once: one attempt.
+                Step::Ends(_)
+                    if is_denied(later) && reads(later) && later.path == open.path && found.source.is_none() =>
+                {
+                    return None;
+                }
                 Step::Nothing => {}
                 Step::Reads => {
                     found.source.get_or_insert(later);
+                    found.last_read = later.ts;
                     found.is_alike |= are_alike(&open.path, &later.path);
                 }
                 Step::Ends(end) => {
@@ -215,6 +205,20 @@ impl<'a> Threads<'a> {
             }
         }
         Some(found)
+    }
+
+    /// Whether a directory for compiled files is missing below that of the source: nobody opens anything in it, and the name that is
+    /// looked for there is that of the source with another extension. A thread that is refused to make such a directory shows no more.
+    /// Places where a library or a setting is searched for do not lie below the one where it is found.
+    fn never_made(&self, fallback: &Fallback<'_>) -> bool {
+        let Some(source) = fallback.source else { return false };
+        let (directory, name) = split(fallback.artifact());
+        let (place, from) = split(&source.path);
+        split(directory).0 == place
+            && !place.is_empty()
+            && are_alike(name, from)
+            && extension(name) != extension(from)
+            && !self.used_directories.contains(directory)
     }
 
     fn has(&self, open: &Open, problem: Problem) -> bool {
@@ -246,6 +250,22 @@ fn step(fallback: &Fallback<'_>, later: &Open) -> Step {
     }
     let is_another = is_denied(later) && reads(later);
     let is_read = later.result >= 0 && reads(later);
+    if let Trace::ReadsSources { is_source } = fallback.trace
+        && !is_another
+        && split(&later.path).1 != split(artifact).1
+    {
+        let is_beside = |source: &Open| split(&source.path).0 == split(&later.path).0;
+        let is_source = fallback.source.map_or_else(|| is_source(Path::new(&later.path)), is_beside);
+        // The place for the result may be another one, of the user's own.
+        let is_result = makes(later) && split(&later.path).1.contains(split(artifact).1);
+        return match later.result < 0 {
+            true if is_result => Step::Ends(End::SaveRefused),
+            false if is_result => Step::Ends(End::Saved),
+            true => Step::Nothing,
+            false if reads(later) && is_source => Step::Reads,
+            false => Step::Ends(End::OtherFile),
+        };
+    }
     match fallback.source {
         _ if is_another || later.path == artifact => Step::Ends(End::OtherFile),
         None if is_read && split(&later.path).1 == split(artifact).1 => Step::Copy,
@@ -259,7 +279,6 @@ fn step(fallback: &Fallback<'_>, later: &Open) -> Step {
 /// In the same directory, with the same extension.
 fn is_of_kind(source: &Open, other: &Open) -> bool {
     let ((directory, name), (place, another)) = (split(&source.path), split(&other.path));
-    let extension = |name: &'_ str| name.rsplit_once('.').map(|(_, extension)| extension.to_owned());
     directory == place && extension(name) == extension(another)
 }
 

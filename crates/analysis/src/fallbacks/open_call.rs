@@ -75,6 +75,11 @@ pub(super) fn makes_artifact(open: &Open, artifact: &str) -> bool {
     makes(open) && directory == place && (is_new || name.contains(wanted))
 }
 
+/// What stands behind the last dot of a name.
+pub(super) fn extension(name: &str) -> Option<&str> {
+    name.rsplit_once('.').map(|(_, extension)| extension)
+}
+
 /// The name without its last extension.
 fn stem(name: &str) -> &str {
     name.rsplit_once('.').map(|(stem, _)| stem).filter(|stem| !stem.is_empty()).unwrap_or(name)

@@ -6,8 +6,9 @@
 
 use super::open_call::reads;
 use super::{Fallback, Threads};
+use crate::opening_threads::Taken;
 use slowpath_tables::{Nanos, ProcessKey};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Siblings that one fallback is compared with, at most.
 const MOST_SIBLINGS: usize = 16;
@@ -15,46 +16,25 @@ const MOST_SIBLINGS: usize = 16;
 /// Opens of a thread in which the one that both make is looked for.
 const MOST_OPENS: usize = 1024;
 
-/// Time by the clock, and on the CPU where that is known, ns. Differences may be negative.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Taken {
-    /// On the CPU; by the clock where waits were not recorded.
-    pub cpu: f64,
-    /// By the clock.
-    pub wall: f64,
-}
-
-impl Taken {
-    fn less(self, other: Self) -> Self {
-        Self { cpu: self.cpu - other.cpu, wall: self.wall - other.wall }
-    }
-}
-
 /// Who could open a path: numbers of a thread and of its open.
 pub(crate) struct Readers<'a>(HashMap<&'a str, Vec<(usize, usize)>>);
 
 impl<'a> Threads<'a> {
-    /// Time of a thread between two moments.
-    fn taken(&self, thread: usize, from: Nanos, to: Nanos) -> Taken {
-        let thread = &self.threads[thread];
-        let (from, to) = (from.0, to.0.max(from.0));
-        // Intervals of a thread do not overlap: they end in the order in which they begin.
-        let first = thread.off.partition_point(|(_, end)| *end <= from);
-        let off = thread.off[first..].iter().take_while(|(begin, _)| *begin < to);
-        let off: u64 = off.map(|(begin, end)| (*end).min(to) - (*begin).max(from)).sum();
-        Taken { cpu: (to - from).saturating_sub(off) as f64, wall: (to - from) as f64 }
-    }
-
     /// What the work took.
     pub fn alone(&self, fallback: &Fallback<'_>) -> Taken {
-        self.taken(fallback.thread, fallback.open.ts, fallback.ended)
+        self.all.taken(fallback.thread, fallback.open.ts, fallback.ended)
+    }
+
+    /// What it took up to the last file that was read instead.
+    pub fn to_last_read(&self, fallback: &Fallback<'_>) -> Taken {
+        self.all.taken(fallback.thread, fallback.open.ts, fallback.last_read)
     }
 
     /// Who could open what these could not use.
     pub fn readers(&self, fallbacks: &[Fallback<'a>]) -> Readers<'a> {
         let mut readers: HashMap<&str, Vec<(usize, usize)>> =
             fallbacks.iter().map(|one| (one.artifact(), Vec::new())).collect();
-        for (number, thread) in self.threads.iter().enumerate() {
+        for (number, thread) in self.all.threads.iter().enumerate() {
             for (at, open) in thread.opens.iter().enumerate().filter(|(_, open)| reads(open) && open.result >= 0) {
                 if let Some(known) = readers.get_mut(open.path.as_str()) {
                     known.push((number, at));
@@ -72,23 +52,28 @@ impl<'a> Threads<'a> {
         is_sibling: impl Fn(ProcessKey) -> bool,
     ) -> Vec<Taken> {
         let known = readers.0.get(fallback.artifact()).map(Vec::as_slice).unwrap_or_default();
-        let known = known.iter().filter(|(number, _)| is_sibling(self.threads[*number].process));
+        // One that opens it twice is one sibling.
+        let mut seen = HashSet::new();
+        let known = known.iter().filter(|(number, _)| {
+            let process = self.all.threads[*number].process;
+            is_sibling(process) && seen.insert(process)
+        });
         known.take(MOST_SIBLINGS).filter_map(|(number, at)| self.difference(fallback, *number, *at)).collect()
     }
 
     fn difference(&self, fallback: &Fallback<'_>, sibling: usize, at: usize) -> Option<Taken> {
-        let (own, other) = (&self.threads[fallback.thread], &self.threads[sibling]);
+        let (own, other) = (&self.all.threads[fallback.thread], &self.all.threads[sibling]);
         let begin = other.opens.get(at)?.ts;
         let mut later: HashMap<&str, Nanos> = HashMap::new();
         for open in other.opens.iter().skip(at + 1).take(MOST_OPENS) {
             later.entry(&open.path).or_insert(open.ts);
         }
-        let (own_limit, other_limit) = (self.limit(own, fallback.open.ts), self.limit(other, begin));
+        let (own_limit, other_limit) = (self.all.limit(own, fallback.open.ts), self.all.limit(other, begin));
         let after = own.opens.iter().skip(fallback.next).take(MOST_OPENS).take_while(|open| open.ts < own_limit);
         let same = after.filter_map(|open| Some((open.ts, *later.get(open.path.as_str())?)));
         let (own_end, other_end) =
             same.into_iter().find(|(_, end)| *end < other_limit).unwrap_or((own_limit, other_limit));
-        let own = self.taken(fallback.thread, fallback.open.ts, own_end);
-        Some(own.less(self.taken(sibling, begin, other_end)))
+        let own = self.all.taken(fallback.thread, fallback.open.ts, own_end);
+        Some(own.less(self.all.taken(sibling, begin, other_end)))
     }
 }

@@ -152,6 +152,12 @@ pub(crate) struct Caller {
     pub source: Option<(String, Option<u32>)>,
 }
 
+impl Caller {
+    fn key(&self) -> (String, String) {
+        (self.function.clone(), self.file.clone())
+    }
+}
+
 /// What tells stacks apart: the functions and their files, the innermost first.
 pub(crate) type Functions = Vec<(String, String)>;
 
@@ -184,7 +190,7 @@ impl AllocatingStack {
 
     /// What tells it from others.
     pub fn functions(&self) -> Functions {
-        self.callers.iter().map(|caller| (caller.function.clone(), caller.file.clone())).collect()
+        self.callers.iter().map(Caller::key).collect()
     }
 
     /// Outermost to innermost with semicolons between, as flame graph tools read it.
@@ -233,6 +239,15 @@ impl<'a> AllocatingStacks<'a> {
         self.stacks.get(number).is_some_and(|stack| !stack.callers.is_empty() && !stack.is_truncated)
     }
 
+    /// The functions of a stack that ends before its outermost one, but after who asked; `None` for others, and where code between
+    /// them is unknown.
+    pub fn known_part(&self, number: usize) -> Option<Functions> {
+        let stack = self.stacks.get(number)?;
+        let (end, known) = stack.callers.split_last()?;
+        let is_cut = is_end(end) && !known.iter().any(is_end) && stack.asked.is_some();
+        is_cut.then(|| known.iter().map(Caller::key).collect())
+    }
+
     /// The stack of a row's column `stack`, with its own lines.
     pub fn of_row(&self, stack: Option<u32>) -> AllocatingStack {
         allocating_stack(self.call_stacks, stack)
@@ -264,7 +279,6 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
             source: function.source_file.map(|source| (source.to_owned(), function.source_line)),
         }));
     }
-    let is_end = |caller: &Caller| matches!(caller.file.as_str(), "[truncated]" | "[unknown]");
     let asked = made.callers.iter().position(|caller| !is_allocator(caller) || is_end(caller));
     // Where the call itself stands in code without a name, an allocator without names may be linked into the program.
     let is_nameless = is_named == Some(false) && asked == Some(0);
@@ -275,6 +289,11 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
     made.through_allocator = own().next().is_some();
     made.allocator = own().find_map(which);
     made
+}
+
+/// Whether what was walked ends here.
+fn is_end(caller: &Caller) -> bool {
+    matches!(caller.file.as_str(), "[truncated]" | "[unknown]")
 }
 
 fn which(caller: &Caller) -> Option<Allocator> {

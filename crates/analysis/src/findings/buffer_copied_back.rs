@@ -33,6 +33,7 @@ pub(crate) mod filled_blocks;
 pub mod round_trips;
 
 use super::allocating_stack::AllocatingStack;
+use super::doubts::Doubts;
 use super::materiality::{self, CostShare};
 use super::memory_evidence::{perf_target, short, stack, subject};
 use super::memory_use::MemoryUse;
@@ -40,7 +41,7 @@ use super::sampled_time::sampled_time;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
-use crate::memory_fixes::LOOK_IN_PLACE;
+use crate::memory_fixes::AVOID_COPY;
 use round_trips::{RoundTrip, Way};
 use serde_json::Value;
 use slowpath_tables::{Quantity, Unit};
@@ -52,10 +53,11 @@ pub const NAME: &str = "buffer_copied_back";
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "data copied into a buffer and back out",
     what: "Data are copied into a block to work on it, and copied back to where they came from.",
     why: "Both copies take CPU time and cache space; where the data can be used in place, neither is needed.",
-    helps: "look_in_place: work on the data where they are. Price: who owns the data must not change them meanwhile.",
+    helps: "avoid_copy: work on the data where they are. Price: who owns the data must not change them meanwhile.",
     by_hand: "perf record --call-graph dwarf -p PID shows the time in memcpy and its callers; the registers at its \
               entry (perf probe) show the two addresses",
     least: materiality::words,
@@ -123,8 +125,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let low = launches.iter().filter_map(|found| found.saving().low).fold(f64::INFINITY, f64::min);
     let saving = Quantity { low: Some(low.min(cost.value)), ..cost };
 
-    let mut reasons = Vec::new();
-    let confidence = confidence::judge(found, &mut reasons);
+    let Doubts { confidence, mut reasons } = confidence::judge(found);
     reasons.push(
         "the saving is that of both copies, its low end that of the cheaper one: a copy also brings data into caches, which looking at \
          them in place has to do too; not in the interval: samples come at regular times, with which work can keep step"
@@ -153,6 +154,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     }
     Some(Finding {
         name: NAME.to_owned(),
+        former_name: None,
         title: title(found, &copies_in, &copies_back, confidence),
         subject: about,
         cost,
@@ -160,7 +162,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence,
         reasons,
         evidence,
-        fixes: vec![LOOK_IN_PLACE.to_owned()],
+        fixes: vec![AVOID_COPY.to_owned()],
         see_by_hand: see_by_hand(found),
     })
 }

@@ -19,6 +19,7 @@ use crate::blocked::LaunchTime;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::findings::Observation;
+use crate::findings::doubts::Doubts;
 use crate::integer_hash::IntegerMap;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
@@ -32,6 +33,7 @@ pub const NAME: &str = "cold_file_reads";
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "reads from storage before ready",
     what: "A launch that finds its files not in the page cache reads them when it touches them: libraries, data and \
            caches, page fault by page fault, in the order in which the program happens to need them.",
@@ -102,8 +104,7 @@ pub fn find(observation: &Observation<'_>) -> Option<Finding> {
     let facts = shown.facts;
     let needed = observation.needed.as_ref().ok().copied();
 
-    let mut reasons = Vec::new();
-    let confidence = confidence::judge(observation, &cost, &mut reasons);
+    let Doubts { confidence, mut reasons } = confidence::judge(observation, &cost);
     if shown.stands_in {
         reasons
             .push("the launch's own process hardly waited; the cost is that of the process that waited longest".into());
@@ -140,6 +141,7 @@ pub fn find(observation: &Observation<'_>) -> Option<Finding> {
 
     Some(Finding {
         name: NAME.to_owned(),
+        former_name: None,
         title: format!("{name} waits {:.0} of {:.0} ms for file reads before it is ready", cost.value, launch_ms.value),
         subject,
         cost,

@@ -11,15 +11,24 @@
 //!    least [`LEAST_KNOWN`] artifacts of the family takes a byte of the source, and the low end leaves it out. With fewer it is left out
 //!    altogether: anything that the program does could be in it.
 //!
+//! 4. *its sources are read*: the family of a denied file says which files it was made from ([`Trace::ReadsSources`]). The time until the
+//!    thread turns to others, or to one of them anew; at the low end until it opened the last of them;
+//! 5. *by its family alone*: the family says that the work leaves no trace ([`Trace::AllAlong`]): a JVM without its archive parses classes
+//!    all along. All CPU time of the process is the most that it can be, and the low end is nothing. It stands once a process and family,
+//!    and for processes that have loaded the family's library.
+//!
 //! A denied open with none of these is no fallback: the program may do without the file.
 
-use crate::fallbacks::open_call::family;
-use crate::fallbacks::times::Taken;
+use super::materiality::CpuTimes;
+use crate::fallbacks::open_call::{family, split};
 use crate::fallbacks::{End, Fallback, Problem, Threads};
 use crate::interval::median;
 use crate::launch_facts::LaunchFacts;
+use crate::opening_threads::Taken;
+use crate::shares;
+use slowpath_artifacts::families::Trace;
 use slowpath_tables::{FileKey, ProcessKey};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How many times the median time a byte a source may take whose end is not seen. Of 300 modules of Python's own library (3.11, 8 kB and
 /// more) the median takes 0.23 us a byte to be compiled and the slowest 0.41, which is 1.8 times as much.
@@ -27,9 +36,6 @@ const MOST_OF_MEDIAN: f64 = 2.0;
 
 /// Artifacts from which on a median says what others take.
 const LEAST_KNOWN: usize = 3;
-
-/// Generations of parents in which the program of a copy is looked for.
-const MOST_ANCESTORS: usize = 64;
 
 /// How a price is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,10 @@ pub(crate) enum Basis {
     EndSeen,
     /// Until the thread turned to something else.
     EndUnseen,
+    /// Until the thread turned to other files than those that the artifact was made from.
+    SourcesRead,
+    /// Everything that the process did.
+    Rest,
 }
 
 impl Basis {
@@ -48,6 +58,8 @@ impl Basis {
             Self::Compared(_) => "compared with a process that could open it",
             Self::EndSeen => "until it saves the result, or is refused to",
             Self::EndUnseen => "until it turns to something else",
+            Self::SourcesRead => "until it has read what the artifact is made from",
+            Self::Rest => "all that the process does",
         }
     }
 }
@@ -96,6 +108,23 @@ impl Family<'_> {
     }
 }
 
+/// CPU time of all that processes pay because of artifacts, whether it is a finding or not, ns. What is known as an upper bound alone is
+/// not in it.
+pub(crate) fn paid(facts: &LaunchFacts<'_>) -> BTreeMap<ProcessKey, f64> {
+    let mut paid: BTreeMap<ProcessKey, f64> = BTreeMap::new();
+    for problem in Problem::ALL {
+        for family in families(facts, problem) {
+            // Of those that are compared some are below nothing by chance.
+            let mut of_family: BTreeMap<ProcessKey, f64> = BTreeMap::new();
+            for one in family.priced.iter().filter(|one| one.basis != Basis::Rest) {
+                *of_family.entry(one.process()).or_default() += one.taken.cpu;
+            }
+            of_family.into_iter().for_each(|(process, cpu)| *paid.entry(process).or_default() += cpu.max(0.0));
+        }
+    }
+    paid
+}
+
 /// The families of one launch with this problem.
 pub(crate) fn families<'a>(facts: &'a LaunchFacts<'_>, problem: Problem) -> Vec<Family<'a>> {
     let tables = &*facts.tables;
@@ -104,12 +133,11 @@ pub(crate) fn families<'a>(facts: &'a LaunchFacts<'_>, problem: Problem) -> Vec<
     }
     let threads = Threads::new(tables, facts.ended);
     let mut fallbacks = threads.fallbacks(problem);
-    if problem != Problem::Denied {
-        keep_repeated(&mut fallbacks);
-    }
+    keep_repeated(&mut fallbacks, problem);
     let readers = threads.readers(if problem == Problem::Denied { &fallbacks } else { &[] });
-    let executables = executables(facts);
+    let executables = facts.processes.executables(&tables.execs);
     let mut families: BTreeMap<String, Vec<Priced<'a>>> = BTreeMap::new();
+    let (mut untraced, mut compared) = (Vec::new(), HashSet::new());
     for fallback in fallbacks {
         let process = fallback.open.process();
         let own = executables.get(&process);
@@ -119,8 +147,21 @@ pub(crate) fn families<'a>(facts: &'a LaunchFacts<'_>, problem: Problem) -> Vec<
             other != process && own.is_some() && executables.get(&other) == own && facts.processes.name(other) == role
         };
         let differences = threads.compared(&fallback, &readers, is_sibling);
-        if let Some(priced) = price(fallback, &differences, threads.alone(&fallback)) {
-            families.entry(family(fallback.artifact())).or_default().push(priced);
+        // To the next file that both open: asked for once more before that, it is the same time.
+        if !differences.is_empty() && !compared.insert((process, fallback.artifact())) {
+            continue;
+        }
+        match price(fallback, &differences, &threads) {
+            Some(priced) => families.entry(family(fallback.artifact())).or_default().push(priced),
+            None if differences.is_empty() => untraced.push(fallback),
+            None => {}
+        }
+    }
+    let mut rest = Rest::new(facts, &untraced);
+    for fallback in untraced {
+        let name = family(fallback.artifact());
+        if let Some(priced) = rest.price(fallback, &name) {
+            families.entry(name).or_default().push(priced);
         }
     }
     let sizes: HashMap<FileKey, f64> =
@@ -129,37 +170,29 @@ pub(crate) fn families<'a>(facts: &'a LaunchFacts<'_>, problem: Problem) -> Vec<
     families.filter(|family| !family.priced.is_empty()).collect()
 }
 
-/// Leaves out what happens once: what a process makes anew is there for the next one, unless that makes it once more.
-fn keep_repeated(fallbacks: &mut Vec<Fallback<'_>>) {
+/// Leaves out what happens once: what a process makes anew is there for the next one, unless that makes it once more. Where the artifact
+/// was denied, that is so of what has other places for the result.
+fn keep_repeated(fallbacks: &mut Vec<Fallback<'_>>, problem: Problem) {
+    let has_places = |one: &Fallback<'_>| problem != Problem::Denied || matches!(one.trace, Trace::ReadsSources { .. });
     let mut makers: HashMap<&str, BTreeSet<ProcessKey>> = HashMap::new();
     for one in fallbacks.iter().filter(|one| one.end == End::Saved) {
         makers.entry(one.artifact()).or_default().insert(one.open.process());
     }
     let again: BTreeSet<String> =
         makers.into_iter().filter(|(_, who)| who.len() > 1).map(|(path, _)| path.to_owned()).collect();
-    fallbacks.retain(|one| one.end != End::Saved || again.contains(one.artifact()));
-}
-
-/// Device and inode of the program of each process; a copy has its parent's.
-fn executables(facts: &LaunchFacts<'_>) -> HashMap<ProcessKey, FileKey> {
-    let mut own: HashMap<ProcessKey, FileKey> = HashMap::new();
-    for exec in &facts.tables.execs {
-        own.insert(exec.process(), exec.file());
-    }
-    let parent = |key: &ProcessKey| facts.processes.get(*key).and_then(|process| process.parent);
-    let of = |key: ProcessKey| {
-        let ancestors = std::iter::successors(Some(key), parent).take(MOST_ANCESTORS);
-        ancestors.filter_map(|one| own.get(&one)).next().copied()
-    };
-    facts.processes.iter().filter_map(|process| Some((process.key, of(process.key)?))).collect()
+    fallbacks.retain(|one| one.end != End::Saved || !has_places(one) || again.contains(one.artifact()));
 }
 
 /// Whether the process itself shows that it did the work of the artifact.
 pub(crate) fn shows_work(fallback: &Fallback<'_>) -> bool {
-    fallback.end.is_seen() || fallback.is_alike
+    fallback.end.is_seen() || fallback.is_alike || reads_sources(fallback)
 }
 
-fn price<'a>(fallback: Fallback<'a>, differences: &[Taken], alone: Taken) -> Option<Priced<'a>> {
+fn reads_sources(fallback: &Fallback<'_>) -> bool {
+    matches!(fallback.trace, Trace::ReadsSources { .. }) && fallback.source.is_some()
+}
+
+fn price<'a>(fallback: Fallback<'a>, differences: &[Taken], threads: &Threads<'a>) -> Option<Priced<'a>> {
     let of = |part: fn(&Taken) -> f64| differences.iter().map(part).collect::<Vec<f64>>();
     let cpu = of(|one| one.cpu);
     if let (Some(middle), Some(wall)) = (median(&cpu), median(&of(|one| one.wall))) {
@@ -171,9 +204,62 @@ fn price<'a>(fallback: Fallback<'a>, differences: &[Taken], alone: Taken) -> Opt
         }
         return Some(Priced { fallback, taken, low, high, basis: Basis::Compared(cpu.len()) });
     }
+    let alone = threads.alone(&fallback);
     let high = alone.cpu;
-    let (low, basis) = if fallback.end.is_seen() { (high, Basis::EndSeen) } else { (0.0, Basis::EndUnseen) };
+    let (low, basis) = match fallback.end.is_seen() {
+        true => (high, Basis::EndSeen),
+        false if reads_sources(&fallback) => (threads.to_last_read(&fallback).cpu, Basis::SourcesRead),
+        false => (0.0, Basis::EndUnseen),
+    };
     shows_work(&fallback).then_some(Priced { fallback, taken: alone, low, high, basis })
+}
+
+/// What processes do in all, for work that leaves no trace.
+struct Rest<'f, 'a> {
+    facts: &'f LaunchFacts<'a>,
+    /// CPU time of each process.
+    times: CpuTimes,
+    /// Processes and the libraries that they have loaded, of those that work without a trace.
+    loaded: HashSet<(ProcessKey, &'static str)>,
+    /// Whose time is told: twice would be no bound.
+    told: HashSet<(ProcessKey, String)>,
+}
+
+impl<'f, 'a> Rest<'f, 'a> {
+    fn new(facts: &'f LaunchFacts<'a>, untraced: &[Fallback<'_>]) -> Self {
+        let wanted: BTreeSet<(ProcessKey, &str)> =
+            untraced.iter().filter_map(|one| Some((one.open.process(), library(one)?))).collect();
+        let of = |process: ProcessKey| wanted.range((process, "")..).take_while(move |(other, _)| *other == process);
+        let mut loaded = HashSet::new();
+        if !wanted.is_empty() {
+            for open in facts.tables.opens.iter().filter(|open| open.result >= 0) {
+                loaded.extend(of(open.process()).filter(|(_, library)| split(&open.path).1 == *library));
+            }
+        }
+        let times = if loaded.is_empty() { CpuTimes::new() } else { shares::cpu_times(&facts.tables) };
+        Self { facts, times, loaded, told: HashSet::new() }
+    }
+
+    /// All CPU time of the process; nothing where it is not known.
+    fn price<'t>(&mut self, fallback: Fallback<'t>, family: &str) -> Option<Priced<'t>> {
+        let process = fallback.open.process();
+        let is_used = self.loaded.contains(&(process, library(&fallback)?));
+        let cpu = self.times.get(&process).copied().flatten().filter(|_| is_used)?.0 as f64;
+        if !self.told.insert((process, family.to_owned())) {
+            return None;
+        }
+        let ended = self.facts.processes.get(process).and_then(|process| process.ended).unwrap_or(self.facts.ended);
+        let wall = ended.0.saturating_sub(fallback.open.ts.0) as f64;
+        Some(Priced { fallback, taken: Taken { cpu, wall }, low: 0.0, high: cpu, basis: Basis::Rest })
+    }
+}
+
+/// The library of a family whose work leaves no trace.
+fn library(fallback: &Fallback<'_>) -> Option<&'static str> {
+    match fallback.trace {
+        Trace::AllAlong { library } => Some(library),
+        Trace::OfAnyFile | Trace::ReadsSources { .. } | Trace::NoWork => None,
+    }
 }
 
 /// Bounds what has no end that is seen by what others of the family take a byte of their source, and leaves it out where that is unknown.

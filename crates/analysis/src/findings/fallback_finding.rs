@@ -6,13 +6,13 @@
 //! **Interval.** The bounds of each fallback added up, and where several processes pay at least as wide as the 95 % interval of what one
 //! process pays, times their number.
 //!
-//! **Confidence.** High where more than half of the cost is a difference to siblings, of which there are two where nothing else shows that
-//! the work was done again; medium where most has an end that is seen; low where it has not, and where waits were not recorded. Rows of `opens` or `off_cpu` that were lost lower it to medium, more than [`LOSS_LOW`] of
+//! **Confidence.** Low where the work of a file is known by its family alone. Else high where more than half of the cost is a difference to siblings, of which there are two where nothing else shows that
+//! the work was done again; medium where most has an end that is seen; low where it has not, and where waits were not recorded. Rows of `opens` or `off_cpu` that were lost lower it to medium, more than [`LOSS_LOW`](super::doubts::LOSS_LOW) of
 //! them to low.
 
+use super::doubts::Doubts;
 use super::fallback_cost::{Basis, Family, Priced, families, shows_work};
 use super::materiality::CostShare;
-use super::memory_confidence::LOSS_LOW;
 use crate::declaration::Input;
 use crate::fallbacks::open_call::{error_name, split};
 use crate::fallbacks::{End, Problem};
@@ -106,11 +106,11 @@ fn finding(facts: &LaunchFacts<'_>, family: &Family<'_>, cost: Quantity, share: 
     };
     let (verb, does) = if processes.len() == 1 { (kind.verbs.0, "does") } else { (kind.verbs.1, "do") };
     let time = cost.value / processes.len().max(1) as f64;
-    let mut reasons = Vec::new();
-    let confidence = confidence(facts, family, &mut reasons);
+    let Doubts { confidence, reasons } = doubts(facts, family);
     let is_cpu = waits_recorded(&facts.tables);
     Finding {
         name: kind.name.to_owned(),
+        former_name: None,
         title: format!(
             "{who} {verb} {}{others}{}, and {does} the work again: up to {time:.1} ms{}{each}, {}",
             split(worst).1,
@@ -141,59 +141,49 @@ fn uid<'a>(facts: &LaunchFacts<'_>, processes: impl Iterator<Item = &'a ProcessK
     if uids.len() == 1 { uids.into_iter().next().flatten() } else { None }
 }
 
-fn confidence(facts: &LaunchFacts<'_>, family: &Family<'_>, reasons: &mut Vec<String>) -> Confidence {
-    let mut confidence = Confidence::High;
-    let mut lower = |to: Confidence, reason: String| {
-        confidence = confidence.min(to);
-        reasons.push(reason);
-    };
+fn doubts(facts: &LaunchFacts<'_>, family: &Family<'_>) -> Doubts {
+    let mut doubts = Doubts::none();
     let sum = |is_meant: fn(Basis) -> bool| -> f64 {
         family.priced.iter().filter(|one| is_meant(one.basis)).map(|one| one.taken.cpu.max(0.0)).sum()
     };
     let compared = sum(|basis| matches!(basis, Basis::Compared(_)));
     let with_one = |one: &&Priced<'_>| one.basis == Basis::Compared(1) && !shows_work(&one.fallback);
     let doubtful: f64 = family.priced.iter().filter(with_one).map(|one| one.taken.cpu.max(0.0)).sum();
-    let (seen, unseen) = (sum(|basis| basis == Basis::EndSeen), sum(|basis| basis == Basis::EndUnseen));
+    let seen = sum(|basis| matches!(basis, Basis::EndSeen | Basis::SourcesRead));
+    let unseen = sum(|basis| basis == Basis::EndUnseen);
+    let rest = sum(|basis| basis == Basis::Rest);
+    if rest > 0.0 {
+        doubts.lower(
+            Confidence::Low,
+            "nothing shows where the work ends that this file is known to save, and no process of the same program could use it: all CPU \
+             time of the process is in it, and the low end is nothing; a trial measures what it is",
+        );
+    }
     if unseen > compared + seen {
-        lower(
+        doubts.lower(
             Confidence::Low,
             "for most of it the end of the work is not seen (nothing is saved): what the program did next, until it opened another file, \
-             is in it; the low end of the interval leaves it out"
-                .to_owned(),
+             is in it; the low end of the interval leaves it out",
         );
-    } else if compared <= seen + unseen {
-        lower(
+    } else if compared <= seen + unseen && rest == 0.0 {
+        doubts.lower(
             Confidence::Medium,
             "no process of the same program could use the artifacts, so there is none to compare with: an upper estimate, reading the \
-             artifact is not taken off"
-                .to_owned(),
+             artifact is not taken off",
         );
     }
-    if doubtful * 2.0 > compared + seen + unseen {
-        lower(
+    if doubtful * 2.0 > compared + seen + unseen + rest {
+        doubts.lower(
             Confidence::Medium,
-            "there is one process only to compare with, and nothing else shows that the work was done again: the two may differ in more"
-                .to_owned(),
+            "there is one process only to compare with, and nothing else shows that the work was done again: the two may differ in more",
         );
     }
-    let tables = &facts.tables;
-    if !waits_recorded(tables) {
-        lower(
-            Confidence::Low,
-            "when threads did not run was not recorded: the cost is time by the clock (record --waits gives CPU time)"
-                .to_owned(),
-        );
+    doubts.of_time_between_opens(&facts.tables);
+    if family.priced.iter().any(|one| one.basis != Basis::Rest) {
+        let only = "only the threads that opened the artifacts are counted, not those that they gave work to";
+        doubts.reasons.push(only.to_owned());
     }
-    for (table, kept) in [("opens", tables.opens.len()), ("off_cpu", tables.off_cpu.len())] {
-        let lost = tables.manifest.losses.of(table);
-        if lost > 0 {
-            let share = lost as f64 / lost.saturating_add(kept as u64) as f64;
-            let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
-            lower(level, format!("{lost} rows of {table} were lost ({:.2} %)", share * 100.0));
-        }
-    }
-    reasons.push("only the threads that opened the artifacts are counted, not those that they gave work to".to_owned());
-    confidence
+    doubts
 }
 
 /// What one artifact costs.
@@ -227,7 +217,9 @@ fn ms(nanos: f64) -> Value {
 fn artifact_rows(artifacts: &[ArtifactCost<'_>]) -> Evidence {
     let rows = artifacts.iter().take(MOST_ROWS).map(|one| -> Row {
         let first = one.priced.first();
-        let source = first.and_then(|first| first.fallback.source).map(|source| Value::from(source.path.as_str()));
+        let first_with_source = first.filter(|first| first.basis != Basis::Rest);
+        let source =
+            first_with_source.and_then(|first| first.fallback.source).map(|source| Value::from(source.path.as_str()));
         let saving = match first.map(|first| first.fallback.end) {
             Some(End::SaveRefused) => "refused",
             Some(End::Saved) => "begun",

@@ -30,6 +30,7 @@ pub mod groups;
 mod prediction;
 
 use super::allocating_stack::AllocatingStack;
+use super::doubts::Doubts;
 use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
@@ -52,12 +53,13 @@ pub const NAME: &str = "heap_trim_churn";
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "heap memory given back and faulted in again",
     what: "The allocator returns free memory at the top of its heap to the kernel (brk, MADV_DONTNEED), and the \
            program needs as much again in its next round.",
     why: "Every page that comes back is a page fault and is zeroed once more. The call that gives back stands in some \
           free(), the faults in whatever touches the memory next.",
-    helps: "Let malloc keep the memory (allocator_tunables: trim_threshold, top_pad), another_allocator, or reuse the \
+    helps: "Let malloc keep the memory (allocator_tunables: trim_threshold, top_pad), replace_allocator, or reuse the \
             buffer in the source. Price: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e brk,madvise -p PID lists the calls; perf record -e page-faults -d \
               --call-graph dwarf -p PID the addresses that fault again",
@@ -137,8 +139,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         total: &found.bill.total,
         perhaps_huge: found.bill.perhaps_huge,
     };
-    let mut reasons = Vec::new();
-    let mut confidence = judge(&claim, &mut reasons);
+    let Doubts { mut confidence, mut reasons } = judge(&claim);
     let away = found.bill.away.0;
     if away >= LONG_AWAY {
         confidence = confidence.min(Confidence::Medium);
@@ -173,6 +174,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     about.insert("kind".to_owned(), Value::from(found.group.kind.as_str()));
     Some(Finding {
         name: NAME.to_owned(),
+        former_name: None,
         title: title(found),
         subject: about,
         cost,

@@ -1,7 +1,7 @@
 //! How far a finding about memory can be trusted.
 //!
 //! **Low** when the claim itself may be wrong:
-//! - more than [`LOSS_LOW`] of the faults and memory calls were lost;
+//! - more than [`LOSS_LOW`](super::doubts::LOSS_LOW) of the faults and memory calls were lost;
 //! - fewer than [`RECORDED_LOW`] of the kernel's faults of these processes were recorded;
 //! - the duration of more than [`UNTIMED_LOW`] of the faults is not known;
 //! - who asked for the memory, or gave it back, is not known: no stack, or one that ends inside the allocator.
@@ -16,6 +16,7 @@
 //! **High** otherwise. One recording is enough: operations repeat in it.
 
 use super::allocating_stack::AllocatingStack;
+use super::doubts::{Doubts, WIDTH_MEDIUM};
 use super::fault_sums::FaultSums;
 use crate::finding::Confidence;
 use crate::launch_facts::LaunchFacts;
@@ -24,8 +25,6 @@ use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey, Quantity};
 use std::collections::BTreeSet;
 
-/// Share of lost events above which the claim is doubtful: a lost munmap makes one long lifetime of two short ones.
-pub const LOSS_LOW: f64 = 0.01;
 /// Share of the kernel's faults below which the recording is doubtful.
 pub const RECORDED_LOW: f64 = 0.80;
 /// Share of the kernel's faults below which the size is uncertain; faults without an event (`get_user_pages`) are a few
@@ -35,8 +34,6 @@ pub const RECORDED_MEDIUM: f64 = 0.95;
 pub const UNTIMED_LOW: f64 = 0.2;
 /// Share of faults without a duration above which the size is uncertain.
 pub const UNTIMED_MEDIUM: f64 = 0.01;
-/// Width of the interval, as a share of the value, above which the size is uncertain.
-pub const WIDTH_MEDIUM: f64 = 0.5;
 
 /// What must be known to read the figures, whatever the confidence.
 pub(crate) const UNKNOWN_COSTS: [&str; 2] = [
@@ -51,7 +48,7 @@ pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums, calls: Nanos) -> Opti
     if !waits_recorded(tables) {
         return Some(
             "durations are of the clock: time in which threads were displaced, or waited, in a fault or a call is in the cost \
-             (record --waits takes it off)"
+             (record --off-cpu takes it off)"
                 .to_owned(),
         );
     }
@@ -84,44 +81,36 @@ pub(crate) struct Claim<'a> {
     pub perhaps_huge: bool,
 }
 
-/// Applies the rule; gives the reasons for anything less than high.
-pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence {
+/// Applies the rule.
+pub(crate) fn judge(claim: &Claim<'_>) -> Doubts {
     let Claim { facts, processes, stack, faults, total, perhaps_huge } = *claim;
-    let mut confidence = Confidence::High;
-    let mut lower = |to: Confidence, reason: String| {
-        confidence = confidence.min(to);
-        reasons.push(reason);
-    };
+    let mut doubts = Doubts::none();
     let tables = &facts.tables;
     let lost: u64 = TABLES.iter().map(|table| tables.manifest.losses.of(table)).fold(0, u64::saturating_add);
-    if lost > 0 {
-        let kept = (tables.faults.len() + tables.memory_calls.len()) as u64;
-        let share = lost as f64 / lost.saturating_add(kept) as f64;
-        let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
-        lower(level, format!("{lost} faults and memory calls were lost ({:.2} %)", share * 100.0));
-    }
+    doubts.of_losses(lost, tables.faults.len() + tables.memory_calls.len(), "faults and memory calls");
     let counted = facts.completeness().processes.iter().filter(|one| processes.contains(&one.process));
     let (recorded, kernel) = counted
         .fold((0u64, 0u64), |sum, one| (sum.0.saturating_add(one.recorded()), sum.1.saturating_add(one.kernel())));
     let share = recorded as f64 / kernel.max(1) as f64;
     if kernel > 0 && share < RECORDED_MEDIUM {
         let level = if share < RECORDED_LOW { Confidence::Low } else { Confidence::Medium };
-        lower(level, format!("{:.1} % of the faults that the kernel counted here were recorded", share * 100.0));
+        doubts.lower(level, format!("{:.1} % of the faults that the kernel counted here were recorded", share * 100.0));
     }
     let untimed = faults.untimed as f64 / faults.count.max(1) as f64;
     if untimed > UNTIMED_MEDIUM {
         let level = if untimed > UNTIMED_LOW { Confidence::Low } else { Confidence::Medium };
-        lower(level, format!("the duration of {:.1} % of the faults is not known", untimed * 100.0));
+        doubts.lower(level, format!("the duration of {:.1} % of the faults is not known", untimed * 100.0));
     }
     if stack.callers.is_empty() {
-        lower(Confidence::Low, "no call stacks of memory calls were recorded (record --stacks alloc)".to_owned());
+        doubts
+            .lower(Confidence::Low, "no call stacks of memory calls were recorded (record --stacks alloc)".to_owned());
     } else if stack.who_asked().is_none() {
-        lower(
+        doubts.lower(
             Confidence::Low,
             "the call stack ends inside the allocator, or in code without names: who asked is not known".to_owned(),
         );
     } else if stack.is_truncated {
-        lower(Confidence::Medium, "the call stack ends early: several callers may be taken for one".to_owned());
+        doubts.lower(Confidence::Medium, "the call stack ends early: several callers may be taken for one".to_owned());
     }
     let width = total.high.unwrap_or(total.value) - total.low.unwrap_or(total.value);
     if width > total.value * WIDTH_MEDIUM {
@@ -135,16 +124,14 @@ pub(crate) fn judge(claim: &Claim<'_>, reasons: &mut Vec<String>) -> Confidence 
         } else {
             "some faults or calls took far longer than most, without the time in which threads did not run"
         };
-        lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: {why}"));
+        doubts.lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: {why}"));
     }
     if perhaps_huge {
-        lower(
+        doubts.lower(
             Confidence::Medium,
             "pages may be huge ones, and are counted as such: how much was touched is not known".to_owned(),
         );
     }
-    if tables.manifest.ended.is_none() {
-        lower(Confidence::Medium, "the recording has no end".to_owned());
-    }
-    confidence
+    doubts.of_missing_end(tables);
+    doubts
 }

@@ -3,7 +3,7 @@
 //! Owns which of them has what, so that no fault and no call is billed twice. Blocks that are mapped again and again have all
 //! faults taken in them but for those that forks caused, and advice that gave pages of theirs back; what is given back and touched
 //! again elsewhere is what [`ReleasedPages`] says. Of the faults that are left, those in blocks of which pages were never used are
-//! [`super::oversized_first_touch`]'s, where that is a finding. Spans that would fit a huge page have the first touches of their
+//! [`super::unused_touched_pages`]'s, where that is a finding. Spans that would fit a huge page have the first touches of their
 //! pages, where none of the others has a fault in them and no fork caused it.
 //!
 //! Pages that were never used come before huge pages that were missed: they need not be touched at all, and a huge page would only
@@ -18,11 +18,11 @@ use super::buffer_copied_back::round_trips::{RoundTrip, round_trips};
 use super::copying_code;
 use super::heap_trim_churn::groups::{self as churn, Churn};
 use super::materiality::{CostShare, CpuTimes};
-use super::oversized_first_touch::bill::{self as oversized_bill, Bill as OversizedBill};
-use super::oversized_first_touch::groups::{self as oversized, Oversized};
-use super::oversized_first_touch::is_one;
 use super::thp_missed::groups::{self as missed, Missed, Mode};
 use super::transient_large_allocation::groups::{self as transient, Group};
+use super::unused_touched_pages::bill::{self as oversized_bill, Bill as OversizedBill};
+use super::unused_touched_pages::groups::{self as oversized, Oversized};
+use super::unused_touched_pages::is_one;
 use crate::call_stacks::CallStacks;
 use crate::fork_faults;
 use crate::huge_page_spans::{self, Spans};

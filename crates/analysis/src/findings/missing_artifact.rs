@@ -7,13 +7,15 @@
 //!
 //! **Predicted saving.** The cost. What reading the file would cost is not taken off.
 //!
-//! **No finding** for ordinary searches (libraries, optional configuration): nobody makes what was looked for. A program that finds that it
-//! may not write the directory, or cannot make it, and does not try, shows nothing: opens are recorded, mkdir(2) and access(2) are not.
+//! **No finding** for ordinary searches (libraries, optional configuration): nobody makes what was looked for. Opens are recorded, mkdir(2)
+//! and access(2) are not: a program that is refused to make the directory, and then does not try, shows it only where that directory lies
+//! below the source's and nobody opens anything in it (`__pycache__`), for at least three files whose sources say how long one takes.
 //!
 //! **Confidence.** See [`super::fallback_finding`].
 
 use super::fallback_finding::{Kind, find};
 use super::materiality;
+use super::stale_artifact::REGENERATE_ARTIFACT;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::fallbacks::Problem;
 
@@ -23,11 +25,12 @@ pub const NAME: &str = "missing_artifact";
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "compiled or cached files that were never made",
     what: "A process looks for a compiled or cached file that is not there (ENOENT), does the work, and is refused to save the result; or \
            several processes make the same file one after the other.",
     why: "Every process pays for the work. It shows only where the user of the program may not write what belongs to it.",
-    helps: "Make the file once as a user who may (`python3 -m compileall DIRECTORY`, at installation). Price: disk, and a step more at \
+    helps: "Make the file once as a user who may (regenerate_artifact: `python3 -m compileall DIRECTORY`, at installation). Price: disk, and a step more at \
             each installation.",
     by_hand: "strace -f -Z -e trace=openat -- COMMAND lists opens that fail: ENOENT of a file, and later EACCES or EROFS where it should \
               be made, is one",
@@ -41,6 +44,6 @@ const KIND: Kind = Kind {
     problem: Problem::Absent,
     verbs: ("has no", "have no"),
     ending: "",
-    fixes: &[],
+    fixes: &[REGENERATE_ARTIFACT],
     by_hand: FINDING.by_hand,
 };

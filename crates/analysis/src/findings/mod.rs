@@ -4,11 +4,12 @@
 //! recordings; it never measures.
 
 pub(crate) mod allocating_stack;
+pub mod background_reclaim;
 pub mod block_places;
 pub mod buffer_copied_back;
 pub mod cold_file_reads;
 mod copying_code;
-pub mod deferred_memory_cost;
+mod doubts;
 mod fallback_cost;
 mod fallback_finding;
 pub mod fault_sums;
@@ -20,20 +21,21 @@ pub(crate) mod memory_use;
 pub mod missing_artifact;
 mod never_used;
 mod other_allocators;
-pub mod oversized_first_touch;
+pub mod repeated_child_work;
 mod sampled_time;
 pub mod stale_artifact;
 pub mod thp_missed;
 pub mod timed_wait;
 pub mod transient_large_allocation;
 pub mod unreadable_artifact;
+pub mod unused_touched_pages;
 
 use crate::call_stacks::CallStacks;
 use crate::declaration::{Declaration, Input};
 use crate::demand::{Demand, NeededUnknown};
 use crate::finding::Finding;
 use crate::launch_facts::LaunchFacts;
-use crate::memory_fixes::KEEP_BUFFER;
+use crate::memory_fixes::REUSE_BUFFER;
 use memory_use::MemoryUse;
 use slowpath_recording::Tables;
 use std::collections::BTreeMap;
@@ -48,18 +50,19 @@ pub struct Observation<'a> {
 }
 
 /// Every finding. One that goes by what others found comes after them.
-pub const ALL: [Declaration; 11] = [
+pub const ALL: [Declaration; 12] = [
     cold_file_reads::FINDING,
     timed_wait::FINDING,
     unreadable_artifact::FINDING,
     stale_artifact::FINDING,
     missing_artifact::FINDING,
+    repeated_child_work::FINDING,
     transient_large_allocation::FINDING,
     heap_trim_churn::FINDING,
-    oversized_first_touch::FINDING,
+    unused_touched_pages::FINDING,
     thp_missed::FINDING,
     buffer_copied_back::FINDING,
-    deferred_memory_cost::FINDING,
+    background_reclaim::FINDING,
 ];
 
 /// All findings of an observation, most costly first.
@@ -75,10 +78,17 @@ pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
     for declaration in &ALL {
         let input = Input { observation, call_stacks: &call_stacks, memory: &memory, found: &findings };
         let more = (declaration.find)(&input);
-        findings.extend(more);
+        let former_name = former_name(declaration.name);
+        findings.extend(more.into_iter().map(|finding| Finding { former_name: former_name.clone(), ..finding }));
     }
     findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
     findings
+}
+
+/// What a finding of this name was called in the version before; `None` where it had no other name.
+pub fn former_name(name: &str) -> Option<String> {
+    let declaration = ALL.iter().find(|declaration| declaration.name == name)?;
+    declaration.former.first().map(|&former| former.to_owned())
 }
 
 /// Resolved where a finding needs them, which takes time.
@@ -90,7 +100,7 @@ fn call_stacks<'a>(facts: &'a LaunchFacts<'a>) -> Option<CallStacks<'a>> {
 
 /// Programs of which a finding says which blocks to keep, and its name.
 fn kept(findings: &[Finding]) -> BTreeMap<String, String> {
-    let keeps = findings.iter().filter(|finding| finding.fixes.iter().any(|fix| fix == KEEP_BUFFER));
+    let keeps = findings.iter().filter(|finding| finding.fixes.iter().any(|fix| fix == REUSE_BUFFER));
     keeps
         .filter_map(|finding| Some((finding.subject.get("process")?.as_str()?.to_owned(), finding.name.clone())))
         .collect()
@@ -105,4 +115,23 @@ pub fn of_recordings(launches: &[&Tables], training: Option<&Tables>) -> Vec<Fin
         Err(reason) => Err(reason.clone()),
     };
     of_observation(&Observation { launches: &facts, needed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_renamed_finding_has_its_former_name_and_no_other_has_one() {
+        let renamed = ALL.iter().filter_map(|one| Some((one.name, former_name(one.name)?)));
+        let renamed: BTreeSet<(&str, String)> = renamed.collect();
+        let expected = [
+            (background_reclaim::NAME, "deferred_memory_cost".to_owned()),
+            (unused_touched_pages::NAME, "oversized_first_touch".to_owned()),
+        ];
+        assert_eq!(renamed, BTreeSet::from(expected));
+        assert_eq!(former_name("no such finding"), None);
+        assert!(ALL.iter().flat_map(|one| one.former).all(|former| ALL.iter().all(|other| other.name != *former)));
+    }
 }

@@ -22,14 +22,18 @@ use crate::fallbacks::Problem;
 /// Name of the finding.
 pub const NAME: &str = "stale_artifact";
 
+/// The fix: a user who may save the file makes it anew.
+pub const REGENERATE_ARTIFACT: &str = "regenerate_artifact";
+
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "compiled or cached files that do not fit",
     what: "A process reads a compiled or cached file, then the source it was made from, does the work again, and is refused to save the \
            result; or several processes save it one after the other.",
     why: "Every process pays for the work, as if there were no file. A source that was copied or unpacked anew is enough.",
-    helps: "Make the file anew as a user who may write it (`python3 -m compileall DIRECTORY`), whenever the source changes. `sudo slowpath \
+    helps: "Make the file anew as a user who may write it (regenerate_artifact: `python3 -m compileall -f DIRECTORY`), whenever the source changes. `sudo slowpath \
             artifacts audit --recording DIR` says which files are stale and why. Price: a step more at each installation.",
     by_hand: "strace -f -Z -e trace=openat -- COMMAND lists writes that fail; one beside a cache file that was opened before with its \
               source is one",
@@ -43,6 +47,6 @@ const KIND: Kind = Kind {
     problem: Problem::Unfit,
     verbs: ("reads", "read"),
     ending: " in vain",
-    fixes: &[],
+    fixes: &[REGENERATE_ARTIFACT],
     by_hand: FINDING.by_hand,
 };

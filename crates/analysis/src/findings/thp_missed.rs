@@ -29,6 +29,7 @@ pub mod groups;
 pub mod prediction;
 
 use super::allocating_stack::AllocatingStack;
+use super::doubts::Doubts;
 use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
@@ -53,6 +54,7 @@ pub const NAME: &str = "thp_missed";
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "dense memory in 4 KiB pages that transparent huge pages (THP) would have held",
     what: "Memory that stays is touched densely in small pages, in spans that would fit aligned huge pages.",
     why: "The first touch of each 4 KiB page is a fault; a huge page is one fault for 2 MiB. Most machines give THP \
@@ -173,8 +175,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         total: &found.bill.total,
         perhaps_huge: false,
     };
-    let mut reasons = Vec::new();
-    let mut confidence = judge(&claim, &mut reasons);
+    let Doubts { mut confidence, mut reasons } = judge(&claim);
     if found.group.causes.contains_key(&Cause::NotGiven) {
         confidence = confidence.min(Confidence::Medium);
         reasons.push("why the kernel gave no huge pages though it could have is not recorded".to_owned());
@@ -210,6 +211,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     about.insert("mode".to_owned(), Value::from(found.mode.as_str()));
     Some(Finding {
         name: NAME.to_owned(),
+        former_name: None,
         title: title(found),
         subject: about,
         cost,

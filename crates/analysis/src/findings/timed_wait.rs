@@ -5,8 +5,8 @@
 //!
 //! **Cost.** Time on the critical path to ready ([`crate::critical_path`]) in whole waits that no task ended but an interrupt: sleeps, and waits on a
 //! futex (only a timer ends those so). Such a wait for events (poll, epoll, select) ends with a timer or with data from a device; it
-//! counts where its length is that of a time-out: a multiple of [`ROUND`], or at most [`LATE`] more. In ms of the launch; the low end of
-//! the interval leaves out the waits for events.
+//! counts where its length is that of a time-out: a multiple of [`ROUND`], or more by what the kernel may be late ([`is_time_out`]). In ms
+//! of the launch; the low end of the interval leaves out the waits for events.
 //!
 //! Only waits of at least [`SHORTEST`] count: a program that paces itself (frames, ticks) sleeps shorter, and means it.
 //!
@@ -14,12 +14,13 @@
 //! can gain.
 //!
 //! **No finding** where the launch has no ready event or waits were not recorded; beside the critical path; where it is less than
-//! [`LEAST_SHARE`] of the time to ready. A loop that sleeps a few ms until something is there is not found either.
+//! [`LEAST_SHARE`] of the time to ready. A loop that sleeps a few ms until something is there is not found either, nor is a time-out for
+//! events of more than 0.7 s in a program that runs at a lower priority (nice(1)): the kernel is later there than is told from chance.
 //!
 //! **Confidence.** High where all of it is sleeps and futexes; medium where waits for events are in it, and where rows of `off_cpu` were
-//! lost; low where more than [`LOSS_LOW`] of them were.
+//! lost; low where more than [`LOSS_LOW`](super::doubts::LOSS_LOW) of them were.
 
-use super::memory_confidence::LOSS_LOW;
+use super::doubts::Doubts;
 use super::memory_evidence::short;
 use crate::call_stacks::{CallStacks, Place, StackPath};
 use crate::critical_path::{EndedBy, Step, chain};
@@ -38,6 +39,7 @@ pub const NAME: &str = "timed_wait";
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "sleeps and time-outs before ready",
     what: "A thread on the critical path to ready sleeps, waits between retries, or waits until a time-out is over.",
     why: "Nothing runs meanwhile: the launch is later by the length of the wait, whatever the machine. Time-outs of name lookups and \
@@ -62,8 +64,13 @@ const SHORTEST: Nanos = Nanos(100_000_000);
 /// Time-outs that people choose are multiples of this.
 const ROUND: Nanos = Nanos(100_000_000);
 
-/// How much later than asked for a timer may wake a thread that stands on the path: slack, an idle CPU that has to wake up, a hypervisor.
+/// How much later than its slack allows a timer may wake a thread that stands on the path: an idle CPU that has to wake up, a hypervisor.
 const LATE: Nanos = Nanos(3_000_000);
+
+/// The share of a time-out that poll, select and epoll_wait may be late so that timers go off together, and the most
+/// (`__estimate_accuracy` and `MAX_SLACK` in fs/select.c). At a lower priority it is five times as much.
+const SLACK: u64 = 1000;
+const MOST_SLACK: Nanos = Nanos(100_000_000);
 
 /// Functions of a stack that are shown.
 const MOST_FUNCTIONS: usize = 8;
@@ -145,13 +152,18 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>, call_stacks: Option<&'a CallStacks<
     })
 }
 
+/// Whether a wait is as long as a time-out that somebody chose.
+fn is_time_out(wait: Nanos) -> bool {
+    let late = wait.0 % ROUND.0;
+    late <= LATE.0 + ((wait.0 - late) / SLACK).min(MOST_SLACK.0)
+}
+
 fn is_timed(step: &Step) -> bool {
-    let is_round = || step.time().0 % ROUND.0 <= LATE.0;
     step.ended_by == Some(EndedBy::Interrupt)
         && step.time() >= SHORTEST
         && match step.category {
             Some(Category::Timer | Category::Lock) => true,
-            Some(Category::Events) => is_round(),
+            Some(Category::Events) => is_time_out(step.time()),
             _ => false,
         }
 }
@@ -161,8 +173,7 @@ fn finding(found: &[Found<'_>], shown: &Found<'_>) -> Finding {
     let process = processes.first().map(|(process, _)| *process);
     let name = process.map_or_else(|| "the program".to_owned(), |process| shown.facts.processes.name(process));
     let place = places.first().map(|(place, _)| place.clone()).unwrap_or_default();
-    let mut reasons = Vec::new();
-    let confidence = confidence(shown, &mut reasons);
+    let Doubts { confidence, reasons } = doubts(shown);
     let mut subject = row([("process", Value::from(name.as_str()))]);
     if let Some(process) = process {
         subject.insert("pid".to_owned(), Value::from(process.pid));
@@ -173,6 +184,7 @@ fn finding(found: &[Found<'_>], shown: &Found<'_>) -> Finding {
     let within = place.named().map(|function| format!(" in {}", short(function))).unwrap_or_default();
     Finding {
         name: NAME.to_owned(),
+        former_name: None,
         title: format!(
             "{name} waits {:.0} of {:.0} ms for a sleep or a time-out before it is ready{within}",
             shown.cost().as_ms(),
@@ -200,25 +212,21 @@ fn cost(found: &[Found<'_>]) -> Quantity {
     }
 }
 
-fn confidence(shown: &Found<'_>, reasons: &mut Vec<String>) -> Confidence {
-    let mut confidence = Confidence::High;
+fn doubts(shown: &Found<'_>) -> Doubts {
+    let mut doubts = Doubts::none();
     if shown.certain() < shown.cost() {
-        confidence = Confidence::Medium;
-        reasons.push(
+        doubts.lower(
+            Confidence::Medium,
             "waits for events are in it, as long as a time-out would be, and ended by an interrupt: a timer, or data from a device at \
-             that very moment"
-                .to_owned(),
+             that very moment",
         );
     }
     let tables = &shown.facts.tables;
-    let lost = tables.manifest.losses.of("off_cpu");
-    if lost > 0 {
-        let share = lost as f64 / lost.saturating_add(tables.off_cpu.len() as u64) as f64;
-        confidence = confidence.min(if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium });
-        reasons.push(format!("{lost} rows of off_cpu were lost ({:.2} %)", share * 100.0));
-    }
-    reasons.push("it is the most that a launch can gain: what follows may then wait for something else".to_owned());
-    confidence
+    doubts.of_losses(tables.manifest.losses.of("off_cpu"), tables.off_cpu.len(), "rows of off_cpu");
+    doubts
+        .reasons
+        .push("it is the most that a launch can gain: what follows may then wait for something else".to_owned());
+    doubts
 }
 
 /// Where a thread waits.

@@ -30,6 +30,8 @@ pub mod groups;
 pub mod prediction;
 
 use super::allocating_stack::{AllocatingStack, Functions};
+use super::block_places::cut_reason;
+use super::doubts::Doubts;
 use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
@@ -53,13 +55,14 @@ pub const NAME: &str = "transient_large_allocation";
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "large blocks mapped and unmapped again and again",
     what: "The program allocates a large block for each frame, message or file; the allocator maps it from the kernel \
            and unmaps it when it is freed.",
     why: "Every page of the block is a page fault each time, zeroed by the kernel and overwritten by the program, and \
           is freed again by munmap. The cost stands in the function that touches the block first, not in the one that \
           allocates it.",
-    helps: "Keep the block (keep_buffer in the source), let malloc keep it (allocator_tunables, another_allocator), \
+    helps: "Keep the block (reuse_buffer in the source), let malloc keep it (allocator_tunables, replace_allocator), \
             or map it with fewer faults (huge_pages, populate_at_map). Price: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e mmap,munmap -p PID lists the calls with size and duration; perf \
               record -e page-faults --call-graph dwarf -p PID who touches the blocks",
@@ -144,7 +147,6 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     });
     let (cost, saving) = several.unwrap_or((found.bill.total, found.saving()));
 
-    let mut reasons = Vec::new();
     let pays = found.processes();
     let claim = Claim {
         facts: found.memory.facts,
@@ -154,8 +156,9 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         total: &found.bill.total,
         perhaps_huge: found.bill.perhaps_huge,
     };
-    let confidence = judge(&claim, &mut reasons);
+    let Doubts { confidence, mut reasons } = judge(&claim);
     reasons.extend(unnamed(&found.stack));
+    reasons.extend(cut_reason(&found.memory.stacks, found.group.stack, found.operations()));
     reasons.extend(saving_reasons(found));
     reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, found.bill.calls_off_cpu));
     let copied: u64 = found.operations().map(|block| block.fork_faults).fold(0, u64::saturating_add);
@@ -183,6 +186,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     about.insert("size_bytes".to_owned(), Value::from(found.bill.length));
     Some(Finding {
         name: NAME.to_owned(),
+        former_name: None,
         title: title(found),
         subject: about,
         cost,

@@ -10,8 +10,9 @@
 //! **Predicted saving.** The cost.
 //!
 //! **No finding** where the file was opened with success later in the same process, or a copy of the same name elsewhere; where nothing
-//! shows that its work was done again: nothing saved, no source of a like name, no sibling that was faster; below the threshold of findings
-//! about memory ([`super::materiality`]). A file that is not there is no denied one.
+//! shows that its work was done again: nothing saved, no source of a like name, no sibling that was faster, and the family of the file says
+//! no more ([`slowpath_artifacts::families::Trace`]); below the threshold of findings about memory ([`super::materiality`]). A file that is
+//! not there is no denied one.
 //!
 //! **Confidence.** See [`super::fallback_finding`].
 
@@ -29,6 +30,7 @@ pub const GRANT_READ: &str = "grant_read";
 /// The finding.
 pub const FINDING: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "compiled or cached files that may not be read",
     what: "The open of a compiled or cached file is denied (EACCES, EPERM), and the process does the work again that the file holds: it \
            reads the source instead, compiles or computes, and may be refused to save the result.",

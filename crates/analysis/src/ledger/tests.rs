@@ -123,7 +123,7 @@ fn the_busiest_come_first_and_processes_are_sums_of_their_threads() {
 #[test]
 fn what_was_not_recorded_has_a_reason_and_a_remedy() {
     assert_eq!(ledger(&Tables::from_text("== exits\nts pid start tid\n5 7 1 7\n").unwrap()), Ok(None));
-    assert!(not_asked_for().remedy.contains("--waits"));
+    assert!(not_asked_for().remedy.contains("--off-cpu"));
     let failed = "== manifest\n{\"probes\": [{\"name\": \"off_cpu\", \"state\": \"unavailable\"}]}\n";
     let failed = ledger(&Tables::from_text(failed).unwrap()).unwrap_err();
     assert!(failed.reason.contains("could not") && failed.what == not_asked_for().what, "{failed:?}");

@@ -2,9 +2,9 @@
 
 use super::sources::sources;
 use super::{FindingCost, FindingKey, Measure, RecordedCosts, Source};
+use crate::background_reclaim::{BackgroundReclaim, sum};
 use crate::call_stacks::CallStacks;
 use crate::charged_functions::{ChargedFunction, ChargedFunctions};
-use crate::deferred_memory::{DeferredMemory, sum};
 use crate::demand::NeededUnknown;
 use crate::findings::{Observation, cold_file_reads, of_observation};
 use crate::launch_facts::LaunchFacts;
@@ -126,8 +126,8 @@ fn succeeds(call: &MemoryCall) -> bool {
 }
 
 /// What all recorded processes together had the kernel's threads do for memory.
-fn deferred_cost(facts: &LaunchFacts<'_>) -> Option<f64> {
-    let memory = DeferredMemory::of(facts)?;
+fn background_reclaim(facts: &LaunchFacts<'_>) -> Option<f64> {
+    let memory = BackgroundReclaim::of(facts)?;
     Some(sum(&memory.costs(memory.processes())).value)
 }
 
@@ -158,7 +158,7 @@ fn add_totals(
         (Measure::ReleaseTime, Some(time_in(tables, releases))),
         (Measure::OffCpuTime, total.off_cpu.map(milliseconds)),
         (Measure::RunnableTime, total.runnable.map(milliseconds)),
-        (Measure::DeferredMemoryCost, deferred_cost(facts)),
+        (Measure::BackgroundReclaim, background_reclaim(facts)),
     ];
     let known = figures.into_iter().filter_map(|(measure, value)| Some((measure, value?)));
     let known = known.filter(|(measure, _)| costs.sources.contains(&measure.source()));

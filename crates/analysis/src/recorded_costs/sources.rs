@@ -1,6 +1,6 @@
 //! What a recording can tell: which tables were recorded, and what of them is known.
 
-use crate::deferred_memory::has_events;
+use crate::background_reclaim::has_events;
 use crate::off_cpu_times::waits_recorded;
 use crate::shares::Shares;
 use slowpath_recording::{ProbeState, Tables};
@@ -38,7 +38,7 @@ pub enum Source {
     /// The kernel's own threads.
     KernelThreads,
     /// What the kernel's threads did for memory, and for whom.
-    DeferredMemory,
+    BackgroundReclaim,
 }
 
 impl Source {
@@ -57,7 +57,7 @@ impl Source {
         Self::WaitStacks,
         Self::Ledger,
         Self::KernelThreads,
-        Self::DeferredMemory,
+        Self::BackgroundReclaim,
     ];
 
     /// What cannot be compared without it.
@@ -81,7 +81,7 @@ impl Source {
             Self::WaitStacks => &declared::WAIT_STACKS,
             Self::Ledger => &declared::LEDGER,
             Self::KernelThreads => &declared::OWN_THREADS,
-            Self::DeferredMemory => &declared::DEFERRED_MEMORY,
+            Self::BackgroundReclaim => &declared::BACKGROUND_RECLAIM,
         }
     }
 
@@ -92,14 +92,14 @@ impl Source {
             Self::Counters => "recordings of this version that ended in order",
             Self::Faults | Self::FaultTimes => "`slowpath doctor` says what stops the recording of faults",
             Self::FaultStacks => "record with --stacks fault",
-            Self::Samples | Self::SampleStacks => "record with --cpu 997",
+            Self::Samples | Self::SampleStacks => "record with --sample 997",
             Self::MemoryCalls => "record with --memory-calls",
             Self::MemoryCallStacks => "record with --stacks alloc",
-            Self::Waits => "record with --waits",
+            Self::Waits => "record with --off-cpu",
             Self::WaitStacks => "record with --stacks wait",
-            Self::Ledger => "record with --waits, until the recording ends in order",
+            Self::Ledger => "record with --off-cpu, until the recording ends in order",
             Self::KernelThreads => "record with --system",
-            Self::DeferredMemory => "recordings of this version, where /proc shows the kernel's threads",
+            Self::BackgroundReclaim => "recordings of this version, where /proc shows the kernel's threads",
         }
     }
 
@@ -117,7 +117,7 @@ impl Source {
                 | Self::FaultTimes
                 | Self::Ledger
                 | Self::KernelThreads
-                | Self::DeferredMemory
+                | Self::BackgroundReclaim
         )
     }
 }
@@ -155,7 +155,7 @@ pub(super) fn sources(tables: &Tables, shares: &Shares) -> BTreeSet<Source> {
         (Source::MemoryCalls, memory),
         (Source::MemoryCallStacks, memory && has_stacks(Box::new(tables.memory_calls.iter().map(|row| row.stack)))),
         (Source::Waits, waits),
-        (Source::DeferredMemory, manifest.memory_threads.is_some() && has_events(tables)),
+        (Source::BackgroundReclaim, manifest.memory_threads.is_some() && has_events(tables)),
         (Source::WaitStacks, waits && has_stacks(Box::new(tables.off_cpu.iter().map(|row| row.stack)))),
     ];
     has.into_iter().filter(|(_, has)| *has).map(|(source, _)| source).collect()

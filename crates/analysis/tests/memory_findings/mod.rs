@@ -55,8 +55,8 @@ pub fn assert_displaced_threads_are_no_cost(found: impl Fn(&dyn Fn(&mut Tables))
     assert!((cost - same).abs() < 1e-9, "{cost} and {same}: {recorded:#?}");
     assert!(more > cost * 1.05, "{cost} and {more}: {unrecorded:#?}");
     let says = |finding: &Finding, words: &str| finding.reasons.iter().any(|reason| reason.contains(words));
-    assert!(says(&undisturbed, "record --waits") && says(&unrecorded, "record --waits"), "{unrecorded:#?}");
-    assert!(says(&recorded, "not in the cost: ") && !says(&recorded, "record --waits"), "{recorded:#?}");
+    assert!(says(&undisturbed, "record --off-cpu") && says(&unrecorded, "record --off-cpu"), "{unrecorded:#?}");
+    assert!(says(&recorded, "not in the cost: ") && !says(&recorded, "record --off-cpu"), "{recorded:#?}");
     let off_cpu = row(&recorded, "faults_off_cpu_ms")["faults_off_cpu_ms"].as_f64().unwrap();
     assert!(off_cpu > 0.5, "{off_cpu} ms: {recorded:#?}");
 }

@@ -1,5 +1,6 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
+mod cut_stacks;
 mod large_blocks;
 #[path = "../memory_findings/mod.rs"]
 mod memory_findings;
@@ -140,7 +141,7 @@ fn a_frame_that_is_mapped_touched_and_unmapped_300_times_is_found_with_its_bill(
         finding.title,
         "video maps 1.32 MiB anew in copy_frame, 300 times, and gives it back: 11.9 % of its CPU time"
     );
-    assert_eq!(finding.fixes, ["keep_buffer", "allocator_tunables", "another_allocator", "populate_at_map"]);
+    assert_eq!(finding.fixes, ["reuse_buffer", "allocator_tunables", "replace_allocator", "populate_at_map"]);
     let settings = row(&finding, "settings")["settings"].as_str().unwrap();
     assert_eq!(settings, "glibc.malloc.mmap_threshold=2097152:glibc.malloc.trim_threshold=8388608");
     let operations = row(&finding, "operations");
@@ -169,11 +170,11 @@ fn what_only_glibc_heeds_is_not_offered_to_other_allocators() {
         let named = move |tables: &mut Tables| tables.files[1].path = file.to_owned();
         Program::new().frames(300).edited(named).found().unwrap().fixes
     };
-    let every = ["keep_buffer", "allocator_tunables", "another_allocator", "populate_at_map"];
+    let every = ["reuse_buffer", "allocator_tunables", "replace_allocator", "populate_at_map"];
     assert_eq!(fixes("/usr/lib/libc.so.6"), every);
-    assert_eq!(fixes("/usr/lib/libmimalloc.so.2.0"), ["keep_buffer", "populate_at_map"]);
-    assert_eq!(fixes("/usr/lib/libjemalloc.so.2"), ["keep_buffer", "populate_at_map"]);
-    assert_eq!(fixes("/lib/ld-musl-x86_64.so.1"), ["keep_buffer", "another_allocator", "populate_at_map"]);
+    assert_eq!(fixes("/usr/lib/libmimalloc.so.2.0"), ["reuse_buffer", "populate_at_map"]);
+    assert_eq!(fixes("/usr/lib/libjemalloc.so.2"), ["reuse_buffer", "populate_at_map"]);
+    assert_eq!(fixes("/lib/ld-musl-x86_64.so.1"), ["reuse_buffer", "replace_allocator", "populate_at_map"]);
 }
 
 #[test]

@@ -120,6 +120,31 @@ pub fn smallest_change(identity: &Identity, lookup: &Lookup, access: Access) -> 
     None
 }
 
+/// A file before and after a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// As it is.
+    pub before: Component,
+    /// As the change makes it.
+    pub after: Component,
+}
+
+/// What changes make of the files of a lookup: each that they change, once, with all of them.
+pub fn changed(lookup: &Lookup, changes: &[Change]) -> Vec<Changed> {
+    let mut lookup = lookup.clone();
+    let mut files: Vec<Changed> = Vec::new();
+    for before in components(&mut lookup) {
+        let of_this = changes.iter().filter(|change| change.path() == before.path);
+        let mut after = before.clone();
+        of_this.for_each(|change| apply(change, &mut after));
+        let is_new = !files.iter().any(|file| file.before.path == before.path);
+        if is_new && after != *before {
+            files.push(Changed { before: before.clone(), after });
+        }
+    }
+    files
+}
+
 /// Every file of a lookup; one that is met twice stands there twice.
 fn components(lookup: &mut Lookup) -> impl Iterator<Item = &mut Component> {
     let steps = lookup.steps.iter_mut().flat_map(|step| match step {

@@ -12,7 +12,7 @@ mod identity;
 mod shell;
 
 pub use acl::{Acl, AclEntry, AclError, AclTag};
-pub use change::{Change, Class, smallest_change};
+pub use change::{Change, Changed, Class, changed, smallest_change};
 pub use decision::{Access, Decision, Denial, Rule};
 pub use evaluate::decide;
 pub use facts::{AclFact, Component, FileKind, Lookup, LookupEnd, MountFacts, Step};

@@ -1,22 +1,25 @@
 //! An audit: which artifacts lie below some paths, and whether one user can use them.
 //!
-//! Owns the walk with its limits, and the state of each artifact. Looks with the rights of the calling process, and decides for another
-//! user by the evaluator. Opens nothing but directories and the regular files of known families; follows no symbolic link below a given
-//! path; enters no file system whose answers come from a server.
+//! Owns the walk with its limits, and the state of each artifact, also of one file that a caller names ([`NamedFile`]). Looks with the
+//! rights of the calling process, and decides for another user by the evaluator. Opens nothing but directories and the regular files of
+//! known families; follows no symbolic link below a given path; enters no file system whose answers come from a server.
 
 mod artifact;
+mod file;
 mod listed;
 mod places;
 mod walk;
 
 pub use artifact::{Artifact, DeniedBy, State};
+pub use file::{FitsBy, Judged, NamedFile};
 pub use listed::audit_listing;
 pub use places::standard_places;
 
-use crate::access::{Access, Component, Decision, FileKind, Identity, Lookup, LookupEnd, decide, smallest_change};
-use crate::families::{self, Family, Freshness};
+use crate::access::{Access, Component, FileKind, Identity, Lookup, LookupEnd};
+use crate::families::{self, Family};
 use crate::gather::{LookupError, Machine};
-use artifact::{commands, text};
+use artifact::text;
+use file::judged;
 use rustix::fd::OwnedFd;
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
@@ -170,25 +173,11 @@ impl<'a> Auditor<'a> {
         if !(family.is_needed_by)(path, self.identity.uid) {
             return;
         }
-        match decide(self.identity, lookup, access) {
-            Decision::Denied(denial) => {
-                let change = smallest_change(self.identity, lookup, access).map(|changes| commands(&changes));
-                self.add(path, family, State::Unreadable, Some((&denial).into()), change, None);
-            }
-            Decision::Unknown { why } => self.add(path, family, State::Unknown, None, None, Some(why)),
-            Decision::Allowed if access == Access::Search => {
-                let why = "its directory may be searched but not be listed by the user of slowpath".to_owned();
-                self.add(path, family, State::Unknown, None, None, Some(why));
-            }
-            Decision::Allowed => match family.freshness.file(path) {
-                Freshness::Current => self.add(path, family, State::Usable, None, None, None),
-                Freshness::Stale(why) => self.add(path, family, State::Stale, None, None, Some(why)),
-                Freshness::Unknown(why) => {
-                    self.add(path, family, State::Unknown, None, None, Some(format!("it may be read, but {why}")));
-                }
-                // Nobody looks for it, so that it costs nobody anything.
-                Freshness::Unused(_) => {}
-            },
+        let Judged { state, denied_by, change, reason } =
+            judged(self.identity, lookup, access, || family.freshness.file(path));
+        // What nobody looks for costs nobody anything.
+        if let Some(state) = state {
+            self.add(path, family, state, denied_by, change, reason);
         }
     }
 

@@ -3,17 +3,8 @@
 use std::path::{Path, PathBuf};
 
 /// Places of a distribution (hier(7), and the documentation of each family).
-const OF_THE_MACHINE: [&str; 9] = [
-    "/etc/ld.so.cache",
-    "/opt",
-    "/srv",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/local",
-    "/usr/share/glib-2.0/schemas",
-    "/usr/share/java",
-    "/var/cache/fontconfig",
-];
+const OF_THE_MACHINE: [&str; 8] =
+    ["/etc/ld.so.cache", "/opt", "/srv", "/usr/lib", "/usr/lib64", "/usr/local", "/usr/share", "/var/cache/fontconfig"];
 
 /// Places in a home directory (XDG Base Directory Specification).
 const OF_A_USER: [&str; 4] = [".cache", ".config", ".local/lib", ".local/share"];

@@ -21,6 +21,8 @@ pub struct Family {
     pub fallback: &'static str,
     /// How to repair it by hand.
     pub by_hand: &'static str,
+    /// What shows that a process did that.
+    pub trace: Trace,
     /// Whether a file or directory belongs to it, by its path and kind. A directory does where everything below it is of the family.
     pub(crate) recognises: fn(&Path, FileKind) -> bool,
     /// Whether processes of this user look for the file at all.
@@ -34,6 +36,43 @@ pub struct Family {
 impl std::fmt::Debug for Family {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name)
+    }
+}
+
+/// What the opens of a process show of the work that it does without an artifact.
+#[derive(Clone, Copy, Debug)]
+pub enum Trace {
+    /// What they show of any file: the result is saved, or a file of a like name is read instead. Without that the process did no work.
+    OfAnyFile,
+    /// It reads the files that the artifact was made from, which lie in one directory, one after the other, and then turns to others.
+    ReadsSources {
+        /// Whether a file can be the first of them, by its path.
+        is_source: fn(&Path) -> bool,
+    },
+    /// None: the work is done bit by bit, by every process that is denied and has loaded this library. Others only read files.
+    AllAlong {
+        /// Its file's name.
+        library: &'static str,
+    },
+    /// None: no work is done again.
+    NoWork,
+}
+
+impl Trace {
+    /// What it is, in a sentence.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::OfAnyFile => {
+                "the result that is saved, or refused to be, or a source of a like name that is read instead"
+            }
+            Self::ReadsSources { .. } => {
+                "the sources that are read one after the other, until the process turns to other files"
+            }
+            Self::AllAlong { .. } => {
+                "nothing: all CPU time of the process is an upper bound, and the trial of `grant_read` says what it is"
+            }
+            Self::NoWork => "no work that is done again: what is missing shows by itself",
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Caches of fontconfig: one file a directory of fonts.
 
-use super::family::{Family, Freshness, FreshnessOf, everybody, name, never_missing, parent_name};
+use super::family::{Family, Freshness, FreshnessOf, Trace, everybody, name, never_missing, parent_name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsStr;
@@ -17,6 +17,7 @@ pub const FONTCONFIG_CACHE: Family = Family {
                  1970 fits always). Unknown for caches of 32-bit or big-endian programs",
     fallback: "each process opens and parses every font of the directory with FreeType and tries to write a cache: `FC_DEBUG=16 fc-match`",
     by_hand: "`fc-cache -f` as the owner of the cache directory, with a umask that leaves it readable (022)",
+    trace: Trace::ReadsSources { is_source: is_font },
     recognises,
     is_needed_by: everybody,
     freshness: FreshnessOf::Looking(freshness),
@@ -44,6 +45,14 @@ fn is_cache(name: &str) -> bool {
     let is_hash = hash.len() >= 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let is_architecture = ["le", "be"].iter().any(|order| architecture.starts_with(order));
     is_hash && is_architecture && !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// By the formats that FreeType reads.
+fn is_font(path: &Path) -> bool {
+    const ENDINGS: [&str; 10] = ["ttf", "otf", "ttc", "otc", "woff", "woff2", "pfb", "pfa", "t1", "bdf"];
+    let name = name(path).to_ascii_lowercase();
+    let ends = |ending: &str| name.strip_suffix(ending).is_some_and(|rest| rest.ends_with('.'));
+    ENDINGS.iter().any(|ending| ends(ending)) || ends("pcf") || ends("pcf.gz")
 }
 
 /// What a cache of a 64-bit little-endian program says of its directory (`struct _FcCache`, src/fcint.h).
@@ -147,6 +156,13 @@ mod tests {
         assert!(is_cache("d589a488-62cc-4d3e-9ba8-3f6e0f5c0c8f-le64.cache-7"));
         assert!(!is_cache("CACHEDIR.TAG") && !is_cache("x-le64.cache-8"));
         assert!(!is_cache("3830d5c3ddfd5cd38a049b759396e72e-le64.cache-8.NEW"));
+    }
+
+    #[test]
+    fn fonts_are_known_by_their_formats() {
+        let is_font = |path: &str| is_font(Path::new(path));
+        assert!(is_font("/f/DejaVuSans.ttf") && is_font("/f/a.b.OTF") && is_font("/f/7x13.pcf.gz"));
+        assert!(!is_font("/f/fonts.dir") && !is_font("/etc/passwd") && !is_font("/f/ttf"));
     }
 
     proptest::proptest! {

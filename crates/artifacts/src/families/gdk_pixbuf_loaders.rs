@@ -1,6 +1,6 @@
 //! The list of image loaders of GdkPixbuf (gdk-pixbuf-query-loaders(1)).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, holds, lies_in, name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds, lies_in, name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::{OsStr, OsString};
@@ -17,6 +17,7 @@ pub const GDK_PIXBUF_LOADERS: Family = Family {
                  is not listed",
     fallback: "none: images of these kinds are not shown, or a program ends for want of an icon: `gdk-pixbuf-query-loaders`",
     by_hand: "`gdk-pixbuf-query-loaders --update-cache` as root, with a umask that leaves it readable (022)",
+    trace: Trace::NoWork,
     recognises,
     is_needed_by: everybody,
     freshness: FreshnessOf::Looking(freshness),

@@ -1,6 +1,6 @@
 //! Compiled schemas of GSettings (glib-compile-schemas(1)).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, name, parent_name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, name, parent_name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsString;
@@ -16,6 +16,7 @@ pub const GLIB_SCHEMAS: Family = Family {
     fallback: "none: GSettings finds no schema or the old ones; programs end (`Settings schema ... is not installed`) or use old defaults: \
                `gsettings list-schemas`",
     by_hand: "`glib-compile-schemas DIR` as the owner of the directory, with a umask that leaves it readable (022)",
+    trace: Trace::NoWork,
     recognises,
     is_needed_by: everybody,
     freshness: FreshnessOf::Looking(freshness),

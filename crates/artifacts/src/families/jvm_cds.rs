@@ -1,6 +1,6 @@
 //! Class data sharing archives of HotSpot (JEP 310, JEP 341, JEP 350).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, holds};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsString;
@@ -17,6 +17,7 @@ pub const JVM_CDS: Family = Family {
     fallback: "the JVM says nothing (`-Xshare:auto`), parses and verifies the classes at each start and shares none of them between \
                processes: `java -Xlog:cds -version`, `java -Xshare:on -version`",
     by_hand: "default archive: `java -Xshare:dump` as the owner of the JVM; others: `java -XX:ArchiveClassesAtExit=FILE`; `chmod o+r`",
+    trace: Trace::AllAlong { library: "libjvm.so" },
     recognises,
     is_needed_by: everybody,
     freshness: FreshnessOf::Looking(freshness),

@@ -1,6 +1,6 @@
 //! The cache of shared libraries of glibc's dynamic loader (ld.so(8), ldconfig(8)).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, holds, name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds, name};
 use crate::access::FileKind;
 use crate::disk;
 use std::collections::BTreeSet;
@@ -19,6 +19,7 @@ pub const LD_SO_CACHE: Family = Family {
     fallback: "the loader tries the default directories one after the other, each with its subdirectories for the CPU, and does not find \
                libraries elsewhere: `strace -e trace=openat`, `LD_DEBUG=libs`",
     by_hand: "`ldconfig` as root, with a umask that leaves the cache readable (022)",
+    trace: Trace::NoWork,
     recognises,
     is_needed_by: everybody,
     freshness: FreshnessOf::Looking(freshness),

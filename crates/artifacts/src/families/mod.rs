@@ -16,10 +16,10 @@ mod node_compile_cache;
 mod python_bytecode;
 mod ruby_bootsnap;
 
-pub use family::{Family, Freshness, Missing};
+pub use family::{Family, Freshness, Missing, Trace};
 
 use crate::access::FileKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Every family, in the order in which they are shown.
 pub static ALL: [Family; 11] = [
@@ -50,7 +50,29 @@ pub(crate) fn read_as_each(bytes: &[u8]) -> usize {
 
 /// Whether a file is an artifact of some family, by its path.
 pub fn is_artifact(path: &Path) -> bool {
-    of(path, FileKind::Regular).is_some()
+    of_file(path).is_some()
+}
+
+/// The family that a regular file of this path belongs to.
+pub fn of_file(path: &Path) -> Option<&'static Family> {
+    of(path, FileKind::Regular)
+}
+
+/// Whether everything in a directory is of one family, by its path.
+pub fn owns_directory(path: &Path) -> bool {
+    of(path, FileKind::Directory).is_some()
+}
+
+/// Whether two files are artifacts of one family, by their paths.
+pub fn are_of_one_family(one: &Path, other: &Path) -> bool {
+    let family = |path| of(path, FileKind::Regular).map(|family| family.name);
+    family(one).is_some() && family(one) == family(other)
+}
+
+/// What an artifact was made from, where its path determines it.
+pub fn made_from(path: &Path) -> Option<PathBuf> {
+    let is_bytecode = (python_bytecode::PYTHON_BYTECODE.recognises)(path, FileKind::Regular);
+    is_bytecode.then(|| python_bytecode::origin(path)).flatten().map(|(source, _)| source)
 }
 
 /// The family of a file or directory.

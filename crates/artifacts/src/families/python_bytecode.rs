@@ -1,6 +1,6 @@
 //! Python's bytecode: `__pycache__/NAME.TAG.pyc` (PEP 3147, PEP 552).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, everybody, holds, name, parent_name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds, name, parent_name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsString;
@@ -17,7 +17,8 @@ pub const PYTHON_BYTECODE: Family = Family {
                  whose source is gone, and one with an unchecked hash, Python does not compare",
     fallback: "the process reads and compiles the source at each start and tries to write the bytecode, silently: opens of the .py behind a \
                denied open of the .pyc, CPU time in the compiler (`python3 -X importtime`, `python3 -v`)",
-    by_hand: "`python3 -m compileall DIR` as the owner of the directory, with a umask that leaves it readable (022)",
+    by_hand: "`python3 -m compileall -f DIR` as the owner of the directory, with a umask that leaves it readable (022)",
+    trace: Trace::OfAnyFile,
     recognises,
     is_needed_by: everybody,
     freshness: FreshnessOf::Looking(freshness),
@@ -92,7 +93,7 @@ impl Header {
 }
 
 /// The source of `DIR/__pycache__/NAME.TAG[.opt-N].pyc`, and the number in a tag of CPython.
-fn origin(path: &Path) -> Option<(PathBuf, Option<u32>)> {
+pub(super) fn origin(path: &Path) -> Option<(PathBuf, Option<u32>)> {
     let stem = name(path).strip_suffix(".pyc")?;
     let stem = stem.rsplit_once(".opt-").map_or(stem, |(stem, _)| stem);
     let (module, tag) = stem.rsplit_once('.')?;

@@ -48,7 +48,7 @@ int tell_present(struct bpf_iter__task *context)
 	if (is_leader && !is_kernel) {
 		file = BPF_CORE_READ(task, mm, exe_file);
 		if (file) {
-			name_file(file, is_withheld(task, state));
+			name_file(file, is_program_withheld(task, state));
 			id = id_of(FIELD(file, file, f_inode));
 		}
 	}

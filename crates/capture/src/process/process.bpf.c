@@ -14,6 +14,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	else {
 		fresh->running = state->running;
 		fresh->judged_exec = state->judged_exec;
+		fresh->judged_credentials = state->judged_credentials;
 		fresh->sight = state->sight;
 	}
 	struct fork_event *event = reserve(EVENT_FORK, sizeof(*event), parent);
@@ -36,7 +37,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	state->running = 1;
 	struct file *file = binary->file;
-	bool withholds = is_withheld(task, state);
+	bool withholds = is_program_withheld(task, state);
 	name_file(file, withholds);
 	struct file_id id = id_of(FIELD(file, file, f_inode));
 	struct exec_event *event = reserve(EVENT_EXEC, sizeof(*event), task);

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use slowpath_artifacts::audit::Limits;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// `slowpath artifacts`.
@@ -17,6 +18,8 @@ impl ArtifactsArguments {
     pub fn json(&self) -> bool {
         match &self.command {
             ArtifactsCommand::Audit(arguments) => arguments.json,
+            ArtifactsCommand::Age(_) => false,
+            ArtifactsCommand::Guard(arguments) => arguments.json,
         }
     }
 }
@@ -26,7 +29,38 @@ impl ArtifactsArguments {
 pub enum ArtifactsCommand {
     /// Find artifacts below paths and say which a user cannot use: unreadable, stale or missing. Changes nothing.
     Audit(ArtifactsAuditArguments),
+    /// Run a command that finds artifacts unreadable, stale or missing, as on another machine: in mounts of its own, and nothing outside
+    /// is changed. Exits with the command's status.
+    Age(ArtifactsAgeArguments),
+    /// Check the artifacts of a policy for the users who need them, as a product does at its own start; with --repair, repair them.
+    Guard(ArtifactsGuardArguments),
 }
+
+/// `slowpath artifacts age`.
+#[derive(Debug, Args)]
+#[command(after_help = AGE_AFTER_HELP)]
+pub struct ArtifactsAgeArguments {
+    /// What the command is to find: TOML (docs/artifacts.md), or what `slowpath artifacts audit --json` printed elsewhere.
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+    /// Run the command as this user, a name or a uid (default: the user who called sudo, else the caller).
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// A variable of its environment; can be given several times.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+const AGE_AFTER_HELP: &str = "Examples:
+  sudo slowpath artifacts age --state field.toml -- python3 app.py
+  ssh server sudo slowpath artifacts audit --as app --json /srv/app > field.json
+  sudo slowpath artifacts age --state field.json --user app -- /srv/app/run
+
+Diagnose a command in that state:
+  sudo slowpath artifacts age --state field.toml --user root -- slowpath diagnose --warm --user app -- /srv/app/run";
 
 /// `slowpath artifacts audit`.
 #[derive(Debug, Args)]
@@ -62,6 +96,33 @@ pub struct ArtifactsAuditArguments {
     #[arg(long)]
     pub quiet: bool,
 }
+
+/// `slowpath artifacts guard`.
+#[derive(Debug, Args)]
+#[command(after_help = GUARD_AFTER_HELP)]
+pub struct ArtifactsGuardArguments {
+    /// What the product needs, for whom, and how it is repaired (docs/guard.md). Must belong to root or to you, and nobody else may write
+    /// it; as root or with --repair that holds for every directory of its path.
+    #[arg(value_name = "POLICY")]
+    pub policy: PathBuf,
+    /// Run the commands of the policy for what is missing, unreadable or stale, each at most once a version of the policy.
+    #[arg(long)]
+    pub repair: bool,
+    /// The product's own pseudonym of its user, which the lines have as `user` for `slowpath fleet`.
+    #[arg(long, value_name = "NAME")]
+    pub pseudonym: Option<String>,
+    /// Print JSON lines, one for each file and user.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const GUARD_AFTER_HELP: &str = "Examples:
+  slowpath artifacts guard /etc/shop/guard.toml
+  sudo slowpath artifacts guard --repair --json /etc/shop/guard.toml >> /var/log/shop/starts.jsonl
+  slowpath fleet ingest /var/log/shop/starts.jsonl -o STORE
+
+Exit codes: 0 everything is usable, repaired or not needed; 1 something cannot be used or decided; 2 the policy is wrong or refused; 3 this \
+machine cannot, or a repair may not be run. `slowpath explain repair_failed` says what an outcome means.";
 
 const AFTER_HELP: &str = "Examples:
   slowpath artifacts audit ~/project/.venv

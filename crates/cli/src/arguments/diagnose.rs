@@ -25,8 +25,8 @@ pub struct DiagnoseArguments {
     pub warm: bool,
     /// Blocks of the experiment; each holds one launch of every arm. Without it as many as it takes to decide on every fix, at most
     /// 15. All arms share one error rate: one arm can be judged from 6 blocks on, eight from 9 on. With --max-time these are the most.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub runs: Option<u32>,
+    #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub blocks: Option<u32>,
     /// Time for everything, such as 90s or 10m: as many blocks as fit, and no trial where too few would fit to judge. 5m without
     /// --cold and --warm, no limit with one of them.
     #[arg(long, value_name = "T", value_parser = launch::duration)]
@@ -66,7 +66,7 @@ const OF_TRIALS: [&str; 13] = [
     "env",
     "cold",
     "warm",
-    "runs",
+    "blocks",
     "max_time",
     "arms",
     "readahead",

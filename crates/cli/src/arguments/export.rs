@@ -12,8 +12,8 @@ pub struct ExportArguments {
     #[arg(long, value_enum)]
     pub to: Format,
     /// For collapsed: what the numbers of the stacks add up (default: the first of these that was recorded).
-    #[arg(long, value_enum)]
-    pub what: Option<What>,
+    #[arg(long, alias = "what", value_enum)]
+    pub weight: Option<CollapsedWeight>,
     /// For csv: the table. Its call stacks become names.
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
@@ -40,7 +40,7 @@ pub enum Format {
 
 /// What collapsed stacks add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum What {
+pub enum CollapsedWeight {
     /// Samples of running threads.
     Cpu,
     /// Microseconds in which threads did not run.

@@ -19,6 +19,7 @@ const AFTER_HELP: &str = "Examples:
   slowpath fix apply report allocator_tunables --wrapper ~/bin/video
   sudo slowpath fix apply report allocator_tunables --systemd-unit nginx
   slowpath fix apply report preload_plan --desktop-file ~/.local/share/applications/editor.desktop
+  sudo slowpath fix apply report grant_read --permissions
   slowpath fix undo report";
 
 impl FixArguments {
@@ -46,7 +47,7 @@ pub enum FixCommand {
     },
     /// Show a fix with its price, security cost and undo, and as a diff what applying it would change. Changes nothing.
     Show(FixShowArguments),
-    /// Apply a fix to a file that one of the options names. Without one, list the options.
+    /// Apply a fix to a file that one of the options names, or to permissions. Without an option, list them.
     Apply(FixApplyArguments),
     /// Restore every file that was changed for fixes of a diagnosis, to the byte, also after a crash.
     Undo(FixUndoArguments),
@@ -70,6 +71,9 @@ pub struct FixTargetArguments {
     /// Have the Exec lines of a desktop file start with the fix.
     #[arg(long, value_name = "PATH", group = "where")]
     pub desktop_file: Option<PathBuf>,
+    /// Change the permissions of the files that the fix names.
+    #[arg(long, group = "where")]
+    pub permissions: bool,
     /// Where a preload plan is put (default: the path of the wrapper or desktop file, with .plan behind it).
     #[arg(long, value_name = "PATH")]
     pub plan: Option<PathBuf>,

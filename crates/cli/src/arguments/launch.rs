@@ -31,7 +31,7 @@ pub struct BenchmarkArguments {
 }
 
 const AFTER_HELP: &str = "Arms are launched in counterbalanced blocks and compared with the first one by pairs of the \
-same block. Without --runs it goes on until every comparison is decided, or --max-runs or --max-time are reached; the \
+same block. Without --blocks it goes on until every comparison is decided, or --max-blocks or --max-time are reached; the \
 intervals allow for that. A launch that fails is counted and never timed, and the exit code is then 4.";
 
 /// Forms of `slowpath launch`.
@@ -68,7 +68,7 @@ pub struct SelftestArguments {
     /// Comparisons of the command with itself.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub comparisons: u32,
-    /// How; `--runs` is the number of blocks of each comparison (default 8).
+    /// How; `--blocks` is the number of blocks of each comparison (default 8).
     #[command(flatten)]
     pub options: BenchmarkOptions,
     /// The command.
@@ -97,8 +97,8 @@ pub struct ScenarioArguments {
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: u32,
     /// The smallest difference that matters, in percent of the first browser.
-    #[arg(long, value_name = "P", value_parser = percent, default_value = "2%")]
-    pub detect: f64,
+    #[arg(long, alias = "detect", value_name = "P", value_parser = percent, default_value = "2%")]
+    pub min_effect: f64,
     /// Time at most, such as 30s, 10m or 1h; the round that runs is finished.
     #[arg(long, value_name = "T", value_parser = duration, default_value = "30m")]
     pub max_time: Duration,
@@ -129,7 +129,7 @@ records the browsers' child processes: from fork until the main thread first wai
 /// `slowpath launch children`.
 #[derive(Debug, Args)]
 pub struct ChildrenArguments {
-    /// Recordings made with `slowpath record --first-waits`, each of one run of the same program.
+    /// Recordings made with `slowpath record --child-startup`, each of one run of the same program.
     #[arg(required = true, value_name = "DIR")]
     pub recordings: Vec<PathBuf>,
     /// Print one JSON object with all launches.
@@ -156,15 +156,15 @@ pub struct BenchmarkOptions {
     #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = quantile)]
     pub quantile: Vec<f64>,
     /// The smallest difference that matters, in percent of the first arm.
-    #[arg(long, value_name = "P", value_parser = percent, default_value = "2%")]
-    pub detect: f64,
+    #[arg(long, alias = "detect", value_name = "P", value_parser = percent, default_value = "2%")]
+    pub min_effect: f64,
     /// Exactly this many blocks, instead of stopping when every comparison is decided.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: Option<u32>,
+    #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub blocks: Option<u32>,
     /// Blocks at most.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000),
-          conflicts_with = "runs")]
-    pub max_runs: u32,
+    #[arg(long, alias = "max-runs", value_name = "N", default_value_t = 100,
+          value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "blocks")]
+    pub max_blocks: u32,
     /// Time at most, such as 30s, 10m or 1h; the block that runs is finished.
     #[arg(long, value_name = "T", value_parser = duration, default_value = "10m")]
     pub max_time: Duration,

@@ -48,7 +48,7 @@ fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> Analy
 pub fn run(arguments: &AnalyzeArguments) -> Result<ExitCode, Failure> {
     let analysis = as_user(&super::invoker()?, &Work::reading("analysing the recording"), || {
         let tables = open(&arguments.recording)?;
-        let needed = arguments.needed.as_deref().map(open).transpose()?;
+        let needed = arguments.training.as_deref().map(open).transpose()?;
         Ok(analysis(&arguments.recording, &tables, needed.as_ref()))
     })?;
     if arguments.json {

@@ -54,7 +54,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         progress,
         settings: settings(&arguments.device),
         set: set.into(),
-        runs: arguments.runs,
+        blocks: arguments.blocks,
         seed: arguments.seed,
     };
     let diagnosis = diagnose(&case, launches, &limit)?;

@@ -44,7 +44,7 @@ fn named(name: &str) -> Result<Vec<Explanation>, Failure> {
     };
     Err(Failure::new(
         Kind::Usage,
-        format!("there is no finding, fix, context factor, family of artifacts, arm, verdict or gap {name:?}"),
+        format!("there is no finding, fix, context factor, family of artifacts, outcome, arm, verdict or gap {name:?}"),
     )
     .hint(&hint))
 }

@@ -21,7 +21,7 @@ mod report;
 #[cfg(test)]
 mod schemas;
 
-use crate::arguments::{Arguments, Command, LabCommand};
+use crate::arguments::{Arguments, ArtifactsCommand, Command, LabCommand};
 use crate::failure::Failure;
 use crate::fresh_directory;
 use crate::interrupt;
@@ -46,6 +46,7 @@ fn makes_something(command: &Command) -> bool {
         Command::Diagnose(_) | Command::Launch(_) | Command::Check(_) | Command::Record(_) | Command::Context(_) => {
             true
         }
+        Command::Artifacts(arguments) => matches!(arguments.command, ArtifactsCommand::Age(_)),
         Command::Lab(arguments) => matches!(arguments.command, LabCommand::Run(_)),
         _ => false,
     }

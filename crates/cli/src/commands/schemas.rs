@@ -14,6 +14,7 @@ fn published_schemas_are_those_of_the_printed_types() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
     let schemas = [
         ("artifacts-audit.json", schema_of::<artifacts::printed::Audited>()),
+        ("guard-line.json", schema_of::<slowpath_guard::Line>()),
         ("doctor.json", schema_of::<doctor::Doctor>()),
         ("record.json", schema_of::<record::Recorded>()),
         ("lab-run.json", schema_of::<lab::Launched>()),

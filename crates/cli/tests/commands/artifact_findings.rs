@@ -1,103 +1,40 @@
 //! Artifacts that the user of several children cannot use, found in recordings of them: the programs of `cases/artifacts`, each way in
 //! which it can be, the price beside what unrecorded runs with and without it differ by, and near misses.
 
-use crate::recorded_case::{RecordedCase, analyzed, built, row};
+use crate::artifact_case::{ArtifactCase, CHILDREN, NOBODY, REST, WORK, deny_nobody, mode};
+use crate::prices::{self, Price, unrecorded};
+use crate::recorded_case::{RecordedCase, analyzed, row};
 use crate::running::*;
 use crate::traces::assert_nothing_left;
 use serde_json::Value;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-const NOBODY: &str = "65534";
-const CHILDREN: &str = "4";
-/// CPU time of a child without the table, and beside it, in ms.
-const WORK: &str = "40";
-const REST: &str = "20";
 
 const ABOUT_ARTIFACTS: [&str; 3] = ["unreadable_artifact", "stale_artifact", "missing_artifact"];
 
-fn mode(path: impl AsRef<Path>, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+fn record(case: &ArtifactCase, user: &str, target: &[String]) -> RecordedCase {
+    let out = case.path("out");
+    let _ = fs::remove_dir_all(&out);
+    let target: Vec<&str> = target.iter().map(String::as_str).collect();
+    RecordedCase::record(&out, &["--quiet", "--off-cpu", "--user", user], &target, &ABOUT_ARTIFACTS)
 }
 
-/// Sets an access control list: user::rwx user:65534:--- group::r-x mask::r-x other::r-x, as `setfacl -m u:65534:--- PATH` does.
-fn deny_nobody(path: &Path) {
-    let entries: [(u16, u16, u32); 5] =
-        [(1, 7, u32::MAX), (2, 0, 65534), (4, 5, u32::MAX), (16, 5, u32::MAX), (32, 5, u32::MAX)];
-    let mut list = 2u32.to_le_bytes().to_vec();
-    for (tag, grants, id) in entries {
-        list.extend([&tag.to_le_bytes()[..], &grants.to_le_bytes(), &id.to_le_bytes()].concat());
-    }
-    rustix::fs::setxattr(path, "system.posix_acl_access", &list, rustix::fs::XattrFlags::empty()).unwrap();
-}
-
-struct Case {
-    place: tempfile::TempDir,
-}
-
-impl Case {
-    fn new() -> Self {
-        Self { place: built("artifacts") }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
-    }
-
-    fn table(&self, mode: &str) -> Vec<String> {
-        let (program, place) = (self.path("cached-table"), self.place.path());
-        let words = [program.to_str().unwrap(), mode, CHILDREN, place.to_str().unwrap(), WORK, REST];
-        words.map(str::to_owned).to_vec()
-    }
-
-    fn python(&self, options: &[&str]) -> Vec<String> {
-        let children = self.path("children.py").to_str().unwrap().to_owned();
-        let words = ["/usr/bin/python3", &children, CHILDREN].into_iter().chain(options.iter().copied());
-        words.map(str::to_owned).collect()
-    }
-
-    fn recorded(&self, user: &str, target: &[String]) -> RecordedCase {
-        let out = self.path("out");
-        let _ = fs::remove_dir_all(&out);
-        let target: Vec<&str> = target.iter().map(String::as_str).collect();
-        RecordedCase::record(&out, &["--quiet", "--waits", "--user", user], &target, &ABOUT_ARTIFACTS)
-    }
-}
-
-/// CPU time of one child in ms, in the median of five runs that nobody records.
-fn unrecorded(user: &str, target: &[String]) -> f64 {
-    let run = || {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", user, "--regid", user, "--clear-groups"]).args(target).current_dir("/");
-        let done = run(&mut command);
-        done.succeeds();
-        done.stdout.trim().strip_prefix("cpu_ms=").unwrap().parse::<f64>().unwrap()
-    };
-    let mut times: Vec<f64> = (0..5).map(|_| run()).collect();
-    times.sort_by(f64::total_cmp);
-    times[2]
-}
-
-/// How far a price may be from what other runs take. Compiling takes more or less CPU time from one second to the next where others use
-/// the host; what is asked for is a fifth, on a calm machine (`bench/accept/artifact-findings`).
-fn margin() -> f64 {
-    std::env::var("SLOWPATH_PRICE_MARGIN").map_or(0.5, |text| text.parse().unwrap())
-}
-
-/// The price of one child in ms is near what a run without the artifact takes longer.
+/// The price of the only finding is what `hide` makes a child take longer than `show`, in runs that nobody records; and the cost is that
+/// of all its processes.
 #[track_caller]
-fn assert_priced(finding: &Value, without: f64, with: f64) {
+fn assert_priced(case: &ArtifactCase, target: &[String], recorded: &RecordedCase, show: impl Fn(), hide: impl Fn()) {
+    let finding = recorded.one();
     let each = row(finding, "cpu_ms_each");
-    let (predicted, measured) = (each["cpu_ms_each"].as_f64().unwrap(), without - with);
-    println!("a child: predicted {predicted:.1} ms, measured {measured:.1} ms ({without:.1} without, {with:.1} with)");
-    assert!(
-        (predicted / measured - 1.0).abs() <= margin(),
-        "predicted {predicted} ms, measured {measured} ms: {finding:#}"
-    );
-    let cost = finding["cost"]["value"].as_f64().unwrap();
-    assert!((cost / predicted / each["processes"].as_f64().unwrap() - 1.0).abs() < 0.05, "{finding:#}");
+    let number = |value: &Value| value.as_f64().unwrap();
+    let cost = number(&finding["cost"]["value"]) / number(&each["processes"]);
+    assert!((cost / number(&each["cpu_ms_each"]) - 1.0).abs() < 0.05, "{finding:#}");
+    prices::assert_priced(Price::of(recorded), &|| Price::of(&record(case, NOBODY, target)), &|| {
+        show();
+        let without = unrecorded(NOBODY, target);
+        hide();
+        (unrecorded(NOBODY, target), without)
+    });
 }
 
 #[track_caller]
@@ -117,15 +54,15 @@ fn bytecode_in_a_private_directory_is_compiled_again_by_every_child() {
     if !root() {
         return;
     }
-    let case = Case::new();
-    let target = case.python(&[]);
-    let with = unrecorded(NOBODY, &target);
-    case.recorded(NOBODY, &target).none();
-    mode(case.path("shop/__pycache__"), 0o700);
-    let recorded = case.recorded(NOBODY, &target);
+    let case = ArtifactCase::new();
+    let target = case.python(CHILDREN, &[]);
+    record(&case, NOBODY, &target).none();
+    let set = |bits: u32| mode(case.path("shop/__pycache__"), bits);
+    set(0o700);
+    let recorded = record(&case, NOBODY, &target);
     assert_subject(recorded.one(), "/shop/__pycache__/m", 4 + 1);
     assert_eq!(recorded.one()["confidence"], "medium");
-    assert_priced(recorded.one(), unrecorded(NOBODY, &target), with);
+    assert_priced(&case, &target, &recorded, || set(0o755), || set(0o700));
 }
 
 #[test]
@@ -134,19 +71,19 @@ fn a_directory_two_levels_up_that_cannot_be_entered_hides_the_bytecode_below() {
         return;
     }
     // Bytecode in a tree of its own, below a directory that only root enters. Nothing is saved, for the tree is not seen to be there.
-    let case = Case::new();
+    let case = ArtifactCase::new();
     let prefix = case.path("kept/bytecode");
-    let target = case.python(&["-X", &format!("pycache_prefix={}", prefix.display())]);
+    let target = case.python(CHILDREN, &["-X", &format!("pycache_prefix={}", prefix.display())]);
     run(Command::new(&target[0]).args(&target[3..]).args(["-m", "compileall", "-q"]).arg(case.path("shop"))).succeeds();
-    let with = unrecorded(NOBODY, &target);
-    case.recorded(NOBODY, &target).none();
-    mode(case.path("kept"), 0o744);
-    let recorded = case.recorded(NOBODY, &target);
+    record(&case, NOBODY, &target).none();
+    let set = |bits: u32| mode(case.path("kept"), bits);
+    set(0o744);
+    let recorded = record(&case, NOBODY, &target);
     let finding = recorded.one();
     assert!(finding["subject"]["artifact"].as_str().unwrap().starts_with(case.path("kept").to_str().unwrap()));
     // Where compiling ends is not seen: an upper estimate, bounded by what others of them take.
     assert_eq!((&finding["confidence"], &finding["cost"]["low"]), (&"low".into(), &0.0.into()));
-    assert_priced(finding, unrecorded(NOBODY, &target), with);
+    assert_priced(&case, &target, &recorded, || set(0o755), || set(0o744));
 }
 
 #[test]
@@ -154,14 +91,15 @@ fn an_access_control_list_that_denies_one_user_is_found_for_that_user() {
     if !root() {
         return;
     }
-    let case = Case::new();
-    let target = case.python(&[]);
-    let with = unrecorded(NOBODY, &target);
-    deny_nobody(&case.path("shop/__pycache__"));
-    let recorded = case.recorded(NOBODY, &target);
+    let case = ArtifactCase::new();
+    let target = case.python(CHILDREN, &[]);
+    let directory = case.path("shop/__pycache__");
+    let allow = || rustix::fs::removexattr(&directory, "system.posix_acl_access").unwrap();
+    deny_nobody(&directory);
+    let recorded = record(&case, NOBODY, &target);
     assert_subject(recorded.one(), "/shop/__pycache__/m", 4 + 1);
-    assert_priced(recorded.one(), unrecorded(NOBODY, &target), with);
-    case.recorded("65533", &target).none();
+    assert_priced(&case, &target, &recorded, allow, || deny_nobody(&directory));
+    record(&case, "65533", &target).none();
 }
 
 #[test]
@@ -169,14 +107,14 @@ fn a_table_of_a_family_that_nobody_knows_is_found_by_what_is_done_without_it() {
     if !root() {
         return;
     }
-    let case = Case::new();
+    let case = ArtifactCase::new();
     let target = case.table("saves");
-    let with = unrecorded(NOBODY, &target);
-    case.recorded(NOBODY, &target).none();
-    mode(case.path("cache/table.cache"), 0o600);
-    let recorded = case.recorded(NOBODY, &target);
+    record(&case, NOBODY, &target).none();
+    let set = |bits: u32| mode(case.path("cache/table.cache"), bits);
+    set(0o600);
+    let recorded = record(&case, NOBODY, &target);
     assert_subject(recorded.one(), "/cache/table.cache", 1);
-    assert_priced(recorded.one(), unrecorded(NOBODY, &target), with);
+    assert_priced(&case, &target, &recorded, || set(0o644), || set(0o600));
     let each = row(recorded.one(), "cpu_ms_each")["cpu_ms_each"].as_f64().unwrap();
     assert!((each / 40.0 - 1.0).abs() < 0.2, "the truth is {WORK} ms: {each}");
 }
@@ -186,12 +124,15 @@ fn a_process_that_could_read_it_says_what_its_siblings_pay() {
     if !root() {
         return;
     }
-    let case = Case::new();
-    let target = case.table("two");
-    case.recorded("root", &target).none();
+    let case = ArtifactCase::new();
+    // By paths that start from where the program runs.
+    let script = format!("cd {} && exec ./cached-table two {CHILDREN} . {WORK} {REST}", case.place.path().display());
+    let target = ["/bin/sh", "-c", &script].map(str::to_owned);
+    record(&case, "root", &target).none();
     mode(case.path("cache/table.cache"), 0o600);
-    let recorded = case.recorded("root", &target);
+    let recorded = record(&case, "root", &target);
     let finding = recorded.one();
+    assert_eq!(finding["subject"]["artifact"], case.path("cache/table.cache").to_str().unwrap());
     assert_eq!((&finding["confidence"], &finding["subject"]["processes"]), (&"high".into(), &2.into()), "{finding:#}");
     let each = row(finding, "cpu_ms_each")["cpu_ms_each"].as_f64().unwrap();
     assert!((each / 40.0 - 1.0).abs() < 0.2, "the truth is {WORK} ms: {each}");
@@ -202,29 +143,50 @@ fn bytecode_that_is_stale_or_was_never_made_is_compiled_again_by_every_child() {
     if !root() {
         return;
     }
-    let case = Case::new();
-    let target = case.python(&[]);
-    let with = unrecorded(NOBODY, &target);
+    let case = ArtifactCase::new();
+    let target = case.python(CHILDREN, &[]);
     let modules = [0, 1, 2, 3].map(|number| case.path(&format!("shop/m{number}.py")));
-    for module in &modules {
-        let text = fs::read_to_string(module).unwrap();
-        fs::write(module, format!("{text}\n# changed\n")).unwrap();
-    }
-    let stale = case.recorded(NOBODY, &target);
+    let change = || {
+        for module in &modules {
+            let text = fs::read_to_string(module).unwrap();
+            fs::write(module, format!("{text}\n# changed\n")).unwrap();
+        }
+    };
+    change();
+    let stale = record(&case, NOBODY, &target);
     assert_eq!(stale.one()["name"], "stale_artifact");
     assert_subject(stale.one(), "/shop/__pycache__/m", 4);
-    assert_priced(stale.one(), unrecorded(NOBODY, &target), with);
+    assert_priced(&case, &target, &stale, || case.compile(), change);
 
-    for entry in fs::read_dir(case.path("shop/__pycache__")).unwrap() {
-        let path = entry.unwrap().path();
-        if !path.to_str().unwrap().contains("__init__") {
-            fs::remove_file(path).unwrap();
+    let remove = || {
+        for entry in fs::read_dir(case.path("shop/__pycache__")).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.to_str().unwrap().contains("__init__") {
+                fs::remove_file(path).unwrap();
+            }
         }
-    }
-    let missing = case.recorded(NOBODY, &target);
+    };
+    remove();
+    let missing = record(&case, NOBODY, &target);
     assert_eq!(missing.one()["name"], "missing_artifact");
     assert_subject(missing.one(), "/shop/__pycache__/m", 4);
-    assert_priced(missing.one(), unrecorded(NOBODY, &target), with);
+    assert_priced(&case, &target, &missing, || case.compile(), remove);
+}
+
+#[test]
+fn a_directory_of_bytecode_that_cannot_be_made_is_missing() {
+    if !root() {
+        return;
+    }
+    let case = ArtifactCase::new();
+    let target = case.python(CHILDREN, &[]);
+    let remove = || fs::remove_dir_all(case.path("shop/__pycache__")).unwrap();
+    remove();
+    let recorded = record(&case, NOBODY, &target);
+    let finding = recorded.one();
+    assert_eq!((&finding["name"], &finding["confidence"]), (&"missing_artifact".into(), &"low".into()));
+    assert!(finding["subject"]["artifact"].as_str().unwrap().contains("/shop/__pycache__/m"), "{finding:#}");
+    assert_priced(&case, &target, &recorded, || case.compile(), remove);
 }
 
 #[test]
@@ -232,7 +194,7 @@ fn files_that_are_never_opened_searched_for_optional_or_opened_in_the_end_are_no
     if !root() {
         return;
     }
-    let case = Case::new();
+    let case = ArtifactCase::new();
     mode(case.path("cache/table.cache"), 0o600);
     // 300 ms of other work: slow for another reason.
     let slow = |mode: &str| {
@@ -241,21 +203,64 @@ fn files_that_are_never_opened_searched_for_optional_or_opened_in_the_end_are_no
         target
     };
     for target in [slow("unused"), slow("searches"), slow("optional")] {
-        case.recorded(NOBODY, &target).none();
+        record(&case, NOBODY, &target).none();
     }
-    case.recorded("root", &slow("retries")).none();
-    // Bytecode that is small, in a program that is slow.
+    record(&case, "root", &slow("retries")).none();
+}
+
+#[test]
+fn bytecode_that_is_small_costs_what_compiling_at_all_costs_and_is_none_in_a_program_that_is_slow() {
+    if !root() {
+        return;
+    }
+    let case = ArtifactCase::new();
     fs::write(case.path("shop/m0.py"), "x = 1\n").unwrap();
     mode(case.path("shop/__pycache__"), 0o700);
-    let script = format!(
-        "import sys, time; sys.path.insert(0, {:?}); import shop.m0\nwhile time.process_time() < 0.5: pass",
-        case.place.path()
-    );
+    let place = case.place.path();
     for options in [&["-c"][..], &["-B", "-c"]] {
-        let python = ["/usr/bin/env", "-u", "PYTHONDONTWRITEBYTECODE", "/usr/bin/python3"];
-        let words = python.iter().chain(options).copied().map(str::to_owned);
-        case.recorded(NOBODY, &words.chain([script.clone()]).collect::<Vec<_>>()).none();
+        let run = |seconds: &str| {
+            let imports = format!("import sys, time; sys.path.insert(0, {place:?}); import shop.m0\n");
+            let script = format!("{imports}while time.process_time() < {seconds}: pass");
+            let python = ["/usr/bin/env", "-u", "PYTHONDONTWRITEBYTECODE", "/usr/bin/python3"];
+            let words = python.iter().chain(options).copied().map(str::to_owned);
+            record(&case, NOBODY, &words.chain([script]).collect::<Vec<_>>())
+        };
+        run("3").none();
+        // The first that is compiled has the compiler's own pages faulted in: 1 to 3 ms, which can be just enough to be found in 0.5 s.
+        for one in &run("0.5").findings {
+            let cost = one["cost"]["value"].as_f64().unwrap();
+            assert!(one["name"] == "unreadable_artifact" && cost < 5.0, "{one:#}");
+        }
     }
+}
+
+#[test]
+fn a_diagnosis_as_root_shows_what_root_hides() {
+    if !root() {
+        return;
+    }
+    let case = ArtifactCase::new();
+    mode(case.path("shop/__pycache__"), 0o700);
+    let out = case.path("out");
+    let mut command = slowpath(["diagnose", "--warm", "--quiet", "--user", "root", "-o"]);
+    let done = run(command.arg(&out).arg("--").args(case.python("2", &[])).env_remove("SUDO_UID"));
+    done.succeeds();
+    assert!(done.stderr.contains("the command runs as root"), "{}", done.stderr);
+    let head = format!("user {NOBODY} may not read ");
+    let denied_by = case.path("shop/__pycache__").to_str().unwrap().to_owned();
+    let row = format!("    5  {denied_by}: other bits lack x");
+    for part in [&head, "diagnose --user NAME", &row] {
+        assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+    }
+    let written: Value = serde_json::from_slice(&fs::read(out.join("diagnosis.json")).unwrap()).unwrap();
+    let hidden = &written["hidden_by_root"];
+    // This machine may hide others from that user; those of the case are denied by one rule.
+    assert_eq!(hidden["uid"], 65534, "{hidden:#}");
+    assert!(hidden["used"].as_u64() > hidden["unreadable"].as_u64(), "{hidden:#}");
+    let all = hidden["artifacts"].as_array().unwrap();
+    let of_case: Vec<&Value> = all.iter().filter(|one| one["denied_by"] == denied_by.as_str()).collect();
+    assert_eq!(of_case.len(), 5, "{hidden:#}");
+    assert!(of_case.iter().all(|one| one["change"] == format!("chmod o+x {denied_by}")), "{hidden:#}");
 }
 
 #[test]
@@ -263,7 +268,7 @@ fn a_diagnosis_finds_it_by_itself_in_a_command_and_in_what_runs_already() {
     if !root() {
         return;
     }
-    let case = Case::new();
+    let case = ArtifactCase::new();
     mode(case.path("cache/table.cache"), 0o600);
     let out = case.path("out");
     let mut command = slowpath(["diagnose", "--warm", "--json", "--user", NOBODY, "-o"]);

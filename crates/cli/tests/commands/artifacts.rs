@@ -299,6 +299,26 @@ fn a_recording_names_the_artifacts_that_its_command_was_refused_and_no_others() 
 }
 
 #[test]
+fn a_recording_of_root_shows_what_root_hides() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    package(place.path());
+    mode(&place.path().join("app/pkg/__pycache__"), 0o700);
+    let (out, script) = (place.path().join("out"), "import sys; sys.path.insert(0, sys.argv[1]); import pkg.m");
+    let app = place.path().join("app").to_str().unwrap().to_owned();
+    let target = ["/usr/bin/python3", "-B", "-c", script, &app];
+    let recorded = record(&out, &["--user", "root"], &target);
+    recorded.succeeds();
+    assert!(recorded.stderr.contains("artifacts audit --recording"), "{recorded:?}");
+    let done = run(slowpath(["artifacts", "audit", "--recording"]).arg(&out).env_remove("SUDO_UID"));
+    done.succeeds();
+    assert!(done.stderr.contains("what root hides"), "{done:?}");
+    assert!(done.stdout.contains("(uid 65534)") && done.stdout.contains(": 2 unreadable"), "{done:?}");
+}
+
+#[test]
 fn ctrl_c_ends_an_audit_at_once() {
     if !root() {
         return;

@@ -154,7 +154,7 @@ fn processes_that_run_are_recorded_without_tracepoints_of_system_calls_unless_fi
         let probes = done.json()["manifest"]["probes"].to_string();
         (of_calls, probes.contains("\"open\""), tables(&out))
     };
-    let (of_calls, has_opens, tables) = looked(&["--stacks", "fault", "--cpu", "1000"]);
+    let (of_calls, has_opens, tables) = looked(&["--stacks", "fault", "--sample", "1000"]);
     assert_eq!((of_calls, has_opens), (Vec::new(), false));
     assert!(tables.mappings.iter().any(|row| row.ino.is_some()), "what it had is told");
     assert_eq!(looked(&[]).0, Vec::<String>::new());

@@ -89,7 +89,7 @@ fn children_are_ready_when_they_say_that_they_began_to_wait() {
     }
     let place = place();
     let out = place.path().join("out");
-    let done = record(&out, &["--first-waits", "--quiet"], &["/usr/bin/python3", "-c", PARENT]);
+    let done = record(&out, &["--child-startup", "--quiet"], &["/usr/bin/python3", "-c", PARENT]);
     done.succeeds();
     let printed = children(&[&out], true);
     printed.succeeds();
@@ -124,11 +124,11 @@ fn what_holds_no_readiness_is_refused_with_a_hint_or_left_out_and_said() {
     let path = |name: &str| place.path().join(name);
     let shell = ["/bin/sh", "-c", "/bin/true; /bin/true"];
     record(&path("without"), &["--quiet"], &shell).succeeds();
-    record(&path("with"), &["--quiet", "--first-waits"], &shell).succeeds();
+    record(&path("with"), &["--quiet", "--child-startup"], &shell).succeeds();
 
     children(&[&path("nothing")], false).fails_with(2, &["hint: a recording is a directory made by"]);
     children(&[place.path()], false).fails_with(2, &["hint: a recording is a directory made by"]);
-    let words = ["recorded without --first-waits", "hint: record it again: `slowpath record --first-waits"];
+    let words = ["recorded without --child-startup", "hint: record it again: `slowpath record --child-startup"];
     children(&[&path("without")], false).fails_with(2, &words);
     let refused = children(&[&path("without")], true);
     assert_eq!((refused.code(), &refused.json()["error"]["kind"]), (2, &"usage".into()));
@@ -141,7 +141,7 @@ fn what_holds_no_readiness_is_refused_with_a_hint_or_left_out_and_said() {
     assert_eq!(found["runs"], 1);
     assert_eq!(found["recordings"].as_array().unwrap().len(), 1);
     let told = found["unavailable"].as_array().unwrap();
-    assert!(told.iter().any(|one| one["remedy"].as_str().unwrap().contains("--first-waits")), "{told:?}");
+    assert!(told.iter().any(|one| one["remedy"].as_str().unwrap().contains("--child-startup")), "{told:?}");
     let of_true = of_kind(&found, "true", "executed");
     assert_eq!((&of_true["count"], &of_true["never_ready"]), (&2.into(), &2.into()));
 }

@@ -15,7 +15,7 @@ const PAGES: u64 = 338;
 fn record_variant(program: &Path, variant: &str, out: &Path) {
     let (frames, per_second) = (FRAMES.to_string(), PER_SECOND.to_string());
     let target = [program.to_str().unwrap(), variant, &frames, &per_second];
-    let options = ["--quiet", "--cpu", "997", "--memory-calls", "--waits", "--stacks", "fault,alloc,cpu"];
+    let options = ["--quiet", "--sample", "997", "--memory-calls", "--off-cpu", "--stacks", "fault,alloc,cpu"];
     record(out, &options, &target).succeeds();
 }
 

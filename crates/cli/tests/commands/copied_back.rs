@@ -13,7 +13,7 @@ fn sampled(target: &[&str]) -> Value {
     let place = place();
     let out = place.path().join("out");
     // A rate that keeps no step with 120 frames a second.
-    let options = ["--quiet", "--memory-calls", "--stacks", "fault,alloc,cpu", "--cpu", "997"];
+    let options = ["--quiet", "--memory-calls", "--stacks", "fault,alloc,cpu", "--sample", "997"];
     record(&out, &options, target).succeeds();
     analyzed(&out)
 }
@@ -40,7 +40,7 @@ fn a_scratch_block_that_tiles_are_copied_into_and_back_is_found_with_both_functi
     assert!(subject("allocated_by").ends_with("block"), "{finding:#}");
     assert_eq!(finding["subject"]["size_bytes"], SCRATCH);
     assert_ne!(finding["confidence"], "low", "{:#}", finding["reasons"]);
-    assert_eq!(finding["fixes"], serde_json::json!(["look_in_place"]));
+    assert_eq!(finding["fixes"], serde_json::json!(["avoid_copy"]));
     let saved = rows(finding, "saved");
     let number = |row: &Value, column: &str| row[column].as_f64().unwrap();
     assert_eq!(saved.len(), 3, "{saved:#?}");

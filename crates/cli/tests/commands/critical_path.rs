@@ -10,7 +10,7 @@ fn a_shell_that_waits_for_its_child_is_late_because_of_what_the_child_sleeps() {
     }
     let place = place();
     let out = place.path().join("out");
-    record(&out, &["--quiet", "--waits"], &["/bin/sh", "-c", "/bin/sleep 0.5; :"]).succeeds();
+    record(&out, &["--quiet", "--off-cpu"], &["/bin/sh", "-c", "/bin/sleep 0.5; :"]).succeeds();
     let found = analyzed(&out);
     let path = &found["critical_path"];
     let number = |value: &serde_json::Value| value["value"].as_f64().unwrap_or_else(|| panic!("{value}"));
@@ -22,8 +22,8 @@ fn a_shell_that_waits_for_its_child_is_late_because_of_what_the_child_sleeps() {
         |category: &str| rows.iter().find(|row| row["category"] == category).map_or(0.0, |row| number(&row["time"]));
     let sum: f64 = rows.iter().map(|row| number(&row["time"])).sum();
     assert!((sum + number(&path["unexplained"]) - number(&path["time"])).abs() < 0.001, "{path:#}");
-    // Not the shell's waiting for its child, but what that did.
-    assert!(time("timer") >= 499.0 && time("child") == 0.0, "{path:#}");
+    // Not the shell's waiting for its child, but what that did: the shell waits alone until the child runs for the first time.
+    assert!(time("timer") >= 499.0 && time("child") < 50.0, "{path:#}");
     let sleeps = path["threads"].as_array().unwrap().iter().find(|one| one["process"] == "sleep").unwrap();
     assert!(number(&sleeps["time"]) >= time("timer"), "{path:#}");
 

@@ -114,7 +114,7 @@ fn a_process_with_other_mounts_gets_no_fix_made_from_files_of_this_machine() {
     let gaps = told["unavailable"].to_string();
     assert!(gaps.contains(&format!("files of process {}", program.0.id())), "{gaps}");
     let verdicts = told["verdicts"].as_array().unwrap();
-    let allocator = verdicts.iter().find(|one| one["arm"] == "another_allocator").unwrap();
+    let allocator = verdicts.iter().find(|one| one["arm"] == "replace_allocator").unwrap();
     assert_ne!(allocator["reason"], "a trial needs launches", "{told:#}");
 }
 
@@ -147,7 +147,7 @@ fn a_process_that_is_not_there_and_options_of_launches_are_refused() {
         return;
     }
     run(&mut slowpath(["diagnose", "--pid", "4194303"])).fails_with(2, &["there is no process 4194303"]);
-    for option in [["--runs", "9"], ["--max-time", "9s"], ["--user", "nobody"]] {
+    for option in [["--blocks", "9"], ["--max-time", "9s"], ["--user", "nobody"]] {
         run(slowpath(["diagnose", "--pid", "1"]).args(option)).fails_with(2, &["cannot be used with"]);
     }
     run(&mut slowpath(["diagnose", "--duration", "3", "--", "true"])).fails_with(2, &["cannot be used with"]);

@@ -64,7 +64,7 @@ fn folded_stacks_go_to_standard_output_and_losses_to_standard_error() {
     done.succeeds();
     assert_eq!(done.stdout, "app;[no stack] 1\napp;main;work(int)\\u{1b}[31m\\u{3b} 2\n");
     assert!(done.stderr.contains("note: 3 events were lost: ring_buffer."), "{}", done.stderr);
-    let done = export(&recording, &["--to", "collapsed", "--what", "allocations"]);
+    let done = export(&recording, &["--to", "collapsed", "--weight", "allocations"]);
     assert_eq!(done.stdout, "app;main;work(int)\\u{1b}[31m\\u{3b} 8192\n");
 }
 
@@ -91,13 +91,14 @@ fn what_was_not_recorded_is_refused_with_what_would_record_it_and_leaves_no_file
     let recording = recording(place.path(), "== execs\nts pid start\n1 8 1\n");
     let file = place.path().join("out");
     let to = |arguments: &[&str]| export(&recording, &[arguments, &["-o", file.to_str().unwrap()]].concat());
-    let collapsed = ["--to", "collapsed", "--what"];
-    to(&[&collapsed[..], &["cpu"]].concat()).fails_with(2, &["holds no CPU samples", "hint: record with --cpu 1000"]);
+    let collapsed = ["--to", "collapsed", "--weight"];
+    to(&[&collapsed[..], &["cpu"]].concat())
+        .fails_with(2, &["holds no CPU samples", "hint: record with --sample 1000"]);
     to(&[&collapsed[..], &["off-cpu"]].concat()).fails_with(2, &["holds no intervals off the CPU", "hint:"]);
-    to(&["--to", "collapsed"]).fails_with(2, &["holds no samples, waits, faults or memory calls", "--cpu 1000"]);
+    to(&["--to", "collapsed"]).fails_with(2, &["holds no samples, waits, faults or memory calls", "--sample 1000"]);
     to(&["--to", "csv"]).fails_with(2, &["needs the name of a table", "execs (1 rows), exits (0 rows)"]);
     to(&["--to", "csv", "--table", "exec"]).fails_with(2, &["there is no table \"exec\"", "--table with one of:"]);
-    to(&["--to", "csv", "--what", "cpu"]).fails_with(2, &["--what is for --to collapsed only"]);
+    to(&["--to", "csv", "--weight", "cpu"]).fails_with(2, &["--weight is for --to collapsed only"]);
     to(&["--to", "perfetto", "--table", "execs"]).fails_with(2, &["--table is for --to csv only"]);
     to(&["--to", "svg"]).fails_with(2, &["possible values:"]);
     assert!(!file.exists());

@@ -19,7 +19,8 @@ type Files = BTreeMap<PathBuf, (Vec<u8>, u32, u32, i64)>;
 /// A value that every syntax has to quote.
 const VALUE: &str = "a=1:b=50% \"$HOME\" 'x' `y` \\ z";
 
-fn fix(name: &str, treatment: &Value) -> Value {
+/// A fix of a diagnosis, as it stands in the file.
+pub fn fix(name: &str, treatment: &Value) -> Value {
     json!({
         "fix": name, "name": name, "title": format!("the fix {name}"),
         "changes": [{"what": "the environment", "from": null, "to": "another"}],
@@ -29,11 +30,23 @@ fn fix(name: &str, treatment: &Value) -> Value {
     })
 }
 
-fn verdict(name: &str, decision: &str) -> Value {
+/// The verdict on a fix.
+pub fn verdict(name: &str, decision: &str) -> Value {
     let measured = json!({"value": -12.0, "low": -13.0, "high": -11.0, "unit": "ms"});
     json!({
         "arm": name, "fix": name, "judged_by": "cpu", "outcome": "helps", "decision": decision, "predicted": null,
         "measured": measured, "minimum_detectable_effect": null, "pairs": 9, "discarded": 0, "reason": "", "beside": [],
+    })
+}
+
+/// A diagnosis with these fixes and verdicts.
+pub fn diagnosis(fixes: &[Value], verdicts: &[Value]) -> Value {
+    json!({
+        "schema": "slowpath-diagnose/1", "warm": true,
+        "command": ["/bin/sh", "-c", "printf '%s|%s|' \"$KEPT\" \"$*\"", "sh"],
+        "recording": "", "launch": {"ready": "exit", "seed": 1, "blocks": 9, "conditions": [], "judged_by": "cpu", "arms": []},
+        "findings": [], "fixes": fixes, "verdicts": verdicts,
+        "share_of_gap_removed": [], "losses": {}, "unavailable": [], "notes": [],
     })
 }
 
@@ -48,14 +61,10 @@ impl Case {
         let variables = json!({"kind": "environment", "variables": {"KEPT": VALUE}});
         let (plan, source) =
             (json!({"kind": "preload_plan", "file": "p.plan"}), json!({"kind": "source", "place": "f (a.c:1)"}));
-        let diagnosis = json!({
-            "schema": "slowpath-diagnose/1", "warm": true,
-            "command": ["/bin/sh", "-c", "printf '%s|%s|' \"$KEPT\" \"$*\"", "sh"],
-            "recording": "", "launch": {"ready": "exit", "seed": 1, "blocks": 9, "conditions": [], "judged_by": "cpu", "arms": []},
-            "findings": [], "fixes": [fix("variable", &variables), fix("plan", &plan), fix("weak", &variables), fix("source", &source)],
-            "verdicts": [verdict("variable", "proved"), verdict("plan", "proved"), verdict("weak", "not_shown")],
-            "share_of_gap_removed": [], "losses": {}, "unavailable": [], "notes": [],
-        });
+        let diagnosis = diagnosis(
+            &[fix("variable", &variables), fix("plan", &plan), fix("weak", &variables), fix("source", &source)],
+            &[verdict("variable", "proved"), verdict("plan", "proved"), verdict("weak", "not_shown")],
+        );
         for name in ["out", "home", "files"] {
             fs::create_dir(case.at(name)).unwrap();
             fs::set_permissions(case.at(name), fs::Permissions::from_mode(0o700)).unwrap();
@@ -169,6 +178,41 @@ fn each_kind_is_shown_applied_listed_and_taken_back_to_the_byte() {
 }
 
 #[test]
+fn a_diagnosis_of_the_version_before_is_shown_applied_and_taken_back_by_its_names_and_by_todays() {
+    let case = Case::new();
+    let path = case.at("out/diagnosis.json");
+    let mut diagnosis: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let (former, now) = ("another_allocator", "replace_allocator");
+    for (list, field) in [("fixes", "fix"), ("fixes", "name"), ("verdicts", "fix"), ("verdicts", "arm")] {
+        for one in diagnosis[list].as_array_mut().unwrap() {
+            match one[field].as_str() {
+                Some("variable") => one[field] = former.into(),
+                Some("source") => one[field] = "keep_buffer".into(),
+                _ => {}
+            }
+        }
+    }
+    fs::write(&path, diagnosis.to_string()).unwrap();
+    let before = case.all();
+    for name in ["keep_buffer", "reuse_buffer", former, now] {
+        case.fix(&["show", OUT, name]).succeeds();
+    }
+    for (applied, undone) in [(former, now), (now, former)] {
+        case.fix(&["apply", OUT, applied, "--wrapper", "run"]).succeeds();
+        let listed = case.fix(&["list", OUT, "--json"]).json();
+        let here = listed["fixes"].as_array().unwrap().iter().find(|fix| fix["name"] == former).unwrap();
+        assert_eq!(
+            (&here["decision"], &here["applied"][0]["state"]),
+            (&"proved".into(), &"applied".into()),
+            "{here:#}"
+        );
+        assert_eq!(listed["others"], json!([]));
+        case.fix(&["undo", OUT, undone]).succeeds();
+        assert_eq!(case.all(), before, "{applied}: undo left a difference");
+    }
+}
+
+#[test]
 fn a_wrapper_and_a_desktop_file_start_the_program_with_exactly_what_was_tried() {
     let case = Case::new();
     case.fix(&["apply", OUT, "variable", "--wrapper", "run"]).succeeds();
@@ -207,7 +251,7 @@ fn only_what_is_proved_is_applied_and_without_a_target_the_possibilities_are_tol
     case.fix(&["apply", OUT, "weak", "--wrapper", "run"]).fails_with(1, &["is not proved but not shown", "--unproved"]);
     let told = case.fix(&["apply", OUT, "variable", "--json"]);
     told.fails_with(2, &["no option says where"]);
-    assert_eq!((&told.json()["applied"], told.json()["possibilities"].as_array().unwrap().len()), (&false.into(), 4));
+    assert_eq!((&told.json()["applied"], told.json()["possibilities"].as_array().unwrap().len()), (&false.into(), 5));
     let plan = case.fix(&["show", OUT, "plan", "--json"]).json();
     let gap = |option: usize| plan["possibilities"][option]["unavailable"].clone();
     assert!(
@@ -252,7 +296,7 @@ fn a_file_that_somebody_changed_since_is_not_overwritten() {
 }
 
 /// A number between `least` and `most`, the same in every run (Knuth's linear congruential generator).
-fn random(state: &mut u64, least: u128, most: u128) -> Duration {
+pub fn random(state: &mut u64, least: u128, most: u128) -> Duration {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let part = (u128::from(*state >> 33) * (most - least)) >> 31;
     Duration::from_micros(u64::try_from(least + part).unwrap())
@@ -384,7 +428,7 @@ fn a_cold_diagnosis_publishes_its_plan_and_a_wrapper_replays_it() {
     let place = place();
     let (data, out, wrapper) = (place.path().join("data"), place.path().join("out"), place.path().join("run"));
     fs::write(&data, vec![7u8; 2 << 20]).unwrap();
-    let command = ["diagnose", "--cold", "--arms", "quick", "--runs", "1", "--json", "-o"];
+    let command = ["diagnose", "--cold", "--arms", "quick", "--blocks", "1", "--json", "-o"];
     let told = run(slowpath(command).arg(&out).arg("--").arg("/bin/cat").arg(&data));
     told.succeeds();
     let plan = &told.json()["fixes"][0];

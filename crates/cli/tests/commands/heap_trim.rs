@@ -27,7 +27,7 @@ fn a_heap_that_is_trimmed_for_every_document_is_found_with_its_counts_and_its_tw
     each.assert_counts(operations, "operations", "operations");
     each.assert_counts(operations, "faults", "pages");
     assert_ne!(finding["confidence"], "low", "{:#}", finding["reasons"]);
-    assert_eq!(finding["fixes"], serde_json::json!(["keep_buffer", "allocator_tunables"]));
+    assert_eq!(finding["fixes"], serde_json::json!(["reuse_buffer", "allocator_tunables"]));
     let touching = row(finding, "fault_ms");
     assert!(touching["fault_ms"].as_f64().unwrap() > 0.0, "{touching:#}");
 

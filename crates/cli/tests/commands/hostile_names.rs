@@ -41,7 +41,7 @@ fn names_are_harmless_in_terminal_json_and_html() {
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     let out = path("r");
     // Reads through the disk, so that the findings speak of these files: the lab gives cold ones.
-    let done = run(slowpath(["diagnose", "--runs", "2", "-o", &out, "--", "/bin/sh", "-c", &script]));
+    let done = run(slowpath(["diagnose", "--blocks", "2", "-o", &out, "--", "/bin/sh", "-c", &script]));
     done.succeeds();
     harmless(&done.stdout);
     harmless(&done.stderr);

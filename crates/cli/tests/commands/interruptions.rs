@@ -206,7 +206,7 @@ fn an_interrupted_diagnosis_keeps_its_recordings_and_leaves_nothing_else() {
     }
     let place = place();
     let out = place.path().join("out");
-    let mut command: Command = slowpath(["diagnose", "--cold", "--runs", "1000", "-o"]);
+    let mut command: Command = slowpath(["diagnose", "--cold", "--blocks", "1000", "-o"]);
     let mut running = start(command.arg(&out).args(["--", "/bin/ls", "/"]));
     let started = Instant::now();
     while !out.join("prediction.json").exists() && started.elapsed() < Duration::from_secs(60) {

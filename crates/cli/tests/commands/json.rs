@@ -19,7 +19,10 @@ fn every_command_prints_one_object_and_says_the_rest_on_standard_error() {
         (&["analyze", "--json", &recording], "slowpath-analyze/1"),
         (&["lab", "run", "--json", "--runs", "2", "--", "/bin/sh", "-c", noisy], "slowpath-lab/1"),
         (&["lab", "list", "--json"], "slowpath-labs/1"),
-        (&["diagnose", "--json", "--runs", "1", "-o", &diagnosis, "--", "/bin/sh", "-c", noisy], "slowpath-diagnose/1"),
+        (
+            &["diagnose", "--json", "--blocks", "1", "-o", &diagnosis, "--", "/bin/sh", "-c", noisy],
+            "slowpath-diagnose/1",
+        ),
         (&["preload", "plan", &diagnosis, "-o", &plan], ""),
         (&["preload", "check", "--json", &plan], "slowpath-plan-check/1"),
         (&["preload", "replay", "--json", &plan], "slowpath-replay/1"),

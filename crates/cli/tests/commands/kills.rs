@@ -7,7 +7,7 @@ use crate::running::*;
 use crate::traces::{assert_no_kernel_object_left, owned_by, processes_with};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// xorshift64* (Vigna 2016): moments that differ, and the same ones in every run.
 struct Moments(u64);
@@ -32,7 +32,8 @@ fn kills(percent: u32) -> u32 {
 fn kill_at_random_moments(kills: u32, seed: u64, tree_ends: bool, make: impl Fn(u32) -> Command) {
     let started = Instant::now();
     run(make(0)).succeeds();
-    let whole = started.elapsed();
+    let first = started.elapsed();
+    let mut whole = first;
     let mut moments = Moments(seed);
     let (mut killed, mut held, mut directories) = (0, 0, 0);
     for number in 1..=kills {
@@ -40,10 +41,17 @@ fn kill_at_random_moments(kills: u32, seed: u64, tree_ends: bool, make: impl Fn(
         let mut running = start(make(number).env(name, &value));
         let pid = running.child.id();
         let moment = whole.mul_f64(moments.next());
-        std::thread::sleep(moment);
-        running.signal(libc::SIGKILL);
+        match ended_within(&mut running, moment) {
+            // What ran beside the one before made that slower.
+            Some(took) => whole = took.max(first / 4),
+            None => running.signal(libc::SIGKILL),
+        }
         let done = running.wait();
-        killed += u32::from(done.status.code().is_none());
+        let is_killed = done.status.code().is_none();
+        killed += u32::from(is_killed);
+        if !is_killed {
+            done.succeeds();
+        }
         let context = format!("kill {number} after {moment:?}");
         if tree_ends {
             assert!(soon(|| processes_with(&value).is_empty()), "{context}: {:?} live on", processes_with(&value));
@@ -65,6 +73,18 @@ fn kill_at_random_moments(kills: u32, seed: u64, tree_ends: bool, make: impl Fn(
         "{killed} of {kills} were killed within {whole:?}; {held} held BPF programs, {directories} left directories, all removed"
     );
     assert!(killed * 2 >= kills, "only {killed} of {kills} were killed before they ended");
+}
+
+/// How long it took, where it ends by itself within this time.
+fn ended_within(running: &mut Running, most: Duration) -> Option<Duration> {
+    let began = Instant::now();
+    while began.elapsed() < most {
+        if running.child.try_wait().unwrap().is_some() {
+            return Some(began.elapsed());
+        }
+        std::thread::sleep(Duration::from_millis(5).min(most.saturating_sub(began.elapsed())));
+    }
+    None
 }
 
 /// Whether the process runs the command under test (as launcher or observer).
@@ -103,7 +123,7 @@ fn a_killed_cold_comparison_leaves_nothing() {
         return;
     }
     kill_at_random_moments(kills(20), 0xC01D, true, |_| {
-        slowpath(["launch", "--cold", "--runs", "2", "--quiet", "--", "/bin/sh", "-c", TARGET])
+        slowpath(["launch", "--cold", "--blocks", "2", "--quiet", "--", "/bin/sh", "-c", TARGET])
     });
 }
 
@@ -114,7 +134,7 @@ fn a_killed_cold_diagnosis_leaves_nothing() {
     }
     let place = place();
     kill_at_random_moments(kills(10), 0xD1A6, true, |number| {
-        let mut command = slowpath(["diagnose", "--cold", "--runs", "1", "--arms", "quick", "--quiet", "-o"]);
+        let mut command = slowpath(["diagnose", "--cold", "--blocks", "1", "--arms", "quick", "--quiet", "-o"]);
         command.arg(place.path().join(number.to_string())).args(["--", "/bin/sh", "-c", TARGET]);
         command
     });
@@ -127,7 +147,7 @@ fn a_killed_warm_diagnosis_leaves_nothing() {
     }
     let place = place();
     kill_at_random_moments(kills(10), 0x3A23, true, |number| {
-        let mut command = slowpath(["diagnose", "--warm", "--runs", "1", "--quiet", "-o"]);
+        let mut command = slowpath(["diagnose", "--warm", "--blocks", "1", "--quiet", "-o"]);
         command.arg(place.path().join(number.to_string())).args(["--", "/bin/sh", "-c", TARGET]);
         command
     });

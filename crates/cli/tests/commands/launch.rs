@@ -16,7 +16,7 @@ fn values(arm: &Value, metric: &str) -> Vec<f64> {
 
 #[test]
 fn one_command_is_described_by_all_its_launches() {
-    let done = launch(&["--json", "--runs", "8", "--seed", "5", "--", "/bin/true"]);
+    let done = launch(&["--json", "--blocks", "8", "--seed", "5", "--", "/bin/true"]);
     done.succeeds();
     let said = done.json();
     let arm = &said["arms"][0];
@@ -45,7 +45,7 @@ fn a_difference_in_faults_is_found_with_its_size_and_equal_arms_do_not_differ() 
         "--json",
         "--metric",
         "minor_faults",
-        "--max-runs",
+        "--max-blocks",
         "40",
         "--arm",
         &format!("few={few}"),
@@ -77,7 +77,7 @@ fn the_environment_has_one_size_in_a_block_and_another_in_the_next() {
     let log = place.path().join("log");
     let script = format!("wc -c < /proc/$$/environ >> {}", log.display());
     let arm = |name: &str| format!("{name}=/bin/sh -c \"{script}\"");
-    launch(&["--runs", "6", "--arm", &arm("a"), "--arm", &arm("b")]).succeeds();
+    launch(&["--blocks", "6", "--arm", &arm("a"), "--arm", &arm("b")]).succeeds();
     let sizes: Vec<u64> =
         std::fs::read_to_string(&log).unwrap().lines().map(|line| line.trim().parse().unwrap()).collect();
     // Two launches to warm up, then two a block.
@@ -93,7 +93,7 @@ fn the_memory_of_children_is_counted_after_their_exec() {
     // A child that is ready by a line and holds 64 MiB in a process of its own.
     let script = "import subprocess,sys; p = subprocess.Popen([sys.executable, '-c', \
                   'x = b\"1\" * (64 << 20); print(\"up\", flush=True); import time; time.sleep(60)']); p.wait()";
-    let done = launch(&["--json", "--runs", "6", "--ready", "line:^up$", "--", "/usr/bin/python3", "-c", script]);
+    let done = launch(&["--json", "--blocks", "6", "--ready", "line:^up$", "--", "/usr/bin/python3", "-c", script]);
     done.succeeds();
     let said = done.json();
     for metric in ["peak_rss", "pss"] {
@@ -109,7 +109,7 @@ fn a_command_that_fails_is_counted_and_never_timed() {
     // Fails at every third launch.
     let count = place.path().join("count");
     let script = format!("echo >> {0}; [ $(($(wc -l < {0}) % 3)) != 0 ]", count.display());
-    let done = launch(&["--json", "--runs", "6", "--", "/bin/sh", "-c", &script]);
+    let done = launch(&["--json", "--blocks", "6", "--", "/bin/sh", "-c", &script]);
     assert_eq!(done.code(), 4, "{done:?}");
     let said: Value = serde_json::Deserializer::from_str(&done.stdout).into_iter().next().unwrap().unwrap();
     let arm = &said["arms"][0];
@@ -129,7 +129,7 @@ fn wrong_input_is_refused_with_a_reason_before_anything_is_launched() {
         (&["--arm", "a=ls", "--arm", "a=ls"], "two arms"),
         (&["--vs", "'ls", "--", "ls"], "does not end"),
         (&["--metric", "speed", "--", "ls"], "is no metric"),
-        (&["--detect", "0", "--", "ls"], "percent"),
+        (&["--min-effect", "0", "--", "ls"], "percent"),
         (&["--max-time", "soon", "--", "ls"], "expected a time"),
         (&["--cold", "--warm", "--", "ls"], "cannot be used with"),
     ];
@@ -145,7 +145,7 @@ fn wrong_input_is_refused_with_a_reason_before_anything_is_launched() {
 
 #[test]
 fn one_launch_is_too_few_to_compare_and_says_so() {
-    let done = launch(&["--json", "--runs", "1", "--vs", "/bin/true", "--", "/bin/true"]);
+    let done = launch(&["--json", "--blocks", "1", "--vs", "/bin/true", "--", "/bin/true"]);
     done.succeeds();
     let one = &done.json()["comparisons"][0];
     assert_eq!(one["outcome"], "not_testable", "{one}");
@@ -157,7 +157,7 @@ fn every_form_of_the_result_is_written() {
     for (form, begin) in [("csv", "arm,block"), ("markdown", "| arm"), ("hyperfine", "{")] {
         let path = place.path().join(form);
         let path = path.to_str().unwrap();
-        launch(&["--runs", "2", "--export", form, "-o", path, "--vs", "/bin/true", "--", "/bin/true"]).succeeds();
+        launch(&["--blocks", "2", "--export", form, "-o", path, "--vs", "/bin/true", "--", "/bin/true"]).succeeds();
         let text = std::fs::read_to_string(path).unwrap();
         assert!(text.starts_with(begin), "{form}: {text}");
     }
@@ -175,7 +175,7 @@ fn a_cold_launch_reads_and_a_warm_one_does_not() {
     std::fs::copy("/usr/bin/python3", &program).unwrap();
     std::fs::File::open(&program).unwrap().sync_all().unwrap();
     let bytes = |how: &str| {
-        let done = launch(&["--json", how, "--runs", "3", "--", program.to_str().unwrap(), "-c", "import json, csv"]);
+        let done = launch(&["--json", how, "--blocks", "3", "--", program.to_str().unwrap(), "-c", "import json, csv"]);
         done.succeeds();
         let said = done.json();
         println!("{how}: {}", said["conditions"]);
@@ -196,7 +196,7 @@ fn an_interrupted_benchmark_keeps_its_whole_blocks() {
     let log = directory.path().join("log");
     let script = format!("echo >> {}", log.display());
     let arms = ["--arm", &format!("a=sh -c '{script}'"), "--arm", &format!("b=sh -c '{script}; sleep 0.05'")];
-    let mut command = slowpath(["launch", "--quiet", "--json", "--runs", "1000"].iter().chain(&arms));
+    let mut command = slowpath(["launch", "--quiet", "--json", "--blocks", "1000"].iter().chain(&arms));
     let mut running = start(&mut command);
     assert!(soon(|| std::fs::read(&log).is_ok_and(|lines| lines.len() > 12)));
     running.signal(libc::SIGINT);
@@ -216,7 +216,7 @@ fn an_interrupted_benchmark_keeps_its_whole_blocks() {
 #[test]
 fn an_interrupted_benchmark_leaves_no_process_behind() {
     let (name, value) = mark();
-    let mut command = slowpath(["launch", "--quiet", "--runs", "1000", "--", "/bin/sleep", "0.2"]);
+    let mut command = slowpath(["launch", "--quiet", "--blocks", "1000", "--", "/bin/sleep", "0.2"]);
     let mut running = start(command.env(name, &value));
     assert!(soon(|| processes_with(&value).len() > 2));
     running.signal(libc::SIGINT);

@@ -84,7 +84,7 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
     }
     let place = place();
     let (out, program) = (place.path().join("out"), compiled(place.path()));
-    let options = ["--quiet", "--waits", "--cpu", "997"];
+    let options = ["--quiet", "--off-cpu", "--sample", "997"];
     let done = record(&out, &options, &[&program, "2"]);
     done.succeeds();
     let said = said(&done.stdout);
@@ -147,7 +147,7 @@ fn threads_that_ran_before_the_recording_and_run_on_are_explained_too() {
     let pid = child.id();
     let tasks = || std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
     assert!(soon(|| tasks() == 8));
-    let done = run(slowpath(["record", "--quiet", "--waits", "--memory-calls", "--duration", "2", "--pid"])
+    let done = run(slowpath(["record", "--quiet", "--off-cpu", "--memory-calls", "--duration", "2", "--pid"])
         .arg(pid.to_string())
         .arg("-o")
         .arg(&out));
@@ -177,7 +177,7 @@ fn a_recording_without_waits_has_no_ledger_and_says_why() {
     assert!(found["ledger"].is_null());
     let gaps = found["unavailable"].as_array().unwrap();
     let gap = gaps.iter().find(|gap| gap["what"] == "time ledger").unwrap();
-    assert!(gap["remedy"].as_str().unwrap().contains("--waits"), "{gap}");
+    assert!(gap["remedy"].as_str().unwrap().contains("--off-cpu"), "{gap}");
     let printed = run(slowpath(["analyze", out.to_str().unwrap()]));
     assert!(!printed.stdout.contains("ledger"), "{}", printed.stdout);
 }

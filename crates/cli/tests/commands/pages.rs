@@ -86,5 +86,8 @@ fn a_recording_without_waits_and_stacks_has_a_page_that_says_so_and_shows_neithe
     let data = data(&out);
     assert_eq!((&data["ledger"], &data["flame_graphs"]), (&Value::Null, &Value::Null));
     let gaps = data["unavailable"].as_array().unwrap();
-    assert!(gaps.iter().any(|gap| gap["what"] == "time ledger" && gap["remedy"] == "record with --waits"), "{gaps:?}");
+    assert!(
+        gaps.iter().any(|gap| gap["what"] == "time ledger" && gap["remedy"] == "record with --off-cpu"),
+        "{gaps:?}"
+    );
 }

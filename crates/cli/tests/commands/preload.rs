@@ -12,7 +12,7 @@ fn plan(place: &Path) -> PathBuf {
     let data = place.join("data");
     fs::write(&data, vec![7u8; 2 << 20]).unwrap();
     let out = place.join("diagnosis");
-    run(slowpath(["diagnose", "--cold", "--runs", "1", "-o"]).arg(&out).arg("--").arg("/bin/cat").arg(&data))
+    run(slowpath(["diagnose", "--cold", "--blocks", "1", "-o"]).arg(&out).arg("--").arg("/bin/cat").arg(&data))
         .succeeds();
     let plan = place.join("cat.plan");
     run(slowpath(["preload", "plan"]).arg(&out).arg("-o").arg(&plan)).succeeds();

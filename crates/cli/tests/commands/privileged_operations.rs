@@ -5,7 +5,7 @@ use crate::running::*;
 use crate::strace::{Operation, traced};
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Repository file with the table, and the heading that it follows.
@@ -136,8 +136,9 @@ fn examined(name: &str, arguments: &[&str]) {
     all_listed(name, &traced(&words, &trace));
 }
 
+/// Every operation stands in the table.
 #[track_caller]
-fn all_listed(name: &str, operations: &[Operation]) {
+pub fn all_listed(name: &str, operations: &[Operation]) {
     assert!(operations.len() > 100, "{name}: only {} operations of root were seen", operations.len());
     let wrong = complaints(&rows(), operations);
     let list: Vec<String> = wrong.iter().cloned().collect();
@@ -146,7 +147,7 @@ fn all_listed(name: &str, operations: &[Operation]) {
 
 #[test]
 fn what_record_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
-    examined("record", &["record", "--stacks", "fault,cpu,wait", "--memory-calls", "--waits", "--quiet"]);
+    examined("record", &["record", "--stacks", "fault,cpu,wait", "--memory-calls", "--off-cpu", "--quiet"]);
 }
 
 #[test]
@@ -156,12 +157,54 @@ fn what_lab_run_does_as_root_is_listed_and_goes_through_nobody_elses_directory()
 
 #[test]
 fn what_a_cold_diagnosis_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
-    examined("diagnose --cold", &["diagnose", "--cold", "--runs", "1", "--quiet"]);
+    examined("diagnose --cold", &["diagnose", "--cold", "--blocks", "1", "--quiet"]);
 }
 
 #[test]
 fn what_a_warm_diagnosis_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
-    examined("diagnose --warm", &["diagnose", "--warm", "--runs", "1", "--quiet"]);
+    examined("diagnose --warm", &["diagnose", "--warm", "--blocks", "1", "--quiet"]);
+}
+
+#[test]
+fn what_a_trial_of_permissions_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
+    if !root() {
+        return;
+    }
+    // A directory of nobody's, whose bytecode is nobody's too and closed even to its owner.
+    let case = crate::recorded_case::built("artifacts");
+    let chown = |path: &Path| std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
+    let bytecode = case.path().join("shop/__pycache__");
+    for entry in fs::read_dir(&bytecode).unwrap() {
+        let path = entry.unwrap().path();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+        chown(&path);
+    }
+    fs::set_permissions(&bytecode, fs::Permissions::from_mode(0o000)).unwrap();
+    ["shop/__pycache__", "shop", ""].iter().for_each(|name| chown(&case.path().join(name)));
+    let (out, program) = (case.path().join("out"), case.path().join("children.py"));
+    let [out, program] = [&out, &program].map(|path| path.to_str().unwrap());
+    let target = ["--user", "nobody", "--", "/usr/bin/python3", program, "2"];
+    let words = [&["diagnose", "--warm", "--blocks", "1", "--quiet", "-o", out][..], &target].concat();
+    let operations = traced(&words, &case.path().join("trace"));
+    assert!(operations.iter().any(|one| one.call == "fsmount"), "no launch had mounts");
+    all_listed("diagnose --warm with a trial", &operations);
+}
+
+#[test]
+fn what_an_aged_command_takes_from_root_is_listed_and_goes_through_nobody_elses_directory() {
+    if !root() {
+        return;
+    }
+    let place = place_of_nobody();
+    let state = place.path().join("state.toml");
+    let data = place.path().join("data");
+    let entry = |path: &Path, state: &str| format!("[[artifact]]\npath = {path:?}\nstate = \"{state}\"\n");
+    fs::write(&state, entry(&data, "unreadable") + &entry(&place.path().join("trace"), "missing")).unwrap();
+    let words = ["artifacts", "age", "--state", state.to_str().unwrap(), "--user", "nobody", "--", "/bin/true"];
+    let mut operations = traced(&words, &place.path().join("trace"));
+    // It is read as who called, which here is root.
+    operations.retain(|one| one.path.as_deref() != state.to_str());
+    all_listed("artifacts age", &operations);
 }
 
 #[test]

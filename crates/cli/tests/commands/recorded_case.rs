@@ -8,7 +8,7 @@ use std::process::Command;
 /// What a program can be billed for its own faults and memory calls for. On a machine that is short of memory, files are read again
 /// and other threads reclaim: that is found too, and true.
 pub const ABOUT_MEMORY: [&str; 4] =
-    ["transient_large_allocation", "heap_trim_churn", "oversized_first_touch", "thp_missed"];
+    ["transient_large_allocation", "heap_trim_churn", "unused_touched_pages", "thp_missed"];
 
 /// With what the bills of memory are recorded.
 pub const MEMORY: [&str; 4] = ["--quiet", "--memory-calls", "--stacks", "fault,alloc"];

@@ -27,7 +27,7 @@ fn near(value: f64, expected: f64, relative: f64) {
 
 /// Records the whole system while one process touches three times as many pages as the other.
 fn recorded(out: &Path, three: &mut Toucher, one: &mut Toucher) -> u64 {
-    let mut command = slowpath(["record", "--quiet", "--system", "--stacks", "fault", "--cpu", "97", "-o"]);
+    let mut command = slowpath(["record", "--quiet", "--system", "--stacks", "fault", "--sample", "97", "-o"]);
     let before = machine_faults();
     let mut running = start(command.arg(out));
     // The manifest is written when all processes are followed.

@@ -65,7 +65,7 @@ int main(int count, char **words) {
 "#;
 
 fn audited(directory: &Path, target: &[&str]) -> (BTreeMap<String, u64>, String) {
-    let done = record(directory, &["--audit-stacks=3", "--stacks", "fault", "--cpu", "499"], target);
+    let done = record(directory, &["--audit-stacks=3", "--stacks", "fault", "--sample", "499"], target);
     done.succeeds();
     let counters = Recording::open(directory).unwrap().manifest().counters.clone();
     (counters, done.stderr)
@@ -107,8 +107,8 @@ fn without_stacks_there_is_nothing_to_audit() {
     }
     let place = place();
     let out = place.path().join("out");
-    record(&out, &["--audit-stacks"], &["/bin/true"]).fails_with(2, &["--audit-stacks", "--cpu"]);
-    record(&out, &["--cpu", "99"], &["/bin/true"]).succeeds();
+    record(&out, &["--audit-stacks"], &["/bin/true"]).fails_with(2, &["--audit-stacks", "--sample"]);
+    record(&out, &["--sample", "99"], &["/bin/true"]).succeeds();
     let counters = Recording::open(&out).unwrap().manifest().counters.clone();
     assert!(counters.keys().all(|name| !name.starts_with("stack_")), "{counters:?}");
 }

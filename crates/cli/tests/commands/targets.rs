@@ -18,7 +18,7 @@ fn a_command_that_is_nowhere_is_not_found_and_leaves_no_directory() {
         assert!(!out.exists(), "nothing was recorded, so nothing is left");
     }
     run(slowpath(["lab", "run", "--", "/no/such/program"])).fails_with(4, &["command not found"]);
-    let done = run(slowpath(["diagnose", "--runs", "1", "-o"]).arg(&out).args(["--", "/no/such/program"]));
+    let done = run(slowpath(["diagnose", "--blocks", "1", "-o"]).arg(&out).args(["--", "/no/such/program"]));
     done.fails_with(4, &["command not found"]);
     assert!(!out.exists());
     record(&out, &[], &[""]).fails_with(2, &["no command"]);

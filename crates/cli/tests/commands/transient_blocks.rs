@@ -67,7 +67,7 @@ fn a_block_for_every_frame_is_found_with_its_function_and_bill_and_its_twins_are
     let total = row(finding, "total_ms")["total_ms"].as_f64().unwrap();
     assert!(total > 0.0 && total <= finding["cost"]["value"].as_f64().unwrap());
     assert_ne!(finding["confidence"], "low", "{:#}", finding["reasons"]);
-    let fixes = ["keep_buffer", "allocator_tunables", "another_allocator", "populate_at_map"];
+    let fixes = ["reuse_buffer", "allocator_tunables", "replace_allocator", "populate_at_map"];
     assert_eq!(finding["fixes"], serde_json::json!(fixes));
     assert!(shown.contains("in copy_frame, "), "{shown}");
 

@@ -1,4 +1,4 @@
-//! `slowpath record --waits --memory-calls`.
+//! `slowpath record --off-cpu --memory-calls`.
 
 use crate::running::*;
 use slowpath_recording::Tables;
@@ -35,7 +35,7 @@ fn waits_and_memory_calls_of_a_command_and_of_a_running_process_are_recorded_whe
     let place = place();
     let out = place.path().join("out");
     let record = ["record", "--quiet", "-o", out.to_str().unwrap()];
-    let asked = ["--waits", "--memory-calls"];
+    let asked = ["--off-cpu", "--memory-calls"];
     let command = ["--", "/usr/bin/python3", "-c", PROGRAM, "0.5"];
     run(slowpath(record).args(asked).args(command)).succeeds();
     let found = tables(&out);

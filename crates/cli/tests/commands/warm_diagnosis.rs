@@ -25,7 +25,7 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let place = built("frame-buffer");
     let program = place.path().join("frame-buffer");
     let out = place.path().join("out");
-    let mut command = slowpath(["diagnose", "--warm", "--json", "--runs", "9", "--env", SET, "-o"]);
+    let mut command = slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--env", SET, "-o"]);
     let done = run(command.arg(&out).arg("--").arg(&program).args(["as-set", "60", "240"]));
     done.succeeds();
     assert_nothing_left(&done);
@@ -50,7 +50,7 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let fewer = named(&verdict["beside"], "metric", "minor_faults");
     assert!(fewer["outcome"] == "helps" && fewer["change"]["high"].as_f64().unwrap() < 0.0, "{verdict:#}");
     assert!(named(&verdict["beside"], "metric", "wall")["change"]["low"].is_f64(), "{verdict:#}");
-    let kept = named(&told["verdicts"], "fix", "keep_buffer");
+    let kept = named(&told["verdicts"], "fix", "reuse_buffer");
     assert!(kept["decision"] == "not_tried" && kept["reason"].as_str().unwrap().contains("copy_frame"), "{kept:#}");
     let plan = named(&told["fixes"], "fix", "allocator_tunables");
     assert_eq!(
@@ -82,7 +82,7 @@ fn an_applied_fix_helps(out: &Path, program: &Path, before: f64) {
     let apply = ["fix", "apply", "--unproved"];
     run(slowpath(apply).arg(out).args(["allocator_tunables", "--wrapper"]).arg(&wrapper)).succeeds();
     let arms = [format!("before={} as-set 60 240", program.display()), format!("after={}", wrapper.display())];
-    let mut command = slowpath(["launch", "--json", "--runs", "8", "--metric", "minor_faults", "--env", SET]);
+    let mut command = slowpath(["launch", "--json", "--blocks", "8", "--metric", "minor_faults", "--env", SET]);
     let done = run(command.args(arms.iter().flat_map(|arm| ["--arm", arm])));
     done.succeeds();
     let told = done.json();
@@ -120,7 +120,7 @@ fn an_interrupted_warm_diagnosis_keeps_its_recording_and_leaves_nothing_else() {
     }
     let place = built("frame-buffer");
     let out = place.path().join("out");
-    let mut command = slowpath(["diagnose", "--warm", "--runs", "1000", "--env", SET, "-o"]);
+    let mut command = slowpath(["diagnose", "--warm", "--blocks", "1000", "--env", SET, "-o"]);
     let program = place.path().join("frame-buffer");
     let mut running = start(command.arg(&out).arg("--").arg(program).args(["as-set", "30", "240"]));
     let started = Instant::now();

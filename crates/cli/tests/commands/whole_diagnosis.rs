@@ -33,7 +33,7 @@ fn a_program_that_loses_cpu_to_memory_is_told_so_without_a_mode() {
     let program = case.path().join("frame-buffer");
     let set = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072";
     // Well within the time after which a test gives a command up.
-    let options = ["--runs", "9", "--max-time", "100s", "--env", set];
+    let options = ["--blocks", "9", "--max-time", "100s", "--env", set];
     let (told, place) = diagnosed(&options, &[program.to_str().unwrap(), "as-set", "400", "2000"]);
     assert_eq!((&names(&told)[0], &told["warm"]), (&"transient_large_allocation", &true.into()), "{told:#}");
     assert_eq!(told["other"]["warm"], false, "{told:#}");
@@ -53,7 +53,7 @@ fn a_cold_start_is_told_so_without_a_mode_and_a_limit_too_short_for_a_trial_is_k
     if !root() {
         return;
     }
-    let (told, place) = diagnosed(&["--runs", "8"], &["/usr/bin/python3", "-c", "import ssl"]);
+    let (told, place) = diagnosed(&["--blocks", "8"], &["/usr/bin/python3", "-c", "import ssl"]);
     assert_eq!((&names(&told)[0], &told["warm"]), (&"cold_file_reads", &false.into()), "{told:#}");
     assert_eq!((&decided(&told, "preload_plan")["pairs"], &told["other"]["warm"]), (&8.into(), &true.into()));
     // Where the time goes, of both: every moment in one part, and reads in the cold launch only.

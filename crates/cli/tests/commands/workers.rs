@@ -20,7 +20,7 @@ impl Recorded {
     fn start() -> Self {
         let place = place();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let options = ["record", "--quiet", "--user", "65534", "--cpu", "997", "--memory-calls", "-o"];
+        let options = ["record", "--quiet", "--user", "65534", "--sample", "997", "--memory-calls", "-o"];
         let mut command = slowpath(options);
         let program = ["--", "/usr/bin/python3", "-c", "import time; time.sleep(600)"];
         // The place in its command line tells this target from those of other tests.

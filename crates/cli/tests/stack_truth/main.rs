@@ -157,7 +157,7 @@ impl Programs {
     }
 
     fn samples(&self, name: &str) -> Row {
-        self.recorded(name, &["--cpu", "1000"], &[], |row, log, out| {
+        self.recorded(name, &["--sample", "1000"], &[], |row, log, out| {
             let tables = tables(out);
             let chains = |of: &[String]| -> Vec<Vec<String>> {
                 of.iter().map(|chain| chain.split(';').map(str::to_owned).collect()).collect()

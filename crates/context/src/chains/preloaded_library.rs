@@ -10,8 +10,8 @@ fn preloaded(snapshot: &Snapshot) -> Option<&str> {
     snapshot.reading("environment").and_then(Reading::value)?.part(VARIABLE)
 }
 
-fn objects(snapshot: &Snapshot) -> Option<&Value> {
-    snapshot.reading("objects").and_then(Reading::value)
+fn loaded_libraries(snapshot: &Snapshot) -> Option<&Value> {
+    snapshot.reading("loaded_libraries").and_then(Reading::value)
 }
 
 /// The chain, where the library was really loaded: the variable alone does nothing in programs that ignore it.
@@ -23,9 +23,9 @@ pub(super) fn find(a: &Snapshot, b: &Snapshot) -> Option<Chain> {
     };
     let named: Vec<&str> = preloaded(with)?.split([' ', ':']).filter(|name| !name.is_empty()).collect();
     let file = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let others: Vec<String> = objects(without)?.parts().map(|(path, _)| file(path)).collect();
+    let others: Vec<String> = loaded_libraries(without)?.parts().map(|(path, _)| file(path)).collect();
     let is_named = |path: &str| named.iter().any(|name| file(name) == file(path));
-    let loaded: Vec<&str> = objects(with)?
+    let loaded: Vec<&str> = loaded_libraries(with)?
         .parts()
         .map(|(path, _)| path)
         .filter(|path| is_named(path) && !others.contains(&file(path)))
@@ -43,7 +43,7 @@ pub(super) fn find(a: &Snapshot, b: &Snapshot) -> Option<Chain> {
                 why: "the dynamic linker loads it before the program's own libraries".to_owned(),
             },
             Link {
-                factor: "objects".to_owned(),
+                factor: "loaded_libraries".to_owned(),
                 seen: format!("{} is loaded in one of them only", loaded.join(", ")),
                 why: "its functions stand in front of those with the same names (malloc, read, ...)".to_owned(),
             },

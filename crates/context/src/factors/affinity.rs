@@ -1,7 +1,7 @@
 //! On which processors and memory nodes a thread may run (sched_setaffinity(2), cpuset(7)).
 
 use super::control_groups::explains_affinity;
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both, or_none};
@@ -11,6 +11,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const AFFINITY: Factor = Factor {
     name: "affinity",
+    former: Former::NONE,
     title: "CPUs and NUMA nodes allowed",
     by_hand: "`grep -E '^(Cpus|Mems)_allowed_list' /proc/PID/status`; `taskset -cp PID`",
     scope: Scope::Thread,
@@ -20,10 +21,29 @@ pub const AFFINITY: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
+/// What a launch needs to get a list, or why it cannot.
+type Set = fn(&Contrast<'_>, Option<&str>) -> Result<Vec<Setting>, String>;
+
+/// A list that a thread may use.
+struct AllowedList {
+    /// The part.
+    name: &'static str,
+    /// Its field in /proc/PID/status.
+    field: &'static str,
+    /// The part of the control groups that it can follow from.
+    of_group: &'static str,
+    /// How a launch gets it; none where only a control group gives it.
+    set: Option<Set>,
+}
+
+const LISTS: [AllowedList; 2] = [
+    AllowedList { name: "processors", field: "Cpus_allowed_list", of_group: "cpuset.cpus", set: Some(set_processors) },
+    AllowedList { name: "memory_nodes", field: "Mems_allowed_list", of_group: "cpuset.mems", set: None },
+];
+
 fn read(subject: &Subject<'_>) -> Reading {
-    let fields = [("Cpus_allowed_list", "processors"), ("Mems_allowed_list", "memory_nodes")];
     let parts: Result<Vec<(&str, String)>, _> =
-        fields.iter().map(|(field, name)| Ok((*name, subject.status(field)?))).collect();
+        LISTS.iter().map(|list| Ok((list.name, subject.status(list.field)?))).collect();
     Reading::of(parts.map(Value::table), "this kernel does not tell it")
 }
 
@@ -66,26 +86,28 @@ const HOW: How = How {
     sham: "the processors of the fast context, asked for in the same way",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
-    let set = |list: Option<&str>| {
-        let processors = list.and_then(numbers).ok_or("it is no list of processors")?;
-        let online = contrast.here.value("affinity").and_then(|own| own.part("processors")).and_then(numbers);
-        match online {
-            Some(online) if processors.iter().any(|one| !online.contains(one)) && !contrast.here.may(SYS_NICE) => {
-                Err("the caller may not use all of these processors itself".to_owned())
-            }
-            _ => Ok(vec![Setting::Step(ContextStep::Affinity { processors })]),
+fn set_processors(contrast: &Contrast<'_>, list: Option<&str>) -> Result<Vec<Setting>, String> {
+    let processors = list.and_then(numbers).ok_or("it is no list of processors")?;
+    let online = contrast.here.value("affinity").and_then(|own| own.part("processors")).and_then(numbers);
+    match online {
+        Some(online) if processors.iter().any(|one| !online.contains(one)) && !contrast.here.may(SYS_NICE) => {
+            Err("the caller may not use all of these processors itself".to_owned())
         }
-    };
+        _ => Ok(vec![Setting::Step(ContextStep::Affinity { processors })]),
+    }
+}
+
+fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
     let part = |(name, fast, slow): (&str, Option<&str>, Option<&str>)| {
-        let outcome = if explains_affinity(contrast, name) {
-            Outcome::Follows("it follows from the control group".to_owned())
-        } else if name == "processors" {
-            both(set(fast), set(slow), &HOW)
-        } else {
-            Outcome::Not(
+        let list = LISTS.iter().find(|list| list.name == name);
+        let outcome = match list.map(|list| (list, list.set)) {
+            Some((list, _)) if explains_affinity(contrast, list.name, list.of_group) => {
+                Outcome::Follows("it follows from the control group".to_owned())
+            }
+            Some((_, Some(set))) => both(set(contrast, fast), set(contrast, slow), &HOW),
+            _ => Outcome::Not(
                 "nodes of memory are given by a control group only (cpuset), and its own does not say so".to_owned(),
-            )
+            ),
         };
         Part::whole(or_none(fast), or_none(slow), outcome).named(name)
     };

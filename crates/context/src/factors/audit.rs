@@ -1,6 +1,6 @@
 //! Under which login and session the audit system knows a process (`/proc/PID/loginuid`, `/proc/PID/sessionid`).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::Toggle;
@@ -8,6 +8,7 @@ use crate::toggles::Toggle;
 /// The factor.
 pub const AUDIT: Factor = Factor {
     name: "audit",
+    former: Former::NONE,
     title: "audit login and session",
     by_hand: "`cat /proc/PID/loginuid /proc/PID/sessionid`: 4294967295 is none",
     scope: Scope::Process,

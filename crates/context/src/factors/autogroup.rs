@@ -1,6 +1,6 @@
 //! The autogroup of a process's session (sched(7)): nice values count inside it, and the group's own nice value between sessions.
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both};
@@ -10,6 +10,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const AUTOGROUP: Factor = Factor {
     name: "autogroup",
+    former: Former::NONE,
     title: "autogroup of the session",
     by_hand: "`cat /proc/PID/autogroup`",
     scope: Scope::Process,

@@ -1,6 +1,6 @@
 //! Capabilities of a thread (capabilities(7)), as the kernel's bit masks.
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SETPCAP, Setting, Toggle, both, words};
@@ -10,6 +10,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const CAPABILITIES: Factor = Factor {
     name: "capabilities",
+    former: Former::NONE,
     title: "capabilities",
     by_hand: "`grep Cap /proc/PID/status`; `getpcaps PID`",
     scope: Scope::Thread,

@@ -7,7 +7,7 @@ mod hierarchy;
 mod version_1;
 mod version_2;
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::Toggle;
@@ -18,9 +18,26 @@ use std::collections::BTreeMap;
 /// Beginning of the parts that limit huge pages; their size follows.
 const HUGE_PAGE_LIMIT: &str = "huge_page_limit ";
 
+/// Parts that earlier versions called otherwise: today they have the names of the files of version 2, of both versions.
+const FORMER_PARTS: [(&str, &str); 12] = [
+    ("processor_quota", "cpu.max"),
+    ("processor_weight", "cpu.weight"),
+    ("processors", "cpuset.cpus"),
+    ("memory_limit", "memory.max"),
+    ("memory_high", "memory.high"),
+    ("swap_limit", "memory.swap.max"),
+    ("memory_and_swap_limit", "memory.memsw.limit_in_bytes"),
+    ("memory_nodes", "cpuset.mems"),
+    ("processor_idle", "cpu.idle"),
+    ("real_time_us", "cpu.rt_runtime_us"),
+    ("io_weight", "io.weight"),
+    ("io_limits", "io.max"),
+];
+
 /// Limits and weights.
 pub const CONTROL_GROUPS: Factor = Factor {
     name: "control_groups",
+    former: Former { names: &[], parts: &FORMER_PARTS },
     title: "cgroup limits",
     by_hand: "`cat /proc/PID/cgroup`, then the files of that cgroup and of those above it, such as `cat /sys/fs/cgroup/GROUP/cpu.max`",
     scope: Scope::Process,
@@ -33,6 +50,7 @@ pub const CONTROL_GROUPS: Factor = Factor {
 /// How long tasks of the process's groups waited for what was short, lately.
 pub const PRESSURE: Factor = Factor {
     name: "pressure",
+    former: Former::NONE,
     title: "pressure (PSI): share of the last 10 s in which tasks waited",
     by_hand: "`grep some /proc/pressure/*`, or `GROUP/cpu.pressure` of its cgroup v2",
     scope: Scope::Process,
@@ -59,7 +77,7 @@ fn read(subject: &Subject<'_>) -> Reading {
 
 fn known(a: &Value, b: &Value) -> Known {
     let differs = |name: &str| a.part(name) != b.part(name);
-    if ["processor_quota", "processors", "memory_limit", "memory_high"].into_iter().any(differs) {
+    if ["cpu.max", "cpuset.cpus", "memory.max", "memory.high"].into_iter().any(differs) {
         return Known::new(
             Weight::Heavy,
             "a quota stops all threads of the group until the next period when it is used up; at its memory limit a program reclaims its own \

@@ -1,6 +1,6 @@
 //! The core-scheduling cookie of a thread (Documentation/admin-guide/hw-vuln/core-scheduling.rst): who may run on the sibling.
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::system_calls;
@@ -11,6 +11,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const CORE_SCHEDULING: Factor = Factor {
     name: "core_scheduling",
+    former: Former::NONE,
     title: "core-scheduling cookie",
     by_hand: "`coresched get -p PID` (util-linux 2.40)",
     scope: Scope::Thread,

@@ -1,6 +1,6 @@
 //! Who a thread runs as: user, group, further groups.
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, SETGID, SETUID, Setting, Toggle};
@@ -10,6 +10,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const CREDENTIALS: Factor = Factor {
     name: "credentials",
+    former: Former::NONE,
     title: "user, group, supplementary groups",
     by_hand: "`grep -E '^(Uid|Gid|Groups)' /proc/PID/status`",
     scope: Scope::Thread,

@@ -3,7 +3,7 @@
 //!
 //! Other variables are not kept: they can hold secrets.
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
 use crate::subject::Subject;
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 /// The factor.
 pub const ENVIRONMENT: Factor = Factor {
     name: "environment",
+    former: Former::NONE,
     title: "environment",
     by_hand: "`tr '\\0' '\\n' < /proc/PID/environ`",
     scope: Scope::Process,

@@ -2,7 +2,7 @@
 //! readahead of the device.
 
 use super::EXECUTABLE;
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 /// The factor.
 pub const FILE_SYSTEMS: Factor = Factor {
     name: "file_systems",
+    former: Former::NONE,
     title: "file systems in use",
     by_hand: "`findmnt -T /proc/PID/exe`; `findmnt -T /proc/PID/cwd`; `findmnt -T /tmp`",
     scope: Scope::Process,

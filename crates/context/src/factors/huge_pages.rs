@@ -1,6 +1,6 @@
 //! Whether a process may have transparent huge pages, where the machine gives them (PR_SET_THP_DISABLE, prctl(2)).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
@@ -10,6 +10,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const HUGE_PAGES: Factor = Factor {
     name: "huge_pages",
+    former: Former::NONE,
     title: "THP of the process",
     by_hand: "`grep THP_enabled /proc/PID/status`",
     scope: Scope::Process,

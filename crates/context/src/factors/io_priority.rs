@@ -1,6 +1,6 @@
 //! The class and level of a thread's block I/O (ioprio_set(2)).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::system_calls;
@@ -11,6 +11,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const IO_PRIORITY: Factor = Factor {
     name: "io_priority",
+    former: Former::NONE,
     title: "I/O priority",
     by_hand: "`ionice -p PID`",
     scope: Scope::Thread,

@@ -1,6 +1,6 @@
 //! Resource limits of a process (getrlimit(2)).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, Here, How, Part, SYS_RESOURCE, Setting, Toggle, both, or_none};
@@ -10,6 +10,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const LIMITS: Factor = Factor {
     name: "limits",
+    former: Former::NONE,
     title: "resource limits",
     by_hand: "`prlimit --pid PID`; `cat /proc/PID/limits`",
     scope: Scope::Process,

@@ -1,7 +1,7 @@
 //! On which memory nodes a process gets memory (numa(7)).
 
 use super::affinity::numbers;
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 /// The factor.
 pub const MEMORY_POLICY: Factor = Factor {
     name: "memory_policy",
+    former: Former::NONE,
     title: "NUMA memory policy",
     by_hand: "`cat /proc/PID/numa_maps`: the second word of each line",
     scope: Scope::Process,

@@ -1,6 +1,6 @@
 //! The namespaces of a process (namespaces(7)).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::Toggle;
@@ -8,6 +8,7 @@ use crate::toggles::Toggle;
 /// The factor.
 pub const NAMESPACES: Factor = Factor {
     name: "namespaces",
+    former: Former::NONE,
     title: "namespaces",
     by_hand: "`lsns -p PID`; `ls -l /proc/PID/ns`",
     scope: Scope::Process,

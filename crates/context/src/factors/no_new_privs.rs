@@ -1,6 +1,6 @@
 //! Whether a thread can gain privileges by executing a program (Documentation/userspace-api/no_new_privs.rst).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle};
@@ -10,6 +10,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const NO_NEW_PRIVS: Factor = Factor {
     name: "no_new_privs",
+    former: Former::NONE,
     title: "no privileges gained by execve",
     by_hand: "`grep NoNewPrivs /proc/PID/status`",
     scope: Scope::Thread,

@@ -1,6 +1,6 @@
 //! The execution domain of a process (personality(2)): among others whether addresses are randomised.
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 /// The factor.
 pub const PERSONALITY: Factor = Factor {
     name: "personality",
+    former: Former::NONE,
     title: "execution domain (personality)",
     by_hand: "`cat /proc/PID/personality`: flags of personality(2)",
     scope: Scope::Process,

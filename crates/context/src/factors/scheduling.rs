@@ -1,6 +1,6 @@
 //! Policy, real-time priority and nice value of a thread (sched(7); fields of `/proc/PID/stat`, proc_pid_stat(5)).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -13,6 +13,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const SCHEDULING: Factor = Factor {
     name: "scheduling",
+    former: Former::NONE,
     title: "scheduling policy, priority, nice",
     by_hand: "`chrt -p PID`; `ps -o cls,rtprio,ni -p PID`",
     scope: Scope::Thread,

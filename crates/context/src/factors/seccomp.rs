@@ -1,6 +1,6 @@
 //! System call filters of a thread: the mode and how many there are (Documentation/userspace-api/seccomp_filter.rst).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
@@ -12,6 +12,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const SECCOMP: Factor = Factor {
     name: "seccomp",
+    former: Former::NONE,
     title: "seccomp filters",
     by_hand: "`grep Seccomp /proc/PID/status`: mode (2 is a filter) and number of filters",
     scope: Scope::Thread,

@@ -1,6 +1,6 @@
 //! The label that a security module gave a process: SELinux context or AppArmor profile (`/proc/PID/attr`).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -9,6 +9,7 @@ use crate::toggles::Toggle;
 /// The factor.
 pub const SECURITY_LABEL: Factor = Factor {
     name: "security_label",
+    former: Former::NONE,
     title: "SELinux context or AppArmor profile",
     by_hand: "`ps -o label -p PID`; `cat /proc/PID/attr/current`",
     scope: Scope::Thread,

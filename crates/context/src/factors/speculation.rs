@@ -4,7 +4,7 @@
 //! What a kernel does on its own account follows from its parameters and not from its version: changes of the default were
 //! carried back to older kernels, and are missing in newer ones. So only the thread's own state counts.
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -16,6 +16,7 @@ use slowpath_verify::Metric;
 /// Loads that overtake stores (Spectre variant 4).
 pub const STORE_BYPASS: Factor = Factor {
     name: "speculative_store_bypass",
+    former: Former::NONE,
     title: "speculative store bypass",
     by_hand: "`grep Speculation_Store_Bypass /proc/PID/status`",
     scope: Scope::Thread,
@@ -28,6 +29,7 @@ pub const STORE_BYPASS: Factor = Factor {
 /// Prediction of indirect branches (Spectre variant 2, between user programs).
 pub const INDIRECT_BRANCH: Factor = Factor {
     name: "indirect_branch_speculation",
+    former: Former::NONE,
     title: "indirect branch speculation",
     by_hand: "`grep SpeculationIndirectBranch /proc/PID/status`",
     scope: Scope::Thread,

@@ -1,6 +1,6 @@
 //! By how much the kernel may delay a thread's timers (PR_SET_TIMERSLACK, prctl(2)).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -14,6 +14,7 @@ const REAL_TIME: u64 = 0;
 /// The factor.
 pub const TIMER_SLACK: Factor = Factor {
     name: "timer_slack_ns",
+    former: Former::NONE,
     title: "timer slack",
     by_hand: "`cat /proc/PID/timerslack_ns`",
     scope: Scope::Thread,

@@ -1,6 +1,6 @@
 //! Whether a thread is traced (ptrace(2)).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
@@ -10,6 +10,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const TRACER: Factor = Factor {
     name: "tracer",
+    former: Former::NONE,
     title: "traced by another process (ptrace)",
     by_hand: "`grep TracerPid /proc/PID/status`: 0 is none",
     scope: Scope::Thread,

@@ -1,6 +1,6 @@
 //! Bounds for the utilisation that the scheduler assumes of a thread (Documentation/scheduler/sched-util-clamp.rst).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
@@ -10,6 +10,7 @@ use slowpath_verify::Metric;
 /// The factor.
 pub const UTILIZATION_CLAMP: Factor = Factor {
     name: "utilization_clamp",
+    former: Former::NONE,
     title: "utilization clamp (uclamp)",
     by_hand: "`uclampset -p PID`",
     scope: Scope::Thread,

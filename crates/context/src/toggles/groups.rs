@@ -1,4 +1,4 @@
-//! Control groups that are made for launches: below the caller's own, one for each choice of limits, removed at the end.
+//! Cgroups that are made for launches: below the caller's own, one for each choice of limits, removed at the end.
 
 use super::ToggleError;
 use crate::factors::control_groups::OwnGroups;

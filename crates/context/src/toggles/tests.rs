@@ -134,33 +134,47 @@ fn one_who_is_not_root_is_told_what_it_takes() {
 
 #[test]
 fn processors_that_a_control_group_leaves_are_its_own_and_no_difference_beside_it() {
-    let group = |list: &str| ("control_groups", Value::table([("processors", list)]));
+    let group = |list: &str| ("control_groups", Value::table([("cpuset.cpus", list)]));
     let affinity = |list: &str| ("affinity", Value::table([("processors", list), ("memory_nodes", "0")]));
     let fast = context(&[group("0-3"), affinity("0-3")]);
     let plan = plan(&fast, &context(&[group("0"), affinity("0")]), &root(&fast));
     assert!(plan.follows.iter().any(|one| one.name == "affinity processors"), "{plan:?}");
     // Nobody made the hierarchies up: that limit cannot be set, and says so.
-    assert_eq!(plan.remaining.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["control_groups processors"]);
+    assert_eq!(plan.remaining.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["control_groups cpuset.cpus"]);
     let plan = super::plan(&fast, &context(&[group("0-3"), affinity("1")]), &root(&fast));
     assert_eq!(plan.candidates[0].name, "affinity processors");
 }
 
 #[test]
+fn a_limit_of_memory_above_that_of_the_callers_own_group_is_not_set() {
+    for limit in ["memory.max", "memory.memsw.limit_in_bytes", "memory.high", "memory.swap.max"] {
+        let group = |bytes: &str| context(&[("control_groups", Value::table([(limit, bytes)]))]);
+        let why = |fast: &str, slow: &str| {
+            let plan = plan(&group(fast), &group(slow), &root(&group("1048576")));
+            plan.remaining.into_iter().map(|one| one.why).collect::<String>()
+        };
+        let (above, below) = (why("2097152", "4194304"), why("524288", "262144"));
+        assert!(above.contains("a tighter limit"), "{limit}: {above}");
+        assert!(!below.is_empty() && !below.contains("a tighter limit"), "{limit}: {below}");
+    }
+}
+
+#[test]
 fn library_paths_take_what_is_mapped_along() {
-    let objects = |names: &[&str]| ("objects", Value::table(names.iter().map(|name| (*name, "x"))));
+    let libraries = |names: &[&str]| ("loaded_libraries", Value::table(names.iter().map(|name| (*name, "x"))));
     let variables = |parts: &[(&'static str, &str)]| {
         ("environment", Value::table(parts.iter().map(|(name, value)| (*name, *value))))
     };
-    let fast = context(&[variables(&[("bytes of all", "10")]), objects(&["/a"])]);
-    let slow = context(&[variables(&[("LD_PRELOAD", "/b"), ("bytes of all", "24")]), objects(&["/a", "/b"])]);
+    let fast = context(&[variables(&[("bytes of all", "10")]), libraries(&["/a"])]);
+    let slow = context(&[variables(&[("LD_PRELOAD", "/b"), ("bytes of all", "24")]), libraries(&["/a", "/b"])]);
     let plan = plan(&fast, &slow, &root(&fast));
     assert_eq!(plan.candidates.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["environment LD_PRELOAD"]);
     assert_eq!(
         plan.follows.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
-        ["environment bytes of all", "objects"]
+        ["environment bytes of all", "loaded_libraries"]
     );
     // Other variables, which are not kept, are not explained by it.
-    let slow = context(&[variables(&[("bytes of all", "99")]), objects(&["/a", "/b"])]);
+    let slow = context(&[variables(&[("bytes of all", "99")]), libraries(&["/a", "/b"])]);
     let plan = super::plan(&fast, &slow, &root(&fast));
     assert!(plan.candidates.is_empty() && plan.follows.is_empty());
     assert_eq!(plan.remaining.len(), 2);

@@ -200,7 +200,7 @@ pub fn choose(set: ArmSet, settings: Settings, plans: &[PlanFile]) -> Vec<Treate
             PlanKind::Rival => (Role::Rival, None),
         };
         arms.push(Treated {
-            arm: Arm { name: plan.name.clone(), title: plan.title.clone(), role },
+            arm: Arm { name: plan.name.clone(), title: plan.title.clone(), role, sham: None },
             treatment: Treatment::Plan(plan.path.clone()),
             fix,
         });

@@ -1,12 +1,15 @@
-//! The arms of a warm diagnosis: the launch as it is, with each fix that can be tried, and with a sham.
+//! The arms of a warm diagnosis: the launch as it is, with each fix that can be tried, and with a sham of each kind of fix.
 //!
 //! Owns that all environments are of one size: variables that a fix adds are made up for by padding elsewhere, so that no arm has
 //! another place of the stack than the others in its block.
 
+use crate::file_trial::{merged, mounts};
 use slowpath_fix::allocator_tunables::VARIABLE as TUNABLES;
-use slowpath_fix::{Proposal, sham_environment};
+use slowpath_fix::{FilePermissions, Proposal, TreatedFile, sham_environment};
+use slowpath_launch::MountStep;
 use slowpath_session::target::Target;
-use slowpath_verify::{Arm, Role, declared_arms};
+use slowpath_verify::declared_arms::{SHAM_ENVIRONMENT, SHAM_FILES, UNTREATED};
+use slowpath_verify::{Arm, Role};
 use std::ffi::{OsStr, OsString};
 
 /// An arm.
@@ -26,13 +29,14 @@ struct Treatment {
     arm: Arm,
     proposal: Option<usize>,
     variables: Vec<(OsString, OsString)>,
+    mounts: Vec<MountStep>,
 }
 
 /// The arms, the untreated launch first; nothing where no fix can be tried.
 pub fn choose(target: &Target, proposals: &[Proposal]) -> Vec<WarmArm> {
     let untreated = target.variables();
     let treatments = treatments(&untreated, proposals);
-    let targets: Vec<Target> = treatments.iter().map(|one| target.with(&one.variables)).collect();
+    let targets: Vec<Target> = treatments.iter().map(|one| treated(target, one)).collect();
     let sizes: Vec<usize> = targets.iter().map(|target| size(&target.variables())).collect();
     let largest = sizes.iter().copied().max().unwrap_or(0);
     let arms = treatments.into_iter().zip(targets).zip(sizes);
@@ -45,26 +49,50 @@ pub fn choose(target: &Target, proposals: &[Proposal]) -> Vec<WarmArm> {
     .collect()
 }
 
+fn treated(target: &Target, treatment: &Treatment) -> Target {
+    let target = target.with(&treatment.variables);
+    if treatment.mounts.is_empty() { target } else { target.seeing(treatment.mounts.clone()) }
+}
+
 fn treatments(untreated: &[(OsString, OsString)], proposals: &[Proposal]) -> Vec<Treatment> {
-    let tried = proposals.iter().enumerate().filter(|(_, proposal)| !proposal.environment().is_empty());
-    let fixes: Vec<Treatment> = tried
-        .map(|(number, proposal)| Treatment {
-            arm: Arm { name: proposal.plan.name.clone(), title: proposal.plan.title.clone(), role: Role::Fix },
-            proposal: Some(number),
-            variables: proposal.environment(),
-        })
-        .collect();
+    let is_tried = |proposal: &Proposal| !proposal.environment().is_empty() || !proposal.files().is_empty();
+    let tried = proposals.iter().enumerate().filter(|(_, proposal)| is_tried(proposal));
+    let fixes: Vec<Treatment> = tried.map(|(number, proposal)| of_fix(number, proposal)).collect();
     if fixes.is_empty() {
         return Vec::new();
     }
+    let sets_variables = |fix: &Treatment| fix.mounts.is_empty();
     let longest = fixes.iter().filter_map(|fix| value(&fix.variables, TUNABLES)).map(OsStr::len).max().unwrap_or(0);
-    let sham = sham_environment::variable(value(untreated, TUNABLES), longest).map(|variable| Treatment {
-        arm: declared_arms::SHAM_ENVIRONMENT.arm(),
+    let variable = sham_environment::variable(value(untreated, TUNABLES), longest);
+    let of_variables = variable.filter(|_| fixes.iter().any(sets_variables)).map(|variable| Treatment {
+        arm: SHAM_ENVIRONMENT.arm(),
         proposal: None,
         variables: vec![variable],
+        mounts: Vec::new(),
     });
-    let baseline = Treatment { arm: declared_arms::UNTREATED.arm(), proposal: None, variables: Vec::new() };
-    std::iter::once(baseline).chain(fixes).chain(sham).collect()
+    let of_files = (!fixes.iter().all(sets_variables)).then(|| Treatment {
+        arm: SHAM_FILES.arm(),
+        proposal: None,
+        variables: Vec::new(),
+        mounts: mounts(&merged(proposals.iter().map(Proposal::files)), as_before),
+    });
+    let baseline = Treatment { arm: UNTREATED.arm(), proposal: None, variables: Vec::new(), mounts: Vec::new() };
+    std::iter::once(baseline).chain(fixes).chain(of_variables).chain(of_files).collect()
+}
+
+fn of_fix(number: usize, proposal: &Proposal) -> Treatment {
+    let (name, title) = (proposal.plan.name.clone(), proposal.plan.title.clone());
+    let sham = if proposal.files().is_empty() { SHAM_ENVIRONMENT.name } else { SHAM_FILES.name };
+    Treatment {
+        arm: Arm { name, title, role: Role::Fix, sham: Some(sham.to_owned()) },
+        proposal: Some(number),
+        variables: proposal.environment(),
+        mounts: mounts(proposal.files(), |file| &file.after),
+    }
+}
+
+fn as_before(file: &TreatedFile) -> &FilePermissions {
+    &file.before
 }
 
 fn value<'a>(variables: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
@@ -144,6 +172,42 @@ mod tests {
         let sizes: Vec<usize> = arms.iter().map(|arm| size(&arm.target.variables()) + arm.padding).collect();
         assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
         assert!(arms[0].padding > 0 && arms.iter().any(|arm| arm.padding == 0));
+    }
+
+    #[test]
+    fn a_fix_of_files_has_a_sham_of_its_own_in_the_same_mounts() {
+        let file = |path: &str| TreatedFile {
+            path: path.into(),
+            identity: (8, 1, 5),
+            uid: 0,
+            gid: 0,
+            before: FilePermissions { mode: 0o100_600, acl: None },
+            after: FilePermissions { mode: 0o100_604, acl: None },
+            only: std::collections::BTreeSet::new(),
+        };
+        let grants = |path: &str| {
+            let mut grants = proposal("grant_read", None);
+            grants.plan.trial.possible = true;
+            grants.plan.treatment = slowpath_fix::Treatment::Files { files: vec![file(path)] };
+            grants
+        };
+        let variables = proposal("first", Some((TUNABLES, "glibc.malloc.mmap_threshold=4194304")));
+        let arms = choose(&target(&[]), &[grants("/a"), variables, grants("/b")]);
+        let names: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.sham.as_deref())).collect();
+        let expected = [
+            ("untreated", None),
+            ("grant_read", Some("sham_files")),
+            ("first", Some("sham_environment")),
+            ("grant_read", Some("sham_files")),
+            ("sham_environment", None),
+            ("sham_files", None),
+        ];
+        assert_eq!(names, expected);
+        let have_mounts: Vec<bool> = arms.iter().map(|arm| arm.target.has_mounts()).collect();
+        assert_eq!(have_mounts, [false, true, false, true, false, true]);
+        // Without a fix that sets variables there is no sham of these.
+        let names: Vec<_> = choose(&target(&[]), &[grants("/a")]).into_iter().map(|arm| arm.arm.name).collect();
+        assert_eq!(names, ["untreated", "grant_read", "sham_files"]);
     }
 
     #[test]

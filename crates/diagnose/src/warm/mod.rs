@@ -15,10 +15,11 @@ use recorded::Found;
 use slowpath_report::Diagnosis;
 use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::interrupt;
 use slowpath_verify::benchmark::{Launched, Launches};
 use slowpath_verify::conditions::Conditions;
 use slowpath_verify::{Comparison, Role, Sample};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// What a recorded launch showed.
@@ -105,12 +106,23 @@ fn able(
     let mut launches = Launches::new(launched(&arms), conditions, seed);
     for (number, arm) in arms.iter().enumerate() {
         progress.step(&format!("warming up: {}", arm.arm.name));
-        match launches.one(number, 0)? {
+        let launched = match launches.one(number, 0) {
+            // Mounts that this machine refuses are a fix that cannot be tried, and no failure of the others.
+            Err(failure) if arm.target.has_mounts() && failure.kind() == Kind::Machine && !interrupt::requested() => {
+                are_able[number] = false;
+                if let Some(proposal) = arm.proposal {
+                    failing.insert(proposal, format!("it cannot be tried here: {}", failure.chain()));
+                }
+                continue;
+            }
+            launched => launched?,
+        };
+        match launched {
             Sample::Stopped => return Err(interrupted()),
             Sample::Failed(reason) => match (arm.arm.role, arm.proposal) {
                 (Role::Fix, Some(proposal)) => {
                     are_able[number] = false;
-                    failing.insert(proposal, reason);
+                    failing.insert(proposal, format!("the program fails with it: {reason}"));
                 }
                 _ => {
                     let name = &arm.arm.name;
@@ -123,6 +135,11 @@ fn able(
     drop(launches);
     let mut are_able = are_able.into_iter();
     arms.retain(|_| are_able.next().unwrap_or(true));
+    // Without its sham a fix of files is not judged, and without a fix no sham is launched.
+    let has_sham = arms.iter().any(|arm| arm.arm.role == Role::Sham && arm.target.has_mounts());
+    arms.retain(|arm| arm.arm.role != Role::Fix || !arm.target.has_mounts() || has_sham);
+    let named: BTreeSet<String> = arms.iter().filter_map(|arm| arm.arm.sham.clone()).collect();
+    arms.retain(|arm| arm.arm.role != Role::Sham || named.contains(&arm.arm.name));
     if !arms.iter().any(|arm| arm.arm.role == Role::Fix) {
         arms.clear();
     }

@@ -10,7 +10,7 @@ use slowpath_report::{DIAGNOSE_SCHEMA, Decision, Diagnosis, LaunchSummary, Metri
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
 use slowpath_verify::{Comparison, Judgement, Metric, judge};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What decides: a hidden cost of memory is work of the processor, in whichever thread of the tree, and shows in the time to ready
@@ -27,7 +27,7 @@ pub struct Input<'a> {
     pub directory: &'a Path,
     /// The arms that were compared.
     pub arms: &'a [WarmArm],
-    /// Fixes with which the program fails, by their place among the proposals, with the reason.
+    /// Fixes that cannot be launched, or with which the program fails, by their place among the proposals, with the reason.
     pub failing: &'a BTreeMap<usize, String>,
     /// Their launches, and how they ended; `None` where there was no fix to try.
     pub compared: Option<&'a (Comparison, Ended)>,
@@ -70,6 +70,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
         notes: notes(input, &verdicts),
         verdicts,
         share_of_gap_removed: Vec::new(),
+        hidden_by_root: None,
         losses: found.losses.clone(),
         unavailable: found.unavailable.iter().cloned().chain(gaps).collect(),
     })
@@ -106,7 +107,7 @@ fn untried(input: &Input<'_>) -> Vec<Verdict> {
     let of = |(number, proposal): (usize, &Proposal)| {
         let plan = &proposal.plan;
         let why = match (input.failing.get(&number), input.late) {
-            (Some(reason), _) => format!("the program fails with it: {reason}"),
+            (Some(reason), _) => reason.clone(),
             (None, Some(late)) if plan.trial.possible => late.to_owned(),
             (None, _) => plan.trial.how.clone(),
         };
@@ -120,7 +121,7 @@ fn conditions(input: &Input<'_>) -> Vec<String> {
     if input.compared.is_some() {
         conditions.push(
             "the environment has another size in every block, the same for all arms of it; arms differ in the values of \
-             variables"
+             variables, or in what they see of files"
                 .to_owned(),
         );
     }
@@ -129,12 +130,13 @@ fn conditions(input: &Input<'_>) -> Vec<String> {
 
 fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
     let found = input.found;
+    let mut notes: Vec<String> = input.arms.iter().filter_map(|arm| given(&found.proposals[arm.proposal?])).collect();
     // A fix that is proved was heeded.
     let is_proved = |proposal: &&Proposal| {
         verdicts.iter().any(|one| one.arm == proposal.plan.name && one.decision == Some(Decision::Proved))
     };
     let doubtful = found.proposals.iter().filter(|proposal| !is_proved(proposal));
-    let mut notes: Vec<String> = doubtful.filter_map(|proposal| proposal.caution.clone()).collect();
+    notes.extend(doubtful.filter_map(|proposal| proposal.caution.clone()));
     if let Some((compared, ended)) = input.compared {
         notes.extend(not_wholly_warm(compared));
         notes.extend(ended.why.clone());
@@ -147,6 +149,22 @@ fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
         notes.push(format!("fixes that `slowpath diagnose --cold` tries, in a lab: {names}"));
     }
     notes
+}
+
+/// What the launches of a trial could use that the target cannot.
+fn given(proposal: &Proposal) -> Option<String> {
+    let files = proposal.files();
+    let first = files.first()?;
+    let owners: BTreeSet<u32> = files.iter().map(|file| file.uid).collect();
+    let owners: Vec<String> = owners.iter().map(u32::to_string).collect();
+    let others = if files.len() > 1 { format!(" and {} more", files.len() - 1) } else { String::new() };
+    Some(format!(
+        "launches of {} saw {}{others} (of user {}) with the change, in mounts of their own: the target could read what it may not; \
+         no file was changed",
+        proposal.plan.name,
+        first.path.to_os_string().to_string_lossy(),
+        owners.join(", "),
+    ))
 }
 
 /// A warm launch that waited for storage was not warm.

@@ -1,6 +1,6 @@
 //! The `Exec` lines of a desktop file (Desktop Entry Specification 1.5): what stands there is started with the fix.
 
-use super::{FileNeed, Input, Refusal, Rendered, TargetKind, plain_text, variables};
+use super::{ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, TargetKind, plain_text, variables};
 use crate::treatment::Treatment;
 use std::os::unix::ffi::OsStrExt;
 
@@ -9,10 +9,12 @@ pub static TARGET: TargetKind = TargetKind {
     name: "desktop_file",
     option: "--desktop-file PATH",
     title: "the Exec lines of a desktop file that is there",
-    file: FileNeed::Existing,
-    makes_directories: false,
-    refuses: |_| None,
-    render,
+    keeps: Keeps::Content(ContentKind {
+        file: FileNeed::Existing,
+        makes_directories: false,
+        refuses: |_| None,
+        render,
+    }),
 };
 
 /// A word of an `Exec` line: in double quotes with `"`, `` ` ``, `$` and `\` behind a backslash, field codes doubled; and then, as

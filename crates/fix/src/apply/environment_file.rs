@@ -1,6 +1,6 @@
 //! A file of variables: `EnvironmentFile=` of systemd.exec(5), which a shell can read (`. FILE`) as well.
 
-use super::{FileNeed, Input, Refusal, Rendered, TargetKind, comments, plain_text, variables};
+use super::{ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, TargetKind, comments, plain_text, variables};
 use crate::treatment::Treatment;
 
 /// This kind.
@@ -8,10 +8,7 @@ pub static TARGET: TargetKind = TargetKind {
     name: "environment_file",
     option: "--environment-file PATH",
     title: "lines NAME=\"value\" in a file that systemd (EnvironmentFile=) or a shell reads",
-    file: FileNeed::Any,
-    makes_directories: false,
-    refuses,
-    render,
+    keeps: Keeps::Content(ContentKind { file: FileNeed::Any, makes_directories: false, refuses, render }),
 };
 
 fn refuses(treatment: &Treatment) -> Option<Refusal> {

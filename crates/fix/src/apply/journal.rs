@@ -2,14 +2,15 @@
 //! killed.
 //!
 //! Owns the record, what a file that is looked at is by it ([`Found`]), and what is to be done next ([`Journal::next`]). Each step
-//! changes one file by one rename or one removal, so a file is as before or as applied at any moment. Leaves reading and writing to
-//! the command, which looks at every file anew before each step.
+//! changes one file by one rename, one removal or one change of its permissions, so a file is as before or as applied at any moment.
+//! Leaves reading and writing to [`super::steps`], which looks at every file anew before each step.
 //!
 //! ```text
 //! (none) -- begin --> applying -- every file is as applied --> applied -- undo --> undoing -- every file is as before --> (none)
 //!                        `------------- undo, also after a crash ------------------^
 //! ```
 
+use super::permissions::PermissionChange;
 use crate::word::Word;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +105,9 @@ pub struct Journal {
     pub made: Vec<Word>,
     /// The files, in the order in which they are written: what others need comes first.
     pub files: Vec<FileChange>,
+    /// Files of which the permissions change, directories before what lies below them. They are numbered behind the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<PermissionChange>,
 }
 
 /// What is to be done next.
@@ -124,6 +128,14 @@ pub enum Step {
 }
 
 impl Journal {
+    /// The path of every file, by its number.
+    pub fn paths(&self) -> impl ExactSizeIterator<Item = &Word> {
+        (0..self.files.len() + self.permissions.len()).map(|number| match self.files.get(number) {
+            Some(file) => &file.path,
+            None => &self.permissions[number - self.files.len()].path,
+        })
+    }
+
     /// The next step to `goal` (applied, or undoing), with what is found at each path. `kept` are files that stay as somebody else
     /// left them.
     pub fn next(&self, goal: State, found: &[Found], kept: &[usize]) -> Step {
@@ -176,6 +188,7 @@ mod tests {
             target: "wrapper".to_owned(),
             made: Vec::new(),
             files: (0..files).map(change).collect(),
+            permissions: Vec::new(),
         }
     }
 

@@ -2,8 +2,9 @@
 //! the byte.
 //!
 //! One module a kind of file, and one line in [`TARGETS`]: [`wrapper`], [`environment_file`], [`systemd`], [`desktop_file`]. Each
-//! owns the syntax of its files: one pure function quotes values for it. [`diff`] shows the change, [`journal`] decides what is
-//! written, and what is left alone when it is taken back; [`steps`] carries that out on the files of [`place`], and [`records`] keeps what
+//! owns the syntax of its files: one pure function quotes values for it. [`permissions`] writes no file and changes those that the fix
+//! names. [`diff`] shows the change, [`journal`] decides what is
+//! written, and what is left alone when it is taken back; [`steps`] carries that out on the files of [`place`] and [`permission_place`], and [`records`] keeps what
 //! was there until it is restored. Leaves reading a diagnosis, which change is asked for, and every word to the user, to the command.
 
 pub mod desktop_file;
@@ -11,6 +12,8 @@ pub mod diff;
 pub mod environment_file;
 pub mod error;
 pub mod journal;
+mod permission_place;
+pub mod permissions;
 pub mod place;
 pub mod records;
 pub mod steps;
@@ -32,6 +35,20 @@ pub struct TargetKind {
     pub option: &'static str,
     /// What is made there, for a reader.
     pub title: &'static str,
+    /// How it keeps a fix.
+    pub keeps: Keeps,
+}
+
+/// How a kind keeps a fix.
+pub enum Keeps {
+    /// In the content of a file.
+    Content(ContentKind),
+    /// In the permissions of the files that the fix names.
+    Permissions,
+}
+
+/// A kind of file that is written.
+pub struct ContentKind {
     /// Whether the file is made new, or one that is there is changed.
     pub file: FileNeed,
     /// Whether directories are made for it where there are none.
@@ -43,8 +60,8 @@ pub struct TargetKind {
 }
 
 /// Every kind.
-pub static TARGETS: [&TargetKind; 4] =
-    [&wrapper::TARGET, &environment_file::TARGET, &systemd::TARGET, &desktop_file::TARGET];
+pub static TARGETS: [&TargetKind; 5] =
+    [&wrapper::TARGET, &environment_file::TARGET, &systemd::TARGET, &desktop_file::TARGET, &permissions::TARGET];
 
 /// Whether there must be a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +126,7 @@ pub struct Rendered {
 /// Why no file at all can keep a fix.
 pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
     match &plan.treatment {
-        Treatment::Environment { .. } | Treatment::PreloadPlan { .. } => None,
+        Treatment::Environment { .. } | Treatment::PreloadPlan { .. } | Treatment::Files { .. } => None,
         Treatment::Source { place } => Some(Refusal::new(
             "it is a change of the program's source, which slowpath only shows",
             format!("change the source: {place}"),
@@ -133,7 +150,14 @@ pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
 
 /// Why this kind of file cannot keep this fix.
 pub fn refusal(kind: &TargetKind, plan: &FixPlan) -> Option<Refusal> {
-    refused_everywhere(plan).or_else(|| (kind.refuses)(&plan.treatment))
+    refused_everywhere(plan).or_else(|| match (&kind.keeps, &plan.treatment) {
+        (Keeps::Permissions, Treatment::Files { .. }) => None,
+        (Keeps::Permissions, _) => Some(Refusal::new("it changes no permissions", "--wrapper PATH")),
+        (Keeps::Content(_), Treatment::Files { .. }) => {
+            Some(Refusal::new("it is a change of permissions, which a file cannot give", permissions::TARGET.option))
+        }
+        (Keeps::Content(kind), treatment) => (kind.refuses)(treatment),
+    })
 }
 
 /// The variables of a treatment, each of a name that every shell and service manager takes.
@@ -241,6 +265,7 @@ pub(crate) mod tests {
         if let Some(refusal) = refusal(kind, &plan) {
             return Err(refusal);
         }
+        let Keeps::Content(kind) = &kind.keeps else { panic!("{} writes no file", kind.name) };
         (kind.render)(&Input {
             plan: &plan,
             command: &command,
@@ -266,7 +291,9 @@ pub(crate) mod tests {
     fn names_that_a_shell_would_obey_and_nul_bytes_are_refused_everywhere() {
         for (name, value) in [("A B", "x"), ("A;reboot", "x"), ("", "x"), ("1A", "x"), ("A", "x\0y"), ("A\n", "x")] {
             for kind in &TARGETS {
-                let before = Some("[Desktop Entry]\nExec=x\n").filter(|_| kind.file == FileNeed::Existing);
+                let needs = |kind: &ContentKind| kind.file == FileNeed::Existing;
+                let is_changed = matches!(&kind.keeps, Keeps::Content(kind) if needs(kind));
+                let before = Some("[Desktop Entry]\nExec=x\n").filter(|_| is_changed);
                 let made = rendered(kind, Treatment::variable(name, value), &["true"], before);
                 assert!(made.is_err(), "{}: {name:?}={value:?}", kind.name);
             }
@@ -288,7 +315,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn permissions_are_kept_in_the_files_themselves_and_variables_are_not() {
+        let files = plan(Treatment::Files { files: Vec::new() });
+        let refused = |plan: &FixPlan| TARGETS.map(|kind| refusal(kind, plan).is_some());
+        assert_eq!(refused(&files), [true, true, true, true, false]);
+        assert_eq!(refused(&plan(Treatment::variable("A", "b"))), [false, false, false, false, true]);
+    }
+
+    #[test]
     fn a_name_of_a_fix_is_no_path() {
-        assert_eq!(file_part("../keep_buffer 2"), "---keep_buffer-2");
+        assert_eq!(file_part("../reuse_buffer 2"), "---reuse_buffer-2");
     }
 }

@@ -2,13 +2,15 @@
 
 use super::error::ApplyError;
 use super::journal::{FileChange, Found, Journal, State, Step};
+use super::permission_place;
+use super::permissions::PermissionChange;
 use super::place::{self, FilePlace, There, path_of};
 use super::records::{Record, Records};
 use std::io;
 
 /// What is found at the path of each file.
 pub fn found(journal: &Journal) -> Result<Vec<Found>, ApplyError> {
-    journal.files.iter().map(look).collect()
+    journal.files.iter().map(look).chain(journal.permissions.iter().map(permission_place::look)).collect()
 }
 
 fn look(file: &FileChange) -> Result<Found, ApplyError> {
@@ -45,7 +47,8 @@ pub fn undo(records: &Records, record: &mut Record, kept: &[usize]) -> Result<()
 
 fn go(records: &Records, record: &mut Record, goal: State, kept: &[usize]) -> Result<(), ApplyError> {
     // One step for each file and two for the state; more would be somebody who changes the files back at the same time.
-    for _ in 0..record.journal.files.len() * 2 + 4 {
+    let most = record.journal.paths().len() * 2 + 4;
+    for _ in 0..most {
         let found = found(&record.journal)?;
         match record.journal.next(goal, &found, kept) {
             Step::Apply(file) => {
@@ -54,16 +57,18 @@ fn go(records: &Records, record: &mut Record, goal: State, kept: &[usize]) -> Re
                         place::make_directory(&path_of(path), 0o755)?;
                     }
                 }
-                let file = &record.journal.files[file];
-                open(file)?.replace(&file.temporary, &file.after, file.before.as_ref())?;
-            }
-            Step::Restore(file) => {
-                let file = &record.journal.files[file];
-                match &file.before {
-                    Some(before) => open(file)?.replace(&file.temporary, before, Some(&file.after))?,
-                    None => open(file)?.remove(&file.after)?,
+                match change(&record.journal, file) {
+                    Change::File(file) => open(file)?.replace(&file.temporary, &file.after, file.before.as_ref())?,
+                    Change::Permissions(change) => permission_place::apply(change)?,
                 }
             }
+            Step::Restore(file) => match change(&record.journal, file) {
+                Change::File(file) => match &file.before {
+                    Some(before) => open(file)?.replace(&file.temporary, before, Some(&file.after))?,
+                    None => open(file)?.remove(&file.after)?,
+                },
+                Change::Permissions(change) => permission_place::restore(change)?,
+            },
             Step::Become(state) => {
                 record.journal.state = state;
                 records.write(record)?;
@@ -77,6 +82,19 @@ fn go(records: &Records, record: &mut Record, goal: State, kept: &[usize]) -> Re
         }
     }
     Err(ApplyError::Restless { fix: record.journal.fix.clone() })
+}
+
+/// What changes, by its number.
+enum Change<'a> {
+    File(&'a FileChange),
+    Permissions(&'a PermissionChange),
+}
+
+fn change(journal: &Journal, number: usize) -> Change<'_> {
+    match journal.files.get(number) {
+        Some(file) => Change::File(file),
+        None => Change::Permissions(&journal.permissions[number - journal.files.len()]),
+    }
 }
 
 fn open(file: &FileChange) -> Result<FilePlace, ApplyError> {
@@ -97,5 +115,6 @@ fn clean(journal: &Journal) {
 }
 
 fn changed(journal: &Journal, file: usize) -> ApplyError {
-    ApplyError::Changed { path: path_of(&journal.files[file].path), fix: journal.fix.clone() }
+    let path = journal.paths().nth(file).map(path_of).unwrap_or_default();
+    ApplyError::Changed { path, fix: journal.fix.clone() }
 }

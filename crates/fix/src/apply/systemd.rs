@@ -1,6 +1,8 @@
 //! A drop-in for a unit of systemd: `Environment=` of systemd.exec(5).
 
-use super::{FileNeed, Input, Refusal, Rendered, TargetKind, comments, file_part, plain_text, variables};
+use super::{
+    ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, TargetKind, comments, file_part, plain_text, variables,
+};
 use crate::treatment::Treatment;
 
 /// This kind.
@@ -8,10 +10,7 @@ pub static TARGET: TargetKind = TargetKind {
     name: "systemd_unit",
     option: "--systemd-unit NAME [--user]",
     title: "a drop-in for a unit of systemd",
-    file: FileNeed::New,
-    makes_directories: true,
-    refuses,
-    render,
+    keeps: Keeps::Content(ContentKind { file: FileNeed::New, makes_directories: true, refuses, render }),
 };
 
 /// Longest name of a unit (`UNIT_NAME_MAX`).

@@ -1,6 +1,6 @@
 //! A shell script that starts the program with the fix.
 
-use super::{FileNeed, Input, Refusal, Rendered, TargetKind, comments, no_nul, variables};
+use super::{ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, TargetKind, comments, no_nul, variables};
 use crate::treatment::Treatment;
 use crate::word::Word;
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +10,7 @@ pub static TARGET: TargetKind = TargetKind {
     name: "wrapper",
     option: "--wrapper PATH",
     title: "a script that starts the command with the fix",
-    file: FileNeed::New,
-    makes_directories: false,
-    refuses: |_| None,
-    render,
+    keeps: Keeps::Content(ContentKind { file: FileNeed::New, makes_directories: false, refuses: |_| None, render }),
 };
 
 /// What helps where the words of a diagnosis are not those that a script can start.

@@ -27,6 +27,7 @@ pub const NAME: &str = "preload_plan";
 /// The fix.
 pub const FIX: Declaration = Declaration {
     name: NAME,
+    former: &[],
     title: "read the needed pages ahead, in order of use",
     what: "A plan lists the file pages that recorded cold launches needed, in the order of use; a process beside the \
            launch reads them in large requests.",

@@ -7,6 +7,7 @@ mod failures;
 mod kills;
 mod places;
 mod readiness;
+mod seen;
 mod stays;
 mod users;
 

@@ -19,7 +19,7 @@ mod filter;
 mod landlock;
 mod limits;
 
-pub use before_exec::reduce_before_exec;
+pub use before_exec::{become_before_exec, reduce_before_exec};
 pub use descriptors::Printing;
 pub use landlock::Place;
 

@@ -4,6 +4,7 @@ use super::{
     Basis, Change, Compared, FindingChange, FindingState, FunctionChange, LedgerChange, ProgramChange, TotalChange,
     scale,
 };
+use slowpath_analysis::findings;
 use slowpath_analysis::ledger::Category;
 use slowpath_analysis::recorded_costs::{FindingCost, FindingKey, LedgerKey, Measure, RecordedCosts, Source};
 use slowpath_tables::{Quantity, Unit};
@@ -196,6 +197,7 @@ impl<'a> Sides<'a> {
         };
         Some(FindingChange {
             name: key.name.clone(),
+            former_name: findings::former_name(&key.name),
             program: key.program.clone(),
             function: key.function.clone(),
             title: first.title.clone(),

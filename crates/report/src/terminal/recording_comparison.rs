@@ -156,7 +156,7 @@ fn words(measure: Measure) -> &'static str {
         Measure::SampledCpuTime => "CPU time, from samples",
         Measure::SampledKernelTime => "  of it in the kernel",
         Measure::KernelThreadTime => "CPU of the kernel's threads",
-        Measure::DeferredMemoryCost => "deferred cost of memory",
+        Measure::BackgroundReclaim => "background reclaim",
         Measure::Faults => "page faults",
         Measure::FaultsByKernel => "  by the kernel's counters",
         Measure::FaultTime => "  time in them",

@@ -19,6 +19,7 @@ fn ms(value: f64, low: f64, high: f64) -> Quantity {
 pub fn finding(name: &str, title: &str, cost: f64) -> Finding {
     Finding {
         name: name.to_owned(),
+        former_name: None,
         title: title.to_owned(),
         subject: BTreeMap::from([("file".to_owned(), "/usr/lib/chromium/chromium".into())]),
         cost: ms(cost, cost * 0.9, cost * 1.1),
@@ -102,6 +103,7 @@ pub fn diagnosis() -> Diagnosis {
             verdict("empty_plan", Outcome::Inconclusive, None, Some((6.0, -50.0, 61.0))),
             verdict("readahead_512", Outcome::NotTestable, Some(-100.0), None),
         ],
+        hidden_by_root: None,
         share_of_gap_removed: vec![GapShare {
             arm: "preload_plan".to_owned(),
             share: Quantity::interval(0.423, 0.39, 0.46, Unit::Ratio),
@@ -158,7 +160,7 @@ pub fn warm() -> Diagnosis {
     let untried = Verdict {
         decision: Some(Decision::NotTried),
         reason: "change the source: copy_frame (frame_buffer.cpp:137)".to_owned(),
-        ..verdict("keep_buffer", Outcome::NotTestable, Some(-60.1), None)
+        ..verdict("reuse_buffer", Outcome::NotTestable, Some(-60.1), None)
     };
     Diagnosis {
         warm: true,
@@ -167,14 +169,14 @@ pub fn warm() -> Diagnosis {
             arms: vec![
                 warm_arm("untreated", ArmRole::Baseline, (216.0, 210.0, 222.0), 42_131.0),
                 warm_arm("allocator_tunables", ArmRole::Fix, (154.0, 151.0, 159.0), 1_902.0),
-                warm_arm("another_allocator", ArmRole::Fix, (217.0, 212.0, 223.0), 42_300.0),
+                warm_arm("replace_allocator", ArmRole::Fix, (217.0, 212.0, 223.0), 42_300.0),
                 warm_arm("sham_environment", ArmRole::Sham, (215.0, 209.0, 221.0), 42_131.0),
             ],
             ..diagnosis().launch
         },
         command: vec!["/opt/frame-buffer".to_owned()],
         findings: vec![finding("transient_large_allocation", "frame-buffer maps 1.32 MiB anew in copy_frame", 61.0)],
-        fixes: vec![plan("allocator_tunables", true), plan("keep_buffer", false)],
+        fixes: vec![plan("allocator_tunables", true), plan("reuse_buffer", false)],
         verdicts: vec![
             judged(
                 "allocator_tunables",
@@ -185,7 +187,7 @@ pub fn warm() -> Diagnosis {
                 Some(Decision::Proved),
             ),
             judged(
-                "another_allocator",
+                "replace_allocator",
                 Outcome::NoDifference,
                 None,
                 (1.1, -2.0, 3.9),
@@ -196,6 +198,7 @@ pub fn warm() -> Diagnosis {
             untried,
         ],
         share_of_gap_removed: Vec::new(),
+        hidden_by_root: None,
         losses: Losses::default(),
         unavailable: vec![Unavailable {
             what: "a trial of huge_pages".to_owned(),

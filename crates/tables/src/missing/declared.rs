@@ -134,11 +134,11 @@ declare! {
     TIME_LEDGER = "time ledger":
         "where each moment of each thread went",
         "when threads do not run was not recorded, or the recording did not end in order",
-        "record with --waits, until it ends";
+        "record with --off-cpu, until it ends";
     READINESS = "the readiness of the children in <recording>":
         "when each child process had finished its start",
-        "the recording was made without --first-waits, or the kernel lacks the event",
-        "slowpath record --first-waits -o DIR -- CMD";
+        "the recording was made without --child-startup, or the kernel lacks the event",
+        "slowpath record --child-startup -o DIR -- CMD";
     CHILD_LAUNCHES = "child launches: <what>":
         "something that the recording of a scenario's child launches lacks",
         "`slowpath explain` of what follows the colon says it",
@@ -146,7 +146,7 @@ declare! {
     FLAME_SAMPLES = "call stacks of CPU samples":
         "the flame graph of CPU time",
         "samples or their stacks were not recorded, or there was none",
-        "record with --cpu 997";
+        "record with --sample 997";
     FLAME_WAITS = "call stacks of waits":
         "the flame graph of off-CPU time",
         "waits or their stacks were not recorded, or there was none",
@@ -184,11 +184,11 @@ declare! {
     SAMPLES = "CPU samples":
         "what threads run, sampled",
         "no samples were taken",
-        "record with --cpu 997";
+        "record with --sample 997";
     SAMPLE_STACKS = "CPU samples by function":
         "which functions CPU time belongs to",
         "no samples were taken",
-        "record with --cpu 997";
+        "record with --sample 997";
     MEMORY_CALLS = "allocations":
         "mmap, brk and the like",
         "memory calls were not recorded",
@@ -200,7 +200,7 @@ declare! {
     OFF_CPU = "time off the CPU":
         "how long threads did not run",
         "waits were not recorded",
-        "record with --waits";
+        "record with --off-cpu";
     WAIT_STACKS = "time off the CPU by function":
         "which functions threads wait in",
         "stacks of waits were not recorded",
@@ -208,12 +208,12 @@ declare! {
     LEDGER = "the time ledger":
         "where each moment of each thread went, compared",
         "waits were not recorded, or the recording did not end in order",
-        "record with --waits, until the recording ends in order";
+        "record with --off-cpu, until the recording ends in order";
     OWN_THREADS = "the kernel's own threads":
         "what the kernel's threads did",
         "only recordings of the whole machine have it",
         "record with --system";
-    DEFERRED_MEMORY = "the deferred cost of memory":
+    BACKGROUND_RECLAIM = "the cost of background reclaim":
         "work of the kernel's threads for the program's memory",
         "/proc shows no kernel threads, or the recording is of an older version",
         "recordings of this version, where /proc shows the kernel's threads";
@@ -243,6 +243,10 @@ declare! {
         "the half of a diagnosis in a lab",
         "this machine has no lab, the program does not get ready in it, or the time does not suffice",
         "`slowpath diagnose --cold` says more; a longer --max-time; `slowpath doctor` lists what is missing";
+    HIDDEN_BY_ROOT = "what root hides":
+        "artifacts that a launch as root used and that another user may not read",
+        "the recordings, the files or the user database could not be looked at",
+        "`slowpath artifacts audit --recording DIR` says more; `slowpath diagnose --user NAME`";
     PAST_THE_LAB = "a cold launch of files outside the lab":
         "coldness of files that are not in the lab's image",
         "pages that other processes map stay in memory",
@@ -255,6 +259,10 @@ declare! {
         "this kind of file for this fix",
         "what the fix changes cannot stand in such a file",
         "another kind of file: `slowpath fix show` lists them";
+    OWN_MOUNTS = "files seen otherwise":
+        "a command that sees artifacts unreadable, stale or missing, in mounts of its own",
+        "mounts need root",
+        "run it with sudo; the command itself still runs as you";
     LAB = "lab":
         "private cold starts",
         "no root, no loop devices, or a kernel without ext4 or overlayfs",

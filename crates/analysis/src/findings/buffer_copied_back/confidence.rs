@@ -2,7 +2,7 @@
 //!
 //! **Low**, and the title says `possibly`, when the claim itself may be wrong:
 //! - the block is part of an allocator's heap: what was copied in and what was copied back may be two objects at one place;
-//! - more than [`LOSS_LOW`] of the memory calls and CPU samples were lost: a lost munmap makes one block of two.
+//! - more than [`LOSS_LOW`](crate::findings::doubts::LOSS_LOW) of the memory calls and CPU samples were lost: a lost munmap makes one block of two.
 //!
 //! **Medium** when the use of the copies or their size is uncertain:
 //! - where the data came from and went to is not known: a block through which they are handed on may be needed;
@@ -18,46 +18,37 @@ use super::Found;
 use crate::finding::Confidence;
 use crate::findings::allocating_stack::AllocatingStack;
 use crate::findings::buffer_copied_back::round_trips::OtherEnd;
-use crate::findings::memory_confidence::{LOSS_LOW, WIDTH_MEDIUM};
+use crate::findings::doubts::{Doubts, WIDTH_MEDIUM, width};
 
 /// Part of the CPU time by which samples times their period may differ from it.
 pub const DISAGREE_MEDIUM: f64 = 0.2;
 
 const TABLES: [&str; 2] = ["cpu_samples", "memory_calls"];
 
-/// Applies the rule; gives the reasons for anything less than high.
-pub(super) fn judge(found: &Found<'_>, reasons: &mut Vec<String>) -> Confidence {
-    let mut confidence = Confidence::High;
-    let mut lower = |to: Confidence, reason: String| {
-        confidence = confidence.min(to);
-        reasons.push(reason);
-    };
+/// Applies the rule.
+pub(super) fn judge(found: &Found<'_>) -> Doubts {
+    let mut doubts = Doubts::none();
     let tables = &found.memory.facts.tables;
     if found.trip.is_heap {
         let reason =
             "possible: the block is part of an allocator's heap, where several objects can have been at one place";
-        lower(Confidence::Low, reason.to_owned());
+        doubts.lower(Confidence::Low, reason.to_owned());
     }
     let lost: u64 = TABLES.iter().map(|table| tables.manifest.losses.of(table)).fold(0, u64::saturating_add);
-    if lost > 0 {
-        let kept = (tables.cpu_samples.len() + tables.memory_calls.len()) as u64;
-        let share = lost as f64 / lost.saturating_add(kept) as f64;
-        let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
-        lower(level, format!("{lost} CPU samples and memory calls were lost ({:.2} %)", share * 100.0));
-    }
+    doubts.of_losses(lost, tables.cpu_samples.len() + tables.memory_calls.len(), "CPU samples and memory calls");
     if found.trip.other_end == OtherEnd::Unknown {
         let reason =
             "where the data came from and went to is not known: a block through which they are handed on may be needed";
-        lower(Confidence::Medium, reason.to_owned());
+        doubts.lower(Confidence::Medium, reason.to_owned());
     }
-    let width = found.cost.high.unwrap_or(found.cost.value) - found.cost.low.unwrap_or(found.cost.value);
-    if width > found.cost.value * WIDTH_MEDIUM {
-        let share = width / found.cost.value * 100.0;
-        lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: few samples"));
+    let width = width(&found.cost);
+    if width > WIDTH_MEDIUM {
+        let share = width * 100.0;
+        doubts.lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: few samples"));
     }
     if let Some(ratio) = sampled_share(found).filter(|ratio| (ratio - 1.0).abs() > DISAGREE_MEDIUM) {
         let share = ratio * 100.0;
-        lower(
+        doubts.lower(
             Confidence::Medium,
             format!("samples times their period are {share:.0} % of the CPU time of the processes"),
         );
@@ -65,17 +56,18 @@ pub(super) fn judge(found: &Found<'_>, reasons: &mut Vec<String>) -> Confidence 
     let trip = found.trip;
     let is_whole = |stack: &AllocatingStack| stack.who_asked().is_some() && !stack.is_truncated;
     if !is_whole(&found.main_site(&trip.copied_in)) || !is_whole(&found.main_site(&trip.copied_back)) {
-        lower(Confidence::Medium, "the call stack of a copy ends early: who copies is not known for sure".to_owned());
+        doubts.lower(
+            Confidence::Medium,
+            "the call stack of a copy ends early: who copies is not known for sure".to_owned(),
+        );
     }
     if !is_whole(&found.allocates) && !trip.is_heap {
         let reason =
             "the call stack that mapped the block is missing or ends early: who allocates it is not known for sure";
-        lower(Confidence::Medium, reason.to_owned());
+        doubts.lower(Confidence::Medium, reason.to_owned());
     }
-    if tables.manifest.ended.is_none() {
-        lower(Confidence::Medium, "the recording has no end".to_owned());
-    }
-    confidence
+    doubts.of_missing_end(tables);
+    doubts
 }
 
 /// Samples times their period beside the CPU time of the processes; `None` where that is not known.

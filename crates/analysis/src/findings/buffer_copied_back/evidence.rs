@@ -5,7 +5,7 @@ use super::round_trips::{OtherEnd, Way};
 use crate::finding::{Evidence, Row, row};
 use crate::findings::memory_evidence::{WayOut, rounded};
 use crate::findings::sampled_time::sampled_time;
-use crate::memory_fixes::LOOK_IN_PLACE;
+use crate::memory_fixes::AVOID_COPY;
 use serde_json::Value;
 
 /// Call stacks of a direction, at most.
@@ -86,5 +86,5 @@ pub(super) fn way_out(found: &Found<'_>) -> WayOut {
              block itself by its pointer"
         }
     };
-    WayOut::new(LOOK_IN_PLACE, how.to_owned())
+    WayOut::new(AVOID_COPY, how.to_owned())
 }

@@ -2,7 +2,7 @@
 //!
 //! **Low** when the claim itself may be wrong:
 //! - a probe of faults, page cache, mappings or processes was not available;
-//! - more than [`LOSS_LOW`] of the events it rests on were lost;
+//! - more than [`LOSS_LOW`](crate::findings::doubts::LOSS_LOW) of the events it rests on were lost;
 //! - more than [`UNRESOLVED_LOW`] of the major faults could not be measured or tied to a file;
 //! - fewer than [`RECORDED_LOW`] of the kernel's faults were recorded;
 //! - there was no ready event, so the whole recording counts as the launch.
@@ -18,54 +18,46 @@
 
 use crate::finding::Confidence;
 use crate::findings::Observation;
+use crate::findings::doubts::{Doubts, WIDTH_MEDIUM, width};
+use crate::findings::memory_confidence::{RECORDED_LOW, RECORDED_MEDIUM};
 use slowpath_recording::ProbeState;
 use slowpath_tables::{FaultKind, Quantity};
 
-/// Share of lost events above which the claim is doubtful.
-pub const LOSS_LOW: f64 = 0.01;
 /// Share of major faults without duration or file above which the claim is doubtful.
 pub const UNRESOLVED_LOW: f64 = 0.05;
-/// Share of the kernel's faults below which the recording is doubtful.
-pub const RECORDED_LOW: f64 = 0.80;
-/// Share of the kernel's faults below which the size is uncertain; faults without an event (`get_user_pages`) are a few
-/// per cent of a desktop program's.
-pub const RECORDED_MEDIUM: f64 = 0.95;
-/// Width of the interval, as a share of the value, above which the size is uncertain.
-pub const WIDTH_MEDIUM: f64 = 0.5;
 
 const ESSENTIAL_PROBES: [&str; 4] = ["fault", "page_cache", "mapping", "process"];
 const USEFUL_PROBES: [&str; 2] = ["read", "block"];
 const TABLES: [&str; 6] = ["faults", "page_cache", "mappings", "reads", "execs", "forks"];
 
-/// Applies the rule; gives the reasons for anything less than high.
-pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity, reasons: &mut Vec<String>) -> Confidence {
-    let mut confidence = Confidence::High;
-    let mut lower = |to: Confidence, reason: String| {
-        confidence = confidence.min(to);
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    };
+/// Applies the rule.
+pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity) -> Doubts {
+    let mut doubts = Doubts::none();
     match observation.launches.len() {
-        1 => lower(Confidence::Medium, "one launch only: no interval".to_owned()),
+        1 => doubts.lower(Confidence::Medium, "one launch only: no interval".to_owned()),
         _ => {
-            let width = cost.high.unwrap_or(cost.value) - cost.low.unwrap_or(cost.value);
-            if width > cost.value * WIDTH_MEDIUM {
-                let share = width / cost.value * 100.0;
-                lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost"));
+            let width = width(cost);
+            if width > WIDTH_MEDIUM {
+                let share = width * 100.0;
+                doubts.lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost"));
             }
         }
     }
     if observation.needed.is_err() {
-        confidence_of_need(&mut lower);
+        // The reason itself is added by the finding, which knows why need is not known.
+        doubts.lower(Confidence::Medium, "how much of what was read was waste cannot be said");
     }
     for facts in observation.launches {
         let manifest = &facts.tables.manifest;
         if facts.ready.is_none() {
-            lower(Confidence::Low, "there was no ready event: the whole recording counts as the launch".to_owned());
+            doubts.lower(
+                Confidence::Low,
+                "there was no ready event: the whole recording counts as the launch".to_owned(),
+            );
         }
         if !manifest.devices.iter().any(|device| device.lab) {
-            lower(Confidence::Medium, "the launch did not run in a lab: how cold it was is not known".to_owned());
+            doubts
+                .lower(Confidence::Medium, "the launch did not run in a lab: how cold it was is not known".to_owned());
         }
         for probe in manifest.probes.iter().filter(|probe| probe.state == ProbeState::Unavailable) {
             let level = if ESSENTIAL_PROBES.contains(&probe.name.as_str()) {
@@ -75,37 +67,31 @@ pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity, reasons: &mu
             } else {
                 continue;
             };
-            lower(level, format!("probe {} was not available", probe.name));
+            doubts.lower(level, format!("probe {} was not available", probe.name));
         }
         // A recording names the probes that it was asked for.
         let is_asked_for = |name: &str| manifest.probes.iter().any(|probe| probe.name == name);
         if !manifest.probes.is_empty() && !is_asked_for("read") {
-            lower(Confidence::Medium, "reads were not recorded (record --files, or without --no-files)".to_owned());
+            doubts.lower(
+                Confidence::Medium,
+                "reads were not recorded (record --files, or without --no-files)".to_owned(),
+            );
         }
-        let lost: u64 = TABLES.iter().map(|table| manifest.losses.of(table)).sum();
+        let lost: u64 = TABLES.iter().map(|table| manifest.losses.of(table)).fold(0, u64::saturating_add);
         let tables = &facts.tables;
         let kept = tables.faults.len() + tables.page_cache.len() + tables.mappings.len() + tables.reads.len();
-        let share = lost as f64 / (lost + kept as u64).max(1) as f64;
-        if lost > 0 {
-            let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
-            lower(level, format!("{lost} events were lost ({:.2} %)", share * 100.0));
-        }
+        doubts.of_losses(lost, kept, "events");
         let major = tables.faults.iter().filter(|fault| fault.kind == FaultKind::Major).count() as u64;
         let unclear = facts.blocked.unmeasured + facts.blocked.unresolved;
         if unclear as f64 > major as f64 * UNRESOLVED_LOW {
-            lower(Confidence::Low, format!("{unclear} of {major} major faults have no duration or no file"));
+            doubts.lower(Confidence::Low, format!("{unclear} of {major} major faults have no duration or no file"));
         }
         if let Some(share) = facts.completeness().share()
             && share < RECORDED_MEDIUM
         {
             let level = if share < RECORDED_LOW { Confidence::Low } else { Confidence::Medium };
-            lower(level, format!("{:.1} % of the faults that the kernel counted were recorded", share * 100.0));
+            doubts.lower(level, format!("{:.1} % of the faults that the kernel counted were recorded", share * 100.0));
         }
     }
-    confidence
-}
-
-/// The reason itself is added by the finding, which knows why need is not known.
-fn confidence_of_need(lower: &mut impl FnMut(Confidence, String)) {
-    lower(Confidence::Medium, "how much of what was read was waste cannot be said".to_owned());
+    doubts
 }

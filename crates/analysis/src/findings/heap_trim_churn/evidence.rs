@@ -6,7 +6,7 @@ use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};
 use crate::findings::other_allocators::keeping_pages;
-use crate::memory_fixes::{ALLOCATOR_TUNABLES, KEEP_BUFFER, MOST_MMAP_THRESHOLD, MallocSettings};
+use crate::memory_fixes::{ALLOCATOR_TUNABLES, MOST_MMAP_THRESHOLD, MallocSettings, REUSE_BUFFER};
 use crate::released_pages::ReleaseKind;
 use serde_json::Value;
 
@@ -120,7 +120,7 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
               one long-lived block behind them, so that what is free between two rounds stays in the heap"
             .to_owned(),
     };
-    std::iter::once(WayOut::new(KEEP_BUFFER, keep)).chain(tunables(found)).collect()
+    std::iter::once(WayOut::new(REUSE_BUFFER, keep)).chain(tunables(found)).collect()
 }
 
 #[cfg(test)]

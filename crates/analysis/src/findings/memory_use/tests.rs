@@ -1,7 +1,7 @@
 //! No fault and no call is billed twice, whatever programs do with their memory.
 
 use super::*;
-use crate::findings::{heap_trim_churn, oversized_first_touch, thp_missed, transient_large_allocation};
+use crate::findings::{heap_trim_churn, thp_missed, transient_large_allocation, unused_touched_pages};
 use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_recording::{HugePages, Tables};
@@ -180,7 +180,7 @@ fn billed(tables: &Tables, is_oversized: Rule) -> (Faults, Vec<u32>, u64) {
 fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks() {
     let block = Round::Block { place: 0, touched: 30, advice: Some(4), again: 20, unmapped: true };
     let told = |round: Round, rounds: usize| {
-        let (faults, _, calls) = billed(&tables_of(&vec![round; rounds]), oversized_first_touch::is_one);
+        let (faults, _, calls) = billed(&tables_of(&vec![round; rounds]), unused_touched_pages::is_one);
         (faults, calls)
     };
     assert_eq!(told(block, 20), ([20 * 50, 0, 0, 0], 20 * 150));
@@ -201,7 +201,7 @@ fn what_was_never_used_is_billed_so_where_that_is_a_finding_and_else_as_spans() 
     let block = Round::Block { place: 0, touched: 40, advice: None, again: 0, unmapped: true };
     let tables = tables_of(&vec![block; 6]);
     let faults = |rule: Rule| billed(&tables, rule).0;
-    assert_eq!(faults(oversized_first_touch::is_one), [0, 0, 0, 6 * 32]);
+    assert_eq!(faults(unused_touched_pages::is_one), [0, 0, 0, 6 * 32]);
     assert_eq!(faults(|_, _| true), [0, 0, 6 * 40, 0]);
 }
 
@@ -211,7 +211,7 @@ proptest! {
         let tables = tables_of(&rounds);
         let calls: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
         // Also where never used pages are a finding from the first on.
-        let rules: [Rule; 2] = [oversized_first_touch::is_one, |_, _| true];
+        let rules: [Rule; 2] = [unused_touched_pages::is_one, |_, _| true];
         for rule in rules {
             let (_, times, billed) = billed(&tables, rule);
             prop_assert!(times.iter().all(|times| *times <= 1));

@@ -141,13 +141,13 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
              they are, without a copy"
         )
     };
-    let mut ways = vec![WayOut::new(memory_fixes::KEEP_BUFFER, keep)];
+    let mut ways = vec![WayOut::new(memory_fixes::REUSE_BUFFER, keep)];
     if !found.stack.through_allocator {
         return ways;
     }
     let other =
         "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
-    let other = WayOut::new(memory_fixes::ANOTHER_ALLOCATOR, other.to_owned());
+    let other = WayOut::new(memory_fixes::REPLACE_ALLOCATOR, other.to_owned());
     let populate =
         "in the source: madvise(MADV_POPULATE_WRITE) on a block before it is used brings all pages in one call";
     let populate = WayOut::new(memory_fixes::POPULATE_AT_MAP, populate.to_owned());

@@ -3,6 +3,8 @@
 //! Here is decided for whom, and as whom files are looked at: as the caller, in a sandbox. Root looks with its right to read, which shows
 //! what lies below directories that the user cannot enter; what the user may do is decided by `slowpath_artifacts`.
 
+mod age;
+mod guard;
 pub mod printed;
 mod recorded;
 mod running;
@@ -32,6 +34,8 @@ const STRANGER: &str = "65534";
 pub fn run(arguments: &ArtifactsArguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         ArtifactsCommand::Audit(arguments) => run_audit(arguments),
+        ArtifactsCommand::Age(arguments) => age::run(arguments),
+        ArtifactsCommand::Guard(arguments) => guard::run(arguments),
     }
 }
 
@@ -67,6 +71,13 @@ fn of_recording(recording: &Path, arguments: &ArtifactsAuditArguments) -> Result
     let recorded = recorded::read(recording)?;
     let user = match (&arguments.user, recorded.uid) {
         (Some(user), _) => asked_about(Some(user))?,
+        // Everything is usable for root: what others would have been denied is what the recording does not show.
+        (None, Some(0)) => {
+            eprintln!(
+                "slowpath: the recorded command ran as root: this shows what root hides, what another user cannot use of the same files"
+            );
+            asked_about(None)?
+        }
         (None, Some(uid)) => asked_about(Some(&uid.to_string()))?,
         (None, None) => {
             let why = "the recording is of running processes, which need not have one user";

@@ -8,10 +8,10 @@ use crate::unprivileged::{Work, as_user};
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::families::is_artifact;
 use slowpath_budget::responsible::opens_missing;
+use slowpath_diagnose::used_artifacts;
 use slowpath_recording::Tables;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Open, Unavailable};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What a recording says.
@@ -35,9 +35,9 @@ pub fn read(directory: &Path) -> Result<Recorded, Failure> {
 
 fn named(tables: &Tables) -> Recorded {
     let files = tables.files.iter().filter(|file| !file.directory).map(|file| file.path.as_str());
-    let opened = tables.opens.iter().filter(|open| shows_a_file(open)).map(|open| open.path.as_str());
-    let is_wanted = |path: &&str| Path::new(path).is_absolute() && is_artifact(Path::new(path));
-    let paths: BTreeSet<&str> = files.chain(opened).filter(is_wanted).collect();
+    let files = files.filter(|path| Path::new(path).is_absolute() && is_artifact(Path::new(path)));
+    let mut paths = used_artifacts(&tables.files, &tables.opens, shows_a_file);
+    paths.extend(files);
     let unavailable =
         opens_missing(&tables.manifest).map(|reason| declared::REFUSED_OPENS.because(reason, "make another recording"));
     let unavailable = unavailable.into_iter().collect();

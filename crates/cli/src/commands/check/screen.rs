@@ -1,7 +1,7 @@
 //! The summary of a check on a terminal. Text of the target is escaped here.
 
 use slowpath_budget::Check;
-use slowpath_budget::outcome::{launches, told};
+use slowpath_budget::outcome::{launches, shown};
 use slowpath_budget::responsible::Responsible;
 use slowpath_report::terminal::escape_terminal;
 
@@ -29,8 +29,8 @@ pub fn summary(check: &Check) -> String {
         text.push_str(&responsible_text(responsible));
     }
     for gap in &check.unavailable {
-        let told = format!("unavailable: {}: {}; {}", gap.what, gap.reason, gap.remedy);
-        text.push_str(&format!("{}\n", escape_terminal(&told)));
+        let shown = format!("unavailable: {}: {}; {}", gap.what, gap.reason, gap.remedy);
+        text.push_str(&format!("{}\n", escape_terminal(&shown)));
     }
     for reason in &check.reasons {
         text.push_str(&format!("not counted: {}\n", escape_terminal(reason)));
@@ -50,10 +50,10 @@ fn responsible_text(responsible: &Responsible) -> String {
         lines.push(note.clone());
     }
     for share in &responsible.named {
-        lines.push(format!("{:>8}  {}", told(share.amount.value, share.amount.unit), escape_terminal(&share.name)));
+        lines.push(format!("{:>8}  {}", shown(share.amount.value, share.amount.unit), escape_terminal(&share.name)));
     }
     if let Some(rest) = responsible.rest {
-        lines.push(format!("{:>8}  {} others", told(rest.value, rest.unit), responsible.others));
+        lines.push(format!("{:>8}  {} others", shown(rest.value, rest.unit), responsible.others));
     }
     lines.into_iter().map(|line| format!("responsible: {limit}: {line}\n")).collect()
 }

@@ -5,6 +5,8 @@ mod run;
 mod subject;
 mod syscall_cost;
 
+pub use run::exit_code;
+
 use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
 use crate::commands::{invoker, print_json};
 use crate::failure::Failure;

@@ -41,12 +41,17 @@ pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> 
     if interrupt::requested() {
         return Err(Failure::new(Kind::Interrupted, "interrupted"));
     }
-    Ok(ExitCode::from(match outcome.exit {
+    Ok(exit_code(outcome.exit))
+}
+
+/// The status of a command as slowpath's own.
+pub fn exit_code(exit: Option<Exit>) -> ExitCode {
+    ExitCode::from(match exit {
         // An exit status has eight bits.
         Some(Exit::Code(code)) => code as u8,
         Some(Exit::Signal(signal)) => (BY_SIGNAL + signal) as u8,
         None => Kind::Target as u8,
-    }))
+    })
 }
 
 /// The failure of a launch that could not be given what it needs.

@@ -84,7 +84,7 @@ fn examined(mut context: Snapshot) -> Result<Snapshot, Failure> {
     let source = context.source;
     let what = Work::reading("examining the code of a context");
     let examined = as_user(&invoker()?, &what, move || {
-        context.examine_objects();
+        context.examine_loaded_libraries();
         Ok(context)
     })?;
     Ok(Snapshot { source, ..examined })

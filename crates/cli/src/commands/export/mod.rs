@@ -2,7 +2,7 @@
 
 mod output;
 
-use crate::arguments::{ExportArguments, Format, What};
+use crate::arguments::{CollapsedWeight, ExportArguments, Format};
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
@@ -50,8 +50,8 @@ pub fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
 /// Options of one format that were given to another.
 fn check(arguments: &ExportArguments) -> Result<(), Failure> {
     let misplaced = |option, format| Err(Failure::new(Kind::Usage, format!("{option} is for --to {format} only")));
-    if arguments.what.is_some() && arguments.to != Format::Collapsed {
-        return misplaced("--what", "collapsed");
+    if arguments.weight.is_some() && arguments.to != Format::Collapsed {
+        return misplaced("--weight", "collapsed");
     }
     if arguments.table.is_some() && arguments.to != Format::Csv {
         return misplaced("--table", "csv");
@@ -83,7 +83,7 @@ fn export(arguments: &ExportArguments, tables: &Tables) -> Result<Written, Failu
             Ok(Written { notes: export.notes, next })
         }
         Format::Collapsed => {
-            let weight = weight(arguments.what, tables)?;
+            let weight = weight(arguments.weight, tables)?;
             let output = Output::open(arguments)?;
             let name = output.name();
             let written = output.write(|mut out| collapsed::write(tables, weight, &mut out))?.unwrap_or_default();
@@ -111,7 +111,7 @@ fn export(arguments: &ExportArguments, tables: &Tables) -> Result<Written, Failu
 }
 
 /// What to add up: what was asked for and is there, or the first that is there.
-fn weight(asked: Option<What>, tables: &Tables) -> Result<Weight, Failure> {
+fn weight(asked: Option<CollapsedWeight>, tables: &Tables) -> Result<Weight, Failure> {
     let nothing = |what: &str, remedy: &str| {
         Err(Failure::new(Kind::Usage, format!("this recording holds no {what}")).hint(remedy.to_owned()))
     };
@@ -122,15 +122,17 @@ fn weight(asked: Option<What>, tables: &Tables) -> Result<Weight, Failure> {
         };
     };
     let (weight, what, remedy) = match asked {
-        What::Cpu => (Weight::Cpu, "CPU samples", CPU_REMEDY),
-        What::OffCpu => (Weight::OffCpu, "intervals off the CPU", "record with --waits, or --stacks wait"),
-        What::Faults => (Weight::Faults, "page faults", "`slowpath doctor` says what stops the recording of faults"),
-        What::FaultTime => (
+        CollapsedWeight::Cpu => (Weight::Cpu, "CPU samples", CPU_REMEDY),
+        CollapsedWeight::OffCpu => (Weight::OffCpu, "intervals off the CPU", "record with --off-cpu, or --stacks wait"),
+        CollapsedWeight::Faults => {
+            (Weight::Faults, "page faults", "`slowpath doctor` says what stops the recording of faults")
+        }
+        CollapsedWeight::FaultTime => (
             Weight::FaultTime,
             "page faults with a duration",
             "`slowpath doctor` says what stops the recording of faults",
         ),
-        What::Allocations => (
+        CollapsedWeight::Allocations => (
             Weight::Allocations,
             "calls that let an address space grow",
             "record with --memory-calls, or --stacks alloc",
@@ -139,7 +141,7 @@ fn weight(asked: Option<What>, tables: &Tables) -> Result<Weight, Failure> {
     if weight.has_rows(tables) { Ok(weight) } else { nothing(what, remedy) }
 }
 
-const CPU_REMEDY: &str = "record with --cpu 1000";
+const CPU_REMEDY: &str = "record with --sample 1000";
 
 /// The table that was asked for.
 fn table<'a>(asked: Option<&'a str>, tables: &Tables) -> Result<&'a str, Failure> {

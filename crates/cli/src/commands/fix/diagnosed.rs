@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 use slowpath_diagnose::directory::DIAGNOSIS_FILE;
 use slowpath_fix::preload_plan::file as plan_file;
-use slowpath_fix::{FixPlan, Word};
+use slowpath_fix::{FixPlan, Word, is_same_name};
 use slowpath_launch::Identity;
 use slowpath_report::{Diagnosis, MOST_DIAGNOSIS_BYTES, Verdict};
 use std::ffi::OsStr;
@@ -65,8 +65,8 @@ pub struct Diagnosed {
     /// The verdicts.
     pub verdicts: Vec<Verdict>,
     owner: Identity,
-    /// Who asks.
-    invoker: u32,
+    /// Who asks: root only for itself.
+    pub invoker: u32,
     is_ours: bool,
 }
 
@@ -108,7 +108,7 @@ impl Diagnosed {
     /// # Errors
     /// There is none.
     pub fn fix(&self, name: &str) -> Result<&FixPlan, Failure> {
-        self.fixes.iter().find(|plan| plan.name == name).ok_or_else(|| {
+        self.fixes.iter().find(|plan| is_same_name(&plan.name, name)).ok_or_else(|| {
             let names: Vec<&str> = self.fixes.iter().map(|plan| plan.name.as_str()).collect();
             let there =
                 if names.is_empty() { "it has none".to_owned() } else { format!("it has: {}", names.join(", ")) };

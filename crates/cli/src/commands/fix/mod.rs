@@ -20,10 +20,10 @@ use printed::{
 };
 use proposed::Target;
 use serde::Serialize;
-use slowpath_fix::FixPlan;
-use slowpath_fix::apply::journal::{FileChange, Found, State};
+use slowpath_fix::apply::journal::{Found, State};
 use slowpath_fix::apply::records::{Record, Records};
 use slowpath_fix::apply::{TARGETS, place, refusal, steps};
+use slowpath_fix::{FixPlan, Word, is_same_name};
 use slowpath_report::Decision;
 use std::path::Path;
 use std::process::ExitCode;
@@ -63,11 +63,11 @@ fn list(directory: &Path, json: bool) -> Result<ExitCode, Failure> {
                 .filter(|one| one.unavailable.is_none())
                 .map(|one| one.target)
                 .collect(),
-            applied: applied.iter().filter(|one| one.name == plan.name).cloned().collect(),
+            applied: applied.iter().filter(|one| is_same_name(&one.name, &plan.name)).cloned().collect(),
         }
     };
     let fixes: Vec<ListedFix> = diagnosed.fixes.iter().map(of).collect();
-    let is_known = |one: &Applied| diagnosed.fixes.iter().any(|plan| plan.name == one.name);
+    let is_known = |one: &Applied| diagnosed.fixes.iter().any(|plan| is_same_name(&plan.name, &one.name));
     let list = FixList {
         schema: LIST_SCHEMA.to_owned(),
         directory: diagnosed.directory.to_string_lossy().into_owned(),
@@ -91,12 +91,12 @@ fn applied(record: &Record) -> Result<Applied, Failure> {
     } else {
         AppliedState::Interrupted
     };
-    let paths = journal.files.iter().map(path).collect();
+    let paths = journal.paths().map(path).collect();
     Ok(Applied { name: journal.fix.clone(), target: journal.target.clone(), paths, state })
 }
 
-fn path(file: &FileChange) -> String {
-    place::path_of(&file.path).to_string_lossy().into_owned()
+fn path(path: &Word) -> String {
+    place::path_of(path).to_string_lossy().into_owned()
 }
 
 /// Where a fix can be kept, and why not elsewhere.
@@ -164,14 +164,14 @@ fn require_proved(arguments: &FixApplyArguments, diagnosed: &Diagnosed, plan: &F
     let why = why.map_or(String::new(), |why| format!(" ({why})"));
     let words = decision.words();
     Err(Failure::new(Kind::Check, format!("the fix {} is not proved but {words}{why}: not applied", plan.name))
-        .hint("--unproved applies it nevertheless; more blocks (`slowpath diagnose --runs`) can decide it"))
+        .hint("--unproved applies it nevertheless; more blocks (`slowpath diagnose --blocks`) can decide it"))
 }
 
 fn undo(arguments: &FixUndoArguments) -> Result<ExitCode, Failure> {
     let directory = diagnosed::resolved(&arguments.directory)?;
     let records = Records::to_change().map_err(failure)?;
     let mut found = records.of(&directory).map_err(failure)?;
-    found.retain(|record| arguments.name.as_ref().is_none_or(|name| record.journal.fix == *name));
+    found.retain(|record| arguments.name.as_ref().is_none_or(|name| is_same_name(&record.journal.fix, name)));
     if found.is_empty() {
         let of =
             arguments.name.as_ref().map_or("no fix".to_owned(), |name| format!("the fix {name} is not applied; none"));
@@ -184,7 +184,7 @@ fn undo(arguments: &FixUndoArguments) -> Result<ExitCode, Failure> {
         let kept = if arguments.keep_changed { changed } else { Vec::new() };
         steps::undo(&records, &mut record, &kept).map_err(failure)?;
         let (mut restored, mut left) = (Vec::new(), Vec::new());
-        for (number, file) in record.journal.files.iter().enumerate() {
+        for (number, file) in record.journal.paths().enumerate() {
             if kept.contains(&number) { &mut left } else { &mut restored }.push(path(file));
         }
         let journal = record.journal;

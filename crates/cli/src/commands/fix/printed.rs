@@ -35,7 +35,7 @@ pub enum AppliedState {
 pub struct Applied {
     /// Name of the fix.
     pub name: String,
-    /// Kind of target: `wrapper`, `environment_file`, `systemd_unit`, `desktop_file`.
+    /// Kind of target: `wrapper`, `environment_file`, `systemd_unit`, `desktop_file`, `permissions`.
     pub target: String,
     /// The files.
     pub paths: Vec<String>,

@@ -7,13 +7,15 @@ use crate::arguments::FixTargetArguments;
 use crate::failure::{Failure, Kind, failed};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getegid, geteuid};
-use slowpath_fix::apply::journal::{FileChange, FileContent, Journal, SCHEMA, State};
+use slowpath_fix::apply::journal::{FileChange, FileContent, Found, Journal, SCHEMA, State};
+use slowpath_fix::apply::permissions::PermissionChange;
 use slowpath_fix::apply::place::{self, FilePlace, There};
 use slowpath_fix::apply::records::home;
 use slowpath_fix::apply::{
-    self, FileNeed, Input, Refusal, Rendered, TargetKind, desktop_file, diff, environment_file, systemd, wrapper,
+    self, ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, desktop_file, diff, environment_file, permissions,
+    steps, systemd, wrapper,
 };
-use slowpath_fix::{FixPlan, Treatment, Word};
+use slowpath_fix::{FilePermissions, FixPlan, Treatment, Word};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -25,10 +27,19 @@ pub struct Change {
     pub printed: Proposed,
 }
 
-/// A kind of file and one of it, which the options name.
-pub struct Target {
-    kind: &'static TargetKind,
-    path: PathBuf,
+/// What the options name.
+pub enum Target {
+    /// A kind of file, and one of it.
+    File {
+        /// What it is called.
+        name: &'static str,
+        /// How it is written.
+        kind: &'static ContentKind,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The permissions of the files that the fix names.
+    Permissions,
 }
 
 impl Target {
@@ -42,13 +53,24 @@ impl Target {
             (&environment_file::TARGET, &options.environment_file),
             (&desktop_file::TARGET, &options.desktop_file),
         ];
-        if let Some((kind, path)) = files.into_iter().find_map(|(kind, path)| Some((kind, path.as_ref()?))) {
-            return Ok(Some(Self { kind, path: place::absolute(path).map_err(failure)? }));
+        let (target, path) = match files.into_iter().find_map(|(kind, path)| Some((kind, path.as_ref()?))) {
+            Some((target, path)) => (target, Some(place::absolute(path).map_err(failure)?)),
+            None if options.permissions => (&permissions::TARGET, None),
+            None => match &options.systemd_unit {
+                Some(unit) => {
+                    let unit = systemd::unit_name(unit).map_err(|refusal| refused(plan, refusal))?;
+                    (&systemd::TARGET, Some(units(options.user)?.join(systemd::drop_in(&unit, &plan.name))))
+                }
+                None => return Ok(None),
+            },
+        };
+        if let Some(refusal) = apply::refusal(target, plan) {
+            return Err(refused(plan, refusal));
         }
-        let Some(unit) = &options.systemd_unit else { return Ok(None) };
-        let unit = systemd::unit_name(unit).map_err(|refusal| refused(plan, refusal))?;
-        let path = units(options.user)?.join(systemd::drop_in(&unit, &plan.name));
-        Ok(Some(Self { kind: &systemd::TARGET, path }))
+        Ok(Some(match (&target.keeps, path) {
+            (Keeps::Content(kind), Some(path)) => Self::File { name: target.name, kind, path },
+            _ => Self::Permissions,
+        }))
     }
 }
 
@@ -81,12 +103,22 @@ fn refused(plan: &FixPlan, refusal: Refusal) -> Failure {
 pub fn change(
     diagnosed: &Diagnosed,
     plan: &FixPlan,
-    Target { kind, path }: Target,
+    target: Target,
     options: &FixTargetArguments,
 ) -> Result<Change, Failure> {
-    if let Some(refusal) = apply::refusal(kind, plan) {
-        return Err(refused(plan, refusal));
+    match target {
+        Target::File { name, kind, path } => content(diagnosed, plan, (name, kind), path, options),
+        Target::Permissions => permissions_of(diagnosed, plan),
     }
+}
+
+fn content(
+    diagnosed: &Diagnosed,
+    plan: &FixPlan,
+    (name, kind): (&'static str, &ContentKind),
+    path: PathBuf,
+    options: &FixTargetArguments,
+) -> Result<Change, Failure> {
     let mut made = path.parent().map(place::missing).transpose().map_err(failure)?.unwrap_or_default();
     if !kind.makes_directories && !made.is_empty() {
         let error = std::io::ErrorKind::NotFound.into();
@@ -122,17 +154,48 @@ pub fn change(
         None => new(content, mode),
     };
     files.push(file_change(&path, before, after, files.len()));
-    let printed = Proposed { target: kind.name.to_owned(), files: files.iter().map(printed).collect(), remarks, then };
-    let journal = Journal {
+    let printed = Proposed { target: name.to_owned(), files: files.iter().map(printed).collect(), remarks, then };
+    let made = made.iter().map(|path| path.as_os_str().into()).collect();
+    Ok(Change { journal: Journal { made, files, ..journal(diagnosed, plan, name) }, printed })
+}
+
+/// The permissions of the files that a fix names, each of which is still as it was diagnosed.
+fn permissions_of(diagnosed: &Diagnosed, plan: &FixPlan) -> Result<Change, Failure> {
+    let name = permissions::TARGET.name;
+    let changes = plan.treatment.files().iter().map(|file| PermissionChange::of(file, diagnosed.invoker));
+    let permissions: Vec<PermissionChange> =
+        changes.collect::<Result<_, _>>().map_err(|refusal| refused(plan, refusal))?;
+    let journal = Journal { permissions, ..journal(diagnosed, plan, name) };
+    let found = steps::found(&journal).map_err(failure)?;
+    if let Some((path, _)) = journal.paths().zip(found).find(|(_, found)| *found != Found::Before) {
+        let path = place::path_of(path);
+        let message = format!("{} is not as it was when it was diagnosed", path.display());
+        return Err(Failure::new(Kind::Check, message).hint("diagnose again"));
+    }
+    let printed = Proposed {
+        target: name.to_owned(),
+        files: journal.permissions.iter().map(printed_permissions).collect(),
+        remarks: vec![
+            "no content and no time of it changes; the time of the last change of permissions (ctime) does, and stays"
+                .to_owned(),
+        ],
+        then: "the program starts anew".to_owned(),
+    };
+    Ok(Change { journal, printed })
+}
+
+/// A change that begins, of nothing yet.
+fn journal(diagnosed: &Diagnosed, plan: &FixPlan, target: &str) -> Journal {
+    Journal {
         schema: SCHEMA.to_owned(),
         state: State::Applying,
         directory: diagnosed.directory.as_os_str().into(),
         fix: plan.name.clone(),
-        target: kind.name.to_owned(),
-        made: made.iter().map(|path| path.as_os_str().into()).collect(),
-        files,
-    };
-    Ok(Change { journal, printed })
+        target: target.to_owned(),
+        made: Vec::new(),
+        files: Vec::new(),
+        permissions: Vec::new(),
+    }
 }
 
 /// What is at a path, where that is what a kind of file needs.
@@ -189,6 +252,17 @@ fn printed(file: &FileChange) -> ProposedFile {
         is_new: before.is_none(),
         mode: format!("{:04o}", file.after.mode),
         diff: diff::unified(&path, before, Some(file.after.content.as_bytes())),
+        path,
+    }
+}
+
+fn printed_permissions(change: &PermissionChange) -> ProposedFile {
+    let path = place::path_of(&change.path).to_string_lossy().into_owned();
+    let text = |seen: &FilePermissions| permissions::text(change.uid, change.gid, seen).into_bytes();
+    ProposedFile {
+        is_new: false,
+        mode: format!("{:04o}", change.after.mode & 0o7777),
+        diff: diff::unified(&path, Some(&text(&change.before)), Some(&text(&change.after))),
         path,
     }
 }

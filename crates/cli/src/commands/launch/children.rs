@@ -80,8 +80,8 @@ fn readiness_missing(directory: &Path, manifest: &Manifest) -> Option<Unavailabl
             Some(gap(format!("the probe {PROBE} did not run: {reason}"), remedy))
         }
         None => Some(gap(
-            "it was recorded without --first-waits".to_owned(),
-            "record it again: `slowpath record --first-waits -o DIR -- CMD`",
+            "it was recorded without --child-startup".to_owned(),
+            "record it again: `slowpath record --child-startup -o DIR -- CMD`",
         )),
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         let missing = |manifest: &Manifest| readiness_missing(Path::new("r"), manifest);
         assert_eq!(missing(&with(probe(ProbeState::Attached), Vec::new())), None);
         let not_asked = missing(&with(Vec::new(), Vec::new())).unwrap();
-        assert!(not_asked.remedy.contains("record --first-waits"), "{not_asked:?}");
+        assert!(not_asked.remedy.contains("record --child-startup"), "{not_asked:?}");
         let gap = Unavailable {
             what: "probe first_wait".to_owned(),
             reason: "no sched_switch".to_owned(),

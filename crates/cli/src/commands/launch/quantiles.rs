@@ -38,7 +38,7 @@ pub fn notes(options: &BenchmarkOptions, blocks: usize) -> Vec<String> {
         let needed = quantile::needed(*at, Level::P95)?;
         let percent = at * 100.0;
         (needed > blocks)
-            .then(|| format!("an interval of the {percent} % quantile takes {needed} launches (--runs {needed})"))
+            .then(|| format!("an interval of the {percent} % quantile takes {needed} launches (--blocks {needed})"))
     });
     missing.collect()
 }

@@ -53,7 +53,7 @@ pub struct Detectable {
     share: Quantity,
 }
 
-/// Blocks of a comparison, unless `--runs` says otherwise.
+/// Blocks of a comparison, unless `--blocks` says otherwise.
 const BLOCKS: u32 = 8;
 /// Sizes of benchmarks for which the detectable difference is told.
 const SIZES: [u32; 5] = [10, 20, 40, 80, 160];
@@ -65,7 +65,7 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(Kind::Usage, "a selftest compares one metric, and has neither quantiles nor exports")
             .hint("`--json` prints all that it found"));
     }
-    let blocks = options.runs.unwrap_or(BLOCKS);
+    let blocks = options.blocks.unwrap_or(BLOCKS);
     let arms = begin(arms::of_selftest(arguments)?);
     let progress = Progress::new(options.quiet);
     let mut conditions =

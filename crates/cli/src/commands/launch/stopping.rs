@@ -12,7 +12,7 @@ pub struct Stopping {
     base: Level,
     arms: usize,
     metrics: Vec<Metric>,
-    detect: f64,
+    min_effect: f64,
     began: Instant,
     max_time: Duration,
     /// Blocks at most.
@@ -32,21 +32,21 @@ pub struct End {
 impl Stopping {
     /// The rule that the command line asks for.
     pub fn new(options: &BenchmarkOptions, arms: usize) -> Self {
-        Self::after(options.runs, options, arms)
+        Self::after(options.blocks, options, arms)
     }
 
-    /// The same with `runs` blocks, or as many as it takes.
-    pub fn after(runs: Option<u32>, options: &BenchmarkOptions, arms: usize) -> Self {
+    /// The same with `blocks` blocks, or as many as it takes.
+    pub fn after(blocks: Option<u32>, options: &BenchmarkOptions, arms: usize) -> Self {
         let comparisons = arms.saturating_sub(1) * options.metric.len();
         // All comparisons hold together with 95 %.
         let base = Level::P95.shared_by(comparisons);
-        let most = runs.unwrap_or(options.max_runs) as usize;
+        let most = blocks.unwrap_or(options.max_blocks) as usize;
         Self {
-            looks: runs.is_none().then(|| Looks::new(most, base)),
+            looks: blocks.is_none().then(|| Looks::new(most, base)),
             base,
             arms,
             metrics: options.metric.clone(),
-            detect: options.detect,
+            min_effect: options.min_effect,
             began: Instant::now(),
             max_time: options.max_time,
             most,
@@ -89,7 +89,7 @@ impl Stopping {
         if self.arms > 1 {
             format!("every comparison was decided after {blocks} blocks")
         } else {
-            format!("the interval of the median was within {} % after {blocks} blocks", self.detect * 100.0)
+            format!("the interval of the median was within {} % after {blocks} blocks", self.min_effect * 100.0)
         }
     }
 
@@ -103,7 +103,7 @@ impl Stopping {
                     samples.values(0).ok().and_then(|values| slowpath_experiment::median::median(&values, level));
                 return median.is_some_and(|median| {
                     let within = |end: Option<f64>| {
-                        end.is_some_and(|end| (end - median.value).abs() <= self.detect * median.value)
+                        end.is_some_and(|end| (end - median.value).abs() <= self.min_effect * median.value)
                     };
                     within(median.low) && within(median.high)
                 });
@@ -118,7 +118,7 @@ impl Stopping {
 
     /// The largest difference that counts as none, in the unit of the metric.
     pub fn margin(&self, effect: &slowpath_experiment::Effect) -> f64 {
-        self.detect * effect.baseline.map_or(0.0, |median| median.value)
+        self.min_effect * effect.baseline.map_or(0.0, |median| median.value)
     }
 
     /// A p-value of the last look, made comparable with 5 % for all looks and before the correction for several

@@ -39,10 +39,10 @@ pub struct Recorded {
 /// Runs the command.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     recorded_launch::require("record", [])?;
-    let has_stacks = arguments.cpu.is_some() || !arguments.stacks.is_empty();
+    let has_stacks = arguments.sample.is_some() || !arguments.stacks.is_empty();
     if arguments.audit_stacks.is_some() && !has_stacks {
         return Err(Failure::new(Kind::Usage, "--audit-stacks without stacks")
-            .hint("stacks are recorded with --cpu HZ and with --stacks"));
+            .hint("stacks are recorded with --sample HZ and with --stacks"));
     }
     if of_running(arguments) || has_stacks {
         recorded_launch::require_profile("record")?;
@@ -119,11 +119,11 @@ fn options(arguments: &RecordArguments) -> Options {
     Options {
         // A command is a short experiment; processes that run are watched where others work.
         files: !arguments.no_files && (arguments.files || !of_running(arguments)),
-        first_waits: arguments.first_waits,
-        waits: arguments.waits || stacks.waits,
+        first_waits: arguments.child_startup,
+        waits: arguments.off_cpu || stacks.waits,
         memory_calls: arguments.memory_calls || stacks.memory_calls,
         stacks,
-        cpu_hertz: arguments.cpu.or(wants(StackEvent::Cpu).then_some(HERTZ)),
+        cpu_hertz: arguments.sample.or(wants(StackEvent::Cpu).then_some(HERTZ)),
         copy_every: arguments.audit_stacks.unwrap_or(0),
         ..Options::default()
     }

@@ -68,23 +68,70 @@ fn makeable(group: OwnGroup) -> Result<OwnGroup, String> {
     }
 }
 
-/// Part, controller of version 1, of version 2, file of version 1, of version 2, and what stands there where there is no limit; none:
-/// what the caller has.
-type Row = (&'static str, [Option<(&'static str, &'static str)>; 2], Option<[&'static str; 2]>);
+/// What may stand in a file.
+enum Rule {
+    /// Bytes; the caller's own group cannot be exceeded.
+    AtMostOwn,
+    /// A line for each device; those of the caller's own group hold anyway.
+    LinePerDevice,
+    /// A value for the group alone.
+    Value,
+}
 
-/// What is written as it was read.
-const FILES: [Row; 11] = [
-    ("processor_idle", [None, Some(("cpu", "cpu.idle"))], Some(["0", "0"])),
-    ("memory_limit", [Some(("memory", "memory.limit_in_bytes")), Some(("memory", "memory.max"))], Some(["-1", "max"])),
-    ("memory_and_swap_limit", [Some(("memory", "memory.memsw.limit_in_bytes")), None], Some(["-1", "max"])),
-    ("memory_high", [None, Some(("memory", "memory.high"))], Some(["max", "max"])),
-    ("swap_limit", [None, Some(("memory", "memory.swap.max"))], Some(["max", "max"])),
-    ("swappiness", [Some(("memory", "memory.swappiness")), None], None),
-    ("io_read_bps", [Some(("blkio", "blkio.throttle.read_bps_device")), None], Some(["", ""])),
-    ("io_write_bps", [Some(("blkio", "blkio.throttle.write_bps_device")), None], Some(["", ""])),
-    ("io_read_iops", [Some(("blkio", "blkio.throttle.read_iops_device")), None], Some(["", ""])),
-    ("io_write_iops", [Some(("blkio", "blkio.throttle.write_iops_device")), None], Some(["", ""])),
-    ("io_limits", [None, Some(("io", "io.max"))], Some(["", ""])),
+/// A file of one version of control groups.
+struct ControllerFile {
+    controller: &'static str,
+    file: &'static str,
+}
+
+/// A part that is written as it was read.
+struct FilePart {
+    name: &'static str,
+    /// Of version 1 and of version 2.
+    places: [Option<ControllerFile>; 2],
+    /// What stands there where there is no limit; none: what the caller has.
+    unlimited: Option<[&'static str; 2]>,
+    rule: Rule,
+    how: &'static How,
+}
+
+const fn at(controller: &'static str, file: &'static str) -> Option<ControllerFile> {
+    Some(ControllerFile { controller, file })
+}
+
+const fn bytes(name: &'static str, places: [Option<ControllerFile>; 2]) -> FilePart {
+    FilePart { name, places, unlimited: Some(["-1", "max"]), rule: Rule::AtMostOwn, how: &MEMORY }
+}
+
+const fn per_device(name: &'static str, places: [Option<ControllerFile>; 2]) -> FilePart {
+    FilePart { name, places, unlimited: Some(["", ""]), rule: Rule::LinePerDevice, how: &STORAGE }
+}
+
+/// In the order in which they are written.
+const FILES: [FilePart; 11] = [
+    FilePart {
+        name: "cpu.idle",
+        places: [None, at("cpu", "cpu.idle")],
+        unlimited: Some(["0", "0"]),
+        rule: Rule::Value,
+        how: &SHARE,
+    },
+    bytes("memory.max", [at("memory", "memory.limit_in_bytes"), at("memory", "memory.max")]),
+    bytes("memory.memsw.limit_in_bytes", [at("memory", "memory.memsw.limit_in_bytes"), None]),
+    bytes("memory.high", [None, at("memory", "memory.high")]),
+    bytes("memory.swap.max", [None, at("memory", "memory.swap.max")]),
+    FilePart {
+        name: "swappiness",
+        places: [at("memory", "memory.swappiness"), None],
+        unlimited: None,
+        rule: Rule::Value,
+        how: &MEMORY,
+    },
+    per_device("io_read_bps", [at("blkio", "blkio.throttle.read_bps_device"), None]),
+    per_device("io_write_bps", [at("blkio", "blkio.throttle.write_bps_device"), None]),
+    per_device("io_read_iops", [at("blkio", "blkio.throttle.read_iops_device"), None]),
+    per_device("io_write_iops", [at("blkio", "blkio.throttle.write_iops_device"), None]),
+    per_device("io.max", [None, at("io", "io.max")]),
 ];
 
 const WITHOUT: &str = "a control group of the same kind without a limit";
@@ -125,7 +172,7 @@ pub(super) fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
     let differing = contrast.differing();
     let own = contrast.here.value("control_groups");
     let mut parts = Vec::new();
-    let order = |name: &str| FILES.iter().position(|row| row.0 == name).map_or(0, |place| place + 1);
+    let order = |name: &str| FILES.iter().position(|part| part.name == name).map_or(0, |place| place + 1);
     let mut names: Vec<_> = differing.iter().map(|one| one.0).collect();
     names.sort_by_key(|name| order(name));
     for name in names {
@@ -148,29 +195,25 @@ struct OnePart<'a> {
 impl OnePart<'_> {
     fn told(&self) -> Part {
         match self.name {
-            "processor_quota" => self.set(&QUOTA, |quota| self.quota(quota)),
-            "processor_period_us" if self.contrast.differs("control_groups", Some("processor_quota")) => {
+            "cpu.max" => self.set(&QUOTA, |quota| self.quota(quota)),
+            "processor_period_us" if self.contrast.differs("control_groups", Some("cpu.max")) => {
                 self.follows("it is the period of the quota, and set with it")
             }
             "processor_period_us" => self.set(&QUOTA, |_| Err("it is set with a quota only".to_owned())),
-            "processor_weight" if self.weight(self.fast) == self.weight(self.slow) => {
+            "cpu.weight" if self.weight(self.fast) == self.weight(self.slow) => {
                 self.follows("it is the weight that any group has that is made for another limit")
             }
-            "processor_weight" => self.set(&SHARE, |weight| self.weight_files(weight)),
-            "real_time_us" => self.follows(
+            "cpu.weight" => self.set(&SHARE, |weight| self.weight_files(weight)),
+            "cpu.rt_runtime_us" => self.follows(
                 "a group of its own has no budget for real-time threads unless it is given one; others it does not concern",
             ),
-            "processors" => self.set(&PROCESSORS, |list| self.processor_set(list, None)),
-            "memory_nodes" => self.set(&PROCESSORS, |list| self.processor_set(None, list)),
-            "io_weight" => self.set(&STORAGE, |_| {
+            "cpuset.cpus" => self.set(&PROCESSORS, |list| self.processor_set(list, None)),
+            "cpuset.mems" => self.set(&PROCESSORS, |list| self.processor_set(None, list)),
+            "io.weight" => self.set(&STORAGE, |_| {
                 Err("weights of storage count only under some schedulers of the device: they are not set by slowpath".to_owned())
             }),
-            name => match FILES.iter().find(|row| row.0 == name) {
-                Some(row) => {
-                    let how = if name.starts_with("io_") { &STORAGE } else { &MEMORY };
-                    let how = if name == "processor_idle" { &SHARE } else { how };
-                    self.set(how, |value| self.file(row, value))
-                }
+            name => match FILES.iter().find(|part| part.name == name) {
+                Some(part) => self.set(part.how, |value| self.file(part, value)),
                 None => self.huge_page_limit(),
             },
         }
@@ -279,7 +322,7 @@ impl OnePart<'_> {
     fn processor_set(&self, processors: Option<&str>, nodes: Option<&str>) -> Result<Vec<Setting>, String> {
         let own = self.contrast.here.value("control_groups");
         let own = |part: &str| own.and_then(|own| own.part(part)).map(str::to_owned);
-        let (own_processors, own_nodes) = (own("processors"), own("memory_nodes"));
+        let (own_processors, own_nodes) = (own("cpuset.cpus"), own("cpuset.mems"));
         let mut weak = Vec::new();
         weak.extend(own_nodes.as_deref().map(|nodes| ("cpuset.mems", nodes)));
         weak.extend(own_processors.as_deref().map(|processors| ("cpuset.cpus", processors)));
@@ -289,15 +332,22 @@ impl OnePart<'_> {
         self.files("cpuset", &strong, &weak)
     }
 
-    fn file(&self, (name, places, none): &Row, value: Option<&str>) -> Result<Vec<Setting>, String> {
+    fn file(&self, part: &FilePart, value: Option<&str>) -> Result<Vec<Setting>, String> {
+        if matches!(part.rule, Rule::AtMostOwn) {
+            let number = |text: &str| text.parse::<f64>().ok();
+            let (own, wanted) = (self.own.and_then(number), value.and_then(number));
+            if own.is_some_and(|own| wanted.is_none_or(|wanted| wanted > own)) {
+                return Err(ALREADY.to_owned());
+            }
+        }
         let hierarchies = &self.contrast.here.hierarchies;
-        let here = places.iter().enumerate().find_map(|(version, place)| {
-            let (controller, file) = (*place)?;
+        let here = part.places.iter().enumerate().find_map(|(version, place)| {
+            let ControllerFile { controller, file } = place.as_ref()?;
             let group = hierarchies.of(controller).ok().filter(|group| usize::from(group.unified) == version)?;
             Some((version, controller, file, group))
         });
         let Some((version, controller, file, group)) = here else {
-            let controller = places.iter().flatten().next().map_or("", |place| place.0);
+            let controller = part.places.iter().flatten().next().map_or("", |place| place.controller);
             hierarchies.of(controller)?;
             return Err(
                 "the control groups of this machine are of the other version, which has no such limit".to_owned()
@@ -306,21 +356,13 @@ impl OnePart<'_> {
         if !group.directory.join(file).exists() && !group.unified {
             return Err(format!("this kernel has no {file}"));
         }
-        let is_number = |text: &str| text.parse::<f64>().ok();
-        if name.starts_with("memory_") || *name == "swap_limit" {
-            let own = self.own.and_then(is_number);
-            let wanted = value.and_then(is_number);
-            if own.is_some_and(|own| wanted.is_none_or(|wanted| wanted > own)) {
-                return Err(ALREADY.to_owned());
-            }
-        }
-        if name.starts_with("io_") {
+        if matches!(part.rule, Rule::LinePerDevice) {
             let own: Vec<&str> = self.own.map(|own| own.split(", ").collect()).unwrap_or_default();
             let lines = value.map(|value| value.split(", ").filter(|line| !own.contains(line)).collect::<Vec<_>>());
-            let writes: Vec<(&str, &str)> = lines.unwrap_or_default().into_iter().map(|line| (file, line)).collect();
+            let writes: Vec<(&str, &str)> = lines.unwrap_or_default().into_iter().map(|line| (*file, line)).collect();
             return self.files(controller, &writes, &[]);
         }
-        let text = value.or(none.map(|none| none[version])).or(self.own);
+        let text = value.or(part.unlimited.map(|unlimited| unlimited[version])).or(self.own);
         let text = text.ok_or_else(|| "the caller's own value is not known".to_owned())?;
         self.files(controller, &[(file, text)], &[])
     }
@@ -341,14 +383,14 @@ impl OnePart<'_> {
 
 const ALREADY: &str = "the caller's own control group has a tighter limit";
 
-/// Whether the processors that a thread may use follow from its control groups.
-pub(crate) fn explains_affinity(contrast: &Contrast<'_>, name: &str) -> bool {
+/// Whether a part of what a thread may use follows from this part of its control groups.
+pub(crate) fn explains_affinity(contrast: &Contrast<'_>, name: &str, of_group: &str) -> bool {
     let (fast, slow) = contrast.other("control_groups");
-    let part = |value: Option<&Value>| value.and_then(|value| value.part(name)).map(str::to_owned);
-    let follows = |group: Option<&Value>, own: Option<&Value>| match (part(group), part(own)) {
+    let part = |value: Option<&Value>, name: &str| value.and_then(|value| value.part(name)).map(str::to_owned);
+    let follows = |group: Option<&Value>, own: Option<&Value>| match (part(group, of_group), part(own, name)) {
         (Some(group), Some(own)) => group == own,
         (None, _) => true,
         _ => false,
     };
-    part(fast) != part(slow) && follows(fast, contrast.fast) && follows(slow, contrast.slow)
+    part(fast, of_group) != part(slow, of_group) && follows(fast, contrast.fast) && follows(slow, contrast.slow)
 }

@@ -14,26 +14,26 @@ pub(super) fn add(place: &Place, controller: &str, chain: &Chain, parts: &mut BT
     match controller {
         "cpu" => {
             let (quota, period) = quota(place, chain).unzip();
-            put("processor_quota", quota);
+            put("cpu.max", quota);
             put("processor_period_us", period);
             // The root's own shares count for nothing.
             let below_root = chain.get(..chain.len().saturating_sub(1)).unwrap_or_default().to_vec();
-            put("processor_weight", weights(place, &below_root, "cpu.shares").map(|shares| format!("shares {shares}")));
+            put("cpu.weight", weights(place, &below_root, "cpu.shares").map(|shares| format!("shares {shares}")));
             let real_time = numbers(place, chain, "cpu.rt_runtime_us").next();
-            put("real_time_us", real_time.map(|time| time.to_string()));
+            put("cpu.rt_runtime_us", real_time.map(|time| time.to_string()));
         }
         "cpuset" => {
             let own = |file: &str| {
                 let text = chain.first().and_then(|group| place.read(&format!("{group}/{file}")).ok());
                 text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
             };
-            put("processors", own("cpuset.effective_cpus"));
-            put("memory_nodes", own("cpuset.effective_mems"));
+            put("cpuset.cpus", own("cpuset.effective_cpus"));
+            put("cpuset.mems", own("cpuset.effective_mems"));
         }
         "memory" => {
             let tightest = |file| numbers(place, chain, file).filter(|bytes| *bytes < UNLIMITED).reduce(f64::min);
-            put("memory_limit", tightest("memory.limit_in_bytes").map(|bytes| bytes.to_string()));
-            put("memory_and_swap_limit", tightest("memory.memsw.limit_in_bytes").map(|bytes| bytes.to_string()));
+            put("memory.max", tightest("memory.limit_in_bytes").map(|bytes| bytes.to_string()));
+            put("memory.memsw.limit_in_bytes", tightest("memory.memsw.limit_in_bytes").map(|bytes| bytes.to_string()));
             let swappiness = numbers(place, chain, "memory.swappiness").next();
             put("swappiness", swappiness.map(|value| value.to_string()));
         }

@@ -21,26 +21,24 @@ pub(super) fn add(place: &Place, chain: &Chain, parts: &mut BTreeMap<String, Str
         text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     };
     let (quota, period) = quota(place, chain).unzip();
-    put("processor_quota", quota);
+    put("cpu.max", quota);
     put("processor_period_us", period);
-    put("processor_weight", weights(place, chain, "cpu.weight").map(|weights| format!("weight {weights}")));
-    put("processor_idle", own("cpu.idle").filter(|idle| idle != "0"));
-    put("processors", nearest("cpuset.cpus.effective"));
-    put("memory_nodes", nearest("cpuset.mems.effective"));
-    for (name, file) in
-        [("memory_limit", "memory.max"), ("memory_high", "memory.high"), ("swap_limit", "memory.swap.max")]
-    {
-        put(name, numbers(place, chain, file).reduce(f64::min).map(|bytes| bytes.to_string()));
+    put("cpu.weight", weights(place, chain, "cpu.weight").map(|weights| format!("weight {weights}")));
+    put("cpu.idle", own("cpu.idle").filter(|idle| idle != "0"));
+    put("cpuset.cpus", nearest("cpuset.cpus.effective"));
+    put("cpuset.mems", nearest("cpuset.mems.effective"));
+    for file in ["memory.max", "memory.high", "memory.swap.max"] {
+        put(file, numbers(place, chain, file).reduce(f64::min).map(|bytes| bytes.to_string()));
     }
     // What new groups have says nothing: without the controller it is the same.
     let storage = weights(place, chain, "io.weight").filter(|weights| weights.split(" > ").any(|one| one != "100"));
-    put("io_weight", storage.map(|weights| format!("weight {weights}")));
+    put("io.weight", storage.map(|weights| format!("weight {weights}")));
     let limits: Vec<String> = chain
         .iter()
         .filter_map(|group| place.read(&format!("{group}/io.max")).ok())
         .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
         .collect();
-    put("io_limits", (!limits.is_empty()).then(|| limits.join(", ")));
+    put("io.max", (!limits.is_empty()).then(|| limits.join(", ")));
     parts.extend(huge_page_limits(place, chain, ".max"));
 }
 

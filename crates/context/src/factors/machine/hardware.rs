@@ -1,7 +1,7 @@
 //! The processors: model, microcode, siblings, frequency governor, clock.
 
 use super::parts_of_files;
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -9,8 +9,9 @@ use crate::toggles::OF_MACHINE;
 use std::collections::BTreeMap;
 
 /// Model, microcode, number, siblings.
-pub const PROCESSORS: Factor = Factor {
-    name: "processors",
+pub const CPU_MODEL: Factor = Factor {
+    name: "cpu_model",
+    former: Former { names: &["processors"], parts: &[] },
     title: "CPU model, microcode, SMT",
     by_hand: "`lscpu`; `grep . /sys/devices/system/cpu/{online,isolated,smt/control}`",
     scope: Scope::Machine,
@@ -21,20 +22,22 @@ pub const PROCESSORS: Factor = Factor {
 };
 
 /// Who chooses the frequency, within which bounds.
-pub const FREQUENCY: Factor = Factor {
-    name: "frequency",
+pub const CPUFREQ: Factor = Factor {
+    name: "cpufreq",
+    former: Former { names: &["frequency"], parts: &[] },
     title: "CPU frequency",
     by_hand: "`grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{driver,governor,min_freq,max_freq}`",
     scope: Scope::Machine,
     moves: false,
-    read: read_frequency,
-    known: known_frequency,
+    read: read_cpufreq,
+    known: known_cpufreq,
     toggle: OF_MACHINE,
 };
 
 /// What the time is read from.
 pub const CLOCK: Factor = Factor {
     name: "clock_source",
+    former: Former::NONE,
     title: "clock source",
     by_hand: "`cat /sys/devices/system/clocksource/clocksource0/current_clocksource`",
     scope: Scope::Machine,
@@ -94,7 +97,7 @@ fn known(_: &Value, _: &Value) -> Known {
     )
 }
 
-fn read_frequency(subject: &Subject<'_>) -> Reading {
+fn read_cpufreq(subject: &Subject<'_>) -> Reading {
     let policies = match subject.place().list("sys/devices/system/cpu/cpufreq") {
         Ok(policies) => policies,
         Err(missing @ (Missing::Absent | Missing::NotSaved)) => {
@@ -121,7 +124,7 @@ fn read_frequency(subject: &Subject<'_>) -> Reading {
     Reading::known(Value::Table(parts))
 }
 
-fn known_frequency(_: &Value, _: &Value) -> Known {
+fn known_cpufreq(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Heavy,
         "computing scales with the frequency: `powersave` and low bounds make short work up to several times slower",

@@ -3,7 +3,7 @@
 //! The release is told and never taken as evidence of what the kernel does: changes are carried back to older ones.
 
 use super::chosen;
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::place::Place;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 /// The factor.
 pub const KERNEL: Factor = Factor {
     name: "kernel",
+    former: Former::NONE,
     title: "kernel",
     by_hand: "`uname -rv`",
     scope: Scope::Machine,

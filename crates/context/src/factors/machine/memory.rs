@@ -1,7 +1,7 @@
 //! How the machine gives memory: huge pages, randomised addresses, overcommit, swap.
 
 use super::{chosen, parts_of_files};
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
@@ -9,6 +9,7 @@ use crate::toggles::OF_MACHINE;
 /// Transparent and reserved huge pages.
 pub const MACHINE_HUGE_PAGES: Factor = Factor {
     name: "machine_huge_pages",
+    former: Former::NONE,
     title: "huge pages of the machine",
     by_hand: "`grep . /sys/kernel/mm/transparent_hugepage/{enabled,defrag}`; `sysctl vm.nr_hugepages`",
     scope: Scope::Machine,
@@ -21,6 +22,7 @@ pub const MACHINE_HUGE_PAGES: Factor = Factor {
 /// Randomised addresses, overcommit, swap.
 pub const MEMORY: Factor = Factor {
     name: "memory",
+    former: Former::NONE,
     title: "memory management",
     by_hand: "`sysctl kernel.randomize_va_space vm.overcommit_memory vm.swappiness`; `grep . /sys/kernel/mm/{ksm/run,lru_gen/enabled}`",
     scope: Scope::Machine,

@@ -1,6 +1,6 @@
 //! What the kernel does against flaws of the processor (Documentation/admin-guide/hw-vuln), and the parameters that chose it.
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
@@ -8,6 +8,7 @@ use crate::toggles::OF_MACHINE;
 /// What is done, by flaw.
 pub const MITIGATIONS: Factor = Factor {
     name: "mitigations",
+    former: Former::NONE,
     title: "CPU vulnerability mitigations",
     by_hand: "`grep . /sys/devices/system/cpu/vulnerabilities/*`",
     scope: Scope::Machine,
@@ -20,6 +21,7 @@ pub const MITIGATIONS: Factor = Factor {
 /// Parameters of the kernel that choose it, or change speed otherwise.
 pub const PARAMETERS: Factor = Factor {
     name: "kernel_parameters",
+    former: Former::NONE,
     title: "kernel parameters that change speed",
     by_hand: "`cat /proc/cmdline`",
     scope: Scope::Machine,

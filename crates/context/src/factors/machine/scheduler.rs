@@ -1,7 +1,7 @@
 //! Settings of the scheduler that concern all: budget of real-time tasks, and the machine's slack for new sessions.
 
 use super::parts_of_files;
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
@@ -9,6 +9,7 @@ use crate::toggles::OF_MACHINE;
 /// The factor.
 pub const SCHEDULER: Factor = Factor {
     name: "scheduler",
+    former: Former::NONE,
     title: "scheduler settings of the machine",
     by_hand: "`sysctl kernel.sched_rt_runtime_us kernel.sched_rt_period_us kernel.sched_autogroup_enabled`",
     scope: Scope::Machine,

@@ -1,6 +1,6 @@
 //! Whether SELinux is in force on the machine (`/sys/fs/selinux/enforce`).
 
-use crate::factor::{Factor, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
@@ -8,6 +8,7 @@ use crate::toggles::OF_MACHINE;
 /// The factor.
 pub const SELINUX: Factor = Factor {
     name: "selinux",
+    former: Former::NONE,
     title: "SELinux",
     by_hand: "`getenforce`; `cat /sys/fs/selinux/enforce`",
     scope: Scope::Machine,

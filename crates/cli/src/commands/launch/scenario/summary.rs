@@ -55,7 +55,7 @@ fn conditions(arguments: &ScenarioArguments) -> Vec<String> {
         "the order of the pages is another in every round, and the same for all arms of it".to_owned(),
         "local pages are served on loopback, each from an address of its own, and are not cached".to_owned(),
         format!("added to every browser: {}", super::ADDED.join(" ")),
-        format!("differences up to {} % count as none", arguments.detect * 100.0),
+        format!("differences up to {} % count as none", arguments.min_effect * 100.0),
     ]
 }
 
@@ -159,7 +159,7 @@ fn comparisons(
         }
         for (index, arm) in arms.iter().enumerate().skip(1) {
             let effect = effect::paired(&samples, 0, index, level).map_err(&machine)?;
-            let margin = arguments.detect * effect.baseline.map_or(0.0, |median| median.value);
+            let margin = arguments.min_effect * effect.baseline.map_or(0.0, |median| median.value);
             let unit = measure.described.unit;
             raw.push(effect::p_value(&samples, 0, index).map_err(&machine)?);
             found.push(ScenarioComparison {

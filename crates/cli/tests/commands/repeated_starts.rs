@@ -1,0 +1,103 @@
+//! Starts that children repeat, found in recordings of `cases/children`: the price beside what children take that are forked from a
+//! process that has started, and near misses.
+
+use crate::prices::{self, Price, unrecorded};
+use crate::recorded_case::{RecordedCase, analyzed, built, row};
+use crate::running::*;
+use serde_json::Value;
+use std::path::Path;
+
+const NAME: &str = "repeated_child_work";
+const NOBODY: &str = "65534";
+
+struct Case {
+    place: tempfile::TempDir,
+}
+
+impl Case {
+    fn new() -> Self {
+        Self { place: built("children") }
+    }
+
+    fn target(&self, mode: &str, children: &str, work: Option<&str>) -> Vec<String> {
+        let path = |name: &str| self.place.path().join(name).to_str().unwrap().to_owned();
+        let mut words =
+            vec!["/usr/bin/python3".to_owned(), path("start_children.py"), mode.to_owned(), children.to_owned()];
+        words.extend(work.map(|ms| [path("worker"), ms.to_owned()]).into_iter().flatten());
+        words
+    }
+
+    fn recorded(&self, target: &[String]) -> RecordedCase {
+        let out = self.place.path().join("out");
+        let _ = std::fs::remove_dir_all(&out);
+        let target: Vec<&str> = target.iter().map(String::as_str).collect();
+        RecordedCase::record(&out, &["--quiet", "--off-cpu", "--user", NOBODY], &target, &[NAME])
+    }
+}
+
+#[test]
+fn a_start_that_six_children_repeat_is_priced_near_what_forked_children_save() {
+    if !root() {
+        return;
+    }
+    let case = Case::new();
+    let target = case.target("executes", "6", None);
+    let recorded = case.recorded(&target);
+    let finding = recorded.one();
+    assert_eq!(finding["subject"]["processes"], 6);
+    assert_eq!((&finding["subject"]["origin"], &finding["confidence"]), (&"executed".into(), &"high".into()));
+    let each = row(finding, "cpu_ms_each");
+    assert!(each["opens_alike_each"].as_u64().unwrap() > 50, "{each:#}");
+    assert!(each["writable_file_pages_each"].as_u64().unwrap() > 20, "{each:#}");
+    let kind = row(finding, "start_ms_p95");
+    assert_eq!((&kind["kind"], &kind["processes"]), (&"python3".into(), &6.into()));
+    assert!(kind["start_ms_p95"].as_f64().unwrap() >= kind["start_cpu_ms_p50"].as_f64().unwrap(), "{kind:#}");
+
+    let forks = case.target("forks", "6", None);
+    prices::assert_priced(Price::of(&recorded), &|| Price::of(&case.recorded(&target)), &|| {
+        (unrecorded(NOBODY, &target), unrecorded(NOBODY, &forks))
+    });
+    // One child still does it, and what copies fault again is in the lower end.
+    let saving = &finding["predicted_saving"];
+    let value = |of: &Value| of["value"].as_f64().unwrap();
+    assert!((value(saving) / value(&finding["cost"]) - 5.0 / 6.0).abs() < 0.01, "{finding:#}");
+    assert!(saving["low"].as_f64().unwrap() < value(saving), "{saving:#}");
+}
+
+#[test]
+fn forked_children_two_children_and_those_with_work_of_their_own_are_none() {
+    if !root() {
+        return;
+    }
+    let case = Case::new();
+    for (mode, children, work) in [("forks", "6", None), ("executes", "2", None), ("works", "4", Some("60"))] {
+        case.recorded(&case.target(mode, children, work)).none();
+    }
+    // With the same command line, they do the same.
+    let same = case.recorded(&case.target("same", "4", Some("60")));
+    let each = row(same.one(), "cpu_ms_each")["cpu_ms_each"].as_f64().unwrap();
+    // What a hypervisor took is spread over a stay on the CPU: some of it may be taken off here that fell before.
+    assert!((54.0..75.0).contains(&each), "{each}");
+}
+
+#[test]
+fn a_diagnosis_names_it_with_its_fix() {
+    if !root() {
+        return;
+    }
+    let case = Case::new();
+    let out = case.place.path().join("diagnosis");
+    let target = case.target("executes", "4", None);
+    let done = run(slowpath(["diagnose", "--warm", "--json", "--user", NOBODY, "-o"]).arg(&out).arg("--").args(target));
+    done.succeeds();
+    let printed = done.json();
+    let named = |list: &str, field: &str, name: &str| {
+        let found = printed[list].as_array().unwrap().iter().find(|one| one[field] == name).cloned();
+        found.unwrap_or_else(|| panic!("no {name} in {list}: {printed:#}"))
+    };
+    assert_eq!(named("findings", "name", NAME)["subject"]["processes"], 4);
+    let plan = named("fixes", "fix", "preload_in_zygote");
+    assert_eq!(plan["title"], "the 4 python3 processes are forked from one that has started");
+    assert_eq!(named("verdicts", "fix", "preload_in_zygote")["decision"], "not_tried");
+    assert!(analyzed(Path::new(&out.join("warm")))["findings"].to_string().contains(NAME));
+}

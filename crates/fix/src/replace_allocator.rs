@@ -1,0 +1,197 @@
+//! The fix `replace_allocator`: an allocator that keeps more of what was freed, put before the C library's by `LD_PRELOAD`.
+//!
+//! Owns which libraries are looked for and how: in the dynamic linker's own cache, as `ldconfig -p` prints it.
+
+use crate::allocator_tunables::OTHER_ALLOCATORS;
+use crate::declaration::Declaration;
+use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
+use crate::program::Program;
+use crate::proposal::{Case, Proposal, gap, places, unreachable};
+use crate::treatment::Treatment;
+use slowpath_analysis::memory_fixes::REPLACE_ALLOCATOR;
+use std::ffi::{OsStr, OsString};
+use std::process::{Command, Stdio};
+
+/// The fix.
+pub const FIX: Declaration = Declaration {
+    name: REPLACE_ALLOCATOR,
+    former: &["another_allocator"],
+    title: "an allocator that keeps more, in front of the C library's",
+    what: "LD_PRELOAD loads jemalloc, tcmalloc or mimalloc before the C library; their malloc is used then.",
+    why: "They return memory to the kernel late, or never, so that blocks are reused without a page fault.",
+    price: "resident memory that the allocator keeps, and loading its library at each start",
+    by_hand: "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2 COMMAND; without the variable nothing is changed",
+    trial: "in warm launches, where such a library is installed and the program heeds the variable",
+};
+
+/// The variable of ld.so(8).
+pub const VARIABLE: &str = "LD_PRELOAD";
+
+/// Allocators that replace malloc by being loaded first, by the name that programs link with, the preferred first: jemalloc
+/// keeps freed pages for 10 s (`dirty_decay_ms`), mimalloc for 10 ms (`purge_delay`), tcmalloc as long as nobody asks.
+const LIBRARIES: [&str; 4] = ["libjemalloc.so.", "libtcmalloc_minimal.so.", "libtcmalloc.so.", "libmimalloc.so."];
+
+/// What would install the first of them, on Debian and its kin.
+const REMEDY: &str = "apt install libjemalloc2";
+
+/// Where ldconfig is; users have these directories not always in their path.
+const PLACES: [&str; 2] = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
+
+/// The library of the preferred allocator that is installed.
+pub fn installed() -> Option<String> {
+    let run = |place: &&str| Command::new(place).arg("-p").stdin(Stdio::null()).stderr(Stdio::null()).output().ok();
+    let told = PLACES.iter().find_map(run)?;
+    in_cache(&String::from_utf8_lossy(&told.stdout), std::env::consts::ARCH)
+}
+
+/// Word for an architecture in the list of `ldconfig -p`.
+fn word_of(architecture: &str) -> &str {
+    match architecture {
+        "x86_64" => "x86-64",
+        "aarch64" => "AArch64",
+        other => other,
+    }
+}
+
+/// Lines are `name (libc6,x86-64) => path`.
+fn in_cache(printed: &str, architecture: &str) -> Option<String> {
+    let lines = || {
+        let parts = printed.lines().filter_map(|line| line.trim().split_once(" => "));
+        let named = parts.filter_map(|(left, path)| Some((left.split_once(" (")?, path)));
+        named.filter(|((_, kind), _)| kind.contains(word_of(architecture)))
+    };
+    let path_of = |library: &&str| lines().find(|((name, _), _)| name.starts_with(library)).map(|(_, path)| path);
+    LIBRARIES.iter().find_map(path_of).map(str::to_owned)
+}
+
+/// At most one proposal, for all findings together.
+pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+    let (willing, reasons) = case.willing(refuses);
+    let library = case.machine.allocator.as_deref();
+    let (gap, trial) = match (library, reasons.first()) {
+        (None, _) => {
+            let reason = "none of jemalloc, tcmalloc and mimalloc is installed";
+            let trial = Trial { possible: false, how: format!("{reason}; {REMEDY}") };
+            (Some(gap(REPLACE_ALLOCATOR, reason, REMEDY)), trial)
+        }
+        (Some(_), Some(reason)) if willing.is_empty() => {
+            let remedy = "none from outside: link the program with the allocator";
+            (Some(gap(REPLACE_ALLOCATOR, reason, remedy)), Trial { possible: false, how: reason.clone() })
+        }
+        (Some(_), _) => (None, Trial { possible: true, how: "in the environment of the launch".to_owned() }),
+    };
+    let is_possible = trial.possible;
+    let value = value(case, library.unwrap_or("libjemalloc.so.2"));
+    vec![Proposal {
+        plan: plan(case, library, &value, trial),
+        findings: places(if is_possible { &willing } else { case.findings }),
+        // What another allocator keeps is its own affair.
+        predicted: None,
+        gap,
+        caution: None,
+    }]
+}
+
+fn refuses(program: &Program) -> Option<String> {
+    let other =
+        || Some(format!("{} has another allocator already: {}", program.name, program.maps(&OTHER_ALLOCATORS)?));
+    unreachable(program).or_else(other)
+}
+
+/// The library before those that the user loads.
+fn value(case: &Case<'_>, library: &str) -> OsString {
+    let mut value = OsString::from(library);
+    if let Some(user) = case.variable(VARIABLE).filter(|user| !user.is_empty()) {
+        value.push(":");
+        value.push(user);
+    }
+    value
+}
+
+fn plan(case: &Case<'_>, library: Option<&str>, value: &OsStr, trial: Trial) -> FixPlan {
+    let name = library.and_then(|path| path.rsplit('/').next()).unwrap_or("jemalloc, tcmalloc or mimalloc");
+    FixPlan {
+        fix: REPLACE_ALLOCATOR.to_owned(),
+        name: REPLACE_ALLOCATOR.to_owned(),
+        title: format!("{name} instead of the C library's allocator"),
+        changes: vec![Change {
+            what: format!("{VARIABLE} in the environment of the program"),
+            from: case.variable(VARIABLE).map(|value| value.to_string_lossy().into_owned()),
+            to: value.to_string_lossy().into_owned(),
+        }],
+        scope: Scope::Launch,
+        privilege: Privilege::User,
+        side_effects: vec![
+            "programs that it starts inherit the variable".to_owned(),
+            "every allocation of the program goes another way: its speed, its memory and its crashes can change"
+                .to_owned(),
+            "mallopt, malloc_trim and mallinfo of the C library have no effect on it".to_owned(),
+        ],
+        price: "resident memory that the allocator keeps, and loading its library at each start".to_owned(),
+        security_cost:
+            "the checks of the C library's allocator are replaced by those of the other; the library has to be \
+                        trusted and kept up to date"
+                .to_owned(),
+        undo: format!("start the program without {VARIABLE}, or with the value before"),
+        trial,
+        treatment: if library.is_some() { Treatment::variable(VARIABLE, value) } else { Treatment::None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::tests::program;
+    use crate::proposal::Machine;
+    use crate::proposal::tests::{finding, proposed};
+
+    const CACHE: &str = "1306 libs found in cache `/etc/ld.so.cache'\n\
+        \tlibtcmalloc.so.4 (libc6,x86-64) => /lib/x86_64-linux-gnu/libtcmalloc.so.4\n\
+        \tlibjemalloc.so.2 (libc6) => /lib/i386-linux-gnu/libjemalloc.so.2\n\
+        \tlibjemalloc.so.2 (libc6,x86-64) => /lib/x86_64-linux-gnu/libjemalloc.so.2\n\
+        \tlibjemalloc.so.2 (libc6,AArch64) => /lib/aarch64-linux-gnu/libjemalloc.so.2\n";
+
+    #[test]
+    fn the_preferred_library_of_this_architecture_is_found_in_the_cache() {
+        let found = |text: &str, architecture| in_cache(text, architecture);
+        assert_eq!(found(CACHE, "x86_64").as_deref(), Some("/lib/x86_64-linux-gnu/libjemalloc.so.2"));
+        assert_eq!(found(CACHE, "aarch64").as_deref(), Some("/lib/aarch64-linux-gnu/libjemalloc.so.2"));
+        let without = CACHE.replace("libjemalloc", "libother");
+        assert_eq!(found(&without, "x86_64").as_deref(), Some("/lib/x86_64-linux-gnu/libtcmalloc.so.4"));
+        assert_eq!(found("nonsense => \n => x\n", "x86_64"), None);
+        assert_eq!(found("", "x86_64"), None);
+    }
+
+    fn one(mapped: &[&str], environment: &[(&str, &str)], allocator: Option<&str>) -> Proposal {
+        let machine = Machine { allocator: allocator.map(str::to_owned), ..Machine::default() };
+        let findings = [finding(REPLACE_ALLOCATOR, "", 10.0)];
+        proposed(&findings, &program(mapped), environment, &machine).remove(0)
+    }
+
+    const LIBC: &str = "/usr/lib/libc.so.6";
+    const JEMALLOC: &str = "/usr/lib/libjemalloc.so.2";
+
+    #[test]
+    fn an_installed_one_stands_before_what_the_user_loads() {
+        let made = one(&[LIBC], &[], Some(JEMALLOC));
+        assert_eq!(made.environment(), [(VARIABLE.into(), OsString::from(JEMALLOC))]);
+        assert!(made.plan.trial.possible && made.predicted.is_none() && made.gap.is_none());
+        let both = one(&[LIBC], &[(VARIABLE, "/opt/own.so")], Some(JEMALLOC));
+        assert_eq!(both.environment()[0].1, "/usr/lib/libjemalloc.so.2:/opt/own.so");
+        assert_eq!(both.plan.changes[0].from.as_deref(), Some("/opt/own.so"));
+    }
+
+    #[test]
+    fn without_one_the_remedy_is_told_and_programs_that_cannot_have_it_are_refused() {
+        let missing = one(&[LIBC], &[], None);
+        assert!(!missing.plan.trial.possible && missing.environment().is_empty());
+        assert_eq!(missing.gap.unwrap().remedy, "apt install libjemalloc2");
+        for (mapped, words) in
+            [(vec![], "maps no libc.so.6"), (vec![LIBC, "/x/libmimalloc.so.2"], "another allocator already")]
+        {
+            let refused = one(&mapped, &[], Some(JEMALLOC));
+            assert!(!refused.plan.trial.possible && refused.environment().is_empty(), "{mapped:?}");
+            assert!(refused.plan.trial.how.contains(words), "{}", refused.plan.trial.how);
+        }
+    }
+}

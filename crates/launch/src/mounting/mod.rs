@@ -1,0 +1,157 @@
+//! Carries mounts out, on descriptors. Paths are looked up once, without symbolic links and without entering a mount that
+//! was not there before ([`MountTable`]); what was found is checked, and then mounted from and over.
+//!
+//! A target can change the directories in which its files lie between two launches. By path, root would mount the target's
+//! file over whatever it made its directory point to.
+
+mod seen;
+
+use std::ffi::CString;
+use std::io;
+
+use nix::mount::{MsFlags, mount};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{OFlags, fstat};
+use rustix::io::Errno;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+use slowpath_process::{FileIdentity, MountPoint, MountTable, NotOpened};
+
+use crate::{LeftOut, LeftOutReason, MountStep, sys};
+
+/// The mounts of one launch, one after the other. Belongs to one mount namespace.
+#[derive(Debug, Default)]
+pub struct Mounting {
+    /// Read when it is needed, and again after a mount that later paths can go through.
+    table: Option<MountTable>,
+    covered: Vec<seen::Covered>,
+}
+
+/// Options by which a mount takes something from programs, by their names in mountinfo(5).
+const RESTRICTIONS: [(&str, MsFlags, u64); 4] = [
+    ("nosuid", MsFlags::MS_NOSUID, libc::MOUNT_ATTR_NOSUID),
+    ("nodev", MsFlags::MS_NODEV, libc::MOUNT_ATTR_NODEV),
+    ("noexec", MsFlags::MS_NOEXEC, libc::MOUNT_ATTR_NOEXEC),
+    // `MS_NOSYMFOLLOW` and `MOUNT_ATTR_NOSYMFOLLOW`, include/uapi/linux/mount.h
+    ("nosymfollow", MsFlags::from_bits_retain(256), 0x0020_0000),
+];
+
+/// What a mount of [`MountStep::Ext4`] has, and copies in it get rid of where their place allows it.
+const STORE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+
+const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
+
+impl Mounting {
+    /// Carries out one step. Returns the file that was left out, if it was.
+    ///
+    /// # Errors
+    /// The kernel refuses, or a path holds a symbolic link.
+    pub fn step(&mut self, step: &MountStep) -> io::Result<Option<LeftOut>> {
+        let none: Option<&str> = None;
+        match step {
+            MountStep::Ext4 { device, at, read_only } => {
+                let at = self.table()?.open(at, PLACE)?;
+                let mode = if *read_only { MsFlags::MS_RDONLY } else { MsFlags::empty() };
+                let flags = mode | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+                mount(Some(device), own_path(&at).as_str(), Some("ext4"), flags, none)?;
+            }
+            MountStep::Overlay { lower, at } => {
+                let table = self.table()?;
+                let layers = lower.iter().map(|layer| table.open(layer, PLACE | OFlags::DIRECTORY));
+                let layers = layers.collect::<Result<Vec<OwnedFd>, NotOpened>>()?;
+                // By descriptor no byte of a path needs an escape, whose rules changed in Linux 6.8.
+                let names: Vec<String> = layers.iter().map(own_path).collect();
+                let options = CString::new(format!("lowerdir={}", names.join(":"))).map_err(io::Error::other)?;
+                let at = table.open(at, PLACE)?;
+                let flags = MsFlags::MS_RDONLY | restrictions(table.mount_of(&at)).0;
+                mount(Some("overlay"), own_path(&at).as_str(), Some("overlay"), flags, Some(options.as_c_str()))?;
+            }
+            MountStep::Bind { from, to, recursive } => {
+                let table = self.table()?;
+                let (from, to) = (table.open(from, PLACE)?, table.open(to, PLACE)?);
+                attach(&clone(&from, *recursive)?, &to)?;
+            }
+            MountStep::File { from, over, was } => {
+                let table = self.table()?;
+                let place = match table.open(over, PLACE) {
+                    Ok(place) if FileIdentity::of(&place)? == *was => place,
+                    found => {
+                        let reason = left_out_reason(found.map(drop))?;
+                        return Ok(Some(LeftOut { path: over.clone(), reason }));
+                    }
+                };
+                let from = table.open(from, PLACE)?;
+                let covered = restrictions(table.mount_of(&place)).1;
+                let foreign = match fstat(&from)?.st_uid {
+                    0 => 0,
+                    _ => libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
+                };
+                let copy = clone(&from, false)?;
+                // The store has all of them.
+                let kept = covered | foreign;
+                sys::set_mount_attributes(&copy, kept, STORE & !kept)?;
+                attach(&copy, &place)?;
+                // No path goes through a file.
+                return Ok(None);
+            }
+            MountStep::Seen(file) => {
+                self.table()?;
+                if let Some(table) = &mut self.table {
+                    seen::show(table, &mut self.covered, file)?;
+                }
+            }
+            MountStep::Tmpfs { at } => {
+                let at = self.table()?.open(at, PLACE)?;
+                let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+                mount(Some("tmpfs"), own_path(&at).as_str(), Some("tmpfs"), flags, Some("mode=1777"))?;
+            }
+        }
+        self.table = None;
+        Ok(None)
+    }
+
+    fn table(&mut self) -> io::Result<&mut MountTable> {
+        let table = match self.table.take() {
+            Some(table) => table,
+            None => MountTable::read()?,
+        };
+        Ok(self.table.insert(table))
+    }
+}
+
+/// Why the file that was found is not the one; an error that says nothing of that is passed on.
+fn left_out_reason(found: Result<(), NotOpened>) -> io::Result<LeftOutReason> {
+    match found {
+        Ok(()) | Err(NotOpened::Link | NotOpened::MountedMeanwhile) => Ok(LeftOutReason::Replaced),
+        Err(NotOpened::MayNeverAnswer(_)) => Ok(LeftOutReason::MayNeverAnswer),
+        Err(NotOpened::Io(error)) => match error.kind() {
+            io::ErrorKind::NotFound => Ok(LeftOutReason::Gone),
+            io::ErrorKind::NotADirectory => Ok(LeftOutReason::Replaced),
+            _ => Err(error),
+        },
+    }
+}
+
+/// What the mount restricts, as flags of mount(2) and as attributes of mount_setattr(2).
+fn restrictions(of: Option<&MountPoint>) -> (MsFlags, u64) {
+    let unknown = of.is_none();
+    let in_force = RESTRICTIONS.iter().filter(|(name, ..)| unknown || of.is_some_and(|mount| mount.has_option(name)));
+    in_force.fold((MsFlags::empty(), 0), |(flags, attributes), one| (flags | one.1, attributes | one.2))
+}
+
+fn clone(from: &OwnedFd, recursive: bool) -> io::Result<OwnedFd> {
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    if recursive {
+        flags |= OpenTreeFlags::AT_RECURSIVE;
+    }
+    Ok(open_tree(from, "", flags)?)
+}
+
+fn attach(tree: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(tree, "", to, "", flags).map_err(Errno::into)
+}
+
+/// The descriptor as a path: leads to what was opened, whatever stands at its old path.
+fn own_path(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
