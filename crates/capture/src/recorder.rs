@@ -185,6 +185,7 @@ impl Recorder {
         let pidfd = pidfd(pid).map_err(|source| attach("pidfd", source))?;
         self.follows = true;
         self.counters_before = Some(self.machine_counters());
+        self.prepare_areas(&pidfd);
         let state = [0u8; size_of::<events::task_state>()];
         self.tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)

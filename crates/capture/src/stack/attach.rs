@@ -9,7 +9,7 @@ use crate::recorder::Recorder;
 use libbpf_rs::{MapCore, MapFlags};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{FileKey, Unavailable};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 impl Recorder {
     /// Samples a second, where they are taken.
@@ -96,6 +96,17 @@ impl Recorder {
     pub fn survey(&mut self, which: &Running) -> Result<(), CaptureError> {
         self.walk_tasks(which, "code_area", "areas_of_present", 1)?;
         self.drain()
+    }
+
+    /// Makes the room for the code areas of a process that is about to be followed, where stacks are walked. The program at its exec
+    /// would make it, but samples can interrupt that one, and none of them could be walked until it is done.
+    pub(crate) fn prepare_areas(&self, process: &impl AsRawFd) {
+        let maps = self.loaded("code_area").into_iter().flat_map(|one| one.object.maps());
+        for spaces in maps.filter(|map| map.name() == "spaces") {
+            let nothing = vec![0; spaces.value_size() as usize];
+            // Where the kernel has no memory at this moment, the program at the exec tries once more.
+            let _ = spaces.update(&process.as_raw_fd().to_ne_bytes(), &nothing, MapFlags::NO_EXIST);
+        }
     }
 
     /// What the programs that keep code areas have counted so far; zeros where they are not loaded.
