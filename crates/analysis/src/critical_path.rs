@@ -29,7 +29,8 @@ use serde::{Deserialize, Serialize};
 use slowpath_recording::{Launch, Tables};
 use slowpath_tables::{Nanos, OffCpu, OffCpuReason, ProcessKey};
 use time_on_path::{TimeOnPath, of_steps};
-use walk::Walk;
+pub use walk::Request;
+pub(crate) use walk::{Answered, Behind, Walk};
 
 /// Who ended a wait that is on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -162,13 +163,18 @@ pub(crate) fn chain(tables: &Tables) -> Option<Chain<'_>> {
         return None;
     }
     let lives = Lives::new(tables);
-    let end = |row: &OffCpu| Nanos(row.ts.0.saturating_add(row.duration.0));
-    let off = Grouped::new(&tables.off_cpu, lives.all.len(), |row| lives.find(row.process(), row.tid, end(row)));
+    let off = off_cpu_of(tables, &lives);
     let processes = Processes::new(&tables.forks, &tables.execs, &tables.exits);
     let (from, to) = (launch.released, until(launch, tables, &processes)?);
     let (last, ends_with) = last_thread(launch, &processes, &lives, &off, to)?;
     let steps = Walk::new(tables, &lives, &off).back(last, from, to);
     Some(Chain { lives, from, to, ends_with, steps })
+}
+
+/// The intervals in which each thread did not run.
+pub(crate) fn off_cpu_of<'a>(tables: &'a Tables, lives: &Lives<'_>) -> Grouped<'a, OffCpu> {
+    let end = |row: &OffCpu| Nanos(row.ts.0.saturating_add(row.duration.0));
+    Grouped::new(&tables.off_cpu, lives.all.len(), |row| lives.find(row.process(), row.tid, end(row)))
 }
 
 /// The chain with what the threads did in it; `None` where the recording holds no launch, where waits were not recorded, and

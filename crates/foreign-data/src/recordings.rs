@@ -15,7 +15,9 @@ use slowpath_recording::{Manifest, Recording, Segment, Tables};
 use slowpath_report::collapsed::{self, Weight};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ANALYZE_SCHEMA, Analysis, Compared, Machine, REPORT_SCHEMA, ReportData, html};
-use slowpath_report::{children_of_runs, compare_recordings, critical_path_of, firefox, flame_graphs_of, ledger_of};
+use slowpath_report::{
+    children_of_runs, compare_recordings, critical_path_of, firefox, flame_graphs_of, ledger_of, round_trips_of,
+};
 use slowpath_report::{page_ledger_of, perfetto, shares_of, table_csv};
 use slowpath_tables::Bytes;
 use std::cell::OnceCell;
@@ -133,6 +135,7 @@ fn analysis(tables: &Tables) -> Analysis {
         findings: findings::of_recordings(&[tables], training),
         ledger: ledger_of(tables, &shares).ok().flatten(),
         critical_path: critical_path_of(tables, &shares),
+        round_trips: round_trips_of(tables, &shares),
         shares,
         losses: tables.manifest.losses.clone(),
         unavailable: tables.manifest.unavailable.clone(),

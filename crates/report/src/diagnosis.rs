@@ -7,6 +7,7 @@ use crate::flame_graphs::FlameGraphs;
 use crate::hidden_by_root::HiddenByRoot;
 use crate::ledger::Ledger;
 use crate::page_ledger::PageLedger;
+use crate::round_trips::ReplyPair;
 use crate::shares::Shares;
 use crate::time_spent::TimeSpent;
 pub use crate::verdict::{Decision, GapShare, MetricChange, Outcome, Verdict};
@@ -48,6 +49,9 @@ pub struct Analysis {
     /// What the end of the recorded launch waited for, back to its begin; null without a launch, and where waits were not recorded.
     #[serde(default)]
     pub critical_path: Option<CriticalPath>,
+    /// Who waited for replies of other processes, the longest waits first; of a launch those on its critical path.
+    #[serde(default)]
+    pub round_trips: Vec<ReplyPair>,
     /// Events lost, by kind.
     pub losses: Losses,
     /// What could not be observed.

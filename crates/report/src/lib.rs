@@ -26,6 +26,7 @@ mod page_ledger;
 pub mod perfetto;
 mod quantities;
 mod recording_comparison;
+mod round_trips;
 mod saved_diagnosis;
 mod scenario;
 pub mod schema;
@@ -63,6 +64,7 @@ pub use recording_comparison::{
     Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
     LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
 };
+pub use round_trips::{ReplyPair, of_tables as round_trips_of};
 pub use saved_diagnosis::{DiagnosisError, MOST_DIAGNOSIS_BYTES};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,

@@ -15,6 +15,7 @@ mod item;
 mod ledger;
 mod line;
 mod recording_comparison;
+mod round_trips;
 mod running;
 mod scenario;
 mod sections;
@@ -91,6 +92,7 @@ pub fn analysis(analysis: &Analysis, style: &Style) -> String {
         sections::findings(&analysis.findings, style),
         shares::beside_a_launch(shares, style),
         critical_path::beside_a_launch(analysis.critical_path.as_ref(), style),
+        round_trips::beside_a_launch(&analysis.round_trips, style),
         ledger::beside_a_launch(analysis.ledger.as_ref(), style),
         sections::doubts(&analysis.losses, &analysis.unavailable, &ledger::notes(analysis.ledger.as_ref()), style),
         sections::recording(&analysis.recording, &analysis.losses, style),
@@ -113,6 +115,7 @@ fn without_launch(analysis: &Analysis, style: &Style) -> String {
     let findings = sections::findings(&analysis.findings, style);
     let mut sections = vec![sections::shared(analysis, style), shares::processes(shares, style)];
     sections.push(critical_path::section(analysis.critical_path.as_ref(), style));
+    sections.push(round_trips::section(&analysis.round_trips, style));
     sections.extend(ledger::sections(analysis.ledger.as_ref(), style));
     sections.extend([
         shares::functions(

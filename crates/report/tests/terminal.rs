@@ -212,6 +212,7 @@ fn of_launch(sample: Diagnosis) -> Analysis {
         shares: slowpath_report::Shares::default(),
         ledger: None,
         critical_path: None,
+        round_trips: Vec::new(),
         losses: sample.losses,
         unavailable: sample.unavailable,
     }

@@ -47,8 +47,47 @@ impl Away {
     }
 }
 
+/// A wait of a thread that a thread of another process ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    /// When the thread last had news of another process, or began: what it did since can have led to this wake-up.
+    pub since: Nanos,
+    /// Begin of the wait.
+    pub from: Nanos,
+    /// The wake-up.
+    pub woken: Nanos,
+    /// When the thread ran again.
+    pub to: Nanos,
+    /// Pid and thread id of who woke it.
+    pub waker: (u32, u32),
+    /// Whether it was in a read or write for data, and not for events or a futex.
+    pub reads: bool,
+}
+
+/// What led to a wake-up.
+#[derive(Clone, Debug)]
+pub(crate) struct Behind {
+    /// Process of the thread that woke.
+    pub waker: ProcessKey,
+    /// The steps until then, in order. Those before the wait may be left out.
+    pub steps: Vec<Step>,
+    /// Whether the process that was woken had asked for it.
+    pub request: Request,
+}
+
+/// What is seen of a request, the most first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Request {
+    /// It woke the first of those who worked for the reply.
+    Woke,
+    /// Those who worked for the reply were woken before, by the same process, and did not rest since.
+    Awake,
+    /// Nothing.
+    NotSeen,
+}
+
 /// What the walk needs of a recording.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     lives: &'a Lives<'a>,
     off: &'a Grouped<'a, OffCpu>,
     /// Lives by thread id, in the order of their begin.
@@ -87,7 +126,7 @@ impl At {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(tables: &Tables, lives: &'a Lives<'a>, off: &'a Grouped<'a, OffCpu>) -> Self {
+    pub(crate) fn new(tables: &Tables, lives: &'a Lives<'a>, off: &'a Grouped<'a, OffCpu>) -> Self {
         let mut of_tid: IntegerMap<u32, Vec<u32>> = IntegerMap::default();
         for (number, life) in (0u32..).zip(&lives.all) {
             of_tid.entry(life.tid).or_default().push(number);
@@ -112,6 +151,58 @@ impl<'a> Walk<'a> {
         }
         steps.reverse();
         steps
+    }
+
+    /// The waits of a thread for data, events or a futex that a thread of another process ended, in order.
+    pub(crate) fn answered(&mut self, number: u32) -> Vec<Answered> {
+        let pid = self.lives.all[number as usize].process.pid;
+        let mut since = self.lives.all[number as usize].began;
+        let mut answered = Vec::new();
+        for away in self.intervals(number).iter() {
+            let is_for_others = matches!(away.wait, Category::PipeOrSocket | Category::Events | Category::Lock);
+            let waker = away.waker.filter(|(of, _)| is_for_others && *of != pid && away.woken > away.from);
+            if let Some(waker) = waker {
+                let reads = away.wait == Category::PipeOrSocket;
+                answered.push(Answered { since, from: away.from, woken: away.woken, to: away.to, waker, reads });
+            }
+            if waker.is_some() || matches!(away.wait, Category::PipeOrSocket | Category::Events) {
+                since = away.to;
+            }
+        }
+        answered
+    }
+
+    /// What led to the wake-up of a thread of `client`, as far back as it has to do with it: to the moment at which a thread of
+    /// `client` had woken the first of those who worked for it, or at which those rested before the client had its last news
+    /// ([`Answered::since`]). `None` where the waker was not recorded or did not run, and where the work began with a fork by `client`
+    /// (that is the start of a child, and no reply). Of more than `most` steps the request is not seen.
+    pub(crate) fn behind(&mut self, client: ProcessKey, wait: &Answered, most: usize) -> Option<Behind> {
+        let life =
+            self.thread(wait.waker.0, wait.waker.1, wait.woken).filter(|waker| !self.is_away(*waker, wait.woken))?;
+        let waker = self.lives.all[life as usize].process;
+        let mut at = At { life, now: wait.woken, been: Vec::new() };
+        let (mut steps, mut request) = (Vec::new(), Request::NotSeen);
+        while at.now > Nanos(0) && steps.len() < most {
+            let (now, began) = (at.now, self.lives.all[at.life as usize].began);
+            let step = self.next(&mut at, Nanos(0));
+            let rests = |step: &Step| {
+                let is_outside = step.ended_by.is_some_and(|ended_by| ended_by != EndedBy::Contradicted);
+                step.category.is_none() || (is_outside && step.category.is_some_and(Category::is_idle))
+            };
+            if now <= wait.since && step.as_ref().is_some_and(rests) {
+                break;
+            }
+            steps.extend(step.filter(|step| step.from < step.to));
+            if self.lives.all[at.life as usize].process == client {
+                if now <= began {
+                    return None;
+                }
+                request = if at.now >= wait.since { Request::Woke } else { Request::Awake };
+                break;
+            }
+        }
+        steps.reverse();
+        (waker != client).then_some(Behind { waker, steps, request })
     }
 
     /// Moves back by a step, or to another thread.

@@ -23,12 +23,14 @@ mod never_used;
 mod other_allocators;
 pub mod repeated_child_work;
 mod sampled_time;
+pub mod slow_ipc_reply;
 pub mod stale_artifact;
 pub mod thp_missed;
 pub mod timed_wait;
 pub mod transient_large_allocation;
 pub mod unreadable_artifact;
 pub mod unused_touched_pages;
+mod wait_place;
 
 use crate::call_stacks::CallStacks;
 use crate::declaration::{Declaration, Input};
@@ -50,9 +52,10 @@ pub struct Observation<'a> {
 }
 
 /// Every finding. One that goes by what others found comes after them.
-pub const ALL: [Declaration; 12] = [
+pub const ALL: [Declaration; 13] = [
     cold_file_reads::FINDING,
     timed_wait::FINDING,
+    slow_ipc_reply::FINDING,
     unreadable_artifact::FINDING,
     stale_artifact::FINDING,
     missing_artifact::FINDING,

@@ -22,7 +22,8 @@
 
 use super::doubts::Doubts;
 use super::memory_evidence::short;
-use crate::call_stacks::{CallStacks, Place, StackPath};
+use super::wait_place::WaitPlace;
+use crate::call_stacks::{CallStacks, StackPath};
 use crate::critical_path::{EndedBy, Step, chain};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
@@ -72,15 +73,8 @@ const LATE: Nanos = Nanos(3_000_000);
 const SLACK: u64 = 1000;
 const MOST_SLACK: Nanos = Nanos(100_000_000);
 
-/// Functions of a stack that are shown.
-const MOST_FUNCTIONS: usize = 8;
-
 /// Rows of evidence.
 const MOST_ROWS: usize = 10;
-
-/// Beginnings of the names of files with the C library, whose functions wait for their callers.
-const WAITING_FILES: [&str; 7] =
-    ["libc.so", "libc-2.", "libpthread", "ld-linux", "ld-musl-", "libc.musl-", "libresolv"];
 
 /// A wait of a thread on the path.
 struct Wait {
@@ -229,50 +223,12 @@ fn doubts(shown: &Found<'_>) -> Doubts {
     doubts
 }
 
-/// Where a thread waits.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct WaitPlace {
-    category: String,
-    syscall: i32,
-    /// The functions, the innermost first; empty without a stack.
-    functions: Vec<String>,
-    /// Which of them asked the C library to wait.
-    caller: Option<usize>,
-}
-
-impl WaitPlace {
-    fn of(wait: &Wait, call_stacks: Option<&CallStacks<'_>>) -> Self {
-        let mut place = Self { category: wait.category.words().to_owned(), syscall: wait.syscall, ..Self::default() };
-        let (Some(stacks), mut path) = (call_stacks, wait.stack) else { return place };
-        while let Some(at) = path.filter(|_| place.functions.len() < MOST_FUNCTIONS) {
-            let frame = &stacks.frames()[stacks.frame_number(at) as usize];
-            path = stacks.caller(at);
-            if matches!(frame.place, Place::Kernel(_)) {
-                continue;
-            }
-            let file = frame.place.name();
-            let is_library = WAITING_FILES.iter().any(|start| file.starts_with(start));
-            for function in &frame.functions {
-                if place.caller.is_none() && !is_library {
-                    place.caller = Some(place.functions.len());
-                }
-                place.functions.push(function.name.clone().into_owned());
-            }
-        }
-        place
-    }
-
-    /// The function that asked the C library to wait.
-    fn named(&self) -> Option<&str> {
-        self.functions.get(self.caller?).map(String::as_str)
-    }
-}
-
 /// Places with count, sum and the longest wait, most costly first.
 fn by_place(found: &Found<'_>) -> Vec<(WaitPlace, (u64, Nanos, Nanos))> {
     let mut places: BTreeMap<WaitPlace, (u64, Nanos, Nanos)> = BTreeMap::new();
     for wait in &found.waits {
-        let (count, sum, longest) = places.entry(WaitPlace::of(wait, found.call_stacks)).or_default();
+        let (count, sum, longest) =
+            places.entry(WaitPlace::of(wait.category, wait.syscall, wait.stack, found.call_stacks)).or_default();
         (*count, *sum, *longest) = (*count + 1, *sum + wait.time, (*longest).max(wait.time));
     }
     let mut places: Vec<_> = places.into_iter().collect();

@@ -151,7 +151,8 @@ fn ctrl_c_prints_the_runs_calls_and_blocks_that_were_done() {
 
 /// Names of the trace instances that a process owns, from a tracefs that nobody else sees; `None` where there is none.
 fn instances(owner: u32) -> Option<Vec<String>> {
-    let list = "mount -t tracefs tracefs /sys/kernel/tracing && ls /sys/kernel/tracing/instances";
+    let list = "{ mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing; } && \
+                ls /sys/kernel/tracing/instances";
     let listed = in_private_mounts(list).output().unwrap();
     let names = String::from_utf8_lossy(&listed.stdout).into_owned();
     // slowpath-ipc-<pid namespace>-<pid>-<start>-<number>

@@ -52,6 +52,7 @@ mod recorded_together;
 mod repeated_starts;
 mod running;
 mod shares;
+mod slow_ipc_replies;
 mod stack_audit;
 mod strace;
 mod strangers;

@@ -36,7 +36,7 @@ fn percent(share: f64) -> String {
 }
 
 /// The categories from the largest on, the small ones together.
-fn categories(rows: &[LedgerRow]) -> String {
+pub(super) fn categories(rows: &[LedgerRow]) -> String {
     let share = |row: &LedgerRow| row.share.map_or(0.0, |share| share.value);
     let (large, small): (Vec<&LedgerRow>, Vec<&LedgerRow>) = rows.iter().partition(|row| share(row) >= SMALLEST_SHARE);
     let mut words: Vec<String> =

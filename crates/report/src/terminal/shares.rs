@@ -227,6 +227,7 @@ mod tests {
             shares: shares_of(&Tables::from_text(&text).unwrap()),
             ledger: None,
             critical_path: None,
+            round_trips: Vec::new(),
             losses: Default::default(),
             unavailable: Vec::new(),
         }

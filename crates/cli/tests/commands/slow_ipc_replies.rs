@@ -1,0 +1,118 @@
+//! Finding `slow_ipc_reply` on real programs that talk over a unix socket: what the server says that it slept is the truth.
+
+use crate::running::*;
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const CASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cases/ipc/replies.py");
+const REQUESTS: usize = 20;
+
+fn program(words: &[&str]) -> Command {
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(CASE).args(words);
+    command
+}
+
+/// Ends with the test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn analyzed(recording: &Path) -> Value {
+    let done = run(slowpath(["analyze", "--json"]).arg(recording));
+    done.succeeds();
+    done.json()
+}
+
+fn found(analysis: &Value) -> Option<&Value> {
+    analysis["findings"].as_array().unwrap().iter().find(|finding| finding["name"] == "slow_ipc_reply")
+}
+
+/// The finding holds what the server slept; the rest of each wait is less than half of it, also on a busy machine.
+fn holds(found: &Value, slept_ms: f64) {
+    let cost = |end: &str| found["cost"][end].as_f64().unwrap();
+    assert!((0.85..1.15).contains(&(cost("low") / slept_ms)), "slept {slept_ms} ms: {found:#}");
+    assert!(cost("value") >= cost("low") && cost("high") >= cost("value"), "{found:#}");
+    let replies = &found["evidence"][0]["rows"][0];
+    assert!(replies["slow_replies"].as_u64().is_some_and(|slow| slow >= REQUESTS as u64), "{found:#}");
+    assert!(replies["p50_ms"].as_f64().is_some_and(|half| half >= 25.0), "{found:#}");
+    assert_eq!(found["evidence"][1]["rows"][0]["wait"], "timers", "{found:#}");
+}
+
+/// Records a launch of client and server; what it found, and what the server slept in ms.
+fn launched(delay_ms: &str) -> (Value, f64) {
+    let place = place();
+    let (socket, out) = (place.path().join("socket"), place.path().join("out"));
+    let words = ["/usr/bin/python3", CASE, "both", socket.to_str().unwrap(), &REQUESTS.to_string(), delay_ms];
+    let mut command = slowpath(["record", "--off-cpu", "--stacks", "wait", "--user", "root", "-o"]);
+    let done = run(command.arg(&out).arg("--").args(words));
+    done.succeeds();
+    let slept = done.stdout.lines().find_map(|line| line.trim().parse::<u64>().ok());
+    (analyzed(&out), slept.unwrap_or_else(|| panic!("{done:?}")) as f64 / 1e6)
+}
+
+#[test]
+fn a_launch_that_waits_for_its_server_says_for_whom_and_how_long() {
+    if !root() {
+        return;
+    }
+    let (analysis, slept) = launched("25");
+    let finding = found(&analysis).unwrap_or_else(|| panic!("{analysis:#}"));
+    holds(finding, slept);
+    assert_eq!(finding["confidence"], "high", "{finding:#}");
+    let pair = &analysis["round_trips"][0];
+    assert_eq!((&pair["told_by"], &pair["server_pid"]), (&"critical_path".into(), &finding["subject"]["server_pid"]));
+    assert!(pair["p50"]["value"].as_f64().is_some_and(|half| half >= 25.0), "{pair:#}");
+}
+
+#[test]
+fn a_server_that_answers_at_once_is_not_slow() {
+    if !root() {
+        return;
+    }
+    let (analysis, _) = launched("0");
+    assert!(found(&analysis).is_none(), "{analysis:#}");
+    assert!(analysis["round_trips"][0]["round_trips"].as_u64().unwrap() > 0, "{analysis:#}");
+}
+
+#[test]
+fn of_programs_that_run_the_one_that_asks_is_told_from_the_one_that_answers() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let name = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (socket, go, out) = (name("socket"), name("go"), name("out"));
+    let server = Program(program(&["server", &socket, "25"]).spawn().unwrap());
+    // Who asks is told from the age of both: the clock of starts has ticks of 10 ms.
+    std::thread::sleep(Duration::from_millis(50));
+    let client = program(&["client", &socket, &REQUESTS.to_string(), &go]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut client = Program(client);
+    let pids = [server.0.id().to_string(), client.0.id().to_string()];
+    let options =
+        ["record", "--quiet", "--off-cpu", "--stacks", "wait", "-o", &out, "--pid", &pids[0], "--pid", &pids[1]];
+    let mut recorder = start(slowpath(options));
+    // The first rows are written: everything is attached.
+    let has_begun = soon(|| Path::new(&out).join("mappings").exists());
+    fs::write(&go, "").unwrap();
+    let mut slept = String::new();
+    client.0.stdout.take().unwrap().read_to_string(&mut slept).unwrap();
+    recorder.signal(libc::SIGINT);
+    recorder.wait().succeeds();
+    assert!(has_begun);
+    let analysis = analyzed(Path::new(&out));
+    let finding = found(&analysis).unwrap_or_else(|| panic!("{analysis:#}"));
+    holds(finding, slept.trim().parse::<u64>().unwrap() as f64 / 1e6);
+    let subject = |name: &str| finding["subject"][name].to_string();
+    assert_eq!([subject("server_pid"), subject("pid")], pids, "{finding:#}");
+    assert_eq!(analysis["round_trips"].as_array().unwrap().len(), 1, "{analysis:#}");
+}
