@@ -78,6 +78,12 @@ impl Step {
     pub fn time(&self) -> Nanos {
         self.to - self.from
     }
+
+    /// Whether it is a wait for others, or for a time, that no recorded task ended.
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_outside = self.ended_by.is_some_and(|ended_by| ended_by != EndedBy::Contradicted);
+        is_outside && self.category.is_some_and(Category::is_idle)
+    }
 }
 
 /// What one thread has of the path.

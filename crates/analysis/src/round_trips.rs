@@ -23,7 +23,7 @@
 //!
 //! Leaves whether a reply was slow to the finding `slow_ipc_reply`.
 
-use crate::critical_path::{Answered, Behind, Chain, EndedBy, Request, Step, Walk, chain, off_cpu_of};
+use crate::critical_path::{Answered, Behind, Chain, Request, Step, Walk, chain, off_cpu_of};
 use crate::findings::fault_sums::{quantile, sorted};
 use crate::ledger::lives::Lives;
 use crate::ledger::{Account, Category};
@@ -85,7 +85,8 @@ pub struct RoundTrip {
     pub unknown: Nanos,
     /// The longest wait on the way.
     pub longest: Option<WaitOnTheWay>,
-    /// Whether a wait on the way was for events, and ended by no recorded task: a timer, a device, or a process that is not recorded.
+    /// Whether one of those who worked for it went back to where it waits for requests, until something that is not recorded ended that: a
+    /// timer of its own, a device, a process that is not recorded.
     pub rested: bool,
     /// Whether a wait on the way was for something else that no recorded task ended: it slept, or waited until a time-out was over.
     slept: bool,
@@ -145,7 +146,9 @@ impl RoundTrip {
 pub enum ToldBy {
     /// The critical path of a launch.
     CriticalPath,
-    /// The other one rests between its waits: for a user, a device, the time.
+    /// Only one of them waits for the other.
+    OneWay,
+    /// The other one goes back to where it waits for others, and rests there, until a user, a device or a timer wakes it.
     Rest,
     /// Both could be; the program of the client was started later.
     Age,
@@ -234,7 +237,7 @@ fn of_wait(tid: u32, wait: &Answered, behind: &Behind) -> Option<RoundTrip> {
     let mut account = Account::default();
     let mut unknown = Nanos(0);
     let mut of_process: BTreeMap<ProcessKey, Nanos> = BTreeMap::new();
-    let (mut longest, mut rested, mut idled): (Option<WaitOnTheWay>, bool, bool) = (None, false, false);
+    let (mut longest, mut idled): (Option<WaitOnTheWay>, bool) = (None, false);
     for step in behind.steps.iter().filter(|step| step.to > wait.from) {
         let time = step.to - step.from.max(wait.from);
         let Some(category) = step.category else {
@@ -245,16 +248,13 @@ fn of_wait(tid: u32, wait: &Answered, behind: &Behind) -> Option<RoundTrip> {
         if category != Category::Runnable {
             *of_process.entry(step.process).or_default() += time;
         }
-        let Some(ended_by) = step.ended_by else { continue };
-        let is_outside = ended_by != EndedBy::Contradicted;
-        rested |= is_outside && matches!(category, Category::Events | Category::PipeOrSocket);
-        idled |= is_outside && category.is_idle();
-        if longest.is_none_or(|longest| longest.time < time) {
+        idled |= step.is_idle();
+        if step.ended_by.is_some() && longest.is_none_or(|longest| longest.time < time) {
             longest = Some(WaitOnTheWay { process: step.process, tid: step.tid, from: step.from, time });
         }
     }
     // Who rests and then wakes somebody by whom it was not asked had news: that was no reply.
-    if behind.request == Request::NotSeen && (rested || unknown.0 > 0) {
+    if behind.request == Request::NotSeen && (behind.rested || unknown.0 > 0) {
         return None;
     }
     account.add(Category::Runnable, wait.to - wait.woken);
@@ -268,8 +268,8 @@ fn of_wait(tid: u32, wait: &Answered, behind: &Behind) -> Option<RoundTrip> {
         account,
         unknown,
         longest,
-        rested,
-        slept: idled && !rested,
+        rested: behind.rested,
+        slept: idled && !behind.rested,
         reads: wait.reads,
         worker: worker.map_or(behind.waker, |(process, _)| *process),
         waker_tid: wait.waker.1,
@@ -316,10 +316,12 @@ fn without_news(trips: &[RoundTrip]) -> Vec<RoundTrip> {
 /// The pairs in which one asks the other, where both can be the one that asks.
 fn oriented(pairs: Pairs, tables: &Tables) -> Vec<Pair> {
     let ages = Ages::new(tables);
+    // Without stacks all waits in one system call look like one place.
+    let has_places = tables.off_cpu.iter().any(|row| row.stack.is_some());
     let pair = |((client, server), trips): (&(ProcessKey, ProcessKey), &Vec<RoundTrip>)| Pair {
         client: *client,
         server: *server,
-        told_by: ToldBy::Rest,
+        told_by: ToldBy::OneWay,
         trips: without_news(trips),
     };
     let asks = |one: (&(ProcessKey, ProcessKey), &Vec<RoundTrip>)| {
@@ -327,8 +329,8 @@ fn oriented(pairs: Pairs, tables: &Tables) -> Vec<Pair> {
         let this = pair(one);
         let Some(other) = pairs.get_key_value(&(server, client)).map(pair) else { return Some(this) };
         let (rests, other_rests) = (this.rested(), other.rested());
-        if (rests - other_rests).abs() >= CLEAR {
-            return (rests < other_rests).then_some(this);
+        if has_places && (rests - other_rests).abs() >= CLEAR {
+            return (rests < other_rests).then_some(Pair { told_by: ToldBy::Rest, ..this });
         }
         (ages.began(client) > ages.began(server)).then_some(Pair { told_by: ToldBy::Age, ..this })
     };

@@ -121,7 +121,7 @@ fn what_the_launch_did_not_wait_for_is_nothing() {
 
 #[test]
 fn what_is_not_seen_to_the_end_is_said() {
-    let rested = trip(100, 0, 400, 2).map(|row| row.replace("9 2 9 timer 0", "9 2 9 poll 0"));
+    let rested = trip(100, 0, 400, 2).map(|row| row.replace("9 2 9 timer 0 - - - 230 2", "9 2 9 poll 0 - - - 7 -"));
     let finding = found(&recording("", 1000, &rested)).unwrap();
     assert_eq!(finding.confidence, Confidence::Medium, "{finding:?}");
     let mut lost = recording("", 1000, &trip(100, 0, 400, 2));

@@ -27,7 +27,11 @@ struct Away {
     then: Category,
     /// Pid and thread id.
     waker: Option<(u32, u32)>,
+    place: Place,
 }
+
+/// Where in its program a thread waits: the system call, and its stack where one was recorded.
+type Place = (i32, Option<u32>);
 
 impl Away {
     /// `None` for what is no interval off the processor.
@@ -43,7 +47,15 @@ impl Away {
                 (row.woken.unwrap_or(queued), Category::Runnable)
             }
         };
-        Some(Self { from, woken, to, wait: category, then, waker: row.waker_pid.zip(row.waker_tid) })
+        Some(Self {
+            from,
+            woken,
+            to,
+            wait: category,
+            then,
+            waker: row.waker_pid.zip(row.waker_tid),
+            place: (row.syscall, row.stack),
+        })
     }
 }
 
@@ -73,6 +85,9 @@ pub(crate) struct Behind {
     pub steps: Vec<Step>,
     /// Whether the process that was woken had asked for it.
     pub request: Request,
+    /// Whether one of those who worked for it waited meanwhile where it waits for requests, and no recorded task ended that: a timer, a
+    /// device, or a process that is not recorded.
+    pub rested: bool,
 }
 
 /// What is seen of a request, the most first.
@@ -96,6 +111,8 @@ pub(crate) struct Walk<'a> {
     forks: IntegerMap<(ProcessKey, u32), Vec<(Nanos, ProcessKey)>>,
     /// Intervals of the threads that the walk came to: in order, none reaching into another.
     away: IntegerMap<u32, Rc<[Away]>>,
+    /// Places at which other processes ended waits of these threads.
+    resting: IntegerMap<u32, Rc<[Place]>>,
 }
 
 /// Where a walk is.
@@ -138,7 +155,7 @@ impl<'a> Walk<'a> {
                 if row.thread { row.process() } else { ProcessKey { pid: row.parent_pid, start: row.parent_start } };
             forks.entry((row.process(), row.tid)).or_default().push((row.ts, parent));
         }
-        Self { lives, off, of_tid, forks, away: IntegerMap::default() }
+        Self { lives, off, of_tid, forks, away: IntegerMap::default(), resting: IntegerMap::default() }
     }
 
     /// The path that ends at `to` with a thread, in order.
@@ -181,16 +198,15 @@ impl<'a> Walk<'a> {
             self.thread(wait.waker.0, wait.waker.1, wait.woken).filter(|waker| !self.is_away(*waker, wait.woken))?;
         let waker = self.lives.all[life as usize].process;
         let mut at = At { life, now: wait.woken, been: Vec::new() };
-        let (mut steps, mut request) = (Vec::new(), Request::NotSeen);
+        let (mut steps, mut request, mut rested) = (Vec::new(), Request::NotSeen, false);
         while at.now > Nanos(0) && steps.len() < most {
-            let (now, began) = (at.now, self.lives.all[at.life as usize].began);
+            let (life, now, began) = (at.life, at.now, self.lives.all[at.life as usize].began);
             let step = self.next(&mut at, Nanos(0));
-            let rests = |step: &Step| {
-                let is_outside = step.ended_by.is_some_and(|ended_by| ended_by != EndedBy::Contradicted);
-                step.category.is_none() || (is_outside && step.category.is_some_and(Category::is_idle))
-            };
-            if now <= wait.since && step.as_ref().is_some_and(rests) {
-                break;
+            if let Some(step) = &step {
+                if now <= wait.since && (step.category.is_none() || step.is_idle()) {
+                    break;
+                }
+                rested |= step.to > wait.from && step.is_idle() && self.rests(life, step);
             }
             steps.extend(step.filter(|step| step.from < step.to));
             if self.lives.all[at.life as usize].process == client {
@@ -202,7 +218,25 @@ impl<'a> Walk<'a> {
             }
         }
         steps.reverse();
-        (waker != client).then_some(Behind { waker, steps, request })
+        (waker != client).then_some(Behind { waker, steps, request, rested })
+    }
+
+    /// Whether a wait of a thread is at a place where other processes end its waits, mostly an event loop.
+    fn rests(&mut self, number: u32, step: &Step) -> bool {
+        if !matches!(step.category, Some(Category::Events | Category::PipeOrSocket)) {
+            return false;
+        }
+        let pid = step.process.pid;
+        let all = self.intervals(number);
+        let Some(away) = all[..all.partition_point(|away| away.from <= step.from)].last() else { return false };
+        let resting = self.resting.entry(number).or_insert_with(|| {
+            let by_others = all.iter().filter(|away| away.waker.is_some_and(|(of, _)| of != pid));
+            let mut places: Vec<Place> = by_others.map(|away| away.place).collect();
+            places.sort_unstable();
+            places.dedup();
+            places.into()
+        });
+        resting.binary_search(&away.place).is_ok()
     }
 
     /// Moves back by a step, or to another thread.

@@ -215,8 +215,8 @@ fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
     if shown.slow.iter().any(|(trip, _)| trip.rested) {
         doubts.lower(
             Confidence::Medium,
-            "between request and reply a server waited for events, and nobody who is recorded ended that: a timer of its own, a device, or \
-             a process that is not recorded",
+            "before it answered a server went back to where it waits for requests, until a timer of its own woke it, a device, or a \
+             process that is not recorded",
         );
     }
     let unseen = shown.slow.iter().filter(|(trip, _)| trip.request == Request::NotSeen).count();

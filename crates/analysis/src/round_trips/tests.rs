@@ -196,17 +196,29 @@ ts duration pid start tid reason runnable woken waker_pid waker_tid
 
 #[test]
 fn who_rests_between_its_waits_asks_whatever_its_age() {
-    // The older one waits for its user before each request.
-    let rows = "
-0    1000 7 9 7 poll 0 1000 9 9
-500  200  9 2 9 poll 0 -    - -
-1010 490  9 2 9 poll 0 1500 7 7
-1510 990  7 9 7 poll 0 2500 9 9
-1600 800  9 2 9 poll 0 -    - -
-2510 490  9 2 9 poll 0 3000 7 7
-";
-    let pairs = found(rows);
-    assert_eq!((pairs.len(), pairs[0].client.pid, pairs[0].told_by), (1, 9, ToldBy::Rest));
+    // The older one waits for its user before each request, where it waits for replies too.
+    let rows = |place: &str| {
+        format!(
+            "
+0    1000 7 9 7 poll 0 1000 9 9 1
+500  200  9 2 9 poll 0 -    - - {place}
+1010 490  9 2 9 poll 0 1500 7 7 2
+1510 990  7 9 7 poll 0 2500 9 9 1
+1600 800  9 2 9 poll 0 -    - - {place}
+2510 490  9 2 9 poll 0 3000 7 7 2
+"
+        )
+    };
+    let with = |place: &str| {
+        let text = format!("{PROCESSES}{}", rows(place))
+            .replace("woken waker_pid waker_tid", "woken waker_pid waker_tid stack");
+        let pairs = round_trips(&Tables::from_text(&text).unwrap());
+        assert_eq!(pairs.len(), 1);
+        (pairs[0].client.pid, pairs[0].told_by)
+    };
+    assert_eq!(with("2"), (9, ToldBy::Rest));
+    // Elsewhere it may as well wait on behalf of the other.
+    assert_eq!(with("3"), (7, ToldBy::Age));
 }
 
 #[test]
