@@ -140,8 +140,8 @@ impl RoundTrip {
     }
 }
 
-/// What tells who of a pair asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What tells who of a pair asks, the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
     /// The critical path of a launch.

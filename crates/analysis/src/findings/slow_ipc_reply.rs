@@ -106,6 +106,7 @@ struct Found<'a> {
     waits: Vec<Nanos>,
     client: ProcessKey,
     server: ProcessKey,
+    /// The least sure of what tells who asks.
     told_by: ToldBy,
 }
 
@@ -144,6 +145,7 @@ fn of_recording<'a>(facts: &'a LaunchFacts<'a>, stacks: Option<&'a CallStacks<'a
                 told_by,
             };
             let found = by_names.entry(names).or_insert_with(new);
+            found.told_by = found.told_by.max(told_by);
             found.waits.push(trip.waited());
             if let Some(slow) = Slow::of(&trip) {
                 found.sum.add(slow);
@@ -170,6 +172,8 @@ fn finding((client, worker): &Names, found: &[Found<'_>], shown: &Found<'_>) -> 
     let within = function.map(|function| format!(", which waits in {}", short(function))).unwrap_or_default();
     let when = if of_launch { " before it is ready" } else { "" };
     let length = shown.facts.duration().as_ms();
+    // Several threads, or several processes of that name, can wait for longer than it takes.
+    let of = if cost <= length { format!("of {length:.0} ms") } else { format!("ms in {length:.0} ms") };
     let process = shown.slow.iter().max_by_key(|(_, slow)| slow.cost).map_or(shown.server, |(trip, _)| trip.worker);
     let mut subject = row([
         ("process", Value::from(client.as_str())),
@@ -184,7 +188,7 @@ fn finding((client, worker): &Names, found: &[Found<'_>], shown: &Found<'_>) -> 
     Finding {
         name: NAME.to_owned(),
         former_name: None,
-        title: format!("{client} waits {cost:.0} of {length:.0} ms{when} for slow replies of {worker}{within}"),
+        title: format!("{client} waits {cost:.0} {of}{when} for slow replies of {worker}{within}"),
         subject,
         cost: cost_of(found),
         predicted_saving: None,
