@@ -5,21 +5,22 @@
 //! whatever processes it passed, to a wake-up by the process that waits: the request. What was done in the wait are the steps of that way
 //! back ([`crate::critical_path`]). Its time is that of the wait: what the client does after its request is not in it.
 //!
-//! - A server that is still awake is not woken by a request. A wait counts all the same where the server was woken by that client before
-//!   and did not rest since ([`Request::Awake`]), and in pairs of which other requests are seen where it is not known who woke it last,
-//!   unless it rested in the wait. In processes that run already such waits in which it slept count only where they
+//! - A server that is still awake is not woken by a request. A wait counts all the same where that client had woken the server before
+//!   and it did not rest since ([`Request::Awake`]), and in pairs of which other requests are seen where no wake-up shows the request,
+//!   unless the server rested in the wait. In processes that run already such waits in which it slept count only where they
 //!   are less than [`MOST_UNSEEN`] times the others: who was asked once, and sleeps and wakes the other again and again, sends news.
+//! - Where another thread of the client asks while this one waits already, the wait for the reply begins with the request.
 //! - Who reads from a unix socket wakes the other end if that waits there, too, which goes on waiting. A wait that is taken up again
-//!   within [`TAKEN_UP`], without having woken anybody, is the same wait.
+//!   once, within [`TAKEN_UP`], is the same wait.
 //! - A child that its parent waits for since it was made is the start of a child, and no reply.
 //! - A process that hands a message on (a bus) is one of those passed. The pair is that of the client and of the process that woke it; which
-//!   one took most of the time is told beside it.
+//!   one took most of the time is said beside it.
 //! - Missed, never guessed: what a process that is not recorded did, requests that wake nobody because everyone is busy with those of
 //!   others, threads that poll without waiting.
 //!
-//! Wake-ups alone do not tell who of two asks: a server waits for its client's next request as the client waits for its reply. Of a
-//! launch, waits count on its critical path only, and the path tells: it goes from the one that asks to the other and comes back. Of
-//! processes that run already see [`ToldBy`].
+//! Wake-ups alone do not show who of two asks: a server waits for its client's next request as the client waits for its reply. Of a
+//! launch, waits count on its critical path only, which goes from the one that asks to the other and comes back. Of processes that run
+//! already see [`DirectionFrom`].
 //!
 //! Leaves whether a reply was slow to the finding `slow_ipc_reply`.
 
@@ -35,9 +36,8 @@ use slowpath_tables::{FileKey, Nanos, ProcessKey};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// Steps that a walk goes back: a reply through a bus takes some ten, and a wait that goes on while thousands of others are answered
-/// is for none of them.
-const MOST_STEPS: usize = 4096;
+/// Moves of a walk back: a reply through a bus takes some ten, and two more for each read of a file that a server waits for.
+const MOST_MOVES: usize = 4096;
 
 /// By how much more of the waits of one direction than of the other the worker has to rest.
 const CLEAR: f64 = 0.5;
@@ -54,7 +54,7 @@ const MOST_COPIES: usize = 8;
 
 /// A wait of another process that was on the way to a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WaitOnTheWay {
+pub struct ServerWait {
     /// Process that waited.
     pub process: ProcessKey,
     /// Its thread.
@@ -84,14 +84,18 @@ pub struct RoundTrip {
     /// The part of its wait of which nothing was recorded.
     pub unknown: Nanos,
     /// The longest wait on the way.
-    pub longest: Option<WaitOnTheWay>,
+    pub longest: Option<ServerWait>,
     /// Whether one of those who worked for it went back to where it waits for requests, until something that is not recorded ended that: a
     /// timer of its own, a device, a process that is not recorded.
     pub rested: bool,
     /// Whether a wait on the way was for something else that no recorded task ended: it slept, or waited until a time-out was over.
     slept: bool,
-    /// Whether it waited in a read or write, and not for one of several events.
-    reads: bool,
+    /// What it waited for: data, events, or a futex.
+    pub wait: Category,
+    /// Whether it goes on with one that was for nothing.
+    is_taken_up: bool,
+    /// Processes that worked for it, where they are others than the one that woke it.
+    pub others: Box<[ProcessKey]>,
     /// Process that most of the time went to, run queues left out.
     pub worker: ProcessKey,
     /// Thread that woke it.
@@ -99,9 +103,16 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Whether it goes on with a wait, for the same server, out of which the thread was woken for nothing.
+    /// Whether it goes on with a wait, for the same server, out of which the thread was woken for nothing: by the server's read of the
+    /// request, which that wait is seen to have followed.
     fn takes_up(&self, before: &Self) -> bool {
-        self.reads && before.reads && self.request != Request::Woke && self.from - before.to <= TAKEN_UP
+        let reads = |trip: &Self| trip.wait == Category::PipeOrSocket;
+        let follows_a_request = before.request == Request::Woke && !before.is_taken_up;
+        reads(self)
+            && reads(before)
+            && follows_a_request
+            && self.request != Request::Woke
+            && self.from - before.to <= TAKEN_UP
     }
 
     /// Makes it one with that wait.
@@ -117,6 +128,7 @@ impl RoundTrip {
             self.worker = before.worker;
         }
         self.from = before.from;
+        self.is_taken_up = true;
     }
 
     /// How long the client waited, until it ran again.
@@ -140,17 +152,18 @@ impl RoundTrip {
     }
 }
 
-/// What tells who of a pair asks, the surest first.
+/// From what it follows who of a pair asks, the surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ToldBy {
+pub enum DirectionFrom {
     /// The critical path of a launch.
     CriticalPath,
     /// Only one of them waits for the other.
     OneWay,
-    /// The other one goes back to where it waits for others, and rests there, until a user, a device or a timer wakes it.
-    Rest,
-    /// Both could be; the program of the client was started later.
+    /// The program of the client was started later, and the client goes back to where it waits for others between its requests, until a
+    /// user, a device or a timer ends that.
+    AgeAndRest,
+    /// The program of the client was started later. Either could be the one that asks.
     Age,
 }
 
@@ -161,8 +174,8 @@ pub struct Pair {
     pub client: ProcessKey,
     /// Who woke it.
     pub server: ProcessKey,
-    /// What tells which one is which.
-    pub told_by: ToldBy,
+    /// From what it follows which one is which.
+    pub direction_from: DirectionFrom,
     /// Its waits, in the order of the client's threads and of time.
     pub trips: Vec<RoundTrip>,
 }
@@ -177,11 +190,6 @@ impl Pair {
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [Nanos; N] {
         let waits = sorted(self.trips.iter().map(|trip| trip.waited().0));
         shares.map(|share| Nanos(quantile(&waits, share)))
-    }
-
-    /// The share of its waits in which who worked for the reply rested.
-    fn rested(&self) -> f64 {
-        self.trips.iter().filter(|trip| trip.rested).count() as f64 / self.trips.len().max(1) as f64
     }
 }
 
@@ -212,9 +220,9 @@ fn waits_for_others(tables: &Tables) -> Pairs {
         // The last one, which may be taken up again.
         let mut last: Option<(ProcessKey, RoundTrip)> = None;
         for wait in walk.answered(number) {
-            let Some(behind) = walk.behind(life.process, &wait, MOST_STEPS) else { continue };
+            let Some(behind) = walk.behind(life.process, &wait, MOST_MOVES) else { continue };
             let server = behind.waker;
-            let Some(mut trip) = of_wait(life.tid, &wait, &behind) else { continue };
+            let Some(mut trip) = of_wait(life.tid, &wait, behind) else { continue };
             if let Some((of, before)) = last.take() {
                 if of == server && trip.takes_up(&before) {
                     trip.goes_on_from(before);
@@ -233,13 +241,14 @@ fn waits_for_others(tables: &Tables) -> Pairs {
 }
 
 /// The wait as one for a reply; `None` where it was none.
-fn of_wait(tid: u32, wait: &Answered, behind: &Behind) -> Option<RoundTrip> {
+fn of_wait(tid: u32, wait: &Answered, behind: Behind) -> Option<RoundTrip> {
+    let Behind { waker, steps, request, from, rested } = behind;
     let mut account = Account::default();
     let mut unknown = Nanos(0);
     let mut of_process: BTreeMap<ProcessKey, Nanos> = BTreeMap::new();
-    let (mut longest, mut idled): (Option<WaitOnTheWay>, bool) = (None, false);
-    for step in behind.steps.iter().filter(|step| step.to > wait.from) {
-        let time = step.to - step.from.max(wait.from);
+    let (mut longest, mut idled): (Option<ServerWait>, bool) = (None, false);
+    for step in steps.iter().filter(|step| step.to > from) {
+        let time = step.to - step.from.max(from);
         let Some(category) = step.category else {
             unknown += time;
             continue;
@@ -250,39 +259,44 @@ fn of_wait(tid: u32, wait: &Answered, behind: &Behind) -> Option<RoundTrip> {
         }
         idled |= step.is_idle();
         if step.ended_by.is_some() && longest.is_none_or(|longest| longest.time < time) {
-            longest = Some(WaitOnTheWay { process: step.process, tid: step.tid, from: step.from, time });
+            longest = Some(ServerWait { process: step.process, tid: step.tid, from: step.from, time });
         }
     }
+    // What the walk did not come to.
+    unknown += (wait.woken - from) - (account.total() + unknown);
     // Who rests and then wakes somebody by whom it was not asked had news: that was no reply.
-    if behind.request == Request::NotSeen && (behind.rested || unknown.0 > 0) {
+    if request == Request::NotSeen && (rested || unknown.0 > 0) {
         return None;
     }
     account.add(Category::Runnable, wait.to - wait.woken);
     let worker = of_process.iter().max_by_key(|(process, time)| (**time, std::cmp::Reverse(**process)));
     Some(RoundTrip {
         tid,
-        request: behind.request,
-        from: wait.from,
+        request,
+        from,
         replied: wait.woken,
         to: wait.to,
         account,
         unknown,
         longest,
-        rested: behind.rested,
-        slept: idled && !behind.rested,
-        reads: wait.reads,
-        worker: worker.map_or(behind.waker, |(process, _)| *process),
+        rested,
+        slept: idled && !rested,
+        wait: wait.wait,
+        is_taken_up: false,
+        worker: worker.map_or(waker, |(process, _)| *process),
+        others: of_process.into_keys().filter(|process| *process != waker).collect(),
         waker_tid: wait.waker.1,
     })
 }
 
 /// The waits in whose end the critical path of a launch is with the one that woke, after it had left the one that waited, to which
-/// it comes back.
+/// it comes back. (Not always at once: a server that is awake when the next request comes keeps the path.)
 fn on_path(pairs: Pairs, chain: &Chain<'_>) -> Vec<Pair> {
     let mut stack: Vec<ProcessKey> = Vec::new();
     // For each step those that the path had left.
     let mut left: Vec<Rc<[ProcessKey]>> = Vec::new();
-    for step in &chain.steps {
+    let mut last: HashMap<ProcessKey, usize> = HashMap::new();
+    for (number, step) in chain.steps.iter().enumerate() {
         let is_same = stack.last() == Some(&step.process);
         match stack.iter().position(|process| *process == step.process) {
             None => stack.push(step.process),
@@ -292,49 +306,55 @@ fn on_path(pairs: Pairs, chain: &Chain<'_>) -> Vec<Pair> {
             Some(before) if is_same => Rc::clone(before),
             _ => stack[..stack.len() - 1].into(),
         });
+        last.insert(step.process, number);
     }
     let is_on_it = |client: ProcessKey, trip: &RoundTrip| {
         let number = chain.steps.partition_point(|step| step.to < trip.replied);
         let is_with = |step: &Step| step.tid == trip.waker_tid && step.from < trip.replied;
-        chain.steps.get(number).is_some_and(is_with) && left[number].contains(&client)
+        let comes_back = last.get(&client).is_some_and(|last| *last > number);
+        comes_back && chain.steps.get(number).is_some_and(is_with) && left[number].contains(&client)
     };
     let of_pair = |((client, server), mut trips): ((ProcessKey, ProcessKey), Vec<RoundTrip>)| {
         trips.retain(|trip| is_on_it(client, trip));
-        (!trips.is_empty()).then_some(Pair { client, server, told_by: ToldBy::CriticalPath, trips })
+        (!trips.is_empty()).then_some(Pair { client, server, direction_from: DirectionFrom::CriticalPath, trips })
     };
     pairs.into_iter().filter_map(of_pair).collect()
 }
 
-/// Leaves waits out in which the server slept and was not seen to be asked, where these are too many.
-fn without_news(trips: &[RoundTrip]) -> Vec<RoundTrip> {
-    let is_news = |trip: &&RoundTrip| trip.request == Request::NotSeen && trip.slept;
-    let news = trips.iter().filter(is_news).count();
-    let has_news = news > (trips.len() - news) * MOST_UNSEEN;
-    trips.iter().filter(|trip| !has_news || !is_news(trip)).cloned().collect()
+/// Leaves waits out in which the server slept and no wake-up shows the request, where these are too many.
+fn without_news(trips: &mut Vec<RoundTrip>) {
+    let is_news = |trip: &RoundTrip| trip.request == Request::NotSeen && trip.slept;
+    let news = trips.iter().filter(|trip| is_news(trip)).count();
+    if news > (trips.len() - news) * MOST_UNSEEN {
+        trips.retain(|trip| !is_news(trip));
+    }
 }
 
 /// The pairs in which one asks the other, where both can be the one that asks.
-fn oriented(pairs: Pairs, tables: &Tables) -> Vec<Pair> {
+fn oriented(mut pairs: Pairs, tables: &Tables) -> Vec<Pair> {
+    pairs.values_mut().for_each(without_news);
     let ages = Ages::new(tables);
     // Without stacks all waits in one system call look like one place.
     let has_places = tables.off_cpu.iter().any(|row| row.stack.is_some());
-    let pair = |((client, server), trips): (&(ProcessKey, ProcessKey), &Vec<RoundTrip>)| Pair {
-        client: *client,
-        server: *server,
-        told_by: ToldBy::OneWay,
-        trips: without_news(trips),
+    let rests: HashMap<(ProcessKey, ProcessKey), f64> =
+        pairs.iter().map(|(pair, trips)| (*pair, rested(trips))).collect();
+    let of_pair = |((client, server), trips): ((ProcessKey, ProcessKey), Vec<RoundTrip>)| {
+        let (own, other) = (rests.get(&(client, server))?, rests.get(&(server, client)));
+        let direction_from = match other {
+            None => DirectionFrom::OneWay,
+            // Of two that were started together, as copies of one program, the older one asks.
+            Some(_) if (ages.began(client), server.start) <= (ages.began(server), client.start) => return None,
+            Some(other) if has_places && other - own >= CLEAR => DirectionFrom::AgeAndRest,
+            Some(_) => DirectionFrom::Age,
+        };
+        Some(Pair { client, server, direction_from, trips })
     };
-    let asks = |one: (&(ProcessKey, ProcessKey), &Vec<RoundTrip>)| {
-        let (client, server) = *one.0;
-        let this = pair(one);
-        let Some(other) = pairs.get_key_value(&(server, client)).map(pair) else { return Some(this) };
-        let (rests, other_rests) = (this.rested(), other.rested());
-        if has_places && (rests - other_rests).abs() >= CLEAR {
-            return (rests < other_rests).then_some(Pair { told_by: ToldBy::Rest, ..this });
-        }
-        (ages.began(client) > ages.began(server)).then_some(Pair { told_by: ToldBy::Age, ..this })
-    };
-    pairs.iter().filter_map(asks).collect()
+    pairs.into_iter().filter_map(of_pair).collect()
+}
+
+/// The share of waits in which who worked for the reply rested.
+fn rested(trips: &[RoundTrip]) -> f64 {
+    trips.iter().filter(|trip| trip.rested).count() as f64 / trips.len().max(1) as f64
 }
 
 /// When programs were started.

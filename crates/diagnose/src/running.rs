@@ -15,7 +15,8 @@ use slowpath_fix::{Machine, Proposal, propose};
 use slowpath_launch::Identity;
 use slowpath_process::{Duty, ProcessFiles, shares_files, status_field};
 use slowpath_report::{
-    Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, TimeSpent, Verdict, time_spent_of,
+    Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, ReplyPair, RunningSummary, TimeSpent, Verdict,
+    round_trips_of, time_spent_of,
 };
 use slowpath_session::Progress;
 use slowpath_session::failure::Failure;
@@ -42,6 +43,7 @@ struct Found {
     findings: Vec<Finding>,
     proposals: Vec<Proposal>,
     time: Option<TimeSpent>,
+    round_trips: Vec<ReplyPair>,
     watched: Quantity,
     losses: Losses,
     unavailable: Vec<Unavailable>,
@@ -146,7 +148,8 @@ fn found(directory: &Path, seen: &[Seen], machine: &Machine, progress: &dyn Prog
     let time = time_spent_of(&tables, Condition::Running, &mut unavailable);
     let ended = tables.manifest.ended.unwrap_or(tables.manifest.started);
     let watched = Quantity::exact((ended - tables.manifest.started).as_ms() / 1e3, Unit::S);
-    Ok(Found { findings, proposals, time, watched, losses: tables.manifest.losses.clone(), unavailable })
+    let round_trips = round_trips_of(&tables);
+    Ok(Found { findings, proposals, time, round_trips, watched, losses: tables.manifest.losses.clone(), unavailable })
 }
 
 /// The variables of proc_pid_environ(5): `NAME=VALUE`, each ended by NUL.
@@ -203,6 +206,7 @@ fn summarize(place: &Path, words: String, stop: String, seen: &[Seen], found: Fo
             arms: Vec::new(),
         },
         time: found.time.into_iter().collect(),
+        round_trips: found.round_trips,
         findings: found.findings,
         verdicts: found.proposals.iter().map(verdict).collect(),
         unavailable: found.unavailable.iter().cloned().chain(gaps).collect(),

@@ -135,7 +135,7 @@ fn analysis(tables: &Tables) -> Analysis {
         findings: findings::of_recordings(&[tables], training),
         ledger: ledger_of(tables, &shares).ok().flatten(),
         critical_path: critical_path_of(tables, &shares),
-        round_trips: round_trips_of(tables, &shares),
+        round_trips: round_trips_of(tables),
         shares,
         losses: tables.manifest.losses.clone(),
         unavailable: tables.manifest.unavailable.clone(),

@@ -19,6 +19,7 @@ impl Diagnosis {
         first.findings.extend(second.findings);
         first.findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
         first.time.extend(second.time);
+        first.round_trips.extend(second.round_trips);
         first.fixes.extend(second.fixes);
         first.verdicts.extend(second.verdicts);
         first.losses.merge(&second.losses);

@@ -82,6 +82,10 @@ pub struct Diagnosis {
     /// Where the time of the recorded launches went, one of each kind that was diagnosed; without those of which it is not known.
     #[serde(default)]
     pub time: Vec<TimeSpent>,
+    /// Who waited for replies of other processes, the longest waits first: on the critical path of the recorded warm launch, or all of
+    /// what was recorded while it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_trips: Vec<ReplyPair>,
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
     /// The fixes for the findings of warm launches, with price and undo, also those that could not be tried.

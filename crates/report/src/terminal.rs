@@ -55,6 +55,9 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
     let arms = if diagnosis.warm { warm::arms } else { sections::arms };
     sections.push(arms(&diagnosis.launch, style));
     sections.push(time_spent::section(&diagnosis.time, style));
+    if diagnosis.running.is_some() {
+        sections.push(round_trips::beside_a_launch(&diagnosis.round_trips, style));
+    }
     sections.push(sections::findings(&diagnosis.findings, style));
     let verdicts = |half: &Diagnosis| (if half.warm { warm::verdicts } else { sections::verdicts })(half, style);
     sections.extend(halves.iter().map(verdicts));

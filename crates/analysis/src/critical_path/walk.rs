@@ -14,6 +14,9 @@ use std::rc::Rc;
 /// Threads that are looked at to find the one that made another, of a process with very many.
 const MOST_SIBLINGS: u32 = 512;
 
+/// Threads that wake each other at one moment, at most: rows in which more do are made up.
+const MOST_AT_ONCE: usize = 64;
+
 /// An interval in which a thread did not run: it waits until `woken`, and can run from then on, or as soon as the kernel has put it into a
 /// run queue.
 #[derive(Clone, Copy, Debug)]
@@ -72,8 +75,8 @@ pub(crate) struct Answered {
     pub to: Nanos,
     /// Pid and thread id of who woke it.
     pub waker: (u32, u32),
-    /// Whether it was in a read or write for data, and not for events or a futex.
-    pub reads: bool,
+    /// What it waited for: data, events, or a futex.
+    pub wait: Category,
 }
 
 /// What led to a wake-up.
@@ -85,6 +88,8 @@ pub(crate) struct Behind {
     pub steps: Vec<Step>,
     /// Whether the process that was woken had asked for it.
     pub request: Request,
+    /// When it had, where that is within the wait: another of its threads asked. Else the begin of the wait.
+    pub from: Nanos,
     /// Whether one of those who worked for it waited meanwhile where it waits for requests, and no recorded task ended that: a timer, a
     /// device, or a process that is not recorded.
     pub rested: bool,
@@ -95,7 +100,7 @@ pub(crate) struct Behind {
 pub enum Request {
     /// It woke the first of those who worked for the reply.
     Woke,
-    /// Those who worked for the reply were woken before, by the same process, and did not rest since.
+    /// The one that answered was woken before, by the same process, and did not rest since.
     Awake,
     /// Nothing.
     NotSeen,
@@ -179,8 +184,8 @@ impl<'a> Walk<'a> {
             let is_for_others = matches!(away.wait, Category::PipeOrSocket | Category::Events | Category::Lock);
             let waker = away.waker.filter(|(of, _)| is_for_others && *of != pid && away.woken > away.from);
             if let Some(waker) = waker {
-                let reads = away.wait == Category::PipeOrSocket;
-                answered.push(Answered { since, from: away.from, woken: away.woken, to: away.to, waker, reads });
+                let Away { from, woken, to, wait, .. } = *away;
+                answered.push(Answered { since, from, woken, to, waker, wait });
             }
             if waker.is_some() || matches!(away.wait, Category::PipeOrSocket | Category::Events) {
                 since = away.to;
@@ -190,35 +195,48 @@ impl<'a> Walk<'a> {
     }
 
     /// What led to the wake-up of a thread of `client`, as far back as it has to do with it: to the moment at which a thread of
-    /// `client` had woken the first of those who worked for it, or at which those rested before the client had its last news
-    /// ([`Answered::since`]). `None` where the waker was not recorded or did not run, and where the work began with a fork by `client`
-    /// (that is the start of a child, and no reply). Of more than `most` steps the request is not seen.
+    /// `client` had woken the first of those who worked for it. Before the client had its last news ([`Answered::since`]) only as far
+    /// as one of them was awake, and nobody else had woken it. `None` where the waker was not recorded or did not run, and where the
+    /// work began with a fork by `client` (that is the start of a child, and no reply). Beyond `most` moves the request is not seen.
     pub(crate) fn behind(&mut self, client: ProcessKey, wait: &Answered, most: usize) -> Option<Behind> {
         let life =
             self.thread(wait.waker.0, wait.waker.1, wait.woken).filter(|waker| !self.is_away(*waker, wait.woken))?;
         let waker = self.lives.all[life as usize].process;
+        if waker == client {
+            return None;
+        }
         let mut at = At { life, now: wait.woken, been: Vec::new() };
-        let (mut steps, mut request, mut rested) = (Vec::new(), Request::NotSeen, false);
-        while at.now > Nanos(0) && steps.len() < most {
-            let (life, now, began) = (at.life, at.now, self.lives.all[at.life as usize].began);
+        let mut behind = Behind { waker, steps: Vec::new(), request: Request::NotSeen, from: wait.from, rested: false };
+        for _ in 0..most {
+            if at.now == Nanos(0) || at.been.len() > MOST_AT_ONCE {
+                break;
+            }
+            let (life, now) = (at.life, at.now);
+            let (process, began) = (self.lives.all[life as usize].process, self.lives.all[life as usize].began);
             let step = self.next(&mut at, Nanos(0));
+            let is_before = now <= wait.since;
             if let Some(step) = &step {
-                if now <= wait.since && (step.category.is_none() || step.is_idle()) {
+                if is_before && (step.category.is_none() || step.is_idle()) {
                     break;
                 }
-                rested |= step.to > wait.from && step.is_idle() && self.rests(life, step);
+                behind.rested |= step.is_idle() && self.rests(life, step);
             }
-            steps.extend(step.filter(|step| step.from < step.to));
-            if self.lives.all[at.life as usize].process == client {
+            behind.steps.extend(step.filter(|step| step.from < step.to));
+            let came_to = self.lives.all[at.life as usize].process;
+            if came_to == client {
                 if now <= began {
                     return None;
                 }
-                request = if at.now >= wait.since { Request::Woke } else { Request::Awake };
+                behind.request = if is_before { Request::Awake } else { Request::Woke };
+                behind.from = wait.from.max(at.now);
+                break;
+            }
+            if is_before && came_to != process {
                 break;
             }
         }
-        steps.reverse();
-        (waker != client).then_some(Behind { waker, steps, request, rested })
+        behind.steps.reverse();
+        Some(behind)
     }
 
     /// Whether a wait of a thread is at a place where other processes end its waits, mostly an event loop.

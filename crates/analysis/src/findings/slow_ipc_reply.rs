@@ -3,20 +3,23 @@
 //! **What is bad.** A thread asks another process (over a socket, a pipe, a bus, shared memory) and waits. In the profile of the one that
 //! waits there is nothing; why it waits stands in that of the other.
 //!
-//! **Cost.** Of a launch: waits for replies ([`crate::round_trips`]) on the critical path to ready. Of what runs: all such waits of the
-//! client's threads. Of each wait that in which those who worked for the reply waited themselves (for a timer, a lock, storage, a
-//! process that is not recorded), and that in which they ran or stood in a run queue, where that is at least [`LONG`]: to serve takes time, and a
-//! reply that is served at once is not slow. Replies of which that is less than [`SHORTEST`] do not count. The low end is without
-//! run queues, the high end is the whole wait for slow replies.
+//! **Cost.** Of a launch: waits for replies ([`crate::round_trips`]) on the critical path to ready, of several at one time the outermost.
+//! Of what runs: all such waits of the client's threads, without those of a server that itself works for a reply meanwhile. Of each
+//! wait that in which those who worked for the reply waited themselves (for a timer, a lock, storage, a process that is not recorded),
+//! and that in which they ran or stood in a run queue, where that is at least [`LONG`]: to serve takes time, and a reply that is
+//! served at once is not slow. Replies of which that is less than [`SHORTEST`] do not count. The low end is without run queues, and
+//! without waits of a server in its event loop, which may have had nothing to say; the high end is the whole wait for slow replies.
 //!
 //! **Predicted saving.** None: what a reply has to take is not known. The cost is the most that its client can gain.
 //!
 //! **No finding** where waits or the server were not recorded; below [`LEAST_COST`] or [`LEAST_SHARE`] of the time to ready (of the length
 //! of the recording where it holds no launch).
 //!
-//! **Confidence.** High on the critical path of a launch. Medium where a server went back to its event loop before it answered; of
-//! what runs already also where the request of some replies is not seen, and where only the age of both tells who asks
-//! ([`ToldBy`]); low there where most requests are not seen. Lost rows of `off_cpu` lower it.
+//! **Confidence.** High on the critical path of a launch, and where only one of two waits for the other. Medium where a server went
+//! back to its event loop before it answered, where the client waits on a futex, which may be a lock that the other held, and of what
+//! runs already where no wake-up shows the request of some replies, or where age and rest show who asks ([`DirectionFrom`]). Low
+//! of what runs already where only age does, where no wake-up shows most requests, and where most of the cost are rests of a server
+//! while the client waited for events. Lost rows of `off_cpu` lower it.
 
 use super::doubts::Doubts;
 use super::fault_sums::{quantile, sorted};
@@ -29,10 +32,10 @@ use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::Category;
-use crate::round_trips::{Pair, RoundTrip, ToldBy, WaitOnTheWay, round_trips};
+use crate::round_trips::{DirectionFrom, Pair, RoundTrip, ServerWait, round_trips};
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Name of the finding.
 pub const NAME: &str = "slow_ipc_reply";
@@ -53,7 +56,7 @@ pub const FINDING: Declaration = Declaration {
         format!("{ms:.0} ms and {share:.0} % of the time to ready, or of the recording of what runs")
     },
     shows_in: ShowsIn::AnyWork,
-    find: |input| find(input.observation.launches, input.call_stacks),
+    find: |input| find(input.observation.launches, input.call_stacks, input.found),
 };
 
 /// Least share of the time to ready, or of the length of the recording: as for [`super::timed_wait`].
@@ -83,8 +86,8 @@ impl Slow {
     /// `None` for a reply that was not slow.
     fn of(trip: &RoundTrip) -> Option<Self> {
         let long = |time: Nanos| if time >= LONG { time } else { Nanos(0) };
-        let certain = trip.waiting() + long(trip.serving());
-        let cost = certain + long(trip.runnable());
+        let cost = trip.waiting() + long(trip.serving()) + long(trip.runnable());
+        let certain = if trip.rested { Nanos(0) } else { trip.waiting() } + long(trip.serving());
         (cost >= SHORTEST).then_some(Self { cost, certain, whole: trip.waited() })
     }
 
@@ -99,25 +102,26 @@ impl Slow {
 struct Found<'a> {
     facts: &'a LaunchFacts<'a>,
     call_stacks: Option<&'a CallStacks<'a>>,
-    /// With what counts of each.
-    slow: Vec<(RoundTrip, Slow)>,
+    /// With the client, and what counts of each.
+    slow: Vec<(ProcessKey, RoundTrip, Slow)>,
     sum: Slow,
     /// All, also for replies that were not slow.
     waits: Vec<Nanos>,
-    client: ProcessKey,
-    server: ProcessKey,
-    /// The least sure of what tells who asks.
-    told_by: ToldBy,
+    /// The least sure of all.
+    direction_from: DirectionFrom,
+    /// Whether finding `timed_wait` counts sleeps of a server too.
+    is_timed: bool,
 }
 
 /// Names of a client and of the process that most of the time went to.
 type Names = (String, String);
 
 /// Looks for the finding in recordings of one command.
-fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>]) -> Vec<Finding> {
+fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>], before: &[Finding]) -> Vec<Finding> {
+    let is_timed = before.iter().any(|finding| finding.name == super::timed_wait::NAME);
     let mut by_names: BTreeMap<Names, Vec<Found<'_>>> = BTreeMap::new();
     for (facts, stacks) in launches.iter().zip(call_stacks) {
-        for (names, found) in of_recording(facts, stacks.as_ref()) {
+        for (names, found) in of_recording(facts, stacks.as_ref(), is_timed) {
             by_names.entry(names).or_default().push(found);
         }
     }
@@ -125,13 +129,23 @@ fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>]) ->
     in_all.filter_map(|(names, found)| of_all(&names, found)).collect()
 }
 
-fn of_recording<'a>(facts: &'a LaunchFacts<'a>, stacks: Option<&'a CallStacks<'a>>) -> BTreeMap<Names, Found<'a>> {
+fn of_recording<'a>(
+    facts: &'a LaunchFacts<'a>,
+    stacks: Option<&'a CallStacks<'a>>,
+    is_timed: bool,
+) -> BTreeMap<Names, Found<'a>> {
     let mut by_names = BTreeMap::new();
     let is_launch = facts.tables.manifest.launch.is_some();
     if is_launch && facts.ready.is_none() {
         return by_names;
     }
-    for Pair { client, server, told_by, trips } in round_trips(&facts.tables) {
+    let mut pairs = round_trips(&facts.tables);
+    if is_launch {
+        keep_outermost(&mut pairs)
+    } else {
+        keep_unasked(&mut pairs)
+    }
+    for Pair { client, direction_from, trips, .. } in pairs {
         for trip in trips {
             let names = (facts.processes.name(client), facts.processes.name(trip.worker));
             let new = || Found {
@@ -140,20 +154,73 @@ fn of_recording<'a>(facts: &'a LaunchFacts<'a>, stacks: Option<&'a CallStacks<'a
                 slow: Vec::new(),
                 sum: Slow::default(),
                 waits: Vec::new(),
-                client,
-                server,
-                told_by,
+                direction_from,
+                is_timed: is_launch && is_timed,
             };
             let found = by_names.entry(names).or_insert_with(new);
-            found.told_by = found.told_by.max(told_by);
+            found.direction_from = found.direction_from.max(direction_from);
             found.waits.push(trip.waited());
             if let Some(slow) = Slow::of(&trip) {
                 found.sum.add(slow);
-                found.slow.push((trip, slow));
+                found.slow.push((client, trip, slow));
             }
         }
     }
     by_names
+}
+
+/// A launch waits for one thing at a time: of waits that overlap, as those of a bus for the service behind it, the first counts, which is
+/// that of who asked.
+fn keep_outermost(pairs: &mut [Pair]) {
+    let all = pairs.iter().flat_map(|pair| pair.trips.iter().map(|trip| (trip.from, trip.to, pair.client, trip.tid)));
+    let mut all: Vec<(Nanos, Nanos, ProcessKey, u32)> = all.collect();
+    all.sort_by_key(|(from, to, client, tid)| (*from, std::cmp::Reverse(*to), *client, *tid));
+    let mut until = Nanos(0);
+    all.retain(|(from, to, ..)| {
+        let is_outer = *from >= until;
+        if is_outer {
+            until = *to;
+        }
+        is_outer
+    });
+    let kept: HashSet<(Nanos, ProcessKey, u32)> =
+        all.into_iter().map(|(from, _, client, tid)| (from, client, tid)).collect();
+    for pair in pairs {
+        pair.trips.retain(|trip| kept.contains(&(trip.from, pair.client, trip.tid)));
+    }
+}
+
+/// Leaves waits of a process out while it works for the reply to another one: they are part of that one's wait.
+fn keep_unasked(pairs: &mut [Pair]) {
+    let mut asked: HashMap<ProcessKey, Vec<(Nanos, Nanos)>> = HashMap::new();
+    for pair in &*pairs {
+        for trip in &pair.trips {
+            for worker in trip.others.iter().chain([&pair.server]) {
+                asked.entry(*worker).or_default().push((trip.from, trip.to));
+            }
+        }
+    }
+    // One after the other, without those that overlap.
+    for times in asked.values_mut() {
+        times.sort_unstable();
+        times.dedup_by(|next, before| {
+            let overlaps = next.0 <= before.1;
+            if overlaps {
+                before.1 = before.1.max(next.1);
+            }
+            overlaps
+        });
+    }
+    for pair in pairs {
+        let Some(times) = asked.get(&pair.client) else { continue };
+        // It may wait already when the other begins to.
+        pair.trips.retain(|trip| {
+            let before = times.partition_point(|(from, _)| *from < trip.replied);
+            let Some((from, to)) = before.checked_sub(1).map(|last| times[last]) else { return true };
+            let shared = trip.to.min(to) - trip.from.max(from);
+            shared.0 * 2 < trip.waited().0
+        });
+    }
 }
 
 fn of_all(names: &Names, mut found: Vec<Found<'_>>) -> Option<Finding> {
@@ -174,13 +241,12 @@ fn finding((client, worker): &Names, found: &[Found<'_>], shown: &Found<'_>) -> 
     let length = shown.facts.duration().as_ms();
     // Several threads, or several processes of that name, can wait for longer than it takes.
     let of = if cost <= length { format!("of {length:.0} ms") } else { format!("ms in {length:.0} ms") };
-    let process = shown.slow.iter().max_by_key(|(_, slow)| slow.cost).map_or(shown.server, |(trip, _)| trip.worker);
-    let mut subject = row([
-        ("process", Value::from(client.as_str())),
-        ("pid", Value::from(shown.client.pid)),
-        ("server", Value::from(worker.as_str())),
-        ("server_pid", Value::from(process.pid)),
-    ]);
+    let mut subject = row([("process", Value::from(client.as_str())), ("server", Value::from(worker.as_str()))]);
+    // Those of the most costly reply, where there are several of a name.
+    if let Some((client, trip, _)) = shown.slow.iter().max_by_key(|(_, _, slow)| slow.cost) {
+        subject.insert("pid".to_owned(), Value::from(client.pid));
+        subject.insert("server_pid".to_owned(), Value::from(trip.worker.pid));
+    }
     if let Some(function) = function {
         subject.insert("function".to_owned(), Value::from(function));
     }
@@ -216,28 +282,42 @@ fn cost_of(found: &[Found<'_>]) -> Quantity {
 
 fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
     let mut doubts = Doubts::none();
-    if shown.slow.iter().any(|(trip, _)| trip.rested) {
+    let cost_of = |counts: fn(&RoundTrip) -> bool| -> Nanos {
+        shown.slow.iter().filter(|(_, trip, _)| counts(trip)).map(|(_, _, slow)| slow.cost).sum()
+    };
+    if cost_of(|trip| trip.rested).0 > 0 {
+        let in_events = cost_of(|trip| trip.rested && trip.wait == Category::Events);
+        let is_mostly_so = !of_launch && in_events.0 * 2 > shown.sum.cost.0;
         doubts.lower(
-            Confidence::Medium,
-            "before it answered a server went back to where it waits for requests, until a timer of its own woke it, a device, or a \
-             process that is not recorded",
+            if is_mostly_so { Confidence::Low } else { Confidence::Medium },
+            "before it woke the client a server went back to where it waits for requests, until a timer of its own, a device or a process \
+             that is not recorded ended that: it may have had nothing to say",
         );
     }
-    let unseen = shown.slow.iter().filter(|(trip, _)| trip.request == Request::NotSeen).count();
-    // Of a launch its critical path tells.
-    if unseen > 0 && shown.told_by != ToldBy::CriticalPath {
-        let reason = format!(
-            "of {unseen} of {} slow replies the request is not seen: the server was awake when it came",
-            shown.slow.len()
-        );
+    if cost_of(|trip| trip.wait == Category::Lock).0 > 0 {
+        let reason = "the client waits on a futex in shared memory, which may be a lock that the other held";
+        doubts.lower(Confidence::Medium, reason);
+    }
+    let unseen = shown.slow.iter().filter(|(_, trip, _)| trip.request == Request::NotSeen).count();
+    // Of a launch its critical path is enough.
+    if unseen > 0 && !of_launch {
+        let reason = format!("no wake-up shows the requests of {unseen} of {} slow replies", shown.slow.len());
         let is_mostly_so = unseen * 2 > shown.slow.len();
         doubts.lower(if is_mostly_so { Confidence::Low } else { Confidence::Medium }, reason);
     }
-    if shown.told_by == ToldBy::Age {
-        doubts.lower(
+    match shown.direction_from {
+        DirectionFrom::CriticalPath | DirectionFrom::OneWay => {}
+        DirectionFrom::AgeAndRest => doubts.lower(
             Confidence::Medium,
-            "both wait for each other in turn; that this one asks is told from its program, which was started later",
-        );
+            "both wait for each other in turn; the client is the one whose program was started later, and which rests in between",
+        ),
+        DirectionFrom::Age => doubts.lower(
+            Confidence::Low,
+            "both wait for each other in turn; that this one asks is taken from its program, which was started later",
+        ),
+    }
+    if shown.is_timed {
+        doubts.reasons.push("sleeps and time-outs of the server are counted by finding timed_wait, too".to_owned());
     }
     let tables = &shown.facts.tables;
     doubts.of_losses(tables.manifest.losses.of("off_cpu"), tables.off_cpu.len(), "rows of off_cpu");
@@ -256,16 +336,18 @@ fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
 
 /// Places of the longest waits on the way to slow replies, with count and sum, most costly first.
 fn by_place(found: &Found<'_>) -> Vec<(WaitPlace, (u64, Nanos))> {
-    let waits = found.slow.iter().filter_map(|(trip, _)| trip.longest);
-    let wanted: HashMap<(ProcessKey, u32, Nanos), WaitOnTheWay> =
-        waits.map(|wait| ((wait.process, wait.tid, wait.from), wait)).collect();
+    // One wait of a server can hold up several clients.
+    let mut wanted: HashMap<(ProcessKey, u32, Nanos), Vec<ServerWait>> = HashMap::new();
+    for wait in found.slow.iter().filter_map(|(_, trip, _)| trip.longest) {
+        wanted.entry((wait.process, wait.tid, wait.from)).or_default().push(wait);
+    }
     let mut places: BTreeMap<WaitPlace, (u64, Nanos)> = BTreeMap::new();
     for off in &found.facts.tables.off_cpu {
-        let Some(wait) = wanted.get(&(off.process(), off.tid, off.ts)) else { continue };
+        let Some(waits) = wanted.get(&(off.process(), off.tid, off.ts)) else { continue };
         let stack = found.call_stacks.and_then(|stacks| stacks.path(off.stack));
         let place = WaitPlace::of(Category::of_wait(off.reason), off.syscall, stack, found.call_stacks);
         let (count, sum) = places.entry(place).or_default();
-        (*count, *sum) = (*count + 1, *sum + wait.time);
+        (*count, *sum) = (*count + waits.len() as u64, *sum + waits.iter().map(|wait| wait.time).sum());
     }
     let mut places: Vec<_> = places.into_iter().collect();
     places.sort_by_key(|(_, (_, sum))| std::cmp::Reverse(*sum));
@@ -275,7 +357,7 @@ fn by_place(found: &Found<'_>) -> Vec<(WaitPlace, (u64, Nanos))> {
 fn reply_rows(found: &Found<'_>) -> Evidence {
     let waits = sorted(found.waits.iter().map(|time| time.0));
     let at = |share| milliseconds(Nanos(quantile(&waits, share)));
-    let sum = |of: fn(&RoundTrip) -> Nanos| milliseconds(found.slow.iter().map(|(trip, _)| of(trip)).sum());
+    let sum = |of: fn(&RoundTrip) -> Nanos| milliseconds(found.slow.iter().map(|(_, trip, _)| of(trip)).sum());
     let all = row([
         ("replies", Value::from(found.waits.len())),
         ("p50_ms", at(0.5)),
@@ -306,11 +388,13 @@ fn place_rows(places: &[(WaitPlace, (u64, Nanos))]) -> Evidence {
 }
 
 fn slowest_rows(found: &Found<'_>) -> Evidence {
-    let mut slow: Vec<&(RoundTrip, Slow)> = found.slow.iter().collect();
-    slow.sort_by_key(|(trip, slow)| (std::cmp::Reverse(slow.cost), trip.from));
-    let rows = slow.into_iter().take(MOST_ROWS).map(|(trip, _)| {
+    let mut slow: Vec<&(ProcessKey, RoundTrip, Slow)> = found.slow.iter().collect();
+    slow.sort_by_key(|(_, trip, slow)| (std::cmp::Reverse(slow.cost), trip.from));
+    let rows = slow.into_iter().take(MOST_ROWS).map(|(client, trip, _)| {
         row([
+            ("pid", Value::from(client.pid)),
             ("tid", Value::from(trip.tid)),
+            ("server_pid", Value::from(trip.worker.pid)),
             ("at_ms", milliseconds(trip.from - found.facts.released)),
             ("waited_ms", milliseconds(trip.waited())),
             ("serving_ms", milliseconds(trip.serving())),

@@ -164,9 +164,9 @@ fn a_rest_of_the_server_between_request_and_reply_is_said() {
 fn of_two_that_wait_for_each_other_in_turn_the_younger_one_asks() {
     let pairs = found(REPEATED);
     let told = |pairs: &[Pair]| -> Vec<_> {
-        pairs.iter().map(|pair| (pair.client.pid, pair.server.pid, pair.trips.len(), pair.told_by)).collect()
+        pairs.iter().map(|pair| (pair.client.pid, pair.server.pid, pair.trips.len(), pair.direction_from)).collect()
     };
-    assert_eq!(told(&pairs), [(7, 9, 2, ToldBy::Age)]);
+    assert_eq!(told(&pairs), [(7, 9, 2, DirectionFrom::Age)]);
 }
 
 #[test]
@@ -195,30 +195,92 @@ ts duration pid start tid reason runnable woken waker_pid waker_tid
 }
 
 #[test]
-fn who_rests_between_its_waits_asks_whatever_its_age() {
-    // The older one waits for its user before each request, where it waits for replies too.
-    let rows = |place: &str| {
-        format!(
-            "
-0    1000 7 9 7 poll 0 1000 9 9 1
-500  200  9 2 9 poll 0 -    - - {place}
-1010 490  9 2 9 poll 0 1500 7 7 2
-1510 990  7 9 7 poll 0 2500 9 9 1
-1600 800  9 2 9 poll 0 -    - - {place}
-2510 490  9 2 9 poll 0 3000 7 7 2
-"
-        )
-    };
-    let with = |place: &str| {
-        let text = format!("{PROCESSES}{}", rows(place))
-            .replace("woken waker_pid waker_tid", "woken waker_pid waker_tid stack");
+fn a_rest_between_requests_confirms_the_age_and_does_not_replace_it() {
+    // Each has a timer of its own before it goes on: one of them waits for a user, or for somebody on behalf of the other.
+    let with = |of_client: &str, of_server: &str| {
+        let text = format!(
+            "{}
+0    1000 9 2 9 poll 0 1000 7 7 1
+1010 490  7 9 7 poll 0 1500 9 9 2
+1050 300  9 2 9 poll 0 -    - - {of_server}
+1510 990  9 2 9 poll 0 2500 7 7 1
+1600 800  7 9 7 poll 0 -    - - {of_client}
+2510 490  7 9 7 poll 0 3000 9 9 2
+2550 300  9 2 9 poll 0 -    - - {of_server}
+3010 990  9 2 9 poll 0 4000 7 7 1
+3100 800  7 9 7 poll 0 -    - - {of_client}
+",
+            PROCESSES.replace("woken waker_pid waker_tid", "woken waker_pid waker_tid stack")
+        );
         let pairs = round_trips(&Tables::from_text(&text).unwrap());
         assert_eq!(pairs.len(), 1);
-        (pairs[0].client.pid, pairs[0].told_by)
+        (pairs[0].client.pid, pairs[0].direction_from)
     };
-    assert_eq!(with("2"), (9, ToldBy::Rest));
-    // Elsewhere it may as well wait on behalf of the other.
-    assert_eq!(with("3"), (7, ToldBy::Age));
+    assert_eq!(with("2", "3"), (7, DirectionFrom::AgeAndRest));
+    assert_eq!(with("4", "3"), (7, DirectionFrom::Age));
+    // An event loop that waits for somebody else on behalf of its client rests as a client does.
+    assert_eq!(with("4", "1"), (7, DirectionFrom::Age));
+}
+
+#[test]
+fn of_two_copies_of_one_program_the_older_one_asks() {
+    let text = format!(
+        "
+== forks
+ts parent_pid parent_start pid start tid thread
+1  7          9            9   12    9   false
+== execs
+ts pid start filename    present run_time parent_pid ino
+0  7   9     /bin/browser false  0        1          5
+== exits
+ts     pid start tid last running
+100000 7   9     7   true true
+100000 9   12    9   true true
+== off_cpu
+ts duration pid start tid reason runnable woken waker_pid waker_tid
+{}",
+        REPEATED.replace("\n0    1000 ", "\n2    998 ").replace(" 9 2 9 ", " 9 12 9 ")
+    );
+    let pairs = round_trips(&Tables::from_text(&text).unwrap());
+    assert_eq!((pairs.len(), pairs[0].client.pid, pairs[0].direction_from), (1, 7, DirectionFrom::Age));
+}
+
+#[test]
+fn a_client_that_waits_already_when_another_of_its_threads_asks_waits_from_then_on() {
+    let text = format!(
+        "== forks\nts parent_pid parent_start pid start tid thread\n10 7 9 7 9 8 true\n\
+         == exits\nts pid start tid last running\n100000 7 9 8 false true\n{PROCESSES}\
+         0    20000 9 2 9 poll 0 20000 7 8\n100  20100 7 9 7 poll 0 20200 9 9\n"
+    );
+    let pairs = round_trips(&Tables::from_text(&text).unwrap());
+    let trip = &pairs[0].trips[0];
+    assert_eq!((trip.request, trip.from, trip.waited()), (Request::Woke, Nanos(20_000), Nanos(200)));
+    assert_eq!(parts(trip), [200, 0, 0]);
+}
+
+#[test]
+fn what_another_client_made_a_server_say_is_no_reply_to_one_that_asked_long_ago() {
+    // 7 subscribes; 11 publishes, and the server, which is never idle, tells 7.
+    let mut rows = "0 1000 9 2 9 poll 0 1000 7 7\n1010 90 7 9 7 poll 0 1100 9 9\n".to_owned();
+    for n in 1..20u64 {
+        let at = 2000 * n;
+        writeln!(rows, "{} 800 9 2 9 poll 0 {at} 11 11", at - 800).unwrap();
+        writeln!(rows, "{} 800 7 9 7 poll 0 {} 9 9", at - 750, at + 50).unwrap();
+    }
+    let pairs = found(&rows);
+    let of_client = pairs.iter().find(|pair| pair.client.pid == 7).unwrap();
+    let seen = of_client.trips.iter().filter(|trip| trip.request != Request::NotSeen).count();
+    assert_eq!(seen, 1, "{of_client:?}");
+}
+
+#[test]
+fn five_quick_replies_of_a_server_that_is_awake_stay_five() {
+    let mut rows = "0 1000 9 2 9 poll 0 1000 7 7\n1010 190 7 9 7 pipe_or_socket 0 1200 9 9\n".to_owned();
+    for n in 0..5u64 {
+        let at = 5000 + n * 5000;
+        writeln!(rows, "{at} 1000 7 9 7 pipe_or_socket 0 {} 9 9", at + 900).unwrap();
+    }
+    assert_eq!(found(&rows)[0].trips.len(), 6 - 1, "the first may have been taken up once");
 }
 
 #[test]
@@ -230,7 +292,7 @@ fn of_a_launch_the_path_tells_who_asks() {
     let text = text.replace("/bin/client true", "/bin/client false");
     let pairs = round_trips(&Tables::from_text(&text).unwrap());
     assert_eq!((pairs.len(), pairs[0].client.pid, pairs[0].trips.len()), (1, 7, 2));
-    assert_eq!(pairs[0].told_by, ToldBy::CriticalPath);
+    assert_eq!(pairs[0].direction_from, DirectionFrom::CriticalPath);
 }
 
 #[test]
@@ -243,20 +305,21 @@ proptest! {
     /// Whatever rows say, each wait is of a pair of two, lies in the recording, and is taken apart without gaps.
     #[test]
     fn any_rows_make_waits_that_add_up(
-        rows in prop::collection::vec((0u64..2000, 0u64..400, 0usize..3, 0usize..4, 0u64..400, 0usize..4), 0..60),
+        rows in prop::collection::vec((0u64..2000, 0u64..400, 0usize..4, 0usize..4, 0u64..400, 0usize..5), 0..60),
         launch in any::<bool>(),
     ) {
-        let threads = [(7, 9), (9, 2), (11, 3), (404, 1)];
-        let mut text = PROCESSES.to_owned();
+        let threads = [(7, 9, 7), (9, 2, 9), (11, 3, 11), (7, 9, 8), (404, 1, 404)];
+        let mut text = format!("== forks\nts parent_pid parent_start pid start tid thread\n10 7 9 7 9 8 true\n\
+                                == exits\nts pid start tid last running\n100000 7 9 8 false true\n{PROCESSES}");
         if launch {
             text.insert_str(0, "== manifest\n{\"launch\": {\"released\": 10, \"ready\": 1900, \"ready_when\": \"exit\", \
                                 \"outcome\": \"ready\"}}\n");
         }
         for (ts, duration, of, reason, woken, by) in rows {
-            let ((pid, start), (waker, _)) = (threads[of], threads[by]);
+            let ((pid, start, tid), (waker, _, waker_tid)) = (threads[of], threads[by]);
             let reason = ["poll", "pipe_or_socket", "timer", "runnable"][reason];
             let woken = ts + woken.min(duration);
-            writeln!(text, "{ts} {duration} {pid} {start} {pid} {reason} 0 {woken} {waker} {waker}").unwrap();
+            writeln!(text, "{ts} {duration} {pid} {start} {tid} {reason} 0 {woken} {waker} {waker_tid}").unwrap();
         }
         for pair in round_trips(&Tables::from_text(&text).unwrap()) {
             prop_assert!(pair.client != pair.server && !pair.trips.is_empty());

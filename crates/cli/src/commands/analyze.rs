@@ -29,7 +29,7 @@ fn analysis(directory: &Path, tables: &Tables, needed: Option<&Tables>) -> Analy
     let found = slowpath_report::ledger_of(tables, &shares);
     let ledger = found.and_then(|found| found.ok_or_else(not_asked_for)).map_err(|gap| unavailable.push(gap)).ok();
     let critical_path = slowpath_report::critical_path_of(tables, &shares);
-    let round_trips = slowpath_report::round_trips_of(tables, &shares);
+    let round_trips = slowpath_report::round_trips_of(tables);
     let time = launch.and_then(|launch| Some((launch.ready? - launch.released).as_ms()));
     Analysis {
         schema: ANALYZE_SCHEMA.to_owned(),

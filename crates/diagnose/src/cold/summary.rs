@@ -84,6 +84,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             .filter_map(|judgement| verdict(input, judgement))
             .chain(input.untried.map(|why| arm_summary::not_tried(FIX, Some(FIX), JUDGED_BY, predicted, why)))
             .collect(),
+        round_trips: Vec::new(),
         hidden_by_root: None,
         share_of_gap_removed: judged
             .iter()

@@ -11,7 +11,7 @@ use slowpath_fix::program::RunsAs;
 use slowpath_fix::{Machine, Proposal, proposal, propose};
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_process::Duty;
-use slowpath_report::{Condition, TimeSpent, time_spent_of};
+use slowpath_report::{Condition, ReplyPair, TimeSpent, round_trips_of, time_spent_of};
 use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::open_recording::open;
@@ -39,6 +39,8 @@ pub struct Found {
     pub need_lab: Vec<String>,
     /// Where the time of the launch went.
     pub time: Option<TimeSpent>,
+    /// Who waited for whose replies on its critical path.
+    pub round_trips: Vec<ReplyPair>,
     /// Events lost.
     pub losses: Losses,
     /// What could not be recorded.
@@ -113,6 +115,7 @@ pub fn found(target: &Target, directory: &Path, progress: &dyn Progress) -> Resu
             findings,
             proposals,
             time,
+            round_trips: round_trips_of(&tables),
             losses: tables.manifest.losses,
             unavailable,
         })

@@ -65,6 +65,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             arms: arms.map(|(arm, result)| arm_summary(&arm.arm, result)).collect(),
         },
         time: found.time.clone().into_iter().collect(),
+        round_trips: found.round_trips.clone(),
         findings: found.findings.clone(),
         fixes: found.proposals.iter().map(|proposal| proposal.plan.clone()).collect(),
         notes: notes(input, &verdicts),

@@ -34,7 +34,7 @@ fn of_pairs(pairs: &[ReplyPair], most: usize, style: &Style) -> Section {
     }
     let mut words = "waits for replies of other processes".to_owned();
     if pairs.len() > most {
-        words.push_str(&format!(": the {most} longest of {} pairs; --json has more", pairs.len()));
+        words.push_str(&format!(": the {most} longest of {} pairs; --json has all", pairs.len()));
     }
     let cells = [
         left("client > server", NAMES, style),
@@ -72,8 +72,8 @@ fn row(pair: &ReplyPair, style: &Style) -> Item {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::round_trips_of;
     use crate::terminal::{Rest, screen};
-    use crate::{round_trips_of, shares_of};
     use slowpath_recording::Tables;
 
     /// A client asks once, and the server, whose name is hostile, sleeps for half of the time.
@@ -98,7 +98,7 @@ ts       duration pid start tid reason runnable woken    waker_pid waker_tid
     #[test]
     fn each_pair_has_its_quantiles_and_what_the_wait_was_spent_on() {
         let tables = Tables::from_text(TEXT).unwrap();
-        let pairs = round_trips_of(&tables, &shares_of(&tables));
+        let pairs = round_trips_of(&tables);
         let style = Style { lines: usize::MAX, ..Style::PLAIN };
         let text = screen(vec![section(&pairs, &style)], Rest::InJson, &style);
         let words: Vec<String> =

@@ -103,6 +103,7 @@ pub fn diagnosis() -> Diagnosis {
             verdict("empty_plan", Outcome::Inconclusive, None, Some((6.0, -50.0, 61.0))),
             verdict("readahead_512", Outcome::NotTestable, Some(-100.0), None),
         ],
+        round_trips: Vec::new(),
         hidden_by_root: None,
         share_of_gap_removed: vec![GapShare {
             arm: "preload_plan".to_owned(),
@@ -198,6 +199,7 @@ pub fn warm() -> Diagnosis {
             untried,
         ],
         share_of_gap_removed: Vec::new(),
+        round_trips: Vec::new(),
         hidden_by_root: None,
         losses: Losses::default(),
         unavailable: vec![Unavailable {
