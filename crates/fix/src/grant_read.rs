@@ -25,7 +25,9 @@ pub const FIX: Declaration = Declaration {
             anyway, caches of private data are not",
     by_hand: "`sudo slowpath artifacts audit --recording DIR` names the file that denies and the change; undo with the opposite chmod, or \
               getfacl -p FILE before and setfacl --restore afterwards. What made the file so (umask at installation, a build as root) \
-              makes the next one so too",
+              makes the next one so too. Instead: a second copy where its users may read it and only its owner may write (for Python \
+              PYTHONPYCACHEPREFIX, for fonts a cache of the system); or the process runs as the owner, which drops its isolation: what it \
+              parses can then read and write all that the owner can",
     trial: "launches that see the files with the change, in mounts of their own (needs root); the sham sees them as they are, in the same \
             mounts",
 };

@@ -242,10 +242,14 @@ fn finding((client, worker): &Names, found: &[Found<'_>], shown: &Found<'_>) -> 
     // Several threads, or several processes of that name, can wait for longer than it takes.
     let of = if cost <= length { format!("of {length:.0} ms") } else { format!("ms in {length:.0} ms") };
     let mut subject = row([("process", Value::from(client.as_str())), ("server", Value::from(worker.as_str()))]);
+    let (mut asks, mut answers) = (client.clone(), worker.clone());
     // Those of the most costly reply, where there are several of a name.
-    if let Some((client, trip, _)) = shown.slow.iter().max_by_key(|(_, _, slow)| slow.cost) {
-        subject.insert("pid".to_owned(), Value::from(client.pid));
+    if let Some((of, trip, _)) = shown.slow.iter().max_by_key(|(_, _, slow)| slow.cost) {
+        subject.insert("pid".to_owned(), Value::from(of.pid));
         subject.insert("server_pid".to_owned(), Value::from(trip.worker.pid));
+        if client == worker {
+            (asks, answers) = (format!("{client} ({})", of.pid), format!("{worker} ({})", trip.worker.pid));
+        }
     }
     if let Some(function) = function {
         subject.insert("function".to_owned(), Value::from(function));
@@ -254,7 +258,7 @@ fn finding((client, worker): &Names, found: &[Found<'_>], shown: &Found<'_>) -> 
     Finding {
         name: NAME.to_owned(),
         former_name: None,
-        title: format!("{client} waits {cost:.0} {of}{when} for slow replies of {worker}{within}"),
+        title: format!("{asks} waits {cost:.0} {of}{when} for slow replies of {answers}{within}"),
         subject,
         cost: cost_of(found),
         predicted_saving: None,

@@ -54,7 +54,11 @@ fn of_pairs(pairs: &[ReplyPair], most: usize, style: &Style) -> Section {
 }
 
 fn row(pair: &ReplyPair, style: &Style) -> Item {
-    let names = escape(&format!("{} > {}", pair.client, pair.server), style.unicode);
+    let names = match pair.client == pair.server {
+        true => format!("{} {} > {}", pair.client, pair.client_pid, pair.server_pid),
+        false => format!("{} > {}", pair.client, pair.server),
+    };
+    let names = escape(&names, style.unicode);
     let time = |time: Quantity| right(&figures::value(&figures::readable(time), style), TIME, style);
     let start = [
         format!("{} ", left(&names, NAMES - 1, style)),
