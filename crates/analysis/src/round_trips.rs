@@ -59,6 +59,8 @@ pub struct ServerWait {
     pub process: ProcessKey,
     /// Its thread.
     pub tid: u32,
+    /// What it waited for.
+    pub category: Category,
     /// Begin of the wait, as in `off_cpu`.
     pub from: Nanos,
     /// Its time within the client's wait.
@@ -259,7 +261,7 @@ fn of_wait(tid: u32, wait: &Answered, behind: Behind) -> Option<RoundTrip> {
         }
         idled |= step.is_idle();
         if step.ended_by.is_some() && longest.is_none_or(|longest| longest.time < time) {
-            longest = Some(ServerWait { process: step.process, tid: step.tid, from: step.from, time });
+            longest = Some(ServerWait { process: step.process, tid: step.tid, category, from: step.from, time });
         }
     }
     // What the walk did not come to.

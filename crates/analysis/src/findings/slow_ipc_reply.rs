@@ -7,7 +7,8 @@
 //! Of what runs: all such waits of the client's threads, without those of a server that itself works for a reply meanwhile. Of each
 //! wait that in which those who worked for the reply waited themselves (for a timer, a lock, storage, a process that is not recorded),
 //! and that in which they ran or stood in a run queue, where that is at least [`LONG`]: to serve takes time, and a reply that is
-//! served at once is not slow. Replies of which that is less than [`SHORTEST`] do not count. The low end is without run queues, and
+//! served at once is not slow. Sleeps by which a server keeps a pace (frames, ticks: `crate::paced_threads`) are no cost. Replies of
+//! which it is less than [`SHORTEST`] do not count. The low end is without run queues, and
 //! without waits of a server in its event loop, which may have had nothing to say; the high end is the whole wait for slow replies.
 //!
 //! **Predicted saving.** None: what a reply has to take is not known. The cost is the most that its client can gain.
@@ -16,7 +17,7 @@
 //! of the recording where it holds no launch).
 //!
 //! **Confidence.** High on the critical path of a launch, and where only one of two waits for the other. Medium where a server went
-//! back to its event loop before it answered, where the client waits on a futex, which may be a lock that the other held, and of what
+//! back to its event loop before it answered, where it sleeps for less than 100 ms before each reply, where the client waits on a futex, which may be a lock that the other held, and of what
 //! runs already where no wake-up shows the request of some replies, or where age and rest show who asks ([`DirectionFrom`]). Low
 //! of what runs already where only age does, where no wake-up shows most requests, and where most of the cost are rests of a server
 //! while the client waited for events. Lost rows of `off_cpu` lower it.
@@ -29,9 +30,11 @@ use crate::call_stacks::CallStacks;
 use crate::critical_path::Request;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
+use crate::integer_hash::IntegerSet;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::Category;
+use crate::paced_threads::{self, paced_threads};
 use crate::round_trips::{DirectionFrom, Pair, RoundTrip, ServerWait, round_trips};
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
@@ -84,10 +87,13 @@ struct Slow {
 
 impl Slow {
     /// `None` for a reply that was not slow.
-    fn of(trip: &RoundTrip) -> Option<Self> {
+    fn of(trip: &RoundTrip, paced: &IntegerSet<(ProcessKey, u32)>) -> Option<Self> {
         let long = |time: Nanos| if time >= LONG { time } else { Nanos(0) };
-        let cost = trip.waiting() + long(trip.serving()) + long(trip.runnable());
-        let certain = if trip.rested { Nanos(0) } else { trip.waiting() } + long(trip.serving());
+        let sleep = trip.longest.filter(|wait| wait.category == Category::Timer);
+        let pace = sleep.filter(|wait| paced.contains(&(wait.process, wait.tid))).map_or(Nanos(0), |wait| wait.time);
+        let waiting = trip.waiting() - pace;
+        let cost = waiting + long(trip.serving()) + long(trip.runnable());
+        let certain = if trip.rested { Nanos(0) } else { waiting } + long(trip.serving());
         (cost >= SHORTEST).then_some(Self { cost, certain, whole: trip.waited() })
     }
 
@@ -140,6 +146,7 @@ fn of_recording<'a>(
         return by_names;
     }
     let mut pairs = round_trips(&facts.tables);
+    let paced = if pairs.is_empty() { IntegerSet::default() } else { paced_threads(&facts.tables) };
     if is_launch {
         keep_outermost(&mut pairs)
     } else {
@@ -160,7 +167,7 @@ fn of_recording<'a>(
             let found = by_names.entry(names).or_insert_with(new);
             found.direction_from = found.direction_from.max(direction_from);
             found.waits.push(trip.waited());
-            if let Some(slow) = Slow::of(&trip) {
+            if let Some(slow) = Slow::of(&trip, &paced) {
                 found.sum.add(slow);
                 found.slow.push((client, trip, slow));
             }
@@ -297,6 +304,14 @@ fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
             "before it woke the client a server went back to where it waits for requests, until a timer of its own, a device or a process \
              that is not recorded ended that: it may have had nothing to say",
         );
+    }
+    let short_sleeps = |trip: &RoundTrip| {
+        trip.longest.is_some_and(|wait| wait.category == Category::Timer && wait.time < paced_threads::LONGEST)
+    };
+    if cost_of(short_sleeps).0 * 2 > shown.sum.cost.0 {
+        let reason =
+            "a server sleeps for less than 100 ms before each reply: if that is meant, to pace itself, it is no cost";
+        doubts.lower(Confidence::Medium, reason);
     }
     if cost_of(|trip| trip.wait == Category::Lock).0 > 0 {
         let reason = "the client waits on a futex in shared memory, which may be a lock that the other held";

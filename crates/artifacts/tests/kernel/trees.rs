@@ -1,11 +1,13 @@
 //! Random trees of files: modes, owners, groups and lists.
 
+use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use rand::{Rng, RngExt};
 use slowpath_artifacts::access::{Acl, AclEntry, AclTag, Change};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Users and groups that own files and are asked about.
@@ -13,6 +15,9 @@ pub const IDS: [u32; 5] = [0, 1000, 1001, 2000, 65534];
 
 /// `MS_NOSYMFOLLOW`, include/uapi/linux/mount.h, Linux 5.10.
 const NO_SYMLINK_FOLLOW: MsFlags = MsFlags::from_bits_retain(256);
+
+/// How long a child of another test may take to end.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a tree lies.
 #[derive(Clone, Copy, Debug)]
@@ -112,9 +117,21 @@ impl Tree {
             }
         }
         if let Some(option) = place_of.option() {
-            mount(None::<&str>, place.path(), None::<&str>, MsFlags::MS_REMOUNT | option, None::<&str>).unwrap();
+            remount(place.path(), option);
         }
         Self { place, mounted: place_of.option().is_some(), paths }
+    }
+}
+
+/// Gives a file system an option. A child that another test has just forked holds the files that were being written here until it ends,
+/// and no file system becomes read-only before.
+fn remount(place: &Path, option: MsFlags) {
+    let begin = Instant::now();
+    loop {
+        match mount(None::<&str>, place, None::<&str>, MsFlags::MS_REMOUNT | option, None::<&str>) {
+            Err(Errno::EBUSY) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(1)),
+            done => return done.unwrap(),
+        }
     }
 }
 

@@ -69,8 +69,9 @@ fn a_launch_that_waits_for_its_server_says_for_whom_and_how_long() {
     let (analysis, slept) = launched("25");
     let finding = found(&analysis).unwrap_or_else(|| panic!("{analysis:#}"));
     holds(finding, slept);
+    // So short a sleep can be meant.
     let lost = analysis["losses"]["off_cpu"].as_u64().unwrap();
-    assert!(lost > 0 || finding["confidence"] == "high", "{finding:#}");
+    assert!(lost > 0 || finding["confidence"] == "medium", "{finding:#}");
     let pair = &analysis["round_trips"][0];
     let server = &finding["subject"]["server_pid"];
     assert_eq!((&pair["direction_from"], &pair["server_pid"]), (&"critical_path".into(), server));
