@@ -87,8 +87,11 @@ fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_ma
     assert_eq!(parts.iter().map(|part| machine[part].as_u64().unwrap()).sum::<u64>(), machine["faults"]);
     assert!(machine["faults"].as_u64().unwrap() <= most, "{machine} of {most}");
     assert!(number(&machine["recorded"]) >= number(&machine["faults"]) / 2.0, "{machine}");
+    // The two touch in one function of one file; how many others fault in these moments is the machine's affair.
     let functions = shares["functions_by_fault_time"].as_array().unwrap();
-    assert!(functions.len() > 1 && functions.len() <= 10, "{functions:?}");
+    assert!(functions.len() <= 10, "{functions:?}");
+    assert!(functions[0]["file"].as_str().unwrap().contains("mmap."), "{functions:?}");
+    assert!(number(&functions[0]["share"]["value"]) > 0.5, "{functions:?}");
 
     let printed = run(slowpath(["analyze", out.to_str().unwrap()]));
     printed.succeeds();
