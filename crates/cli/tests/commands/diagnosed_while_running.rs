@@ -25,8 +25,19 @@ struct Program(Child);
 
 impl Program {
     fn start(text: &str) -> Self {
-        let mut command = Command::new("/usr/bin/python3");
-        Self(command.args(["-c", text]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+        Self::start_by(&[], text)
+    }
+
+    /// By a program that becomes it. It ends with this process, however that ends.
+    fn start_by(before: &[&str], text: &str) -> Self {
+        let mut command = Command::new("/usr/bin/setpriv");
+        let command = command.args(["--pdeathsig", "KILL"]).args(before).args(["/usr/bin/python3", "-c", text]);
+        let program = Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+        let line = format!("/proc/{}/cmdline", program.0.id());
+        while !std::fs::read_to_string(&line).unwrap().starts_with("/usr/bin/python3") {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        program
     }
 }
 
@@ -99,10 +110,7 @@ fn a_process_with_other_mounts_gets_no_fix_made_from_files_of_this_machine() {
     if !root() {
         return;
     }
-    // unshare(1) becomes the program.
-    let mut command = Command::new("/usr/bin/unshare");
-    let command = command.args(["--mount", "/usr/bin/python3", "-c", MAPS_ANEW]).stdin(Stdio::null());
-    let program = Program(command.stdout(Stdio::null()).spawn().unwrap());
+    let program = Program::start_by(&["/usr/bin/unshare", "--mount"], MAPS_ANEW);
     let is_elsewhere = || {
         let mounts = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/mnt")).ok();
         mounts(&program.0.id().to_string()) != mounts("self")
