@@ -19,7 +19,7 @@ test("cold and warm launches stand beside each other, each with its time to read
     ["waits for others", 10, null, 10, null],
     ["running", 0, 8, 0, 8],
     ["unexplained", 2, null, 2, null],
-    ["all that was recorded", 52, 9, 12, 9],
+    ["total of the recorded launch", 52, 9, 12, 9],
   ]);
   assert.deepEqual(table.notes, []);
 });

@@ -17,7 +17,9 @@
 //! Completions are those of the file's own device; of any device where the file's number never occurs in `block_io`
 //! (partitions, overlay and other file systems with numbers of their own). One instant of one thread counts once: of
 //! overlapping intervals the later one keeps what the earlier one left. Faults of unknown duration count as zero and
-//! are counted.
+//! are counted. Where waits were recorded, time that a thread spent runnable without a CPU is cut out ([`cpu_waits`]).
+
+mod cpu_waits;
 
 use crate::files::{FileId, Files};
 use crate::integer_hash::IntegerMap;
@@ -174,6 +176,9 @@ impl Blocked {
         }
         blocked.add_reads(tables, files, &completions, &devices_of);
         blocked.make_disjoint();
+        let cpu_waits = cpu_waits::CpuWaits::new(&tables.off_cpu);
+        blocked.intervals = blocked.intervals.into_iter().flat_map(|interval| cpu_waits.cut_out(interval)).collect();
+        blocked.intervals.sort_by_key(|interval| interval.from);
         blocked
     }
 
@@ -228,7 +233,6 @@ impl Blocked {
             *end = interval.to.max(*end);
             interval.from < interval.to
         });
-        self.intervals.sort_by_key(|interval| interval.from);
     }
 
     /// Intervals cut to `from .. to`.
@@ -381,6 +385,34 @@ ts     latency dev read
         };
         assert_eq!(total(&rows(4096)).len(), 1);
         assert_eq!(total(&rows(200_000)).len(), 0);
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_and_waits_for_a_cpu_waits_for_no_file() {
+        let rows = |off_cpu: &str| {
+            format!(
+                "
+== faults
+ts   duration pid start tid address kind
+1000 900      7   1     7   65536   major
+{off_cpu}"
+            )
+        };
+        let whole = [(1000, 1900, Some("/a".to_owned()))];
+        assert_eq!(total(&rows("")), whole);
+        // Of another thread.
+        let off_cpu = "== off_cpu\nts duration runnable pid start tid reason\n1100 600 400 7 1 8 fault_io\n";
+        assert_eq!(total(&rows(off_cpu)), whole);
+        // Woken at 1300, on a CPU from 1700 on, displaced from 1750 to 1800, and until after the end.
+        let off_cpu = "
+== off_cpu
+ts   duration runnable pid start tid reason
+1100 600      400      7   1     7   fault_io
+1750 50       50       7   1     7   preempted
+1850 100      100      7   1     7   preempted
+";
+        let found: Vec<(u64, u64)> = total(&rows(off_cpu)).into_iter().map(|(from, to, _)| (from, to)).collect();
+        assert_eq!(found, [(1000, 1300), (1700, 1750), (1800, 1850)]);
     }
 
     #[test]

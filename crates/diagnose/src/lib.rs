@@ -69,11 +69,11 @@ pub enum Launches {
 /// Which arms a cold diagnosis compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArmSet {
-    /// The plan, both shams, whole-file advice.
+    /// The plan and both shams.
     Quick,
-    /// Quick and the sizes of readahead.
+    /// Quick, whole-file advice, and the sizes of readahead.
     Standard,
-    /// Quick and variants of the plan: order, gap, cap, threads, metadata.
+    /// Quick, whole-file advice, and variants of the plan: order, gap, cap, threads, metadata.
     Variants,
 }
 

@@ -49,6 +49,29 @@ pub fn prepare(path: &Path, user: &Identity) -> Result<PathBuf, Failure> {
     Ok(absolute)
 }
 
+/// The same for a name that nobody asked for: `stem`, or with the first number behind it that is free (`stem-2`, ...).
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_numbered(stem: &Path, user: &Identity) -> Result<PathBuf, Failure> {
+    let stem = std::path::absolute(stem).map_err(|error| unusable(stem, &error))?;
+    let numbered = |number: u32| {
+        let mut name = stem.clone().into_os_string();
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        PathBuf::from(name)
+    };
+    let free = as_user(user, &Work::reading("looking for a free name"), || {
+        let is_free = |number: &u32| fs::symlink_metadata(numbered(*number)).is_err();
+        Ok((1..=LAST_NUMBER).find(is_free).unwrap_or(LAST_NUMBER))
+    })?;
+    prepare(&numbered(free), user)
+}
+
+/// Names that are looked at for one that is free.
+const LAST_NUMBER: u32 = 999;
+
 fn make_as_root(path: &Path, user: &Identity) -> io::Result<Made> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -40,7 +40,7 @@ export function timeTable(recordings: readonly TimeSpent[]): TimeTable | null {
   return {
     columns: recordings.flatMap((one) => (isLaunch(one) ? [`${name(one)}: to ready`, `${name(one)}: CPU`] : ["CPU"])),
     rows: recordings.some(isLaunch) ? [...parts, unexplained] : parts,
-    whole: { title: "all that was recorded", cells: recordings.flatMap((one) => cells(one, one.time_to_ready, one.cpu)) },
+    whole: { title: recordings.every(isLaunch) ? "total of the recorded launch" : "total", cells: recordings.flatMap((one) => cells(one, one.time_to_ready, one.cpu)) },
     notes: [
       ...uncounted.map((one) => `${name(one)}: the CPU time of ${one.uncounted_threads} ${one.uncounted_threads === 1 ? "thread" : "threads"} is not known and missing.`),
       ...recordings.filter((one) => !one.has_memory_calls).map((one) => `${name(one)}: memory calls were not recorded; they are part of “running”.`),

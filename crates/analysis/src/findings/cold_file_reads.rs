@@ -4,7 +4,7 @@
 //! program happens to touch them: small requests, many of them backwards, each waited for.
 //!
 //! **Cost.** Wall time before ready in which at least one thread of the launch's own process waited for a file read
-//! ([`crate::blocked`] has the rules), in ms, over all launches given. Where that process hardly waits itself (a shell
+//! ([`crate::blocked`] has the rules: not for a CPU after it), in ms, over all launches given. Where that process hardly waits itself (a shell
 //! that starts the program as a child) the process that waited longest stands in for it, and the finding says so.
 //!
 //! **No finding** when file reads explain less than [`LEAST_SHARE`] of the time to ready: a warm launch.

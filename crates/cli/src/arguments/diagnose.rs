@@ -31,15 +31,15 @@ pub struct DiagnoseArguments {
     /// --cold and --warm, no limit with one of them.
     #[arg(long, value_name = "T", value_parser = launch::duration)]
     pub max_time: Option<Duration>,
-    /// Which arms to compare besides cold and warm launches: standard with --cold, quick without.
-    #[arg(long, value_enum)]
-    pub arms: Option<ArmSet>,
+    /// Which arms to compare besides cold and warm launches.
+    #[arg(long, value_enum, default_value_t = ArmSet::Quick)]
+    pub arms: ArmSet,
     /// Seed of the order of the launches.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Directory for recordings, plan and report.
-    #[arg(short, long, value_name = "DIR", default_value = "slowpath-diagnosis")]
-    pub output: PathBuf,
+    /// Directory for recordings, plan and report [default: slowpath-diagnosis, or slowpath-diagnosis-2, ... if it exists].
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -77,11 +77,11 @@ const OF_TRIALS: [&str; 13] = [
 /// Which arms a diagnosis compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ArmSet {
-    /// The plan, both shams, whole-file advice.
+    /// The plan and both shams.
     Quick,
-    /// Quick and the sizes of readahead.
+    /// Quick, whole-file advice, and the sizes of readahead.
     Standard,
-    /// Quick and variants of the plan: order, gap, cap, threads, metadata.
+    /// Quick, whole-file advice, and variants of the plan: order, gap, cap, threads, metadata.
     Variants,
 }
 

@@ -5,7 +5,7 @@
 //!
 //! Owns the words of the command line, the page and the screen; the work is `slowpath_diagnose`'s.
 
-use crate::arguments::{ArmSet, DiagnoseArguments, settings};
+use crate::arguments::{DiagnoseArguments, settings};
 use crate::commands::report;
 use crate::commands::{invoker, print_json};
 use crate::failure::Failure;
@@ -42,18 +42,17 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     }
     interrupt::watch();
     let target = &target(arguments)?;
-    let directory = &output_directory::prepare(&arguments.output, &target.identity)?;
+    let directory = &prepared(arguments, &target.identity)?;
     let is_both = launches == Launches::Both;
     let limit = arguments.max_time.or(is_both.then_some(USUAL_LIMIT));
     let limit = TimeLimit::from_now(limit);
     let progress = &Progress::new(arguments.quiet).until(limit.until());
-    let set = arguments.arms.unwrap_or(if is_both { ArmSet::Quick } else { ArmSet::Standard });
     let case = Case {
         target,
         directory,
         progress,
         settings: settings(&arguments.device),
-        set: set.into(),
+        set: arguments.arms.into(),
         blocks: arguments.blocks,
         seed: arguments.seed,
     };
@@ -67,7 +66,7 @@ fn of_running(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     recorded_launch::require_profile("diagnose")?;
     let meant = processes(arguments.pid.clone())?;
     let identity = invoker()?;
-    let directory = output_directory::prepare(&arguments.output, &identity)?;
+    let directory = prepared(arguments, &identity)?;
     let progress = Progress::new(arguments.quiet);
     let wanted = slowpath_diagnose::running::Wanted {
         meant: &meant,
@@ -97,6 +96,14 @@ fn finish(
 }
 
 /// The target of the command line, after what the user should know of it.
+/// The directory for everything.
+fn prepared(arguments: &DiagnoseArguments, identity: &Identity) -> Result<PathBuf, Failure> {
+    match &arguments.output {
+        Some(asked_for) => output_directory::prepare(asked_for, identity),
+        None => output_directory::prepare_numbered(Path::new("slowpath-diagnosis"), identity),
+    }
+}
+
 fn target(arguments: &DiagnoseArguments) -> Result<Target, Failure> {
     let target = Target::of(&arguments.invocation, arguments.command.clone(), Some(PATIENCE))?;
     for warning in &target.warnings {

@@ -1,5 +1,6 @@
 //! Where output cannot go, and what is no recording.
 
+use crate::attached::Toucher;
 use crate::running::*;
 use slowpath_recording::Recording;
 use std::fs;
@@ -128,4 +129,24 @@ fn a_reader_that_goes_away_is_no_failure_and_a_full_standard_output_is() {
     gone.succeeds();
     assert!(gone.stderr.is_empty(), "{}", gone.stderr);
     piped("> /dev/full").fails_with(2, &["standard output cannot be written: No space left on device"]);
+}
+
+#[test]
+fn a_diagnosis_without_a_name_for_its_directory_takes_one_that_is_free() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let toucher = Toucher::start("diagnosed without a name");
+    let pid = toucher.child.id().to_string();
+    fs::write(place.path().join("slowpath-diagnosis-2"), "somebody's").unwrap();
+    for expected in ["slowpath-diagnosis", "slowpath-diagnosis-3"] {
+        let mut command = slowpath(["diagnose", "--quiet", "--json", "--pid", &pid, "--duration", "0.2"]);
+        let done = run(command.current_dir(place.path()));
+        done.succeeds();
+        let said = done.json();
+        let recording = said["recording"].as_str().unwrap();
+        assert!(recording.starts_with(place.path().join(expected).join("running").to_str().unwrap()), "{recording}");
+        assert!(place.path().join(expected).join("report.html").exists());
+    }
 }

@@ -5,7 +5,7 @@ use super::item::Item;
 use super::line::{Line, Paint, cut, left, right, width, wrap};
 use super::style::Style;
 use super::tried;
-use crate::diagnosis::{Analysis, ArmRole, Diagnosis, LaunchSummary, Outcome, Verdict};
+use crate::diagnosis::{Analysis, ArmRole, Decision, Diagnosis, LaunchSummary, Outcome, Verdict};
 use crate::terminal::escape::escape;
 use slowpath_analysis::finding::Finding;
 use slowpath_analysis::ledger::not_asked_for;
@@ -164,17 +164,17 @@ pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
         return Section::default();
     }
     let heading = [
-        left("verdict", 18, style),
-        left("", 15, style),
-        right("predicted", 11, style),
-        right("measured (95 % interval)", 32, style),
+        left("verdict", VERDICT[0], style),
+        left("", VERDICT[1], style),
+        right("predicted", VERDICT[2], style),
+        right("measured (95 % interval)", VERDICT[3], style),
     ];
     let (merged, shown): (Vec<&Verdict>, Vec<&Verdict>) =
         diagnosis.verdicts.iter().partition(|verdict| tried::is_silent_sham(diagnosis, verdict));
     // One sham arm is as short as a summary of one.
     let (merged, shown) =
         if merged.len() > 1 { (merged, shown) } else { (Vec::new(), diagnosis.verdicts.iter().collect()) };
-    let items = shown.into_iter().map(|verdict| verdict_line(verdict, style).into());
+    let items = shown.into_iter().map(|verdict| verdict_item(verdict, style));
     let items = items.chain(silent_shams(&merged, style).map(Item::from));
     Section {
         items: items.collect(),
@@ -185,19 +185,29 @@ pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     }
 }
 
-fn verdict_line(verdict: &Verdict, style: &Style) -> Line {
+/// Columns of a verdict: the arm, the outcome, what was predicted and what was measured, both with their intervals.
+const VERDICT: [usize; 4] = [16, 14, 23, 26];
+
+fn verdict_item(verdict: &Verdict, style: &Style) -> Item {
     let paint = match verdict.outcome {
         Outcome::Helps => Paint::Good,
         Outcome::Hurts => Paint::Bad,
         _ => Paint::Plain,
     };
-    let predicted = verdict.predicted.map_or("-".to_owned(), |predicted| figures::value(&predicted, style));
-    let line = Line::of(Paint::Plain, &left(&escape(&verdict.arm, style.unicode), 18, style), style)
-        .with(paint, &left(verdict.outcome.words(), 15, style), style)
-        .with(Paint::Plain, &right(&predicted, 11, style), style);
+    let words = match verdict.decision {
+        Some(decision @ Decision::NotTried) => decision.words(),
+        _ => verdict.outcome.words(),
+    };
+    let predicted = verdict.predicted.map_or("-".to_owned(), |predicted| figures::with_interval(&predicted, style));
+    let [arm, outcome, before, after] = VERDICT;
+    let line = Line::of(Paint::Plain, &left(&escape(&verdict.arm, style.unicode), arm, style), style)
+        .with(paint, &left(words, outcome, style), style)
+        .with(Paint::Plain, &right(&predicted, before, style), style);
     match &verdict.measured {
-        Some(measured) => line.with(Paint::Plain, &right(&figures::with_interval(measured, style), 32, style), style),
-        None => line.with(Paint::Quiet, &format!("  {}", verdict.reason), style),
+        Some(measured) => {
+            line.with(Paint::Plain, &right(&figures::with_interval(measured, style), after, style), style).into()
+        }
+        None => Item::wrapped(line.with(Paint::Quiet, "  ", style), Paint::Quiet, &verdict.reason, Some(4), style),
     }
 }
 
@@ -212,10 +222,10 @@ fn silent_shams(verdicts: &[&Verdict], style: &Style) -> Option<Line> {
     let measured: Vec<String> =
         verdicts.iter().filter_map(|verdict| Some(figures::value(verdict.measured.as_ref()?, style))).collect();
     let cells = [
-        left(&format!("{} shams", verdicts.len()), 18, style),
-        left(outcome, 15, style),
-        right("-", 11, style),
-        right(&measured.join(", "), 32, style),
+        left(&format!("{} shams", verdicts.len()), VERDICT[0], style),
+        left(outcome, VERDICT[1], style),
+        right("-", VERDICT[2], style),
+        right(&measured.join(", "), VERDICT[3], style),
     ];
     Some(Line::of(Paint::Plain, &cells.concat(), style))
 }

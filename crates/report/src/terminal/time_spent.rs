@@ -45,7 +45,9 @@ pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
     if recordings.iter().any(|one| one.unexplained.is_some()) {
         head.push(row(Paint::Plain, "unexplained", &unexplained));
     }
-    head.push(row(Paint::Bold, "all that was recorded", &all));
+    let is_launch = recordings.iter().all(|one| one.time_to_ready.is_some());
+    let total = if is_launch { "total of the recorded launch" } else { "total" };
+    head.push(row(Paint::Bold, total, &all));
     for one in recordings.iter().filter(|one| one.uncounted_threads > 0) {
         let threads = if one.uncounted_threads == 1 { "thread" } else { "threads" };
         let text = format!("  the CPU time of {} {threads} is not known and missing above", one.uncounted_threads);
@@ -158,7 +160,7 @@ mod tests {
                 "running 108 ms 2.15 s 108 ms 2.15 s",
                 "other parts 0.75 ms 0.25 ms 0.75 ms 0.25 ms",
                 "unexplained 2.00 ms - 2.00 ms -",
-                "all that was recorded 210 ms 2.15 s 150 ms 2.15 s",
+                "total of the recorded launch 210 ms 2.15 s 150 ms 2.15 s",
                 "memory calls were not recorded in the cold launch; they are in running",
             ],
             "{text}"
@@ -175,7 +177,7 @@ mod tests {
         let words: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(
             words.join(" "),
-            "where the time goes CPU running 2.15 s other parts 0.75 ms all that was recorded 2.15 s",
+            "where the time goes CPU running 2.15 s other parts 0.75 ms total 2.15 s",
             "{text}"
         );
     }

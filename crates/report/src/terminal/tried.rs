@@ -104,7 +104,7 @@ fn others(diagnosis: &Diagnosis, main: Option<&Verdict>, style: &Style) -> Strin
     };
     let mut text = String::new();
     if !beside.is_empty() {
-        text.push_str(&format!(" Also faster than untreated: {}.", beside.join(", ")));
+        text.push_str(&format!(" Also faster: {}.", beside.join(", ")));
     }
     text + &sham_sentences(&shams(Outcome::Helps), &shams(Outcome::Hurts))
 }

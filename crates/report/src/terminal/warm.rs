@@ -16,6 +16,10 @@ use slowpath_verify::Metric;
 
 /// Columns of a name.
 const NAME: usize = 20;
+/// Columns of the decision, and of what was predicted and measured, with intervals.
+const DECISION: usize = 14;
+const PREDICTED: usize = 22;
+const MEASURED: usize = 24;
 
 fn baseline(launch: &LaunchSummary) -> Option<&ArmSummary> {
     launch.arms.iter().find(|arm| arm.role == ArmRole::Baseline)
@@ -125,9 +129,9 @@ pub(super) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     }
     let heading = [
         left("change of CPU time", NAME, style),
-        left("", 14, style),
-        right("predicted", 11, style),
-        right("measured (95 % interval)", 32, style),
+        left("", DECISION, style),
+        right("predicted", PREDICTED, style),
+        right("measured (95 % interval)", MEASURED, style),
     ];
     Section {
         items: diagnosis.verdicts.iter().map(|verdict| item(verdict, style)).collect(),
@@ -145,15 +149,15 @@ fn item(verdict: &Verdict, style: &Style) -> Item {
         None => (verdict.outcome.words(), Paint::Plain),
     };
     let paint = if verdict.outcome == Outcome::Hurts { Paint::Bad } else { paint };
-    let predicted = verdict.predicted.map_or("-".to_owned(), |predicted| figures::value(&predicted, style));
+    let predicted = verdict.predicted.map_or("-".to_owned(), |predicted| figures::with_interval(&predicted, style));
     let line = Line::of(Paint::Plain, &left(&escape(&verdict.arm, style.unicode), NAME, style), style)
-        .with(paint, &left(words, 14, style), style)
-        .with(Paint::Plain, &right(&predicted, 11, style), style);
+        .with(paint, &left(words, DECISION, style), style)
+        .with(Paint::Plain, &right(&predicted, PREDICTED, style), style);
     let Some(measured) = &verdict.measured else {
         return Item::wrapped(line.with(Paint::Quiet, "  ", style), Paint::Quiet, &verdict.reason, Some(4), style);
     };
     let mut item =
-        Item::from(line.with(Paint::Plain, &right(&figures::with_interval(measured, style), 32, style), style));
+        Item::from(line.with(Paint::Plain, &right(&figures::with_interval(measured, style), MEASURED, style), style));
     let beside: Vec<String> = verdict.beside.iter().filter_map(|change| beside(change, style)).collect();
     if !beside.is_empty() {
         item.more.push(Line::of(Paint::Quiet, &format!("    {}", beside.join(", ")), style));
