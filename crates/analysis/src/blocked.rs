@@ -408,8 +408,8 @@ ts   duration pid start tid address kind
 == off_cpu
 ts   duration runnable pid start tid reason
 1100 600      400      7   1     7   fault_io
-1750 50       50       7   1     7   preempted
-1850 100      100      7   1     7   preempted
+1750 50       50       7   1     7   runnable
+1850 100      100      7   1     7   runnable
 ";
         let found: Vec<(u64, u64)> = total(&rows(off_cpu)).into_iter().map(|(from, to, _)| (from, to)).collect();
         assert_eq!(found, [(1000, 1300), (1700, 1750), (1800, 1850)]);

@@ -223,7 +223,7 @@ impl Recorder {
         let left_out: Vec<u32> = meant.into_iter().filter(|pid| self.is_left_out(*pid)).collect();
         self.unavailable.extend(left_out.into_iter().map(|pid| {
             let remedy = "record it from its start: slowpath record -- COMMAND";
-            declared::PROCESS.of(&[&pid], "the kernel's walk over its tasks leaves it out", remedy)
+            declared::PROCESS.of(&[&pid], "the kernel's task iterator (iter/task) does not report it", remedy)
         }));
         self.mounts = mounts_of("self");
         Ok(())

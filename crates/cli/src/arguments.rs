@@ -146,7 +146,7 @@ pub struct InvocationArguments {
     #[arg(long, value_name = "WHEN", default_value = "exit")]
     pub ready: ReadyWhen,
     /// Give up a launch that is not ready after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub timeout: Option<f64>,
     /// Set a variable in the target's environment.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -171,11 +171,9 @@ pub struct TargetArguments {
     pub command: Vec<OsString>,
 }
 
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value < 1e9 => Ok(value),
-        _ => Err("expected a positive number".to_owned()),
-    }
+/// Seconds of a time such as `30`, `30s`, `0.5s` or `10m`.
+fn seconds(text: &str) -> Result<f64, String> {
+    launch::duration(text).map(|time| time.as_secs_f64())
 }
 
 /// Bytes with an optional suffix K, M or G (powers of 1024).
@@ -261,17 +259,17 @@ pub struct RecordArguments {
     /// Directory of the recording.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Stop after this many seconds; the target keeps running.
-    #[arg(long, value_name = "S", value_parser = positive)]
+    /// Stop after this time (30, 30s, 10m); without it when the command ends, or at ctrl-C. A command that still runs keeps running.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<f64>,
-    /// Sample what threads are running, HZ times a second on each processor, with their call stacks.
+    /// Sample what threads are running, HZ times a second on each CPU, with their call stacks.
     #[arg(short = 'F', long, alias = "cpu", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub sample: Option<u32>,
     /// Record call stacks of these events.
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub stacks: Vec<StackEvent>,
-    /// Say which share of the recorded stacks is wrong or cut off: every Nth (64th unless said otherwise) on each processor is copied
-    /// with up to 32 KiB of its memory, and unwound once more by another library from the programs' files. With --stacks or --sample.
+    /// Report which share of the recorded stacks is wrong or truncated: every Nth (default: 64th) on each CPU is copied with up to
+    /// 32 KiB of its memory, and unwound again by another library from the programs' files. With --stacks or --sample.
     #[arg(
         long,
         value_name = "N",
@@ -293,8 +291,7 @@ pub struct RecordArguments {
     #[arg(long, alias = "waits")]
     pub off_cpu: bool,
     /// Also record mmap, munmap, mremap, brk and madvise with their duration and result, and which of the pages that are given back,
-    /// or held at the end, are all zeros. Adds some 50 ns to every system call of the machine, and begins with some 150 ms in which
-    /// it is measured what memory costs here.
+    /// or held at the end, are all zeros. Adds ~50 ns to every syscall on the machine, and ~150 ms of calibration before start.
     #[arg(long)]
     pub memory_calls: bool,
     /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds some 50 ns to every

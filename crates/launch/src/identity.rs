@@ -41,8 +41,8 @@ pub struct Identity {
 pub enum IdentityWarning {
     /// The target runs as root.
     #[error(
-        "the command runs as root, for whom permission faults and unreadable files do not exist; use sudo from an ordinary \
-         account, or --user NAME (`slowpath artifacts audit --recording DIR` shows what root hides)"
+        "the command runs as root, and root is never denied a file: costs of EACCES and EPERM do not show; use sudo from an \
+         ordinary account, or --user NAME (`slowpath artifacts audit --recording DIR` shows what root hides)"
     )]
     RunsAsRoot,
     /// A numeric user id without an entry in the user database.

@@ -71,11 +71,8 @@ fn a_screen_tells_both_and_what_was_not_tried() {
     let mut untried = cold();
     untried.verdicts = untried.verdicts.into_iter().take(1).map(not_tried).collect();
     let printed = terminal::diagnosis(&Diagnosis::of_both(untried, warm()), &Style::PLAIN);
-    let words: Vec<&str> = printed.split_whitespace().collect();
-    assert!(
-        words.join(" ").contains("No fix was tried.") && printed.contains("its launches take some 9 min"),
-        "{printed}"
-    );
+    let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("No fix was tried.") && words.contains("its launches take some 9 min"), "{printed}");
 }
 
 #[test]

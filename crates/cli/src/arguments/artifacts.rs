@@ -70,8 +70,8 @@ pub struct ArtifactsAuditArguments {
     /// followed in these paths and nowhere below.
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Decide for this user, a name or a uid (default: the user who called sudo, else the caller; from a root shell 65534, whom nobody
-    /// granted anything).
+    /// Decide for this user, a name or a uid (default: the user who called sudo, else the caller; from a root shell 65534,
+    /// nobody).
     #[arg(long = "as", value_name = "USER")]
     pub user: Option<String>,
     /// Audit what this process has mapped and the artifacts beside these files. Without --as for the process itself, with its groups and
@@ -86,7 +86,7 @@ pub struct ArtifactsAuditArguments {
     /// what is allowed stays unknown where the listing does not show all of it.
     #[arg(long, value_name = "FILE", conflicts_with = "paths", requires = "user")]
     pub listing: Option<PathBuf>,
-    /// Names in directories that are looked at.
+    /// Directory entries to look at, at most.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.entries)]
     pub max_entries: u64,
     /// Print one JSON object with all artifacts.

@@ -1,7 +1,7 @@
 //! The command line of `slowpath check`.
 
 use super::launch::duration;
-use super::{DeviceArguments, InvocationArguments, positive};
+use super::{DeviceArguments, InvocationArguments, seconds};
 use clap::Args;
 use slowpath_launch::ReadyWhen;
 use std::ffi::OsString;
@@ -41,7 +41,7 @@ pub struct CheckArguments {
     #[arg(long, value_name = "WHEN")]
     pub ready: Option<ReadyWhen>,
     /// Give up a launch that is not ready after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub timeout: Option<f64>,
     /// Set a variable in the target's environment.
     #[arg(long, value_name = "NAME=VALUE")]

@@ -52,12 +52,12 @@ pub enum ContextCommand {
     },
     /// Say what differs between two contexts, what is known of its cost, and which differences follow from each other.
     Diff(ContextDiffArguments),
-    /// Measure what system calls cost here, and what a system call filter costs them and the program's own code, with and without
+    /// Measure what system calls cost here, and what a seccomp filter costs them and the program's own code, with and without
     /// permission to speculate.
     SyscallCost(SyscallCostArguments),
     /// Find which difference of two contexts makes the same command slower, by launching it with one of them at a time.
     Bisect(Box<ContextBisectArguments>),
-    /// Run a command in a context: as far as it can be had here, and without changing anything for other programs.
+    /// Run a command in a context: applies as much of it as this machine allows; other programs are unaffected.
     Run(ContextRunArguments),
 }
 
@@ -71,7 +71,7 @@ pub struct ContextReadArguments {
     /// How the command is started.
     #[command(flatten)]
     pub invocation: InvocationArguments,
-    /// A command that is started, read when it is ready (some 60 ms after its start unless --ready says when), and ended.
+    /// A command that is started, read, and ended. It is read when --ready says, and ~60 ms after its start with --ready exit.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
@@ -79,10 +79,9 @@ pub struct ContextReadArguments {
 /// How far contexts are trusted.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct TrustArguments {
-    /// Give the command also what its user has not, or may not do, where the context has it: another user and groups, capabilities,
-    /// real-time policies and negative nice values, higher limits; and of a context that is not of a process of that user's,
-    /// variables that can make it run other code (LD_*, GLIBC_TUNABLES, PATH, PYTHON*, ...) and the working directory. Only for
-    /// contexts whose author you trust as much as yourself.
+    /// Apply also what the command's user may not do: another user and groups, capabilities, real-time policies, negative nice
+    /// values, higher limits; and, from a context of somebody else's process, variables that can make it run other code (LD_*,
+    /// GLIBC_TUNABLES, PATH, PYTHON*, ...) and the working directory. Only for contexts whose author you trust as yourself.
     #[arg(long)]
     pub trust_context: bool,
 }

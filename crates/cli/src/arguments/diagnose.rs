@@ -1,6 +1,6 @@
 //! Arguments of `slowpath diagnose`.
 
-use super::{DeviceArguments, InvocationArguments, launch, positive};
+use super::{DeviceArguments, InvocationArguments, launch, seconds};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ pub struct DiagnoseArguments {
     /// --duration and says what it hides; tries nothing. Repeatable.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = OF_TRIALS)]
     pub pid: Vec<u32>,
-    /// With --pid: record for this many seconds (10 unless said otherwise), or until ctrl-C.
-    #[arg(long, value_name = "S", value_parser = positive, requires = "pid", conflicts_with = "command")]
+    /// With --pid: record for this time (30, 30s, 10m; default: 10s), or until ctrl-C.
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "pid", conflicts_with = "command")]
     pub duration: Option<f64>,
     /// Diagnose cold starts only: what a launch waits for storage, judged by the time to ready. Needs a lab. Without --cold and
     /// --warm both are diagnosed.
@@ -23,8 +23,8 @@ pub struct DiagnoseArguments {
     /// Diagnose launches with everything in memory only: hidden costs of memory, judged by CPU time. Needs no lab.
     #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
     pub warm: bool,
-    /// Blocks of the experiment; each holds one launch of every arm. Without it as many as it takes to decide on every fix, at most
-    /// 15. All arms share one error rate: one arm can be judged from 6 blocks on, eight from 9 on. With --max-time these are the most.
+    /// Blocks of the experiment, each one launch of every arm [default: until every fix is decided, at most 15]. One arm needs at
+    /// least 6 blocks, eight arms 9. --max-time may allow fewer.
     #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub blocks: Option<u32>,
     /// Time for everything, such as 90s or 10m: as many blocks as fit, and no trial where too few would fit to judge. 5m without

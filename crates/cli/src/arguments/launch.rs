@@ -103,7 +103,7 @@ pub struct ScenarioArguments {
     #[arg(long, value_name = "T", value_parser = duration, default_value = "30m")]
     pub max_time: Duration,
     /// Give up a start or a page after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = super::positive)]
+    #[arg(long, value_name = "TIME", value_parser = super::seconds)]
     pub timeout: Option<f64>,
     /// Who the browsers run as: a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]

@@ -13,7 +13,10 @@ pub static TARGET: TargetKind = TargetKind {
 
 fn refuses(treatment: &Treatment) -> Option<Refusal> {
     (!matches!(treatment, Treatment::Environment { .. })).then(|| {
-        Refusal::new("it is no variable: a file of variables starts nothing", "--wrapper PATH, or --desktop-file PATH")
+        Refusal::new(
+            "it is not an environment variable, and a file of variables starts nothing",
+            "--wrapper PATH, or --desktop-file PATH",
+        )
     })
 }
 

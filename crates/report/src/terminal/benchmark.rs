@@ -120,10 +120,11 @@ fn sentence(one: &ArmComparison, style: &Style) -> String {
         .minimum_detectable_effect
         .as_ref()
         .map_or_else(String::new, |least| format!("; {} would have been seen", figures::value(least, style)));
+    let [better, worse] = if one.metric == Metric::Wall { ["faster", "slower"] } else { ["less", "more"] };
     match one.outcome {
-        Outcome::Helps => format!("is less than {against}: {change}{ratio}"),
-        Outcome::Hurts => format!("is more than {against}: {change}{ratio}"),
-        Outcome::NoDifference => format!("does not differ from {against} by what matters: {change}{ratio}"),
+        Outcome::Helps => format!("is {better} than {against}: {change}{ratio}"),
+        Outcome::Hurts => format!("is {worse} than {against}: {change}{ratio}"),
+        Outcome::NoDifference => format!("shows no difference from {against} that matters: {change}{ratio}"),
         Outcome::Inconclusive => format!("against {against} is inconclusive: {change}{ratio}{least}"),
         Outcome::NotTestable => format!("against {against}: too few launches to tell ({} pairs)", one.pairs),
     }
@@ -139,15 +140,17 @@ fn outliers(benchmark: &Benchmark, style: &Style) -> Section {
             outlier.reasons.join(", ")
         };
         let text = format!(
-            "{} in block {}: {} ({:.0} sigmas): {why}",
+            "{} in block {}: {} (median {}): {why}",
             arm.name,
             outlier.block + 1,
             figures::value(&value, style),
-            outlier.sigmas
+            arm.medians.get(&outlier.metric).map_or("-".to_owned(), |median| {
+                figures::value(&Quantity { low: None, high: None, ..*median }, style)
+            })
         );
-        Item::wrapped(Line::of(Paint::Quiet, "Stands out: ", style), Paint::Quiet, &text, Some(2), style)
+        Item::wrapped(Line::of(Paint::Quiet, "Outlier: ", style), Paint::Quiet, &text, Some(2), style)
     });
-    Section { items: items.collect(), what: "launches that stand out", spaced: true, ..Section::default() }
+    Section { items: items.collect(), what: "outliers", spaced: true, ..Section::default() }
 }
 
 fn conditions(benchmark: &Benchmark, style: &Style) -> Section {
@@ -191,7 +194,7 @@ mod tests {
         }];
         let text = benchmark(&sample, &Style::PLAIN);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains("in block 2: 20.0 ms (7 sigmas): 180 ms used by other processes"), "{text}");
+        assert!(text.contains("in block 2: 20.0 ms (median 15.0 ms): 180 ms used by other processes"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 }

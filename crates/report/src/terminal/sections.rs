@@ -166,8 +166,8 @@ pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     let heading = [
         left("verdict", VERDICT[0], style),
         left("", VERDICT[1], style),
-        right("predicted", VERDICT[2], style),
-        right("measured (95 % interval)", VERDICT[3], style),
+        right("predicted (95 %)", VERDICT[2], style),
+        right("measured (95 %)", VERDICT[3], style),
     ];
     let (merged, shown): (Vec<&Verdict>, Vec<&Verdict>) =
         diagnosis.verdicts.iter().partition(|verdict| tried::is_silent_sham(diagnosis, verdict));

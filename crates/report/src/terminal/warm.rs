@@ -130,8 +130,8 @@ pub(super) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     let heading = [
         left("change of CPU time", NAME, style),
         left("", DECISION, style),
-        right("predicted", PREDICTED, style),
-        right("measured (95 % interval)", MEASURED, style),
+        right("predicted (95 %)", PREDICTED, style),
+        right("measured (95 %)", MEASURED, style),
     ];
     Section {
         items: diagnosis.verdicts.iter().map(|verdict| item(verdict, style)).collect(),

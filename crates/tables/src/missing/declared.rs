@@ -67,7 +67,7 @@ declare! {
         "a newer kernel; `slowpath doctor` says which";
     PROCESS = "process <pid>":
         "a process that was to be recorded",
-        "the kernel's walk over its tasks leaves it out: it ended, or is in another pid namespace",
+        "the kernel's task iterator (iter/task) does not report it: it ended, or is in another pid namespace",
         "record it from its start: slowpath record -- COMMAND";
     FIRST_FAULTS = "first page faults on processor <cpu>":
         "page faults of the first moments of a CPU",
