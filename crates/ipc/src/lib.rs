@@ -7,9 +7,11 @@
 //! The path: a [`transport::Pair`] is connected, processes are forked ([`children`]), they measure into shared memory, and
 //! everything after is a pure function of plain data.
 
+mod binder;
 pub mod children;
 pub mod comparison;
 pub mod conditions;
+mod detached;
 mod futex;
 pub mod latency;
 pub mod limits;

@@ -5,27 +5,6 @@ use super::{Pair, Transport};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::io;
-use std::path::Path;
-
-/// Binder.
-pub(super) const BINDER: Transport = Transport {
-    name: "binder",
-    title: "Android's binder driver",
-    documentation: "ioctls on /dev/binder or a device of binderfs.",
-    check: || {
-        let devices = ["/dev/binder", "/dev/binderfs/binder", "/dev/hwbinder"];
-        let here = match devices.iter().find(|device| Path::new(device).exists()) {
-            Some(device) => format!("this machine has {device}"),
-            None => "this machine has no /dev/binder either".to_owned(),
-        };
-        gap(
-            "binder",
-            &here,
-            "measure it with libbinder_benchmark and schd-dbg of Android; options and JSON keys are the same",
-        )
-    },
-    connect: refuse,
-};
 
 /// io_uring.
 pub(super) const IO_URING: Transport = Transport {
