@@ -12,6 +12,7 @@ pub mod children;
 pub mod comparison;
 pub mod conditions;
 mod detached;
+pub mod doctor;
 mod futex;
 pub mod latency;
 pub mod limits;

@@ -4,6 +4,7 @@
 //! pure functions of what was measured; what it costs where pairs run is in [`placement`].
 
 pub mod inheritance;
+pub mod judgement;
 pub mod message;
 pub mod outcome;
 mod pairs;

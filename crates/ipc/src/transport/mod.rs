@@ -5,6 +5,7 @@
 
 mod binder;
 mod binder_sg;
+pub mod choice;
 mod eventfd_memory;
 mod framed;
 mod futex_memory;
