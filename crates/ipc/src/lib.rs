@@ -18,6 +18,7 @@ pub mod latency;
 pub mod limits;
 mod mailbox;
 mod memory;
+mod ring;
 pub mod scheduling;
 pub mod throughput;
 pub mod trace;

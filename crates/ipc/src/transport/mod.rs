@@ -10,6 +10,7 @@ mod eventfd_memory;
 mod framed;
 mod futex_memory;
 mod in_process;
+mod io_uring;
 mod message_queue;
 mod not_measured;
 mod pi_futex_memory;
@@ -36,9 +37,9 @@ pub const ALL: &[&Transport] = &[
     &pi_futex_memory::TRANSPORT,
     &message_queue::TRANSPORT,
     &tcp_loopback::TRANSPORT,
+    &io_uring::TRANSPORT,
     &binder::TRANSPORT,
     &binder_sg::TRANSPORT,
-    &not_measured::IO_URING,
     &not_measured::DBUS,
     &not_measured::GRPC,
 ];

@@ -6,22 +6,6 @@ use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::io;
 
-/// io_uring.
-pub(super) const IO_URING: Transport = Transport {
-    name: "io-uring",
-    title: "io_uring messages",
-    documentation: "IORING_OP_MSG_RING between two rings.",
-    check: || {
-        let here = match std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").as_deref().map(str::trim) {
-            Ok("0") => "this kernel allows io_uring",
-            Ok(_) => "kernel.io_uring_disabled restricts io_uring here, too",
-            Err(_) => "this kernel does not say whether it has io_uring",
-        };
-        gap("io-uring", here, "eventfd-shm comes nearest: shared memory with a wake-up by the kernel")
-    },
-    connect: refuse,
-};
-
 /// D-Bus.
 pub(super) const DBUS: Transport = Transport {
     name: "dbus",
