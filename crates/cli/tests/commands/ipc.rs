@@ -19,7 +19,7 @@ const TRANSPORTS: [&str; 9] = [
 ];
 
 /// Those that work here: with io_uring, where the kernel says that it is allowed (since Linux 6.6).
-fn transports() -> Vec<&'static str> {
+fn working() -> Vec<&'static str> {
     let allowed = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|text| text.trim() == "0");
     TRANSPORTS.into_iter().chain(allowed.then_some("io-uring")).collect()
 }
@@ -36,7 +36,7 @@ fn throughput_has_a_benchmark_for_each_transport_and_size_in_the_format_of_googl
     let report = parsed(&done.stdout);
     let names: Vec<_> =
         report["benchmarks"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect();
-    let expected: Vec<_> = transports()
+    let expected: Vec<_> = working()
         .into_iter()
         .flat_map(|transport| [4, 8].map(|size| format!("BM_sendVec_{transport}/{size}")))
         .collect();
@@ -94,7 +94,7 @@ fn compare_py_of_google_benchmark_reads_two_results() {
 
 #[test]
 fn latency_has_the_keys_of_the_original_on_every_transport_with_its_own_options() {
-    for transport in transports() {
+    for transport in working() {
         // One dash, as in the original.
         let words =
             ["ipc", "latency", "-i", "2", "-pair", "2", "-deadline_us", "5000000", "--transport", transport, "--json"];
@@ -212,7 +212,7 @@ fn doctor_says_of_every_transport_whether_it_works() {
     let names = |available: bool| -> Vec<_> {
         transports.iter().filter(|one| one["available"] == available).map(|one| one["name"].clone()).collect()
     };
-    assert_eq!(names(true), transports());
+    assert_eq!(names(true), working());
     // What measures binder, where there is one: `bench/accept/ipc-binder`.
     let others = ["binder", "binder-sg", "dbus", "grpc"];
     assert!(names(false).iter().filter(|name| *name != "io-uring").eq(&others), "{:?}", names(false));

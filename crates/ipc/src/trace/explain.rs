@@ -270,13 +270,16 @@ impl Reader<'_> {
         let own = [self.missed.sample.client_thread, self.missed.sample.server_thread];
         let list = occupants(self.events, cpu, stretch.from, stretch.to);
         let length = stretch.to - stretch.from;
-        // A server whose group is throttled would not run whoever has the CPU meanwhile.
+        // A server whose group is throttled would not run whoever has the CPU meanwhile: those share the rest.
         let throttled = if *party == Party::Server { self.left.throttled.min(length) } else { 0 };
-        if throttled > 0 && throttled.saturating_mul(2) >= length {
-            self.left.throttled -= throttled;
+        self.left.throttled -= throttled;
+        if throttled > 0 {
             self.add(Cause::CpuQuota, "the server".to_owned(), throttled, None);
-            return Some("throttled by the CPU quota of its cgroup".to_owned());
         }
+        let of_rest = |time: u64| {
+            let share = u128::from(time) * u128::from(length - throttled) / u128::from(length.max(1));
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
         for (task, time) in &list {
             if own.contains(&task.thread) {
                 continue;
@@ -300,7 +303,10 @@ impl Reader<'_> {
                     cause => (cause, shown(&who)),
                 }
             };
-            self.add(cause, what, *time, Some(who));
+            self.add(cause, what, of_rest(*time), Some(who));
+        }
+        if throttled.saturating_mul(2) >= length {
+            return Some("throttled by the CPU quota of its cgroup".to_owned());
         }
         list.first().map(|(task, _)| format!("CPU had {}", shown(&culprit(task))))
     }

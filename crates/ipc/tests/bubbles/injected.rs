@@ -400,14 +400,20 @@ fn storm() {
     switch_on(&TIMERS.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Where groups with a quota can be made: their directory, the file of the quota and what to write for 1 ms of each 100.
+/// Where groups with a quota can be made: their directory, and what to write for 1 ms of each 100, of which no other program takes a part.
 fn quota() -> Option<(&'static Path, &'static [(&'static str, &'static str)])> {
     let (first, second) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
     if first.join("cpu.cfs_quota_us").exists() {
-        return Some((first, &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "1000")]));
+        return Some((
+            first,
+            &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "1000"), ("cpu.shares", "262144")],
+        ));
     }
     let enabled = fs::read_to_string(second.join("cgroup.subtree_control")).unwrap_or_default();
-    enabled.split_whitespace().any(|one| one == "cpu").then_some((second, &[("cpu.max", "1000 100000")]))
+    enabled
+        .split_whitespace()
+        .any(|one| one == "cpu")
+        .then_some((second, &[("cpu.max", "1000 100000"), ("cpu.weight", "10000")]))
 }
 
 static GROUP: Mutex<PathBuf> = Mutex::new(PathBuf::new());
