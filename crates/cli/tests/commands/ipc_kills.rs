@@ -45,10 +45,11 @@ fn whoever_of_a_latency_benchmark_is_killed_nothing_is_left_and_its_json_is_vali
             _ => children.get((moments.next() * children.len() as f64) as usize).copied(),
         };
         match victim {
-            Some(child) => drop(nix::sys::signal::kill(
-                nix::unistd::Pid::from_raw(child.cast_signed()),
-                nix::sys::signal::Signal::SIGKILL,
-            )),
+            Some(child) => {
+                let child = nix::unistd::Pid::from_raw(child.cast_signed());
+                // One that has ended by now is killed no more.
+                let _ = nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL);
+            }
             None => running.signal(libc::SIGKILL),
         }
         let done = running.wait();
