@@ -28,10 +28,10 @@ def mount(kind, where):
         raise OSError(ctypes.get_errno(), f"{kind} on {where}")
 
 
-def insert(module):
+def insert(module, options=""):
     """Loads a module of the kernel."""
     with open(module, "rb") as file:
-        if LIBC.syscall(FINIT_MODULE, file.fileno(), b"", 0):
+        if LIBC.syscall(FINIT_MODULE, file.fileno(), options.encode(), 0):
             raise OSError(ctypes.get_errno(), module)
 
 

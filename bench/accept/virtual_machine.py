@@ -5,6 +5,7 @@ Its root is an initial RAM disk; its first process is a Python program of ours, 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import lzma
 import os
@@ -20,6 +21,7 @@ ARCHIVE = os.environ.get("SLOWPATH_ARCHIVE", "http://deb.debian.org/debian")
 PACKAGE = "linux-image-cloud-amd64"
 """Depends on the newest kernel for virtual machines."""
 PATIENCE_S = 300
+MEMORY_MB = 3072
 EMULATOR = "qemu-system-x86_64"
 PROCESSOR = "Westmere,+rdrand"
 """With the random numbers that the interpreter waits for."""
@@ -33,6 +35,8 @@ LEFT_OUT = {"__pycache__", "test", "idlelib", "ensurepip", "tkinter", "distutils
 
 
 HERE = Path(__file__).resolve().parent
+CACHE = Path(os.environ.get("SLOWPATH_KERNEL_CACHE", str(HERE.parents[1] / "target/kernel-packages")))
+"""Packages that were fetched, under the sums that the archive has of them."""
 
 
 class Unavailable(Exception):
@@ -49,15 +53,54 @@ def fetched(path: str) -> bytes:
         raise Unavailable(f"{ARCHIVE}/{path}: {error}; SLOWPATH_ARCHIVE=URL names another mirror") from error
 
 
-def kernel(place: Path, suite: str) -> tuple[Path, dict[str, Path]]:
-    """The newest kernel for virtual machines of a suite, and modules by name, unpacked to `place`."""
-    index = lzma.decompress(fetched(f"dists/{suite}/main/binary-amd64/Packages.xz")).decode()
+def kept(path: Path, data: bytes) -> bytes:
+    """The same bytes, kept whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_bytes(data)
+    part.rename(path)
+    return data
+
+
+def listed(suite: str) -> str:
+    """What the archive has; where it cannot be reached, what it had when it was asked last."""
+    path = CACHE / f"{suite}-Packages.xz"
+    try:
+        data = kept(path, fetched(f"dists/{suite}/main/binary-amd64/Packages.xz"))
+    except Unavailable:
+        if not path.exists():
+            raise
+        data = path.read_bytes()
+    return lzma.decompress(data).decode()
+
+
+def package(fields: dict[str, str]) -> Path:
+    """The file of a package, fetched once."""
+    path, wanted = CACHE / f"{fields['SHA256']}.deb", fields["SHA256"]
+    data = path.read_bytes() if path.exists() else b""
+    if hashlib.sha256(data).hexdigest() != wanted:
+        data = fetched(fields["Filename"])
+        if hashlib.sha256(data).hexdigest() != wanted:
+            raise Unavailable(f"{fields['Filename']} is not what the archive's index says")
+        kept(path, data)
+    return path
+
+
+def module(path: Path) -> bytes:
+    """A module as the kernel takes it."""
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
+def kernel(place: Path, suite: str, meta: str = PACKAGE) -> tuple[Path, dict[str, Path]]:
+    """The kernel that a package of a suite depends on, and modules by name, unpacked to `place`."""
+    index = listed(suite)
     packages = {}
     for stanza in index.split("\n\n"):
         if stanza.startswith(("Package: linux-image-", "Package: linux-binary-", "Package: linux-modules-")):
             fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line)
             packages[fields["Package"]] = fields
-    wanted, unpacked = [PACKAGE], place / "kernel"
+    wanted, unpacked = [meta], place / "kernel"
     for name in wanted:
         fields = packages.get(name)
         if not fields:
@@ -65,13 +108,11 @@ def kernel(place: Path, suite: str) -> tuple[Path, dict[str, Path]]:
         # Later kernels are split into what is executed and what is loaded.
         depends = [one.split()[0] for one in fields.get("Depends", "").split(", ")]
         wanted += [one for one in depends if one in packages and one not in wanted]
-        archive = place / f"{name}.deb"
-        archive.write_bytes(fetched(fields["Filename"]))
-        subprocess.run(["dpkg", "-x", archive, unpacked], check=True)
+        subprocess.run(["dpkg", "-x", package(fields), unpacked], check=True)
     image = next((path for path in unpacked.rglob("vmlinuz*") if path.is_file()), None)
     if not image:
         raise Unavailable(f"no kernel in {', '.join(wanted)} of {suite}")
-    return image, {path.stem: path for path in unpacked.rglob("*.ko")}
+    return image, {path.name.split(".ko")[0]: path for pattern in ("*.ko", "*.ko.xz") for path in unpacked.rglob(pattern)}
 
 
 class RamDisk:
@@ -146,7 +187,7 @@ def stripped(program: Path, place: Path) -> Path:
     return copy
 
 
-def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Path | None = None) -> list[dict[str, Any]]:
+def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Path | None = None, memory_mb: int = MEMORY_MB) -> list[dict[str, Any]]:
     """What the machine told on its second serial line until it switched itself off; exits where it told nothing."""
     if not shutil.which(EMULATOR):
         raise Unavailable(f"{EMULATOR} is not installed; apt-get install --no-install-recommends qemu-system-x86")
@@ -156,7 +197,7 @@ def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Pa
     has_pairs = version and (int(version[1]), int(version[2])) >= PAIRS_SINCE
     processor = PROCESSOR + ("" if has_pairs else WITHOUT_PAIRS)
     command = [
-        EMULATOR, "-accel", "tcg,thread=multi", "-cpu", processor, "-M", "q35", "-m", "3072", "-smp", "2", "-display", "none", "-no-reboot", "-nodefaults",
+        EMULATOR, "-accel", "tcg,thread=multi", "-cpu", processor, "-M", "q35", "-m", str(memory_mb), "-smp", "2", "-display", "none", "-no-reboot", "-nodefaults",
         "-kernel", str(image), "-initrd", str(place / "initrd.gz"), "-append", "console=ttyS0 quiet panic=-1 random.trust_cpu=on",
         "-serial", f"file:{console}", "-serial", f"file:{told}", *(["-drive", f"file={storage},format=raw,if=virtio"] if storage else []),
     ]  # fmt: skip

@@ -30,7 +30,7 @@ pub use export::{CollapsedWeight, ExportArguments, Format};
 pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixTargetArguments, FixUndoArguments};
 pub use fleet::FleetArguments;
 pub use ipc::{
-    BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments, Transports,
+    BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments,
     with_two_dashes,
 };
 pub use launch::{

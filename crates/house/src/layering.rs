@@ -166,6 +166,7 @@ pub const ALLOWED: &[Rule] = &[
             "syscall-cost",
             "artifacts",
             "guard",
+            "ipc",
         ],
         why: "shows results, and explains every name that one has; it starts nothing and records nothing",
     },

@@ -7,14 +7,18 @@
 //! The path: a [`transport::Pair`] is connected, processes are forked ([`children`]), they measure into shared memory, and
 //! everything after is a pure function of plain data.
 
+mod binder;
 pub mod children;
 pub mod comparison;
 pub mod conditions;
+mod detached;
+pub mod doctor;
 mod futex;
 pub mod latency;
 pub mod limits;
 mod mailbox;
 mod memory;
+mod ring;
 pub mod scheduling;
 pub mod throughput;
 pub mod trace;

@@ -20,6 +20,7 @@ mod flame_graphs;
 pub mod gaps;
 mod hidden_by_root;
 pub mod html;
+pub mod ipc;
 mod ledger;
 mod longest;
 mod page_ledger;

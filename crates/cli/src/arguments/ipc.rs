@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use slowpath_ipc::throughput::sizes;
+use slowpath_ipc::transport::choice::Asked;
 use slowpath_ipc::transport::{ALL, Transport, named};
 use std::ffi::OsString;
 
@@ -34,7 +35,7 @@ pub enum IpcCommand {
     /// trace. Exit code 1 where priority is not inherited, a pair ended early, or a miss stopped the trace.
     #[command(after_help = AFTER_HELP_OF_LATENCY)]
     Latency(LatencyArguments),
-    /// Transports against each other, in counterbalanced blocks.
+    /// Asked against each other, in counterbalanced blocks.
     Compare(IpcCompareArguments),
     /// Which transports work here, whether callers can be real-time, whether a miss can be traced, and conditions on this
     /// machine that affect results.
@@ -56,19 +57,10 @@ pub enum BenchmarkFormat {
     Csv,
 }
 
-/// A transport, or all that work here.
-#[derive(Clone, Copy, Debug)]
-pub enum Transports {
-    /// One.
-    One(&'static Transport),
-    /// All that work here.
-    All,
-}
-
-fn transports(text: &str) -> Result<Transports, String> {
+fn transports(text: &str) -> Result<Asked, String> {
     match text {
-        "all" => Ok(Transports::All),
-        name => one_transport(name).map(Transports::One),
+        "all" => Ok(Asked::All),
+        name => one_transport(name).map(Asked::One),
     }
 }
 
@@ -115,7 +107,7 @@ fn hertz(text: &str) -> Result<f64, String> {
 pub struct ThroughputArguments {
     /// Transport, or all that work here; may be repeated or separated by commas.
     #[arg(long, value_name = "T", value_parser = transports, value_delimiter = ',', default_value = "all")]
-    pub transport: Vec<Transports>,
+    pub transport: Vec<Asked>,
     /// Payloads: a range by powers of two, or a list.
     #[arg(long, value_name = "SIZES", value_parser = payloads, default_value = "4..64k")]
     pub size: Sizes,
@@ -200,9 +192,9 @@ the result says so.";
 /// `slowpath ipc compare`.
 #[derive(Debug, Args)]
 pub struct IpcCompareArguments {
-    /// Transports; the first is what the others are compared with. `all`: all that work here.
+    /// Asked; the first is what the others are compared with. `all`: all that work here.
     #[arg(long, value_name = "T,T,...", value_parser = transports, value_delimiter = ',', required = true)]
-    pub transports: Vec<Transports>,
+    pub transports: Vec<Asked>,
     /// Payload.
     #[arg(long, value_name = "SIZE", value_parser = payload, default_value = "4")]
     pub size: usize,

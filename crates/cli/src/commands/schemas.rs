@@ -1,7 +1,7 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
 use super::launch::{Ladder, Selftest};
-use super::{artifacts, doctor, fix, ipc, lab, record};
+use super::{artifacts, doctor, fix, lab, record};
 use slowpath_budget::Check;
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
@@ -26,7 +26,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("fix-show.json", schema_of::<fix::printed::FixShown>()),
         ("fix-apply.json", schema_of::<fix::printed::FixApplied>()),
         ("fix-undo.json", schema_of::<fix::printed::FixUndone>()),
-        ("ipc-doctor.json", schema_of::<ipc::doctor::IpcDoctor>()),
+        ("ipc-doctor.json", schema_of::<slowpath_ipc::doctor::IpcDoctor>()),
         ("ipc-throughput.json", schema_of::<slowpath_ipc::throughput::google::Report>()),
         ("ipc-latency.json", schema_of::<slowpath_ipc::latency::outcome::Latency>()),
         ("ipc-pool.json", schema_of::<slowpath_ipc::latency::pool::Pool>()),

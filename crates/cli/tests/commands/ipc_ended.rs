@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Children of a process, grandchildren not.
-fn children_of(pid: u32) -> Vec<u32> {
+pub fn children_of(pid: u32) -> Vec<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
@@ -150,7 +150,7 @@ fn ctrl_c_prints_the_runs_calls_and_blocks_that_were_done() {
 }
 
 /// Names of the trace instances that a process owns, from a tracefs that nobody else sees; `None` where there is none.
-fn instances(owner: u32) -> Option<Vec<String>> {
+pub fn instances(owner: u32) -> Option<Vec<String>> {
     let list = "{ mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing; } && \
                 ls /sys/kernel/tracing/instances";
     let listed = in_private_mounts(list).output().unwrap();

@@ -10,11 +10,16 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// xorshift64* (Vigna 2016): moments that differ, and the same ones in every run.
-struct Moments(u64);
+pub struct Moments(u64);
 
 impl Moments {
+    /// With a seed, which is not 0.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// The next number from 0 to 1.
-    fn next(&mut self) -> f64 {
+    pub fn next(&mut self) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -23,7 +28,7 @@ impl Moments {
 }
 
 /// How often to kill a command that gets this many of a hundred kills.
-fn kills(percent: u32) -> u32 {
+pub fn kills(percent: u32) -> u32 {
     let all = std::env::var("SLOWPATH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(24u32);
     (all * percent).div_ceil(100)
 }
@@ -34,7 +39,7 @@ fn kill_at_random_moments(kills: u32, seed: u64, tree_ends: bool, make: impl Fn(
     run(make(0)).succeeds();
     let first = started.elapsed();
     let mut whole = first;
-    let mut moments = Moments(seed);
+    let mut moments = Moments::new(seed);
     let (mut killed, mut held, mut directories) = (0, 0, 0);
     for number in 1..=kills {
         let (name, value) = mark();

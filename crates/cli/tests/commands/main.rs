@@ -31,6 +31,7 @@ mod installed;
 mod interruptions;
 mod ipc;
 mod ipc_ended;
+mod ipc_kills;
 mod json;
 mod kills;
 mod known_families;

@@ -91,11 +91,11 @@ impl Inversion {
 }
 
 impl Inheritance {
-    /// No judgement, because there was no time for one.
-    pub fn interrupted() -> Self {
+    /// No judgement, and why.
+    pub fn untested(cause: String) -> Self {
         Self {
             kind: Kind::NotTestable,
-            cause: Some("interrupted before it was tested".to_owned()),
+            cause: Some(cause),
             rt: Probes::default(),
             nice: Probes::default(),
             inversion: None,

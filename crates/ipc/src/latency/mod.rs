@@ -4,6 +4,7 @@
 //! pure functions of what was measured; what it costs where pairs run is in [`placement`].
 
 pub mod inheritance;
+pub mod judgement;
 pub mod message;
 pub mod outcome;
 mod pairs;
@@ -16,7 +17,7 @@ pub use pairs::Placement;
 
 use crate::scheduling::{FIFO_PRIORITY, become_fifo, cpu, now_ns, sleep_until, thread};
 use crate::trace::Stopper;
-use crate::trace::explain::Beside;
+use crate::trace::beside::Beside;
 use crate::transport::{IpcError, Transport};
 use message::{PAYLOAD, Request};
 use pairs::Caller as Calls;
@@ -49,11 +50,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Iterations by default, as in the original.
+    pub const ITERATIONS: u32 = 100;
+
     /// The original's defaults: 100 iterations, one pair, 2.5 ms.
     pub fn new(transport: &'static Transport) -> Self {
         Self {
             transport,
-            iterations: 100,
+            iterations: Self::ITERATIONS,
             places: vec![Placement::default()],
             deadline: Duration::from_micros(2500),
             rate: None,
@@ -137,6 +141,7 @@ fn call_all(plan: &Plan, notebook: &Notebook, trace: Option<&Stopper>, calls: &m
     let deadline = u64::try_from(plan.deadline.as_nanos()).unwrap_or(u64::MAX);
     let period = plan.rate.map(|rate| 1e9 / rate);
     let begin = now_ns();
+    let server = calls.server();
     let halted = || trace.is_some_and(Stopper::is_stopped);
     let mut reply = Vec::with_capacity(message::REPLY);
     for iteration in 0..plan.iterations {
@@ -147,7 +152,8 @@ fn call_all(plan: &Plan, notebook: &Notebook, trace: Option<&Stopper>, calls: &m
             let number = f64::from(2 * iteration) + turn as f64;
             let intended = period.map(|period| moment(begin, period, number));
             // Outside of what is timed, and only where it is used.
-            let before = (trace.is_some() && caller == Caller::Fifo).then(Beside::now).unwrap_or_default();
+            let before =
+                if trace.is_some() && caller == Caller::Fifo { Beside::now(server) } else { Beside::default() };
             let transact = |calls: &mut Calls, reply: &mut Vec<u8>| -> io::Result<()> {
                 let sample = transaction(caller, intended, calls, reply)?;
                 notebook.push(sample)?;
@@ -156,7 +162,7 @@ fn call_all(plan: &Plan, notebook: &Notebook, trace: Option<&Stopper>, calls: &m
                     && let Some(trace) = trace
                     && trace.stop()
                 {
-                    notebook.miss(&Beside::now().since(&before));
+                    notebook.miss(&Beside::now(server).since(&before));
                 }
                 Ok(())
             };

@@ -88,17 +88,25 @@ pub(super) type Calling<'a> = dyn Fn(usize, &mut Caller) -> io::Result<()> + 'a;
 
 /// How a client calls, whatever the transport.
 pub(super) enum Caller {
-    /// Through a transport.
-    Remote(Box<dyn Client>),
+    /// Through a transport, to a process.
+    Remote(Box<dyn Client>, u32),
     /// In the same process.
     Direct(Option<fn()>),
 }
 
 impl Caller {
+    /// The process that serves.
+    pub(super) fn server(&self) -> u32 {
+        match self {
+            Self::Remote(_, server) => *server,
+            Self::Direct(_) => std::process::id(),
+        }
+    }
+
     /// One round trip.
     pub(super) fn call(&mut self, request: &[u8], reply: &mut Vec<u8>) -> io::Result<Reply> {
         match self {
-            Self::Remote(client) => client.call(request, reply)?,
+            Self::Remote(client, _) => client.call(request, reply)?,
             Self::Direct(work) => {
                 reply.clear();
                 reply.extend_from_slice(&Reply::to(request, *work).to_bytes());
@@ -166,6 +174,7 @@ pub(super) fn start(
     }
     let mut running = Vec::new();
     for (index, (place, server)) in places.iter().zip(parties).enumerate() {
+        let serving = server.as_ref().map_or(0, |server| server.child.pid());
         let client = Party::start(|mut wire| {
             let own = clients.get_mut(index).and_then(Option::take);
             clients.clear();
@@ -173,7 +182,7 @@ pub(super) fn start(
                 || Ok(Caller::Direct(work)),
                 |mut client| {
                     client.prepare()?;
-                    Ok(Caller::Remote(client))
+                    Ok(Caller::Remote(client, serving))
                 },
             );
             let lived = lived.and_then(|mut caller: Caller| {

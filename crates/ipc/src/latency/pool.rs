@@ -38,6 +38,11 @@ pub struct Plan {
     pub seed: u64,
 }
 
+impl Plan {
+    /// Calls of each worker by default, as in the original.
+    pub const ITERATIONS: u32 = 10_000;
+}
+
 /// Result.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Pool {
@@ -69,6 +74,13 @@ pub struct Pool {
     pub beyond: Option<Beyond>,
     /// Workers that ended early, and how.
     pub ended: Vec<String>,
+}
+
+impl Pool {
+    /// Whether there are calls enough for a median with an interval.
+    pub fn is_enough(&self) -> bool {
+        self.percentiles.get("50").is_some_and(|median| median.low.is_some())
+    }
 }
 
 /// Calls beyond what was expected.

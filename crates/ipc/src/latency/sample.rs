@@ -2,7 +2,7 @@
 //! death of who measured it.
 
 use crate::memory::SharedMemory;
-use crate::trace::explain::Beside;
+use crate::trace::beside::Beside;
 use std::cmp::Reverse;
 use std::io;
 use std::sync::atomic::Ordering;

@@ -2,6 +2,7 @@
 //!
 //! Nothing is guessed: what the trace does not show is `unexplained`, with where the time went.
 
+use super::beside::{Beside, TICK};
 use super::instance::Text;
 use super::parse::{Event, Task, events};
 use super::timeline::{Party, Segment, State, interrupts, life, occupants, transaction};
@@ -34,71 +35,6 @@ pub enum Cause {
     Stolen,
     /// The trace shows no cause for half of the time.
     Unexplained,
-}
-
-/// What is known beside the trace: growth between the start of the iteration and the miss.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beside {
-    /// Steal time by CPU, in ns, as counted in [`TICK`]s; CPUs without any are left out.
-    pub stolen: BTreeMap<u32, u64>,
-    /// Throttled time of the cgroup, in ns.
-    pub throttled: u64,
-}
-
-impl Beside {
-    /// The counters as they stand now.
-    pub fn now() -> Self {
-        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        Self { stolen: stolen(&stat), throttled: throttled().unwrap_or(0) }
-    }
-
-    /// What grew since.
-    #[must_use]
-    pub fn since(mut self, before: &Self) -> Self {
-        for (cpu, stolen) in &mut self.stolen {
-            *stolen = stolen.saturating_sub(before.stolen.get(cpu).copied().unwrap_or(0));
-        }
-        self.stolen.retain(|_, stolen| *stolen > 0);
-        Self { stolen: self.stolen, throttled: self.throttled.saturating_sub(before.throttled) }
-    }
-}
-
-/// In what steal time is counted, in ns (USER_HZ is 100).
-pub const TICK: u64 = 10_000_000;
-
-/// Steal time by CPU: field 8 of the `cpuN` lines of /proc/stat (proc_stat(5)).
-fn stolen(stat: &str) -> BTreeMap<u32, u64> {
-    let of = |line: &str| {
-        let mut fields = line.strip_prefix("cpu")?.split(' ');
-        // The first line, of all CPUs, has no number.
-        let cpu = fields.next()?.parse().ok()?;
-        Some((cpu, fields.nth(7)?.parse::<u64>().ok()?.saturating_mul(TICK)))
-    };
-    stat.lines().map_while(|line| line.starts_with("cpu").then(|| of(line))).flatten().collect()
-}
-
-/// Throttled time of the caller's cgroup in ns: `throttled_usec` of cgroup v2, `throttled_time` of v1.
-fn throttled() -> Option<u64> {
-    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let files = own.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        if controllers.is_empty() {
-            return Some(format!("/sys/fs/cgroup{path}/cpu.stat"));
-        }
-        controllers.split(',').any(|one| one == "cpu").then(|| format!("/sys/fs/cgroup/cpu{path}/cpu.stat"))
-    });
-    files.filter_map(|file| std::fs::read_to_string(file).ok()).find_map(|text| {
-        text.lines().find_map(|line| {
-            let (key, value) = line.split_once(' ')?;
-            let factor = match key {
-                "throttled_usec" => 1000,
-                "throttled_time" => 1,
-                _ => return None,
-            };
-            value.parse::<u64>().ok()?.checked_mul(factor)
-        })
-    })
 }
 
 /// The explanation of one miss.
@@ -193,6 +129,11 @@ const LAST_REAL_TIME: i32 = 99;
 /// A real-time thread that waits behind a normal one is throttled only when real-time threads had at least this share of the
 /// CPU's last second (kernel.sched_rt_runtime_us is 95 %).
 const THROTTLING_SHARE: f64 = 0.85;
+
+/// Whether a thread of some priority is a real-time one that a task cannot keep from a CPU.
+fn outranks(own: Option<i32>, task: &Task) -> bool {
+    own.is_some_and(|own| own <= LAST_REAL_TIME && own < task.priority)
+}
 
 /// Explains a miss from a trace that may be the newest part only.
 ///
@@ -328,37 +269,53 @@ impl Reader<'_> {
         let Segment { party, stretch, .. } = segment;
         let own = [self.missed.sample.client_thread, self.missed.sample.server_thread];
         let list = occupants(self.events, cpu, stretch.from, stretch.to);
+        let length = stretch.to - stretch.from;
+        // A server whose group is throttled would not run whoever has the CPU meanwhile: those share the rest.
+        let throttled = if *party == Party::Server { self.left.throttled.min(length) } else { 0 };
+        self.left.throttled -= throttled;
+        if throttled > 0 {
+            self.add(Cause::CpuQuota, "the server".to_owned(), throttled, None);
+        }
+        let of_rest = |time: u64| {
+            let share = u128::from(time) * u128::from(length - throttled) / u128::from(length.max(1));
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
         for (task, time) in &list {
             if own.contains(&task.thread) {
                 continue;
             }
             let who = culprit(task);
             let (cause, what) = if task.thread == 0 {
-                let whose = if *party == Party::Client { "the client" } else { "the server" };
-                let throttled = self.left.throttled.min(*time);
-                match throttled > 0 && throttled.saturating_mul(2) >= *time && *party == Party::Server {
-                    true => {
-                        self.left.throttled -= throttled;
-                        (Cause::CpuQuota, whose.to_owned())
-                    }
-                    false if stretch.moved => (Cause::Migration, whose.to_owned()),
+                if !stretch.moved {
                     // An idle CPU and a runnable thread: waking the CPU took that long. Why, no event says.
-                    false => continue,
+                    continue;
                 }
+                let whose = if *party == Party::Client { "the client" } else { "the server" };
+                (Cause::Migration, whose.to_owned())
             } else if task.name.starts_with("migration/") {
                 (Cause::Migration, "the thread".to_owned())
             } else {
-                (self.rank(*party, stretch.priority, task, cpu, stretch.from), shown(&who))
+                match self.rank(*party, stretch.priority, task, cpu, stretch.from) {
+                    // Whom it outranks does not keep it from a CPU: it was not there yet.
+                    Cause::CpuBusy if stretch.moved && outranks(stretch.priority, task) => {
+                        (Cause::Migration, if *party == Party::Client { "the client" } else { "the server" }.to_owned())
+                    }
+                    cause => (cause, shown(&who)),
+                }
             };
-            self.add(cause, what, *time, Some(who));
+            self.add(cause, what, of_rest(*time), Some(who));
+        }
+        if throttled.saturating_mul(2) >= length {
+            return Some("throttled by the CPU quota of its cgroup".to_owned());
         }
         list.first().map(|(task, _)| format!("CPU had {}", shown(&culprit(task))))
     }
 
     /// Why a task that is no idle task kept a runnable thread from its CPU.
     fn rank(&self, party: Party, own: Option<i32>, task: &Task, cpu: u32, at: u64) -> Cause {
+        let behind_lower = outranks(own, task);
         let own = own.unwrap_or(CALLER);
-        if party == Party::Server && own > CALLER && task.priority > CALLER {
+        if party == Party::Server && own > CALLER && task.priority > CALLER && !behind_lower {
             return Cause::NoInheritance;
         }
         if own <= LAST_REAL_TIME && task.priority > LAST_REAL_TIME {

@@ -6,6 +6,7 @@
 //! then.
 
 use crate::children::Child;
+use crate::detached;
 use crate::memory::SharedMemory;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
@@ -16,7 +17,7 @@ use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -62,35 +63,22 @@ pub struct TraceError {
     source: io::Error,
 }
 
+impl TraceError {
+    /// As what is missing.
+    pub fn unavailable(&self) -> Unavailable {
+        let Self { source, .. } = self;
+        declared::TRACE.because(format!("{self}: {source}"), "run as root on a kernel with CONFIG_TRACING")
+    }
+}
+
 fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TraceError {
     let what = what.into();
     move |source| TraceError { what, source }
 }
 
-/// `FSCONFIG_CMD_CREATE`, include/uapi/linux/mount.h.
-const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
-
-fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let raw = i32::try_from(result).map_err(io::Error::other)?;
-    // SAFETY: the kernel just returned this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
-}
-
 /// A detached tracefs.
 fn tracefs() -> io::Result<OwnedFd> {
-    // SAFETY: plain system calls with a constant NUL-terminated name and no other pointers.
-    let context = descriptor(unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), 1) })?;
-    let none = std::ptr::null::<u8>();
-    // SAFETY: FSCONFIG_CMD_CREATE takes no key and no value.
-    let created = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) };
-    if created < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: no pointers.
-    descriptor(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) })
+    detached::mounted(c"tracefs")
 }
 
 fn open(root: &OwnedFd, path: &str, flags: OFlag) -> io::Result<File> {
@@ -307,6 +295,8 @@ impl Instance {
     fn begin(&mut self) -> Result<(), TraceError> {
         let path = |file: &str| format!("instances/{}/{file}", self.name);
         let set = |file: &str, text: &str| put(&self.root, &path(file), text).map_err(failed(file.to_owned()));
+        // Not before all events are on: of what began meanwhile the trace would have the beginning and not the end, or the reverse.
+        set("tracing_on", "0")?;
         // The clock of the samples.
         set("trace_clock", "mono")?;
         set("buffer_size_kb", BUFFER_KB)?;
@@ -327,6 +317,15 @@ impl Instance {
         self.unavailable = unavailable;
         self.stopper = Some(stopper);
         Ok(())
+    }
+
+    /// The same, after what killed commands left was removed. What stays is said by `slowpath doctor`.
+    ///
+    /// # Errors
+    /// As [`Instance::start`].
+    pub fn start_clean() -> Result<Self, TraceError> {
+        drop(clean());
+        Self::start()
     }
 
     /// What clients need to stop it.

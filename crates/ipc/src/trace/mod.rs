@@ -1,8 +1,9 @@
 //! The kernel's trace of the moment a deadline was missed.
 //!
 //! [`instance`] owns a private trace instance and its end; [`parse`] turns its text into events; [`timeline`] says what the two
-//! threads of a transaction did; [`explain`] names the cause, or says that the trace shows none.
+//! threads of a transaction did; [`beside`] holds counters that have no event; [`explain`] names the cause, or says that the trace shows none.
 
+pub mod beside;
 pub mod explain;
 pub mod instance;
 pub mod parse;

@@ -48,9 +48,14 @@ pub enum Kind {
         priority: i32,
     },
     /// An interrupt or softirq began.
-    Enter(String),
-    /// It ended.
-    Leave,
+    Enter {
+        /// Which: what its end has, too.
+        key: String,
+        /// For people.
+        name: String,
+    },
+    /// The one with this key ended.
+    Leave(String),
     /// Anything else.
     Other,
 }
@@ -114,17 +119,25 @@ fn kind(name: &str, fields: &str) -> Kind {
         _ => None,
     };
     known.unwrap_or_else(|| match name {
-        "irq_handler_entry" => Kind::Enter(format!("interrupt {}", last(fields, "name=").unwrap_or("?"))),
-        "softirq_entry" => {
-            Kind::Enter(format!("softirq {}", last(fields, "action=").unwrap_or("?").trim_end_matches(']')))
-        }
-        "irq_handler_exit" | "softirq_exit" => Kind::Leave,
+        "irq_handler_entry" => Kind::Enter {
+            key: format!("irq {}", last(fields, "irq=").unwrap_or("?")),
+            name: format!("interrupt {}", last(fields, "name=").unwrap_or("?")),
+        },
+        "irq_handler_exit" => Kind::Leave(format!("irq {}", last(fields, "irq=").unwrap_or("?"))),
+        "softirq_entry" => Kind::Enter { key: softirq(fields), name: softirq(fields) },
+        "softirq_exit" => Kind::Leave(softirq(fields)),
         _ => match (name.strip_suffix("_entry"), name.strip_suffix("_exit")) {
-            (Some(vector), _) => Kind::Enter(format!("interrupt {}", vector.replace('_', " "))),
-            (_, Some(_)) => Kind::Leave,
+            (Some(vector), _) => {
+                Kind::Enter { key: vector.to_owned(), name: format!("interrupt {}", vector.replace('_', " ")) }
+            }
+            (_, Some(vector)) => Kind::Leave(vector.to_owned()),
             _ => Kind::Other,
         },
     })
+}
+
+fn softirq(fields: &str) -> String {
+    format!("softirq {}", last(fields, "action=").unwrap_or("?").trim_end_matches(']'))
 }
 
 /// What stands behind the last `key` until the next space.
@@ -187,8 +200,9 @@ mod tests {
         assert_eq!((previous.thread, next.thread, next.priority, next.name.as_str()), (0, 77, 0, "my server"));
         assert!(events[1].in_interrupt && events[1].thread == 1234);
         assert!(matches!(&events[1].kind, Kind::Waking { task, cpu: 1 } if task.thread == 77));
-        assert_eq!(events[2].kind, Kind::Enter("interrupt virtio0-input".to_owned()));
-        assert_eq!(events[3].kind, Kind::Leave);
+        let (key, name) = ("irq 25".to_owned(), "interrupt virtio0-input".to_owned());
+        assert_eq!(events[2].kind, Kind::Enter { key, name });
+        assert_eq!(events[3].kind, Kind::Leave("local_timer".to_owned()));
         assert_eq!(events[4].kind, Kind::Migrate { thread: 77, to: 0 });
         assert_eq!(events[5].kind, Kind::Lend { thread: 77, priority: 0 });
         assert_eq!(events[6].kind, Kind::Other);

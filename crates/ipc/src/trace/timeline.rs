@@ -55,8 +55,13 @@ pub fn life(events: &[Event], thread: u32, from: u64, to: u64) -> Vec<Stretch> {
             |state, cpu, priority| Stretch { from: event.time, to, state, cpu, priority, woken_by: None, moved: false };
         match &event.kind {
             Kind::Switch { previous, runnable, .. } if previous.thread == thread => {
-                if now.state == State::Unknown {
-                    (now.state, now.cpu, now.priority) = (State::Running, Some(event.cpu), Some(previous.priority));
+                match now.state {
+                    State::Unknown => {
+                        (now.state, now.cpu, now.priority) = (State::Running, Some(event.cpu), Some(previous.priority));
+                    }
+                    // When it got the CPU is not in the text: a name with a line break took the line apart, or the event was lost.
+                    State::Runnable | State::Blocked => now.state = State::Unknown,
+                    State::Running => {}
                 }
                 let state = if *runnable { State::Runnable } else { State::Blocked };
                 change(&mut now, event.time, next(state, Some(event.cpu), Some(previous.priority)));
@@ -194,23 +199,33 @@ pub fn occupants(events: &[Event], cpu: u32, from: u64, to: u64) -> Vec<(Task, u
 }
 
 /// Time in interrupts and softirqs on a CPU between two moments, by name, longest first. What nests counts once, for the
-/// outer one.
+/// outer one; one whose end is not in the trace counts nothing, and hides none that follow.
 pub fn interrupts(events: &[Event], cpu: u32, from: u64, to: u64) -> Vec<(String, u64)> {
-    let mut open: Vec<(String, u64)> = Vec::new();
+    let mut open: Vec<(&String, &String, u64)> = Vec::new();
     let mut list: Vec<(String, u64)> = Vec::new();
     for event in events.iter().filter(|event| event.cpu == cpu && event.time <= to) {
         match &event.kind {
-            Kind::Enter(name) => open.push((name.clone(), event.time)),
-            Kind::Leave => {
-                let Some((name, since)) = open.pop() else { continue };
+            Kind::Enter { key, name } => {
+                // None interrupts itself: the end of the one before is missing.
+                if let Some(before) = open.iter().position(|(one, ..)| *one == key) {
+                    open.truncate(before);
+                }
+                open.push((key, name, event.time));
+            }
+            Kind::Leave(key) => {
+                let Some(index) = open.iter().rposition(|(one, ..)| *one == key) else { continue };
+                let (_, name, since) = open[index];
+                open.truncate(index);
                 let (since, until) = (since.max(from), event.time.max(from));
                 if open.is_empty() && until > since {
-                    match list.iter_mut().find(|(one, _)| *one == name) {
+                    match list.iter_mut().find(|(one, _)| one == name) {
                         Some((_, time)) => *time += until - since,
-                        None => list.push((name, until - since)),
+                        None => list.push((name.clone(), until - since)),
                     }
                 }
             }
+            // No task is switched within one; but for softirqs of PREEMPT_RT, whose rest does not count.
+            Kind::Switch { .. } => open.clear(),
             _ => {}
         }
     }

@@ -5,43 +5,6 @@ use super::{Pair, Transport};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::io;
-use std::path::Path;
-
-/// Binder.
-pub(super) const BINDER: Transport = Transport {
-    name: "binder",
-    title: "Android's binder driver",
-    documentation: "ioctls on /dev/binder or a device of binderfs.",
-    check: || {
-        let devices = ["/dev/binder", "/dev/binderfs/binder", "/dev/hwbinder"];
-        let here = match devices.iter().find(|device| Path::new(device).exists()) {
-            Some(device) => format!("this machine has {device}"),
-            None => "this machine has no /dev/binder either".to_owned(),
-        };
-        gap(
-            "binder",
-            &here,
-            "measure it with libbinder_benchmark and schd-dbg of Android; options and JSON keys are the same",
-        )
-    },
-    connect: refuse,
-};
-
-/// io_uring.
-pub(super) const IO_URING: Transport = Transport {
-    name: "io-uring",
-    title: "io_uring messages",
-    documentation: "IORING_OP_MSG_RING between two rings.",
-    check: || {
-        let here = match std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").as_deref().map(str::trim) {
-            Ok("0") => "this kernel allows io_uring",
-            Ok(_) => "kernel.io_uring_disabled restricts io_uring here, too",
-            Err(_) => "this kernel does not say whether it has io_uring",
-        };
-        gap("io-uring", here, "eventfd-shm comes nearest: shared memory with a wake-up by the kernel")
-    },
-    connect: refuse,
-};
 
 /// D-Bus.
 pub(super) const DBUS: Transport = Transport {

@@ -1,19 +1,19 @@
 //! `slowpath ipc`: transports measured. It runs as whoever calls it: nothing is launched for another user, and real-time
-//! priority is used where the caller may have it.
+//! priority is used where the caller may have it. Arguments, output and exit codes; all else is `slowpath_ipc`'s, and the text of a
+//! terminal `slowpath_report::ipc`'s.
 
 mod compare;
-pub mod doctor;
+mod doctor;
 mod latency;
-mod latency_text;
 mod pool;
 mod throughput;
 
-use crate::arguments::{IpcArguments, IpcCommand, Transports};
+use crate::arguments::{IpcArguments, IpcCommand};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
-use slowpath_ipc::transport::{ALL, IpcError, Transport};
-use slowpath_report::terminal::escape_terminal;
-use slowpath_tables::{Quantity, Unavailable};
+use slowpath_ipc::transport::choice::{Asked, NotHere, chosen};
+use slowpath_ipc::transport::{IpcError, Transport};
+use slowpath_tables::Unavailable;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -55,48 +55,16 @@ fn ipc_failure(error: IpcError) -> Failure {
     }
 }
 
-/// Fails when a transport that was asked for by name does not work here.
-fn available(transport: &'static Transport) -> Result<&'static Transport, Failure> {
-    (transport.check)()
-        .map(|()| transport)
-        .map_err(|gap| Failure::unavailable(&format!("use the transport {}", transport.name), &[gap]))
-        .map_err(|failure| failure.hint("`slowpath ipc doctor` lists the transports"))
+fn not_here(missing: NotHere) -> Failure {
+    Failure::unavailable(&format!("use the transport {}", missing.transport.name), &[missing.gap])
+        .hint("`slowpath ipc doctor` lists the transports")
 }
 
-/// The transports that were asked for, each once, and of "all" what does not work here.
-fn chosen(asked: &[Transports]) -> Result<(Vec<&'static Transport>, Vec<Unavailable>), Failure> {
-    let mut list: Vec<&'static Transport> = Vec::new();
-    let mut gaps = Vec::new();
-    for one in asked {
-        let more = match one {
-            Transports::One(transport) => vec![available(transport)?],
-            Transports::All => {
-                let (works, not): (Vec<_>, Vec<_>) =
-                    ALL.iter().map(|transport| (transport.check)().map(|()| *transport)).partition(Result::is_ok);
-                gaps.extend(not.into_iter().filter_map(Result::err));
-                works.into_iter().flatten().collect()
-            }
-        };
-        for transport in more {
-            if !list.iter().any(|listed| std::ptr::eq(*listed, transport)) {
-                list.push(transport);
-            }
-        }
-    }
-    Ok((list, gaps))
+fn transports(asked: &[Asked]) -> Result<(Vec<&'static Transport>, Vec<Unavailable>), Failure> {
+    chosen(asked).map_err(not_here)
 }
 
 /// Says on standard error what is not available.
 fn say_gaps(gaps: &[Unavailable]) {
-    for gap in gaps {
-        eprintln!("slowpath: {} is unavailable: {} (remedy: {})", gap.what, escape_terminal(&gap.reason), gap.remedy);
-    }
-}
-
-/// A quantity with its interval, without its unit.
-fn figure(quantity: &Quantity) -> String {
-    match (quantity.low, quantity.high) {
-        (Some(low), Some(high)) => format!("{:.3} ({low:.3} to {high:.3})", quantity.value),
-        _ => format!("{:.3}", quantity.value),
-    }
+    slowpath_report::ipc::gaps(gaps).lines().for_each(|line| eprintln!("slowpath: {line}"));
 }

@@ -1,6 +1,6 @@
 //! `slowpath ipc throughput`.
 
-use super::{chosen, interrupted, ipc_failure, say_gaps};
+use super::{interrupted, ipc_failure, say_gaps, transports};
 use crate::arguments::{BenchmarkFormat, ThroughputArguments};
 use crate::commands::{now_rfc3339, print_json};
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub(super) fn run(arguments: &ThroughputArguments) -> Result<ExitCode, Failure> {
-    let (transports, gaps) = chosen(&arguments.transport)?;
+    let (transports, gaps) = transports(&arguments.transport)?;
     let plan = Plan {
         transports,
         sizes: arguments.size.0.clone(),

@@ -1,15 +1,17 @@
-//! `slowpath ipc latency` in a terminal.
+//! `slowpath ipc latency` in a terminal: pairs, and every transaction for `-v`.
 
 use super::figure;
+use crate::terminal::escape_terminal;
+use slowpath_ipc::latency::PairSamples;
 use slowpath_ipc::latency::inheritance::Inheritance;
 use slowpath_ipc::latency::outcome::{Detail, Latency, Milliseconds, PairResult};
 use slowpath_ipc::latency::placement::{PlacementEffect, PlacementVerdict};
+use slowpath_ipc::latency::sample::{Caller, Sample};
 use slowpath_ipc::trace::explain::Explanation;
-use slowpath_report::terminal::escape_terminal;
 use std::fmt::Write;
 
 /// The whole result.
-pub(super) fn text(result: &Latency) -> String {
+pub fn text(result: &Latency) -> String {
     let mut text = String::new();
     let cfg = &result.cfg;
     let _ = writeln!(
@@ -34,6 +36,39 @@ pub(super) fn text(result: &Latency) -> String {
         let _ = writeln!(text, "\nwarning: {}", escape_terminal(&warning.text));
     }
     text
+}
+
+/// Every transaction: tid, CPU, policy and priority of both sides.
+pub fn parties(pairs: &[PairSamples]) -> String {
+    let mut text = String::new();
+    for (pair, measured) in pairs.iter().enumerate() {
+        for (number, sample) in measured.samples.iter().enumerate() {
+            let _ = writeln!(text, "P{pair} {number}: {}", both(sample));
+        }
+    }
+    text
+}
+
+fn both(sample: &Sample) -> String {
+    let Sample { client_thread, server_thread, client_cpu, server_cpu, .. } = sample;
+    let caller = match sample.caller {
+        Caller::Fifo => "fifo-caller SCHED_FIFO 99",
+        Caller::Normal => "other-caller SCHED_OTHER 0",
+    };
+    // sched(7).
+    let policy = match sample.server_policy {
+        1 => "SCHED_FIFO",
+        2 => "SCHED_RR",
+        3 => "SCHED_BATCH",
+        5 => "SCHED_IDLE",
+        _ => "SCHED_OTHER",
+    };
+    format!(
+        "{caller} tid {client_thread} cpu {client_cpu}; server {policy} {} nice {} tid {server_thread} cpu {server_cpu}; {:.4} ms",
+        sample.server_priority,
+        sample.server_nice,
+        sample.latency() as f64 / 1e6
+    )
 }
 
 fn one(text: &mut String, name: &str, pair: &PairResult) {
