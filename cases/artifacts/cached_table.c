@@ -12,7 +12,9 @@
  *     silent    does not save it
  *     two       as silent; every second process is user 65534, the others who started it
  *     unused    never looks for the table
+ *     asks      as saves, but asks access(2) first, and opens nothing that it may not read
  *     optional  looks for it, and does without it: no work
+ *     glances   as optional, but asks access(2) and opens nothing
  *     retries   is denied as user 65534, and opens it as root again
  *     searches  looks for DIRECTORY/data in ten directories where it is not, and not for the table
  */
@@ -55,9 +57,11 @@ static const char *named(const char *directory, const char *name)
 }
 
 /* Whether the file could be read, and holds a table that fits. */
-static int reads_table(const char *directory)
+static int reads_table(const char *directory, int asks)
 {
 	char text[16] = "";
+	if (asks && access(named(directory, "cache/table.cache"), R_OK))
+		return 0;
 	int file = open(named(directory, "cache/table.cache"), O_RDONLY | O_CLOEXEC);
 	if (file < 0)
 		return 0;
@@ -97,7 +101,8 @@ static void rest(const char *directory, double milliseconds)
 
 static void child(const char *mode, const char *directory, double work_ms, double rest_ms)
 {
-	int is_optional = !strcmp(mode, "optional");
+	int glances = !strcmp(mode, "glances");
+	int is_optional = glances || !strcmp(mode, "optional"), asks = glances || !strcmp(mode, "asks");
 	if (!strcmp(mode, "searches")) {
 		char name[64];
 		for (int number = 0; number < 10; number++) {
@@ -108,11 +113,11 @@ static void child(const char *mode, const char *directory, double work_ms, doubl
 	} else if (!strcmp(mode, "retries")) {
 		if (seteuid(NOBODY))
 			fail("seteuid");
-		int first = reads_table(directory);
-		if (seteuid(0) || first || !reads_table(directory))
+		int first = reads_table(directory, 0);
+		if (seteuid(0) || first || !reads_table(directory, 0))
 			fail("the table should be root's alone");
-	} else if (strcmp(mode, "unused") && !reads_table(directory) && !is_optional) {
-		makes_table(directory, !strcmp(mode, "saves"), work_ms);
+	} else if (strcmp(mode, "unused") && !reads_table(directory, asks) && !is_optional) {
+		makes_table(directory, asks || !strcmp(mode, "saves"), work_ms);
 	}
 	rest(directory, rest_ms);
 }

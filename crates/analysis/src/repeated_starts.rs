@@ -165,7 +165,7 @@ fn of_thread<'a>(thread: &OpeningThread<'a>, began: Nanos, limit: Nanos) -> Vec<
     let mut before = is_main.then_some((None, began));
     let mut steps = Vec::new();
     let opens = thread.opens.iter().skip_while(|open| open.ts < began).take_while(|open| open.ts < limit);
-    for open in opens.filter(|open| !open.path.is_empty()) {
+    for open in opens.filter(|open| open.call.is_none() && !open.path.is_empty()) {
         if let Some((after, from)) = before {
             steps.push(Step { after, until: &open.path, from, to: open.ts });
         }

@@ -1,7 +1,7 @@
-//! Finding `unreadable_artifact` for files whose family says what a process does without them, where nothing is saved.
+//! Findings `unreadable_artifact` and `missing_artifact` for files whose family says what a process does without them, where nothing is saved.
 
 use serde_json::Value;
-use slowpath_analysis::findings::{of_recordings, unreadable_artifact};
+use slowpath_analysis::findings::{missing_artifact, of_recordings, unreadable_artifact};
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::Tables;
 use std::fmt::Write as _;
@@ -35,6 +35,7 @@ fn of_rows(processes: &[(&str, u64)]) -> Option<Finding> {
 {"command": ["/bin/tool"], "started": 0, "ended": 900000000, "probes": [{"name": "off_cpu", "state": "attached"}]}
 "#
     .to_owned();
+    text += "== files\ndev ino path size\n1 7 /a/source 1000\n";
     let mut opens = "== opens\nts pid start tid path flags result dev ino\n".to_owned();
     for (pid, (rows, end)) in (20..).zip(processes) {
         writeln!(text, "== forks\nts pid start tid parent_pid parent_start\n10000000 {pid} 5 {pid} 7 1").unwrap();
@@ -45,7 +46,8 @@ fn of_rows(processes: &[(&str, u64)]) -> Option<Finding> {
         writeln!(text, "== exits\nts pid start tid last run_time\n{worker}\n{end}000000 {pid} 5 {pid} true 0").unwrap();
     }
     let tables = Tables::from_text(&format!("{text}{opens}")).unwrap();
-    let mut all = of_recordings(&[&tables], None).into_iter().filter(|one| one.name == unreadable_artifact::NAME);
+    let names = [unreadable_artifact::NAME, missing_artifact::NAME];
+    let mut all = of_recordings(&[&tables], None).into_iter().filter(|one| names.contains(&one.name.as_str()));
     let first = all.next();
     assert!(all.next().is_none());
     first
@@ -153,4 +155,44 @@ fn a_cache_that_is_saved_in_a_place_of_the_users_own_is_made_once() {
     // Two that both make it: neither finds what the other saved.
     let finding = of_opens(&[&rows(20), &rows(21)]).unwrap();
     assert_costs(&finding, [100.0; 3], Confidence::Medium);
+}
+
+/// A directory of Node.js for its compile cache.
+const NODE: &str = "/n/v22.12.0-x64-00250a7c-65534";
+
+#[test]
+fn modules_that_are_read_before_their_denied_cache_cost_the_time_to_the_next_file_within_what_others_take() {
+    let caches = [1, 2, 3, 4].map(|number| format!("{NODE}/859dc7{number}"));
+    let opens = |modules: usize| {
+        let of = |(number, cache): (u64, &'_ String)| {
+            [format!("{} /a/{number}.js 3", 100 + 20 * number), format!("{} {cache} -13", 101 + 20 * number)]
+        };
+        let rows: Vec<String> =
+            (0..).zip(&caches[..modules]).flat_map(of).chain(["300 /etc/other 3".to_owned()]).collect();
+        let parts: Vec<Vec<&str>> = rows.iter().map(|row| row.split(' ').collect()).collect();
+        let opened: Vec<Opened<'_>> =
+            parts.iter().map(|row| (row[0].parse().unwrap(), row[1], row[2].parse().unwrap())).collect();
+        found(&[(&opened, 400)])
+    };
+    // Three take 19 ms, and of the 139 behind the fourth, which the program may do itself, twice as much counts.
+    let finding = opens(4).unwrap();
+    assert_costs(&finding, [0.0, 3.0 * 19.0 + 38.0, 3.0 * 19.0 + 139.0], Confidence::Low);
+    assert_eq!((&finding.subject["artifact"], &finding.subject["artifacts"]), (&caches[3].as_str().into(), &4.into()));
+    assert_eq!(finding.evidence[1].rows[0]["read_instead"], "/a/3.js");
+    // Of two it is not known what one takes.
+    assert_eq!(opens(2), None);
+}
+
+#[test]
+fn who_cannot_make_the_directory_of_the_cache_pays_all_that_follows_at_most() {
+    let rows = |path: &str| {
+        format!(
+            "50000000 20 5 20 /a/main.js 0 3 1 7\n== opens\nts pid start tid path call result\n\
+             60000000 20 5 20 {path} make_directory -13\n61000000 20 5 20 /etc/x look -13\n"
+        )
+    };
+    let finding = of_opens(&[&rows(NODE)]).unwrap();
+    assert_eq!((finding.name.as_str(), &finding.subject["artifact"]), ("missing_artifact", &NODE.into()));
+    assert_costs(&finding, [0.0, 390.0, 390.0], Confidence::Low);
+    assert_eq!(of_opens(&[&rows("/a/cache")]), None);
 }

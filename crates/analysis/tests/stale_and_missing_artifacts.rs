@@ -41,7 +41,7 @@ fn one(found: &[Finding]) -> &Finding {
     let [one] = found else { panic!("{found:#?}") };
     assert!((one.cost.value - 20.0).abs() < 0.01, "{one:#?}");
     assert_eq!((one.confidence, &one.subject["processes"]), (Confidence::Medium, &2.into()));
-    assert_eq!(one.fixes, ["regenerate_artifact"]);
+    assert_eq!(one.fixes, ["regenerate_artifact", "share_artifact"]);
     one
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use slowpath_analysis::insertions::Cause;
 use slowpath_analysis::launch_facts::{FaultPlace, LaunchFacts};
 use slowpath_recording::{Manifest, ProbeState, Tables};
-use slowpath_tables::{FaultKind, Pages, Quantity, Unit};
+use slowpath_tables::{FaultKind, Open, Pages, Quantity, Unit};
 use slowpath_verify::Metric;
 use std::collections::BTreeMap;
 
@@ -165,7 +165,8 @@ fn inserted(facts: &LaunchFacts<'_>) -> BTreeMap<String, u64> {
 /// Opens that were refused for want of permission, by error, path and program.
 fn denied(facts: &LaunchFacts<'_>) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
-    for open in facts.tables.opens.iter().filter(|open| (facts.released..=facts.until()).contains(&open.ts)) {
+    let is_meant = |open: &&Open| open.call.is_none() && (facts.released..=facts.until()).contains(&open.ts);
+    for open in facts.tables.opens.iter().filter(is_meant) {
         let error = match open.result.checked_neg() {
             Some(libc::EACCES) => "EACCES",
             Some(libc::EPERM) => "EPERM",
@@ -292,13 +293,15 @@ ts      duration pid start tid address kind
     fn refused_opens_are_told_with_path_error_and_program_and_others_are_not() {
         let rows = "
 == opens
-ts pid start tid path result
-10 8   6     8   /secret -13
-11 7   1     7   /secret -13
-12 7   1     7   /kept   -1
-13 7   1     7   /absent -2
-14 7   1     7   /there  3
-2000000 7 1  7   /later  -13
+ts pid start tid path    call           result
+10 8   6     8   /secret -              -13
+11 7   1     7   /secret -              -13
+12 7   1     7   /kept   -              -1
+13 7   1     7   /absent -              -2
+14 7   1     7   /there  -              3
+15 7   1     7   /looked look           -13
+16 7   1     7   /made   make_directory -13
+2000000 7 1  7   /later  -              -13
 ";
         let seen = seen("denied_opens = 0", rows);
         assert_eq!((seen.denied_opens, &seen.opens_doubt), (3, &None));

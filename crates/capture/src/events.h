@@ -228,6 +228,13 @@ struct block_event {
 	unsigned long long bytes;
 };
 
+/* What was called. Of those that open nothing only refusals are told. */
+enum path_call {
+	PATH_OPEN = 0,
+	PATH_LOOK = 1,
+	PATH_MAKE_DIRECTORY = 2,
+};
+
 struct open_event {
 	struct event_header header;
 	unsigned long long dev;
@@ -237,6 +244,9 @@ struct open_event {
 	unsigned long long base_ino;
 	unsigned int open_flags;
 	int result;
+	/* enum path_call */
+	unsigned int call;
+	unsigned int reserved;
 	char path[FILENAME_BYTES];
 };
 

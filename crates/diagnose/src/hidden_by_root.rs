@@ -14,7 +14,7 @@ use slowpath_recording::{OpenError, Recording};
 use slowpath_report::{DenyingRule, HiddenArtifact, HiddenByRoot};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::unprivileged::{Work, as_user};
-use slowpath_tables::{Exec, File, FileKey, Open, ProcessKey, Unavailable};
+use slowpath_tables::{Exec, File, FileKey, Open, ProcessKey, RefusedCall, Unavailable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -69,7 +69,8 @@ pub fn used_artifacts<'a>(files: &[File], opens: &'a [Open], counts: impl Fn(&Op
     let is_directory = |open: &Open| {
         let flags = open.flags & (libc::O_DIRECTORY | libc::O_PATH) as u32;
         let file = open.dev.zip(open.ino).map(|(dev, ino)| FileKey { dev, ino });
-        flags != 0 || file.is_some_and(|file| directories.contains(&file))
+        let makes_one = open.call == Some(RefusedCall::MakeDirectory);
+        makes_one || flags != 0 || file.is_some_and(|file| directories.contains(&file))
     };
     let wanted = opens.iter().filter(|open| counts(open) && !is_directory(open)).map(|open| open.path.as_str());
     wanted.filter(|path| Path::new(path).is_absolute() && is_artifact(Path::new(path))).collect()

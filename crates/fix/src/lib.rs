@@ -3,7 +3,8 @@
 //! Owns one module a fix, its declaration ([`ALL`]), and the description that all share ([`plan`]). For cold reads: [`preload_plan`], [`readahead_size`].
 //! For memory, each from what findings ask for and what is known of the program ([`program`]), put together by [`proposal`]:
 //! [`allocator_tunables`], [`replace_allocator`], [`huge_pages`], [`populate_at_map`], [`reuse_buffer`], [`right_size_buffer`],
-//! [`advise_huge_pages`], [`avoid_copy`], and the control beside them, [`sham_environment`]. For artifacts: [`grant_read`], [`regenerate_artifact`]; for children: [`preload_in_zygote`]. Fixes in the source say where
+//! [`advise_huge_pages`], [`avoid_copy`], and the control beside them, [`sham_environment`]. For artifacts: [`grant_read`],
+//! [`regenerate_artifact`], [`share_artifact`], [`drop_isolation`]; for children: [`preload_in_zygote`]. Fixes in the source say where
 //! (`source_place`). What a fix does to a launch is a [`treatment`]; [`apply`] makes of it files that a
 //! person can read before they are written. Leaves findings, and the values that follow from them, to `analysis`, and the judgement of a trial
 //! to `verify`.
@@ -11,8 +12,10 @@
 pub mod advise_huge_pages;
 pub mod allocator_tunables;
 pub mod apply;
+mod artifact_subject;
 pub mod avoid_copy;
 pub mod declaration;
+pub mod drop_isolation;
 pub mod grant_read;
 pub mod huge_pages;
 pub mod plan;
@@ -28,6 +31,7 @@ pub mod replace_allocator;
 pub mod reuse_buffer;
 pub mod right_size_buffer;
 pub mod sham_environment;
+pub mod share_artifact;
 mod source_place;
 pub mod treatment;
 pub mod word;
@@ -40,7 +44,7 @@ pub use treatment::{FilePermissions, TreatedFile, Treatment};
 pub use word::Word;
 
 /// Every fix, in the order in which it is explained: those of cold launches, of a launch's environment, of the source, of files.
-pub const ALL: [Declaration; 13] = [
+pub const ALL: [Declaration; 15] = [
     preload_plan::FIX,
     readahead_size::FIX,
     allocator_tunables::FIX,
@@ -54,4 +58,6 @@ pub const ALL: [Declaration; 13] = [
     preload_in_zygote::FIX,
     grant_read::FIX,
     regenerate_artifact::FIX,
+    share_artifact::FIX,
+    drop_isolation::FIX,
 ];

@@ -7,14 +7,15 @@
 use crate::program::Program;
 use crate::treatment::TreatedFile;
 use crate::{
-    FixPlan, advise_huge_pages, allocator_tunables, avoid_copy, grant_read, huge_pages, populate_at_map,
-    preload_in_zygote, regenerate_artifact, replace_allocator, reuse_buffer, right_size_buffer,
+    FixPlan, advise_huge_pages, allocator_tunables, avoid_copy, drop_isolation, grant_read, huge_pages,
+    populate_at_map, preload_in_zygote, regenerate_artifact, replace_allocator, reuse_buffer, right_size_buffer,
+    share_artifact,
 };
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
 use slowpath_analysis::findings::repeated_child_work::PRELOAD_IN_ZYGOTE;
 use slowpath_analysis::findings::stale_artifact::REGENERATE_ARTIFACT;
-use slowpath_analysis::findings::unreadable_artifact::GRANT_READ;
+use slowpath_analysis::findings::unreadable_artifact::{DROP_ISOLATION, GRANT_READ, SHARE_ARTIFACT};
 use slowpath_analysis::memory_fixes;
 use slowpath_recording::HugePages;
 use slowpath_tables::missing::declared;
@@ -83,7 +84,7 @@ impl Proposal {
 type Maker = fn(&Case<'_>) -> Vec<Proposal>;
 
 /// Every fix that changes a launch and needs no lab: its name in findings, and who makes it.
-const MAKERS: [(&str, Maker); 11] = [
+const MAKERS: [(&str, Maker); 13] = [
     (memory_fixes::ALLOCATOR_TUNABLES, allocator_tunables::proposals),
     (memory_fixes::REPLACE_ALLOCATOR, replace_allocator::proposals),
     (memory_fixes::HUGE_PAGES, huge_pages::proposals),
@@ -95,6 +96,8 @@ const MAKERS: [(&str, Maker); 11] = [
     (PRELOAD_IN_ZYGOTE, preload_in_zygote::proposals),
     (GRANT_READ, grant_read::proposals),
     (REGENERATE_ARTIFACT, regenerate_artifact::proposals),
+    (SHARE_ARTIFACT, share_artifact::proposals),
+    (DROP_ISOLATION, drop_isolation::proposals),
 ];
 
 /// All fixes for these findings. `program` tells the program of a finding.

@@ -4,7 +4,7 @@ use slowpath_recording::SCHEMA_VERSION;
 use slowpath_report::explain::folded;
 use slowpath_tables::{
     Asker, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp,
-    SectionKind, TableDoc, all_tables,
+    RefusedCall, SectionKind, TableDoc, all_tables,
 };
 use std::fmt::Write;
 
@@ -42,6 +42,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("mappings", "op", MappingOp::ALL.iter().map(|word| word.as_str()).collect()),
         ("page_cache", "op", PageCacheOp::ALL.iter().map(|word| word.as_str()).collect()),
         ("page_cache", "asker", Asker::ALL.iter().map(|word| word.as_str()).collect()),
+        ("opens", "call", RefusedCall::ALL.iter().map(|word| word.as_str()).collect()),
         ("frames", "kind", FrameKind::ALL.iter().map(|word| word.as_str()).collect()),
         ("off_cpu", "reason", OffCpuReason::ALL.iter().map(|word| word.as_str()).collect()),
         ("memory_calls", "call", MemoryCallKind::ALL.iter().map(|word| word.as_str()).collect()),

@@ -4,7 +4,7 @@ mod samples;
 
 use proptest::prelude::*;
 use slowpath_recording::{Manifest, Tables};
-use slowpath_tables::{Bytes, Exit, Nanos, Open};
+use slowpath_tables::{Bytes, Exit, Nanos, Open, RefusedCall};
 
 /// A string from an alphabet that the text form has to quote.
 fn hostile_text() -> impl Strategy<Value = String> {
@@ -39,6 +39,7 @@ fn open_row() -> impl Strategy<Value = Open> {
             tid: pid,
             path,
             flags: pid,
+            call: dev.map(|_| RefusedCall::MakeDirectory),
             result,
             dev,
             ino: dev,

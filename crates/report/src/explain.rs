@@ -227,6 +227,7 @@ fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
 }
 
 fn of_family(family: &slowpath_artifacts::families::Family) -> Explanation {
+    let shared_by = if family.shared_by.is_empty() { "no way is known" } else { family.shared_by };
     let paragraphs = paragraphs([
         ("recognised by", family.recognised_by),
         ("made from", family.derives_from),
@@ -234,6 +235,7 @@ fn of_family(family: &slowpath_artifacts::families::Family) -> Explanation {
         ("without it", family.fallback),
         ("seen in a recording by", family.trace.what()),
         ("repair by hand", family.by_hand),
+        ("a copy elsewhere", shared_by),
     ]);
     let (kind, name) = (NameKind::ArtifactFamily, family.name.to_owned());
     Explanation { kind, name, former_names: Vec::new(), title: family.title.to_owned(), paragraphs }

@@ -198,6 +198,23 @@ macro_rules! words {
                 $crate::column::word(values, row)?.parse()
             }
         }
+
+        impl $crate::column::Column for Option<$name> {
+            const TYPE: arrow_schema::DataType = arrow_schema::DataType::Utf8;
+            const NULLABLE: bool = true;
+            fn build(values: impl Iterator<Item = Self>) -> arrow_array::ArrayRef {
+                let words = values.map(|value| value.map($name::as_str));
+                std::sync::Arc::new(words.collect::<arrow_array::StringArray>())
+            }
+            type Values<'a> = &'a arrow_array::StringArray;
+            fn values(array: &dyn arrow_array::Array) -> Result<&arrow_array::StringArray, String> {
+                <String as $crate::column::Column>::values(array)
+            }
+            fn read(values: &&arrow_array::StringArray, row: usize) -> Result<Self, String> {
+                let word = <Option<String> as $crate::column::Column>::read(values, row)?;
+                word.map(|word| word.parse()).transpose()
+            }
+        }
     };
 }
 

@@ -32,5 +32,5 @@ pub use time_of_day::rfc3339;
 pub use units::{Bytes, FileKey, Nanos, PAGE_SIZE, Pages, ProcessKey};
 pub use vocabulary::{
     Asker, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp,
-    SectionKind,
+    RefusedCall, SectionKind,
 };

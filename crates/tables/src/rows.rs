@@ -6,7 +6,7 @@
 use crate::declare::{Table, TableDoc, table};
 use crate::profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
 use crate::units::{Bytes, FileKey, Nanos, Pages, ProcessKey};
-use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, SectionKind};
+use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, RefusedCall, SectionKind};
 
 table! {
     /// A new thread or process.
@@ -245,7 +245,7 @@ table! {
 }
 
 table! {
-    /// An attempt to open a file.
+    /// An attempt to open a file; or a look at a path, or an attempt to make a directory, that was refused (EACCES, EPERM, EROFS).
     Open = "opens" {
         /// When it returned.
         ts: Nanos,
@@ -260,6 +260,8 @@ table! {
         path: String,
         /// `open(2)` flags; in recordings of earlier versions 0 for `openat2`.
         flags: u32,
+        /// What was refused that is no open; null for an open, and in recordings of earlier versions, which hold opens alone.
+        call: Option<RefusedCall>,
         /// Descriptor, or the negated errno.
         result: i32,
         /// Device of the opened file; null when the open failed.
@@ -418,6 +420,7 @@ mod tests {
             tid: 3,
             path: path.to_owned(),
             flags: 0,
+            call: dev.map(|_| RefusedCall::Look),
             result: -2,
             dev,
             ino: dev,

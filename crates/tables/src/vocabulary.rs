@@ -25,6 +25,16 @@ words! {
 }
 
 words! {
+    /// What was refused that is no open.
+    RefusedCall {
+        /// A look at the path: stat(2), lstat(2), statx(2), or access(2) that asks whether it is there or may be read.
+        Look = "look",
+        /// mkdir(2).
+        MakeDirectory = "make_directory",
+    }
+}
+
+words! {
     /// Whether pages entered or left the page cache.
     PageCacheOp {
         /// Inserted: a read from storage follows, unless the page is new data.

@@ -7,10 +7,15 @@
 //! - *Read instead* is the first file that is opened with success afterwards, with others of its directory that have its extension, and
 //!   any whose name is like the artifact's. Attempts that fail before are a search; directories and files of the kernel are nothing.
 //!   Of families that read their sources one by one ([`Trace::ReadsSources`]) it is these, until one is read anew: the program uses it.
-//! - *Saved* is the artifact, or a name in its directory that holds its name or is new (`O_EXCL`) and will be renamed.
+//!   Of those that read the source before they look for the artifact ([`Trace::SourceFirst`]) it is the last one before.
+//! - *Saved* is the artifact, or a name in its directory that holds its name or is new (`O_EXCL`) and will be renamed. Who is refused to
+//!   make its directory, or one above, after a source was read, is refused to save.
 //! - A file of exactly the artifact's name elsewhere is another copy of it, and no work.
 //!
-//! An open that was denied and succeeds later in the same process is none. Two of one thread do not overlap.
+//! A program that asks first, and opens nothing that it was refused a look at (access(2), stat(2)), begins with that. But programs look at
+//! many paths where they search: a source of a like name is no sign of work then.
+//!
+//! What was denied and is opened later in the same process is none. Two of one thread do not overlap.
 //!
 //! Leaves what that costs to [`times`] and to the findings. Only the thread that opened is looked at: work that it gives to others is
 //! missing.
@@ -20,7 +25,8 @@ pub(crate) mod times;
 
 use crate::opening_threads::OpeningThreads;
 use open_call::{
-    are_alike, extension, is_absent, is_denied, is_directory, is_no_artifact, makes, makes_artifact, reads, split,
+    are_alike, extension, is_absent, is_denied, is_directory, is_look, is_no_artifact, is_refused_above,
+    is_refused_directory, makes, makes_artifact, reads, split,
 };
 use slowpath_artifacts::families::{self, Trace};
 use slowpath_recording::Tables;
@@ -108,6 +114,8 @@ pub(crate) struct Threads<'a> {
     read: HashMap<(ProcessKey, &'a str), Nanos>,
     /// Directories in which anything was opened.
     used_directories: HashSet<&'a str>,
+    /// What processes were refused a look at on the way to something else: no artifacts.
+    on_the_way: HashSet<(ProcessKey, &'a str)>,
 }
 
 impl<'a> Threads<'a> {
@@ -120,7 +128,7 @@ impl<'a> Threads<'a> {
             let last = read.entry((open.process(), &open.path)).or_default();
             *last = open.ts.max(*last);
         }
-        Self { all: OpeningThreads::new(tables, ended), read, used_directories }
+        Self { all: OpeningThreads::new(tables, ended), read, used_directories, on_the_way: on_the_way(tables) }
     }
 
     /// Everything that began with this problem, by thread and time. Of one that was denied it is not said that anything follows. What
@@ -137,7 +145,7 @@ impl<'a> Threads<'a> {
             let found = (0..thread.opens.len()).filter_map(|at| self.fallback(number, at, problem));
             all.extend(found.filter(|one| match problem {
                 Problem::Denied => true,
-                Problem::Absent => one.end.is_seen() || self.never_made(one),
+                Problem::Absent => one.end.is_seen() || self.never_made(one) || matches!(one.trace, Trace::SourceFirst),
                 Problem::Unfit => one.end.is_seen() && one.is_alike,
             }));
             for at in first + 1..all.len() {
@@ -154,7 +162,11 @@ impl<'a> Threads<'a> {
     fn fallback(&self, number: usize, at: usize, problem: Problem) -> Option<Fallback<'a>> {
         let thread = &self.all.threads[number];
         let open = thread.opens[at];
-        if !reads(open) || is_no_artifact(open) || !self.has(open, problem) {
+        let is_on_the_way = || self.on_the_way.contains(&(open.process(), open.path.as_str()));
+        if problem == Problem::Absent && is_refused_directory(open) {
+            return self.without_directory(number, at);
+        }
+        if !reads(open) || is_no_artifact(open) || !self.has(open, problem) || is_look(open) && is_on_the_way() {
             return None;
         }
         let limit = self.all.limit(thread, open.ts);
@@ -173,6 +185,10 @@ impl<'a> Threads<'a> {
             thread: number,
             next: thread.opens.len(),
         };
+        if matches!(trace, Trace::SourceFirst) {
+            let before = thread.opens[..at].iter().rev();
+            found.source = before.copied().find(|open| reads(open) && open.result >= 0 && !is_no_artifact(open));
+        }
         let reads_sources = matches!(trace, Trace::ReadsSources { .. });
         let most = if reads_sources { MOST_SOURCES } else { MOST_OPENS };
         // A file may be opened twice in a row to be read once.
@@ -196,7 +212,7 @@ impl<'a> Threads<'a> {
                 Step::Reads => {
                     found.source.get_or_insert(later);
                     found.last_read = later.ts;
-                    found.is_alike |= are_alike(&open.path, &later.path);
+                    found.is_alike |= !is_look(open) && are_alike(&open.path, &later.path);
                 }
                 Step::Ends(end) => {
                     (found.ended, found.end, found.next) = (later.ts, end, next);
@@ -205,6 +221,18 @@ impl<'a> Threads<'a> {
             }
         }
         Some(found)
+    }
+
+    /// The refusal to make a directory for artifacts of a family that then looks for none of them ([`Trace::SourceFirst`]): when what follows
+    /// ends is not known.
+    fn without_directory(&self, number: usize, at: usize) -> Option<Fallback<'a>> {
+        let thread = &self.all.threads[number];
+        let open = thread.opens[at];
+        let trace = families::of_directory(Path::new(&open.path))?.trace;
+        let (ended, next) = (self.all.limit(thread, open.ts), thread.opens.len());
+        let (end, source, is_alike, last_read) = (End::Over, None, false, open.ts);
+        let fallback = Fallback { open, ended, end, source, is_alike, last_read, trace, thread: number, next };
+        matches!(trace, Trace::SourceFirst).then_some(fallback)
     }
 
     /// Whether a directory for compiled files is missing below that of the source: nobody opens anything in it, and the name that is
@@ -231,6 +259,18 @@ impl<'a> Threads<'a> {
     }
 }
 
+/// Paths that a process was refused a look at, and below which it asked for others: directories.
+fn on_the_way(tables: &Tables) -> HashSet<(ProcessKey, &str)> {
+    let looked: HashSet<(ProcessKey, &str)> =
+        tables.opens.iter().filter(|open| is_look(open)).map(|open| (open.process(), open.path.as_str())).collect();
+    let mut found = HashSet::new();
+    for open in tables.opens.iter().filter(|_| !looked.is_empty()) {
+        let above = open.path.char_indices().filter(|(_, letter)| *letter == '/').map(|(at, _)| &open.path[..at]);
+        found.extend(above.filter_map(|above| looked.get(&(open.process(), above))).copied());
+    }
+    found
+}
+
 /// What a later open means for a fallback.
 enum Step {
     /// Another copy of the artifact is used.
@@ -242,8 +282,17 @@ enum Step {
 
 fn step(fallback: &Fallback<'_>, later: &Open) -> Step {
     let artifact = fallback.artifact();
+    if matches!(fallback.trace, Trace::SourceFirst) {
+        let is_search = is_directory(later) || is_no_artifact(later) || later.result < 0 && !is_denied(later);
+        return if is_search { Step::Nothing } else { Step::Ends(End::OtherFile) };
+    }
     if makes_artifact(later, artifact) {
         return Step::Ends(if later.result < 0 { End::SaveRefused } else { End::Saved });
+    }
+    if is_refused_above(later, artifact) {
+        // Whether it may write there it can ask before the work, too.
+        let is_to_save = fallback.source.is_some() && !is_look(later);
+        return if is_to_save { Step::Ends(End::SaveRefused) } else { Step::Nothing };
     }
     if is_directory(later) || is_no_artifact(later) {
         return Step::Nothing;

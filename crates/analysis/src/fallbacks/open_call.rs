@@ -1,8 +1,8 @@
-//! What an open(2) asked for, and what its path says.
+//! What an open(2), or another call that was refused, asked for, and what its path says.
 //!
 //! The numbers are those of include/uapi/asm-generic/fcntl.h and errno-base.h, as a recording holds them, whatever machine reads it.
 
-use slowpath_tables::Open;
+use slowpath_tables::{Open, RefusedCall};
 
 const O_ACCMODE: u32 = 0o3;
 const O_WRONLY: u32 = 0o1;
@@ -28,12 +28,28 @@ pub(super) fn is_no_artifact(open: &Open) -> bool {
     open.path.is_empty() || NO_ARTIFACTS.iter().any(|place| open.path.starts_with(place))
 }
 
-/// Opens a directory, or a path without reading it.
+/// Opens or makes a directory, or opens a path without reading it.
 pub(super) fn is_directory(open: &Open) -> bool {
-    open.flags & (O_DIRECTORY | O_PATH) != 0
+    open.call == Some(RefusedCall::MakeDirectory) || open.flags & (O_DIRECTORY | O_PATH) != 0
 }
 
-/// Reads what is there already.
+/// Was refused to make a directory.
+pub(super) fn is_refused_directory(open: &Open) -> bool {
+    open.call == Some(RefusedCall::MakeDirectory) && open.result < 0
+}
+
+/// Was refused to look at the path, or asked whether it may read it and was told no.
+pub(super) fn is_look(open: &Open) -> bool {
+    open.call == Some(RefusedCall::Look)
+}
+
+/// Was refused a look at, or to make, the directory of this file or one above it.
+pub(super) fn is_refused_above(open: &Open, file: &str) -> bool {
+    let below = file.strip_prefix(open.path.trim_end_matches('/'));
+    open.call.is_some() && !open.path.is_empty() && below.is_some_and(|below| below.starts_with('/'))
+}
+
+/// Reads what is there already, or is refused a look at it.
 pub(super) fn reads(open: &Open) -> bool {
     open.flags & O_ACCMODE != O_WRONLY && open.flags & O_CREAT == 0 && !is_directory(open)
 }

@@ -116,18 +116,112 @@ fn sources_of_one_kind_belong_together_and_two_fallbacks_of_a_thread_do_not_over
     assert_eq!(found, [one("/c/a", 110, End::OtherFile, None), one("/c/b", 300, End::OtherFile, Some("/f/s"))]);
 }
 
+fn calls(rows: &str) -> String {
+    format!("== opens\nts pid start tid path flags call result dev ino\n{rows}\n")
+}
+
+#[test]
+fn a_refused_look_at_a_file_that_is_never_opened_begins_it_as_a_denied_open_does() {
+    let rows = calls(&format!(
+        "
+100 7 1 7 /c/t.bin   0     look -13 - -
+200 7 1 7 /s/t.src   0     -    3   1 2
+900 7 1 7 /c/t.bin.9 {NEW} -    -13 - -"
+    ));
+    assert_eq!(described(Problem::Denied, &rows), [one("/c/t.bin", 900, End::SaveRefused, Some("/s/t.src"))]);
+    // Asked and tried all the same: once.
+    let both = format!("{rows}150 7 1 7 /c/t.bin 0 - -13 - -\n");
+    assert_eq!(described(Problem::Denied, &both), [one("/c/t.bin", 900, End::SaveRefused, Some("/s/t.src"))]);
+    // Could read it in the end.
+    let read = format!("{rows}950 7 1 7 /c/t.bin 0 - 3 1 9\n");
+    assert_eq!(described(Problem::Denied, &read), []);
+}
+
+#[test]
+fn a_source_of_a_like_name_is_no_sign_of_work_where_the_path_was_only_looked_at() {
+    let is_alike = |call: &str| {
+        let rows = format!("100 7 1 7 /a/m {} -13 - -\n200 7 1 7 /b/m.js 0 - 3 1 2", format_args!("0 {call}"));
+        let tables = Tables::from_text(&calls(&rows)).unwrap();
+        Threads::new(&tables, Nanos(900)).fallbacks(Problem::Denied)[0].is_alike
+    };
+    assert!(is_alike("-") && !is_alike("look"));
+}
+
+#[test]
+fn who_cannot_make_the_directory_of_the_artifact_or_one_above_is_refused_to_save_it() {
+    let rows = |path: &str, artifact: &str| {
+        calls(&format!(
+            "
+100 7 1 7 /a/c/d/t.bin 0 -    {artifact} - -
+200 7 1 7 /s/t.src     0 -    3 1 2
+800 7 1 7 /a/c/d       0 look -13 - -
+900 7 1 7 {path}       0 make_directory -13 - -
+950 7 1 7 /e           0 -    3 1 3"
+        ))
+    };
+    for path in ["/a/c/d", "/a/c", "/a/c/"] {
+        for (problem, result) in [(Problem::Denied, "-13"), (Problem::Absent, "-2")] {
+            let expected = one("/a/c/d/t.bin", 900, End::SaveRefused, Some("/s/t.src"));
+            assert_eq!(described(problem, &rows(path, result)), [expected], "{path}");
+        }
+    }
+    // Of another directory it says nothing.
+    for path in ["/a/cc", "/a/c/d/t.bin.d", "/s"] {
+        let expected = one("/a/c/d/t.bin", 950, End::OtherFile, Some("/s/t.src"));
+        assert_eq!(described(Problem::Denied, &rows(path, "-13")), [expected], "{path}");
+    }
+    // Before the source was read it is no end: programs make their directories when they start.
+    let early = calls(
+        "
+100 7 1 7 /a/t.bin 0 -              -13 - -
+150 7 1 7 /a       0 make_directory -13 - -
+200 7 1 7 /s/t.src 0 -              3   1 2
+900 7 1 7 /e       0 -              3   1 3",
+    );
+    assert_eq!(described(Problem::Denied, &early), [one("/a/t.bin", 900, End::OtherFile, Some("/s/t.src"))]);
+}
+
+#[test]
+fn a_source_that_is_read_before_its_artifact_is_looked_for_is_what_it_costs_until_the_next_file() {
+    // As Node.js 22 does: the results are saved at the end, all together.
+    let cache = "/n/v22.12.0-x64-00250a7c-65534";
+    let rows = opens(&format!(
+        "
+100 7 1 7 /a/m.js        0     3   1 2
+200 7 1 7 {cache}/859dc7 0     -13 - -
+300 7 1 7 /a/package.json 0    -2  - -
+600 7 1 7 /a/n.js        0     3   1 3
+700 7 1 7 {cache}/873f31 0     -13 - -
+990 7 1 7 {cache}/859dc7.tmp {NEW} -13 - -"
+    ));
+    let [first, second] = [("859dc7", 600, "/a/m.js"), ("873f31", 990, "/a/n.js")]
+        .map(|(name, ended, source)| one(&format!("{cache}/{name}"), ended, End::OtherFile, Some(source)));
+    assert_eq!(described(Problem::Denied, &rows), [first, second]);
+}
+
+#[test]
+fn who_cannot_make_the_directory_of_such_a_family_looks_for_nothing_in_it() {
+    let rows = |path: &str| calls(&format!("100 7 1 7 {path} 0 make_directory -13 - -\n200 7 1 7 /a/m.js 0 - 3 1 2"));
+    let directory = "/n/v22.12.0-x64-00250a7c-65534";
+    assert_eq!(described(Problem::Absent, &rows(directory)), [one(directory, 9_000_000, End::Over, None)]);
+    for other in ["/n/cache", "/a/__pycache__"] {
+        assert_eq!(described(Problem::Absent, &rows(other)), [], "{other}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn any_rows_give_fallbacks_that_end_after_they_begin_and_do_not_overlap(
-        rows in proptest::collection::vec((0u64..50, 0usize..8, 0usize..6, -14i32..4, 0u32..3), 0..60),
+        rows in proptest::collection::vec((0u64..50, 0usize..8, 0usize..6, 0usize..5, -14i32..4, 0u32..3), 0..60),
     ) {
         let names = ["/a/m.bin", "/a/m.src", "/b/m.bin", "/a/n", "/proc/x", "x", "/", ""];
         let flags = [0, 1, 0o101, 0o301, 0o1001, 0o200_000];
         let mut text = String::new();
-        for (ts, name, flag, result, tid) in rows {
-            text += &format!("{ts} 7 1 {tid} {:?} {} {result} 1 2\n", names[name], flags[flag]);
+        let words = ["-", "-", "-", "look", "make_directory"];
+        for (ts, name, flag, call, result, tid) in rows {
+            text += &format!("{ts} 7 1 {tid} {:?} {} {} {result} 1 2\n", names[name], flags[flag], words[call]);
         }
-        let tables = Tables::from_text(&opens(&text)).unwrap();
+        let tables = Tables::from_text(&calls(&text)).unwrap();
         let threads = Threads::new(&tables, Nanos(60));
         for problem in [Problem::Denied, Problem::Absent, Problem::Unfit] {
             let found = threads.fallbacks(problem);

@@ -14,8 +14,9 @@
 //! 4. *its sources are read*: the family of a denied file says which files it was made from ([`Trace::ReadsSources`]). The time until the
 //!    thread turns to others, or to one of them anew; at the low end until it opened the last of them;
 //! 5. *by its family alone*: the family says that the work leaves no trace ([`Trace::AllAlong`]): a JVM without its archive parses classes
-//!    all along. All CPU time of the process is the most that it can be, and the low end is nothing. It stands once a process and family,
-//!    and for processes that have loaded the family's library.
+//!    all along; Node.js that cannot make the directory of its cache looks for nothing in it ([`Trace::SourceFirst`]). All CPU time of
+//!    the process is the most that it can be, and the low end is nothing. It stands once a process and family, and for processes that
+//!    have loaded the family's library, or tried to make its directory.
 //!
 //! A denied open with none of these is no fallback: the program may do without the file.
 
@@ -185,7 +186,8 @@ fn keep_repeated(fallbacks: &mut Vec<Fallback<'_>>, problem: Problem) {
 
 /// Whether the process itself shows that it did the work of the artifact.
 pub(crate) fn shows_work(fallback: &Fallback<'_>) -> bool {
-    fallback.end.is_seen() || fallback.is_alike || reads_sources(fallback)
+    let read_it_first = matches!(fallback.trace, Trace::SourceFirst) && fallback.source.is_some();
+    fallback.end.is_seen() || fallback.is_alike || reads_sources(fallback) || read_it_first
 }
 
 fn reads_sources(fallback: &Fallback<'_>) -> bool {
@@ -236,14 +238,18 @@ impl<'f, 'a> Rest<'f, 'a> {
                 loaded.extend(of(open.process()).filter(|(_, library)| split(&open.path).1 == *library));
             }
         }
-        let times = if loaded.is_empty() { CpuTimes::new() } else { shares::cpu_times(&facts.tables) };
+        let is_needed = !loaded.is_empty() || untraced.iter().any(|one| made_no_directory(one));
+        let times = if is_needed { shares::cpu_times(&facts.tables) } else { CpuTimes::new() };
         Self { facts, times, loaded, told: HashSet::new() }
     }
 
     /// All CPU time of the process; nothing where it is not known.
     fn price<'t>(&mut self, fallback: Fallback<'t>, family: &str) -> Option<Priced<'t>> {
         let process = fallback.open.process();
-        let is_used = self.loaded.contains(&(process, library(&fallback)?));
+        let is_used = match library(&fallback) {
+            Some(library) => self.loaded.contains(&(process, library)),
+            None => made_no_directory(&fallback),
+        };
         let cpu = self.times.get(&process).copied().flatten().filter(|_| is_used)?.0 as f64;
         if !self.told.insert((process, family.to_owned())) {
             return None;
@@ -254,11 +260,16 @@ impl<'f, 'a> Rest<'f, 'a> {
     }
 }
 
+/// Whether the process was refused the directory for its artifacts, and so looked for none. Only programs of the family make one.
+fn made_no_directory(fallback: &Fallback<'_>) -> bool {
+    matches!(fallback.trace, Trace::SourceFirst) && fallback.source.is_none()
+}
+
 /// The library of a family whose work leaves no trace.
 fn library(fallback: &Fallback<'_>) -> Option<&'static str> {
     match fallback.trace {
         Trace::AllAlong { library } => Some(library),
-        Trace::OfAnyFile | Trace::ReadsSources { .. } | Trace::NoWork => None,
+        Trace::OfAnyFile | Trace::ReadsSources { .. } | Trace::SourceFirst | Trace::NoWork => None,
     }
 }
 

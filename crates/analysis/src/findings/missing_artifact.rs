@@ -7,15 +7,17 @@
 //!
 //! **Predicted saving.** The cost. What reading the file would cost is not taken off.
 //!
-//! **No finding** for ordinary searches (libraries, optional configuration): nobody makes what was looked for. Opens are recorded, mkdir(2)
-//! and access(2) are not: a program that is refused to make the directory, and then does not try, shows it only where that directory lies
-//! below the source's and nobody opens anything in it (`__pycache__`), for at least three files whose sources say how long one takes.
+//! **No finding** for ordinary searches (libraries, optional configuration): nobody makes what was looked for. Of a program that is refused
+//! to make the directory, and then does not try to save, that call is the end. Recordings of earlier versions hold opens alone: there it
+//! shows only where the directory lies below the source's and nobody opens anything in it (`__pycache__`), for at least three files whose
+//! sources say how long one takes. A program that asks whether the file is there (stat(2), ENOENT) and never opens it is not seen.
 //!
 //! **Confidence.** See [`super::fallback_finding`].
 
 use super::fallback_finding::{Kind, find};
 use super::materiality;
 use super::stale_artifact::REGENERATE_ARTIFACT;
+use super::unreadable_artifact::SHARE_ARTIFACT;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::fallbacks::Problem;
 
@@ -27,12 +29,12 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "compiled or cached files that were never made",
-    what: "A process looks for a compiled or cached file that is not there (ENOENT), does the work, and is refused to save the result; or \
+    what: "A process looks for a compiled or cached file that is not there (ENOENT), does the work, and is refused to save the result, or to make its directory; or \
            several processes make the same file one after the other.",
     why: "Every process pays for the work. It shows only where the user of the program may not write what belongs to it.",
     helps: "Make the file once as a user who may (regenerate_artifact: `python3 -m compileall DIRECTORY`, at installation). Price: disk, and a step more at \
             each installation.",
-    by_hand: "strace -f -Z -e trace=openat -- COMMAND lists opens that fail: ENOENT of a file, and later EACCES or EROFS where it should \
+    by_hand: "strace -f -Z -e trace=file -- COMMAND lists calls that fail: ENOENT of a file, and later EACCES or EROFS where it should \
               be made, is one",
     least: materiality::words,
     shows_in: ShowsIn::AnyWork,
@@ -44,6 +46,6 @@ const KIND: Kind = Kind {
     problem: Problem::Absent,
     verbs: ("has no", "have no"),
     ending: "",
-    fixes: &[REGENERATE_ARTIFACT],
+    fixes: &[REGENERATE_ARTIFACT, SHARE_ARTIFACT],
     by_hand: FINDING.by_hand,
 };

@@ -16,6 +16,7 @@
 
 use super::fallback_finding::{Kind, find};
 use super::materiality;
+use super::unreadable_artifact::SHARE_ARTIFACT;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::fallbacks::Problem;
 
@@ -47,6 +48,6 @@ const KIND: Kind = Kind {
     problem: Problem::Unfit,
     verbs: ("reads", "read"),
     ending: " in vain",
-    fixes: &[REGENERATE_ARTIFACT],
+    fixes: &[REGENERATE_ARTIFACT, SHARE_ARTIFACT],
     by_hand: FINDING.by_hand,
 };

@@ -135,7 +135,7 @@ fn any_rows_give_starts_that_end_after_they_begin() {
         let mut tables = tables(&[(2, none); 4], "");
         for (ts, pid, tid, path) in opens {
             tables.opens.push(slowpath_tables::Open {
-                ts: Nanos(ts * MS), pid, start: Nanos(2), tid, path: path.to_owned(), flags: 0, result: 3, dev: None, ino: None,
+                ts: Nanos(ts * MS), pid, start: Nanos(2), tid, path: path.to_owned(), flags: 0, call: None, result: 3, dev: None, ino: None,
             });
         }
         for (ts, ms, pid) in off {

@@ -15,6 +15,7 @@ pub const ANDROID_OAT: Family = Family {
                Isolated processes (uid 90000 and above) read only what others may read, and installd takes that right (0640) from what was \
                compiled with a profile",
     by_hand: "`cmd package compile -m speed -f PACKAGE`, or `-r shared`, at the price of a slower main process and more energy",
+    shared_by: "`-r shared` of `cmd package compile`: compiled without the profile, and readable for every user",
     trace: Trace::OfAnyFile,
     recognises,
     is_needed_by: everybody,

@@ -14,6 +14,7 @@ pub const BROWSER_CODE_CACHE: Family = Family {
     stale_when: "never decided: entries hold the build and hashes that only the browser compares",
     fallback: "scripts are compiled again at each visit, shaders at each start of the GPU process; a cache that cannot be written stays so",
     by_hand: "`chown -R USER PROFILE` where a browser that ran as root made it, or remove the directory",
+    shared_by: "",
     trace: Trace::OfAnyFile,
     recognises,
     is_needed_by: everybody,

@@ -21,6 +21,8 @@ pub struct Family {
     pub fallback: &'static str,
     /// How to repair it by hand.
     pub by_hand: &'static str,
+    /// How a program is told of a copy in another place, which several users may read; empty where none can be.
+    pub shared_by: &'static str,
     /// What shows that a process did that.
     pub trace: Trace,
     /// Whether a file or directory belongs to it, by its path and kind. A directory does where everything below it is of the family.
@@ -49,6 +51,9 @@ pub enum Trace {
         /// Whether a file can be the first of them, by its path.
         is_source: fn(&Path) -> bool,
     },
+    /// It reads the source first and then looks for the artifact, one after the other; the results are saved when the process ends. The work
+    /// goes on until the next file is opened. Where the directory for the artifacts cannot be made, it looks for none.
+    SourceFirst,
     /// None: the work is done bit by bit, by every process that is denied and has loaded this library. Others only read files.
     AllAlong {
         /// Its file's name.
@@ -67,6 +72,10 @@ impl Trace {
             }
             Self::ReadsSources { .. } => {
                 "the sources that are read one after the other, until the process turns to other files"
+            }
+            Self::SourceFirst => {
+                "the source that is read before each artifact that is denied, until the next file is opened; or the directory \
+                 for them that cannot be made: then all CPU time of the process is an upper bound"
             }
             Self::AllAlong { .. } => {
                 "nothing: all CPU time of the process is an upper bound, and the trial of `grant_read` says what it is"

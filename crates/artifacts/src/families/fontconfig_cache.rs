@@ -17,6 +17,7 @@ pub const FONTCONFIG_CACHE: Family = Family {
                  1970 fits always). Unknown for caches of 32-bit or big-endian programs",
     fallback: "each process opens and parses every font of the directory with FreeType and tries to write a cache: `FC_DEBUG=16 fc-match`",
     by_hand: "`fc-cache -f` as the owner of the cache directory, with a umask that leaves it readable (022)",
+    shared_by: "a `<cachedir>` in fonts.conf that every user reads, filled with `fc-cache -f`; `/var/cache/fontconfig` is one",
     trace: Trace::ReadsSources { is_source: is_font },
     recognises,
     is_needed_by: everybody,

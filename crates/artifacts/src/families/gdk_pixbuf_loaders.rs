@@ -17,6 +17,7 @@ pub const GDK_PIXBUF_LOADERS: Family = Family {
                  is not listed",
     fallback: "none: images of these kinds are not shown, or a program ends for want of an icon: `gdk-pixbuf-query-loaders`",
     by_hand: "`gdk-pixbuf-query-loaders --update-cache` as root, with a umask that leaves it readable (022)",
+    shared_by: "`GDK_PIXBUF_MODULE_FILE=FILE`, made with `gdk-pixbuf-query-loaders`",
     trace: Trace::NoWork,
     recognises,
     is_needed_by: everybody,

@@ -16,6 +16,7 @@ pub const GLIB_SCHEMAS: Family = Family {
     fallback: "none: GSettings finds no schema or the old ones; programs end (`Settings schema ... is not installed`) or use old defaults: \
                `gsettings list-schemas`",
     by_hand: "`glib-compile-schemas DIR` as the owner of the directory, with a umask that leaves it readable (022)",
+    shared_by: "`GSETTINGS_SCHEMA_DIR=DIRECTORY`, made with `glib-compile-schemas`",
     trace: Trace::NoWork,
     recognises,
     is_needed_by: everybody,

@@ -1,4 +1,4 @@
-//! Class data sharing archives of HotSpot (JEP 310, JEP 341, JEP 350).
+//! Class data sharing archives and AOT caches of HotSpot (JEP 310, JEP 341, JEP 350, JEP 483).
 
 use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds};
 use crate::access::FileKind;
@@ -9,14 +9,15 @@ use std::path::Path;
 /// The family.
 pub const JVM_CDS: Family = Family {
     name: "jvm_cds",
-    title: "class data sharing archives of the JVM",
-    recognised_by: "`*.jsa`; the default ones are `classes*.jsa` beside `libjvm.so`",
+    title: "class data sharing archives and AOT caches of the JVM",
+    recognised_by: "`*.jsa`; the default ones are `classes*.jsa` beside `libjvm.so`. `*.aot` (JDK 24 and later)",
     derives_from: "the classes of the runtime image (`lib/modules`) or of an application's class path, and the very build of the JVM",
     stale_when: "it does not begin with the magic number of an archive; a default archive does not name the build of the `libjvm.so` beside \
-                 it. Unknown for other archives: which JVM and class path use it stands on a command line",
-    fallback: "the JVM says nothing (`-Xshare:auto`), parses and verifies the classes at each start and shares none of them between \
+                 it. Unknown for other archives and for AOT caches: which JVM and class path use it stands on a command line",
+    fallback: "the JVM says nothing (`-Xshare:auto`; of an AOT cache it warns), parses and verifies the classes at each start and shares none of them between \
                processes: `java -Xlog:cds -version`, `java -Xshare:on -version`",
-    by_hand: "default archive: `java -Xshare:dump` as the owner of the JVM; others: `java -XX:ArchiveClassesAtExit=FILE`; `chmod o+r`",
+    by_hand: "default archive: `java -Xshare:dump` as the owner of the JVM; others: `java -XX:ArchiveClassesAtExit=FILE`, `java -XX:AOTCacheOutput=FILE`; `chmod o+r`",
+    shared_by: "`-XX:SharedArchiveFile=FILE` or `-XX:AOTCache=FILE` (in `JDK_JAVA_OPTIONS`), made as above",
     trace: Trace::AllAlong { library: "libjvm.so" },
     recognises,
     is_needed_by: everybody,
@@ -26,6 +27,9 @@ pub const JVM_CDS: Family = Family {
 
 /// `CDS_ARCHIVE_MAGIC` and `CDS_DYNAMIC_ARCHIVE_MAGIC` (src/hotspot/share/include/cds.h), in the byte order of the machine.
 const MAGIC: [u32; 2] = [0xf00b_aba2, 0xf00b_aba8];
+
+/// The ending of AOT caches, which other compilers ahead of time give to their files too.
+const AOT: &str = "aot";
 
 /// Where the header names the build: `JVM_IDENT_MAX` (256) bytes in the first page.
 const HEADER: u64 = 4096;
@@ -37,7 +41,7 @@ const MOST_LIBRARY: u64 = 256 << 20;
 const LONGEST_IDENTITY: usize = 255;
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
-    kind == FileKind::Regular && path.extension().is_some_and(|end| end == "jsa")
+    kind == FileKind::Regular && path.extension().is_some_and(|end| end == "jsa" || end == AOT)
 }
 
 /// The name of the JVM's build in the header: printable text around ` VM (`.
@@ -55,7 +59,12 @@ fn freshness(path: &Path) -> Freshness {
         Err(error) => return Freshness::Unknown(format!("it cannot be read: {error}")),
     };
     if !header.first_chunk().is_some_and(|magic| MAGIC.contains(&u32::from_ne_bytes(*magic))) {
-        return Freshness::Stale("it does not begin as an archive of class data".to_owned());
+        return match path.extension().is_some_and(|end| end == AOT) {
+            true => Freshness::Unknown(
+                "it does not begin as an AOT cache of a JVM, and may be another program's".to_owned(),
+            ),
+            false => Freshness::Stale("it does not begin as an archive of class data".to_owned()),
+        };
     }
     let library = path.with_file_name("libjvm.so");
     if disk::is_gone(&library) {
@@ -121,6 +130,17 @@ mod tests {
         assert!(matches!(freshness(&path), Freshness::Stale(why) if why.contains("17.0.15+6")));
         fs::write(&path, archive(7)).unwrap();
         assert!(matches!(freshness(&path), Freshness::Stale(why) if why.contains("does not begin")));
+    }
+
+    #[test]
+    fn a_cache_of_another_compiler_is_not_called_stale() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("app.aot");
+        assert!(recognises(&path, FileKind::Regular));
+        fs::write(&path, "something else").unwrap();
+        assert!(matches!(freshness(&path), Freshness::Unknown(why) if why.contains("another program")));
+        fs::write(&path, archive(MAGIC[0])).unwrap();
+        assert!(matches!(freshness(&path), Freshness::Unknown(why) if why.contains("command line")));
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub const LD_SO_CACHE: Family = Family {
     fallback: "the loader tries the default directories one after the other, each with its subdirectories for the CPU, and does not find \
                libraries elsewhere: `strace -e trace=openat`, `LD_DEBUG=libs`",
     by_hand: "`ldconfig` as root, with a umask that leaves the cache readable (022)",
+    shared_by: "",
     trace: Trace::NoWork,
     recognises,
     is_needed_by: everybody,

@@ -13,6 +13,7 @@ pub const MESA_SHADER_CACHE: Family = Family {
     stale_when: "never decided: the key of an entry is a hash of the driver's build and of the shader, which only the driver knows",
     fallback: "each process compiles its shaders again, mostly in pauses of the first frames: `MESA_SHADER_CACHE_SHOW_STATS=true`",
     by_hand: "`chown -R USER ~/.cache/mesa_shader_cache*` where a program that ran as root made it, or remove it",
+    shared_by: "`MESA_SHADER_CACHE_DIR=DIRECTORY` for users who trust each other: each writes to it",
     trace: Trace::OfAnyFile,
     recognises,
     is_needed_by: everybody,

@@ -58,9 +58,14 @@ pub fn of_file(path: &Path) -> Option<&'static Family> {
     of(path, FileKind::Regular)
 }
 
+/// The family of which everything in a directory is, by its path.
+pub fn of_directory(path: &Path) -> Option<&'static Family> {
+    of(path, FileKind::Directory)
+}
+
 /// Whether everything in a directory is of one family, by its path.
 pub fn owns_directory(path: &Path) -> bool {
-    of(path, FileKind::Directory).is_some()
+    of_directory(path).is_some()
 }
 
 /// Whether two files are artifacts of one family, by their paths.

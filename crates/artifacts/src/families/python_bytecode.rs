@@ -18,6 +18,7 @@ pub const PYTHON_BYTECODE: Family = Family {
     fallback: "the process reads and compiles the source at each start and tries to write the bytecode, silently: opens of the .py behind a \
                denied open of the .pyc, CPU time in the compiler (`python3 -X importtime`, `python3 -v`)",
     by_hand: "`python3 -m compileall -f DIR` as the owner of the directory, with a umask that leaves it readable (022)",
+    shared_by: "`PYTHONPYCACHEPREFIX=DIRECTORY`, filled with `python3 -m compileall` under the same variable",
     trace: Trace::OfAnyFile,
     recognises,
     is_needed_by: everybody,

@@ -1,14 +1,15 @@
-//! Probe `open`: attempts to open a file, with their result.
+//! Probe `open`: attempts to open a file, with their result; and calls that look at a path or make a directory, where they are refused.
+//! A program may ask before it opens (access(2)), and is refused nothing then that an open would show.
 //!
 //! A relative path is told with the directory that it starts from, the working directory or the one of openat(2), and made absolute
 //! where the path of that directory is known. One that climbs out of it (`..`) stays as it is where the directory's file system is mounted
 //! in several places: through which of them the process works is not known.
 
 use crate::context::Context;
-use crate::events::{open_event, record, text};
+use crate::events::{PATH_LOOK, PATH_MAKE_DIRECTORY, open_event, record, text};
 use crate::file_rows::Place;
 use crate::names::Names;
-use slowpath_tables::{FileKey, Nanos, Open};
+use slowpath_tables::{FileKey, Nanos, Open, RefusedCall};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context, place: &Place, names: &Names) -> Option<Open> {
     let event: open_event = record(bytes)?;
@@ -26,6 +27,11 @@ pub(crate) fn decode(bytes: &[u8], context: &Context, place: &Place, names: &Nam
         tid: event.header.tid,
         path: base.map_or_else(|| path.clone(), |base| beneath(&base, &path)),
         flags: event.open_flags,
+        call: match event.call {
+            PATH_LOOK => Some(RefusedCall::Look),
+            PATH_MAKE_DIRECTORY => Some(RefusedCall::MakeDirectory),
+            _ => None,
+        },
         result: event.result,
         dev: opened.then_some(event.dev),
         ino: opened.then_some(event.ino),

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Opens with their result. Only the return is watched: the path is still in the caller's memory then. */
+/* Opens with their result, and calls that only look at a path or make a directory where they are refused. Only the return is watched:
+ * the path is still in the caller's memory then. */
 #include "../../bpf/tree.bpf.h"
 
 #define AT_FDCWD -100
 /* include/uapi/linux/openat2.h */
 #define RESOLVE_IN_ROOT 0x10
+/* include/uapi/asm-generic/errno-base.h */
+#define EPERM 1
+#define EACCES 13
+#define EROFS 30
 struct open_how {
 	u64 flags;
 	u64 mode;
@@ -17,6 +22,8 @@ struct wanted_open {
 	/* The descriptor of the directory that a relative path starts from. */
 	int from;
 	u32 flags;
+	/* enum path_call */
+	u32 call;
 	/* Whether that directory stands for the root: `..` does not leave it, and an absolute path starts there too. */
 	bool is_root;
 };
@@ -72,6 +79,8 @@ static __always_inline int tell(struct syscall_exit *context, struct task_struct
 	event->base_dev = base.dev;
 	event->base_ino = base.ino;
 	event->open_flags = asked->flags;
+	event->call = asked->call;
+	event->reserved = 0;
 	event->result = context->ret;
 	if (!is_told)
 		count_withheld(EVENT_OPEN);
@@ -122,3 +131,78 @@ int after_open(struct syscall_exit *context)
 	};
 	return tell(context, task, &asked);
 }
+
+/* unistd.h */
+#define W_OK 2
+#define X_OK 1
+
+static __always_inline int tell_refused(struct syscall_exit *context, u32 call, int from, const char *path)
+{
+	if (context->ret != -EACCES && context->ret != -EPERM && context->ret != -EROFS)
+		return 0;
+	struct wanted_open asked = {.path = path, .from = from, .call = call};
+	return tell(context, bpf_get_current_task_btf(), &asked);
+}
+
+/* Who asks whether it may write or execute is not refused to read. */
+static __always_inline bool asks_to_read(u64 mode)
+{
+	return !(mode & W_OK) && mode != X_OK;
+}
+
+#define ARGUMENT(number) PT_REGS_PARM##number##_SYSCALL(user_registers(bpf_get_current_task_btf()))
+#define REFUSED(name) SEC("tracepoint/syscalls/sys_exit_" #name) int after_##name(struct syscall_exit *context)
+
+REFUSED(newfstatat)
+{
+	return tell_refused(context, PATH_LOOK, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
+}
+
+REFUSED(statx)
+{
+	return tell_refused(context, PATH_LOOK, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
+}
+
+REFUSED(faccessat)
+{
+	if (!asks_to_read(ARGUMENT(3)))
+		return 0;
+	return tell_refused(context, PATH_LOOK, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
+}
+
+REFUSED(faccessat2)
+{
+	if (!asks_to_read(ARGUMENT(3)))
+		return 0;
+	return tell_refused(context, PATH_LOOK, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
+}
+
+REFUSED(mkdirat)
+{
+	return tell_refused(context, PATH_MAKE_DIRECTORY, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
+}
+
+/* Newer architectures have none of these. */
+#if defined(__TARGET_ARCH_x86)
+REFUSED(access)
+{
+	if (!asks_to_read(ARGUMENT(2)))
+		return 0;
+	return tell_refused(context, PATH_LOOK, AT_FDCWD, (const char *)ARGUMENT(1));
+}
+
+REFUSED(newstat)
+{
+	return tell_refused(context, PATH_LOOK, AT_FDCWD, (const char *)ARGUMENT(1));
+}
+
+REFUSED(newlstat)
+{
+	return tell_refused(context, PATH_LOOK, AT_FDCWD, (const char *)ARGUMENT(1));
+}
+
+REFUSED(mkdir)
+{
+	return tell_refused(context, PATH_MAKE_DIRECTORY, AT_FDCWD, (const char *)ARGUMENT(1));
+}
+#endif

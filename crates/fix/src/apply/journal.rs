@@ -105,7 +105,8 @@ pub struct Journal {
     pub made: Vec<Word>,
     /// The files, in the order in which they are written: what others need comes first.
     pub files: Vec<FileChange>,
-    /// Files of which the permissions change, directories before what lies below them. They are numbered behind the others.
+    /// Files of which the permissions change, directories behind what lies below them: nobody gets in before all is done, and nobody is in
+    /// any more when it is taken back. They are numbered behind the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<PermissionChange>,
 }

@@ -5,12 +5,13 @@
 //! owns the syntax of its files: one pure function quotes values for it. [`permissions`] writes no file and changes those that the fix
 //! names. [`diff`] shows the change, [`journal`] decides what is
 //! written, and what is left alone when it is taken back; [`steps`] carries that out on the files of [`place`] and [`permission_place`], and [`records`] keeps what
-//! was there until it is restored. Leaves reading a diagnosis, which change is asked for, and every word to the user, to the command.
+//! was there until it is restored; [`finish`] does what must not stay half done in a child that outlives a kill. Leaves reading a diagnosis, which change is asked for, and every word to the user, to the command.
 
 pub mod desktop_file;
 pub mod diff;
 pub mod environment_file;
 pub mod error;
+pub mod finish;
 pub mod journal;
 mod permission_place;
 pub mod permissions;

@@ -20,6 +20,8 @@ use printed::{
 };
 use proposed::Target;
 use serde::Serialize;
+use slowpath_fix::apply::error::ApplyError;
+use slowpath_fix::apply::finish::finish;
 use slowpath_fix::apply::journal::{Found, State};
 use slowpath_fix::apply::records::{Record, Records};
 use slowpath_fix::apply::{TARGETS, place, refusal, steps};
@@ -147,11 +149,21 @@ fn apply(arguments: &FixApplyArguments) -> Result<ExitCode, Failure> {
     let records = Records::to_change().map_err(failure)?;
     let change = proposed::change(&diagnosed, plan, target, &arguments.target)?;
     let mut record = records.begin(change.journal, &now_rfc3339()).map_err(failure)?;
-    steps::apply(&records, &mut record).map_err(failure)?;
+    to_the_end(|| steps::apply(&records, &mut record))?;
     done.applied = true;
     done.change = Some(change.printed);
     say(arguments.json, &done, FixApplied::text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Carries out the steps of a change where a kill of this process does not stop them half-way.
+fn to_the_end(steps: impl FnOnce() -> Result<(), ApplyError>) -> Result<(), Failure> {
+    let told = || serde_json::to_vec(&steps().map_err(failure)).unwrap_or_default();
+    let answer = finish(told).map_err(|error| {
+        Failure::from_error(Kind::Machine, &error)
+            .hint("`slowpath fix list` shows how far it is, `slowpath fix undo` restores all")
+    })?;
+    serde_json::from_slice(&answer).map_err(|error| Failure::from_error(Kind::Machine, &error))?
 }
 
 fn require_proved(arguments: &FixApplyArguments, diagnosed: &Diagnosed, plan: &FixPlan) -> Result<(), Failure> {
@@ -182,7 +194,7 @@ fn undo(arguments: &FixUndoArguments) -> Result<ExitCode, Failure> {
     for mut record in found {
         let changed = record.journal.changed(&steps::found(&record.journal).map_err(failure)?);
         let kept = if arguments.keep_changed { changed } else { Vec::new() };
-        steps::undo(&records, &mut record, &kept).map_err(failure)?;
+        to_the_end(|| steps::undo(&records, &mut record, &kept))?;
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         for (number, file) in record.journal.paths().enumerate() {
             if kept.contains(&number) { &mut left } else { &mut restored }.push(path(file));

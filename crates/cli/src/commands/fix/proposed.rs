@@ -16,6 +16,7 @@ use slowpath_fix::apply::{
     steps, systemd, wrapper,
 };
 use slowpath_fix::{FilePermissions, FixPlan, Treatment, Word};
+use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -163,8 +164,10 @@ fn content(
 fn permissions_of(diagnosed: &Diagnosed, plan: &FixPlan) -> Result<Change, Failure> {
     let name = permissions::TARGET.name;
     let changes = plan.treatment.files().iter().map(|file| PermissionChange::of(file, diagnosed.invoker));
-    let permissions: Vec<PermissionChange> =
+    let mut permissions: Vec<PermissionChange> =
         changes.collect::<Result<_, _>>().map_err(|refusal| refused(plan, refusal))?;
+    // A directory comes behind what lies below it.
+    permissions.sort_by_key(|change| Reverse(change.path.to_os_string()));
     let journal = Journal { permissions, ..journal(diagnosed, plan, name) };
     let found = steps::found(&journal).map_err(failure)?;
     if let Some((path, _)) = journal.paths().zip(found).find(|(_, found)| *found != Found::Before) {
