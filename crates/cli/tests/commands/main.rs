@@ -35,6 +35,7 @@ mod json;
 mod kills;
 mod known_families;
 mod launch;
+mod layout;
 mod ledger;
 mod long_recordings;
 mod machines;

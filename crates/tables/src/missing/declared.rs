@@ -314,6 +314,12 @@ declare! {
         "the kernel does not have it",
         "a kernel that has this event";
 
+    // Layout
+    CODE_TRACE = "traced functions":
+        "which functions a command uses, and in which order",
+        "the command is traced by something else already, ptrace(2) is forbidden, or this is no x86-64 machine",
+        "run slowpath outside of the other tracer; allow ptrace(2)";
+
     // Running processes
     FILES_OF_PROCESS = "files of process <pid>":
         "the program and libraries that the process runs",
