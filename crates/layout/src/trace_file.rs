@@ -67,6 +67,10 @@ pub struct TracedObject {
     pub bytes: u64,
     /// Functions that were watched.
     pub functions: u64,
+    /// Bytes of all functions that are known.
+    pub function_bytes: u64,
+    /// Bytes of its code. Where functions are known of a part only (a stripped file with few frame descriptions), the rest is not seen.
+    pub code_bytes: u64,
     /// Whether a process executed it.
     pub executed: bool,
 }
@@ -163,6 +167,13 @@ pub enum TraceFileError {
     /// A use of an object that is not listed.
     #[error("a first use names object {0}, and there are {1}")]
     NoSuchObject(u32, usize),
+}
+
+impl TracedObject {
+    /// Whether less than half of its code is in functions that are known.
+    pub fn is_mostly_unknown(&self) -> bool {
+        self.function_bytes < self.code_bytes / 2
+    }
 }
 
 impl Trace {

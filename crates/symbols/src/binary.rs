@@ -102,14 +102,28 @@ impl Binary {
     /// Not a readable ELF file of x86-64, no executable segment, or more functions than any program has.
     pub fn of_elf(bytes: &[u8]) -> Result<Self, UnwindTableError> {
         let image = Image::parse(bytes)?;
+        let (mut binary, header, endian) = Self::headers(bytes)?;
+        functions::read(&mut binary, &image, header, endian, bytes)?;
+        Ok(binary)
+    }
+
+    /// Reads a file without its functions, which are most of the work.
+    ///
+    /// # Errors
+    /// As [`Self::of_elf`].
+    pub fn without_functions(bytes: &[u8]) -> Result<Self, UnwindTableError> {
+        Image::parse(bytes)?;
+        Ok(Self::headers(bytes)?.0)
+    }
+
+    fn headers(bytes: &[u8]) -> Result<(Self, &FileHeader64<Endianness>, Endianness), UnwindTableError> {
         let header = FileHeader64::<Endianness>::parse(bytes).map_err(UnwindTableError::NotElf)?;
         let endian = header.endian().map_err(UnwindTableError::NotElf)?;
         let mut binary =
             Self { entry: header.e_entry(endian), fixed: header.e_type(endian) == ET_EXEC, ..Self::default() };
         binary.read_segments(header, endian, bytes)?;
         binary.read_sections(header, endian, bytes);
-        functions::read(&mut binary, &image, header, endian, bytes)?;
-        Ok(binary)
+        Ok((binary, header, endian))
     }
 
     fn read_segments(

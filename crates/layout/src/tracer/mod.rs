@@ -232,8 +232,10 @@ pub(crate) fn foreign(bytes: &[u8]) {
 
 /// What the reader reads, for the fuzzers.
 pub(crate) fn foreign_elf(bytes: &[u8]) {
-    if let Ok((facts, entries, functions)) = reader::facts_of(bytes) {
+    if let Ok((facts, entries, functions)) = reader::facts_of(bytes, true) {
         assert!(entries.iter().all(|entry| (entry.function as usize) < functions.len()), "an entry is of a function");
         assert!(entries.is_sorted_by(|one, other| one.at < other.at) && !facts.code.is_empty(), "entries are sorted");
+        let without = reader::facts_of(bytes, false);
+        assert!(without.is_ok_and(|(same, ..)| same.settings == facts.settings), "what does not hang on functions");
     }
 }

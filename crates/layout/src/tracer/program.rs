@@ -105,7 +105,7 @@ impl Programs {
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let answer = self.reader.functions(&mapping.path, mapping.inode).map_err(TraceError::Reader)?;
+        let answer = self.reader.file(&mapping.path, mapping.inode, wanted).map_err(TraceError::Reader)?;
         let object = match answer {
             Ok((facts, _)) if !wanted => {
                 let object = Object {
@@ -129,6 +129,8 @@ impl Programs {
                     build_id: facts.build_id,
                     bytes: facts.bytes,
                     functions: entries.len() as u64,
+                    function_bytes: facts.function_bytes,
+                    code_bytes: facts.code.iter().map(|code| code.size).fold(0, u64::saturating_add),
                     executed: false,
                 });
                 let (at_reader, code, hook, settings) = (facts.object, facts.code, facts.hook, facts.settings);

@@ -33,8 +33,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// What the tracer asks.
 #[derive(Debug, Serialize, Deserialize)]
 enum Request {
-    /// The functions of a mapped file.
-    Functions { path: String, inode: u64 },
+    /// What is to be known of a mapped file, with its functions or without.
+    File { path: String, inode: u64, functions: bool },
     /// Names and sizes of functions, by their number.
     Names { object: u32, numbers: Vec<u32> },
 }
@@ -68,6 +68,8 @@ pub struct Facts {
     pub hook: Option<Hook>,
     /// Where actions of signals are set.
     pub settings: Vec<u64>,
+    /// Bytes of all functions.
+    pub function_bytes: u64,
     /// Number of entries that follow.
     entries: u32,
 }
@@ -157,8 +159,8 @@ pub fn serve(mut socket: UnixStream) {
     let mut known: Vec<Vec<Function>> = Vec::new();
     while let Ok(request) = receive::<Request>(&mut socket) {
         let answered = match request {
-            Request::Functions { path, inode } => {
-                let answer = read(&path, inode, known.len());
+            Request::File { path, inode, functions } => {
+                let answer = read(&path, inode, functions, known.len());
                 let (facts, entries) = match answer {
                     Ok((facts, entries, functions)) if known.len() < MOST_OBJECTS => {
                         known.push(functions);
@@ -189,7 +191,12 @@ pub fn serve(mut socket: UnixStream) {
     }
 }
 
-fn read(path: &str, inode: u64, number: usize) -> Result<(Facts, Vec<Entry>, Vec<Function>), LeftOutReason> {
+fn read(
+    path: &str,
+    inode: u64,
+    functions: bool,
+    number: usize,
+) -> Result<(Facts, Vec<Entry>, Vec<Function>), LeftOutReason> {
     // Not waited for where it is a FIFO by now, and never a link: the kernel gave the path of the file itself.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(|error| match error.kind() {
@@ -207,15 +214,16 @@ fn read(path: &str, inode: u64, number: usize) -> Result<(Facts, Vec<Entry>, Vec
     let mut bytes = Vec::new();
     let most = found.len();
     file.take(most).read_to_end(&mut bytes).map_err(|_| LeftOutReason::Unreadable)?;
-    let (mut facts, entries, functions) = facts_of(&bytes)?;
+    let (mut facts, entries, functions) = facts_of(&bytes, functions)?;
     facts.object = u32::try_from(number).unwrap_or(u32::MAX);
     (facts.device, facts.bytes) = (found.dev(), found.len());
     Ok((facts, entries, functions))
 }
 
-/// What the bytes of a file say.
-pub(crate) fn facts_of(bytes: &[u8]) -> Result<(Facts, Vec<Entry>, Vec<Function>), LeftOutReason> {
-    let binary = Binary::of_elf(bytes).map_err(|_| LeftOutReason::NotReadableElf)?;
+/// What the bytes of a file say, with the functions of it or without.
+pub(crate) fn facts_of(bytes: &[u8], functions: bool) -> Result<(Facts, Vec<Entry>, Vec<Function>), LeftOutReason> {
+    let binary = if functions { Binary::of_elf(bytes) } else { Binary::without_functions(bytes) };
+    let binary = binary.map_err(|_| LeftOutReason::NotReadableElf)?;
     if binary.text_relocations {
         return Err(LeftOutReason::TextRelocations);
     }
@@ -232,7 +240,7 @@ pub(crate) fn facts_of(bytes: &[u8]) -> Result<(Facts, Vec<Entry>, Vec<Function>
     // A function of four bytes ends where the place of the next one begins.
     entries.sort_by_key(|entry| entry.at);
     entries.dedup_by_key(|entry| entry.at);
-    if entries.is_empty() {
+    if functions && entries.is_empty() {
         return Err(LeftOutReason::NoFunctions);
     }
     let hook = binary.debug_state.and_then(|address| {
@@ -258,6 +266,7 @@ pub(crate) fn facts_of(bytes: &[u8]) -> Result<(Facts, Vec<Entry>, Vec<Function>
         code,
         hook,
         settings,
+        function_bytes: binary.functions.iter().map(|function| function.size).fold(0, u64::saturating_add),
         entries: u32::try_from(entries.len()).unwrap_or(0),
     };
     Ok((facts, entries, binary.functions))
@@ -280,12 +289,17 @@ impl Reader {
         Ok(Self { socket })
     }
 
-    /// The functions of a file.
+    /// What is to be known of a file, with its functions or without.
     ///
     /// # Errors
     /// The reader has ended or does not answer. The inner error: the file is left out.
-    pub fn functions(&mut self, path: &str, inode: u64) -> io::Result<Result<(Facts, Vec<Entry>), LeftOutReason>> {
-        send(&mut self.socket, &Request::Functions { path: path.to_owned(), inode })?;
+    pub fn file(
+        &mut self,
+        path: &str,
+        inode: u64,
+        functions: bool,
+    ) -> io::Result<Result<(Facts, Vec<Entry>), LeftOutReason>> {
+        send(&mut self.socket, &Request::File { path: path.to_owned(), inode, functions })?;
         let facts = match receive::<Result<Facts, LeftOutReason>>(&mut self.socket)? {
             Ok(facts) => facts,
             Err(reason) => return Ok(Err(reason)),
@@ -338,7 +352,7 @@ mod tests {
     #[test]
     fn this_very_program_has_functions_that_begin_where_the_reader_says() {
         let bytes = std::fs::read("/proc/self/exe").unwrap();
-        let (facts, entries, functions) = facts_of(&bytes).unwrap();
+        let (facts, entries, functions) = facts_of(&bytes, true).unwrap();
         assert!(functions.len() > 1000 && entries.len() > 1000, "{} functions", functions.len());
         let own = this_very_program_has_functions_that_begin_where_the_reader_says as fn() as usize as u64;
         let base = own
@@ -362,7 +376,7 @@ mod tests {
             println!("skipped: there is no run-time linker here");
             return;
         };
-        let (facts, entries, _) = facts_of(&bytes).unwrap();
+        let (facts, entries, _) = facts_of(&bytes, true).unwrap();
         let hook = facts.hook.expect("a hook");
         assert_ne!(hook.resume, hook.address);
         assert!(entries.len() > 50);
@@ -370,14 +384,14 @@ mod tests {
 
     #[test]
     fn what_is_no_program_is_left_out_with_its_reason() {
-        assert_eq!(facts_of(b"#!/bin/sh").unwrap_err(), LeftOutReason::NotReadableElf);
+        assert_eq!(facts_of(b"#!/bin/sh", true).unwrap_err(), LeftOutReason::NotReadableElf);
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         std::fs::write(&path, "x").unwrap();
         let inode = std::fs::metadata(&path).unwrap().ino();
         let path = path.to_str().unwrap();
-        assert_eq!(read(path, inode, 0).unwrap_err(), LeftOutReason::NotReadableElf);
-        assert_eq!(read(path, inode + 1, 0).unwrap_err(), LeftOutReason::Replaced);
-        assert_eq!(read("/no/such/file", 1, 0).unwrap_err(), LeftOutReason::Replaced);
+        assert_eq!(read(path, inode, true, 0).unwrap_err(), LeftOutReason::NotReadableElf);
+        assert_eq!(read(path, inode + 1, false, 0).unwrap_err(), LeftOutReason::Replaced);
+        assert_eq!(read("/no/such/file", 1, true, 0).unwrap_err(), LeftOutReason::Replaced);
     }
 }

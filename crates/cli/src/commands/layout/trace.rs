@@ -135,6 +135,13 @@ fn tell(arguments: &LayoutTraceArguments, trace: &Trace, released: usize, status
         for file in &trace.left_out {
             eprintln!("slowpath: not traced: {}: {}", escape_terminal(&file.path), file.reason.words());
         }
+        for file in trace.objects.iter().filter(|file| file.is_mostly_unknown()) {
+            let share = 100 * file.function_bytes / file.code_bytes.max(1);
+            let path = escape_terminal(&file.path);
+            eprintln!(
+                "slowpath: warning: only {share} % of the code of {path} is in functions that symbols or descriptions tell of"
+            );
+        }
         if released > 0 {
             eprintln!("slowpath: let go and still running: {released} processes");
         }
