@@ -14,7 +14,12 @@ pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
     for tid in watch.tasks.keys() {
         let _ = ptrace::interrupt(*tid);
     }
-    while watch.tasks.keys().any(|tid| !held.contains_key(tid)) {
+    loop {
+        // The first thread of a process may have ended before the others: it never stops, and its end is told with theirs.
+        watch.tasks.retain(|tid, _| held.contains_key(tid) || !has_ended(*tid));
+        if watch.tasks.keys().all(|tid| held.contains_key(tid)) {
+            break;
+        }
         match ptrace::wait() {
             Ok((tid, change)) => hold(watch, &mut held, tid, change)?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -36,6 +41,13 @@ pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
     }
     watch.tasks.clear();
     Ok(processes.len())
+}
+
+/// Whether a thread has ended, though nobody was told yet (proc_pid_stat(5); its name, in parentheses, may hold anything).
+fn has_ended(tid: i32) -> bool {
+    let stat = std::fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
+    let name_ends = stat.iter().rposition(|byte| *byte == b')');
+    name_ends.is_none_or(|at| matches!(stat.get(at + 2), Some(b'Z' | b'X')))
 }
 
 /// Keeps a thread that stopped, or has it stop once more where a breakpoint that it has hit is still to be told.

@@ -311,6 +311,42 @@ int main(int argc, char **argv) {
 }
 
 #[test]
+fn a_stopped_trace_lets_a_process_go_whose_first_thread_has_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let source = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+volatile int sink;
+void late(void) { sink++; }
+char *started;
+void *thread(void *unused) {
+    usleep(100000);
+    fclose(fopen(started, "w"));
+    usleep(500000);
+    late();
+    write(1, "whole\n", 6);
+    exit(6);
+    return unused;
+}
+int main(int argc, char **argv) {
+    pthread_t other;
+    started = argv[1];
+    pthread_create(&other, 0, thread, 0);
+    pthread_exit(0);
+}
+"#;
+    let Some(program) = compiled(place.path(), "headless", source, &[]) else { return };
+    let started = place.path().join("started");
+    let mut command = Command::new(&program);
+    command.arg(&started);
+    let (output, Traced { trace, .. }) = traced(command, false, move || started.exists());
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(6), &b"whole\n"[..]));
+    assert_eq!(trace.ended, Ended::Stopped);
+}
+
+#[test]
 fn a_child_that_outlives_the_command_is_let_go_whole() {
     let place = tempfile::tempdir().unwrap();
     let source = r#"

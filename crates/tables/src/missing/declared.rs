@@ -317,7 +317,7 @@ declare! {
     // Layout
     CODE_TRACE = "traced functions":
         "which functions a command uses, and in which order",
-        "the command is traced by something else already, ptrace(2) is forbidden, or this is no x86-64 machine",
+        "the command is traced already, ptrace(2) is forbidden, or the machine is not x86-64",
         "run slowpath outside of the other tracer; allow ptrace(2)";
 
     // Running processes

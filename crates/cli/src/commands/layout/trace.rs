@@ -67,6 +67,13 @@ pub fn run(arguments: &LayoutTraceArguments) -> Result<ExitCode, Failure> {
     if !arguments.quiet {
         target.warnings.iter().for_each(|warning| eprintln!("slowpath: warning: {warning}"));
     }
+    let path = arguments.output.as_path();
+    let writing = Work::writing("writing the trace", path);
+    // A trace that nobody can write is worth no launch.
+    as_user(&target.identity, &writing, || {
+        let begun = whole_file::WholeFile::begin(path, 0o600);
+        begun.map(drop).map_err(|error| whole_file::unwritable(&path.to_string_lossy(), &error))
+    })?;
     interrupt::watch();
     let (ours, others) = UnixStream::pair().map_err(failed(Kind::Machine))?;
     let work = Work::new("reading the target's files", Duty::Read).keeping(&others).silent();
@@ -95,8 +102,7 @@ pub fn run(arguments: &LayoutTraceArguments) -> Result<ExitCode, Failure> {
     let outcome = launched.map_err(|error| launch_failure(&error))?;
     let Traced { trace, released } = traced;
     let trace = Trace { command: target.words(), created: super::super::now_rfc3339(), ..trace };
-    let path = arguments.output.as_path();
-    as_user(&target.identity, &Work::writing("writing the trace", path), || {
+    as_user(&target.identity, &writing, || {
         let text = serde_json::to_vec(&trace).map_err(failed(Kind::Machine))?;
         whole_file::replace(path, 0o600, &text)
     })?;
