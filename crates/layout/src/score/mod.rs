@@ -81,10 +81,10 @@ mod tests {
     fn scattered_functions_need_a_page_each_and_in_order_a_sixteenth() {
         let code = code(16 * 100);
         let work = work((0..64).map(|n| n * 16));
-        assert_eq!(current(&code, &[work.clone()]).unwrap().pages, 64.0);
+        assert_eq!(current(&code, std::slice::from_ref(&work)).unwrap().pages, 64.0);
         for algorithm in ALGORITHMS {
-            let order = (algorithm.order)(&[work.clone()]);
-            assert_eq!(train(&code, &[work.clone()], &order).unwrap().pages, 4.0, "{}", algorithm.name);
+            let order = (algorithm.order)(std::slice::from_ref(&work));
+            assert_eq!(train(&code, std::slice::from_ref(&work), &order).unwrap().pages, 4.0, "{}", algorithm.name);
         }
     }
 
