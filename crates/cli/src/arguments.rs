@@ -14,6 +14,7 @@ mod fleet;
 mod former_options;
 mod ipc;
 mod launch;
+mod layout;
 
 pub use artifacts::{
     ArtifactsAgeArguments, ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand, ArtifactsGuardArguments,
@@ -36,6 +37,10 @@ pub use ipc::{
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
     ScenarioArguments, SelftestArguments, Words,
+};
+pub use layout::{
+    BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutScoreArguments, LayoutTraceArguments,
+    LayoutWhyArguments,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -72,6 +77,7 @@ impl Arguments {
             Command::Context(arguments) => arguments.json(),
             Command::Explain(arguments) => arguments.json,
             Command::Ipc(arguments) => arguments.json(),
+            Command::Layout(arguments) => arguments.json(),
             Command::Fix(arguments) => arguments.json(),
             Command::Artifacts(arguments) => arguments.json(),
             Command::Preload(arguments) => matches!(
@@ -111,6 +117,8 @@ pub enum Command {
     Context(Box<ContextArguments>),
     /// Measure mechanisms of IPC: throughput, latency, inheritance of priority, and why a deadline was missed.
     Ipc(IpcArguments),
+    /// See which functions a launch uses and in which order, and say what another order of the binary would save.
+    Layout(LayoutArguments),
     /// Say what a name in a report means: a finding, a fix, a family of artifacts, a context factor, a verdict, an outcome of a
     /// guard, something unavailable.
     Explain(ExplainArguments),

@@ -15,6 +15,7 @@ pub fn elf(bytes: &[u8]) {
     table(bytes);
     oracle(bytes);
     names(bytes);
+    slowpath_layout::foreign::elf(bytes);
 }
 
 /// Frame descriptions inside a file that is otherwise sound.
@@ -22,6 +23,7 @@ pub fn unwind_entries(bytes: &[u8]) {
     let file = elf_with(bytes);
     table(&file);
     oracle(&file);
+    slowpath_layout::foreign::elf(&file);
 }
 
 /// The head of a program.

@@ -34,6 +34,7 @@ const EVERYTHING: &[&str] = &[
     "seccomp",
     "syscall-cost",
     "ipc",
+    "layout",
     "artifacts",
     "guard",
     "session",
@@ -136,6 +137,11 @@ pub const ALLOWED: &[Rule] = &[
         name: "ipc",
         may_use: &["tables", "process", "experiment"],
         why: "measures mechanisms between processes of its own; it records no program and prints nothing",
+    },
+    Rule {
+        name: "layout",
+        may_use: &["launch", "symbols"],
+        why: "follows one launch by its hooks and orders what it saw; who may, and where files go, the command says",
     },
     Rule {
         name: "artifacts",

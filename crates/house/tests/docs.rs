@@ -5,7 +5,7 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 21] = [
+const PRINTED_BY_COMMANDS: [&str; 26] = [
     "artifacts-audit",
     "guard-line",
     "doctor",
@@ -25,6 +25,11 @@ const PRINTED_BY_COMMANDS: [&str; 21] = [
     "ipc-pool",
     "ipc-throughput",
     "lab-list",
+    "layout-order",
+    "layout-score",
+    "layout-trace",
+    "layout-traced",
+    "layout-why",
     "preload-check",
     "preload-replay",
 ];

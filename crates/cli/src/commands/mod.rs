@@ -15,6 +15,7 @@ mod fleet;
 mod ipc;
 mod lab;
 pub mod launch;
+mod layout;
 mod preload;
 mod record;
 mod report;
@@ -63,6 +64,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(arguments) => compare::run(arguments),
         Command::Context(arguments) => context::run(arguments),
         Command::Ipc(arguments) => ipc::run(arguments),
+        Command::Layout(arguments) => layout::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Export(arguments) => export::run(arguments),

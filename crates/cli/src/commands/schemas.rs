@@ -1,7 +1,7 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
 use super::launch::{Ladder, Selftest};
-use super::{artifacts, doctor, fix, lab, record};
+use super::{artifacts, doctor, fix, lab, layout, record};
 use slowpath_budget::Check;
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
@@ -31,6 +31,11 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("ipc-latency.json", schema_of::<slowpath_ipc::latency::outcome::Latency>()),
         ("ipc-pool.json", schema_of::<slowpath_ipc::latency::pool::Pool>()),
         ("ipc-compare.json", schema_of::<slowpath_ipc::comparison::Comparison>()),
+        ("layout-trace.json", schema_of::<slowpath_layout::trace_file::Trace>()),
+        ("layout-traced.json", schema_of::<layout::trace::Summary>()),
+        ("layout-order.json", schema_of::<layout::order::Ordered>()),
+        ("layout-score.json", schema_of::<layout::score::Scored>()),
+        ("layout-why.json", schema_of::<layout::why::Explained>()),
         ("lab-list.json", schema_of::<lab::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),
         ("preload-replay.json", schema_of::<ReplayReport>()),

@@ -36,6 +36,7 @@ mod json;
 mod kills;
 mod known_families;
 mod launch;
+mod layout;
 mod ledger;
 mod long_recordings;
 mod machines;

@@ -314,6 +314,12 @@ declare! {
         "the kernel does not have it",
         "a kernel that has this event";
 
+    // Layout
+    CODE_TRACE = "traced functions":
+        "which functions a command uses, and in which order",
+        "the command is traced already, ptrace(2) is forbidden, or the machine is not x86-64",
+        "run slowpath outside of the other tracer; allow ptrace(2)";
+
     // Running processes
     FILES_OF_PROCESS = "files of process <pid>":
         "the program and libraries that the process runs",

@@ -1,0 +1,155 @@
+//! The command line of `slowpath layout`.
+
+use super::positive;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use slowpath_layout::order::{ALGORITHMS, FORMATS};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `slowpath layout`.
+#[derive(Debug, Args)]
+pub struct LayoutArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LayoutCommand,
+}
+
+impl LayoutArguments {
+    /// Whether standard output is to hold one JSON object.
+    pub fn json(&self) -> bool {
+        match &self.command {
+            LayoutCommand::Trace(arguments) => arguments.json,
+            LayoutCommand::Order(arguments) => arguments.json,
+            LayoutCommand::Score(arguments) => arguments.json,
+            LayoutCommand::Why(arguments) => arguments.json,
+        }
+    }
+}
+
+/// What can be done about the order of code.
+#[derive(Debug, Subcommand)]
+pub enum LayoutCommand {
+    /// Run a command and write which functions it used, and in which order it used them first. Needs no special build and no symbols. Exits
+    /// with the command's status.
+    Trace(LayoutTraceArguments),
+    /// Make an order for a linker from one or more traces.
+    Order(LayoutOrderArguments),
+    /// Say how many pages and faults the traced work needs now, and how many in another order, before anything is rebuilt.
+    Score(LayoutScoreArguments),
+    /// Say which section of a binary costs its start which pages, and the flag that would leave fewer.
+    Why(LayoutWhyArguments),
+}
+
+/// `slowpath layout trace`.
+#[derive(Debug, Args)]
+#[command(after_help = TRACE_AFTER_HELP)]
+pub struct LayoutTraceArguments {
+    /// The trace that is written.
+    #[arg(short, long, value_name = "TRACE")]
+    pub output: PathBuf,
+    /// Trace shared objects too, also those that are loaded later, not executables alone.
+    #[arg(long)]
+    pub all_objects: bool,
+    /// Run the command as this user, a name or a uid (default: the user who called sudo, else the caller).
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// A variable of its environment; can be given several times.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// End the trace after this many seconds; the command goes on.
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub duration: Option<f64>,
+    /// Print one JSON object; the command's standard output goes to standard error.
+    #[arg(long)]
+    pub json: bool,
+    /// No summary.
+    #[arg(long)]
+    pub quiet: bool,
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+const TRACE_AFTER_HELP: &str = "Examples:
+  slowpath layout trace -o start.trace -- ./server --check
+  slowpath layout trace --all-objects -o python.trace -- /usr/bin/python3 -c 'import json'
+
+Children and threads are followed. Under a tracer set-user-ID programs run without privilege unless root traces, and nothing else can trace \
+them (strace, gdb).";
+
+/// `slowpath layout order`.
+#[derive(Debug, Args)]
+#[command(after_help = ORDER_AFTER_HELP)]
+pub struct LayoutOrderArguments {
+    /// Traces of `slowpath layout trace`, one for each kind of work.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Who reads the order.
+    #[arg(long = "for", value_name = "LINKER", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|one| one.name)))]
+    pub linker: String,
+    /// The order that is written.
+    #[arg(short, long, value_name = "ORDER")]
+    pub output: PathBuf,
+    /// How it is made; `best` takes the one that needs the fewest pages for work that it was not made from.
+    #[arg(long, value_name = "NAME", default_value = BEST,
+        value_parser = PossibleValuesParser::new([BEST].into_iter().chain(ALGORITHMS.iter().map(|one| one.name))))]
+    pub algorithm: String,
+    /// The binary that is ordered, as the traces have it (default: the program of the first trace).
+    #[arg(long, value_name = "PATH")]
+    pub object: Option<PathBuf>,
+    /// Take the names of this build of the binary, where they differ from the traced one's in what compilers append.
+    #[arg(long, value_name = "BINARY")]
+    pub names_of: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The choice of an algorithm by held-out work.
+pub const BEST: &str = "best";
+
+const ORDER_AFTER_HELP: &str = "Examples:
+  slowpath layout order start.trace --for lld -o order
+  slowpath layout order a.trace b.trace c.trace --for gold --algorithm balanced -o order
+
+Compile with -ffunction-sections: a linker moves sections. The command says how its linker takes the order.";
+
+/// `slowpath layout score`.
+#[derive(Debug, Args)]
+#[command(after_help = SCORE_AFTER_HELP)]
+pub struct LayoutScoreArguments {
+    /// The binary.
+    #[arg(value_name = "BINARY")]
+    pub binary: PathBuf,
+    /// Traces of it.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Score this order too.
+    #[arg(long, value_name = "ORDER")]
+    pub order: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const SCORE_AFTER_HELP: &str = "Examples:
+  slowpath layout score ./server start.trace query.trace
+  slowpath layout score ./server start.trace --order order --json
+
+`held out` is work that an order was not made from: each trace in an order of all others. Counted are pages of code; what the run-time \
+linker writes is not in it.";
+
+/// `slowpath layout why`.
+#[derive(Debug, Args)]
+pub struct LayoutWhyArguments {
+    /// The binary.
+    #[arg(value_name = "BINARY")]
+    pub binary: PathBuf,
+    /// Traces of it.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}

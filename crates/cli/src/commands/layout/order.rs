@@ -1,0 +1,140 @@
+//! `slowpath layout order`: from traces to what a linker reads.
+
+use crate::arguments::{BEST, LayoutOrderArguments};
+use crate::commands::{invoker, print_json};
+use crate::failure::{Failure, Kind};
+use crate::unprivileged::{Work, as_user};
+use crate::whole_file;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use slowpath_layout::order::names::Rebuilt;
+use slowpath_layout::order::{FORMATS, OrderedFunction, algorithm, chosen, named, work};
+use slowpath_layout::score::Code;
+use slowpath_layout::trace_file::{FirstUse, Trace};
+use slowpath_report::terminal::escape_terminal;
+use std::process::ExitCode;
+
+/// Name and version of what is printed.
+const SCHEMA: &str = "slowpath-layout-order/1";
+
+/// What `slowpath layout order --json` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ordered {
+    /// `slowpath-layout-order/1`.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: String,
+    /// The binary.
+    pub object: String,
+    /// The order.
+    pub order: String,
+    /// The linker that it is for.
+    pub linker: String,
+    /// How it is used.
+    pub usage: String,
+    /// How it was made.
+    pub algorithm: String,
+    /// Whether that was chosen by work that orders were not made from; with one trace there is none.
+    pub held_out: bool,
+    /// Traces that know the binary.
+    pub traces: u64,
+    /// Functions that they used.
+    pub functions: u64,
+    /// Functions in the order.
+    pub ordered: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Functions without a name: a stripped file was traced.
+    pub unnamed: u64,
+    /// Functions that the build of `--names-of` does not have, or has several of.
+    pub stale: u64,
+}
+
+/// Runs the command.
+pub fn run(arguments: &LayoutOrderArguments) -> Result<ExitCode, Failure> {
+    let what = Work::writing("making the order", arguments.output.as_path());
+    let ordered = as_user(&invoker()?, &what, || make(arguments))?;
+    if arguments.json {
+        print_json(&ordered);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Ordered { ordered: count, bytes, object, algorithm, usage, .. } = &ordered;
+    let object = escape_terminal(object);
+    println!("{count} functions ({bytes} bytes) of {object} in the order `{algorithm}`");
+    if ordered.unnamed > 0 {
+        println!(
+            "  {} functions have no name and are in no order: trace a build that is not stripped",
+            ordered.unnamed
+        );
+    }
+    if ordered.stale > 0 {
+        println!("  {} functions are not in the other build, or not once", ordered.stale);
+    }
+    if !ordered.held_out && arguments.algorithm == BEST {
+        println!("  one trace shows nothing of other work: trace several kinds of it");
+    }
+    println!("  {usage}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The path of the binary that is ordered: what was asked for, or the first program.
+fn object_path(arguments: &LayoutOrderArguments, traces: &[Trace]) -> Result<String, Failure> {
+    if let Some(path) = &arguments.object {
+        return Ok(path.to_string_lossy().into_owned());
+    }
+    let first = traces.iter().find_map(|trace| trace.objects.get(trace.program()? as usize));
+    first.map(|object| object.path.clone()).ok_or_else(|| {
+        Failure::new(Kind::Usage, "the traces have no program whose functions were watched")
+            .hint("`--object PATH` names another file of them")
+    })
+}
+
+fn make(arguments: &LayoutOrderArguments) -> Result<Ordered, Failure> {
+    let traces = super::traces(&arguments.traces)?;
+    let path = object_path(arguments, &traces)?;
+    let build_id = traces.iter().flat_map(|trace| &trace.objects).find(|object| object.path == path);
+    let build_id = build_id.and_then(|object| object.build_id.as_deref());
+    let with: Vec<(&Trace, u32)> =
+        traces.iter().filter_map(|trace| Some((trace, trace.object(&path, build_id)?))).collect();
+    if with.is_empty() {
+        let known: Vec<&str> =
+            traces.iter().flat_map(|trace| &trace.objects).map(|object| object.path.as_str()).collect();
+        let why = format!("no trace has {}", escape_terminal(&path));
+        return Err(Failure::new(Kind::Usage, why).hint(format!("they have: {}", known.join(", "))));
+    }
+    let works: Vec<_> = with.iter().map(|(trace, object)| work(trace, *object)).collect();
+    let by_name = algorithm(&arguments.algorithm);
+    let algorithm = by_name.unwrap_or_else(|| chosen(&works, &Code::of_works(&works)));
+    let order = (algorithm.order)(&works);
+    let uses: Vec<&FirstUse> = with.iter().flat_map(|(trace, object)| trace.uses_of(*object)).collect();
+    let mut functions = named(&order, &uses);
+    let unnamed = order.len() - functions.len();
+    let before = functions.len();
+    if let Some(build) = &arguments.names_of {
+        let binary = super::binary(build)?;
+        let rebuilt = Rebuilt::new(binary.functions.iter().filter_map(|function| function.name.as_deref()));
+        let renamed = |function: OrderedFunction| {
+            let name = rebuilt.find(&function.name)?.to_owned();
+            Some(OrderedFunction { name, ..function })
+        };
+        functions = functions.into_iter().filter_map(renamed).collect();
+    }
+    let Some(format) = FORMATS.iter().find(|one| one.name == arguments.linker) else {
+        return Err(Failure::new(Kind::Usage, format!("there is no linker `{}`", arguments.linker)));
+    };
+    whole_file::replace(&arguments.output, 0o644, (format.write)(&functions).as_bytes())?;
+    Ok(Ordered {
+        schema: SCHEMA.to_owned(),
+        object: path,
+        order: arguments.output.to_string_lossy().into_owned(),
+        linker: format.name.to_owned(),
+        usage: format.usage.to_owned(),
+        algorithm: algorithm.name.to_owned(),
+        held_out: by_name.is_none() && works.len() > 1,
+        traces: works.len() as u64,
+        functions: order.len() as u64,
+        ordered: functions.len() as u64,
+        bytes: functions.iter().map(|function| function.size).fold(0, u64::saturating_add),
+        unnamed: unnamed as u64,
+        stale: (before - functions.len()) as u64,
+    })
+}

@@ -1,0 +1,220 @@
+//! `slowpath layout`: traces of real programs, orders that real linkers take, and scores against the rebuilt binary.
+
+use crate::running::*;
+use crate::traces::processes_with;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Functions of the program.
+const FUNCTIONS: usize = 320;
+/// Every so many of them is used.
+const STEP: usize = 8;
+
+/// A program of many functions with a body of some hundred bytes; it uses every eighth, last ones first. With an argument it uses others.
+fn source() -> String {
+    let mut text = "#include <stdio.h>\nvolatile unsigned sink;\n".to_owned();
+    for n in 0..FUNCTIONS {
+        let body: String = (0..24).map(|line| format!("  sink = sink * {} + {n};\n", 3 + line * 2)).collect();
+        text.push_str(&format!("__attribute__((noinline)) void work{n}(void) {{\n{body}}}\n"));
+    }
+    let calls =
+        |from: usize| -> String { (from..FUNCTIONS).step_by(STEP).rev().map(|n| format!("work{n}(); ")).collect() };
+    text.push_str(&format!(
+        "int main(int argc, char **argv) {{ (void)argv; if (argc > 1) {{ {} }} else {{ {} }}\n printf(\"%u\\n\", sink); return 3; }}\n",
+        calls(1),
+        calls(0)
+    ));
+    text
+}
+
+fn built(place: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
+    let (code, program) = (place.join("program.c"), place.join(name));
+    fs::write(&code, source()).unwrap();
+    let done =
+        Command::new("gcc").args(["-O1", "-ffunction-sections", "-o"]).arg(&program).arg(&code).args(flags).output();
+    let Ok(done) = done else {
+        println!("skipped: there is no gcc");
+        return None;
+    };
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    Some(program)
+}
+
+fn traced(trace: &Path, options: &[&str], command: &[&str]) -> Done {
+    run(slowpath(["layout", "trace", "-o"]).arg(trace).args(options).arg("--").args(command))
+}
+
+/// Pages of the first order of a score.
+fn pages(score: &serde_json::Value, name: &str, of: &str) -> f64 {
+    let orders = score["orders"].as_array().unwrap();
+    orders.iter().find(|order| order["name"] == name).unwrap()[of]["pages"].as_f64().unwrap()
+}
+
+fn score(binary: &Path, traces: &[&Path], more: &[&str]) -> serde_json::Value {
+    let done = run(slowpath(["layout", "score", "--json"]).arg(binary).args(traces).args(more));
+    done.succeeds();
+    done.json()
+}
+
+#[test]
+fn an_order_brings_the_pages_that_were_scored_before_the_rebuild_with_every_linker() {
+    let place = place();
+    let Some(before) = built(place.path(), "before", &[]) else { return };
+    let trace = place.path().join("trace");
+    let done = traced(&trace, &[], &[before.to_str().unwrap()]);
+    let plain = Command::new(&before).output().unwrap();
+    assert_eq!(
+        (done.code(), done.stdout.as_bytes()),
+        (3, plain.stdout.as_slice()),
+        "status and output are the program's"
+    );
+    let predicted = score(&before, &[&trace], &[]);
+    let (now, then) = (pages(&predicted, "current", "train"), pages(&predicted, "first-use", "train"));
+    assert!(then < now * 0.4, "{then} of {now} pages");
+    for (linker, option) in
+        [("gold", "-Wl,--section-ordering-file="), ("bfd", "-Wl,-T,"), ("lld", "-Wl,--symbol-ordering-file=")]
+    {
+        if Command::new(format!("ld.{linker}")).arg("--version").output().is_err() {
+            println!("skipped: there is no {linker}");
+            continue;
+        }
+        let order = place.path().join(linker);
+        let done = run(slowpath(["layout", "order", "--json", "--for", linker, "-o"]).arg(&order).arg(&trace));
+        done.succeeds();
+        let made = done.json();
+        assert_eq!((&made["stale"], &made["held_out"]), (&0.into(), &false.into()));
+        let flags = [format!("-fuse-ld={linker}"), format!("{option}{}", order.display())];
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let after = built(place.path(), &format!("after-{linker}"), &flags).unwrap();
+        let again = place.path().join("again");
+        let rebuilt = traced(&again, &[], &[after.to_str().unwrap()]);
+        assert_eq!((rebuilt.code(), rebuilt.stdout.as_bytes()), (3, plain.stdout.as_slice()));
+        let counted = pages(&score(&after, &[&again], &[]), "current", "train");
+        println!("{linker}: {now} pages before, {then} predicted, {counted} after");
+        // GNU ld's functions stand in a section of their own, which begins a page.
+        assert!((counted - then).abs() <= (then * 0.05).max(2.0), "{linker}: {counted} pages, {then} predicted");
+    }
+}
+
+#[test]
+fn other_work_is_held_out_and_the_best_order_chosen_by_it() {
+    let place = place();
+    let Some(program) = built(place.path(), "program", &[]) else { return };
+    let name = program.to_str().unwrap();
+    let (one, other) = (place.path().join("one"), place.path().join("other"));
+    traced(&one, &["--quiet"], &[name]);
+    traced(&other, &["--quiet"], &[name, "other"]);
+    let scored = score(&program, &[&one, &other], &[]);
+    assert_eq!(scored["traces"], 2);
+    let (train, held_out) = (pages(&scored, "common-first", "train"), pages(&scored, "common-first", "held_out"));
+    // The works share little but the C run-time: an order of one says nothing of the other.
+    assert!(train < held_out, "{train} pages trained, {held_out} held out");
+    let order = place.path().join("order");
+    let done = run(slowpath(["layout", "order", "--json", "--for", "lld", "-o"]).arg(&order).args([&one, &other]));
+    assert_eq!((&done.json()["held_out"], &done.json()["traces"]), (&true.into(), &2.into()));
+    let given = score(&program, &[&one], &["--order", order.to_str().unwrap()]);
+    assert_eq!(given["stale"], 0);
+    assert!(pages(&given, "given", "train") < pages(&given, "current", "train"));
+}
+
+#[test]
+fn a_target_that_is_traced_already_is_refused_with_the_reason() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: there is no strace");
+        return;
+    }
+    let place = place();
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-e", "trace=none", "-o", "/dev/null", SLOWPATH, "layout", "trace", "-o"]);
+    let done = run(command.arg(place.path().join("trace")).args(["--", "/bin/true"]));
+    done.fails_with(3, &["is traced by process", "outside of the other tracer"]);
+    assert!(!place.path().join("trace").exists());
+}
+
+fn is_shell(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sh\n")
+}
+
+/// A shell that says that it runs, and goes on until there is a file `go`.
+fn waiting(place: &Path) -> String {
+    let place = place.display();
+    format!(
+        "trap '' INT; echo > {place}/runs; n=0; while [ ! -e {place}/go ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done; \
+         cat /proc/self/status > {place}/status; exit 5"
+    )
+}
+
+#[test]
+fn after_an_interrupt_the_trace_is_kept_and_the_command_goes_on_untraced() {
+    let place = place();
+    let trace = place.path().join("trace");
+    let mut command = slowpath(["layout", "trace", "--all-objects", "-o"]);
+    let (name, mark) = mark();
+    command.arg(&trace).args(["--", "/bin/sh", "-c", &waiting(place.path())]).env(name, &mark);
+    let mut running = start(&mut command);
+    assert!(soon(|| place.path().join("runs").exists()), "the target runs");
+    let pid = running.child.id();
+    running.signal(libc::SIGINT);
+    // The target holds the pipes that this test reads, so the end is seen in the process table.
+    assert!(soon(|| !processes_with(&mark).contains(&pid)));
+    assert!(processes_with(&mark).iter().any(|pid| is_shell(*pid)), "the target lives on");
+    fs::write(place.path().join("go"), "").unwrap();
+    assert!(soon(|| place.path().join("status").exists()));
+    let done = running.wait();
+    done.fails_with(130, &["what was traced until then is kept"]);
+    let status = fs::read_to_string(place.path().join("status")).unwrap();
+    assert!(status.contains("TracerPid:\t0\n"), "{status}");
+    let kept: serde_json::Value = serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
+    assert_eq!(kept["ended"], "stopped");
+    assert!(kept["first_uses"].as_array().unwrap().len() > 10);
+}
+
+#[test]
+fn a_killed_tracer_takes_the_command_along() {
+    let place = place();
+    let mut command = slowpath(["layout", "trace", "-o"]);
+    let (name, mark) = mark();
+    command.arg(place.path().join("trace")).args(["--", "/bin/sh", "-c", &waiting(place.path())]).env(name, &mark);
+    let mut running = start(&mut command);
+    assert!(soon(|| place.path().join("runs").exists()), "the target runs");
+    running.signal(libc::SIGKILL);
+    assert!(soon(|| processes_with(&mark).is_empty()), "left: {:?}", processes_with(&mark));
+    running.wait();
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "only what the target made is there");
+}
+
+#[test]
+fn another_users_command_is_traced_as_that_user_and_what_it_cannot_read_is_named() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let Some(program) = built(place.path(), "shielded", &[]) else { return };
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o711)).unwrap();
+    let trace = place.path().join("trace");
+    let script = format!("id -u; {}; echo $?", program.display());
+    let plain = Command::new(&program).output().unwrap();
+    let done = traced(&trace, &["--user", "65534"], &["/bin/sh", "-c", &script]);
+    assert_eq!((done.code(), done.stdout), (0, format!("65534\n{}3\n", String::from_utf8(plain.stdout).unwrap())));
+    assert!(done.stderr.contains("cannot read it"), "{}", done.stderr);
+    assert_eq!(fs::metadata(&trace).unwrap().uid(), 65534);
+    assert_eq!(fs::metadata(&trace).unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_failing_command_fails_as_it_does_alone_and_json_is_one_object() {
+    let place = place();
+    let trace = place.path().join("trace");
+    assert_eq!(traced(&trace, &["--quiet"], &["/bin/sh", "-c", "kill -TERM $$"]).code(), 128 + 15);
+    traced(&trace, &[], &["/no/such/program"]).fails_with(4, &["command not found"]);
+    let done = traced(&trace, &["--json"], &["/bin/sh", "-c", "echo text; exit 6"]);
+    assert_eq!(done.code(), 6);
+    let summary = done.json();
+    assert_eq!((&summary["status"], &summary["ended"]), (&6.into(), &"command_ended".into()));
+    assert!(done.stderr.contains("text"));
+    fs::write(&trace, "{}").unwrap();
+    run(slowpath(["layout", "score", "/bin/sh"]).arg(&trace)).fails_with(2, &["is no trace", "hint:"]);
+}

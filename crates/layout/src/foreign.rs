@@ -1,0 +1,45 @@
+//! What this crate reads of others, as functions of bytes for the fuzzers.
+
+use crate::order::names::{Rebuilt, canonical};
+use crate::order::{ALGORITHMS, read_names, work};
+use crate::score::{Code, current, held_out, train};
+use crate::trace_file::Trace;
+use crate::tracer;
+
+/// A trace, and everything that is made of one.
+pub fn trace(bytes: &[u8]) {
+    let Ok(trace) = Trace::parse(bytes) else { return };
+    let Some(object) = trace.program().or((!trace.objects.is_empty()).then_some(0)) else { return };
+    let all = work(&trace, object);
+    let (one, other) = all.split_at(all.len() / 2);
+    let works = [one.to_vec(), other.to_vec()];
+    let code = Code::of_works(&works);
+    current(&code, &works);
+    for algorithm in ALGORITHMS {
+        let order = (algorithm.order)(&works);
+        assert_eq!(order.len(), code.len(), "{}: every function once", algorithm.name);
+        train(&code, &works, &order);
+        held_out(&code, &works, algorithm.order);
+    }
+}
+
+/// An order, and its names in another build.
+pub fn order(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let names = read_names(text);
+    let rebuilt = Rebuilt::new(names.iter().map(String::as_str));
+    for name in &names {
+        assert_eq!(rebuilt.find(name), Some(name.as_str()), "a name is found in its own build");
+        assert_eq!(canonical(&canonical(name)), canonical(name), "a canonical name is its own");
+    }
+}
+
+/// What the tracer reads: a list of mappings, and answers of the process that reads files.
+pub fn tracer_input(bytes: &[u8]) {
+    tracer::foreign(bytes);
+}
+
+/// An ELF file, as the process that reads files has it.
+pub fn elf(bytes: &[u8]) {
+    tracer::foreign_elf(bytes);
+}

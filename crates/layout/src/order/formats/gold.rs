@@ -1,0 +1,14 @@
+//! gold: names of sections, one a line.
+
+use super::sections::sections_of;
+use super::{Format, OrderedFunction, plain};
+
+pub(super) const FORMAT: Format = Format {
+    name: "gold",
+    usage: "compile with -ffunction-sections; link with -fuse-ld=gold -Wl,--section-ordering-file=ORDER",
+    write,
+};
+
+fn write(functions: &[OrderedFunction]) -> String {
+    plain(functions).flat_map(sections_of).flat_map(|section| [section, "\n".to_owned()]).collect()
+}

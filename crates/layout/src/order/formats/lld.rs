@@ -1,0 +1,13 @@
+//! lld: names of symbols, one a line.
+
+use super::{Format, OrderedFunction, lines, plain};
+
+pub(super) const FORMAT: Format = Format {
+    name: "lld",
+    usage: "compile with -ffunction-sections; link with -fuse-ld=lld -Wl,--symbol-ordering-file=ORDER",
+    write,
+};
+
+fn write(functions: &[OrderedFunction]) -> String {
+    lines(plain(functions))
+}

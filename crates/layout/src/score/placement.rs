@@ -1,0 +1,137 @@
+//! Where functions stand, now and in an order.
+
+use crate::order::{Used, Work};
+use std::collections::HashMap;
+use std::ops::{Range, RangeInclusive};
+
+/// The smallest page of x86-64.
+const PAGE: u64 = 4096;
+/// What compilers align functions to (`-falign-functions` of GCC and Clang at -O2 on x86-64).
+const ALIGNMENT: u64 = 16;
+
+/// The code of a binary: its functions as they stand now.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// Sorted by address, each once.
+    functions: Vec<Used>,
+    /// Addresses that a linker can fill in another order: its section `.text`.
+    movable: Option<Range<u64>>,
+}
+
+/// Where each function stands.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// New addresses of functions that have moved.
+    moved: HashMap<u64, u64>,
+}
+
+impl Code {
+    /// Functions, and the addresses in which an order moves them (none: all).
+    pub fn new(mut functions: Vec<Used>, movable: Option<Range<u64>>) -> Self {
+        functions.sort_by_key(|function| function.address);
+        functions.dedup_by_key(|function| function.address);
+        Self { functions, movable }
+    }
+
+    /// What is known without the binary: the functions that works used.
+    pub fn of_works(works: &[Work]) -> Self {
+        Self::new(super::all_used(works), None)
+    }
+
+    /// Number of functions.
+    pub fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// Bytes of all functions.
+    pub fn bytes(&self) -> u64 {
+        self.functions.iter().map(|function| function.size).fold(0, u64::saturating_add)
+    }
+
+    fn is_movable(&self, address: u64) -> bool {
+        self.movable.as_ref().is_none_or(|movable| movable.contains(&address))
+    }
+
+    /// As they stand now.
+    pub fn current(&self) -> Place {
+        Place { moved: HashMap::new() }
+    }
+
+    /// In an order: its functions first, one behind the other, then all others as they followed each other. Where the binary is not known,
+    /// others stay where they are.
+    pub fn placed(&self, order: &[u64]) -> Place {
+        let sizes: HashMap<u64, u64> =
+            self.functions.iter().map(|function| (function.address, function.size)).collect();
+        let mut moved = HashMap::with_capacity(order.len());
+        let knows_all = self.movable.is_some();
+        // Far from everything, on a page of its own, where it is not known what comes behind.
+        let mut next = self.movable.as_ref().map_or(1 << 60, |movable| movable.start);
+        let mut put = |address: u64, size: u64, moved: &mut HashMap<u64, u64>| {
+            if let std::collections::hash_map::Entry::Vacant(free) = moved.entry(address) {
+                free.insert(next);
+                next = next.saturating_add(size).saturating_add(ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            }
+        };
+        for address in order.iter().filter(|address| self.is_movable(**address)) {
+            if let Some(size) = sizes.get(address) {
+                put(*address, *size, &mut moved);
+            }
+        }
+        if knows_all {
+            for function in self.functions.iter().filter(|function| self.is_movable(function.address)) {
+                put(function.address, function.size, &mut moved);
+            }
+        }
+        Place { moved }
+    }
+}
+
+impl Place {
+    /// The pages of a function, by their numbers.
+    pub fn pages(&self, function: &Used) -> RangeInclusive<u64> {
+        let at = self.moved.get(&function.address).copied().unwrap_or(function.address);
+        // A size that no file can have: one page says enough.
+        let size = function.size.clamp(1, 1 << 32);
+        at / PAGE..=at.saturating_add(size - 1) / PAGE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_two_functions_stand_in_the_same_place(
+            sizes in proptest::collection::vec(1u64..3000, 1..80),
+            picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..40),
+        ) {
+            let mut at = 0x1000;
+            let functions: Vec<Used> = sizes.iter().map(|size| { let one = Used { address: at, size: *size }; at += size; one }).collect();
+            let code = Code::new(functions.clone(), Some(0x1000..at));
+            let order: Vec<u64> = picks.iter().map(|pick| functions[pick.index(functions.len())].address).collect();
+            let place = code.placed(&order);
+            let mut ranges: Vec<_> = functions.iter().map(|one| { let to = place.moved[&one.address]; to..to + one.size }).collect();
+            ranges.sort_by_key(|range| range.start);
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        }
+    }
+
+    #[test]
+    fn what_no_linker_moves_stays() {
+        let function = |address| Used { address, size: 64 };
+        let code = Code::new(vec![function(0x1000), function(0x5000), function(0x6000)], Some(0x5000..0x7000));
+        let place = code.placed(&[0x1000, 0x6000]);
+        assert_eq!(place.pages(&function(0x1000)), 1..=1);
+        assert_eq!(place.pages(&function(0x6000)), 5..=5);
+        assert_eq!(place.pages(&function(0x5000)), 5..=5);
+        let huge = Used { address: u64::MAX - 5, size: u64::MAX };
+        assert_eq!(place.pages(&huge).count(), 1);
+    }
+}

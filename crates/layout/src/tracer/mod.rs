@@ -1,0 +1,241 @@
+//! First uses of functions, seen from outside by breakpoints that are hit once.
+//!
+//! A thread of ours traces the target (ptrace(2)): each watched function begins with a breakpoint, which is replaced by what stood there
+//! when it is hit. A function that was used costs nothing more, whatever is called a million times. The target is never called into, and
+//! nothing is loaded into it.
+//!
+//! - Files are met when they are mapped: those of the executable at the exec, those that the run-time linker maps until the program's first
+//!   instruction at their mmap(2), and those of later (dlopen(3)) when the run-time linker says so (`_dl_debug_state`).
+//! - Children, threads and what they execute are followed. A forked child has its parent's breakpoints, those that were hit taken away.
+//! - A trap that is not ours goes to the target: programs with a handler for SIGTRAP, or breakpoints of their own, keep both.
+//! - All that is traced dies with the tracer (`PTRACE_O_EXITKILL`), for with breakpoints left in it, it would at the first. On ctrl-C, and
+//!   when the command ends before its children, every thread is stopped, every byte put back, and all are let go.
+//!
+//! Not seen: code that a program maps without the run-time linker, generated code, and the kernel's vdso. What a program does with SIGTRAP is
+//! kept for it ([`disposition`]).
+
+mod collected;
+mod disposition;
+mod maps;
+mod memory;
+mod program;
+mod ptrace;
+mod reader;
+mod release;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod x86_64;
+
+pub use reader::serve;
+
+use crate::trace_file::{Ended, Trace};
+use reader::Reader;
+use slowpath_launch::{BoxError, Hooks};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use watch::Watch;
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// Somebody else traces the target; a process has one tracer.
+    #[error("process {pid} is traced by process {by} already, and a process has one tracer")]
+    AlreadyTraced {
+        /// The target.
+        pid: i32,
+        /// Its tracer.
+        by: i32,
+    },
+    /// The machine does not allow it.
+    #[error("process {pid} cannot be traced")]
+    Refused {
+        /// The target.
+        pid: i32,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The reader has gone or is mute.
+    #[error("the process that reads the target's files does not answer")]
+    Reader(#[source] io::Error),
+    /// ptrace(2) or wait(2) failed in a way that is no target's doing.
+    #[error("tracing failed: {call}")]
+    Call {
+        /// Which call.
+        call: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The command was never started.
+    #[error("the command was not started")]
+    NotStarted,
+    /// A defect of ours.
+    #[error("the thread that traces has crashed")]
+    Crashed,
+}
+
+/// What a trace is of.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Shared objects too, not executables alone.
+    pub all_objects: bool,
+}
+
+/// What a trace showed.
+#[derive(Debug)]
+pub struct Traced {
+    /// The trace, without command and date.
+    pub trace: Trace,
+    /// Processes that were still running and let go.
+    pub released: usize,
+}
+
+/// The tracer as hooks of a launch, whose target it follows from its first instruction.
+pub struct TraceHooks {
+    wanted: Wanted,
+    reader: Option<UnixStream>,
+    asked_to_stop: Box<dyn Fn() -> bool>,
+    interrupted: fn() -> bool,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<Traced, TraceError>>>,
+    refused: Option<TraceError>,
+}
+
+impl TraceHooks {
+    /// Hooks that trace, with the socket to a reader ([`serve`]). `asked_to_stop`: whether the user wants it to end; `interrupted`: as
+    /// [`Hooks::interrupted`].
+    pub fn new(
+        wanted: Wanted,
+        reader: UnixStream,
+        asked_to_stop: Box<dyn Fn() -> bool>,
+        interrupted: fn() -> bool,
+    ) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        Self { wanted, reader: Some(reader), asked_to_stop, interrupted, stop, thread: None, refused: None }
+    }
+
+    /// Has the trace end: everything is restored and let go.
+    fn request_stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.as_ref().filter(|thread| !thread.is_finished()) {
+            // It may be waiting for the target. Sent again with the next tick, should it come just before it waits.
+            // SAFETY: the thread was not joined, so its id is its own.
+            unsafe { libc::pthread_kill(thread.as_pthread_t(), WAKING) };
+        }
+    }
+
+    /// Waits for the end of the trace.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn finish(mut self) -> Result<Traced, TraceError> {
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
+        let thread = self.thread.take().ok_or(TraceError::NotStarted)?;
+        thread.join().map_err(|_| TraceError::Crashed)?
+    }
+}
+
+/// The signal that interrupts the tracer's wait: nobody sends it otherwise, and by default it does nothing.
+const WAKING: i32 = libc::SIGURG;
+
+/// Gives [`WAKING`] a handler, without which it interrupts no call.
+fn wake_by_signal() -> io::Result<()> {
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+    extern "C" fn nothing(_: i32) {}
+    let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing.
+    unsafe { sigaction(Signal::SIGURG, &action) }?;
+    Ok(())
+}
+
+impl Hooks for TraceHooks {
+    fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
+        let refuse = |refused: TraceError| -> BoxError { refused.to_string().into() };
+        let reader = self.reader.take().map(Reader::new).transpose().map_err(TraceError::Reader).map_err(refuse)?;
+        let Some(reader) = reader else { return Err(refuse(TraceError::NotStarted)) };
+        wake_by_signal()?;
+        let (told, seized) = mpsc::channel();
+        let (wanted, stop) = (self.wanted.clone(), Arc::clone(&self.stop));
+        let thread = std::thread::Builder::new().name("tracer".to_owned()).spawn(move || {
+            match Watch::seize(pid, wanted, reader) {
+                Ok(watch) => {
+                    let _ = told.send(None);
+                    watch.run(&stop)
+                }
+                Err(error) => {
+                    let _ = told.send(Some(error.to_string()));
+                    Err(error)
+                }
+            }
+        })?;
+        match seized.recv() {
+            Ok(None) => {
+                self.thread = Some(thread);
+                Ok(())
+            }
+            _ => {
+                let refused = match thread.join() {
+                    Ok(Err(error)) => error,
+                    _ => TraceError::Crashed,
+                };
+                let said = refused.to_string();
+                self.refused = Some(refused);
+                Err(said.into())
+            }
+        }
+    }
+
+    fn on_tick(&mut self) {
+        if (self.asked_to_stop)() {
+            self.request_stop();
+        }
+    }
+
+    fn interrupted(&mut self) -> bool {
+        (self.interrupted)()
+    }
+
+    fn stop_requested(&self) -> bool {
+        // Not before everything is restored.
+        self.stop.load(Ordering::Relaxed) && self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for TraceHooks {
+    /// A launch that failed: what is traced is let go by the tracer's end, with the target's.
+    fn drop(&mut self) {
+        self.request_stop();
+    }
+}
+
+/// Why a trace ended, by whether it was asked to.
+fn ended(stopped: bool) -> Ended {
+    if stopped { Ended::Stopped } else { Ended::CommandEnded }
+}
+
+/// What the tracer reads, for the fuzzers.
+pub(crate) fn foreign(bytes: &[u8]) {
+    for mapping in maps::code_mappings(bytes) {
+        assert!(!mapping.range.is_empty(), "a mapping has a length");
+    }
+    reader::answers(bytes);
+}
+
+/// What the reader reads, for the fuzzers.
+pub(crate) fn foreign_elf(bytes: &[u8]) {
+    if let Ok((facts, entries, functions)) = reader::facts_of(bytes, true) {
+        assert!(entries.iter().all(|entry| (entry.function as usize) < functions.len()), "an entry is of a function");
+        assert!(entries.is_sorted_by(|one, other| one.at < other.at) && !facts.code.is_empty(), "entries are sorted");
+        let without = reader::facts_of(bytes, false);
+        assert!(without.is_ok_and(|(same, ..)| same.settings == facts.settings), "what does not hang on functions");
+    }
+}
