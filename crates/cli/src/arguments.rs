@@ -14,6 +14,7 @@ mod fleet;
 mod former_options;
 mod ipc;
 mod launch;
+mod zygote;
 
 pub use artifacts::{
     ArtifactsAgeArguments, ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand, ArtifactsGuardArguments,
@@ -36,6 +37,11 @@ pub use ipc::{
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
     ScenarioArguments, SelftestArguments, Words,
+};
+
+pub use zygote::{
+    ZygoteAdviseArguments, ZygoteArguments, ZygoteBenchArguments, ZygoteCommand, ZygotePreloadArguments,
+    ZygoteServeArguments, ZygoteSpawnArguments, ZygoteStatusArguments,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -85,6 +91,7 @@ impl Arguments {
                 )
             }
             Command::Fleet(arguments) => arguments.json(),
+            Command::Zygote(arguments) => arguments.json(),
             Command::Report(_) | Command::Export(_) | Command::Completions(_) | Command::Man(_) => false,
         }
     }
@@ -129,6 +136,8 @@ pub enum Command {
     /// Field data: compare launches of many machines, find the slow slice, judge an experiment.
     #[command(disable_help_flag = true)]
     Fleet(FleetArguments),
+    /// Preload once, fork isolated children in milliseconds: serve them, ask for them, measure what that saves.
+    Zygote(ZygoteArguments),
     /// Print the script with which a shell completes commands and options.
     Completions(CompletionsArguments),
     /// Write the man pages, one a command.

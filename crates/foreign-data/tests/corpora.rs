@@ -70,6 +70,7 @@ corpora! {
     ring_records recording manifest rows elf unwind_entries startup_file perf_map preload_plan saved_context context_files
     seccomp_profile mountinfo proc_text kernel_trace devtools http diagnosis budget page_list launcher_message unwind_table_message
     writer_message artifact_file changed_file field_state file_listing guard_policy guard_tries
+    zygote_message zygote_policy
 }
 
 #[test]

@@ -69,3 +69,4 @@ mod waits;
 mod warm_diagnosis;
 mod whole_diagnosis;
 mod workers;
+mod zygote;
