@@ -29,7 +29,7 @@ pub struct RepeatedStart {
     pub children: u64,
     /// What all but one would save together, ms.
     pub saving_ms: f64,
-    /// What the whole start of each takes, ms: from its fork until it waits for events, or ends.
+    /// What the whole start of each takes, ms: from its fork until it waits for events, or ends, without waiting for a CPU.
     pub starts_ms: Vec<f64>,
     /// The children took very different times for the same steps, or rows were lost.
     pub is_doubtful: bool,

@@ -11,7 +11,7 @@ use slowpath_analysis::children::child_launches;
 use slowpath_analysis::findings::{self, repeated_child_work};
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::Tables;
-use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
+use slowpath_tables::{Losses, Nanos, OffCpuReason, ProcessKey, Quantity, Unavailable, Unit};
 use slowpath_zygote::advice::{Advice, Answer, RepeatedStart, advise};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -126,6 +126,9 @@ fn of_recording(directory: &Path) -> Result<Shown, Failure> {
     if tables.opens.is_empty() {
         missing.push("no opens were recorded: record without --no-files".to_owned());
     }
+    if tables.off_cpu.is_empty() {
+        missing.push("no waits were recorded: record with --off-cpu".to_owned());
+    }
     if tables.manifest.ended.is_none() {
         missing.push("the recording has not ended in order".to_owned());
     }
@@ -138,11 +141,21 @@ fn start(finding: &Finding, tables: &Tables) -> Option<Start> {
     let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
     let kinds: BTreeSet<&str> = rows.filter_map(|row| row.get("kind").and_then(Value::as_str)).collect();
     let ends: BTreeMap<_, _> = tables.exits.iter().map(|exit| (exit.process(), exit.ts)).collect();
+    // What others took of the CPUs belongs to no start: with it, the same program would be answered otherwise on a busy machine.
+    let mut waited: BTreeMap<ProcessKey, Vec<(Nanos, Nanos)>> = BTreeMap::new();
+    for row in tables.off_cpu.iter().filter(|row| row.tid == row.pid) {
+        let others = if row.reason == OffCpuReason::Stolen { row.duration } else { row.runnable };
+        waited.entry(row.process()).or_default().push((row.ts, others));
+    }
     let of_kind = child_launches(tables).into_iter().filter(|child| kinds.contains(child.kind.as_str()));
     let starts_ms = of_kind
         .filter_map(|child| {
             let until = child.ready.or_else(|| ends.get(&child.process).copied())?;
-            Some(until.0.saturating_sub(child.forked.0) as f64 / 1e6)
+            let waited = waited.get(&child.process).map_or(0, |waits| {
+                let is_in = |wait: &&(Nanos, Nanos)| child.forked <= wait.0 && wait.0 <= until;
+                waits.iter().filter(is_in).map(|wait| wait.1.0).sum()
+            });
+            Some(until.0.saturating_sub(child.forked.0).saturating_sub(waited) as f64 / 1e6)
         })
         .collect();
     Some(Start {

@@ -93,13 +93,13 @@ fn arms<'a>(preload: &'a Preload, place: &std::path::Path) -> Result<(Vec<Arm<'a
 
 /// Runs the blocks, and says how many.
 fn measure(arguments: &ZygoteBenchArguments, arms: &mut [Arm<'_>], progress: &Progress) -> usize {
-    let until = Instant::now() + Duration::from_secs_f64(arguments.max_time);
     // What is done once (a fork server that starts, pages that come from the disk) belongs to no child.
     for arm in arms.iter_mut() {
         if let Ok(ready) = arm.way.start() {
             ready.end();
         }
     }
+    let until = Instant::now() + Duration::from_secs_f64(arguments.max_time);
     let witnesses = Witnesses::new();
     let order = schedule(arms.len(), arguments.blocks as usize, arguments.seed);
     for (number, block) in order.iter().enumerate() {
