@@ -137,7 +137,11 @@ fn memory_at_once(arguments: &ZygoteBenchArguments, arms: &mut [Arm<'_>]) -> Vec
     let one = |arm: &mut Arm<'_>| {
         let ready: Vec<Ready> = (0..arguments.children).filter_map(|_| arm.way.start().ok()).collect();
         let all: Option<Vec<f64>> = ready.iter().map(Ready::pss).collect();
-        let (count, sum) = (ready.len(), all.map(|all| all.iter().sum::<f64>() / f64::from(1 << 20)));
+        let count = ready.len();
+        // Of fewer than were asked for the sum says nothing.
+        let sum = all
+            .filter(|_| count == arguments.children as usize)
+            .map(|all| all.iter().sum::<f64>() / f64::from(1 << 20));
         ready.into_iter().for_each(Ready::end);
         sum.map(|sum| format!("{count} children of {} at once: PSS {sum:.1} MiB together", arm.way.name()))
     };
