@@ -50,12 +50,11 @@ pub fn run(arguments: &ZygoteBenchArguments) -> Result<ExitCode, Failure> {
     let place = FreshDirectory::new(&identity).map_err(failed(Kind::Machine))?;
     let progress = Progress::new(arguments.quiet);
     let started = arms(&preload, place.path());
-    let measured = started.and_then(|(arms, mut notes)| {
-        let mut arms = arms;
+    let measured = started.map(|(mut arms, mut notes)| {
         let blocks = measure(arguments, &mut arms, &progress);
         notes.extend(memory_at_once(arguments, &mut arms));
         progress.done();
-        Ok(summary(arguments, &arms, blocks, notes))
+        summary(arguments, &arms, blocks, notes)
     });
     drop(place);
     let benchmark = measured??;
