@@ -21,8 +21,9 @@ report-ui: ## build the page of the HTML report, where its sources changed
 	@scripts/report-ui.sh
 
 .PHONY: build
-build: report-ui ## build target/release/slowpath
+build: report-ui ## build target/release/slowpath, and the library that zygotes of Python load
 	cargo build --release --locked -p slowpath-cli --bin slowpath
+	cargo build --release --locked -p slowpath-zygote-c --lib
 
 .PHONY: demo
 demo: setup build ## diagnose the cold start of a Python program into ./demo-report (needs root, uses sudo)
@@ -83,11 +84,15 @@ MAN = $(SHARE)/man/man1
 BASH_COMPLETION = $(SHARE)/bash-completion/completions/slowpath
 ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_slowpath
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/slowpath.fish
+# What zygotes of Python load; left out where it was not built.
+ZYGOTE_LIBRARY ?= $(dir $(PROGRAM))libslowpath_zygote_c.so
+ZYGOTE_INSTALLED = $(DESTDIR)$(PREFIX)/lib/libslowpath_zygote_c.so
 
 .PHONY: install
 install: ## copy slowpath, its man pages and completions below $(DESTDIR)$(PREFIX); after make build
 	@test -x $(PROGRAM) || { echo "make build first" >&2; exit 2; }
 	install -D -m 755 $(PROGRAM) $(BIN)/slowpath
+	test ! -e $(ZYGOTE_LIBRARY) || install -D -m 644 $(ZYGOTE_LIBRARY) $(ZYGOTE_INSTALLED)
 	install -d $(MAN) $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION))
 	$(PROGRAM) man $(MAN)
 	$(PROGRAM) completions bash >$(BASH_COMPLETION)
@@ -96,7 +101,7 @@ install: ## copy slowpath, its man pages and completions below $(DESTDIR)$(PREFI
 
 .PHONY: uninstall
 uninstall: ## remove what make install copied
-	rm -f $(BIN)/slowpath $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
+	rm -f $(BIN)/slowpath $(ZYGOTE_INSTALLED) $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
 	rm -f $(MAN)/slowpath.1 $(MAN)/slowpath-*.1
 
 .PHONY: clean

@@ -33,10 +33,11 @@ step_fleet() {
     ../target/fleet-venv/bin/ruff format --check --quiet
     ../target/fleet-venv/bin/ruff check --quiet
     ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy
-    # The module that products load is one file beside its library.
-    ../target/fleet-venv/bin/ruff check --quiet ../crates/guard-c/python
-    ../target/fleet-venv/bin/ruff format --check --quiet ../crates/guard-c/python
+    # The modules that products load are one file each.
+    ../target/fleet-venv/bin/ruff check --quiet ../crates/guard-c/python ../crates/zygote/python
+    ../target/fleet-venv/bin/ruff format --check --quiet ../crates/guard-c/python ../crates/zygote/python
     ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict ../crates/guard-c/python
+    ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict ../crates/zygote/python
     ../target/fleet-venv/bin/pytest
 }
 

@@ -15,6 +15,7 @@ mod former_options;
 mod ipc;
 mod launch;
 mod layout;
+mod zygote;
 
 pub use artifacts::{
     ArtifactsAgeArguments, ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand, ArtifactsGuardArguments,
@@ -41,6 +42,11 @@ pub use launch::{
 pub use layout::{
     BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutScoreArguments, LayoutTraceArguments,
     LayoutWhyArguments,
+};
+
+pub use zygote::{
+    ZygoteAdviseArguments, ZygoteArguments, ZygoteBenchArguments, ZygoteCommand, ZygotePreloadArguments,
+    ZygoteServeArguments, ZygoteSpawnArguments, ZygoteStatusArguments,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -91,6 +97,7 @@ impl Arguments {
                 )
             }
             Command::Fleet(arguments) => arguments.json(),
+            Command::Zygote(arguments) => arguments.json(),
             Command::Report(_) | Command::Export(_) | Command::Completions(_) | Command::Man(_) => false,
         }
     }
@@ -137,6 +144,8 @@ pub enum Command {
     /// Field data: compare launches of many machines, find the slow slice, judge an experiment.
     #[command(disable_help_flag = true)]
     Fleet(FleetArguments),
+    /// Preload once, fork isolated children in milliseconds: serve them, ask for them, measure what that saves.
+    Zygote(ZygoteArguments),
     /// Print the script with which a shell completes commands and options.
     Completions(CompletionsArguments),
     /// Write the man pages, one a command.

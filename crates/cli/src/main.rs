@@ -21,6 +21,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == slowpath_launch::LAUNCHER_ARGUMENT) {
         slowpath_launch::launcher_main();
     }
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == slowpath_zygote::template::LIBRARY_ARGUMENT) {
+        return ExitCode::from(slowpath_zygote::template::library_main(std::env::args_os().skip(2)));
+    }
     target::remember_limits();
     slowpath_process::remember_panics();
     printing::guarded(|| {

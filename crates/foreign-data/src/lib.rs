@@ -91,6 +91,8 @@ pub const TARGETS: &[Target] = &[
     target("page_list", 8_192, documents::page_list, "the list of pages of a scenario"),
     target("launcher_message", 16_384, messages::launcher, "messages between slowpath and its launcher"),
     target("unwind_table_message", 8_192, messages::unwind_table, "messages of the child that makes unwind tables"),
+    target("zygote_message", 16_384, slowpath_zygote::foreign::message, "requests to a zygote, and its answers"),
+    target("zygote_policy", 8_192, slowpath_zygote::foreign::policy, "the policy of `zygote serve`"),
     target("writer_message", 16_384, messages::writer, "messages of the process that writes a recording"),
 ];
 

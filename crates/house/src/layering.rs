@@ -40,6 +40,7 @@ const EVERYTHING: &[&str] = &[
     "session",
     "budget",
     "diagnose",
+    "zygote",
 ];
 
 /// The order of the workspace.
@@ -158,6 +159,16 @@ pub const ALLOWED: &[Rule] = &[
         name: "guard-c",
         may_use: &["guard"],
         why: "the same for other languages, in a package of its own: a shared library has no hash in its name, so nothing depends on it",
+    },
+    Rule {
+        name: "zygote",
+        may_use: &["process", "seccomp"],
+        why: "goes into products: it forks and isolates by the rules of process and installs filters of seccomp; what it saves, others measure",
+    },
+    Rule {
+        name: "zygote-c",
+        may_use: &["zygote"],
+        why: "the same for other languages, in a package of its own, as guard-c",
     },
     Rule {
         name: "report",

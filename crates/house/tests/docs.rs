@@ -5,7 +5,7 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 26] = [
+const PRINTED_BY_COMMANDS: [&str; 30] = [
     "artifacts-audit",
     "guard-line",
     "doctor",
@@ -32,6 +32,10 @@ const PRINTED_BY_COMMANDS: [&str; 26] = [
     "layout-why",
     "preload-check",
     "preload-replay",
+    "zygote-advise",
+    "zygote-serve",
+    "zygote-spawn",
+    "zygote-status",
 ];
 
 /// Documents to compare: path and text.

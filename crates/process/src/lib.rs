@@ -5,7 +5,7 @@
 //! that others can change ([`open_beneath`], [`trusted_directory`], [`plain_directory`], [`MountTable`]); the directory that
 //! only we can write ([`StateDirectory`]) and who owns what lies
 //! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
-//! waiting for them ([`Deadline`], [`shares_files`]). Leaves to others: who a target
+//! waiting for them ([`Deadline`], [`shares_files`]); messages with descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: who a target
 //! runs as (`launch`), and what a process without privilege works on.
 //!
 //! Nothing here decides; each function either does what its name says and checks that it did, or returns an error.
@@ -17,6 +17,7 @@ mod deadline_files;
 mod mount_table;
 mod other_process;
 mod owner;
+mod packet;
 mod removal;
 mod sandbox;
 mod state;
@@ -30,8 +31,11 @@ pub use deadline_files::{Opened, ProcessFiles};
 pub use mount_table::{MountPoint, MountTable, NotOpened};
 pub use other_process::{UnreadableLink, shares_files, status_field};
 pub use owner::Owner;
+pub use packet::{MOST_DESCRIPTORS, Packet, Peer, receive_packet, send_packet};
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
-pub use sandbox::{Duty, Place, Printing, Sandbox, SandboxError, become_before_exec, reduce_before_exec};
+pub use sandbox::{
+    Duty, Place, Printing, Sandbox, SandboxError, become_before_exec, close_all_but, reduce_before_exec,
+};
 pub use state::{Entry, Found, StateDirectory, StateError};
 pub use trusted_path::{
     FileIdentity, fresh_directory, new_directory, open_beneath, open_plain, plain_directory, trusted_directory,

@@ -21,8 +21,9 @@ mod record;
 mod report;
 #[cfg(test)]
 mod schemas;
+mod zygote;
 
-use crate::arguments::{Arguments, ArtifactsCommand, Command, LabCommand};
+use crate::arguments::{Arguments, ArtifactsCommand, Command, LabCommand, ZygoteCommand};
 use crate::failure::Failure;
 use crate::fresh_directory;
 use crate::interrupt;
@@ -49,6 +50,7 @@ fn makes_something(command: &Command) -> bool {
         }
         Command::Artifacts(arguments) => matches!(arguments.command, ArtifactsCommand::Age(_)),
         Command::Lab(arguments) => matches!(arguments.command, LabCommand::Run(_)),
+        Command::Zygote(arguments) => matches!(arguments.command, ZygoteCommand::Bench(_)),
         _ => false,
     }
 }
@@ -73,6 +75,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Preload(arguments) => preload::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Fleet(arguments) => fleet::run(arguments),
+        Command::Zygote(arguments) => zygote::run(arguments),
         Command::Completions(arguments) => documentation::completions(arguments),
         Command::Man(arguments) => documentation::man(arguments),
     }

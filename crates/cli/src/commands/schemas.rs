@@ -1,7 +1,7 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
 use super::launch::{Ladder, Selftest};
-use super::{artifacts, doctor, fix, lab, layout, record};
+use super::{artifacts, doctor, fix, lab, layout, record, zygote};
 use slowpath_budget::Check;
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
@@ -39,6 +39,10 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("lab-list.json", schema_of::<lab::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),
         ("preload-replay.json", schema_of::<ReplayReport>()),
+        ("zygote-advise.json", schema_of::<zygote::ZygoteAdvice>()),
+        ("zygote-serve.json", schema_of::<zygote::Served>()),
+        ("zygote-spawn.json", schema_of::<zygote::SpawnedChild>()),
+        ("zygote-status.json", schema_of::<zygote::ZygoteStatus>()),
     ];
     for (name, schema) in schemas {
         let path = directory.join(name);

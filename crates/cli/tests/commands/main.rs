@@ -71,3 +71,4 @@ mod waits;
 mod warm_diagnosis;
 mod whole_diagnosis;
 mod workers;
+mod zygote;

@@ -45,8 +45,12 @@ fn write_only(descriptor: RawFd, put: impl Fn(&OwnedFd) -> nix::Result<()>) -> i
     }
 }
 
-/// Closes everything from descriptor 3 on but `kept` (close_range(2); before Linux 5.9 one by one).
-pub(super) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
+/// Closes everything from descriptor 3 on but `kept` (close_range(2); before Linux 5.9 one by one). For a fresh fork, in which nothing uses
+/// the others any more.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
     let mut kept: Vec<u32> = kept.iter().filter_map(|one| u32::try_from(*one).ok()).filter(|one| *one > 2).collect();
     kept.sort_unstable();
     kept.dedup();

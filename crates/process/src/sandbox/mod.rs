@@ -20,7 +20,7 @@ mod landlock;
 mod limits;
 
 pub use before_exec::{become_before_exec, reduce_before_exec};
-pub use descriptors::Printing;
+pub use descriptors::{Printing, close_all_but};
 pub use landlock::Place;
 
 use crate::{Capabilities, Credentials, CredentialsError, drop_to};

@@ -1,0 +1,218 @@
+//! The command line of `slowpath zygote`.
+
+use super::positive;
+use clap::{ArgGroup, Args, Subcommand};
+use slowpath_zygote::Namespace;
+use slowpath_zygote::policy::duration;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `slowpath zygote`.
+#[derive(Debug, Args)]
+pub struct ZygoteArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ZygoteCommand,
+}
+
+impl ZygoteArguments {
+    /// Whether standard output is to hold one JSON object.
+    pub fn json(&self) -> bool {
+        match &self.command {
+            ZygoteCommand::Serve(arguments) => arguments.json,
+            ZygoteCommand::Spawn(arguments) => arguments.json,
+            ZygoteCommand::Status(arguments) => arguments.json,
+            ZygoteCommand::Bench(arguments) => arguments.json,
+            ZygoteCommand::Advise(arguments) => arguments.json,
+        }
+    }
+}
+
+/// What can be done with zygotes.
+#[derive(Debug, Subcommand)]
+pub enum ZygoteCommand {
+    /// Preload, and fork isolated children for whoever asks and may. Ends with ctrl-C; SIGHUP preloads anew.
+    #[command(after_help = SERVE_AFTER_HELP)]
+    Serve(Box<ZygoteServeArguments>),
+    /// Ask a zygote for a child, and wait for it. Exits with its code (128 and the number of a signal that ended it).
+    #[command(after_help = SPAWN_AFTER_HELP)]
+    Spawn(Box<ZygoteSpawnArguments>),
+    /// Say how a zygote is: children, spares, demand.
+    Status(ZygoteStatusArguments),
+    /// Measure what a zygote saves: posix_spawn, a pool of spare processes, a zygote, one with spares, and Python's fork server, in one
+    /// interleaved run.
+    Bench(ZygoteBenchArguments),
+    /// Say whether a zygote would pay for a program, from a recording of it: would a child's start become shorter by 20 % or more?
+    #[command(after_help = ADVISE_AFTER_HELP)]
+    Advise(ZygoteAdviseArguments),
+}
+
+/// What is preloaded.
+#[derive(Debug, Args)]
+pub struct ZygotePreloadArguments {
+    /// What is preloaded: a shared library (lib.so), modules of Python (python:MODULE,...), or a program that serves by itself with the
+    /// library (exec:PROGRAM).
+    #[arg(long, value_name = "WHAT")]
+    pub preload: OsString,
+    /// What children call: a function of the library as a main (default slowpath_zygote_main), or MODULE:FUNCTION of Python (default: as
+    /// `python3 ARGS` does).
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// The interpreter for python: (default: python3 of PATH; for root /usr/bin/python3).
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+}
+
+/// `slowpath zygote serve`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("where").args(["socket", "activated"]).required(true)))]
+pub struct ZygoteServeArguments {
+    /// What.
+    #[command(flatten)]
+    pub preload: ZygotePreloadArguments,
+    /// Listen at this path; it is removed at the end.
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Take the socket that a service manager hands over (systemd: ListenSequentialPacket=).
+    #[arg(long)]
+    pub activated: bool,
+    /// Who may ask for what, and how many (TOML, docs/zygote.md).
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// End after so long without a connection, such as 5s; over the policy's.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub idle: Option<Duration>,
+    /// Keep at least so many spare children ready; over the policy's.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
+    pub spares: Option<u32>,
+    /// Who the zygote runs as: a name or a uid (default: the user who called sudo, else the caller). Only a zygote of root's can give
+    /// children other users.
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing of starts.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// `slowpath zygote spawn`.
+#[derive(Debug, Args)]
+pub struct ZygoteSpawnArguments {
+    /// Where the zygote listens.
+    #[arg(long, value_name = "PATH")]
+    pub socket: PathBuf,
+    /// The child's user id (default: the caller's, or that of a zygote that is not root's).
+    #[arg(long, value_name = "UID", requires = "gid")]
+    pub uid: Option<u32>,
+    /// The child's group id.
+    #[arg(long, value_name = "GID", requires = "uid")]
+    pub gid: Option<u32>,
+    /// A supplementary group of the child; can be given several times (default: none).
+    #[arg(long, value_name = "GID", requires = "uid")]
+    pub group: Vec<u32>,
+    /// Install this filter in the child as the last step: JSON of seccompiler, a profile of a container runtime, or raw instructions.
+    #[arg(long, value_name = "FILE")]
+    pub seccomp: Option<PathBuf>,
+    /// Install it with the flag that lets the kernel keep speculation: faster on some kernels, and a security trade-off (docs/zygote.md).
+    #[arg(long, requires = "seccomp")]
+    pub allow_speculation: bool,
+    /// Namespaces of the child's own: mount, network, ipc, uts, cgroup, pid, user.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Namespace::named)]
+    pub namespaces: Vec<Namespace>,
+    /// Set a variable in the child's environment; can be given several times.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// Hand this descriptor over under the same number, beside 0, 1 and 2; can be given several times.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=255))]
+    pub fd: Vec<u32>,
+    /// Print one JSON object; what the child prints goes to standard error.
+    #[arg(long)]
+    pub json: bool,
+    /// What the child is given to do.
+    #[arg(last = true, value_name = "ARGS")]
+    pub arguments: Vec<OsString>,
+}
+
+/// `slowpath zygote status`.
+#[derive(Debug, Args)]
+pub struct ZygoteStatusArguments {
+    /// Where the zygote listens.
+    #[arg(long, value_name = "PATH")]
+    pub socket: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `slowpath zygote bench`.
+#[derive(Debug, Args)]
+pub struct ZygoteBenchArguments {
+    /// What.
+    #[command(flatten)]
+    pub preload: ZygotePreloadArguments,
+    /// Blocks, each with one child of every arm.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(6..=10_000))]
+    pub blocks: u32,
+    /// End after so many seconds at the next block.
+    #[arg(long, value_name = "SECONDS", value_parser = positive, default_value = "300")]
+    pub max_time: f64,
+    /// Children of an arm that live at once when their memory is measured.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub children: u32,
+    /// Seed of the order.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object, as `slowpath launch`.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// `slowpath zygote advise`.
+#[derive(Debug, Args)]
+pub struct ZygoteAdviseArguments {
+    /// A recording of the program with its children.
+    pub recording: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const ADVISE_AFTER_HELP: &str = "Example:
+  sudo slowpath record --child-startup --off-cpu -o recording -- CMD
+  slowpath zygote advise recording";
+
+const SERVE_AFTER_HELP: &str = "Examples:
+  slowpath zygote serve --preload python:pandas --socket /tmp/z
+  slowpath zygote spawn --socket /tmp/z -- -c 'import pandas; print(pandas.__version__)'
+  sudo slowpath zygote serve --user root --preload /usr/lib/shop/librender.so --socket /run/shop/zygote --policy /etc/shop/zygote.toml";
+
+const SPAWN_AFTER_HELP: &str = "Examples:
+  slowpath zygote spawn --socket /tmp/z -- job.py 17
+  sudo slowpath zygote spawn --socket /run/shop/zygote --uid 99001 --gid 99001 --namespaces network,ipc --seccomp render.json -- render";
+
+#[cfg(test)]
+mod tests {
+    use super::super::Arguments;
+    use clap::Parser;
+
+    #[test]
+    fn a_socket_is_made_or_taken_and_ids_go_together() {
+        let parses = |words: &str| Arguments::try_parse_from(words.split(' ')).is_ok();
+        assert!(parses("slowpath zygote serve --preload lib.so --socket /s"));
+        assert!(parses("slowpath zygote serve --preload lib.so --activated --idle 5s"));
+        assert!(!parses("slowpath zygote serve --preload lib.so"));
+        assert!(!parses("slowpath zygote serve --preload lib.so --socket /s --activated"));
+        assert!(parses(
+            "slowpath zygote spawn --socket /s --uid 1 --gid 1 --group 2 --namespaces mount,network -- a --json"
+        ));
+        for wrong in ["--uid 1", "--gid 1", "--group 1", "--allow-speculation", "--fd 2", "--namespaces colour"] {
+            assert!(!parses(&format!("slowpath zygote spawn --socket /s {wrong}")), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Messages of a `SOCK_SEQPACKET` socket, with the descriptors that come along, and who is at the other end.
+//!
+//! The other end may be anybody: a message has a limit, every descriptor that arrives is owned by the result or closed, and one that the
+//! kernel could not hand over (no number free, too many) is told. Leaves to others what the bytes mean.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Descriptors of a message at most (`SCM_MAX_FD`, include/net/scm.h).
+pub const MOST_DESCRIPTORS: usize = 253;
+
+/// A message that arrived.
+#[derive(Debug, Default)]
+pub struct Packet {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The descriptors that came along, closed at an exec.
+    pub descriptors: Vec<OwnedFd>,
+    /// A part of it is missing: it was longer than was to be taken, or descriptors could not be received.
+    pub is_cut: bool,
+}
+
+/// Room for the descriptors of a message and for what else a sender can add (credentials), aligned as `struct cmsghdr` must be.
+const CONTROL_WORDS: usize = 160;
+
+/// Receives one message of at most `most` bytes without waiting. `Ok(None)`: the other end is closed, or sent nothing.
+///
+/// # Errors
+/// `WouldBlock` where nothing is there; what recvmsg(2) says otherwise. A connection that was reset counts as closed.
+pub fn receive_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packet>> {
+    let mut packet = Packet { bytes: vec![0; most], ..Packet::default() };
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut part = libc::iovec { iov_base: packet.bytes.as_mut_ptr().cast(), iov_len: most };
+    // SAFETY: a structure of integers and pointers, of which all-zero is a value.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = size_of_val(&control) as _;
+    let mut was_reset = false;
+    let length = loop {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+        // SAFETY: the header names memory of ours with its true lengths, and all of it lives until the call returns.
+        let length = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut header, flags) };
+        match usize::try_from(length) {
+            Ok(length) => break length,
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                // The other end went without reading all that was sent to it. That is told once, and what it said before is still there.
+                error if error.kind() == io::ErrorKind::ConnectionReset && !was_reset => was_reset = true,
+                error => return Err(error),
+            },
+        }
+    };
+    // First of all, so that whatever follows, none stays open.
+    packet.descriptors = received(&header);
+    packet.is_cut = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
+    packet.bytes.truncate(length);
+    Ok((length > 0).then_some(packet))
+}
+
+/// The descriptors in the control part of a received message.
+fn received(header: &libc::msghdr) -> Vec<OwnedFd> {
+    let mut found = Vec::new();
+    // SAFETY: the kernel filled the control part of this header, and these macros walk it within the length that it set.
+    let mut one = unsafe { libc::CMSG_FIRSTHDR(header) };
+    while !one.is_null() {
+        // SAFETY: not null, so it points to a whole header inside the control part, which is aligned for it.
+        let about = unsafe { &*one };
+        if about.cmsg_level == libc::SOL_SOCKET && about.cmsg_type == libc::SCM_RIGHTS {
+            // SAFETY: pure arithmetic.
+            let empty = unsafe { libc::CMSG_LEN(0) } as usize;
+            let count = (about.cmsg_len as usize).saturating_sub(empty) / size_of::<RawFd>();
+            // SAFETY: the data of this header, as long as the kernel said.
+            let data = unsafe { libc::CMSG_DATA(one) }.cast::<RawFd>();
+            for index in 0..count {
+                // SAFETY: inside the data; a descriptor that the kernel has just made for this process, and that nobody else owns.
+                found.push(unsafe { OwnedFd::from_raw_fd(data.add(index).read_unaligned()) });
+            }
+        }
+        // SAFETY: as of the first.
+        one = unsafe { libc::CMSG_NXTHDR(header, one) };
+    }
+    found
+}
+
+/// Sends one message with copies of these descriptors, without waiting and without a signal where the other end is gone.
+///
+/// # Errors
+/// `WouldBlock` where the socket's buffer is full, `EMSGSIZE` where the message is larger than it; what sendmsg(2) says otherwise.
+pub fn send_packet(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    if descriptors.len() > MOST_DESCRIPTORS {
+        let text = format!("a message takes {MOST_DESCRIPTORS} descriptors, not {}", descriptors.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: a structure of integers and pointers, of which all-zero is a value.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    if !numbers.is_empty() {
+        let length = size_of_val(numbers.as_slice()) as u32;
+        header.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: pure arithmetic; 253 descriptors take less than the control part has.
+        header.msg_controllen = unsafe { libc::CMSG_SPACE(length) } as _;
+        // SAFETY: the control part is aligned, zeroed and long enough for one header with these numbers behind it.
+        unsafe {
+            let one = libc::CMSG_FIRSTHDR(&raw const header);
+            (*one).cmsg_level = libc::SOL_SOCKET;
+            (*one).cmsg_type = libc::SCM_RIGHTS;
+            (*one).cmsg_len = libc::CMSG_LEN(length) as _;
+            libc::CMSG_DATA(one).cast::<RawFd>().copy_from_nonoverlapping(numbers.as_ptr(), numbers.len());
+        }
+    }
+    loop {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: the header names memory of ours with its true lengths; the kernel only reads it.
+        match unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &raw const header, flags) } {
+            0.. => return Ok(()),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+}
+
+/// Who connected, as the kernel knew it at that moment (unix(7), `SO_PEERCRED` and `SO_PEERGROUPS`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Thread-group id in the caller's pid namespace; 0 where it is not in it.
+    pub pid: i32,
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+impl Peer {
+    /// That of a connected socket.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn of(socket: impl AsFd) -> io::Result<Self> {
+        let socket = socket.as_fd().as_raw_fd();
+        let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most the structure, whose length it is told.
+        let done = unsafe {
+            libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut who).cast(), &raw mut length)
+        };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { pid: who.pid, uid: who.uid, gid: who.gid, groups: groups_of(socket)? })
+    }
+}
+
+/// `SO_PEERGROUPS`, include/uapi/asm-generic/socket.h; Linux 4.13 and later. The libc crate has no constant for it.
+const SO_PEERGROUPS: libc::c_int = 59;
+
+fn groups_of(socket: RawFd) -> io::Result<Vec<u32>> {
+    // As many as a process can have (`NGROUPS_MAX`) is 256 KiB; nearly all have a few.
+    let mut groups = vec![0u32; 64];
+    loop {
+        let mut length = size_of_val(groups.as_slice()) as libc::socklen_t;
+        // SAFETY: the kernel writes at most as many bytes as it is told that there are.
+        let done = unsafe {
+            libc::getsockopt(socket, libc::SOL_SOCKET, SO_PEERGROUPS, groups.as_mut_ptr().cast(), &raw mut length)
+        };
+        let count = length as usize / size_of::<u32>();
+        if done == 0 {
+            groups.truncate(count);
+            return Ok(groups);
+        }
+        match io::Error::last_os_error() {
+            // The length that it would take is told.
+            error if error.raw_os_error() == Some(libc::ERANGE) && count > groups.len() => groups.resize(count, 0),
+            error => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+    use nix::unistd::{getegid, geteuid, getgroups, getpid, pipe};
+    use std::fs::File;
+    use std::io::{Read, Write};
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap()
+    }
+
+    #[test]
+    fn a_message_arrives_whole_with_its_descriptors_and_a_closed_end_is_told_from_silence() {
+        let (one, other) = pair();
+        assert_eq!(receive_packet(&one, 9).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let (reader, writer) = pipe().unwrap();
+        let many = vec![writer.as_fd(); MOST_DESCRIPTORS];
+        send_packet(&other, b"some", &many).unwrap();
+        let packet = receive_packet(&one, 9).unwrap().unwrap();
+        assert_eq!(
+            (&packet.bytes[..], packet.descriptors.len(), packet.is_cut),
+            (&b"some"[..], MOST_DESCRIPTORS, false)
+        );
+        File::from(packet.descriptors.into_iter().next_back().unwrap()).write_all(b"x").unwrap();
+        drop(writer);
+        let mut said = String::new();
+        File::from(reader).read_to_string(&mut said).unwrap();
+        assert_eq!(said, "x", "all copies are closed");
+        assert!(send_packet(&other, b"", &[one.as_fd(); MOST_DESCRIPTORS + 1]).is_err());
+        drop(other);
+        assert!(receive_packet(&one, 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_was_said_before_the_other_end_went_without_listening_arrives() {
+        let (one, other) = pair();
+        send_packet(&one, b"unread", &[]).unwrap();
+        send_packet(&other, b"answer", &[]).unwrap();
+        drop(other);
+        assert_eq!(receive_packet(&one, 9).unwrap().unwrap().bytes, b"answer");
+        assert!(receive_packet(&one, 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_longer_than_was_asked_for_is_told_to_be_cut() {
+        let (one, other) = pair();
+        send_packet(&other, b"0123456789", &[]).unwrap();
+        let packet = receive_packet(&one, 4).unwrap().unwrap();
+        assert!(packet.is_cut && packet.bytes == b"0123");
+    }
+
+    #[test]
+    fn the_peer_is_who_the_kernel_says() {
+        let (one, _other) = pair();
+        let peer = Peer::of(&one).unwrap();
+        assert_eq!((peer.pid, peer.uid, peer.gid), (getpid().as_raw(), geteuid().as_raw(), getegid().as_raw()));
+        let mut own: Vec<u32> = getgroups().unwrap().into_iter().map(|group| group.as_raw()).collect();
+        let mut told = peer.groups;
+        own.sort_unstable();
+        told.sort_unstable();
+        assert_eq!(told, own);
+    }
+}

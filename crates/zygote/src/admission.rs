@@ -1,0 +1,63 @@
+//! Who is let in: connections are accepted, or refused with a reason, also when no descriptor is free.
+
+use crate::connection::Connection;
+use crate::listener::accepted;
+use crate::message::{Refusal, RefusalKind, ToClient};
+use crate::server::{PATIENCE, Server};
+use slowpath_process::Peer;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+/// How long nothing is accepted when no descriptor is free even for a refusal.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Server<'_> {
+    pub(crate) fn accept(&mut self) {
+        loop {
+            let socket = match accepted(&self.listener) {
+                Ok(socket) => socket,
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                    if !self.refuse_without_descriptor() {
+                        self.accepts_from = Instant::now() + PAUSE;
+                        return;
+                    }
+                    continue;
+                }
+                Err(_) => return,
+            };
+            let now = Instant::now();
+            let Ok(peer) = Peer::of(&socket) else { continue };
+            let mut connection = Connection::new(socket, peer, now + PATIENCE);
+            let most = self.policy.children as usize * 2 + 64;
+            let allowed = self.policy.may_ask(&connection.peer, &self.own).and_then(|()| {
+                let why = format!("{most} connections are open, the most that this zygote takes");
+                if self.connections.len() < most { Ok(()) } else { Err(Refusal::new(RefusalKind::Busy, why)) }
+            });
+            match allowed {
+                Ok(()) => self.connections.push(connection),
+                Err(refusal) => {
+                    self.status.refused += 1;
+                    connection.say(&ToClient::Refused(refusal), None);
+                }
+            }
+        }
+    }
+
+    /// Tells a client that no descriptor is free, with the one that was kept for that.
+    fn refuse_without_descriptor(&mut self) -> bool {
+        if self.reserve.take().is_none() {
+            self.reserve = File::open("/dev/null").ok();
+            return false;
+        }
+        let accepted = accepted(&self.listener);
+        if let Ok(socket) = accepted {
+            let nobody = Peer { pid: 0, uid: 0, gid: 0, groups: Vec::new() };
+            let why = "the zygote has no descriptor left (RLIMIT_NOFILE): ask again when children have ended";
+            let refusal = Refusal::new(RefusalKind::Busy, why);
+            self.status.refused += 1;
+            Connection::new(socket, nobody, Instant::now()).say(&ToClient::Refused(refusal), None);
+        }
+        self.reserve = File::open("/dev/null").ok();
+        true
+    }
+}

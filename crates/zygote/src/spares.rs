@@ -1,0 +1,220 @@
+//! Spare children: forked ahead of a request, and made what it asks for when it comes.
+//!
+//! A spare has no work, no identity and no descriptors of anybody; it ends with the zygote. What it saves is the fork, which copies the page
+//! tables of what is preloaded, and the processor's time of a moment when nobody waits.
+
+use crate::child::{ForkError, Order, WrittenOrder, forked, wait_for_order};
+use crate::connection::{Process, Progress, Running};
+use crate::message::{AskedIdentity, Refusal, RefusalKind, SpawnRequest, Step, ToClient, encoded};
+use crate::namespaces::Namespace;
+use crate::server::{ServeError, Server};
+use nix::fcntl::OFlag;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::unistd::pipe2;
+use slowpath_process::send_packet;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// How long no spare is made after memory was short.
+const AFTER_PRESSURE: Duration = Duration::from_secs(10);
+
+/// How long no spare is made after one could not be made.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
+
+/// How often the demand is looked at when nothing happens.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// One that waits.
+#[derive(Debug)]
+struct Spare {
+    process: Process,
+    channel: OwnedFd,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Spares {
+    waiting: Vec<Spare>,
+    /// Told to end, and not reaped yet.
+    ending: Vec<Process>,
+    not_before: Option<Instant>,
+    pub(crate) dropped: u64,
+}
+
+impl Spares {
+    pub(crate) fn count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.waiting.is_empty() && self.ending.is_empty()
+    }
+
+    pub(crate) fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.waiting.iter().map(|one| &one.process).chain(&self.ending)
+    }
+
+    /// Ends all: their memory is needed, or the zygote ends.
+    pub(crate) fn drop_all(&mut self, now: Instant) {
+        self.dropped += self.waiting.len() as u64;
+        self.not_before = Some(now + AFTER_PRESSURE);
+        self.end_down_to(0);
+    }
+
+    fn end_down_to(&mut self, count: usize) {
+        while self.waiting.len() > count {
+            if let Some(spare) = self.waiting.pop() {
+                spare.process.signal(libc::SIGKILL);
+                self.ending.push(spare.process);
+            }
+        }
+    }
+
+    /// Forgets those that have ended.
+    pub(crate) fn reap(&mut self) {
+        self.waiting.retain(|one| one.process.ended().is_none());
+        self.ending.retain(|one| one.ended().is_none());
+    }
+
+    /// When the next one is to be made, or one too many ended.
+    pub(crate) fn next(&self, now: Instant, wanted: u32) -> Option<Instant> {
+        if self.waiting.len() < wanted as usize {
+            return Some(self.not_before.map_or(now, |not_before| not_before.max(now)));
+        }
+        (self.waiting.len() > wanted as usize).then_some(now + LOOK)
+    }
+}
+
+impl Server<'_> {
+    pub(crate) fn wanted_spares(&self, now: Instant) -> u32 {
+        self.demand.spares(now, self.policy.spares, self.policy.most_spares)
+    }
+
+    /// Makes one spare where one is missing, when nobody waits for a child: a turn of its own each.
+    pub(crate) fn refill(&mut self) -> Result<(), ServeError> {
+        let now = Instant::now();
+        let wanted = self.wanted_spares(now) as usize;
+        if self.spares.count() > wanted {
+            self.spares.end_down_to(wanted);
+        }
+        let is_late = self.spares.not_before.is_some_and(|not_before| now < not_before);
+        if self.spares.count() >= wanted || is_late {
+            return Ok(());
+        }
+        match self.make_spare() {
+            Ok(()) => Ok(()),
+            Err(ForkError::Fatal(errno)) => Err(ServeError::PidNamespace(errno)),
+            Err(ForkError::NoChild(_)) => {
+                self.spares.not_before = Some(now + AFTER_FAILURE);
+                Ok(())
+            }
+        }
+    }
+
+    fn make_spare(&mut self) -> Result<(), ForkError> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (channel, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
+            .map_err(|errno| ForkError::NoChild(errno.into()))?;
+        let began = Instant::now();
+        match forked(self.program, false)? {
+            None => wait_for_order(other, self.origin, self.program),
+            Some(pid) => {
+                let process = Self::process_of(pid).map_err(ForkError::NoChild)?;
+                // The zygote's own part of a start; the rest is done by the child, whose steps a request waits for anyway.
+                self.demand.took(began.elapsed());
+                self.spares.waiting.push(Spare { process, channel });
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes the child of a connection, if the policy has it: of a spare where one waits.
+    pub(crate) fn spawn(
+        &mut self,
+        index: usize,
+        spawn: SpawnRequest,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), ServeError> {
+        self.demand.arrived(Instant::now());
+        let order = match self.order(index, spawn, descriptors) {
+            Ok(order) => order,
+            Err(refusal) => {
+                self.refuse(index, refusal);
+                return Ok(());
+            }
+        };
+        let is_filtered = order.0.spawn.filter.is_some();
+        let running = |process, from_spare, pipe| Running {
+            process,
+            progress: Progress::Preparing(pipe),
+            forked: Instant::now(),
+            from_spare,
+            is_filtered,
+        };
+        let (order, pipe) = order;
+        let in_pid_namespace = order.spawn.namespaces.contains(&Namespace::Pid);
+        if !in_pid_namespace && let Some(process) = self.given_to_spare(&order) {
+            self.connections[index].child = Some(running(process, true, pipe));
+            return Ok(());
+        }
+        let failed = |server: &mut Self, error: &io::Error| match error.raw_os_error() {
+            Some(errno) => {
+                server.status.failed += 1;
+                server.connections[index].say(&ToClient::Failed { step: Step::Fork, errno }, None);
+                server.connections[index].leave();
+            }
+            None => server.refuse(index, Refusal::new(RefusalKind::Cannot, error.to_string())),
+        };
+        let origin = crate::child::Origin { in_new_pid_namespace: in_pid_namespace, ..self.origin };
+        match forked(self.program, in_pid_namespace) {
+            Ok(None) => crate::child::live(order, origin, self.program),
+            Ok(Some(pid)) => match Self::process_of(pid) {
+                Ok(process) => self.connections[index].child = Some(running(process, false, pipe)),
+                Err(error) => failed(self, &error),
+            },
+            Err(ForkError::NoChild(error)) => failed(self, &error),
+            Err(ForkError::Fatal(errno)) => return Err(ServeError::PidNamespace(errno)),
+        }
+        Ok(())
+    }
+
+    /// What a child is to be, and the pipe of its report.
+    fn order(&self, index: usize, spawn: SpawnRequest, descriptors: Vec<OwnedFd>) -> Result<(Order, OwnedFd), Refusal> {
+        let peer = &self.connections[index].peer;
+        let credentials = self.policy.credentials(peer, &self.own, spawn.identity.as_ref())?;
+        self.policy.namespaces(&self.own, &spawn)?;
+        if descriptors.len() != spawn.descriptors.len() {
+            let text = format!("{} descriptors came, and numbers for {}", descriptors.len(), spawn.descriptors.len());
+            return Err(Refusal::malformed(text));
+        }
+        let (alive, most) = (self.alive(), self.policy.children as usize);
+        if alive >= most {
+            let text = format!("{alive} children are alive, the most that the policy has (`children`)");
+            return Err(Refusal::new(RefusalKind::Busy, text));
+        }
+        let (pipe, report) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
+            .map_err(|errno| Refusal::new(RefusalKind::Busy, format!("no pipe can be made: {errno}")))?;
+        Ok((Order { spawn, credentials, descriptors, report }, pipe))
+    }
+
+    /// Gives an order to a spare that takes it.
+    fn given_to_spare(&mut self, order: &Order) -> Option<Process> {
+        let credentials = &order.credentials;
+        let (uid, gid, groups) = (credentials.uid, credentials.gid, credentials.groups.clone());
+        let written = WrittenOrder { spawn: order.spawn.clone(), identity: AskedIdentity { uid, gid, groups } };
+        let bytes = encoded(&written).ok()?;
+        let given: Vec<BorrowedFd<'_>> =
+            std::iter::once(&order.report).chain(&order.descriptors).map(AsFd::as_fd).collect();
+        while let Some(spare) = self.spares.waiting.pop() {
+            match send_packet(&spare.channel, &bytes, &given) {
+                Ok(()) => return Some(spare.process),
+                Err(_) => {
+                    spare.process.signal(libc::SIGKILL);
+                    self.spares.ending.push(spare.process);
+                }
+            }
+        }
+        None
+    }
+}

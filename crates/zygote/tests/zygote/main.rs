@@ -1,0 +1,7 @@
+//! Real zygotes, real children: isolation against an exec, hostile clients, limits, kills, and what is left.
+
+mod hostile;
+mod isolation;
+mod lifetime;
+mod load;
+mod served;

@@ -1,0 +1,140 @@
+//! A zygote that runs for a test.
+
+use slowpath_zygote::{Client, SpawnError, SpawnRequest, Spawned, Status};
+use std::fs::{self, File, Permissions};
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Nothing here takes so long; a test that waits longer fails.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Served {
+    pub place: TempDir,
+    pub process: Child,
+}
+
+impl Served {
+    /// Under this user, with this policy.
+    pub fn new(user: Option<u32>, policy: &str) -> Self {
+        Self::with(user, policy, |_| {})
+    }
+
+    pub fn with(user: Option<u32>, policy: &str, change: impl FnOnce(&mut Command)) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+        if let Some(user) = user {
+            std::os::unix::fs::chown(place.path(), Some(user), Some(user)).unwrap();
+        }
+        // Where every user can execute it.
+        let probe = place.path().join("probe");
+        fs::copy(env!("CARGO_BIN_EXE_zygote-probe"), &probe).unwrap();
+        fs::set_permissions(&probe, Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new(&probe);
+        command.arg("serve").arg(place.path().join("s")).env("SLOWPATH_ZYGOTE_POLICY", policy);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        change(&mut command);
+        let process = command.spawn().unwrap();
+        let served = Self { place, process };
+        eventually(|| Client::connect(&served.socket()).is_ok());
+        served
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.place.path().join("s")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub fn spawn(&self, request: SpawnRequest) -> Result<Spawned, SpawnError> {
+        Client::connect(&self.socket())?.spawn(request, &[])
+    }
+
+    pub fn status(&self) -> Status {
+        Client::connect(&self.socket()).unwrap().status().unwrap()
+    }
+
+    /// What a child says on its standard output, and how it ended.
+    pub fn said(&self, words: &[&str], change: impl FnOnce(&mut SpawnRequest)) -> Result<String, SpawnError> {
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        let mut request = job(words);
+        request.descriptors = vec![1];
+        change(&mut request);
+        let child = Client::connect(&self.socket())?.spawn(request, &[writer.as_fd()])?;
+        drop(writer);
+        let text = read_all(reader);
+        child.wait()?;
+        Ok(text)
+    }
+
+    /// Asks as another user.
+    pub fn asked_by(&self, user: u32, words: &[&str]) -> std::process::Output {
+        let mut command = Command::new(self.place.path().join("probe"));
+        command.arg("ask").arg(self.socket()).args(words).uid(user).gid(user);
+        command.output().unwrap()
+    }
+
+    /// Waits for its end, and what it says then.
+    pub fn ended(mut self) -> String {
+        eventually(|| self.process.try_wait().unwrap().is_some());
+        let mut text = String::new();
+        self.process.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        text.trim_end().to_owned()
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: takes integers; the process is this test's own and not reaped.
+        unsafe { libc::kill(self.process.id().cast_signed(), signal) };
+    }
+
+    /// Processes whose parent it is.
+    pub fn children(&self) -> Vec<u32> {
+        let path = format!("/proc/{0}/task/{0}/children", self.process.id());
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.split_ascii_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    }
+
+    pub fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.process.id())).unwrap().count()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub fn job(words: &[&str]) -> SpawnRequest {
+    SpawnRequest { arguments: ["job"].iter().chain(words).map(Into::into).collect(), ..SpawnRequest::default() }
+}
+
+pub fn read_all(from: OwnedFd) -> String {
+    let mut text = String::new();
+    File::from(from).read_to_string(&mut text).unwrap();
+    text
+}
+
+#[track_caller]
+pub fn eventually(mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
