@@ -12,8 +12,7 @@ use slowpath_tables::{Quantity, Unavailable};
 /// A line for each that is not available.
 pub fn gaps(gaps: &[Unavailable]) -> String {
     let line = |gap: &Unavailable| {
-        let Unavailable { what, reason, remedy, .. } = gap;
-        format!("{what} is unavailable: {} (remedy: {remedy})\n", escape_terminal(reason))
+        format!("{} is unavailable: {} (remedy: {})\n", gap.what, escape_terminal(&gap.reason), gap.remedy)
     };
     gaps.iter().map(line).collect()
 }
