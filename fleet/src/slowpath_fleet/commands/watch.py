@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from .. import errors, quantile_text
-from ..engine import Engine
+from ..backends import started
 from ..pages.watched import watch_parts
 from ..printed import Change, WatchResult
 from ..progress import Progress
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
     if not 0 <= options.min_effect < 1000:
         raise errors.wrong_usage("cannot use --min-effect", str(options.min_effect), "it is not 0..1000", "write 1")
     store = Store.open(Path(options.store))
-    engine = Engine(store)
+    engine = started(store, options.backend)
     try:
         progress("watching")
         chosen = WatchOptions(
