@@ -131,6 +131,11 @@ def test_without_users_there_are_series_and_a_reason_for_no_changes(
     assert "no user" in found["unavailable"][0]["reason"]
 
 
+def test_too_few_users_are_a_reason_and_no_silence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(stored(tmp_path, field(4, slower=3, users=12)), capsys)
+    assert found["tested"] == 0 and "users in 24 groups" in found["unavailable"][0]["reason"]
+
+
 def daily(random: np.random.Generator, users: int, days: int, scatter: float, step: float = 0.0) -> Daily:
     """Users with a speed of their own; `scatter` is what a day does to everybody; `step` from day 2/3 on."""
     speed, group = random.normal(0, 0.5, users), random.integers(0, 64, users)

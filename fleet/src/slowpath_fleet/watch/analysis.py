@@ -15,7 +15,19 @@ from ..errors import wrong_usage
 from ..printed import Change, DayPoint, Quantity, Series, Unavailable, Unit, WatchResult, quantity, unit_of
 from ..slices.decomposition import adjusted
 from ..store import MOST_VALUES, Store
-from .change_point import FEWEST_ALL_DAYS, Daily, Split, best_split, further, influence, share, variance
+from .change_point import (
+    FEWEST_ABOVE,
+    FEWEST_ALL_DAYS,
+    FEWEST_GROUPS,
+    FEWEST_LAUNCHES,
+    Daily,
+    Split,
+    best_split,
+    further,
+    influence,
+    share,
+    variance,
+)
 from .series import Cells, Day, days_of, read
 from .versions import version_of
 
@@ -63,7 +75,6 @@ def watch(store: Store, engine: Engine, options: WatchOptions) -> WatchResult:
     first = max(first_of_all, beginning(options.since, last)) if options.since is not None else first_of_all
     days = int((last - first).astype(np.int64)) + 1
     slices = slices_of(store, engine, options, metric, (first, last))
-    missing = unavailable(slices, days)
     watched = [
         Watched(where, cells, quantile, threshold, cells.daily(threshold, days))
         for where, cells in slices
@@ -84,7 +95,7 @@ def watch(store: Store, engine: Engine, options: WatchOptions) -> WatchResult:
         tested=len(judged),
         folded=folded,
         notes=notes(options, len(slices)),
-        unavailable=missing,
+        unavailable=unavailable(slices, days, len(judged)),
     )
 
 
@@ -253,7 +264,7 @@ def notes(options: WatchOptions, slices: int) -> list[str]:
     return found
 
 
-def unavailable(slices: list[tuple[dict[str, str], Cells]], days: int) -> list[Unavailable]:
+def unavailable(slices: list[tuple[dict[str, str], Cells]], days: int, tested: int) -> list[Unavailable]:
     """What cannot be tested, with the reason."""
     if days < FEWEST_ALL_DAYS:
         why = f"the window has {days} days, fewer than {FEWEST_ALL_DAYS}"
@@ -262,4 +273,10 @@ def unavailable(slices: list[tuple[dict[str, str], Cells]], days: int) -> list[U
     if without:
         why = "launches have no user, so days cannot be told from users who come back"
         return [Unavailable(f"changes of {without} series", why, "send a pseudonymous user with every launch")]
+    if not tested:
+        why = (
+            f"no series has {FEWEST_LAUNCHES} launches, {FEWEST_ABOVE} of them beyond the quantile, and users in "
+            f"{FEWEST_GROUPS} groups on both sides of a day"
+        )
+        return [Unavailable("changes", why, "collect launches of more users")]
     return []
