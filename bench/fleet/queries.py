@@ -142,7 +142,8 @@ def asked(tool: Tool, folder: Path) -> Answer:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    return Answer(*json.loads(done.stdout))
+    # DuckDB shows its progress on the same stream.
+    return Answer(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def main() -> int:
