@@ -51,6 +51,14 @@ def test_commands_print_what_they_print_on_duckdb(
     assert alike(here, there), command
 
 
+def test_a_store_is_named_from_where_one_stands(
+    spark: Cluster, compared: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(compared.directory.parent)
+    rows = Fleet("s").compare(by="device", backend=spark.master).result.rows
+    assert sum(row.n for row in rows) == sum(batch.launches for batch in compared.manifest.batches)
+
+
 def test_a_worker_that_dies_in_the_middle_loses_nothing(spark: Cluster, compared: Store) -> None:
     here = Engine(compared)
     expected = sorted_cells(here, "groups", "device")

@@ -7,6 +7,7 @@ integers, and its cells are those of DuckDB. Driver and workers must see the sto
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -50,10 +51,10 @@ class SparkEngine(Engine):
     def rows(self) -> Any:
         """All row files as a view of the session."""
         if self._rows is None:
-            files = [f"file://{name}" for name in self.store.row_files()]
+            # Paths of a cluster are whole: a worker has another working directory.
+            files = [f"file://{Path(name).resolve()}" for name in self.store.row_files()]
             base = f"file://{(self.store.directory / 'rows').resolve()}"
             read = self.session.read.option("mergeSchema", "true").option("basePath", base)
-            # The directory holds the day; read as text, a value would be taken for whatever it looks like.
             read.parquet(*files).createOrReplaceTempView("launches")
             self._rows = self.connection.table("launches")
         return self._rows
