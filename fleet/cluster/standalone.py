@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pyspark
 
+from .lifetime import end_with_parent
+
 HOME = Path(pyspark.__file__).parent
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 SETTINGS = {
@@ -74,6 +76,7 @@ def started(name: str, words: list[str], folder: Path, env: dict[str, str], log:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=end_with_parent,
         )
 
 

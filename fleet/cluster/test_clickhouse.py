@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -24,6 +23,7 @@ from slowpath_fleet.errors import FleetError
 from slowpath_fleet.ingest import IngestOptions, ingest
 from slowpath_fleet.store import Store
 
+from .lifetime import end_with_parent
 from .same import COMMANDS, alike, sorted_cells
 
 CONFIG = """<yandex>
@@ -56,7 +56,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "users.xml").write_text(USERS)
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
-            [binary, f"--config-file={folder}/config.xml"], cwd=folder, stdout=log, stderr=log, env=dict(os.environ)
+            [binary, f"--config-file={folder}/config.xml"],
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            preexec_fn=end_with_parent,
         )
     where = f"clickhouse://default:secret%20word@127.0.0.1:{http}"
     try:
