@@ -53,6 +53,14 @@ accept: ## the long acceptance runs, results to docs/measurements (needs root)
 cases: setup build ## programs with known truth: found, missed, invented, predicted and measured savings (needs root)
 	@bench/accept/cases
 
+.PHONY: fleet-spark
+fleet-spark: ## field data on a real Spark cluster: master and two workers on loopback (needs Java 17)
+	@scripts/fleet-spark.sh
+
+.PHONY: fleet-clickhouse
+fleet-clickhouse: ## field data on Debian's ClickHouse server, started on loopback
+	@scripts/fleet-clickhouse.sh
+
 .PHONY: bench
 bench: setup build ## measurements beside other tools, results to docs/measurements (needs root)
 	@scripts/measure.sh bench

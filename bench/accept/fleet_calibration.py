@@ -1,9 +1,10 @@
 """How often slowpath-fleet is wrong where there is nothing to find; run by bench/accept/fleet-calibration.
 
 Whole pipeline on null data of the generator (no difference between populations and arms), one store a seed: slices
-at depth 2, which must list something in at most 5 % of the stores; compare and experiment, whose intervals must cover
-zero in 93-97 %; and what intervals that ignore repeated users would have covered. Prints one JSON object; exit code 1
-where one of these fails by more than two standard errors.
+at depth 2, which must list something in at most 5 % of the stores, and watch with the same rate, which must list a
+change in at most 5 %; compare and experiment, whose intervals must cover zero in 93-97 %; and what intervals that
+ignore repeated users would have covered. Prints one JSON object; exit code 1 where one of these fails by more than two
+standard errors.
 """
 
 from __future__ import annotations
@@ -29,19 +30,22 @@ def main() -> int:
     words.add_argument("--seeds", type=int, default=200)
     words.add_argument("--users", type=int, default=3000)
     options = words.parse_args()
-    found = {"any_slice": 0, "confirmed_slice": 0}
+    found = {"any_slice": 0, "confirmed_slice": 0, "any_change": 0}
     covered: dict[str, int] = {}
     naive: dict[str, int] = {}
     for seed in range(options.seeds):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
-            generator.write(generator.field_data(options.users, 1000 + seed, truth=generator.Truth.null()), place / "a.parquet")
+            generator.write(
+                generator.field_data(options.users, 1000 + seed, truth=generator.Truth.null()), place / "a.parquet"
+            )
             store = Store.create(place / "s")
             ingest(store, [place / "a.parquet"], IngestOptions(), lambda line: None)
             fleet = Fleet(place / "s")
             listed = fleet.slices(baseline="rival", max_depth=2).result.slices
             found["any_slice"] += bool(listed)
             found["confirmed_slice"] += any(one.confirmed for one in listed)
+            found["any_change"] += bool(fleet.watch(fdr=0.05, min_effect=0).result.changes)
             for one in fleet.compare(by="population", quantiles="50,95").result.differences:
                 name = f"compare p{one.quantile}"
                 covered[name] = covered.get(name, 0) + (one.difference.low <= 0 <= one.difference.high)
@@ -66,7 +70,9 @@ def main() -> int:
     }
     print(json.dumps(result, indent=1))
     slack = result["two_standard_errors_at_95"]
-    kept = found["any_slice"] / n <= 0.05 + slack and all(abs(c / n - 0.95) <= 0.02 + slack for c in covered.values())
+    kept = max(found["any_slice"], found["any_change"]) / n <= 0.05 + slack and all(
+        abs(c / n - 0.95) <= 0.02 + slack for c in covered.values()
+    )
     return 0 if kept and all(c / n < 0.93 for c in naive.values()) else 1
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from slowpath_fleet import bins, cli, clustered
-from slowpath_fleet.cells import OFFSET
+from slowpath_fleet.cells import COARSE_OFFSET
 from slowpath_fleet.compare import compare
 from slowpath_fleet.distributions import Distribution
 from slowpath_fleet.engine import Engine
@@ -23,7 +23,7 @@ def distribution(values: np.ndarray, groups: np.ndarray) -> Distribution:
     fine = np.ceil(scaled).astype(np.int64)
     places = np.clip(np.floor((scaled - (fine - 1)) * 256), 0, 255).astype(np.int64)
     ones = np.ones(len(values), np.int64)
-    grouped = clustered.grouped_of(groups, (fine + OFFSET) // bins.COARSE, ones, 64)
+    grouped = clustered.grouped_of(groups, (fine + COARSE_OFFSET) // bins.COARSE, ones, 64)
     return Distribution(Histogram.of(fine, ones, places), grouped, 0)
 
 

@@ -103,6 +103,8 @@ QUERIES = (
     ["experiment", "--control", EVIL[4]],
     ["compare", "--by", EVIL[6]],
     ["experiment", "--control", EVIL[7]],
+    ["watch"],
+    ["watch", "--by", EVIL[7]],
 )
 # What is no character to read: controls, formats, separators of lines, and what Unicode has not assigned.
 UNREADABLE = re.compile(

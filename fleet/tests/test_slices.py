@@ -33,7 +33,7 @@ def test_the_slow_slice_of_the_story_comes_first_with_nearly_all_of_the_gap(
     assert top["where"] == {"device": "M2", "os": "9", "start": "isolated"}
     assert top["confirmed"] and top["contribution"]["value"] > 0.75 and not top["reversal"]
     assert abs(top["mix"] + top["within"] - top["contribution"]["value"]) < 1e-9
-    assert top["recipe"] == "slowpath diagnose --cold --user nobody -- PROGRAM"
+    assert top["recipe"] == "slowpath diagnose --warm --user nobody -- PROGRAM"
 
 
 def test_a_version_that_is_faster_on_every_network_and_slower_as_a_whole_is_flagged(
@@ -155,9 +155,11 @@ def test_a_slice_is_confirmed_by_the_users_who_were_held_out_alone(groups: np.nd
 
 def test_recipes_use_options_that_slowpath_has() -> None:
     arguments = ROOT / "crates/cli/src"
-    text = "".join((arguments / name).read_text() for name in ("arguments.rs", "arguments/diagnose.rs"))
+    names = ("arguments.rs", "arguments/diagnose.rs", "arguments/artifacts.rs")
+    text = "".join((arguments / name).read_text() for name in names)
     declared = set(re.findall(r"pub (\w+):", text))
-    used = {word[2:] for one in CONDITIONS for word in one.options if word.startswith("--")} | {"cold"}
+    used = {word[2:] for one in CONDITIONS for word in one.options if word.startswith("--")}
+    used |= {"cold", "state"}
     assert used and used <= declared and "Diagnose(" in text
 
 
@@ -165,3 +167,18 @@ def test_a_condition_that_cannot_be_made_is_said() -> None:
     command, notes = recipe({"device": "M2", "start": "warm", "isolated": "1", "storage": "hdd"}, "app --x")
     assert command == "slowpath diagnose --warm --user nobody -- app --x"
     assert "device = M2" in notes[0]
+
+
+def test_a_state_of_the_field_is_put_around_the_recipe_and_asked_for_where_it_matters() -> None:
+    command, _ = recipe({"start": "isolated"}, "app", "my state.json")
+    assert command == (
+        "slowpath artifacts age --state 'my state.json' --user root -- slowpath diagnose --warm --user nobody -- app"
+    )
+    command, notes = recipe({"outcome": "unreadable"}, "app")
+    assert command == "slowpath diagnose --warm --user nobody -- app" and "artifacts audit --json" in notes[0]
+
+
+def test_memory_and_cpus_of_a_slice_are_said_as_commands() -> None:
+    _, notes = recipe({"ram": "2 GiB", "cpus": "4", "start": "cold"}, "app")
+    assert "-p MemoryMax=2048M" in notes[0] and "taskset -c 0-3" in notes[1]
+    assert "MemoryMax=NM" in recipe({"ram": "low"}, "app")[1][0]

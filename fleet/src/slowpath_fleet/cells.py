@@ -1,7 +1,7 @@
 """Histogram cells: what a query over rows becomes, the same expression for every engine that Ibis compiles to.
 
-A cell is (dimension, value, metric, day, bin) -> launches, places. A group cell is (dimension, value, metric, day,
-group of users, coarse bin) -> launches. The dimension "" stands for all launches.
+A cell is (dimension, value, metric, day, robot, bin) -> launches, places. A group cell is (dimension, value, metric,
+day, robot, group of users, coarse bin) -> launches. The dimension "" stands for all launches.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ def value_of(rows: Any, dimension: str) -> Any:
     return rows[dimension].coalesce(MISSING) if dimension in rows.columns else ibis.literal(MISSING)
 
 
+def is_robot(rows: Any) -> Any:
+    """Whether a robot launched it; false where the data do not say."""
+    return value_of(rows, "robot") == "true"
+
+
 def histogram_cells(rows: Any, dimension: str) -> Any:
     """Fine cells of one dimension (`""`: of all rows), as an Ibis expression."""
-    keyed = rows.mutate(value_=value_of(rows, dimension))
-    counted = keyed.group_by(["value_", "metric", "day", "bin"]).agg(
+    keyed = rows.mutate(value_=value_of(rows, dimension), robot_=is_robot(rows))
+    counted = keyed.group_by(["value_", "metric", "day", "robot_", "bin"]).agg(
         n=keyed.weight.sum().cast("int64"), places=(keyed.weight * keyed.place.cast("int64")).sum().cast("int64")
     )
     return counted.select(
@@ -37,6 +42,7 @@ def histogram_cells(rows: Any, dimension: str) -> Any:
         value=counted.value_,
         metric=counted.metric,
         day=counted.day,
+        robot=counted.robot_,
         bin=counted.bin,
         n=counted.n,
         places=counted.places,
@@ -47,14 +53,16 @@ def group_cells(rows: Any, dimension: str) -> Any:
     """Coarse cells by group of users, as an Ibis expression."""
     group = (rows.user_bucket % GROUPS).coalesce(NO_GROUP).cast("int16")
     # An offset keeps the division one of numbers that are not negative: engines differ in rounding the others.
-    coarse = ((rows.bin.cast("int32") + OFFSET) / COARSE).floor().cast("int16")
-    keyed = rows.mutate(value_=value_of(rows, dimension), group_=group, coarse_=coarse)
-    counted = keyed.group_by(["value_", "metric", "day", "group_", "coarse_"]).agg(n=keyed.weight.sum().cast("int64"))
+    coarse = ((rows.bin.cast("int32") + COARSE_OFFSET) / COARSE).floor().cast("int16")
+    keyed = rows.mutate(value_=value_of(rows, dimension), robot_=is_robot(rows), group_=group, coarse_=coarse)
+    keys = ["value_", "metric", "day", "robot_", "group_", "coarse_"]
+    counted = keyed.group_by(keys).agg(n=keyed.weight.sum().cast("int64"))
     return counted.select(
         dimension=ibis.literal(dimension),
         value=counted.value_,
         metric=counted.metric,
         day=counted.day,
+        robot=counted.robot_,
         group=counted.group_,
         coarse=counted.coarse_,
         n=counted.n,
@@ -62,12 +70,12 @@ def group_cells(rows: Any, dimension: str) -> Any:
 
 
 # Multiple of COARSE that makes every bin positive; the largest bin of a double is 35,843.
-OFFSET = 1600
+COARSE_OFFSET = 1600
 
 
 def last_bin_of(coarse: int) -> int:
     """Last fine bin of a coarse one."""
-    return coarse * COARSE - OFFSET + COARSE - 1
+    return coarse * COARSE - COARSE_OFFSET + COARSE - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +90,12 @@ class Aggregate:
 AGGREGATES = {
     "cells": Aggregate(
         histogram_cells,
-        "dimension VARCHAR, value VARCHAR, metric VARCHAR, day DATE, bin SMALLINT, n BIGINT, places BIGINT",
+        "dimension VARCHAR, value VARCHAR, metric VARCHAR, day DATE, robot BOOLEAN, "
+        "bin SMALLINT, n BIGINT, places BIGINT",
     ),
     "groups": Aggregate(
         group_cells,
-        'dimension VARCHAR, value VARCHAR, metric VARCHAR, day DATE, "group" SMALLINT, coarse SMALLINT, n BIGINT',
+        "dimension VARCHAR, value VARCHAR, metric VARCHAR, day DATE, robot BOOLEAN, "
+        '"group" SMALLINT, coarse SMALLINT, n BIGINT',
     ),
 }

@@ -14,7 +14,7 @@ from .histogram import Histogram, Integers
 from .identity import GROUPS
 
 # Rows that are looked at to count users exactly; above it, a share of the buckets is counted and scaled up.
-EXACT_USERS = 20_000_000
+EXACT_USERS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """The engine that queries run on: DuckDB in this process, through Ibis.
 
 What a command needs are two tables, rows and cells; everything after the cells is computed with numpy. Queries over
-rows are Ibis expressions, so another engine needs this class's methods and no query of its own. None but DuckDB is
-tried.
+rows are Ibis expressions, so another engine (`backends`) needs this class's methods and no query of its own.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A row that cannot be used has a `reason`; the first that applies counts. Reasons are names that stay:
 
-    not_json malformed_row not_a_histogram bad_bucket never_ready    (the source could not read it)
+    not_json malformed_row not_a_histogram bad_bucket never_ready not_a_beacon no_metrics
+    not_otlp bad_point cumulative                                     (the source could not read it)
     null_value not_a_number nan infinite negative too_large           (value)
     null_time bad_time  null_metric  null_user  unknown_unit unit_conflict
 """

@@ -64,6 +64,10 @@ class Fleet:
         """`slowpath fleet experiment`."""
         return self._run("experiment", options)
 
+    def watch(self, **options: str | float | bool | None) -> View:
+        """`slowpath fleet watch`."""
+        return self._run("watch", options)
+
     def _run(self, command: str, options: dict[str, str | float | bool | None]) -> View:
         words = [command, self.store]
         for name, value in options.items():

@@ -180,6 +180,56 @@ class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
     unavailable: list[Unavailable]
 
 
+class DayPoint(msgspec.Struct, frozen=True):
+    """One day of a series."""
+
+    day: str
+    n: Annotated[int, described("Launches.")]
+    quantiles: Annotated[dict[str, Quantity], described("By quantile in percent.")]
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Days of a slice; those without a launch are not listed."""
+
+    where: Annotated[dict[str, str], described("Column and value; empty: all launches.")]
+    metric: str
+    days: list[DayPoint]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A day from which on a slice is slower or faster."""
+
+    where: Annotated[dict[str, str], described("Column and value; empty: all launches.")]
+    metric: str
+    quantile: Annotated[str, described("In percent.")]
+    day: Annotated[str, described("First day of the new level.")]
+    version: Annotated[str | None, described("Version that the change came with; null where no version did.")]
+    direction: Literal["worse", "better"]
+    before: Annotated[Quantity, described("The quantile from `since` to the day before.")]
+    after: Annotated[Quantity, described("The quantile from the day to `until`.")]
+    difference: Quantity
+    relative: Annotated[Quantity, described("Share of `before`.")]
+    q: Annotated[float, described("Benjamini-Hochberg adjusted p over all series.")]
+    since: str
+    until: str
+    n: Annotated[list[int], described("Launches before and after.")]
+
+
+class WatchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of `slowpath fleet watch`."""
+
+    schema: Literal["slowpath-fleet-watch/1"] = "slowpath-fleet-watch/1"
+    metric: str
+    since: Annotated[str, described("First day of the series.")]
+    until: Annotated[str, described("Last day.")]
+    series: Annotated[list[Series], described("All launches first, then slices that changed.")]
+    changes: Annotated[list[Change], described("The clearest first.")]
+    tested: Annotated[int, described("Series, at each quantile, that were searched for changes.")]
+    folded: Annotated[int, described("Changes of slices that are no larger than that of all launches.")]
+    notes: list[str]
+    unavailable: list[Unavailable]
+
+
 def finite(value: float) -> float | None:
     """JSON has no NaN and no infinity."""
     return float(value) if value == value and abs(value) != float("inf") else None

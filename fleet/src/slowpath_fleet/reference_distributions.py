@@ -29,3 +29,8 @@ def normal_quantile(share: float) -> float:
 def chi_squared_above(value: float, freedom: int) -> float:
     """Probability of a chi-squared at least as large."""
     return float(special.chdtrc(freedom, value))
+
+
+def squared_normal(share: Floats) -> Floats:
+    """Square of a standard normal below which a share lies."""
+    return np.asarray(special.chdtri(1.0, 1 - share))

@@ -25,7 +25,7 @@ from .errors import cannot, wrong_usage
 from .identity import SPECIFICATION
 from .regular_file import opened, replacing
 
-SCHEMA = "slowpath-fleet-store/1"
+SCHEMA = "slowpath-fleet-store/2"
 MANIFEST = "store.json"
 # Values of a dimension up to which it is aggregated; beyond, its rows are kept and its cells are not made.
 MOST_VALUES = 1000

@@ -21,6 +21,7 @@ mod copied_back;
 mod critical_path;
 mod diagnosed_while_running;
 mod exports;
+mod field_to_fix;
 mod fixes_kept;
 mod fleet;
 mod forks;

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from .. import escaped
+from ..backends import BACKENDS, DEFAULT
 from ..progress import Progress
 from ..text_table import printable
 
@@ -62,3 +63,5 @@ def store_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("store", metavar="STORE", help="directory that `ingest` made")
     parser.add_argument("--html", metavar="FILE", help="also write a page that stands alone")
     parser.add_argument("--metric", metavar="NAME", help="metric (default: the only one, or time_to_ready)")
+    engines = ", ".join(one.example for one in BACKENDS)
+    parser.add_argument("--backend", default=DEFAULT, metavar="ENGINE", help=f"what computes: {engines} ({DEFAULT})")

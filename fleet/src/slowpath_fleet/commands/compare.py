@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from .. import quantile_text
+from ..backends import started
 from ..compare import compare
-from ..engine import Engine
 from ..pages.results import compare_parts
 from ..printed import CompareResult
 from ..progress import Progress
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
     """Compares."""
     quantiles = quantile_text.parse(options.quantiles)
     store = Store.open(Path(options.store))
-    engine = Engine(store)
+    engine = started(store, options.backend)
     try:
         progress("comparing")
         found = compare(store, engine, options.by, options.metric, quantiles, options.baseline).result

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from .. import errors
-from ..engine import Engine
+from ..backends import started
 from ..experiment import ExperimentOptions, analyse
 from ..experiment.metrics_file import MetricsFile, MetricWish, read
 from ..pages.results import experiment_parts
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
     chosen = read(options.metrics) if options.metrics is not None else MetricsFile()
     if options.metric is not None:
         chosen.metric = [one for one in chosen.metric if one.name == options.metric] or [MetricWish(options.metric)]
-    engine = Engine(store)
+    engine = started(store, options.backend)
     try:
         progress("judging")
         wanted = ExperimentOptions(

@@ -8,5 +8,6 @@ from .experiment import EXPERIMENT
 from .generate import GENERATE
 from .ingest import INGEST
 from .slices import SLICES
+from .watch import WATCH
 
-COMMANDS: tuple[Command, ...] = (INGEST, COMPARE, SLICES, EXPERIMENT, GENERATE)
+COMMANDS: tuple[Command, ...] = (INGEST, COMPARE, SLICES, EXPERIMENT, WATCH, GENERATE)

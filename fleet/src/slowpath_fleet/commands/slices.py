@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from .. import quantile_text
-from ..engine import Engine
+from ..backends import started
 from ..errors import wrong_usage
 from ..pages.results import slices_parts
 from ..printed import Slice, SlicesResult
@@ -31,6 +31,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fdr", type=float, default=0.05, metavar="RATE", help="false-discovery rate (default: 0.05)")
     parser.add_argument("--columns", metavar="COLUMNS", help="columns that slices are made of (default: all)")
     parser.add_argument("--program", metavar="CMD", help="command line of the program, for the recipe")
+    parser.add_argument(
+        "--state", metavar="FILE", help="artifacts of a machine of the slice (artifacts audit --json), for the recipe"
+    )
 
 
 def run(options: argparse.Namespace, progress: Progress) -> Outcome:
@@ -45,7 +48,7 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
     if not 0 < options.fdr < 1:
         raise wrong_usage("cannot use --fdr", str(options.fdr), "it is no rate between 0 and 1", "write 0.05")
     store = Store.open(Path(options.store))
-    engine = Engine(store)
+    engine = started(store, options.backend)
     try:
         progress("counting")
         columns = options.columns.split(",") if options.columns else None
@@ -58,6 +61,7 @@ def run(options: argparse.Namespace, progress: Progress) -> Outcome:
             options.fdr,
             columns,
             options.program,
+            options.state,
         )
         found = find_slices(store, engine, chosen)
     finally:

@@ -38,7 +38,7 @@ class Found:
     users: list[int | None]
 
 
-def listed(found: Found, total: Counts, program: str | None) -> list[Slice]:
+def listed(found: Found, total: Counts, program: str | None, state: str | None) -> list[Slice]:
     """The slices, confirmed ones first, then by contribution; figures are of all users."""
     if found.counts is None:
         return []
@@ -46,7 +46,7 @@ def listed(found: Found, total: Counts, program: str | None) -> list[Slice]:
     whole = safe(excess(total.launches.sum(2), total.above.sum(2)))[0]
     slices = []
     for at, where in enumerate(found.wheres):
-        command, rest = recipe(where, program)
+        command, rest = recipe(where, program, state)
         within = float(result.whole.within[at])
         against = np.sign(within) != np.sign(result.whole.contribution[at])
         slices.append(

@@ -53,6 +53,8 @@ class SliceOptions:
     columns: list[str] | None
     # Command line of the program, for the recipe.
     program: str | None
+    # File with the artifacts of a machine of the slice, for the recipe.
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
         threshold=quantity(Estimate(edge, float("nan"), float("nan")), unit),
         gap=quantity(quantile_difference(base, rest), unit),
         excess=quantity(listing.interval(excess_of(total), of_total.gap_error[0], of_total.freedom), "ratio"),
-        slices=listing.listed(found_slices, total, options.program),
+        slices=listing.listed(found_slices, total, options.program, options.state),
         reversals=listing.reversals(cube, total),
         tested=len(candidates.wheres),
         folded=len(significant) - len(picked),

@@ -5,15 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import wrong_usage
+from .beacon import BEACON
 from .delimited import DELIMITED
 from .histogram_snapshot import HISTOGRAM_SNAPSHOT
 from .json_records import JSON_RECORDS
 from .launch_result import LAUNCH_RESULT
+from .otlp import OTLP
 from .parquet import PARQUET
 from .raw_table import FAULT, WEIGHT, RawTable, SourceKind
 from .recording import MANIFEST, RECORDING
 
-SOURCES: tuple[SourceKind, ...] = (RECORDING, PARQUET, DELIMITED, LAUNCH_RESULT, HISTOGRAM_SNAPSHOT, JSON_RECORDS)
+SOURCES: tuple[SourceKind, ...] = (
+    RECORDING,
+    PARQUET,
+    DELIMITED,
+    LAUNCH_RESULT,
+    HISTOGRAM_SNAPSHOT,
+    BEACON,
+    OTLP,
+    JSON_RECORDS,
+)
 
 __all__ = ["FAULT", "SOURCES", "WEIGHT", "RawTable", "SourceKind", "expand", "kind_of"]
 
