@@ -119,7 +119,7 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
         name: "context",
-        may_use: &["tables", "process", "launch", "lab", "verify", "seccomp"],
+        may_use: &["tables", "process", "launch", "lab", "seccomp"],
         why: "reads what surrounds a process and gives it to launches; what a difference costs, others measure",
     },
     Rule {

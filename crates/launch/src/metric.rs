@@ -1,8 +1,8 @@
 //! What a launch can be compared by: names, units, and where each number comes from.
 
+use crate::LaunchOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_launch::LaunchOutcome;
 use slowpath_tables::Unit;
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -39,7 +39,7 @@ pub enum Metric {
     /// Context switches of threads of the tree that could have gone on.
     InvoluntarySwitches,
     /// Time in which the command's first thread could have run and waited for a processor; not that of its other threads and its
-    /// children ([`slowpath_launch::ThreadTimes`]).
+    /// children ([`crate::ThreadTimes`]).
     RunDelay,
     /// Time from the release of exec to ready in which the command's first thread neither ran nor waited for a processor: it slept,
     /// waited for storage, for others, or stood still at its quota.
@@ -172,7 +172,7 @@ pub fn measures(outcome: &LaunchOutcome) -> Measures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowpath_launch::{GroupCounts, ProcessMemory, StopReason, ThreadTimes, TreeUsage};
+    use crate::{GroupCounts, ProcessMemory, StopReason, ThreadTimes, TreeUsage};
 
     fn outcome() -> LaunchOutcome {
         LaunchOutcome {
