@@ -2,61 +2,25 @@
 //!
 //! Owns names and shape. `schema.rs` publishes them; a change of the shape changes the number in the `schema` field.
 
-use crate::critical_path::CriticalPath;
 use crate::flame_graphs::FlameGraphs;
 use crate::hidden_by_root::HiddenByRoot;
-use crate::ledger::Ledger;
 use crate::page_ledger::PageLedger;
-use crate::round_trips::ReplyPair;
-use crate::shares::Shares;
-use crate::time_spent::TimeSpent;
 pub use crate::verdict::{Decision, GapShare, MetricChange, Outcome, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::finding::Finding;
 use slowpath_analysis::io_map::IoMap;
+use slowpath_analysis::printed::round_trips::ReplyPair;
+use slowpath_analysis::printed::time_spent::TimeSpent;
 use slowpath_experiment::Estimate;
 use slowpath_fix::FixPlan;
 use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 use slowpath_verify::Metric;
 
-/// Value of [`Analysis::schema`].
-pub const ANALYZE_SCHEMA: &str = "slowpath-analyze/1";
 /// Value of [`Diagnosis::schema`].
 pub const DIAGNOSE_SCHEMA: &str = "slowpath-diagnose/1";
 /// Value of [`ReportData::schema`].
 pub const REPORT_SCHEMA: &str = "slowpath-report/2";
-
-/// What one recording shows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Analysis {
-    /// [`ANALYZE_SCHEMA`].
-    #[schemars(extend("const" = ANALYZE_SCHEMA))]
-    pub schema: String,
-    /// The recorded command line; empty when running processes were recorded.
-    pub command: Vec<String>,
-    /// Directory of the recording.
-    pub recording: String,
-    /// From release of exec to ready; null where the recording holds no such launch.
-    pub time_to_ready: Option<Quantity>,
-    /// Hidden costs, most costly first.
-    pub findings: Vec<Finding>,
-    /// What each process and function has of the recording, and the recording of the machine.
-    pub shares: Shares,
-    /// Where the time of every thread went; null where that was not recorded (`unavailable` says why).
-    #[serde(default)]
-    pub ledger: Option<Ledger>,
-    /// What the end of the recorded launch waited for, back to its begin; null without a launch, and where waits were not recorded.
-    #[serde(default)]
-    pub critical_path: Option<CriticalPath>,
-    /// Who waited for replies of other processes, the longest waits first; of a launch those on its critical path.
-    #[serde(default)]
-    pub round_trips: Vec<ReplyPair>,
-    /// Events lost, by kind.
-    pub losses: Losses,
-    /// What could not be observed.
-    pub unavailable: Vec<Unavailable>,
-}
 
 /// Why a launch is slow, what was tried, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -13,13 +13,13 @@ mod threads;
 
 use crate::ThreadKey;
 use crate::gaps;
-use crate::longest::longest;
 use cpu_time::CpuTime;
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval, ThreadHandle, Timestamp,
 };
 use markers::{MemoryCallMarker, Note, PageFault, Wait};
 use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::printed::longest::longest;
 use slowpath_recording::Tables;
 use slowpath_tables::{CpuSample, FaultKind, Nanos};
 use stacks::StackTables;

@@ -11,7 +11,6 @@ pub mod collapsed;
 mod comparison_page;
 mod context;
 mod context_bisection;
-mod critical_path;
 mod diagnosis;
 pub mod explain;
 pub mod exports;
@@ -20,20 +19,14 @@ mod flame_graphs;
 pub mod gaps;
 mod hidden_by_root;
 pub mod html;
-mod ledger;
-mod longest;
 mod page_ledger;
 pub mod perfetto;
-mod quantities;
 mod recording_comparison;
-mod round_trips;
 mod saved_diagnosis;
 mod scenario;
 pub mod schema;
-mod shares;
 pub mod table_csv;
 pub mod terminal;
-mod time_spent;
 mod verdict;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
@@ -48,29 +41,34 @@ pub use context_bisection::{
     CONTEXT_BISECT_SCHEMA, CandidateVerdict, CauseKind, ContextBisection, MovedCounter, RemainingDifference,
     change_in_percent,
 };
-pub use critical_path::{CriticalPath, PathStep, PathThread, of_tables as critical_path_of};
 pub use diagnosis::{
-    ANALYZE_SCHEMA, Analysis, ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary,
-    Machine, MetricChange, OtherLaunches, Outcome, REPORT_SCHEMA, ReportData, RunningSummary, Verdict, quantity,
+    ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary, Machine, MetricChange,
+    OtherLaunches, Outcome, REPORT_SCHEMA, ReportData, RunningSummary, Verdict, quantity,
 };
 pub use flame_graphs::{
     DifferentialFlames, DifferentialGraph, DifferentialTree, FlameFrames, FlameGraph, FlameGraphs, FlamePlace,
     FlameRecordings, FlameTree, FlameWeight, NodesOfChance, PlaceKind, of_tables as flame_graphs_of,
 };
 pub use hidden_by_root::{DenyingRule, HiddenArtifact, HiddenByRoot};
-pub use ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
 pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};
 pub use recording_comparison::{
     Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
     LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
 };
-pub use round_trips::{ReplyPair, of_tables as round_trips_of};
 pub use saved_diagnosis::{DiagnosisError, MOST_DIAGNOSIS_BYTES};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };
-pub use shares::{FunctionShare, ProcessShare, Share, Shares, Used, of_tables as shares_of};
-pub use time_spent::{Condition, TimeSpent, TimeSpentRow, of_tables as time_spent_of};
+pub use slowpath_analysis::printed::critical_path::{
+    CriticalPath, PathStep, PathThread, of_tables as critical_path_of,
+};
+pub use slowpath_analysis::printed::ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
+pub use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_trips_of};
+pub use slowpath_analysis::printed::shares::{
+    FunctionShare, ProcessShare, Share, Shares, Used, of_tables as shares_of,
+};
+pub use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, TimeSpentRow, of_tables as time_spent_of};
+pub use slowpath_analysis::printed::{ANALYZE_SCHEMA, Analysis};
 
 /// A thread of a process.
 type ThreadKey = (slowpath_tables::ProcessKey, u32);

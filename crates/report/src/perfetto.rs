@@ -15,10 +15,10 @@ mod tracks;
 
 use crate::ThreadKey;
 use crate::gaps;
-use crate::longest::longest;
 use messages::{CpuMode, PerfSample};
 use packets::{Detail, Event, Packets};
 use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::printed::longest::longest;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FileKey, PageCacheOp, ProcessKey};
 use stacks::Stacks;

@@ -1,11 +1,12 @@
 //! The JSON schemas that are published in `docs/schemas`, made from the types that are printed.
 
-use crate::diagnosis::{Analysis, Diagnosis, ReportData};
+use crate::diagnosis::{Diagnosis, ReportData};
 use crate::explain::Explanations;
 use crate::{
     Benchmark, ComparisonPage, ContextBisection, ContextComparison, RecordingComparison, Scenario, ShownContext,
 };
 use schemars::{JsonSchema, generate::SchemaSettings};
+use slowpath_analysis::printed::Analysis;
 use slowpath_recording::Manifest;
 use slowpath_syscall_cost::SyscallCost;
 

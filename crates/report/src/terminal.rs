@@ -40,7 +40,8 @@ pub use scenario::scenario;
 pub use style::Style;
 pub use syscall_cost::syscall_cost;
 
-use crate::diagnosis::{Analysis, Diagnosis};
+use crate::Analysis;
+use crate::diagnosis::Diagnosis;
 use item::Item;
 use line::{Line, Paint};
 use sections::Section;

@@ -3,11 +3,11 @@
 use slowpath_tables::{Nanos, Quantity, Unit};
 
 /// A time, in ms.
-pub(crate) fn milliseconds(time: Nanos) -> Quantity {
+pub fn milliseconds(time: Nanos) -> Quantity {
     Quantity::exact(time.as_ms(), Unit::Ms)
 }
 
 /// A part of a whole; `None` where that is nothing. Both are of one unit: ns, or a number of rows.
-pub(crate) fn ratio(part: f64, whole: u64) -> Option<Quantity> {
+pub fn ratio(part: f64, whole: u64) -> Option<Quantity> {
     (whole > 0).then(|| Quantity::exact(part / whole as f64, Unit::Ratio))
 }

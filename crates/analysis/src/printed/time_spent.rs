@@ -2,11 +2,11 @@
 //!
 //! Owns names and units. Leaves the parts and their sums to `analysis::time_spent`.
 
-use crate::quantities::milliseconds;
+use super::quantities::milliseconds;
+use crate::ledger::ledger;
+use crate::time_spent::{self as analysis, Part};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::ledger::ledger;
-use slowpath_analysis::time_spent::{self as analysis, Part};
 use slowpath_recording::Tables;
 use slowpath_tables::{Quantity, Unavailable};
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 /// `rows` with their length in ns (0 where it is not known), or the longest of them where there are more than `limit`; in their
 /// order. A sentence says what is missing.
-pub(crate) fn longest<T>(rows: Vec<(u64, T)>, limit: usize, what: &str, notes: &mut Vec<String>) -> Vec<T> {
+pub fn longest<T>(rows: Vec<(u64, T)>, limit: usize, what: &str, notes: &mut Vec<String>) -> Vec<T> {
     if rows.len() <= limit {
         return rows.into_iter().map(|(_, row)| row).collect();
     }

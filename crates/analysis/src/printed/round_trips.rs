@@ -2,14 +2,14 @@
 //!
 //! Owns names and units. Leaves who asked whom to `analysis::round_trips`.
 
-use crate::ledger::{LedgerRow, rows};
-use crate::quantities::milliseconds;
+use super::ledger::{LedgerRow, rows};
+use super::quantities::milliseconds;
+use crate::critical_path::Request;
+use crate::ledger::Account;
+use crate::processes::Processes;
+use crate::round_trips::{DirectionFrom, Pair, RoundTrip, round_trips};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::critical_path::Request;
-use slowpath_analysis::ledger::Account;
-use slowpath_analysis::processes::Processes;
-use slowpath_analysis::round_trips::{DirectionFrom, Pair, RoundTrip, round_trips};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, Quantity};
 

@@ -2,12 +2,12 @@
 //!
 //! Owns names and units. Leaves sums and what they mean to `analysis`.
 
-use crate::quantities::{milliseconds, ratio};
+use super::quantities::{milliseconds, ratio};
+use crate::call_stacks::CallStacks;
+use crate::function_weights::{FunctionWeights, heaviest};
+use crate::shares as analysis;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::call_stacks::CallStacks;
-use slowpath_analysis::function_weights::{FunctionWeights, heaviest};
-use slowpath_analysis::shares as analysis;
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ pub struct FunctionShare {
 
 impl Shares {
     /// What processes are called here; those that are not listed, by their pid.
-    pub(crate) fn namer(&self) -> impl Fn(ProcessKey) -> String {
+    pub fn namer(&self) -> impl Fn(ProcessKey) -> String {
         let key = |one: &ProcessShare| ProcessKey { pid: one.pid, start: one.start };
         let names: HashMap<ProcessKey, &str> =
             self.processes.iter().map(|one| (key(one), one.process.as_str())).collect();
@@ -133,7 +133,7 @@ fn used(sums: &analysis::Sums) -> Used {
 
 fn functions(found: Option<FunctionWeights>, weight: impl Fn(u64) -> Quantity) -> Option<Vec<FunctionShare>> {
     let found = found?;
-    let share = |one: slowpath_analysis::function_weights::FunctionWeight| FunctionShare {
+    let share = |one: crate::function_weights::FunctionWeight| FunctionShare {
         function: one.function,
         file: one.place,
         weight: weight(one.weight),

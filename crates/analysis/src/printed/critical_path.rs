@@ -2,15 +2,15 @@
 //!
 //! Owns names, units and how much of the chain is told. Leaves the path to `analysis::critical_path`.
 
-use crate::ledger::{LedgerRow, rows};
-use crate::longest::longest;
-use crate::quantities::{milliseconds, ratio};
-use crate::shares::Shares;
+use super::ledger::{LedgerRow, rows};
+use super::longest::longest;
+use super::quantities::{milliseconds, ratio};
+use super::shares::Shares;
+use crate::critical_path as analysis;
+use crate::critical_path::{EndedBy, EndsWith};
+use crate::ledger::{Category, SplitBy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::critical_path as analysis;
-use slowpath_analysis::critical_path::{EndedBy, EndsWith};
-use slowpath_analysis::ledger::{Category, SplitBy};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, Quantity};
 

@@ -2,12 +2,12 @@
 //!
 //! Owns names and units. Leaves categories and sums to `analysis::ledger`.
 
-use crate::quantities::{milliseconds, ratio};
-use crate::shares::Shares;
+use super::quantities::{milliseconds, ratio};
+use super::shares::Shares;
+use crate::ledger as analysis;
+use crate::ledger::{Account, Category, SplitBy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::ledger as analysis;
-use slowpath_analysis::ledger::{Account, Category, SplitBy};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, Quantity, Unavailable, Unit};
 
@@ -103,7 +103,7 @@ fn signed(ns: i64) -> Quantity {
     Quantity::exact(ns as f64 / 1e6, Unit::Ms)
 }
 
-pub(crate) fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos)>) -> Vec<LedgerRow> {
+pub fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos)>) -> Vec<LedgerRow> {
     let row = |(category, time): (Category, Nanos)| {
         let interval = kernel.filter(|_| category == Category::Kernel);
         let ends = |(low, high): (Nanos, Nanos)| Quantity::interval(time.as_ms(), low.as_ms(), high.as_ms(), Unit::Ms);
