@@ -8,7 +8,7 @@
 //! time for ([`TimeLimit`]), when these end, what is observed and how it is summed up.
 //!
 //! Leaves to others: recording (`session`), what recordings mean (`analysis`), plans (`fix`), launches in blocks and their verdicts
-//! (`verify`), the JSON types and pages (`report`), arguments, screens and the exit code (the command).
+//! (`verify`), screens and pages (`report`), arguments and the exit code (the command).
 
 mod arm_summary;
 mod blocks;
@@ -21,6 +21,7 @@ mod hidden_by_root;
 mod looked_for;
 mod observed;
 pub mod plan_files;
+pub mod printed;
 pub mod running;
 mod time_limit;
 mod warm;
@@ -29,8 +30,8 @@ pub use both::USUAL_LIMIT;
 pub use hidden_by_root::used_artifacts;
 pub use time_limit::TimeLimit;
 
+use crate::printed::Diagnosis;
 use slowpath_lab::Settings;
-use slowpath_report::Diagnosis;
 use slowpath_session::Progress;
 use slowpath_session::failure::Failure;
 use slowpath_session::target::Target;

@@ -107,9 +107,8 @@ pub const ALLOWED: &[Rule] = &[
             "lab",
             "verify",
             "artifacts",
-            "report",
         ],
-        why: "one path from a recording to verdicts; it gives back report's type of a diagnosis, and prints nothing",
+        why: "one path from a recording to verdicts, as types that are printed; it prints nothing",
     },
     Rule {
         name: "budget",
@@ -163,6 +162,7 @@ pub const ALLOWED: &[Rule] = &[
             "experiment",
             "verify",
             "context",
+            "diagnose",
             "syscall-cost",
             "artifacts",
             "guard",

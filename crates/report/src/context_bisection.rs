@@ -5,7 +5,6 @@ mod conclusion;
 pub(crate) mod sample;
 
 use crate::context::ComparedContext;
-use crate::diagnosis::quantity;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_context::chains::Remedy;
@@ -14,6 +13,7 @@ use slowpath_experiment::Estimate;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 use slowpath_verify::Metric;
 use slowpath_verify::bisection::{Ended, Kind, LogRatio, Moved, TotalAnswer};
+use slowpath_verify::printed::quantity;
 
 /// Version of a bisection.
 pub const CONTEXT_BISECT_SCHEMA: &str = "slowpath-context-bisect/1";

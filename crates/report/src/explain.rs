@@ -3,12 +3,13 @@
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
-use crate::verdict::{Decision, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
 use slowpath_context::Scope;
+use slowpath_diagnose::printed::Decision;
 use slowpath_tables::missing::{self, Missing, declared};
+use slowpath_verify::printed::Outcome;
 use slowpath_verify::{DeclaredArm, Role, declared_arms};
 
 /// Schema of what `explain --json` prints.

@@ -5,29 +5,25 @@
 //! profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
 
 mod benchmark;
-mod both_launches;
 mod children;
 pub mod collapsed;
 mod comparison_page;
 mod context;
 mod context_bisection;
-mod diagnosis;
 pub mod explain;
 pub mod exports;
 pub mod firefox;
 mod flame_graphs;
 pub mod gaps;
-mod hidden_by_root;
 pub mod html;
+mod page;
 mod page_ledger;
 pub mod perfetto;
 mod recording_comparison;
-mod saved_diagnosis;
 mod scenario;
 pub mod schema;
 pub mod table_csv;
 pub mod terminal;
-mod verdict;
 
 pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
 pub use children::{
@@ -41,21 +37,16 @@ pub use context_bisection::{
     CONTEXT_BISECT_SCHEMA, CandidateVerdict, CauseKind, ContextBisection, MovedCounter, RemainingDifference,
     change_in_percent,
 };
-pub use diagnosis::{
-    ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary, Machine, MetricChange,
-    OtherLaunches, Outcome, REPORT_SCHEMA, ReportData, RunningSummary, Verdict, quantity,
-};
 pub use flame_graphs::{
     DifferentialFlames, DifferentialGraph, DifferentialTree, FlameFrames, FlameGraph, FlameGraphs, FlamePlace,
     FlameRecordings, FlameTree, FlameWeight, NodesOfChance, PlaceKind, of_tables as flame_graphs_of,
 };
-pub use hidden_by_root::{DenyingRule, HiddenArtifact, HiddenByRoot};
+pub use page::{Machine, REPORT_SCHEMA, ReportData};
 pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};
 pub use recording_comparison::{
     Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
     LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
 };
-pub use saved_diagnosis::{DiagnosisError, MOST_DIAGNOSIS_BYTES};
 pub use scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };
@@ -69,6 +60,11 @@ pub use slowpath_analysis::printed::shares::{
 };
 pub use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, TimeSpentRow, of_tables as time_spent_of};
 pub use slowpath_analysis::printed::{ANALYZE_SCHEMA, Analysis};
+pub use slowpath_diagnose::printed::{
+    ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, DenyingRule, Diagnosis, DiagnosisError, GapShare, HiddenArtifact,
+    HiddenByRoot, LaunchSummary, MOST_DIAGNOSIS_BYTES, MetricChange, OtherLaunches, RunningSummary, Verdict,
+};
+pub use slowpath_verify::printed::{Outcome, quantity};
 
 /// A thread of a process.
 type ThreadKey = (slowpath_tables::ProcessKey, u32);

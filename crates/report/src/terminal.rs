@@ -41,10 +41,10 @@ pub use style::Style;
 pub use syscall_cost::syscall_cost;
 
 use crate::Analysis;
-use crate::diagnosis::Diagnosis;
 use item::Item;
 use line::{Line, Paint};
 use sections::Section;
+use slowpath_diagnose::printed::Diagnosis;
 
 /// The summary of a diagnosis, with a newline after every line.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {

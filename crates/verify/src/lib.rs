@@ -16,6 +16,7 @@ pub mod declared_arms;
 pub mod judgement;
 pub mod lab_launch;
 pub mod lab_session;
+pub mod printed;
 pub mod surroundings;
 pub mod until_decided;
 

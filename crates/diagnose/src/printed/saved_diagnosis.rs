@@ -1,6 +1,6 @@
 //! A diagnosis, back from its JSON. It may come from anybody: any bytes give a diagnosis or an error.
 
-use crate::diagnosis::{DIAGNOSE_SCHEMA, Diagnosis};
+use super::diagnosis::{DIAGNOSE_SCHEMA, Diagnosis};
 
 /// Bytes of a diagnosis that are read back at most. That of a browser has some 300 KB: arms, findings and launches are few.
 pub const MOST_DIAGNOSIS_BYTES: u64 = 32 << 20;

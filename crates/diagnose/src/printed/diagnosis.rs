@@ -1,26 +1,20 @@
-//! What `analyze --json`, `diagnose --json` and the HTML page hold.
+//! What `diagnose --json` holds, and the diagnosis in its directory.
 //!
-//! Owns names and shape. `schema.rs` publishes them; a change of the shape changes the number in the `schema` field.
+//! Owns names and shape. A change of the shape changes the number in the `schema` field.
 
-use crate::flame_graphs::FlameGraphs;
-use crate::hidden_by_root::HiddenByRoot;
-use crate::page_ledger::PageLedger;
-pub use crate::verdict::{Decision, GapShare, MetricChange, Outcome, Verdict};
+use super::hidden_by_root::HiddenByRoot;
+use super::verdict::{GapShare, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::finding::Finding;
-use slowpath_analysis::io_map::IoMap;
 use slowpath_analysis::printed::round_trips::ReplyPair;
 use slowpath_analysis::printed::time_spent::TimeSpent;
-use slowpath_experiment::Estimate;
 use slowpath_fix::FixPlan;
-use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
+use slowpath_tables::{Losses, Quantity, Unavailable};
 use slowpath_verify::Metric;
 
 /// Value of [`Diagnosis::schema`].
 pub const DIAGNOSE_SCHEMA: &str = "slowpath-diagnose/1";
-/// Value of [`ReportData::schema`].
-pub const REPORT_SCHEMA: &str = "slowpath-report/2";
 
 /// Why a launch is slow, what was tried, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -165,52 +159,4 @@ pub struct ArmSummary {
     pub failed: u32,
     /// Why launches were discarded or failed, with counts.
     pub discard_reasons: Vec<String>,
-}
-
-/// An estimate in a unit.
-pub fn quantity(estimate: Estimate, unit: Unit) -> Quantity {
-    Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
-}
-
-/// The machine, as the page names it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Machine {
-    /// Release of the kernel.
-    pub kernel: String,
-    /// Processors.
-    pub cpus: u32,
-    /// Memory in bytes.
-    pub memory_bytes: u64,
-    /// Bytes of a page.
-    pub page_size: u64,
-    /// The storage the launch read from, in words.
-    pub storage: String,
-}
-
-/// Everything the HTML page shows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReportData {
-    /// [`REPORT_SCHEMA`].
-    #[schemars(extend("const" = REPORT_SCHEMA))]
-    pub schema: String,
-    /// The command line, as one string.
-    pub title: String,
-    /// When the report was made, RFC 3339.
-    pub generated: String,
-    /// The machine.
-    pub machine: Machine,
-    /// Null for a report on one recording.
-    pub diagnosis: Option<Diagnosis>,
-    /// Hidden costs, most costly first.
-    pub findings: Vec<Finding>,
-    /// Events lost, by kind.
-    pub losses: Losses,
-    /// What could not be observed.
-    pub unavailable: Vec<Unavailable>,
-    /// Reads from storage; null where none were recorded.
-    pub io_map: Option<IoMap>,
-    /// Where the time of threads and processes went; null where that was not recorded.
-    pub ledger: Option<PageLedger>,
-    /// Call stacks by weight; null where no row has one.
-    pub flame_graphs: Option<FlameGraphs>,
 }

@@ -3,7 +3,7 @@
 //! Owns which half leads: the one whose most costly finding costs more. Findings, fixes, verdicts, losses and gaps of both stand
 //! together; a verdict belongs to the half whose metric judged it.
 
-use crate::diagnosis::{Diagnosis, OtherLaunches};
+use super::diagnosis::{Diagnosis, OtherLaunches};
 use slowpath_analysis::finding::Finding;
 
 impl Diagnosis {
