@@ -4,7 +4,6 @@
 //! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's
 //! profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
 
-mod benchmark;
 mod children;
 pub mod collapsed;
 mod comparison_page;
@@ -25,7 +24,6 @@ pub mod schema;
 pub mod table_csv;
 pub mod terminal;
 
-pub use benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier};
 pub use children::{
     CHILDREN_SCHEMA, ChildBucket, ChildKind, ChildLaunches, ChildOrigin, ChildSpread, ChildTimes,
     of_runs as children_of_runs,
@@ -63,6 +61,9 @@ pub use slowpath_analysis::printed::{ANALYZE_SCHEMA, Analysis};
 pub use slowpath_diagnose::printed::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, DenyingRule, Diagnosis, DiagnosisError, GapShare, HiddenArtifact,
     HiddenByRoot, LaunchSummary, MOST_DIAGNOSIS_BYTES, MetricChange, OtherLaunches, RunningSummary, Verdict,
+};
+pub use slowpath_verify::benchmark::{
+    ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier,
 };
 pub use slowpath_verify::printed::{Outcome, quantity};
 

@@ -19,6 +19,7 @@ mod round_trips;
 mod running;
 mod scenario;
 mod sections;
+mod selftest;
 mod shares;
 mod style;
 mod syscall_cost;
@@ -37,6 +38,7 @@ pub(crate) use figures::value;
 pub use figures::with_interval;
 pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
+pub use selftest::selftest;
 pub use style::Style;
 pub use syscall_cost::syscall_cost;
 

@@ -1,12 +1,13 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::launch::{Ladder, Selftest};
 use super::{artifacts, doctor, fix, ipc, lab, record};
 use slowpath_budget::Check;
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_report::ChildLaunches;
 use slowpath_report::schema::schema_of;
+use slowpath_verify::benchmark::Ladder;
+use slowpath_verify::benchmark::selftest::Selftest;
 use std::path::Path;
 
 #[test]

@@ -1,6 +1,20 @@
-//! Arms in blocks under the same conditions, each launch in an environment of a size that differs between blocks.
+//! A launch benchmark: arms in blocks under the same conditions, each launch in an environment of a size that differs between blocks.
 //!
-//! Leaves to its callers which arms there are, when enough is launched, and what is said of it.
+//! Owns the launches, when there are enough of them ([`stopping`]), what is said of them ([`Benchmark`]) and against them
+//! (`doubts`), and how far such a benchmark can be trusted ([`selftest`]). Leaves to its callers which arms there are.
+
+mod doubts;
+mod printed;
+mod quantiles;
+pub mod selftest;
+mod settings;
+pub mod stopping;
+mod summary;
+
+pub use printed::{
+    ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LADDER_SCHEMA, LAUNCH_SCHEMA, Ladder, OneLaunch, Outlier,
+};
+pub use settings::{BenchmarkSettings, run};
 
 use crate::conditions::Conditions;
 use crate::{

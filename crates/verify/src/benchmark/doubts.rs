@@ -1,15 +1,13 @@
 //! What speaks against trusting the figures of a benchmark.
 
-use super::quantiles;
-use crate::arguments::BenchmarkOptions;
+use super::{BenchmarkArm, BenchmarkSettings, quantiles};
+use crate::conditions::Conditions;
+use crate::{Comparison, Metric};
 use slowpath_experiment::series;
-use slowpath_report::BenchmarkArm;
-use slowpath_verify::conditions::Conditions;
-use slowpath_verify::{Comparison, Metric};
 
 /// All of them, in words.
 pub fn of(
-    options: &BenchmarkOptions,
+    settings: &BenchmarkSettings,
     conditions: &Conditions,
     arms: &[BenchmarkArm],
     compared: &Comparison,
@@ -18,11 +16,11 @@ pub fn of(
     if conditions.is_warm() {
         found.extend(not_wholly_warm(arms));
     }
-    for metric in &options.metric {
+    for metric in &settings.metrics {
         found.extend(drift(arms, compared, *metric));
         found.extend(dependence(arms, compared, *metric));
     }
-    found.extend(quantiles::notes(options, compared.blocks));
+    found.extend(quantiles::notes(settings, compared.blocks));
     found
 }
 

@@ -1,27 +1,27 @@
-//! The quantiles that the command line asks for.
+//! The quantiles that a benchmark is asked for.
 
-use crate::arguments::BenchmarkOptions;
+use super::{ArmQuantile, BenchmarkSettings};
+use crate::printed::quantity;
+use crate::{ArmResult, Metric};
 use slowpath_experiment::{Estimate, Level, quantile};
-use slowpath_report::{ArmQuantile, quantity};
-use slowpath_verify::{ArmResult, Metric};
 
 fn told(metric: Metric, at: f64, estimate: Estimate) -> ArmQuantile {
     ArmQuantile { metric, quantile: at, value: quantity(estimate, metric.unit()) }
 }
 
 /// Of one arm, for every metric that is compared.
-pub fn of_arm(options: &BenchmarkOptions, result: &ArmResult) -> Vec<ArmQuantile> {
+pub fn of_arm(settings: &BenchmarkSettings, result: &ArmResult) -> Vec<ArmQuantile> {
     let of_metric = |metric: &Metric| {
         let (metric, values) = (*metric, result.values(*metric));
         let one = move |at: &f64| Some(told(metric, *at, quantile::quantile(&values, *at, Level::P95)?));
-        options.quantile.iter().filter_map(one).collect::<Vec<_>>()
+        settings.quantiles.iter().filter_map(one).collect::<Vec<_>>()
     };
-    options.metric.iter().flat_map(of_metric).collect()
+    settings.metrics.iter().flat_map(of_metric).collect()
 }
 
 /// Differences between two arms.
 pub fn between(
-    options: &BenchmarkOptions,
+    settings: &BenchmarkSettings,
     baseline: &ArmResult,
     treated: &ArmResult,
     metric: Metric,
@@ -29,12 +29,12 @@ pub fn between(
 ) -> Vec<ArmQuantile> {
     let (before, after) = (baseline.values(metric), treated.values(metric));
     let one = |at: &f64| Some(told(metric, *at, quantile::difference(&before, &after, *at, level)?));
-    options.quantile.iter().filter_map(one).collect()
+    settings.quantiles.iter().filter_map(one).collect()
 }
 
 /// What is missing of the quantiles, and how many launches would give it.
-pub fn notes(options: &BenchmarkOptions, blocks: usize) -> Vec<String> {
-    let missing = options.quantile.iter().filter_map(|at| {
+pub fn notes(settings: &BenchmarkSettings, blocks: usize) -> Vec<String> {
+    let missing = settings.quantiles.iter().filter_map(|at| {
         let needed = quantile::needed(*at, Level::P95)?;
         let percent = at * 100.0;
         (needed > blocks)

@@ -1,9 +1,9 @@
 //! When a benchmark has enough launches, and which level its intervals then have.
 
-use crate::arguments::BenchmarkOptions;
+use super::BenchmarkSettings;
+use crate::{ArmResult, Metric, matrix};
 use slowpath_experiment::looks::{self, Looks};
 use slowpath_experiment::{Level, Outcome, effect, outcome};
-use slowpath_verify::{ArmResult, Metric, matrix};
 use std::time::{Duration, Instant};
 
 /// The rule by which a benchmark ends, fixed before its first launch.
@@ -30,25 +30,25 @@ pub struct End {
 }
 
 impl Stopping {
-    /// The rule that the command line asks for.
-    pub fn new(options: &BenchmarkOptions, arms: usize) -> Self {
-        Self::after(options.blocks, options, arms)
+    /// The rule that was asked for.
+    pub fn new(settings: &BenchmarkSettings, arms: usize) -> Self {
+        Self::after(settings.blocks, settings, arms)
     }
 
     /// The same with `blocks` blocks, or as many as it takes.
-    pub fn after(blocks: Option<u32>, options: &BenchmarkOptions, arms: usize) -> Self {
-        let comparisons = arms.saturating_sub(1) * options.metric.len();
+    pub fn after(blocks: Option<u32>, settings: &BenchmarkSettings, arms: usize) -> Self {
+        let comparisons = arms.saturating_sub(1) * settings.metrics.len();
         // All comparisons hold together with 95 %.
         let base = Level::P95.shared_by(comparisons);
-        let most = blocks.unwrap_or(options.max_blocks) as usize;
+        let most = blocks.unwrap_or(settings.max_blocks) as usize;
         Self {
             looks: blocks.is_none().then(|| Looks::new(most, base)),
             base,
             arms,
-            metrics: options.metric.clone(),
-            min_effect: options.min_effect,
+            metrics: settings.metrics.clone(),
+            min_effect: settings.min_effect,
             began: Instant::now(),
-            max_time: options.max_time,
+            max_time: settings.max_time,
             most,
             end: None,
         }

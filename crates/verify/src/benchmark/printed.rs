@@ -1,16 +1,29 @@
 //! What `slowpath launch --json` holds: arms with all their launches, and what the comparison says of them.
 //!
-//! Owns names and shape; `terminal` and `exports` show it in other forms.
+//! Owns names and shape; `report` shows it in other forms.
 
-use crate::Outcome;
+use crate::printed::Outcome;
+use crate::{Metric, Surroundings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::{Quantity, Unavailable, Unit};
-use slowpath_verify::{Metric, Surroundings};
 use std::collections::BTreeMap;
 
 /// Value of [`Benchmark::schema`].
 pub const LAUNCH_SCHEMA: &str = "slowpath-launch/1";
+/// Value of [`Ladder::schema`].
+pub const LADDER_SCHEMA: &str = "slowpath-launch-ladder/1";
+
+/// What each addition to a command costs, cold and warm.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Ladder {
+    /// `slowpath-launch-ladder/1`.
+    pub schema: &'static str,
+    /// Cold launches; null with `--warm`.
+    pub cold: Option<Benchmark>,
+    /// Warm launches; null with `--cold`, and when it was interrupted before.
+    pub warm: Option<Benchmark>,
+}
 
 /// A launch benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

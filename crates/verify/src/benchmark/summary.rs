@@ -1,20 +1,21 @@
 //! From the launches to what is printed: medians, comparisons, what stands out, and what speaks against the figures.
 
-use super::arms::LaunchArm;
 use super::stopping::Stopping;
-use super::{doubts, quantiles};
-use crate::arguments::BenchmarkOptions;
-use crate::failure::{Failure, Kind, failed};
+use super::{
+    ArmComparison, Benchmark, BenchmarkArm, BenchmarkSettings, LAUNCH_SCHEMA, LaunchArm, OneLaunch, Outlier, doubts,
+    quantiles,
+};
+use crate::conditions::Conditions;
+use crate::printed::quantity;
+use crate::{ArmResult, Comparison, Measured, Metric, Surroundings};
 use slowpath_experiment::{Effect, Level, effect, median, multiple, outcome, outliers};
-use slowpath_report::{ArmComparison, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier, quantity};
+use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_tables::{Quantity, Unit};
-use slowpath_verify::conditions::Conditions;
-use slowpath_verify::{ArmResult, Comparison, Measured, Metric, Surroundings};
 use std::collections::BTreeMap;
 
 /// The benchmark.
 pub fn summarize(
-    options: &BenchmarkOptions,
+    settings: &BenchmarkSettings,
     arms: &[LaunchArm],
     conditions: &Conditions,
     compared: &Comparison,
@@ -26,17 +27,17 @@ pub fn summarize(
     };
     let summaries = arms.iter().zip(&compared.results).enumerate();
     let summaries: Vec<BenchmarkArm> =
-        summaries.map(|(index, (arm, result))| summary(options, arm, index, result, compared)).collect();
-    let notes = doubts::of(options, conditions, &summaries, compared);
-    let comparisons = comparisons(options, arms, compared, stopping, level)?;
+        summaries.map(|(index, (arm, result))| summary(settings, arm, index, result, compared)).collect();
+    let notes = doubts::of(settings, conditions, &summaries, compared);
+    let comparisons = comparisons(settings, arms, compared, stopping, level)?;
     Ok(Benchmark {
         schema: LAUNCH_SCHEMA.to_owned(),
-        ready: options.invocation.ready.to_string(),
+        ready: arms.first().map(|arm| arm.target.ready.to_string()).unwrap_or_default(),
         conditions: conditions.words(),
         seed: compared.seed,
         blocks: u32::try_from(compared.blocks).unwrap_or(u32::MAX),
         ended,
-        compared: options.metric.clone(),
+        compared: settings.metrics.clone(),
         units: Metric::ALL.map(|metric| (metric, metric.unit())).into(),
         arms: summaries,
         comparisons,
@@ -46,7 +47,7 @@ pub fn summarize(
 }
 
 fn summary(
-    options: &BenchmarkOptions,
+    settings: &BenchmarkSettings,
     arm: &LaunchArm,
     index: usize,
     result: &ArmResult,
@@ -73,11 +74,11 @@ fn summary(
         command: arm.target.words(),
         launches: launches.collect(),
         medians: Metric::ALL.into_iter().filter_map(median).collect(),
-        quantiles: quantiles::of_arm(options, result),
+        quantiles: quantiles::of_arm(settings, result),
         discarded: u32::try_from(result.discarded.len()).unwrap_or(u32::MAX),
         failed: u32::try_from(result.failed.len()).unwrap_or(u32::MAX),
         reasons: reasons.into_iter().map(|(reason, count)| format!("{count} x {reason}")).collect(),
-        outliers: options.metric.iter().flat_map(|metric| standing_out(result, *metric)).collect(),
+        outliers: settings.metrics.iter().flat_map(|metric| standing_out(result, *metric)).collect(),
     }
 }
 
@@ -113,7 +114,7 @@ fn standing_out(result: &ArmResult, metric: Metric) -> Vec<Outlier> {
 }
 
 fn comparisons(
-    options: &BenchmarkOptions,
+    settings: &BenchmarkSettings,
     arms: &[LaunchArm],
     compared: &Comparison,
     stopping: &Stopping,
@@ -121,14 +122,14 @@ fn comparisons(
 ) -> Result<Vec<ArmComparison>, Failure> {
     let mut found = Vec::new();
     let mut raw = Vec::new();
-    for metric in &options.metric {
+    for metric in &settings.metrics {
         let samples = compared.samples(*metric);
         for (index, arm) in arms.iter().enumerate().skip(1) {
             let effect = effect::paired(&samples, 0, index, level).map_err(failed(Kind::Machine))?;
             let p = effect::p_value(&samples, 0, index).map_err(failed(Kind::Machine))?;
             raw.push(p.map(|p| stopping.over_all_looks(p)));
             let (first, other) = (&compared.results[0], &compared.results[index]);
-            let quantiles = quantiles::between(options, first, other, *metric, level);
+            let quantiles = quantiles::between(settings, first, other, *metric, level);
             found
                 .push(ArmComparison { quantiles, ..comparison(arms, arm, *metric, &effect, stopping.margin(&effect)) });
         }
