@@ -88,7 +88,18 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "lab", may_use: &["tables", "process", "launch"], why: "describes mounts that launch carries out" },
     Rule {
         name: "verify",
-        may_use: &["tables", "recording", "capture", "analysis", "fix", "experiment", "launch", "session", "lab"],
+        may_use: &[
+            "tables",
+            "process",
+            "recording",
+            "capture",
+            "analysis",
+            "experiment",
+            "launch",
+            "session",
+            "lab",
+            "browse",
+        ],
         why: "runs and judges arms of targets that a session launches; it records what a lab must hold and nothing that is judged, so \
               that the recorder's cost stays out of it",
     },

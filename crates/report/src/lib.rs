@@ -4,7 +4,6 @@
 //! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's
 //! profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
 
-mod children;
 pub mod collapsed;
 mod comparison_page;
 mod context;
@@ -19,15 +18,10 @@ mod page;
 mod page_ledger;
 pub mod perfetto;
 mod recording_comparison;
-mod scenario;
 pub mod schema;
 pub mod table_csv;
 pub mod terminal;
 
-pub use children::{
-    CHILDREN_SCHEMA, ChildBucket, ChildKind, ChildLaunches, ChildOrigin, ChildSpread, ChildTimes,
-    of_runs as children_of_runs,
-};
 pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
 pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext, ShownToggle};
 pub use context_bisection::{
@@ -44,9 +38,6 @@ pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};
 pub use recording_comparison::{
     Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
     LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
-};
-pub use scenario::{
-    OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };
 pub use slowpath_analysis::printed::critical_path::{
     CriticalPath, PathStep, PathThread, of_tables as critical_path_of,
@@ -65,7 +56,14 @@ pub use slowpath_diagnose::printed::{
 pub use slowpath_verify::benchmark::{
     ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outlier,
 };
+pub use slowpath_verify::children::{
+    CHILDREN_SCHEMA, ChildBucket, ChildKind, ChildLaunches, ChildOrigin, ChildSpread, ChildTimes,
+    of_runs as children_of_runs,
+};
 pub use slowpath_verify::printed::{Outcome, quantity};
+pub use slowpath_verify::scenario::{
+    OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
+};
 
 /// A thread of a process.
 type ThreadKey = (slowpath_tables::ProcessKey, u32);

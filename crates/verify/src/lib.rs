@@ -5,11 +5,14 @@
 //! around a launch ([`surroundings`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
 //! untreated launch and its shams ([`judgement`]), the arms of a diagnosis and what each is for
 //! ([`declared_arms`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of
-//! two ways slower ([`bisection`]). Leaves the statistics to `experiment`, the conditions to `lab`, the running of one launch to `launch`, and
+//! two ways slower ([`bisection`]), pages visited in browsers ([`scenario`]), and how long children take until they are ready
+//! ([`children`]). Leaves the statistics to `experiment`, the conditions to `lab`, the running of one launch to `launch`, and
 //! words for the reader to `report`.
 
 pub mod benchmark;
 pub mod bisection;
+pub mod children;
+pub mod children_of_recordings;
 pub mod comparison;
 pub mod conditions;
 pub mod declared_arms;
@@ -17,6 +20,7 @@ pub mod judgement;
 pub mod lab_launch;
 pub mod lab_session;
 pub mod printed;
+pub mod scenario;
 pub mod surroundings;
 pub mod until_decided;
 

@@ -103,6 +103,7 @@ fn signed(ns: i64) -> Quantity {
     Quantity::exact(ns as f64 / 1e6, Unit::Ms)
 }
 
+/// The categories of an account that have time, the largest first, with their shares of `whole`; `kernel` bounds the time in the kernel.
 pub fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos)>) -> Vec<LedgerRow> {
     let row = |(category, time): (Category, Nanos)| {
         let interval = kernel.filter(|_| category == Category::Kernel);

@@ -1,10 +1,10 @@
 //! The numbers of a round: what each is, and how it comes from the visits and the children.
 
+use super::ScenarioMeasure;
 use super::round::Round;
+use crate::Metric;
 use slowpath_experiment::{Level, quantile};
-use slowpath_report::ScenarioMeasure;
 use slowpath_tables::{Milestone, Unit};
-use slowpath_verify::Metric;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A number that a round gives.

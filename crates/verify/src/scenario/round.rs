@@ -3,20 +3,20 @@
 //! Pages are served and the conversation with the browser is led by a process of the target's user: what it reads (pages,
 //! the browser's profile) is that user's, and so is whatever the browser could make it do.
 
-use crate::commands::launch::arms::LaunchArm;
-use crate::failure::{Failure, Kind, failed};
-use crate::interrupt;
-use crate::recorded_launch::RecorderHooks;
-use crate::target::launch_failure;
-use crate::unprivileged::{Work, Worker, as_user};
+use crate::benchmark::LaunchArm;
+use crate::{Measures, measures};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::children::{ChildLaunch, child_launches};
 use slowpath_browse::{Page, PageServer, Visitor};
 use slowpath_capture::{Options, RawCapture, decode};
 use slowpath_launch::{BoxError, EndPolicy, Hooks, Identity, LaunchOutcome, Launcher, ProcessLauncher, StdioPolicy};
 use slowpath_process::Duty;
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::interrupt;
+use slowpath_session::recorded_launch::RecorderHooks;
+use slowpath_session::target::launch_failure;
+use slowpath_session::unprivileged::{Work, Worker, as_user};
 use slowpath_tables::{Losses, Nanos, Visit};
-use slowpath_verify::{Measures, measures};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

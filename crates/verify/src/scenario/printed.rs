@@ -3,11 +3,12 @@
 //! A round is the unit of every interval: visits of one browser share its state and are not independent. So each round gives
 //! one number of each measure (the 95 % quantile of its visits, say), and those are what is compared by pairs.
 
-use crate::{ChildLaunches, Outcome};
+use crate::Surroundings;
+use crate::children::ChildLaunches;
+use crate::printed::Outcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::{Losses, Milestone, Quantity, Unavailable, Unit};
-use slowpath_verify::Surroundings;
 use std::collections::BTreeMap;
 
 /// Value of [`Scenario::schema`].

@@ -3,7 +3,7 @@
 //! Owns the figures of child launches that were found: first against later ones of a kind, new processes against copies of
 //! a running one. Leaves finding the launches to `analysis::children`, and what was lost in a recording to its reader.
 
-use crate::quantity;
+use crate::printed::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::children::{ChildLaunch, Origin};

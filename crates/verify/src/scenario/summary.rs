@@ -1,18 +1,17 @@
 //! From rounds to what is printed.
 
-use super::Measurements;
 use super::measure::{self, Measure};
 use super::round::Round;
-use crate::arguments::ScenarioArguments;
-use crate::commands::launch::arms::LaunchArm;
-use crate::failure::{Failure, Kind, failed};
+use super::{
+    Measurements, OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioRound, ScenarioSettings,
+};
+use crate::benchmark::LaunchArm;
+use crate::children::{ChildLaunches, of_runs as children_of_runs};
+use crate::printed::quantity;
 use slowpath_analysis::children::ChildLaunch;
 use slowpath_browse::Page;
 use slowpath_experiment::{Level, Samples, effect, median, multiple, outcome};
-use slowpath_report::{
-    ChildLaunches, OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioRound,
-    children_of_runs, quantity,
-};
+use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_tables::{Losses, Milestone, Quantity, Unavailable, Unit};
 use std::collections::BTreeMap;
 
@@ -21,7 +20,7 @@ const FAMILY_ERROR: f64 = 0.05;
 
 /// The scenario.
 pub fn summarize(
-    arguments: &ScenarioArguments,
+    settings: &ScenarioSettings,
     arms: &[LaunchArm],
     pages: &[Page],
     measured: &Measurements,
@@ -34,13 +33,13 @@ pub fn summarize(
     measured.rounds.iter().flatten().flatten().for_each(|round| losses.merge(&round.losses));
     Ok(Scenario {
         schema: SCENARIO_SCHEMA.to_owned(),
-        conditions: conditions(arguments),
-        seed: arguments.seed,
+        conditions: conditions(settings),
+        seed: settings.seed,
         rounds: count(measured.comparison.blocks),
         ended: measured.why.clone(),
         pages: pages.iter().map(|page| page.name.clone()).collect(),
         measures: measures.iter().map(|measure| measure.described.clone()).collect(),
-        comparisons: comparisons(arguments, arms, measured, &measures)?,
+        comparisons: comparisons(settings, arms, measured, &measures)?,
         notes: notes(&summaries),
         arms: summaries,
         losses,
@@ -48,14 +47,14 @@ pub fn summarize(
     })
 }
 
-fn conditions(arguments: &ScenarioArguments) -> Vec<String> {
+fn conditions(settings: &ScenarioSettings) -> Vec<String> {
     vec![
         "warm: one round of each arm before the first that counts".to_owned(),
         "every round starts each browser once, with a fresh profile, and visits every page once in one tab".to_owned(),
         "the order of the pages is another in every round, and the same for all arms of it".to_owned(),
         "local pages are served on loopback, each from an address of its own, and are not cached".to_owned(),
         format!("added to every browser: {}", super::ADDED.join(" ")),
-        format!("differences up to {} % count as none", arguments.min_effect * 100.0),
+        format!("differences up to {} % count as none", settings.min_effect * 100.0),
     ]
 }
 
@@ -138,7 +137,7 @@ fn children(rounds: &[&Round]) -> Option<ChildLaunches> {
 }
 
 fn comparisons(
-    arguments: &ScenarioArguments,
+    settings: &ScenarioSettings,
     arms: &[LaunchArm],
     measured: &Measurements,
     measures: &[Measure],
@@ -159,7 +158,7 @@ fn comparisons(
         }
         for (index, arm) in arms.iter().enumerate().skip(1) {
             let effect = effect::paired(&samples, 0, index, level).map_err(&machine)?;
-            let margin = arguments.min_effect * effect.baseline.map_or(0.0, |median| median.value);
+            let margin = settings.min_effect * effect.baseline.map_or(0.0, |median| median.value);
             let unit = measure.described.unit;
             raw.push(effect::p_value(&samples, 0, index).map_err(&machine)?);
             found.push(ScenarioComparison {
