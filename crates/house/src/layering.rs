@@ -99,6 +99,7 @@ pub const ALLOWED: &[Rule] = &[
             "session",
             "lab",
             "browse",
+            "context",
         ],
         why: "runs and judges arms of targets that a session launches; it records what a lab must hold and nothing that is judged, so \
               that the recorder's cost stays out of it",
@@ -129,8 +130,9 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
         name: "context",
-        may_use: &["tables", "process", "launch", "lab", "seccomp"],
-        why: "reads what surrounds a process and gives it to launches; what a difference costs, others measure",
+        may_use: &["tables", "process", "launch", "session", "lab", "seccomp"],
+        why: "reads what surrounds a process, that of a command while it is launched (session), and gives it to launches; what a difference \
+              costs, others measure",
     },
     Rule {
         name: "seccomp",

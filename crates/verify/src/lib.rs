@@ -5,7 +5,7 @@
 //! around a launch ([`surroundings`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
 //! untreated launch and its shams ([`judgement`]), the arms of a diagnosis and what each is for
 //! ([`declared_arms`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of
-//! two ways slower ([`bisection`]), pages visited in browsers ([`scenario`]), and how long children take until they are ready
+//! two ways slower ([`bisection`], of two contexts [`context_bisection`]), pages visited in browsers ([`scenario`]), and how long children take until they are ready
 //! ([`children`]). Leaves the statistics to `experiment`, the conditions to `lab`, the running of one launch to `launch`, and
 //! words for the reader to `report`.
 
@@ -15,6 +15,7 @@ pub mod children;
 pub mod children_of_recordings;
 pub mod comparison;
 pub mod conditions;
+pub mod context_bisection;
 pub mod declared_arms;
 pub mod judgement;
 pub mod lab_launch;

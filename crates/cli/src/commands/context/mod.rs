@@ -2,7 +2,6 @@
 
 mod bisect;
 mod run;
-mod subject;
 mod syscall_cost;
 
 pub use run::exit_code;
@@ -14,7 +13,7 @@ use crate::interrupt;
 use crate::target::Target;
 use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
-use slowpath_context::{Here, Snapshot};
+use slowpath_context::{Here, Snapshot, named};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ContextComparison, ShownContext};
 use slowpath_tables::escape_json;
@@ -41,8 +40,8 @@ pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
 
 fn read(arguments: &ContextReadArguments) -> Result<Snapshot, Failure> {
     match &arguments.subject {
-        Some(named) => subject::named(named, &arguments.invocation),
-        None => subject::launched(&arguments.invocation, arguments.command.clone()),
+        Some(word) => named::named(word, &(&arguments.invocation).into()),
+        None => named::launched(&(&arguments.invocation).into(), arguments.command.clone()),
     }
 }
 
@@ -65,8 +64,9 @@ fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> 
 }
 
 fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {
-    let a = subject::named(&arguments.a, &arguments.invocation)?;
-    let b = subject::named(&arguments.b, &arguments.invocation)?;
+    let invocation = (&arguments.invocation).into();
+    let a = named::named(&arguments.a, &invocation)?;
+    let b = named::named(&arguments.b, &invocation)?;
     let target = Target::of(&arguments.invocation, Vec::new(), None)?;
     let here = Here::for_target(&target.identity, arguments.trust.trust_context);
     let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b, &here));

@@ -1,11 +1,10 @@
 //! `slowpath context run`: a command in the context of a process or of a saved one.
 
-use super::subject;
 use crate::arguments::{ContextRunArguments, InvocationArguments};
 use crate::failure::{Failure, Kind};
 use crate::interrupt::{self, Interruptible};
 use crate::target::{Target, launch_failure, launcher};
-use slowpath_context::{Here, Plan, ToggleError, plan};
+use slowpath_context::{Here, Plan, named, plan};
 use slowpath_launch::{EndPolicy, Exit, LaunchSpec, Launcher, ReadyWhen, StdioPolicy};
 use slowpath_report::terminal::escape_terminal;
 use std::process::ExitCode;
@@ -21,7 +20,7 @@ pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> 
         timeout: None,
         env: arguments.env.clone(),
     };
-    let context = subject::named(&arguments.subject, &invocation)?;
+    let context = named::named(&arguments.subject, &(&invocation).into())?;
     let target = Target::of(&invocation, arguments.command.clone(), None)?;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
@@ -35,8 +34,8 @@ pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> 
         applied(&plan, &base).iter().for_each(|line| println!("{line}"));
         return Ok(ExitCode::SUCCESS);
     }
-    let prepared = plan.prepare(&base).map_err(|error| unprepared(&error))?;
-    let spec = prepared.spec(&[]).map_err(|error| unprepared(&error))?;
+    let prepared = plan.prepare(&base).map_err(|error| Failure::from(&error))?;
+    let spec = prepared.spec(&[]).map_err(|error| Failure::from(&error))?;
     let outcome = launcher().launch(&spec, &mut Interruptible).map_err(|error| launch_failure(&error))?;
     if interrupt::requested() {
         return Err(Failure::new(Kind::Interrupted, "interrupted"));
@@ -52,12 +51,6 @@ pub fn exit_code(exit: Option<Exit>) -> ExitCode {
         Some(Exit::Signal(signal)) => (BY_SIGNAL + signal) as u8,
         None => Kind::Target as u8,
     })
-}
-
-/// The failure of a launch that could not be given what it needs.
-pub(super) fn unprepared(error: &ToggleError) -> Failure {
-    Failure::from_error(Kind::Machine, error)
-        .hint("control groups are made by root, below the group that slowpath runs in")
 }
 
 /// What of the context the command will not have, and why.

@@ -1,23 +1,22 @@
 //! The launches of a bisection: the command behind a wrapper as it was given, or with some differences as in the slow context and the
 //! others as in the fast one.
 
-use super::ways::Ways;
-use crate::commands::context::run::unprepared;
-use crate::failure::{Failure, Kind};
-use crate::interrupt::{self, Interruptible};
-use crate::target::{Target, launch_failure, launcher, not_ready};
+use super::sides::Sides;
+use crate::benchmark::pad;
+use crate::bisection::{Group, Side, Treatment};
+use crate::{Measured, Metric, Moment, Sample, Witnesses, measures};
 use slowpath_context::factors::environment::BYTES;
 use slowpath_context::toggles::{self, Plan, Prepared};
 use slowpath_launch::{EndPolicy, LaunchError, LaunchSpec, Launcher, ProcessLauncher, ReadyWhen, StdioPolicy};
-use slowpath_verify::benchmark::pad;
-use slowpath_verify::bisection::{Group, Side, Treatment};
-use slowpath_verify::{Measured, Metric, Moment, Sample, Witnesses, measures};
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::interrupt::{self, Interruptible};
+use slowpath_session::target::{Target, launch_failure, launcher, not_ready};
 use std::ffi::OsString;
 
 /// Makes single launches.
 pub struct Arms<'a> {
     target: &'a Target,
-    ways: &'a Ways,
+    given: &'a Sides,
     prepared: &'a Prepared,
     /// The environment that the preparation began with.
     base: Vec<(OsString, OsString)>,
@@ -37,7 +36,7 @@ impl<'a> Arms<'a> {
     /// A launch cannot be prepared.
     pub fn new(
         target: &'a Target,
-        ways: &'a Ways,
+        given: &'a Sides,
         plan: &Plan,
         prepared: &'a Prepared,
         base: Vec<(OsString, OsString)>,
@@ -45,7 +44,7 @@ impl<'a> Arms<'a> {
     ) -> Result<Self, Failure> {
         let count = plan.candidates.len();
         let (launcher, witnesses) = (launcher(), Witnesses::new());
-        let mut arms = Self { target, ways, prepared, base, count, bytes: 0, launcher, witnesses, last: None, seed };
+        let mut arms = Self { target, given, prepared, base, count, bytes: 0, launcher, witnesses, last: None, seed };
         // Where the size is a candidate itself, arms are not made equal in it.
         if !plan.candidates.iter().any(|one| one.name.contains(BYTES)) {
             let fast = bytes(&arms.reproduced(&Group::new())?);
@@ -62,7 +61,7 @@ impl<'a> Arms<'a> {
     fn reproduced(&self, slow: &Group) -> Result<LaunchSpec, Failure> {
         let side = |one| if slow.contains(&one) { toggles::Side::Slow } else { toggles::Side::Fast };
         let sides: Vec<toggles::Side> = (0..self.count).map(side).collect();
-        self.prepared.spec(&sides).map_err(|error| unprepared(&error))
+        self.prepared.spec(&sides).map_err(|error| Failure::from(&error))
     }
 
     /// The conditions of a launch, and what makes its environment as large as that of the others.
@@ -71,8 +70,8 @@ impl<'a> Arms<'a> {
         let group = match treatment {
             Treatment::Given(side) => {
                 let wrapper = match side {
-                    Side::Fast => &self.ways.fast.wrapper,
-                    Side::Slow => &self.ways.slow.wrapper,
+                    Side::Fast => &self.given.fast.wrapper,
+                    Side::Slow => &self.given.slow.wrapper,
                 };
                 // What the wrapper does to its environment is what the reproduction does.
                 let all = match side {

@@ -1,17 +1,17 @@
-//! The two ways to run the command, from the command line: each a process or a file, whose context is reproduced, or a wrapper, which
-//! is launched as it is too.
+//! The two sides of a bisection: each a process or a file, whose context is reproduced, or a wrapper around the command, which is
+//! launched as it is too.
 
-use crate::arguments::ContextBisectArguments;
-use crate::commands::context::subject;
-use crate::failure::{Failure, Kind};
-use slowpath_context::Snapshot;
+use super::Wanted;
+use slowpath_context::{Snapshot, named as subject};
+use slowpath_session::failure::{Failure, Kind};
 use std::ffi::{OsStr, OsString};
 
 /// What is read in place of a command that ends too soon.
 const IN_PLACE: [&str; 2] = ["/bin/sleep", "60"];
 
 /// One of the two.
-pub struct Way {
+#[derive(Clone, Debug)]
+pub struct GivenSide {
     /// As it was named.
     pub given: String,
     /// The words before the command; `None`: it is a context that only exists.
@@ -21,37 +21,38 @@ pub struct Way {
 }
 
 /// Both.
-pub struct Ways {
+#[derive(Clone, Debug)]
+pub struct Sides {
     /// The fast one.
-    pub fast: Way,
+    pub fast: GivenSide,
     /// The slow one.
-    pub slow: Way,
+    pub slow: GivenSide,
     /// Whether the contexts of the wrappers are those of another program, because the command ended before it could be read.
     pub in_place: bool,
 }
 
-/// What a word of the command line means, before any command is launched.
+/// What a word means, before any command is launched.
 enum Named {
     Exists(Box<Snapshot>),
     Wrapper(Vec<OsString>),
 }
 
-impl Ways {
+impl Sides {
     /// Reads both contexts.
     ///
     /// # Errors
     /// One of them is neither, or the command cannot be started behind a wrapper.
-    pub fn read(arguments: &ContextBisectArguments) -> Result<Self, Failure> {
+    pub fn read(wanted: &Wanted) -> Result<Self, Failure> {
         let [fast, slow] =
-            [("--fast", &arguments.fast), ("--slow", &arguments.slow)].map(|(option, word)| named(option, word));
+            [("--fast", &wanted.fast), ("--slow", &wanted.slow)].map(|(option, word)| named(option, word));
         let named = [fast?, slow?];
-        let command = arguments.command.clone();
+        let command = wanted.command.clone();
         let read = |command: &[OsString]| -> Result<[Snapshot; 2], Failure> {
             let context = |one: &Named| match one {
                 Named::Exists(context) => Ok(Snapshot::clone(context)),
                 Named::Wrapper(words) => {
                     let all = words.iter().chain(command).cloned().collect();
-                    subject::launched(&arguments.invocation, all)
+                    subject::launched(&wanted.invocation, all)
                 }
             };
             Ok([context(&named[0])?, context(&named[1])?])
@@ -70,13 +71,12 @@ impl Ways {
         });
         let [fast, slow] = contexts;
         let [fast_words, slow_words] = words;
-        let way =
-            |given: &OsStr, wrapper, context| Way { given: given.to_string_lossy().into_owned(), wrapper, context };
-        Ok(Self {
-            fast: way(&arguments.fast, fast_words, fast),
-            slow: way(&arguments.slow, slow_words, slow),
-            in_place,
-        })
+        let side = |given: &OsStr, wrapper, context| GivenSide {
+            given: given.to_string_lossy().into_owned(),
+            wrapper,
+            context,
+        };
+        Ok(Self { fast: side(&wanted.fast, fast_words, fast), slow: side(&wanted.slow, slow_words, slow), in_place })
     }
 
     /// Whether both can be launched as they were given.

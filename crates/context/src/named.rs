@@ -1,14 +1,11 @@
-//! Whose context is meant by a word of the command line: a process, a saved context, a directory of copied files, or a command.
+//! Whose context is meant by a word: a process, a saved context, a directory of copied files, or a command that is started for it.
 
-use crate::arguments::InvocationArguments;
-use crate::commands::invoker;
-use crate::failure::{Failure, Kind};
-use crate::foreign_file;
-use crate::interrupt;
-use crate::target::{Target, launch_failure, launcher};
-use crate::unprivileged::{Work, as_user};
-use slowpath_context::Snapshot;
+use crate::Snapshot;
 use slowpath_launch::{EndPolicy, Hooks, Launcher, ReadyWhen, StdioPolicy};
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::target::{Invocation, Target, invoker, launch_failure, launcher};
+use slowpath_session::unprivileged::{Work, as_user};
+use slowpath_session::{foreign_file, interrupt};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -24,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// There is no such process, the file holds no context, or the command did not run.
-pub fn named(word: &OsStr, invocation: &InvocationArguments) -> Result<Snapshot, Failure> {
+pub fn named(word: &OsStr, invocation: &Invocation) -> Result<Snapshot, Failure> {
     if let Some(found) = existing(word)? {
         return Ok(found);
     }
@@ -94,8 +91,8 @@ fn examined(mut context: Snapshot) -> Result<Snapshot, Failure> {
 ///
 /// # Errors
 /// It could not be started, or ended before it could be read.
-pub fn launched(invocation: &InvocationArguments, command: Vec<OsString>) -> Result<Snapshot, Failure> {
-    let target = Target::of(invocation, command, Some(PATIENCE))?;
+pub fn launched(invocation: &Invocation, command: Vec<OsString>) -> Result<Snapshot, Failure> {
+    let target = Target::of(invocation.clone(), command, Some(PATIENCE))?;
     let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Null)?;
     let at_ready = target.ready != ReadyWhen::Exit;
     let mut look = Look { pid: None, at_ready, program: None, context: None };

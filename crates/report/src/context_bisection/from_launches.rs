@@ -1,20 +1,21 @@
 //! From the launches of a bisection to what is printed.
 
-use super::ways::{Way, Ways};
-use crate::arguments::ContextBisectArguments;
+use super::{
+    BisectedCandidate, BisectedCause, BisectedReproduction, BisectedTotal, BisectedWay, CONTEXT_BISECT_SCHEMA,
+    CandidateVerdict, ContextBisection, MovedCounter, RemainingDifference, change_in_percent,
+};
+use crate::context::ComparedContext;
+use crate::quantity;
 use slowpath_context::remedies::remedies;
 use slowpath_context::toggles::{Candidate, Plan, Remaining};
-use slowpath_report::{
-    BisectedCandidate, BisectedCause, BisectedReproduction, BisectedTotal, BisectedWay, CONTEXT_BISECT_SCHEMA,
-    CandidateVerdict, ComparedContext, ContextBisection, MovedCounter, RemainingDifference, change_in_percent,
-    quantity,
-};
 use slowpath_tables::{Quantity, Unit};
 use slowpath_verify::bisection::{Bisection, Cause, Direction, Group, LogRatio, State, Tested, TotalAnswer};
+use slowpath_verify::context_bisection::{ContextBisected, GivenSide, Sides, Wanted};
 
-/// What is told.
-pub fn of(arguments: &ContextBisectArguments, ways: &Ways, plan: &Plan, found: &Bisection) -> ContextBisection {
-    let unit = arguments.metric.unit();
+/// Of the launches.
+pub(super) fn of(wanted: &Wanted, bisected: &ContextBisected) -> ContextBisection {
+    let ContextBisected { sides, plan, found } = bisected;
+    let unit = wanted.metric.unit();
     let total = &found.total;
     let percent = |ratio: &Option<LogRatio>| ratio.as_ref().map(change_in_percent);
     let (named, unnamed): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(|cause| cause.is_named());
@@ -23,10 +24,10 @@ pub fn of(arguments: &ContextBisectArguments, ways: &Ways, plan: &Plan, found: &
     let told = ContextBisection {
         schema: CONTEXT_BISECT_SCHEMA,
         conclusion: String::new(),
-        command: arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        fast: way(&ways.fast),
-        slow: way(&ways.slow),
-        metric: arguments.metric,
+        command: wanted.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        fast: side(&sides.fast),
+        slow: side(&sides.slow),
+        metric: wanted.metric,
         total: BisectedTotal {
             answer: total.answer.into(),
             difference: percent(&total.ratio),
@@ -52,8 +53,8 @@ pub fn of(arguments: &ContextBisectArguments, ways: &Ways, plan: &Plan, found: &
         ended: found.ended.into(),
         launches: number(found.launches),
         took: Quantity::exact(found.took.as_secs_f64(), Unit::S),
-        seed: arguments.seed,
-        notes: notes(ways, plan, found),
+        seed: wanted.seed,
+        notes: notes(sides, plan, found),
         unavailable: plan.unavailable.clone(),
     };
     told.concluded()
@@ -63,8 +64,8 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn way(way: &Way) -> BisectedWay {
-    BisectedWay { given: way.given.clone(), context: ComparedContext::of(&way.context) }
+fn side(side: &GivenSide) -> BisectedWay {
+    BisectedWay { given: side.given.clone(), context: ComparedContext::of(&side.context) }
 }
 
 fn remaining(one: &Remaining) -> RemainingDifference {
@@ -162,9 +163,9 @@ fn verdict(found: &Bisection, index: usize, tested: Option<&Tested>) -> Candidat
     }
 }
 
-fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
+fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
     let mut notes = Vec::new();
-    if ways.in_place {
+    if sides.in_place {
         notes.push(
             "the command ended before its context could be read: that of `sleep` behind the same wrappers was read instead".to_owned(),
         );
@@ -179,7 +180,7 @@ fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
         ));
     }
     let has_wrapper =
-        [&ways.fast, &ways.slow].iter().any(|way| way.wrapper.as_ref().is_some_and(|words| !words.is_empty()));
+        [&sides.fast, &sides.slow].iter().any(|side| side.wrapper.as_ref().is_some_and(|words| !words.is_empty()));
     if has_wrapper && found.reproduction.as_ref().is_some_and(|one| !one.is_shown) {
         notes.push(
             "the wrappers take time themselves until they run the command, about a millisecond for each program: that is in the difference \
@@ -196,7 +197,7 @@ fn notes(ways: &Ways, plan: &Plan, found: &Bisection) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if !ways.are_given() && found.total.answer != TotalAnswer::NotShown {
+    if !sides.are_given() && found.total.answer != TotalAnswer::NotShown {
         notes.push(
             "only contexts were given: the difference is that between their reproductions, and what these lack is not in it".to_owned(),
         );

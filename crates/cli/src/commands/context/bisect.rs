@@ -1,0 +1,42 @@
+//! `slowpath context bisect`: which difference of two contexts makes the same command slower.
+
+use crate::arguments::ContextBisectArguments;
+use crate::commands::print_json;
+use crate::failure::{Failure, Kind};
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::target::Target;
+use slowpath_report::ContextBisection;
+use slowpath_report::terminal::{self, Style};
+use slowpath_verify::context_bisection::{self, Wanted, patience};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Runs the command.
+pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
+    let wanted = Wanted {
+        fast: arguments.fast.clone(),
+        slow: arguments.slow.clone(),
+        command: arguments.command.clone(),
+        invocation: (&arguments.invocation).into(),
+        trust_context: arguments.trust.trust_context,
+        metric: arguments.metric,
+        max_time: arguments.max_time,
+        seed: arguments.seed,
+    };
+    let patience = patience(wanted.max_time);
+    let target = Target::of(wanted.invocation.clone(), wanted.command.clone(), Some(patience))?;
+    for warning in &target.warnings {
+        eprintln!("slowpath: warning: {warning}");
+    }
+    let progress = Progress::new(arguments.quiet);
+    let bisected = context_bisection::run(&wanted, &target, &progress)?;
+    progress.done();
+    let found = ContextBisection::of(&wanted, &bisected);
+    if arguments.json {
+        print_json(&found);
+    } else {
+        print!("{}", terminal::context_bisection(&found, &Style::detect(std::io::stdout().is_terminal())));
+    }
+    Ok(if interrupt::requested() { ExitCode::from(Kind::Interrupted as u8) } else { ExitCode::SUCCESS })
+}
