@@ -27,7 +27,7 @@ pub use context::{
 pub use diagnose::{ArmSet, DiagnoseArguments};
 pub use documentation::{CompletionsArguments, ManArguments};
 pub use export::{CollapsedWeight, ExportArguments, Format};
-pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixTargetArguments, FixUndoArguments};
+pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
 pub use fleet::FleetArguments;
 pub use ipc::{
     BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments, Transports,

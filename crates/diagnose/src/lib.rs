@@ -7,6 +7,8 @@
 //! both and tries first what costs more; [`running`] records what runs already, and tries nothing. They share how many blocks there is
 //! time for ([`TimeLimit`]), when these end, what is observed and how it is summed up.
 //!
+//! What was proved can be kept: [`kept`] shows, applies and takes back.
+//!
 //! Leaves to others: recording (`session`), what recordings mean (`analysis`), plans (`fix`), launches in blocks and their verdicts
 //! (`verify`), screens and pages (`report`), arguments and the exit code (the command).
 
@@ -18,6 +20,7 @@ mod denied_files;
 pub mod directory;
 mod file_trial;
 mod hidden_by_root;
+pub mod kept;
 mod looked_for;
 mod observed;
 pub mod plan_files;

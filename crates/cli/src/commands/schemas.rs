@@ -1,7 +1,8 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::{artifacts, doctor, fix, ipc, lab, record};
+use super::{artifacts, doctor, ipc, lab, record};
 use slowpath_budget::Check;
+use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_report::ChildLaunches;
@@ -23,10 +24,10 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("launch-selftest.json", schema_of::<Selftest>()),
         ("launch-children.json", schema_of::<ChildLaunches>()),
         ("check.json", schema_of::<Check>()),
-        ("fix-list.json", schema_of::<fix::printed::FixList>()),
-        ("fix-show.json", schema_of::<fix::printed::FixShown>()),
-        ("fix-apply.json", schema_of::<fix::printed::FixApplied>()),
-        ("fix-undo.json", schema_of::<fix::printed::FixUndone>()),
+        ("fix-list.json", schema_of::<FixList>()),
+        ("fix-show.json", schema_of::<FixShown>()),
+        ("fix-apply.json", schema_of::<FixApplied>()),
+        ("fix-undo.json", schema_of::<FixUndone>()),
         ("ipc-doctor.json", schema_of::<ipc::doctor::IpcDoctor>()),
         ("ipc-throughput.json", schema_of::<slowpath_ipc::throughput::google::Report>()),
         ("ipc-latency.json", schema_of::<slowpath_ipc::latency::outcome::Latency>()),

@@ -1,8 +1,8 @@
 //! What is said where a fix could not be applied or undone, and what the user can do about it.
 
-use crate::failure::{Failure, Kind};
 use nix::unistd::geteuid;
 use slowpath_fix::apply::error::ApplyError;
+use slowpath_session::failure::{Failure, Kind};
 use std::io;
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `slowpath fix`: what a diagnosis proved becomes a change that a person can read before it is made, and take back.
+//! Keeping the fixes of a diagnosis: what was proved becomes a change that a person can read before it is made, and take back.
 //!
 //! What would stand in files, and in which order they are written and restored, is decided and done in `slowpath_fix::apply`. Here the
 //! diagnosis is read without trust ([`diagnosed`]), what would change is put together ([`proposed`]), and failures get their hints
@@ -6,47 +6,33 @@
 
 mod diagnosed;
 mod failures;
-pub mod printed;
+mod printed;
 mod proposed;
 
-use crate::arguments::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixUndoArguments};
-use crate::commands::{now_rfc3339, print_json};
-use crate::failure::{Failure, Kind};
+pub use printed::{
+    Applied, AppliedState, FixApplied, FixList, FixShown, FixUndone, ListedFix, Possibility, Proposed, ProposedFile,
+    UndoneFix,
+};
+pub use proposed::TargetOptions;
+
+use crate::printed::Decision;
 use diagnosed::Diagnosed;
 use failures::failure;
-use printed::{
-    APPLY_SCHEMA, Applied, AppliedState, FixApplied, FixList, FixShown, FixUndone, LIST_SCHEMA, ListedFix, Possibility,
-    SHOW_SCHEMA, UNDO_SCHEMA, UndoneFix,
-};
+use printed::{APPLY_SCHEMA, LIST_SCHEMA, SHOW_SCHEMA, UNDO_SCHEMA};
 use proposed::Target;
-use serde::Serialize;
 use slowpath_fix::apply::journal::{Found, State};
 use slowpath_fix::apply::records::{Record, Records};
 use slowpath_fix::apply::{TARGETS, place, refusal, steps};
 use slowpath_fix::{FixPlan, Word, is_same_name};
-use slowpath_report::Decision;
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::recorded_launch::now_rfc3339;
 use std::path::Path;
-use std::process::ExitCode;
 
-/// Runs the command.
-pub fn run(arguments: &FixArguments) -> Result<ExitCode, Failure> {
-    match &arguments.command {
-        FixCommand::List { directory, json } => list(directory, *json),
-        FixCommand::Show(arguments) => show(arguments),
-        FixCommand::Apply(arguments) => apply(arguments),
-        FixCommand::Undo(arguments) => undo(arguments),
-    }
-}
-
-fn say<T: Serialize>(json: bool, value: &T, text: impl Fn(&T) -> String) {
-    if json {
-        print_json(value);
-    } else {
-        print!("{}", text(value));
-    }
-}
-
-fn list(directory: &Path, json: bool) -> Result<ExitCode, Failure> {
+/// The fixes of the diagnosis in a directory, and which are applied.
+///
+/// # Errors
+/// It is no diagnosis, or cannot be read.
+pub fn list(directory: &Path) -> Result<FixList, Failure> {
     let diagnosed = Diagnosed::read(directory)?;
     let records = Records::to_read().and_then(|records| records.of(&diagnosed.directory)).map_err(failure)?;
     let applied: Vec<Applied> = records.iter().map(applied).collect::<Result<_, _>>()?;
@@ -68,14 +54,12 @@ fn list(directory: &Path, json: bool) -> Result<ExitCode, Failure> {
     };
     let fixes: Vec<ListedFix> = diagnosed.fixes.iter().map(of).collect();
     let is_known = |one: &Applied| diagnosed.fixes.iter().any(|plan| is_same_name(&plan.name, &one.name));
-    let list = FixList {
+    Ok(FixList {
         schema: LIST_SCHEMA.to_owned(),
         directory: diagnosed.directory.to_string_lossy().into_owned(),
         fixes,
         others: applied.iter().filter(|one| !is_known(one)).cloned().collect(),
-    };
-    say(json, &list, FixList::text);
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// How an applied fix stands.
@@ -110,25 +94,32 @@ fn possibilities(plan: &FixPlan) -> Vec<Possibility> {
     TARGETS.into_iter().map(of).collect()
 }
 
-fn show(arguments: &FixShowArguments) -> Result<ExitCode, Failure> {
-    let diagnosed = Diagnosed::read(&arguments.directory)?;
-    let plan = diagnosed.fix(&arguments.name)?;
-    let target = Target::of(&arguments.target, plan)?;
-    let change = target.map(|target| proposed::change(&diagnosed, plan, target, &arguments.target)).transpose()?;
-    let shown = FixShown {
+/// A fix, and what keeping it where the options say would change. Changes nothing.
+///
+/// # Errors
+/// As [`list`]; there is no such fix, or it cannot be kept there.
+pub fn show(directory: &Path, name: &str, options: &TargetOptions) -> Result<FixShown, Failure> {
+    let diagnosed = Diagnosed::read(directory)?;
+    let plan = diagnosed.fix(name)?;
+    let target = Target::of(options, plan)?;
+    let change = target.map(|target| proposed::change(&diagnosed, plan, target, options)).transpose()?;
+    Ok(FixShown {
         schema: SHOW_SCHEMA.to_owned(),
         fix: plan.clone(),
         verdict: diagnosed.verdict(plan).cloned(),
         possibilities: possibilities(plan),
         change: change.map(|change| change.printed),
-    };
-    say(arguments.json, &shown, FixShown::text);
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
-fn apply(arguments: &FixApplyArguments) -> Result<ExitCode, Failure> {
-    let diagnosed = Diagnosed::read(&arguments.directory)?;
-    let plan = diagnosed.fix(&arguments.name)?;
+/// Keeps a fix where the options say; where they say nothing, nothing is applied, and the result says what could be. `unproved` allows
+/// one that the launches did not prove.
+///
+/// # Errors
+/// As [`show`]; it is not proved, others can write the diagnosis, or the files cannot be changed.
+pub fn apply(directory: &Path, name: &str, options: &TargetOptions, unproved: bool) -> Result<FixApplied, Failure> {
+    let diagnosed = Diagnosed::read(directory)?;
+    let plan = diagnosed.fix(name)?;
     let mut done = FixApplied {
         schema: APPLY_SCHEMA.to_owned(),
         name: plan.name.clone(),
@@ -136,28 +127,25 @@ fn apply(arguments: &FixApplyArguments) -> Result<ExitCode, Failure> {
         change: None,
         possibilities: Vec::new(),
     };
-    let Some(target) = Target::of(&arguments.target, plan)? else {
+    let Some(target) = Target::of(options, plan)? else {
         done.possibilities = possibilities(plan);
-        say(arguments.json, &done, FixApplied::text);
-        eprintln!("slowpath: nothing was applied: no option says where");
-        return Ok(ExitCode::from(Kind::Usage as u8));
+        return Ok(done);
     };
-    require_proved(arguments, &diagnosed, plan)?;
+    require_proved(unproved, &diagnosed, plan)?;
     diagnosed.require_ours()?;
     let records = Records::to_change().map_err(failure)?;
-    let change = proposed::change(&diagnosed, plan, target, &arguments.target)?;
+    let change = proposed::change(&diagnosed, plan, target, options)?;
     let mut record = records.begin(change.journal, &now_rfc3339()).map_err(failure)?;
     steps::apply(&records, &mut record).map_err(failure)?;
     done.applied = true;
     done.change = Some(change.printed);
-    say(arguments.json, &done, FixApplied::text);
-    Ok(ExitCode::SUCCESS)
+    Ok(done)
 }
 
-fn require_proved(arguments: &FixApplyArguments, diagnosed: &Diagnosed, plan: &FixPlan) -> Result<(), Failure> {
+fn require_proved(unproved: bool, diagnosed: &Diagnosed, plan: &FixPlan) -> Result<(), Failure> {
     let verdict = diagnosed.verdict(plan);
     let decision = verdict.and_then(|verdict| verdict.decision).unwrap_or(Decision::NotTried);
-    if decision == Decision::Proved || arguments.unproved {
+    if decision == Decision::Proved || unproved {
         return Ok(());
     }
     let why = verdict.map(|verdict| verdict.reason.as_str()).filter(|why| !why.is_empty());
@@ -167,21 +155,24 @@ fn require_proved(arguments: &FixApplyArguments, diagnosed: &Diagnosed, plan: &F
         .hint("--unproved applies it nevertheless; more blocks (`slowpath diagnose --blocks`) can decide it"))
 }
 
-fn undo(arguments: &FixUndoArguments) -> Result<ExitCode, Failure> {
-    let directory = diagnosed::resolved(&arguments.directory)?;
+/// Takes back what was applied of a diagnosis, or one fix of it. `keep_changed` leaves files as they are that somebody changed since.
+///
+/// # Errors
+/// Nothing is applied, a file was changed since, or the files cannot be restored.
+pub fn undo(directory: &Path, name: Option<&str>, keep_changed: bool) -> Result<FixUndone, Failure> {
+    let directory = diagnosed::resolved(directory)?;
     let records = Records::to_change().map_err(failure)?;
     let mut found = records.of(&directory).map_err(failure)?;
-    found.retain(|record| arguments.name.as_ref().is_none_or(|name| is_same_name(&record.journal.fix, name)));
+    found.retain(|record| name.is_none_or(|name| is_same_name(&record.journal.fix, name)));
     if found.is_empty() {
-        let of =
-            arguments.name.as_ref().map_or("no fix".to_owned(), |name| format!("the fix {name} is not applied; none"));
+        let of = name.map_or("no fix".to_owned(), |name| format!("the fix {name} is not applied; none"));
         return Err(Failure::new(Kind::Usage, format!("{of} of {} was applied by this user", directory.display()))
             .hint("`slowpath fix list` shows what is applied; what was applied with sudo is undone with sudo"));
     }
     let mut done = FixUndone { schema: UNDO_SCHEMA.to_owned(), undone: Vec::new() };
     for mut record in found {
         let changed = record.journal.changed(&steps::found(&record.journal).map_err(failure)?);
-        let kept = if arguments.keep_changed { changed } else { Vec::new() };
+        let kept = if keep_changed { changed } else { Vec::new() };
         steps::undo(&records, &mut record, &kept).map_err(failure)?;
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         for (number, file) in record.journal.paths().enumerate() {
@@ -190,6 +181,5 @@ fn undo(arguments: &FixUndoArguments) -> Result<ExitCode, Failure> {
         let journal = record.journal;
         done.undone.push(UndoneFix { name: journal.fix, target: journal.target, restored, kept: left });
     }
-    say(arguments.json, &done, FixUndone::text);
-    Ok(ExitCode::SUCCESS)
+    Ok(done)
 }

@@ -1,16 +1,16 @@
 //! The diagnosis of a directory, read without trust: by a worker, as the user to whom the directory belongs.
 
-use crate::commands::invoker;
-use crate::failure::{Failure, Kind, failed};
-use crate::unprivileged::{Work, as_user};
+use crate::directory::DIAGNOSIS_FILE;
+use crate::printed::{Diagnosis, MOST_DIAGNOSIS_BYTES, Verdict};
 use nix::unistd::geteuid;
 use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
-use slowpath_diagnose::directory::DIAGNOSIS_FILE;
 use slowpath_fix::preload_plan::file as plan_file;
 use slowpath_fix::{FixPlan, Word, is_same_name};
 use slowpath_launch::Identity;
-use slowpath_report::{Diagnosis, MOST_DIAGNOSIS_BYTES, Verdict};
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Read};

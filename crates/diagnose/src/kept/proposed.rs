@@ -3,8 +3,6 @@
 use super::diagnosed::Diagnosed;
 use super::failures::{failure, unusable};
 use super::printed::{Proposed, ProposedFile};
-use crate::arguments::FixTargetArguments;
-use crate::failure::{Failure, Kind, failed};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getegid, geteuid};
 use slowpath_fix::apply::journal::{FileChange, FileContent, Found, Journal, SCHEMA, State};
@@ -16,8 +14,30 @@ use slowpath_fix::apply::{
     steps, systemd, wrapper,
 };
 use slowpath_fix::{FilePermissions, FixPlan, Treatment, Word};
+use slowpath_session::failure::{Failure, Kind, failed};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+/// Where a fix is to be kept.
+#[derive(Clone, Debug, Default)]
+pub struct TargetOptions {
+    /// A wrapper script.
+    pub wrapper: Option<PathBuf>,
+    /// A file of variables.
+    pub environment_file: Option<PathBuf>,
+    /// A drop-in of this unit.
+    pub systemd_unit: Option<String>,
+    /// A desktop entry.
+    pub desktop_file: Option<PathBuf>,
+    /// The permissions of the files that the fix names.
+    pub permissions: bool,
+    /// Whether the unit is one of the user's own manager.
+    pub user: bool,
+    /// Where a preload plan is copied to.
+    pub plan: Option<PathBuf>,
+    /// The command of a wrapper; empty: that of the diagnosis.
+    pub command: Vec<OsString>,
+}
 
 /// A change that can be carried out.
 pub struct Change {
@@ -47,7 +67,7 @@ impl Target {
     ///
     /// # Errors
     /// It is no path of a file, or no name of a unit.
-    pub fn of(options: &FixTargetArguments, plan: &FixPlan) -> Result<Option<Self>, Failure> {
+    pub fn of(options: &TargetOptions, plan: &FixPlan) -> Result<Option<Self>, Failure> {
         let files = [
             (&wrapper::TARGET, &options.wrapper),
             (&environment_file::TARGET, &options.environment_file),
@@ -104,7 +124,7 @@ pub fn change(
     diagnosed: &Diagnosed,
     plan: &FixPlan,
     target: Target,
-    options: &FixTargetArguments,
+    options: &TargetOptions,
 ) -> Result<Change, Failure> {
     match target {
         Target::File { name, kind, path } => content(diagnosed, plan, (name, kind), path, options),
@@ -117,7 +137,7 @@ fn content(
     plan: &FixPlan,
     (name, kind): (&'static str, &ContentKind),
     path: PathBuf,
-    options: &FixTargetArguments,
+    options: &TargetOptions,
 ) -> Result<Change, Failure> {
     let mut made = path.parent().map(place::missing).transpose().map_err(failure)?.unwrap_or_default();
     if !kind.makes_directories && !made.is_empty() {
@@ -217,7 +237,7 @@ fn there(path: &Path, need: FileNeed) -> Result<Option<FileContent>, Failure> {
     }
 }
 
-fn plan_path(options: &FixTargetArguments, path: &Path) -> Result<PathBuf, Failure> {
+fn plan_path(options: &TargetOptions, path: &Path) -> Result<PathBuf, Failure> {
     match &options.plan {
         Some(plan) => place::absolute(plan).map_err(failure),
         None => {
