@@ -3,6 +3,7 @@
 //! Owns the choice and the order of what a screen shows. Everything left out stands in the JSON and the HTML page.
 
 mod benchmark;
+mod check;
 mod children;
 mod context;
 mod context_bisect;
@@ -22,6 +23,7 @@ mod scenario;
 mod sections;
 mod selftest;
 mod shares;
+mod stack_audit;
 mod style;
 mod syscall_cost;
 mod time_spent;
@@ -29,6 +31,7 @@ mod tried;
 mod warm;
 
 pub use benchmark::benchmark;
+pub use check::check;
 pub use children::children;
 pub use context::{context, context_comparison};
 pub(crate) use context_bisect::change;
@@ -41,6 +44,7 @@ pub use kept_fixes::{fix_applied, fix_list, fix_shown, fix_undone};
 pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
 pub use selftest::selftest;
+pub use stack_audit::stack_audit;
 pub use style::Style;
 pub use syscall_cost::syscall_cost;
 

@@ -1,7 +1,7 @@
 //! From arms to a verdict: launches of every arm in counterbalanced blocks, and what they allow to say.
 //!
 //! Owns: a lab for a target ([`lab_session`]), one cold or warm launch in it ([`lab_launch`]), launches under conditions
-//! ([`conditions`]) and in blocks ([`benchmark`]), the numbers of the machine
+//! ([`conditions`]) and in blocks ([`benchmark`]), one of them recorded ([`recorded_launch`]), the numbers of the machine
 //! around a launch ([`surroundings`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
 //! untreated launch and its shams ([`judgement`]), the arms of a diagnosis and what each is for
 //! ([`declared_arms`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of
@@ -21,6 +21,7 @@ pub mod judgement;
 pub mod lab_launch;
 pub mod lab_session;
 pub mod printed;
+pub mod recorded_launch;
 pub mod scenario;
 pub mod surroundings;
 pub mod until_decided;

@@ -1,12 +1,12 @@
 //! The summary of a check on a terminal. Text of the target is escaped here.
 
+use super::escape_terminal;
 use slowpath_budget::Check;
 use slowpath_budget::outcome::{launches, shown};
 use slowpath_budget::responsible::Responsible;
-use slowpath_report::terminal::escape_terminal;
 
 /// The summary, with a newline after every line.
-pub fn summary(check: &Check) -> String {
+pub fn check(check: &Check) -> String {
     let mut rows = vec![["limit", "budget", "measured", "verdict"].map(str::to_owned)];
     for limit in &check.limits {
         let verdict = match &limit.reason {

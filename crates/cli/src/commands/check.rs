@@ -3,25 +3,24 @@
 //!
 //! Owns the order of work and the exit code. Launching is that of `slowpath launch` with one arm.
 
-mod recording;
-mod screen;
-
 use crate::arguments::{CheckArguments, settings};
 use crate::commands::launch::arms::{self, LaunchArm};
-use crate::commands::print_json;
+use crate::commands::{analyze, invoker, print_json};
 use crate::failure::{Failure, Kind};
-use crate::foreign_file;
-use crate::interrupt;
 use crate::progress::Progress;
+use crate::target::Target;
 use crate::unprivileged::{Work, as_user};
-use recording::Looked;
+use crate::{foreign_file, interrupt, recorded_launch};
+use slowpath_budget::checked::{Launched, Looked, assembled, judged};
 use slowpath_budget::outcome::{self, CheckedLimit};
-use slowpath_budget::verdict::{self, Judged, Times, Verdict};
-use slowpath_budget::{self as budget, Budget, Check, Limit, Subject};
+use slowpath_budget::responsible::{Seen, examine};
+use slowpath_budget::{self as budget, Budget, Check, Limit, Times, Verdict};
+use slowpath_report::terminal;
+use slowpath_tables::missing::declared;
+use slowpath_verify::ArmResult;
 use slowpath_verify::benchmark::compared;
 use slowpath_verify::conditions::Conditions;
-use slowpath_verify::{ArmResult, Measures, Metric};
-use std::collections::BTreeMap;
+use slowpath_verify::recorded_launch::record;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -34,7 +33,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
     let budget = read(&arguments.budget)?;
     let given = arguments.recording.as_deref();
-    let given = given.map(|directory| recording::of_directory(directory, &budget.limits)).transpose()?;
+    let given = given.map(|directory| of_directory(directory, &budget.limits)).transpose()?;
     let invocation = arguments.invocation(budget.ready.as_ref());
     let arms = [arms::one(&invocation, arguments.target.clone())?];
     let target = &arms[0].target;
@@ -51,7 +50,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let looked = match given {
         Some(seen) => Looked::Seen(seen),
         None if !budget.limits.iter().any(needed) => Looked::NotNeeded,
-        None => recording::of_launch(target, &mut conditions, &budget.limits, &progress)?,
+        None => of_launch(target, &mut conditions, &budget.limits, &progress)?,
     };
     progress.done();
     let limits: Vec<CheckedLimit> = budget
@@ -59,11 +58,18 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
         .iter()
         .map(|limit| CheckedLimit::new(limit, judged(limit, &result, &times, Some(&looked))))
         .collect();
-    let check = assemble(arguments, &arms[0], &conditions, &result, limits, looked, ended);
+    let launched = Launched {
+        command: target.words(),
+        ready: target.ready.to_string(),
+        conditions: conditions.words(),
+        recording: arguments.recording.as_ref().map(|directory| directory.to_string_lossy().into_owned()),
+        ended,
+    };
+    let check = assembled(launched, &result, limits, looked);
     if arguments.json {
         print_json(&check);
     } else {
-        print!("{}", screen::summary(&check));
+        print!("{}", terminal::check(&check));
     }
     Ok(finish(&check, arguments.strict))
 }
@@ -74,7 +80,7 @@ fn read(path: &Path) -> Result<Budget, Failure> {
         Failure::new(Kind::Usage, format!("the budget {} cannot be used: {problem}", path.display()))
             .hint("docs/check.md shows a budget")
     };
-    as_user(&super::invoker()?, &Work::reading("reading the budget"), || {
+    as_user(&invoker()?, &Work::reading("reading the budget"), || {
         let bytes = foreign_file::read(path, MOST_BYTES).map_err(|error| unusable(&error.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|_| unusable("it is not in UTF-8"))?;
         budget::parse(&text).map_err(|problem| unusable(&problem.to_string()))
@@ -109,73 +115,34 @@ fn launches(
     Ok((made.results.into_iter().next().unwrap_or_default(), times, ended))
 }
 
-/// Judges a limit; without `looked` what needs a recording is not known.
-fn judged(limit: &Limit, result: &ArmResult, times: &Times, looked: Option<&Looked>) -> Judged {
-    let seen = match looked {
-        Some(Looked::Seen(seen)) => Some(seen),
-        _ => None,
-    };
-    match (limit.subject, seen) {
-        (Subject::Time { .. }, _) => {
-            times.judged(&limit.name).cloned().unwrap_or_else(|| Judged::unavailable("no launch was looked at"))
-        }
-        (Subject::Largest(metric), _) => verdict::exact(limit.budget, &result.values(metric)),
-        (Subject::Processes, Some(seen)) => {
-            verdict::recorded(limit.budget, seen.processes as f64, seen.processes_doubt.as_deref())
-        }
-        (Subject::DeniedOpens, Some(seen)) => match &seen.opens_missing {
-            Some(why) => Judged::unavailable(why.clone()),
-            None => verdict::recorded(limit.budget, seen.denied_opens as f64, seen.opens_doubt.as_deref()),
-        },
-        (Subject::ColdBytes, Some(seen)) => {
-            verdict::recorded(limit.budget, seen.cold_bytes as f64, seen.insertions_doubt.as_deref())
-        }
-        (Subject::Processes | Subject::DeniedOpens | Subject::ColdBytes, None) => {
-            Judged::unavailable("it takes a recording")
-        }
-    }
+/// Reads a recording that exists, as the caller.
+fn of_directory(directory: &Path, limits: &[Limit]) -> Result<Seen, Failure> {
+    as_user(&invoker()?, &Work::reading("analysing the recording"), || Ok(examine(&analyze::open(directory)?, limits)))
 }
 
-fn assemble(
-    arguments: &CheckArguments,
-    arm: &LaunchArm,
-    conditions: &Conditions,
-    result: &ArmResult,
-    limits: Vec<CheckedLimit>,
-    looked: Looked,
-    ended: String,
-) -> Check {
-    let exceeded = |name: &str| limits.iter().any(|limit| limit.name == name && limit.verdict == Verdict::Exceeded);
-    let (responsible, unavailable, recording) = match looked {
-        Looked::Seen(seen) => {
-            let responsible = seen.responsible.into_iter().filter(|one| exceeded(&one.limit)).collect();
-            let given = arguments.recording.as_ref().map(|directory| directory.to_string_lossy().into_owned());
-            (responsible, Vec::new(), Some(given.unwrap_or_else(|| "one more launch".to_owned())))
-        }
-        Looked::Impossible(gaps) => (Vec::new(), gaps, None),
-        Looked::NotNeeded => (Vec::new(), Vec::new(), None),
-    };
-    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for reason in result.discarded.iter().chain(&result.failed) {
-        *reasons.entry(reason).or_default() += 1;
+/// Records one more launch. What the machine cannot do is no error.
+fn of_launch(
+    target: &Target,
+    conditions: &mut Conditions,
+    limits: &[Limit],
+    progress: &Progress,
+) -> Result<Looked, Failure> {
+    let gaps = recorded_launch::gaps();
+    if !gaps.is_empty() {
+        return Ok(Looked::Impossible(gaps));
     }
-    let launches: Vec<Measures> = result.launches.iter().flatten().map(|launch| launch.measures.clone()).collect();
-    Check {
-        schema: outcome::SCHEMA,
-        command: arm.target.words(),
-        ready: arm.target.ready.to_string(),
-        conditions: conditions.words(),
-        verdict: Verdict::overall(limits.iter().map(|limit| limit.verdict)),
-        limits,
-        responsible,
-        recording,
-        unavailable,
-        ended,
-        launches,
-        units: Metric::ALL.map(|metric| (metric, metric.unit())).into(),
-        discarded: u32::try_from(result.discarded.len()).unwrap_or(u32::MAX),
-        failed: u32::try_from(result.failed.len()).unwrap_or(u32::MAX),
-        reasons: reasons.into_iter().map(|(reason, count)| format!("{count} x {reason}")).collect(),
+    progress.step("recording one more launch: who is responsible?");
+    let seen = record(target, conditions).and_then(|recorded| {
+        let what = Work::reading("analysing the recording");
+        as_user(&target.identity, &what, || Ok(examine(&analyze::open(&recorded.directory())?, limits)))
+    });
+    match seen {
+        Ok(seen) => Ok(Looked::Seen(seen)),
+        Err(failure) if failure.kind() == Kind::Machine && !interrupt::requested() => {
+            let gap = declared::RECORDING.because(failure.chain(), "`slowpath doctor` lists everything");
+            Ok(Looked::Impossible(vec![gap]))
+        }
+        Err(failure) => Err(failure),
     }
 }
 

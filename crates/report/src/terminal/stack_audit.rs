@@ -1,7 +1,7 @@
 //! What `record --audit-stacks` says at its end, from the counters of the manifest.
 
-use crate::recording_writer::stack_audit::{COPIES, EVENTS};
 use slowpath_experiment::{Level, proportion};
+use slowpath_session::recording_writer::stack_audit::{COPIES, EVENTS};
 use std::collections::BTreeMap;
 
 /// A share of all, in percent, with its exact interval.
@@ -29,7 +29,7 @@ fn words(end: &str) -> &str {
 }
 
 /// The lines; none where nothing was audited.
-pub fn lines(counters: &BTreeMap<String, u64>) -> Vec<String> {
+pub fn stack_audit(counters: &BTreeMap<String, u64>) -> Vec<String> {
     let Some(same) = counters.get(&format!("{COPIES}same")) else { return Vec::new() };
     let count = |word: &str| counters.get(&format!("{COPIES}{word}")).copied().unwrap_or(0);
     let compared = same + count("truncated") + count("wrong");
@@ -91,7 +91,7 @@ mod tests {
             ("stack_ends.no_table", 900),
             ("stack_ends.too_deep", 100),
         ]);
-        let said = lines(&audited).join("\n");
+        let said = stack_audit(&audited).join("\n");
         // binom.test(1, 1000) and binom.test(4, 1000) of R.
         assert!(said.contains("1000 stacks compared with full unwinding: 0.10 % (0.00 % to 0.56 %) wrong, 0.40 % (0.11 % to 1.02 %) truncated"), "{said}");
         assert!(said.contains("35 more agree"), "{said}");
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn nothing_is_said_without_an_audit_and_no_share_of_none() {
-        assert!(lines(&counters(&[("unreadable_bytes", 0)])).is_empty());
-        let said = lines(&counters(&[("stack_audit.same", 0), ("stack_audit.unknown", 7)]));
+        assert!(stack_audit(&counters(&[("unreadable_bytes", 0)])).is_empty());
+        let said = stack_audit(&counters(&[("stack_audit.same", 0), ("stack_audit.unknown", 7)]));
         assert!(said[0].contains("no stack could be compared") && said.len() == 2, "{said:?}");
     }
 }

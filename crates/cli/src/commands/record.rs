@@ -1,8 +1,6 @@
 //! `slowpath record`: a command and its tree, from the first instruction to ready, exit, `--duration` or ctrl-C; or processes that
 //! run already.
 
-mod stack_audit;
-
 use crate::arguments::{RecordArguments, StackEvent};
 use crate::commands::invoker;
 use crate::failure::{self, Failure, Kind};
@@ -18,7 +16,7 @@ use serde::Serialize;
 use slowpath_capture::{Options, StackEvents};
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
-use slowpath_report::terminal::escape_terminal;
+use slowpath_report::terminal::{escape_terminal, stack_audit};
 use slowpath_session::running::{self, Wanted};
 use slowpath_tables::Bytes;
 use std::path::Path;
@@ -135,7 +133,7 @@ fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop:
         eprintln!("slowpath: warning: recording stopped: {limit}");
     }
     if !arguments.quiet {
-        stack_audit::lines(&manifest.counters).iter().for_each(|line| eprintln!("slowpath: {line}"));
+        stack_audit(&manifest.counters).iter().for_each(|line| eprintln!("slowpath: {line}"));
     }
     if arguments.json {
         let recording = directory.to_string_lossy().into_owned();
