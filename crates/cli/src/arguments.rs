@@ -26,7 +26,7 @@ pub use context::{
 };
 pub use diagnose::{ArmSet, DiagnoseArguments};
 pub use documentation::{CompletionsArguments, ManArguments};
-pub use export::{CollapsedWeight, ExportArguments, Format};
+pub use export::ExportArguments;
 pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
 pub use fleet::FleetArguments;
 pub use ipc::{

@@ -43,6 +43,7 @@ fn generated() -> Vec<(String, String)> {
         ("arms", NameKind::Arm),
         ("outcomes", NameKind::Outcome),
         ("decisions", NameKind::Decision),
+        ("exports", NameKind::Export),
         ("unavailable", NameKind::Unavailable),
     ];
     let pages = pages.map(|(name, kind)| (format!("docs/reference/{name}.md"), explain::reference(kind)));

@@ -3,6 +3,7 @@
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
+use crate::recording_exports::{self, RecordingExport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
@@ -35,13 +36,15 @@ pub enum NameKind {
     Outcome,
     /// What follows for a fix.
     Decision,
+    /// A form of a recording for other tools.
+    Export,
     /// What can be missing in a result.
     Unavailable,
 }
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Finding,
         Self::Fix,
         Self::ContextFactor,
@@ -50,6 +53,7 @@ impl NameKind {
         Self::Arm,
         Self::Outcome,
         Self::Decision,
+        Self::Export,
         Self::Unavailable,
     ];
 
@@ -64,6 +68,7 @@ impl NameKind {
             Self::Arm => "Arms of a diagnosis",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
+            Self::Export => "Exports",
             Self::Unavailable => "What can be unavailable",
         }
     }
@@ -125,7 +130,8 @@ pub fn all() -> Vec<Explanation> {
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
     let missing = declared::ALL.iter().map(|missing| of_missing(missing));
     let things = findings.chain(fixes).chain(factors).chain(families).chain(guarded).chain(arms);
-    things.chain(outcomes).chain(decisions).chain(missing).collect()
+    let exports = recording_exports::ALL.into_iter().map(of_export);
+    things.chain(outcomes).chain(decisions).chain(exports).chain(missing).collect()
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
@@ -145,6 +151,16 @@ pub fn named(name: &str) -> Vec<Explanation> {
     }
     let missing = missing::named(name).map(of_missing);
     declared_arms::named(name).map(of_arm).or(missing).into_iter().collect()
+}
+
+/// A few names that somebody could have meant who wrote one that there is not.
+pub fn likely(name: &str) -> Vec<String> {
+    let wanted = name.to_lowercase().replace(['-', ' '], "_");
+    let is_likely = |one: &Explanation| {
+        let parts = wanted.split('_').filter(|part| part.len() > 2);
+        parts.into_iter().any(|part| one.name.contains(part) || one.title.contains(part))
+    };
+    all().into_iter().filter(is_likely).map(|one| one.name).take(5).collect()
 }
 
 /// One page of `docs/reference`.
@@ -311,6 +327,17 @@ fn of_decision(decision: Decision) -> Explanation {
 fn of_verdict(kind: NameKind, name: &str, title: &str, what: &str) -> Explanation {
     let paragraphs = paragraphs([("what it is", what)]);
     Explanation { kind, name: name.to_owned(), former_names: Vec::new(), title: title.to_owned(), paragraphs }
+}
+
+fn of_export(export: &RecordingExport) -> Explanation {
+    let paragraphs = paragraphs([
+        ("what is in it", export.what),
+        ("what it has no place for", export.lacks),
+        ("read by", export.read_by),
+        ("written by", &format!("`slowpath export RECORDING --to {}`", export.name)),
+    ]);
+    let (kind, name) = (NameKind::Export, export.name.to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title: export.title.to_owned(), paragraphs }
 }
 
 fn of_missing(missing: &Missing) -> Explanation {

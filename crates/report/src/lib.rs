@@ -18,6 +18,7 @@ mod page;
 mod page_ledger;
 pub mod perfetto;
 mod recording_comparison;
+pub mod recording_exports;
 pub mod schema;
 pub mod table_csv;
 pub mod terminal;
