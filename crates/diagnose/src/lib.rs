@@ -12,6 +12,7 @@
 //! Leaves to others: recording (`session`), what recordings mean (`analysis`), plans (`fix`), launches in blocks and their verdicts
 //! (`verify`), screens and pages (`report`), arguments and the exit code (the command).
 
+pub mod aged_artifacts;
 mod arm_summary;
 mod blocks;
 mod both;
@@ -25,7 +26,10 @@ mod looked_for;
 mod observed;
 pub mod plan_files;
 pub mod printed;
+pub mod recorded_artifacts;
+pub mod recording_sets;
 pub mod running;
+pub mod running_artifacts;
 mod time_limit;
 mod warm;
 

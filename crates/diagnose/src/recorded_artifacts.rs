@@ -1,14 +1,10 @@
 //! The artifacts that a recording names: files that its processes opened, mapped or read, and opens that were refused.
 //!
-//! Reads the recording as the invoker; what the files are like now is looked at by the audit.
+//! What the files are like now is looked at by an audit.
 
-use crate::commands::{analyze, invoker};
-use crate::failure::Failure;
-use crate::unprivileged::{Work, as_user};
+use crate::used_artifacts;
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::families::is_artifact;
-use slowpath_budget::responsible::opens_missing;
-use slowpath_diagnose::used_artifacts;
 use slowpath_recording::Tables;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Open, Unavailable};
@@ -25,21 +21,13 @@ pub struct Recorded {
     pub unavailable: Vec<Unavailable>,
 }
 
-/// Reads a recording.
-///
-/// # Errors
-/// It is none.
-pub fn read(directory: &Path) -> Result<Recorded, Failure> {
-    as_user(&invoker()?, &Work::reading("reading the recording"), || Ok(named(&analyze::open(directory)?)))
-}
-
-fn named(tables: &Tables) -> Recorded {
+/// What a recording names; `opens_missing` is why opens are not in it.
+pub fn named(tables: &Tables, opens_missing: Option<String>) -> Recorded {
     let files = tables.files.iter().filter(|file| !file.directory).map(|file| file.path.as_str());
     let files = files.filter(|path| Path::new(path).is_absolute() && is_artifact(Path::new(path)));
     let mut paths = used_artifacts(&tables.files, &tables.opens, shows_a_file);
     paths.extend(files);
-    let unavailable =
-        opens_missing(&tables.manifest).map(|reason| declared::REFUSED_OPENS.because(reason, "make another recording"));
+    let unavailable = opens_missing.map(|reason| declared::REFUSED_OPENS.because(reason, "make another recording"));
     let unavailable = unavailable.into_iter().collect();
     let command = tables.execs.first().filter(|exec| !exec.present);
     Recorded { paths: paths.into_iter().map(str::to_owned).collect(), uid: command.map(|exec| exec.uid), unavailable }

@@ -1,8 +1,8 @@
 //! Which recordings a side of a comparison has.
 
-use crate::failure::{Failure, Kind};
-use slowpath_diagnose::directory::DIAGNOSIS_FILE;
+use crate::directory::DIAGNOSIS_FILE;
 use slowpath_recording::MANIFEST_FILE;
+use slowpath_session::failure::{Failure, Kind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! What a running process needs: read from `/proc/PID` with a deadline, because the process can make a reader of its mappings wait.
 
-use crate::failure::{Failure, Kind};
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::access::Identity;
 use slowpath_artifacts::gather::{ProcessTexts, mapped_files};
 use slowpath_process::{ProcessFiles, UnreadableLink, shares_files};
+use slowpath_session::failure::{Failure, Kind};
 use std::path::PathBuf;
 
 /// The most bytes of a text: a process has at most 65,530 mappings (`vm.max_map_count`) unless somebody raised that.

@@ -141,8 +141,8 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "syscall-cost",
-        may_use: &["tables", "experiment", "context", "seccomp"],
-        why: "measures in one process; it launches nothing and shows nothing",
+        may_use: &["tables", "experiment", "session", "context", "seccomp"],
+        why: "measures in one process, with filters from files of others (session); it launches nothing and shows nothing",
     },
     Rule {
         name: "ipc",
@@ -170,6 +170,7 @@ pub const ALLOWED: &[Rule] = &[
         may_use: &[
             "tables",
             "recording",
+            "launch",
             "session",
             "analysis",
             "fix",

@@ -2,20 +2,26 @@
 //!
 //! Owns the choice and the order of what a screen shows. Everything left out stands in the JSON and the HTML page.
 
+mod artifacts_audit;
 mod benchmark;
 mod check;
 mod children;
 mod context;
 mod context_bisect;
+mod context_run;
 mod critical_path;
+mod doctor;
 mod escape;
 mod explain;
 pub(crate) mod figures;
+mod guarded;
 mod hidden_by_root;
 mod item;
 mod kept_fixes;
+mod lab_launches;
 mod ledger;
 mod line;
+mod recorded;
 mod recording_comparison;
 mod round_trips;
 mod running;
@@ -30,17 +36,23 @@ mod time_spent;
 mod tried;
 mod warm;
 
+pub use artifacts_audit::artifacts_audit;
 pub use benchmark::benchmark;
 pub use check::check;
 pub use children::children;
 pub use context::{context, context_comparison};
 pub(crate) use context_bisect::change;
 pub use context_bisect::context_bisection;
+pub use context_run::{context_applied, context_not_applied};
+pub use doctor::doctor;
 pub use escape::escape_terminal;
 pub use explain::{explained, names};
 pub(crate) use figures::value;
 pub use figures::with_interval;
+pub use guarded::guarded;
 pub use kept_fixes::{fix_applied, fix_list, fix_shown, fix_undone};
+pub use lab_launches::lab_launches;
+pub use recorded::recorded;
 pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
 pub use selftest::selftest;

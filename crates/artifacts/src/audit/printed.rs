@@ -1,9 +1,9 @@
 //! What `slowpath artifacts audit --json` prints.
 
+use super::{Artifact, Audit};
+use crate::access;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_artifacts::access;
-use slowpath_artifacts::audit::{Artifact, Audit};
 use slowpath_tables::Unavailable;
 
 /// Name and version of an audit.

@@ -4,7 +4,6 @@
 //! Owns the order of work and the exit code. Launching is that of `slowpath launch` with one arm.
 
 use crate::arguments::{CheckArguments, settings};
-use crate::commands::launch::arms::{self, LaunchArm};
 use crate::commands::{analyze, invoker, print_json};
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
@@ -18,7 +17,7 @@ use slowpath_budget::{self as budget, Budget, Check, Limit, Times, Verdict};
 use slowpath_report::terminal;
 use slowpath_tables::missing::declared;
 use slowpath_verify::ArmResult;
-use slowpath_verify::benchmark::compared;
+use slowpath_verify::benchmark::{LaunchArm, arms, compared};
 use slowpath_verify::conditions::Conditions;
 use slowpath_verify::recorded_launch::record;
 use std::path::Path;
@@ -35,7 +34,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let given = arguments.recording.as_deref();
     let given = given.map(|directory| of_directory(directory, &budget.limits)).transpose()?;
     let invocation = arguments.invocation(budget.ready.as_ref());
-    let arms = [arms::one(&invocation, arguments.target.clone())?];
+    let arms = [arms::one(&(&invocation).into(), arguments.target.clone())?];
     let target = &arms[0].target;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");

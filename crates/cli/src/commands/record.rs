@@ -16,7 +16,7 @@ use serde::Serialize;
 use slowpath_capture::{Options, StackEvents};
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
-use slowpath_report::terminal::{escape_terminal, stack_audit};
+use slowpath_report::terminal::{recorded, stack_audit};
 use slowpath_session::running::{self, Wanted};
 use slowpath_tables::Bytes;
 use std::path::Path;
@@ -139,25 +139,6 @@ fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop:
         let recording = directory.to_string_lossy().into_owned();
         super::print_json(&Recorded { schema: "slowpath-record/1", recording, manifest });
     } else if !arguments.quiet {
-        // A process that executes another has run two.
-        let programs = manifest.rows("execs");
-        let kinds = [
-            ("faults", "faults", true),
-            ("page_cache", "page-cache insertions", true),
-            ("opens", "opens", false),
-            ("cpu_samples", "CPU samples", false),
-            ("off_cpu", "waits", false),
-            ("memory_calls", "memory calls", false),
-        ];
-        let counted = kinds.into_iter().map(|(table, words, always)| (manifest.rows(table), words, always));
-        let told = counted.filter(|(rows, _, always)| *always || *rows > 0);
-        let told: Vec<String> = told.map(|(rows, words, _)| format!("{rows} {words}")).collect();
-        eprintln!(
-            "slowpath: recorded {} of {programs} program{} in {}; {} events lost",
-            told.join(", "),
-            if programs == 1 { "" } else { "s" },
-            escape_terminal(&directory.to_string_lossy()),
-            manifest.losses.total(),
-        );
+        eprintln!("slowpath: {}", recorded(&manifest, directory));
     }
 }

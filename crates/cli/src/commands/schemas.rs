@@ -1,6 +1,7 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::{artifacts, doctor, ipc, lab, record};
+use super::{ipc, lab, record};
+use slowpath_artifacts::audit::Audited;
 use slowpath_budget::Check;
 use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
 use slowpath_fix::preload_plan::check::CheckReport;
@@ -9,17 +10,19 @@ use slowpath_report::ChildLaunches;
 use slowpath_report::schema::schema_of;
 use slowpath_verify::benchmark::Ladder;
 use slowpath_verify::benchmark::selftest::Selftest;
+use slowpath_verify::doctor::Doctor;
+use slowpath_verify::lab_launches::LabLaunches;
 use std::path::Path;
 
 #[test]
 fn published_schemas_are_those_of_the_printed_types() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
     let schemas = [
-        ("artifacts-audit.json", schema_of::<artifacts::printed::Audited>()),
+        ("artifacts-audit.json", schema_of::<Audited>()),
         ("guard-line.json", schema_of::<slowpath_guard::Line>()),
-        ("doctor.json", schema_of::<doctor::Doctor>()),
+        ("doctor.json", schema_of::<Doctor>()),
         ("record.json", schema_of::<record::Recorded>()),
-        ("lab-run.json", schema_of::<lab::Launched>()),
+        ("lab-run.json", schema_of::<LabLaunches>()),
         ("launch-ladder.json", schema_of::<Ladder>()),
         ("launch-selftest.json", schema_of::<Selftest>()),
         ("launch-children.json", schema_of::<ChildLaunches>()),

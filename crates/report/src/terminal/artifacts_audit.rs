@@ -1,8 +1,7 @@
 //! An audit as text: one row for artifacts that one directory denies, or that lie in one directory and are the same in all but their names.
 
-use super::printed::Audited;
-use crate::printing::line;
-use slowpath_artifacts::audit::{Artifact, State};
+use super::escape_terminal as line;
+use slowpath_artifacts::audit::{Artifact, Audited, State};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -14,7 +13,7 @@ const FAMILY: usize = 19;
 const MOST_ROWS: usize = 60;
 
 /// The whole audit, with a newline after every line.
-pub fn text(audited: &Audited) -> String {
+pub fn artifacts_audit(audited: &Audited) -> String {
     let mut text = String::new();
     let user = &audited.user;
     let groups: Vec<String> = user.groups.iter().filter(|group| **group != user.gid).map(u32::to_string).collect();
@@ -121,9 +120,8 @@ impl Row<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::artifacts::printed::{AUDIT_SCHEMA, AuditedUser};
     use slowpath_artifacts::access::{Access, Rule};
-    use slowpath_artifacts::audit::DeniedBy;
+    use slowpath_artifacts::audit::{AUDIT_SCHEMA, AuditedUser, DeniedBy};
 
     fn unreadable(path: &str, denier: &str) -> Artifact {
         let (access, rule) = (Access::Read, Rule::OtherBits);
@@ -147,7 +145,7 @@ mod tests {
     #[test]
     fn artifacts_that_one_directory_denies_are_one_row_wherever_below_it_they_lie() {
         let all = vec![unreadable("/p/c/a", "/p"), unreadable("/p/d/b", "/p"), unreadable("/q/c/a", "/q")];
-        let text = text(&audited(all));
+        let text = artifacts_audit(&audited(all));
         let expected = "\
 for user u\\u{1b}[2J (uid 7), group 7, groups 100
 state       family              artifact
@@ -164,14 +162,14 @@ unreadable  python_bytecode     /q/c/a
 
     #[test]
     fn files_that_deny_by_their_own_bits_are_one_row_that_says_so() {
-        let text = text(&audited(vec![unreadable("/p/a", "/p/a"), unreadable("/p/b", "/p/b")]));
+        let text = artifacts_audit(&audited(vec![unreadable("/p/a", "/p/a"), unreadable("/p/b", "/p/b")]));
         assert!(text.contains("/p/a and 1 more\n"), "{text}");
         assert!(text.contains("change: chmod o+r /p/a (and so for each)\n"), "{text}");
     }
 
     #[test]
     fn names_cannot_control_the_terminal() {
-        let text = text(&audited(vec![unreadable("/p/\u{1b}]0;x\u{7}\n", "/p")]));
+        let text = artifacts_audit(&audited(vec![unreadable("/p/\u{1b}]0;x\u{7}\n", "/p")]));
         assert!(!text.contains('\u{1b}') && text.lines().count() == 6, "{text:?}");
     }
 }

@@ -3,6 +3,7 @@
 //! Owns the launches, when there are enough of them ([`stopping`]), what is said of them ([`Benchmark`]) and against them
 //! (`doubts`), and how far such a benchmark can be trusted ([`selftest`]). Leaves to its callers which arms there are.
 
+pub mod arms;
 mod doubts;
 mod printed;
 mod quantiles;
