@@ -170,6 +170,7 @@ pub const ALLOWED: &[Rule] = &[
         may_use: &[
             "tables",
             "recording",
+            "capture",
             "launch",
             "session",
             "analysis",

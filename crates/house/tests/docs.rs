@@ -43,6 +43,7 @@ fn generated() -> Vec<(String, String)> {
         ("arms", NameKind::Arm),
         ("outcomes", NameKind::Outcome),
         ("decisions", NameKind::Decision),
+        ("probes", NameKind::Probe),
         ("exports", NameKind::Export),
         ("unavailable", NameKind::Unavailable),
     ];

@@ -39,7 +39,7 @@ pub enum Metric {
     /// Context switches of threads of the tree that could have gone on.
     InvoluntarySwitches,
     /// Time in which the command's first thread could have run and waited for a processor; not that of its other threads and its
-    /// children ([`crate::ThreadTimes`]).
+    /// children.
     RunDelay,
     /// Time from the release of exec to ready in which the command's first thread neither ran nor waited for a processor: it slept,
     /// waited for storage, for others, or stood still at its quota.

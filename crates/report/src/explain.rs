@@ -36,6 +36,8 @@ pub enum NameKind {
     Outcome,
     /// What follows for a fix.
     Decision,
+    /// What the recorder can see.
+    Probe,
     /// A form of a recording for other tools.
     Export,
     /// What can be missing in a result.
@@ -44,7 +46,7 @@ pub enum NameKind {
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Finding,
         Self::Fix,
         Self::ContextFactor,
@@ -53,6 +55,7 @@ impl NameKind {
         Self::Arm,
         Self::Outcome,
         Self::Decision,
+        Self::Probe,
         Self::Export,
         Self::Unavailable,
     ];
@@ -68,6 +71,7 @@ impl NameKind {
             Self::Arm => "Arms of a diagnosis",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
+            Self::Probe => "Probes",
             Self::Export => "Exports",
             Self::Unavailable => "What can be unavailable",
         }
@@ -130,8 +134,9 @@ pub fn all() -> Vec<Explanation> {
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
     let missing = declared::ALL.iter().map(|missing| of_missing(missing));
     let things = findings.chain(fixes).chain(factors).chain(families).chain(guarded).chain(arms);
+    let probes = slowpath_capture::probes().map(of_probe);
     let exports = recording_exports::ALL.into_iter().map(of_export);
-    things.chain(outcomes).chain(decisions).chain(exports).chain(missing).collect()
+    things.chain(outcomes).chain(decisions).chain(probes).chain(exports).chain(missing).collect()
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
@@ -327,6 +332,13 @@ fn of_decision(decision: Decision) -> Explanation {
 fn of_verdict(kind: NameKind, name: &str, title: &str, what: &str) -> Explanation {
     let paragraphs = paragraphs([("what it is", what)]);
     Explanation { kind, name: name.to_owned(), former_names: Vec::new(), title: title.to_owned(), paragraphs }
+}
+
+fn of_probe(probe: &slowpath_capture::Probe) -> Explanation {
+    let paragraphs =
+        paragraphs([("what it records", probe.what), ("recorded with", probe.asked_for), ("price", probe.price)]);
+    let (kind, name) = (NameKind::Probe, probe.name.to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title: probe.title.to_owned(), paragraphs }
 }
 
 fn of_export(export: &RecordingExport) -> Explanation {
