@@ -285,20 +285,20 @@ pub struct RecordArguments {
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "4G")]
     pub max_size: u64,
     /// Also record when each process had finished its start (waited for events for the first time), for `slowpath launch
-    /// children`. Costs every context switch of the machine some tens of ns.
+    /// children`. Adds tens of ns to every context switch on the machine.
     #[arg(long, alias = "first-waits")]
     pub child_startup: bool,
-    /// Also record when threads do not run, why, and who wakes them. Costs every context switch of the machine up to about
-    /// 0.2 us.
+    /// Also record when threads do not run, why, and who wakes them. Adds up to ~0.2 us to every context switch on the
+    /// machine.
     #[arg(long, alias = "waits")]
     pub off_cpu: bool,
     /// Also record mmap, munmap, mremap, brk and madvise with their duration and result, and which of the pages that are given back,
-    /// or held at the end, are all zeros. Adds some 50 ns to every system call of the machine, and begins with some 150 ms in which
-    /// it is measured what memory costs here.
+    /// or held at the end, are all zeros. Adds ~50 ns to every syscall on the machine, and ~150 ms of calibration
+    /// before the start.
     #[arg(long)]
     pub memory_calls: bool,
-    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds some 50 ns to every
-    /// system call of the machine, also of processes that are not recorded.
+    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds ~50 ns to every syscall
+    /// on the machine, also of processes that are not recorded.
     #[arg(long, conflicts_with = "no_files")]
     pub files: bool,
     /// Record no opens and reads of the command: other processes then pay nothing for their system calls.
