@@ -45,7 +45,7 @@ pub(crate) use context_bisect::change;
 pub use context_bisect::context_bisection;
 pub use context_run::{context_applied, context_not_applied};
 pub use doctor::doctor;
-pub use escape::escape_terminal;
+pub use escape::{escape_terminal, screen_of};
 pub use explain::{explained, names};
 pub(crate) use figures::value;
 pub use figures::with_interval;

@@ -1,13 +1,13 @@
 //! `slowpath analyze`: the findings of a recording.
 
 use crate::arguments::AnalyzeArguments;
+use crate::commands::show;
 use crate::failure::Failure;
 use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::printed::Analysis;
 use slowpath_recording::Tables;
-use slowpath_report::terminal::{self, Style};
+use slowpath_report::terminal;
 use slowpath_session::open_recording;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -24,10 +24,6 @@ pub fn run(arguments: &AnalyzeArguments) -> Result<ExitCode, Failure> {
         let needed = arguments.training.as_deref().map(open).transpose()?;
         Ok(Analysis::of_tables(arguments.recording.to_string_lossy().into_owned(), &tables, needed.as_ref()))
     })?;
-    if arguments.json {
-        super::print_json(&analysis);
-    } else {
-        print!("{}", terminal::analysis(&analysis, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(arguments.json, &analysis, terminal::analysis);
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@
 //! Owns the order of work and the exit code. Launching is that of `slowpath launch` with one arm.
 
 use crate::arguments::{CheckArguments, settings};
-use crate::commands::{analyze, invoker, print_json};
+use crate::commands::{analyze, invoker, show};
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::target::Target;
@@ -65,11 +65,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
         ended,
     };
     let check = assembled(launched, &result, limits, looked);
-    if arguments.json {
-        print_json(&check);
-    } else {
-        print!("{}", terminal::check(&check));
-    }
+    show(arguments.json, &check, |shown, _| terminal::check(shown));
     Ok(finish(&check, arguments.strict))
 }
 

@@ -2,18 +2,17 @@
 
 use crate::arguments::CompareArguments;
 use crate::commands::report::write_page;
-use crate::commands::{analyze, invoker, now_rfc3339, print_json};
+use crate::commands::{analyze, invoker, now_rfc3339, show};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::recorded_costs::recorded_costs;
 use slowpath_diagnose::recording_sets as sets;
 use slowpath_recording::Tables;
-use slowpath_report::terminal::{self, Style, escape_terminal};
+use slowpath_report::terminal::{self, escape_terminal};
 use slowpath_report::{
     COMPARISON_PAGE_SCHEMA, Compared, ComparisonPage, FlameRecordings, RecordingComparison, compare_recordings,
 };
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,11 +25,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         progress.done();
         compared
     })?;
-    if arguments.json {
-        print_json(&comparison);
-    } else {
-        print!("{}", terminal::recording_comparison(&comparison, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(arguments.json, &comparison, terminal::recording_comparison);
     if let Some(page) = &arguments.output {
         eprintln!("slowpath: the page of the comparison is {}", escape_terminal(&page.to_string_lossy()));
     }

@@ -1,6 +1,7 @@
 //! `slowpath doctor`: what works here, what does not, why, and what would change that.
 
 use crate::arguments::DoctorArguments;
+use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::fresh_directory;
 use slowpath_ipc::trace;
@@ -17,11 +18,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
         false => Leftovers { found: find(), ..Leftovers::default() },
     };
     let doctor = Doctor::of_machine(left);
-    if arguments.json {
-        super::print_json(&doctor);
-    } else {
-        print!("{}", terminal::doctor(&doctor));
-    }
+    show(arguments.json, &doctor, |shown, _| terminal::doctor(shown));
     Ok(all_removed(&doctor.not_removed))
 }
 

@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::fresh_directory;
 use crate::interrupt;
 use crate::output_directory::unless_empty;
-use crate::printing::json as print_json;
+use crate::printing::{json as print_json, show};
 use crate::recorded_launch::now_rfc3339;
 use crate::target::invoker;
 use std::process::ExitCode;

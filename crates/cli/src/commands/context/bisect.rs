@@ -1,15 +1,14 @@
 //! `slowpath context bisect`: which difference of two contexts makes the same command slower.
 
 use crate::arguments::ContextBisectArguments;
-use crate::commands::print_json;
+use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::target::Target;
 use slowpath_report::ContextBisection;
-use slowpath_report::terminal::{self, Style};
+use slowpath_report::terminal;
 use slowpath_verify::context_bisection::{self, Wanted, patience};
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -33,10 +32,6 @@ pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
     let bisected = context_bisection::run(&wanted, &target, &progress)?;
     progress.done();
     let found = ContextBisection::of(&wanted, &bisected);
-    if arguments.json {
-        print_json(&found);
-    } else {
-        print!("{}", terminal::context_bisection(&found, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(arguments.json, &found, terminal::context_bisection);
     Ok(if interrupt::requested() { ExitCode::from(Kind::Interrupted as u8) } else { ExitCode::SUCCESS })
 }

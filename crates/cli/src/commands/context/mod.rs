@@ -7,17 +7,16 @@ mod syscall_cost;
 pub use run::exit_code;
 
 use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
-use crate::commands::{invoker, print_json};
+use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::target::Target;
 use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
 use slowpath_context::{Here, Snapshot, named};
-use slowpath_report::terminal::{self, Style};
+use slowpath_report::terminal;
 use slowpath_report::{ContextComparison, ShownContext};
 use slowpath_tables::escape_json;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -28,7 +27,7 @@ const MODE: u32 = 0o600;
 pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
     match &arguments.command {
-        ContextCommand::Show { read, json } => show(read, *json),
+        ContextCommand::Show { read, json } => show_context(read, *json),
         ContextCommand::Save { read, output } => save(read, output),
         ContextCommand::Diff(arguments) => diff(arguments),
         ContextCommand::SyscallCost(arguments) => syscall_cost::run(arguments),
@@ -45,13 +44,9 @@ fn read(arguments: &ContextReadArguments) -> Result<Snapshot, Failure> {
     }
 }
 
-fn show(arguments: &ContextReadArguments, json: bool) -> Result<(), Failure> {
+fn show_context(arguments: &ContextReadArguments, json: bool) -> Result<(), Failure> {
     let shown = ShownContext::new(read(arguments)?);
-    if json {
-        print_json(&shown);
-    } else {
-        print!("{}", terminal::context(&shown, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(json, &shown, terminal::context);
     Ok(())
 }
 
@@ -70,10 +65,6 @@ fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {
     let target = Target::of(&arguments.invocation, Vec::new(), None)?;
     let here = Here::for_target(&target.identity, arguments.trust.trust_context);
     let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b, &here));
-    if arguments.json {
-        print_json(&comparison);
-    } else {
-        print!("{}", terminal::context_comparison(&comparison, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(arguments.json, &comparison, terminal::context_comparison);
     Ok(())
 }

@@ -5,16 +5,15 @@
 //! as they are.
 
 use crate::arguments::SyscallCostArguments;
-use crate::commands::{invoker, print_json};
+use crate::commands::{invoker, show};
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::unprivileged::{Work, Worker, as_user};
 use slowpath_process::Duty;
-use slowpath_report::terminal::{self, Style};
+use slowpath_report::terminal;
 use slowpath_seccomp::{FilterError, Program};
 use slowpath_syscall_cost::filter_choice::{Choice, Filter};
 use slowpath_syscall_cost::{Measured, Plan, ShownFilter, SyscallCost, measure};
-use std::io::IsTerminal;
 use std::time::Duration;
 
 /// How often it is looked whether the child is done.
@@ -48,10 +47,6 @@ pub fn run(arguments: &SyscallCostArguments) -> Result<(), Failure> {
     };
     let filter = ShownFilter { asked, form, programs: measured.programs, instructions, notes };
     let cost = SyscallCost::new(&measured, filter);
-    if arguments.json {
-        print_json(&cost);
-    } else {
-        print!("{}", terminal::syscall_cost(&cost, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(arguments.json, &cost, terminal::syscall_cost);
     Ok(())
 }

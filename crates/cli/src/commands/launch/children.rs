@@ -1,12 +1,11 @@
 //! `slowpath launch children`: how long the child processes of recorded launches take until they are ready, by kind.
 
 use crate::arguments::ChildrenArguments;
-use crate::commands::{invoker, print_json};
+use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::unprivileged::{Work, as_user};
-use slowpath_report::terminal::{self, Style};
+use slowpath_report::terminal;
 use slowpath_verify::children_of_recordings::of_recordings;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -14,10 +13,6 @@ pub fn run(arguments: &ChildrenArguments) -> Result<ExitCode, Failure> {
     let children = as_user(&invoker()?, &Work::reading("reading the recordings"), || {
         of_recordings(&arguments.recordings, |text| eprintln!("slowpath: warning: {text}"))
     })?;
-    if arguments.json {
-        print_json(&children);
-    } else {
-        print!("{}", terminal::children(&children, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(arguments.json, &children, terminal::children);
     Ok(ExitCode::SUCCESS)
 }

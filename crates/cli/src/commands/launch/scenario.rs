@@ -3,16 +3,15 @@
 use super::arms::{self, LaunchArm};
 use super::begin;
 use crate::arguments::ScenarioArguments;
-use crate::commands::print_json;
+use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
 use slowpath_browse::pages;
-use slowpath_report::terminal::{self, Style};
+use slowpath_report::terminal;
 use slowpath_verify::scenario::{self, ADDED, ScenarioSettings};
 use std::ffi::OsStr;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -42,11 +41,7 @@ pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {
     let progress = Progress::new(arguments.quiet);
     let scenario = scenario::run(&settings, &arms, &pages, &progress)?;
     progress.done();
-    if arguments.json {
-        print_json(&scenario);
-    } else {
-        print!("{}", terminal::scenario(&scenario, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(arguments.json, &scenario, terminal::scenario);
     match scenario.arms.iter().map(|arm| arm.failed).sum::<u32>() {
         0 if interrupt::requested() => Ok(ExitCode::from(Kind::Interrupted as u8)),
         0 => Ok(ExitCode::SUCCESS),

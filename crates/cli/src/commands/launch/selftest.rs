@@ -3,7 +3,7 @@
 
 use super::{arms, begin};
 use crate::arguments::SelftestArguments;
-use crate::commands::print_json;
+use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
@@ -22,10 +22,6 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
     let progress = Progress::new(options.quiet);
     let found = selftest::run(&options.settings(), &arms, options.cold, arguments.comparisons, &progress)?;
     progress.done();
-    if options.json {
-        print_json(&found);
-    } else {
-        print!("{}", terminal::selftest(&found));
-    }
+    show(options.json, &found, |shown, _| terminal::selftest(shown));
     Ok(if interrupt::requested() { ExitCode::from(Kind::Interrupted as u8) } else { ExitCode::SUCCESS })
 }
