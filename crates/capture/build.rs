@@ -4,32 +4,15 @@ use std::env;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// One folder a probe; `<probe>/<probe>.bpf.c`.
-const PROBES: [&str; 16] = [
-    "process",
-    "fault",
-    "mapping",
-    "page_cache",
-    "readahead",
-    "block",
-    "open",
-    "read",
-    "first_wait",
-    "off_cpu",
-    "page_content",
-    "memory",
-    "memory_work",
-    "present",
-    "code_area",
-    "cpu_sample",
-];
+/// Name of each probe, and how it is compiled.
+macro_rules! each_probe {
+    ($($name:ident $(: $built:ident)?,)*) => {
+        const PROBES: &[(&str, &str)] = &[$((stringify!($name), concat!("" $(, stringify!($built))?))),*];
+    };
+}
+include!("src/probe_list.rs");
 
-/// Probes that exist a second time, as `<probe>_stacks`: with the call stack of each event.
-const WITH_STACKS: [&str; 3] = ["fault", "off_cpu", "memory"];
-
-/// Probes that give out numbers: they need an addition that returns what was there before, which version 3 of the instruction set
-/// has (kernel 5.12). Not for all: the verifier follows the loops of others only in the code that clang makes for version 1.
-const COUNTS: [&str; 2] = ["code_area", "cpu_sample"];
+/// The instruction set of version 3.
 const ADDS: &str = "-mcpu=v3";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -57,15 +40,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         "src/off_cpu/reason.bpf.h",
         "src/events.h",
         "src/walks.h",
+        "src/probe_list.rs",
     ] {
         println!("cargo:rerun-if-changed={header}");
     }
-    for probe in PROBES {
+    for (probe, built) in PROBES {
         let source = format!("src/{probe}/{probe}.bpf.c");
         println!("cargo:rerun-if-changed={source}");
-        let version = if COUNTS.contains(&probe) { &[ADDS][..] } else { &[] };
+        let version = if *built == "counts" { &[ADDS][..] } else { &[] };
         compile(&source, &out.join(format!("{probe}.bpf.o")), arch, version)?;
-        if WITH_STACKS.contains(&probe) {
+        if *built == "stacks" {
             compile(&source, &out.join(format!("{probe}_stacks.bpf.o")), arch, &["-DWITH_STACKS", ADDS])?;
         }
     }

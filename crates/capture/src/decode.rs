@@ -9,6 +9,7 @@ use crate::events::{self, event_header, record};
 use crate::file_rows::{Files, Overlays, Place};
 use crate::mounts::Mount;
 use crate::names::Names;
+use crate::records::{self, Decoding};
 use crate::stack::{CopyReader, StackAudit, Stacks};
 use serde::{Deserialize, Serialize};
 use slowpath_recording::{Device, MachineFaults, MemoryThreads, Probe, Tables};
@@ -75,23 +76,9 @@ pub fn count_events(bytes: &[u8]) -> Losses {
 /// Of records that are to be given up, those that the kernel tells once and to which later ones refer (processes, mappings, names,
 /// call stacks); and the others, counted by kind.
 pub fn keep_told_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
-    use events::{
-        EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_KERNEL_SYMBOL, EVENT_MAPPING, EVENT_MODULE, EVENT_NAME, EVENT_STACK,
-        EVENT_THREAD_COUNTERS,
-    };
     let (mut kept, mut losses) = (Vec::new(), Losses::default());
-    for_each_record(bytes, |kind, record| match kind {
-        EVENT_FORK
-        | EVENT_EXEC
-        | EVENT_EXIT
-        | EVENT_KERNEL_SYMBOL
-        | EVENT_MAPPING
-        | EVENT_MODULE
-        | EVENT_NAME
-        | EVENT_STACK
-        | EVENT_THREAD_COUNTERS => {
-            kept.extend_from_slice(record);
-        }
+    for_each_record(bytes, |kind, record| match records::of(kind) {
+        Some(kind) if kind.is_told_once => kept.extend_from_slice(record),
         _ => losses.add(events::kind_name(kind), events::events_in(record)),
     });
     (kept, losses)
@@ -143,55 +130,20 @@ impl Decoder {
 
     /// Rows of the next records, which must be whole ones; those of files come from [`Decoder::files`].
     pub fn feed(&mut self, bytes: &[u8]) -> Tables {
-        let mut out = Tables::default();
         let Self { context, names, stacks, copies, place, kernel_symbols, .. } = self;
+        let mut to = Decoding { out: Tables::default(), context, stacks, place, names, kernel_symbols };
         let unreadable = for_each_record(bytes, |kind, bytes| {
             if let Some(copies) = copies {
-                copies.learn(kind, bytes, |file| place.path(names, file));
+                copies.learn(kind, bytes, |file| to.place.path(to.names, file));
             }
-            match kind {
-                // For an audit only.
-                events::EVENT_STACK_COPY => {}
-                events::EVENT_FORK => out.forks.extend(crate::process::fork(bytes, context)),
-                events::EVENT_EXEC => out.execs.extend(crate::process::exec(bytes, context)),
-                events::EVENT_EXIT => out.exits.extend(crate::process::exit(bytes, context)),
-                events::EVENT_FAULT => out.faults.extend(crate::fault::decode(bytes, context, stacks)),
-                events::EVENT_MAPPING => out.mappings.extend(crate::mapping::decode(bytes, context)),
-                events::EVENT_KERNEL_SYMBOL => {
-                    if let Some(event) = record::<events::kernel_symbol_event>(bytes) {
-                        kernel_symbols.push((event.address, events::text(&event.name)));
-                    }
-                }
-                events::EVENT_MODULE => stacks.learn_module(bytes),
-                events::EVENT_STACK => stacks.learn(bytes, context),
-                events::EVENT_CPU_SAMPLE => {
-                    out.cpu_samples.extend(crate::cpu_sample::decode(bytes, context, stacks));
-                }
-                events::EVENT_PAGE_CACHE => out.page_cache.extend(crate::page_cache::decode(bytes, context)),
-                events::EVENT_READAHEAD => out.readaheads.extend(crate::readahead::decode(bytes, context)),
-                events::EVENT_BLOCK => out.block_io.extend(crate::block::decode(bytes)),
-                events::EVENT_OPEN => {
-                    out.opens.extend(crate::open::decode(bytes, context, place, names));
-                }
-                events::EVENT_READ => out.reads.extend(crate::read::decode(bytes, context)),
-                events::EVENT_FIRST_WAIT => out.first_waits.extend(crate::first_wait::decode(bytes, context)),
-                events::EVENT_OFF_CPU => out.off_cpu.extend(crate::off_cpu::decode(bytes, context, stacks)),
-                events::EVENT_THREAD_COUNTERS => {
-                    out.thread_counters.extend(crate::off_cpu::decode_counters(bytes, context));
-                }
-                events::EVENT_PAGE_CONTENT => out.page_contents.extend(crate::page_content::decode(bytes, context)),
-                events::EVENT_MEMORY_CALL => out.memory_calls.extend(crate::memory::decode(bytes, context, stacks)),
-                events::EVENT_MEMORY_WORK => out.memory_work.extend(crate::memory_work::decode(bytes, context)),
-                _ => {
-                    if let Some(event) = record(bytes) {
-                        names.learn(&event);
-                    }
-                }
+            if let Some(kind) = records::of(kind) {
+                (kind.decode)(bytes, &mut to);
             }
             if let Some(header) = record::<event_header>(bytes) {
-                out.execs.extend(context.release(Nanos(header.ts)));
+                to.out.execs.extend(to.context.release(Nanos(header.ts)));
             }
         });
+        let mut out = to.out;
         self.unreadable_bytes += unreadable as u64;
         (out.stacks, out.frames) = self.stacks.take();
         // Each processor's batches come on their own.

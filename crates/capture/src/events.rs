@@ -2,6 +2,8 @@
 
 #![allow(missing_docs, dead_code, non_camel_case_types)]
 
+use crate::records;
+
 /// What bindgen made.
 mod generated {
     #![allow(clippy::all, clippy::undocumented_unsafe_blocks)]
@@ -74,36 +76,12 @@ pub fn bytes_of<T: Record>(record: &T) -> Vec<u8> {
 /// Size of the record at the beginning of `bytes`; `None` for a kind that does not exist and for one that is cut off.
 pub fn size_of_record(bytes: &[u8]) -> Option<usize> {
     let header = record::<event_header>(bytes)?;
-    let size = match u32::from(header.kind) {
-        EVENT_FORK => size_of::<fork_event>(),
-        EVENT_EXEC => size_of::<exec_event>(),
-        EVENT_EXIT => size_of::<exit_event>(),
-        EVENT_FAULT => size_of::<fault_event>(),
-        EVENT_MAPPING => size_of::<mapping_event>(),
-        EVENT_PAGE_CACHE => size_of::<page_cache_event>(),
-        EVENT_READAHEAD => size_of::<readahead_event>(),
-        EVENT_BLOCK => size_of::<block_event>(),
-        EVENT_OPEN => size_of::<open_event>(),
-        EVENT_READ => size_of::<read_event>(),
-        EVENT_NAME => size_of::<name_event>(),
-        EVENT_FIRST_WAIT => size_of::<first_wait_event>(),
-        EVENT_OFF_CPU => size_of::<off_cpu_event>(),
-        EVENT_MEMORY_CALL => size_of::<memory_call_event>(),
-        EVENT_MEMORY_WORK => size_of::<memory_work_event>(),
-        EVENT_THREAD_COUNTERS => size_of::<thread_counters_event>(),
-        EVENT_PAGE_CONTENT => size_of::<page_content_event>(),
-        EVENT_CPU_SAMPLE => size_of::<cpu_sample_event>(),
-        EVENT_MODULE => size_of::<module_event>(),
-        EVENT_KERNEL_SYMBOL => size_of::<kernel_symbol_event>(),
-        EVENT_STACK => size_of_stack(bytes)?,
-        EVENT_STACK_COPY => size_of_copy(bytes)?,
-        _ => return None,
-    };
+    let size = (records::of(u32::from(header.kind))?.size)(bytes)?;
     (size <= bytes.len()).then_some(size)
 }
 
 /// A stack record ends behind its last frame. Its number and then its depth follow the header.
-fn size_of_stack(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn size_of_stack(bytes: &[u8]) -> Option<usize> {
     let at = size_of::<event_header>() + size_of::<u32>();
     let depth = u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
     let frames = (depth <= STACK_FRAMES).then_some(depth as usize * size_of::<u64>())?;
@@ -111,47 +89,20 @@ fn size_of_stack(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The memory follows its registers.
-fn size_of_copy(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn size_of_copy(bytes: &[u8]) -> Option<usize> {
     let copied = record::<stack_copy_event>(bytes)?.bytes;
     (copied <= COPY_BYTES).then_some(size_of::<stack_copy_event>() + copied as usize)
 }
 
 /// Events that a record stands for: several for a batch of faults.
 pub fn events_in(bytes: &[u8]) -> u64 {
-    match record::<event_header>(bytes) {
-        Some(header) if u32::from(header.kind) == EVENT_FAULT => {
-            record::<fault_event>(bytes).map_or(1, |batch| u64::from(batch.count))
-        }
-        _ => 1,
-    }
+    let kind = record::<event_header>(bytes).and_then(|header| records::of(u32::from(header.kind)));
+    kind.map_or(1, |kind| (kind.events)(bytes))
 }
 
 /// Name of a kind in loss lists.
 pub fn kind_name(kind: u32) -> &'static str {
-    match kind {
-        EVENT_FORK => "forks",
-        EVENT_EXEC => "execs",
-        EVENT_EXIT => "exits",
-        EVENT_FAULT => "faults",
-        EVENT_MAPPING => "mappings",
-        EVENT_PAGE_CACHE => "page_cache",
-        EVENT_READAHEAD => "readaheads",
-        EVENT_BLOCK => "block_io",
-        EVENT_OPEN => "opens",
-        EVENT_READ => "reads",
-        EVENT_FIRST_WAIT => "first_waits",
-        EVENT_OFF_CPU => "off_cpu",
-        EVENT_MEMORY_CALL => "memory_calls",
-        EVENT_MEMORY_WORK => "memory_work",
-        EVENT_THREAD_COUNTERS => "thread_counters",
-        EVENT_PAGE_CONTENT => "page_contents",
-        EVENT_STACK => "stacks",
-        EVENT_STACK_COPY => "stack_copies",
-        EVENT_MODULE => "modules",
-        EVENT_KERNEL_SYMBOL => "kernel_symbols",
-        EVENT_CPU_SAMPLE => "cpu_samples",
-        _ => "file_names",
-    }
+    records::of(kind).map_or("file_names", |kind| kind.name)
 }
 
 /// Text up to the first NUL, with what is not UTF-8 replaced.

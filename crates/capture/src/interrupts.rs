@@ -38,12 +38,9 @@ impl Layout {
         Self { distance: i64::from(count) - i64::from(queue), kind }
     }
 
-    /// Fills the read-only variable of a probe.
-    pub(crate) fn write(self, value: &mut [u8]) {
-        if let Some(place) = value.get_mut(..16) {
-            place[..8].copy_from_slice(&self.distance.to_ne_bytes());
-            place[8..].copy_from_slice(&self.kind.to_ne_bytes());
-        }
+    /// The value of the read-only variable of a probe.
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        [self.distance.to_ne_bytes(), self.kind.to_ne_bytes()].concat()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be recorded on this machine, what cannot, why, and what would change that. `doctor` prints it; every
 //! other command takes its gaps from the same list. What a lab needs is known by `lab`.
 
+use crate::probes::{self, tracepoints_for};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_tables::missing::{Missing, declared};
@@ -59,29 +60,6 @@ pub(crate) fn processors() -> i32 {
     i32::try_from(count).unwrap_or(1).max(1)
 }
 
-/// Tracepoints that the probes use; the first group is necessary.
-const NECESSARY: [&str; 4] =
-    ["sched_process_fork", "sched_process_exec", "sched_process_exit", "mm_filemap_add_to_page_cache"];
-const OPTIONAL: [&str; 6] = [
-    "mm_filemap_delete_from_page_cache",
-    "block_rq_issue",
-    "block_rq_complete",
-    "page_cache_ra_unbounded",
-    "page_cache_ra_order",
-    "page_cache_sync_ra",
-];
-
-/// What tells when threads do not run.
-const WAITS: [&str; 2] = ["sched_switch", "sched_waking"];
-
-/// What tells who makes the kernel's threads for memory work.
-const MEMORY_WORK: [&str; 4] = [
-    "mm_vmscan_wakeup_kswapd",
-    "mm_compaction_wakeup_kcompactd",
-    "mm_vmscan_direct_reclaim_begin",
-    "mm_collapse_huge_page",
-];
-
 /// Capabilities that loading BPF, opening events and preparing a lab need (include/uapi/linux/capability.h):
 /// `CAP_SYS_ADMIN` (21) covers `CAP_BPF` and `CAP_PERFMON`.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -105,11 +83,9 @@ pub fn facts() -> Facts {
     let area_tree = btf.as_ref().is_some_and(crate::objects::has_area_tree);
     let area_walk = btf.as_ref().is_some_and(has_area_walk);
     let tracepoints = btf.map(|btf| {
-        NECESSARY
-            .iter()
-            .chain(&OPTIONAL)
-            .chain(&MEMORY_WORK)
-            .chain(&WAITS)
+        probes::declared()
+            .flat_map(|probe| probe.tracepoints)
+            .flat_map(|(_, names)| names.iter())
             .filter(|name| {
                 btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
             })
@@ -186,31 +162,34 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         None => "the kernel's BTF cannot be read".to_owned(),
         Some(_) => format!("this kernel has no {}", missing(names)),
     };
+    let [processes, block_io, waits, memory_work] =
+        [&declared::PROCESSES, &declared::BLOCK_IO, &declared::WAIT_EVENTS, &declared::MEMORY_WORK]
+            .map(tracepoints_for);
     check(
         &declared::PROCESSES,
         &[Need::Record],
-        NECESSARY.iter().all(|name| has(name)),
-        gap(&declared::PROCESSES, why(&NECESSARY), "a kernel of 5.18 or later with CONFIG_DEBUG_INFO_BTF=y"),
+        processes.iter().all(|name| has(name)),
+        gap(&declared::PROCESSES, why(&processes), "a kernel of 5.18 or later with CONFIG_DEBUG_INFO_BTF=y"),
     );
     check(
         &declared::BLOCK_IO,
         &[Need::Optional],
-        OPTIONAL.iter().all(|name| has(name)),
-        gap(&declared::BLOCK_IO, why(&OPTIONAL), "a newer kernel; the rest works without"),
+        block_io.iter().all(|name| has(name)),
+        gap(&declared::BLOCK_IO, why(&block_io), "a newer kernel; the rest works without"),
     );
     check(
         &declared::WAIT_EVENTS,
         &[Need::Optional],
-        WAITS.iter().all(|name| has(name)),
-        gap(&declared::WAIT_EVENTS, why(&WAITS), "a kernel of 5.18 or later; the rest works without"),
+        waits.iter().all(|name| has(name)),
+        gap(&declared::WAIT_EVENTS, why(&waits), "a kernel of 5.18 or later; the rest works without"),
     );
     check(
         &declared::MEMORY_WORK,
         &[Need::Optional],
-        MEMORY_WORK.iter().all(|name| has(name)),
+        memory_work.iter().all(|name| has(name)),
         gap(
             &declared::MEMORY_WORK,
-            why(&MEMORY_WORK),
+            why(&memory_work),
             "a kernel with CONFIG_COMPACTION=y and CONFIG_TRANSPARENT_HUGEPAGE=y; the rest works without",
         ),
     );
@@ -253,7 +232,8 @@ mod tests {
             privileged: true,
             btf: true,
             tracepoints: Some(
-                [&NECESSARY[..], &OPTIONAL, &WAITS, &MEMORY_WORK]
+                [&declared::PROCESSES, &declared::BLOCK_IO, &declared::WAIT_EVENTS, &declared::MEMORY_WORK]
+                    .map(tracepoints_for)
                     .concat()
                     .iter()
                     .map(|name| (*name).to_owned())
@@ -281,7 +261,10 @@ mod tests {
 
     #[test]
     fn an_older_kernel_without_readahead_events_still_records() {
-        let facts = Facts { tracepoints: Some(NECESSARY.iter().map(|name| (*name).to_owned()).collect()), ..good() };
+        let facts = Facts {
+            tracepoints: Some(tracepoints_for(&declared::PROCESSES).iter().map(|name| (*name).to_owned()).collect()),
+            ..good()
+        };
         assert!(gaps(&checks(&facts), Need::Record).is_empty());
         let gaps = gaps(&checks(&facts), Need::Optional);
         assert_eq!(gaps.len(), 3);

@@ -5,6 +5,7 @@
 //! Whose event it was is not known: programs at events of the whole machine were perhaps of no use for it.
 
 use crate::objects::Loaded;
+use crate::probes::Probe;
 use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -15,29 +16,16 @@ const PREFIX: &str = "not_run";
 pub(crate) fn of_probe(probe: &Loaded) -> impl Iterator<Item = (String, u64)> {
     probe.object.progs().filter_map(|program| {
         let missed = missed(program.as_fd()).filter(|missed| *missed > 0)?;
-        Some((format!("{PREFIX}.{}", kind(probe.name, &program.name().to_string_lossy())), missed))
+        Some((format!("{PREFIX}.{}", kind(probe.probe, &program.name().to_string_lossy())), missed))
     })
 }
 
 /// The events that a program tells of, by the names of other losses.
-fn kind<'a>(probe: &'a str, program: &str) -> &'a str {
-    match (probe, program) {
-        ("process", "on_fork") => "forks",
-        ("process", "on_exec") => "execs",
-        ("process", _) => "exits",
-        ("fault", _) => "faults",
-        ("mapping", _) => "mappings",
-        ("readahead", _) => "readaheads",
-        ("block", _) => "block_io",
-        ("open", _) => "opens",
-        ("read", _) => "reads",
-        ("first_wait", _) => "first_waits",
-        ("memory", _) => "memory_calls",
-        ("page_content", _) => "page_contents",
-        ("code_area", _) => "modules",
-        ("cpu_sample", _) => "cpu_samples",
-        (probe, _) => probe,
-    }
+fn kind(probe: &'static Probe, program: &str) -> &'static str {
+    let by_program = probe.records.iter().find(|record| record.program == Some(program));
+    by_program
+        .or_else(|| probe.records.iter().find(|record| record.program.is_none()))
+        .map_or(probe.name, |record| record.name)
 }
 
 /// Times that a program was not run; none where it is not loaded, or the kernel does not tell (before 5.12).
@@ -55,10 +43,18 @@ mod tests {
     use crate::events::{EVENT_KINDS, kind_name};
 
     #[test]
+    fn each_program_of_processes_loses_the_events_that_it_tells_of() {
+        let told = ["on_fork", "on_exec", "on_exit"].map(|program| kind(&crate::process::PROBE, program));
+        assert_eq!(told, ["forks", "execs", "exits"]);
+        assert_eq!(kind(&crate::off_cpu::PROBE, "on_switch"), "off_cpu");
+        assert_eq!(kind(&crate::code_area::PROBE, "any"), "modules");
+    }
+
+    #[test]
     fn each_probe_loses_events_that_have_a_name() {
         let known: Vec<&str> = (0..EVENT_KINDS).map(kind_name).collect();
-        for probe in crate::objects::all(&crate::Options::default()) {
-            let told = kind(probe.name, "any");
+        for probe in crate::probes::declared() {
+            let told = kind(probe, "any");
             assert!(known.contains(&told) || probe.name == "present", "{} tells of {told}", probe.name);
         }
     }

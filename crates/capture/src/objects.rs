@@ -4,62 +4,11 @@ use crate::capture_error::CaptureError;
 use crate::options::Options;
 use crate::owner::SECTION;
 use crate::page_content;
-use crate::recorder::monotonic_now;
+use crate::probes::{Compiled, Kernel, Probe};
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::os::fd::AsFd;
-
-/// Bytes aligned as ELF wants them.
-#[repr(align(8))]
-struct Aligned<T: ?Sized>(T);
-
-macro_rules! object {
-    ($name:literal) => {
-        object!($name, $name)
-    };
-    ($name:literal, $file:literal) => {{
-        static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $file, ".bpf.o")));
-        Probe { name: $name, object: &OBJECT.0 }
-    }};
-}
-
-/// A compiled probe.
-pub(crate) struct Probe {
-    pub(crate) name: &'static str,
-    pub(crate) object: &'static [u8],
-}
-
-impl Probe {
-    /// Whether it cannot be loaded where the kernel does not walk address spaces for it, and can be done without.
-    pub(crate) fn walks_areas(&self) -> bool {
-        matches!(self.name, "mapping" | "page_content")
-    }
-}
-
-/// All probes, the first being the one that the others hang on.
-pub(crate) fn all(options: &Options) -> [Probe; 16] {
-    let stacks = options.stacks;
-    [
-        object!("process"),
-        if stacks.faults { object!("fault", "fault_stacks") } else { object!("fault") },
-        object!("mapping"),
-        object!("page_cache"),
-        object!("readahead"),
-        object!("block"),
-        object!("open"),
-        object!("read"),
-        object!("first_wait"),
-        if stacks.waits { object!("off_cpu", "off_cpu_stacks") } else { object!("off_cpu") },
-        // Before `memory`, so that looking is in no duration of a call.
-        object!("page_content"),
-        if stacks.memory_calls { object!("memory", "memory_stacks") } else { object!("memory") },
-        object!("memory_work"),
-        object!("present"),
-        object!("code_area"),
-        object!("cpu_sample"),
-    ]
-}
 
 /// Maps that are one in all probes that declare them: the first probe that does makes them.
 const SHARED: [&str; 11] = [
@@ -122,16 +71,13 @@ impl SharedMaps {
 }
 
 /// Sections of the programs that tell where a fault begins, on architectures with such tracepoints.
-const FAULT_ENTRY: &str = "tp_btf/page_fault_";
+pub(crate) const FAULT_ENTRY: &str = "tp_btf/page_fault_";
 
 /// Sections of the programs that tell changes of address spaces without tracepoints of system calls.
 const AREA_TREE: [&str; 2] = ["tp_btf/ma_write", "tp_btf/mmap_lock_released"];
 
 /// Where the sections of programs at tracepoints of system calls begin.
 const SYSTEM_CALLS: &str = "tracepoint/syscalls/";
-
-/// Probes that use those of system calls where the kernel has no others.
-const TELLS_AREAS: [&str; 2] = ["mapping", "code_area"];
 
 /// Whether the kernel tells changes of address spaces by the events of their tree. Before areas had locks of their own (kernel 6.4),
 /// each page fault of the machine gave back the lock that those events tell of.
@@ -143,23 +89,15 @@ pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
     has_own_locks && AREA_TREE.iter().all(|section| kernel_has(section, btf))
 }
 
-/// Whether a program in `section` of a probe is left out because others tell the same.
-fn is_replaced(probe: &str, section: &str, options: &Options, tells_area_tree: bool, exit_has_memory: bool) -> bool {
-    if probe == "page_content" {
-        return section == if exit_has_memory { page_content::BEFORE_EXIT } else { page_content::AT_EXIT };
-    }
-    if section.starts_with(FAULT_ENTRY) {
-        return !options.fault_entry;
-    }
-    if !TELLS_AREAS.contains(&probe) {
-        return false;
-    }
-    let is_of_tree = AREA_TREE.contains(&section);
-    match tells_area_tree {
-        // Where stacks are recorded, `code_area` tells both.
-        true => section.starts_with(SYSTEM_CALLS) || (is_of_tree && probe == "mapping" && options.walks_stacks()),
-        false => is_of_tree,
-    }
+/// Whether a program that tells changes of address spaces is left out: one at system calls where the kernel's tree tells them, one at
+/// the tree where it does not.
+pub(crate) fn is_replaced_by_tree(section: &str, kernel: Kernel) -> bool {
+    if kernel.tells_area_tree { section.starts_with(SYSTEM_CALLS) } else { is_at_tree(section) }
+}
+
+/// Whether a program is at the tree of an address space.
+pub(crate) fn is_at_tree(section: &str) -> bool {
+    AREA_TREE.contains(&section)
 }
 
 /// Whether the running kernel has what a program's section asks for; a program without it is not loaded.
@@ -172,6 +110,7 @@ fn kernel_has(section: &str, btf: &Btf<'_>) -> bool {
 
 /// A loaded probe.
 pub(crate) struct Loaded {
+    pub(crate) probe: &'static Probe,
     pub(crate) name: &'static str,
     pub(crate) object: Object,
     /// Sections of programs that are not loaded: others tell the same.
@@ -182,14 +121,14 @@ pub(crate) struct Loaded {
 
 /// Loads `probe` with the shared maps that there are, and adds those that it makes.
 pub(crate) fn load(
-    probe: &Probe,
+    compiled: &Compiled,
     shared: &mut SharedMaps,
     btf: &Btf<'_>,
     options: &Options,
 ) -> Result<Loaded, CaptureError> {
+    let probe = compiled.probe;
     let error = |source| CaptureError::Load { probe: probe.name, source };
-    let watched_dev = options.lab.as_ref().map_or(0, |lab| lab.dev);
-    let mut open = ObjectBuilder::default().open_memory(probe.object).map_err(error)?;
+    let mut open = ObjectBuilder::default().open_memory(compiled.object(options)).map_err(error)?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match shared.maps.get(name.as_str()) {
@@ -204,49 +143,24 @@ pub(crate) fn load(
                 let processors = libbpf_rs::num_possible_cpus().map_err(error)?;
                 map.set_max_entries(processors as u32).map_err(error)?;
             }
-            None if name.ends_with(".rodata") && probe.name == "page_cache" => {
-                // The one read-only variable of the object: `watched_dev`.
-                if let Some(value) = map.initial_value_mut() {
-                    value[..8].copy_from_slice(&watched_dev.to_ne_bytes());
-                }
-            }
-            None if name.ends_with(".rodata") && probe.name == "present" => {
-                // The one read-only variable: the recorder, when it begins to mark, and its writer.
-                if let Some(value) = map.initial_value_mut() {
-                    value[..8].copy_from_slice(&u64::from(std::process::id()).to_ne_bytes());
-                    value[8..16].copy_from_slice(&monotonic_now().0.to_ne_bytes());
-                    value[16..24].copy_from_slice(&u64::from(options.writer.unwrap_or(0)).to_ne_bytes());
-                }
-            }
-            None if name.ends_with(".rodata") && matches!(probe.name, "off_cpu" | "memory_work") => {
-                if let Some(value) = map.initial_value_mut() {
-                    crate::interrupts::Layout::of(btf).write(value);
-                }
-            }
-            None if name.ends_with(".rodata") && probe.name == "process" => {
-                // The one read-only variable: `exit_tells_last`.
-                if let Some(value) = map.initial_value_mut() {
-                    value[..4].copy_from_slice(
-                        &u32::from(options.exit_memory && page_content::exit_has_memory(btf)).to_ne_bytes(),
-                    );
-                }
-            }
-            None if name.ends_with(".rodata") && probe.name == "cpu_sample" => {
-                // The one read-only variable: `tells_arguments`.
-                if let Some(value) = map.initial_value_mut() {
-                    value[..4].copy_from_slice(&u32::from(options.memory_calls).to_ne_bytes());
+            None if name.ends_with(".rodata") => {
+                if let (Some(settings), Some(value)) = (probe.settings, map.initial_value_mut()) {
+                    let settings = settings(btf, options);
+                    value.iter_mut().zip(settings).for_each(|(place, byte)| *place = byte);
                 }
             }
             None => {}
         }
     }
     let (mut replaced, mut missing) = (Vec::new(), Vec::new());
-    let tells_area_tree = options.area_tree && has_area_tree(btf);
-    let exit_has_memory = options.exit_memory && page_content::exit_has_memory(btf);
+    let kernel = Kernel {
+        tells_area_tree: options.area_tree && has_area_tree(btf),
+        exit_has_memory: options.exit_memory && page_content::exit_has_memory(btf),
+    };
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let has_event = kernel_has(&section, btf);
-        let is_replaced = is_replaced(probe.name, &section, options, tells_area_tree, exit_has_memory);
+        let is_replaced = (probe.is_replaced)(&section, options, kernel);
         if is_replaced || !has_event {
             program.set_autoload(false);
             // On architectures without tracepoints at the entry of a fault an event tells it.
@@ -256,5 +170,5 @@ pub(crate) fn load(
     }
     let object = open.load().map_err(error)?;
     shared.take(probe.name, &object)?;
-    Ok(Loaded { name: probe.name, object, replaced, missing })
+    Ok(Loaded { probe, name: probe.name, object, replaced, missing })
 }

@@ -13,8 +13,8 @@ use crate::not_run;
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::options::{LabDevice, Options, Running};
 use crate::owner::secret;
-use crate::page_content;
 use crate::perf;
+use crate::probes;
 use crate::ring::Ring;
 use crate::stack::Tables;
 use crate::tracefs::Tracefs;
@@ -81,46 +81,34 @@ impl Recorder {
         let mut shared = SharedMaps::new(secret().map_err(CaptureError::Secret)?);
         let mut loaded = Vec::new();
         let mut links = Vec::new();
-        let mut probes = Vec::new();
+        let mut states = Vec::new();
         let mut unavailable = Vec::new();
-        let wanted = |probe: &objects::Probe| match probe.name {
-            "process" => true,
-            "first_wait" => options.first_waits,
-            "present" => options.running,
-            "cpu_sample" => options.cpu_hertz.is_some(),
-            "code_area" => options.walks_stacks(),
-            "off_cpu" => options.waits && !options.processes_only,
-            "open" | "read" => options.files && !options.processes_only,
-            "memory" | "page_content" => options.memory_calls && !options.processes_only,
-            _ => !options.processes_only,
-        };
-        for probe in objects::all(&options).into_iter().filter(wanted) {
-            let essential =
-                matches!(probe.name, "process" | "fault" | "page_cache" | "present" | "code_area" | "cpu_sample");
-            if probe.walks_areas() && !has_area_walk(&btf) {
+        for compiled in probes::ALL.iter().filter(|one| (one.probe.is_wanted)(&options)) {
+            let probe = compiled.probe;
+            if probe.walks_areas && !has_area_walk(&btf) {
                 unavailable.extend(no_walk(&declared::PROBE, &[&probe.name]));
-                probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
+                states.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
                 continue;
             }
             // A probe of which only a part can be attached is not attached at all.
             let mut of_probe = Vec::new();
-            let attempt = objects::load(&probe, &mut shared, &btf, &options)
+            let attempt = objects::load(compiled, &mut shared, &btf, &options)
                 .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut of_probe).map(|gaps| (one, gaps)));
             let (one, gaps) = match attempt {
                 Ok(done) => done,
-                Err(error) if essential => return Err(error),
+                Err(error) if probe.is_essential => return Err(error),
                 Err(error) => {
                     unavailable.push(gap(probe.name, &chain(&error)));
-                    probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
+                    states.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
                     continue;
                 }
             };
             for section in one.missing.iter().chain(&gaps) {
                 unavailable.push(gap(section, "this kernel has no such event"));
             }
-            unavailable.extend(page_content::gap(&one));
+            unavailable.extend(probe.gap.and_then(|gap| gap(&one)));
             links.append(&mut of_probe);
-            probes.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
+            states.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
             loaded.push(one);
         }
         if let Err(error) = tracefs
@@ -163,7 +151,7 @@ impl Recorder {
             follows: false,
             options,
             mounts: Vec::new(),
-            probes,
+            probes: states,
             unavailable,
             started: monotonic_now(),
             memory_threads,
@@ -344,10 +332,10 @@ impl Recorder {
     pub fn finish_with(mut self, loaded: impl FnOnce(&mut Self)) -> Result<RawCapture, CaptureError> {
         self.look_at_held();
         // After these walks no task is followed. To detach the programs takes a second.
-        for (probe, program) in [("off_cpu", "end_waits"), ("first_wait", "end_first_waits"), ("process", "end_tasks")]
-        {
-            if let Some(probe) = self.loaded(probe) {
-                walk::over_tasks(probe, program, 1)?;
+        // The probe that all hang on comes last.
+        for one in self.loaded.iter().rev() {
+            if let Some(program) = one.probe.end_walk {
+                walk::over_tasks(one, program, 1)?;
             }
         }
         let ended = monotonic_now();

@@ -26,10 +26,10 @@ pub use context::{
     ContextArguments, ContextBisectArguments, ContextCommand, ContextDiffArguments, ContextReadArguments,
     ContextRunArguments, SyscallCostArguments,
 };
-pub use diagnose::{ArmSet, DiagnoseArguments};
+pub use diagnose::DiagnoseArguments;
 pub use documentation::{CompletionsArguments, ManArguments};
-pub use export::{CollapsedWeight, ExportArguments, Format};
-pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixShowArguments, FixTargetArguments, FixUndoArguments};
+pub use export::ExportArguments;
+pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
 pub use fleet::FleetArguments;
 pub use ipc::{
     BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments,
@@ -300,19 +300,19 @@ pub struct RecordArguments {
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "4G")]
     pub max_size: u64,
     /// Also record when each process had finished its start (waited for events for the first time), for `slowpath launch
-    /// children`. Costs every context switch of the machine some tens of ns.
+    /// children`. Adds tens of ns to every context switch on the machine.
     #[arg(long, alias = "first-waits")]
     pub child_startup: bool,
-    /// Also record when threads do not run, why, and who wakes them. Costs every context switch of the machine up to about
-    /// 0.2 us.
+    /// Also record when threads do not run, why, and who wakes them. Adds up to ~0.2 us to every context switch on the
+    /// machine.
     #[arg(long, alias = "waits")]
     pub off_cpu: bool,
     /// Also record mmap, munmap, mremap, brk and madvise with their duration and result, and which of the pages that are given back,
     /// or held at the end, are all zeros. Adds ~50 ns to every syscall on the machine, and ~150 ms of calibration before start.
     #[arg(long)]
     pub memory_calls: bool,
-    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds some 50 ns to every
-    /// system call of the machine, also of processes that are not recorded.
+    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds ~50 ns to every syscall
+    /// on the machine, also of processes that are not recorded.
     #[arg(long, conflicts_with = "no_files")]
     pub files: bool,
     /// Record no opens and reads of the command: other processes then pay nothing for their system calls.

@@ -6,14 +6,13 @@ mod printing;
 mod arguments;
 mod commands;
 mod failure;
-mod foreign_file;
 mod progress;
 mod standard_output;
 
 use clap::Parser;
 use slowpath_session::{
-    fresh_directory, interrupt, output_directory, recorded_launch, recording_writer, streamed_recording, target,
-    unprivileged, whole_file,
+    foreign_file, fresh_directory, interrupt, output_directory, recorded_launch, recording_writer, streamed_recording,
+    target, unprivileged, whole_file,
 };
 use std::process::ExitCode;
 

@@ -12,7 +12,7 @@ macro_rules! println {
         ::std::println!()
     };
     ($($argument:tt)*) => {
-        ::std::println!("{}", $crate::printing::line(&::std::format!($($argument)*)))
+        ::std::println!("{}", $crate::printing::escape_terminal(&::std::format!($($argument)*)))
     };
 }
 
@@ -22,7 +22,7 @@ macro_rules! eprintln {
         ::std::eprintln!()
     };
     ($($argument:tt)*) => {
-        ::std::eprintln!("{}", $crate::printing::line(&::std::format!($($argument)*)))
+        ::std::eprintln!("{}", $crate::printing::escape_terminal(&::std::format!($($argument)*)))
     };
 }
 
@@ -35,8 +35,9 @@ macro_rules! print {
 
 use crate::failure::{self, Failure, Kind};
 use serde::Serialize;
-use slowpath_report::terminal::escape_terminal;
-use slowpath_tables::{escape_json, is_dangerous};
+use slowpath_report::terminal::Style;
+pub use slowpath_report::terminal::{escape_terminal, screen_of as screen};
+use slowpath_tables::escape_json;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook};
@@ -71,38 +72,6 @@ pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
     })
 }
 
-/// One line: nothing in it ends it.
-pub fn line(text: &str) -> String {
-    escape_terminal(text)
-}
-
-/// Lines, with colours and bold type: ESC [ numbers m (ECMA-48, SGR), which changes how text looks and nothing else.
-pub fn screen(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(|c| c != '\n' && is_dangerous(c)) {
-        shown.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let length = sgr(rest).unwrap_or_else(|| rest.chars().next().map_or(1, char::len_utf8));
-        let (one, behind) = rest.split_at(length);
-        if length > 2 && one.starts_with('\u{1b}') {
-            shown.push_str(one)
-        } else {
-            shown.push_str(&escape_terminal(one))
-        }
-        rest = behind;
-    }
-    shown.push_str(rest);
-    shown
-}
-
-/// The length of the sequence that begins here, where it is one of colour or type.
-fn sgr(text: &str) -> Option<usize> {
-    let numbers = text.strip_prefix("\u{1b}[")?;
-    let end = numbers.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
-    (numbers.as_bytes()[end] == b'm').then_some(2 + end + 1)
-}
-
 /// Help, a version, or what is wrong with the command line, whose words may be names of files.
 pub fn command_line(told: &clap::Error) -> ExitCode {
     let is_shown = if told.use_stderr() { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
@@ -116,22 +85,17 @@ pub fn command_line(told: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2))
 }
 
+/// A result: the one JSON object of a command, or its screen.
+pub fn show<T: Serialize>(is_json: bool, value: &T, text: impl FnOnce(&T, &Style) -> String) {
+    if is_json {
+        json(value);
+    } else {
+        print!("{}", text(value, &Style::detect(std::io::stdout().is_terminal())));
+    }
+}
+
 /// The one JSON object of a command.
 pub fn json(value: &impl Serialize) {
     // The types that are printed have text for keys and finite numbers, which is all that could fail.
     ::std::println!("{}", escape_json(&serde_json::to_string_pretty(value).unwrap_or_default()));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_has_no_other_line_and_a_screen_only_colours() {
-        assert_eq!(line("a\nslowpath: forged\u{9b}2J"), "a\\u{a}slowpath: forged\\u{9b}2J");
-        assert_eq!(screen("\u{1b}[1;31mred\u{1b}[0m\nÄ"), "\u{1b}[1;31mred\u{1b}[0m\nÄ");
-        assert_eq!(screen("\u{1b}[2Jx\u{1b}]0;t\u{7}\u{1b}"), "\\u{1b}[2Jx\\u{1b}]0;t\\u{7}\\u{1b}");
-        assert_eq!(screen("\u{9b}31m\u{202e}\r"), "\\u{9b}31m\\u{202e}\\u{d}");
-        assert_eq!(screen("\u{1b}[31"), "\\u{1b}[31");
-    }
 }

@@ -24,8 +24,8 @@ use crate::factors::environment::InCommon;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
 use crate::trust::OTHER_CODE;
+use slowpath_launch::Metric;
 use slowpath_tables::Unavailable;
-use slowpath_verify::Metric;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a factor's difference gets into a launch; one in each factor's file.

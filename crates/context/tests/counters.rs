@@ -6,7 +6,7 @@ use launched::{command, launcher};
 use slowpath_context::toggles::Side;
 use slowpath_context::{Here, Reading, Snapshot, Value, plan};
 use slowpath_launch::{LaunchSpec, Launcher, NoHooks};
-use slowpath_verify::{Metric, measures};
+use slowpath_launch::{Metric, measures};
 use std::process::{Child, Command, Stdio};
 
 /// Launches a side.

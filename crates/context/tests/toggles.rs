@@ -404,8 +404,8 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
     let mut busy = prepared.spec(&fast_but(0)).unwrap();
     busy.argv = ["/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"].map(Into::into).into();
     let outcome = launcher().launch(&busy, &mut slowpath_launch::NoHooks).unwrap();
-    let measures = slowpath_verify::measures(&outcome);
-    assert!(measures[&slowpath_verify::Metric::ThrottledPeriods] >= 1.0, "{measures:?}");
+    let measures = slowpath_launch::measures(&outcome);
+    assert!(measures[&slowpath_launch::Metric::ThrottledPeriods] >= 1.0, "{measures:?}");
     drop(prepared);
     assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
 }

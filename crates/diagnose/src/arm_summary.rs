@@ -1,8 +1,9 @@
 //! An arm's launches and a judgement in the form that is printed, for cold and warm diagnoses alike.
 
+use crate::printed::{ArmRole, ArmSummary, Decision, Verdict};
 use slowpath_experiment::{Level, median};
-use slowpath_report::{ArmRole, ArmSummary, Decision, Outcome, Verdict, quantity};
 use slowpath_tables::Quantity;
+use slowpath_verify::printed::{Outcome, quantity};
 use slowpath_verify::{Arm, ArmResult, Judgement, Metric, Role};
 use std::collections::BTreeMap;
 

@@ -3,10 +3,10 @@
 //! A half that this machine cannot have, or that the time does not suffice for, is a gap of the diagnosis and no failure.
 
 use crate::looked_for::looked_for;
+use crate::printed::Diagnosis;
 use crate::time_limit::TimeLimit;
 use crate::{Case, cold, warm};
 use slowpath_analysis::ShowsIn;
-use slowpath_report::Diagnosis;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::{interrupt, recorded_launch};
 use slowpath_tables::Unavailable;

@@ -1,5 +1,6 @@
 //! The directory of a diagnosis: what its files are called, and writing one.
 
+use crate::printed::Diagnosis;
 use serde::Serialize;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::whole_file;
@@ -16,6 +17,15 @@ pub const NEEDED: &str = "needed-1";
 pub const WARM: &str = "warm";
 /// Recording of running processes in the directory of their diagnosis.
 pub const RUNNING: &str = "running";
+
+/// The recording that explains the launches that lead in a diagnosis, and one of which pages were needed.
+pub fn recordings(diagnosis: &Diagnosis) -> (&'static str, Option<&'static str>) {
+    match (&diagnosis.running, diagnosis.warm) {
+        (Some(_), _) => (RUNNING, None),
+        (None, true) => (WARM, None),
+        (None, false) => (COLD, Some(NEEDED)),
+    }
+}
 
 /// Writes a file of the diagnosis: whole or not at all, so that what is killed leaves none that cannot be read.
 ///

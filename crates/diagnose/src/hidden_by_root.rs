@@ -4,6 +4,7 @@
 
 use crate::Case;
 use crate::directory::{COLD, WARM};
+use crate::printed::{DenyingRule, HiddenArtifact, HiddenByRoot};
 use slowpath_artifacts::access;
 use slowpath_artifacts::audit::{Artifact, Limits, State, audit};
 use slowpath_artifacts::families::is_artifact;
@@ -11,7 +12,6 @@ use slowpath_artifacts::gather::Machine;
 use slowpath_launch::Identity;
 use slowpath_process::NOBODY;
 use slowpath_recording::{OpenError, Recording};
-use slowpath_report::{DenyingRule, HiddenArtifact, HiddenByRoot};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::{Exec, File, FileKey, Open, ProcessKey, RefusedCall, Unavailable};

@@ -7,9 +7,12 @@
 //! both and tries first what costs more; [`running`] records what runs already, and tries nothing. They share how many blocks there is
 //! time for ([`TimeLimit`]), when these end, what is observed and how it is summed up.
 //!
+//! What was proved can be kept: [`kept`] shows, applies and takes back.
+//!
 //! Leaves to others: recording (`session`), what recordings mean (`analysis`), plans (`fix`), launches in blocks and their verdicts
-//! (`verify`), the JSON types and pages (`report`), arguments, screens and the exit code (the command).
+//! (`verify`), screens and pages (`report`), arguments and the exit code (the command).
 
+pub mod aged_artifacts;
 mod arm_summary;
 mod blocks;
 mod both;
@@ -18,10 +21,15 @@ mod denied_files;
 pub mod directory;
 mod file_trial;
 mod hidden_by_root;
+pub mod kept;
 mod looked_for;
 mod observed;
 pub mod plan_files;
+pub mod printed;
+pub mod recorded_artifacts;
+pub mod recording_sets;
 pub mod running;
+pub mod running_artifacts;
 mod time_limit;
 mod warm;
 
@@ -29,8 +37,8 @@ pub use both::USUAL_LIMIT;
 pub use hidden_by_root::used_artifacts;
 pub use time_limit::TimeLimit;
 
+use crate::printed::Diagnosis;
 use slowpath_lab::Settings;
-use slowpath_report::Diagnosis;
 use slowpath_session::Progress;
 use slowpath_session::failure::Failure;
 use slowpath_session::target::Target;

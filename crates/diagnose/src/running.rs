@@ -7,17 +7,16 @@ use crate::denied_files::with_changes;
 use crate::directory::RUNNING;
 use crate::looked_for::looked_for;
 use crate::observed;
+use crate::printed::{DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, Verdict};
 use serde::{Deserialize, Serialize};
+use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_trips_of};
+use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, of_tables as time_spent_of};
 use slowpath_analysis::{Finding, ShowsIn, findings};
 use slowpath_capture::Options;
 use slowpath_fix::program::RunsAs;
 use slowpath_fix::{Machine, Proposal, propose};
 use slowpath_launch::Identity;
 use slowpath_process::{Duty, ProcessFiles, shares_files, status_field};
-use slowpath_report::{
-    Condition, DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, ReplyPair, RunningSummary, TimeSpent, Verdict,
-    round_trips_of, time_spent_of,
-};
 use slowpath_session::Progress;
 use slowpath_session::failure::Failure;
 use slowpath_session::open_recording::open;

@@ -90,7 +90,19 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "lab", may_use: &["tables", "process", "launch"], why: "describes mounts that launch carries out" },
     Rule {
         name: "verify",
-        may_use: &["tables", "recording", "capture", "analysis", "fix", "experiment", "launch", "session", "lab"],
+        may_use: &[
+            "tables",
+            "process",
+            "recording",
+            "capture",
+            "analysis",
+            "experiment",
+            "launch",
+            "session",
+            "lab",
+            "browse",
+            "context",
+        ],
         why: "runs and judges arms of targets that a session launches; it records what a lab must hold and nothing that is judged, so \
               that the recorder's cost stays out of it",
     },
@@ -109,9 +121,8 @@ pub const ALLOWED: &[Rule] = &[
             "lab",
             "verify",
             "artifacts",
-            "report",
         ],
-        why: "one path from a recording to verdicts; it gives back report's type of a diagnosis, and prints nothing",
+        why: "one path from a recording to verdicts, as types that are printed; it prints nothing",
     },
     Rule {
         name: "budget",
@@ -121,8 +132,9 @@ pub const ALLOWED: &[Rule] = &[
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
         name: "context",
-        may_use: &["tables", "process", "launch", "lab", "verify", "seccomp"],
-        why: "reads what surrounds a process and gives it to launches; what a difference costs, others measure",
+        may_use: &["tables", "process", "launch", "session", "lab", "seccomp"],
+        why: "reads what surrounds a process, that of a command while it is launched (session), and gives it to launches; what a difference \
+              costs, others measure",
     },
     Rule {
         name: "seccomp",
@@ -131,8 +143,8 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "syscall-cost",
-        may_use: &["tables", "experiment", "context", "seccomp"],
-        why: "measures in one process; it launches nothing and shows nothing",
+        may_use: &["tables", "experiment", "session", "context", "seccomp"],
+        why: "measures in one process, with filters from files of others (session); it launches nothing and shows nothing",
     },
     Rule {
         name: "ipc",
@@ -175,17 +187,22 @@ pub const ALLOWED: &[Rule] = &[
         may_use: &[
             "tables",
             "recording",
+            "capture",
+            "launch",
+            "session",
             "analysis",
             "fix",
             "experiment",
             "verify",
             "context",
+            "budget",
+            "diagnose",
             "syscall-cost",
             "artifacts",
             "guard",
             "ipc",
         ],
-        why: "shows results, and explains every name that one has; it starts nothing and records nothing",
+        why: "shows results, and explains every name that one has (session: of counters); it starts nothing and records nothing",
     },
     Rule { name: "cli", may_use: EVERYTHING, why: "wiring: the only one that sees all" },
     Rule {

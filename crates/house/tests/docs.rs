@@ -52,6 +52,8 @@ fn generated() -> Vec<(String, String)> {
         ("arms", NameKind::Arm),
         ("outcomes", NameKind::Outcome),
         ("decisions", NameKind::Decision),
+        ("probes", NameKind::Probe),
+        ("exports", NameKind::Export),
         ("unavailable", NameKind::Unavailable),
     ];
     let pages = pages.map(|(name, kind)| (format!("docs/reference/{name}.md"), explain::reference(kind)));

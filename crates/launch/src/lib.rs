@@ -3,7 +3,7 @@
 //! This crate owns: the small launcher (a re-execution of the calling program), who the target runs as
 //! ([`Identity`]), where it runs (cgroups, private mounts, pid namespace), what of its execution context is set before its exec
 //! ([`ContextStep`]), the start of the clock, the observation
-//! of readiness ([`ReadyWhen`]), and the end of the process tree ([`EndPolicy`]). It leaves to others: what is
+//! of readiness ([`ReadyWhen`]), the end of the process tree ([`EndPolicy`]), and the numbers that a launch has ([`Metric`]). It leaves to others: what is
 //! recorded while the launch runs (they hang on [`Hooks`]), how often and in which order launches are made, what
 //! the image behind a [`MountStep`] holds, and every statistic.
 //!
@@ -40,6 +40,7 @@ mod hooks;
 mod identity;
 mod launcher;
 mod limits;
+mod metric;
 pub mod mock;
 mod mount_step;
 mod mounting;
@@ -60,6 +61,7 @@ pub use hooks::{Hooks, Launcher, NoHooks};
 pub use identity::{Identity, IdentityError, IdentityWarning};
 pub use launcher::launcher_main;
 pub use limits::{Limit, LimitKind, current_limits};
+pub use metric::{Measures, Metric, UnknownMetric, measures};
 pub use mount_step::{LeftOut, LeftOutReason, MountStep};
 pub use mounting::Mounting;
 pub use outcome::{Exit, GroupCounts, LaunchOutcome, NotReady, ProcessMemory, StopReason, ThreadTimes, TreeUsage};

@@ -5,6 +5,7 @@
 //! speedscope and others that read the form. A stack that is damaged is `[unknown]`, a row without one `[no stack]`.
 
 use crate::gaps;
+use crate::recording_exports::{ExportOptions, Exported, NotExported, OwnOption, RecordingExport, Work};
 use slowpath_analysis::call_stacks::{CallStacks, StackPath, UNKNOWN};
 use slowpath_analysis::processes::Processes;
 use slowpath_recording::Tables;
@@ -12,6 +13,41 @@ use slowpath_tables::{ProcessKey, is_dangerous};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
+
+/// The declaration.
+pub const EXPORT: RecordingExport = RecordingExport {
+    name: "collapsed",
+    title: "Call stacks with a number each, for flamegraph.pl, inferno and speedscope",
+    what: "Call stacks with one number each, which `--weight` chooses: the first that was recorded without it.",
+    lacks: "Times, threads and everything that has no call stack.",
+    read_by: "flamegraph.pl, inferno-flamegraph, speedscope",
+    is_text: true,
+    takes: Some(OwnOption::Weight),
+    prepare,
+};
+
+fn prepare<'a>(tables: &'a Tables, options: &ExportOptions) -> Result<Work<'a>, NotExported> {
+    let nothing = |what: &str, remedy: &str| NotExported {
+        problem: format!("this recording holds no {what}"),
+        remedy: remedy.to_owned(),
+    };
+    let weight = match options.weight {
+        None => Weight::first_of(tables)
+            .ok_or_else(|| nothing("samples, waits, faults or memory calls", Weight::Cpu.remedy()))?,
+        Some(weight) if weight.has_rows(tables) => weight,
+        Some(weight) => return Err(nothing(weight.counted(), weight.remedy())),
+    };
+    Ok(Box::new(move |mut out, to| {
+        let written = write(tables, weight, &mut out)?;
+        let next = format!(
+            "{}: {} stacks with {}; flamegraph.pl, inferno-flamegraph and speedscope read it",
+            to.name,
+            written.lines,
+            weight.unit()
+        );
+        Ok(Exported { notes: written.notes, next })
+    }))
+}
 
 /// What is added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +84,49 @@ impl Weight {
             Self::Faults => !tables.faults.is_empty(),
             Self::FaultTime => tables.faults.iter().any(|fault| fault.duration.is_some()),
             Self::Allocations => tables.memory_calls.iter().any(|call| call.growth().0 > 0),
+        }
+    }
+
+    /// The word for `--weight`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::OffCpu => "off-cpu",
+            Self::Faults => "faults",
+            Self::FaultTime => "fault-time",
+            Self::Allocations => "allocations",
+        }
+    }
+
+    /// What it adds up, in a line.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Cpu => "Samples of running threads",
+            Self::OffCpu => "Microseconds in which threads did not run",
+            Self::Faults => "Page faults",
+            Self::FaultTime => "Microseconds in page faults",
+            Self::Allocations => "Bytes by which mmap, mremap and brk let address spaces grow",
+        }
+    }
+
+    /// The rows that have it.
+    fn counted(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU samples",
+            Self::OffCpu => "intervals off the CPU",
+            Self::Faults => "page faults",
+            Self::FaultTime => "page faults with a duration",
+            Self::Allocations => "calls that let an address space grow",
+        }
+    }
+
+    /// How they are recorded.
+    pub(crate) fn remedy(self) -> &'static str {
+        match self {
+            Self::Cpu => "record with --sample 1000",
+            Self::OffCpu => "record with --off-cpu, or --stacks wait",
+            Self::Faults | Self::FaultTime => "`slowpath doctor` says what stops the recording of faults",
+            Self::Allocations => "record with --memory-calls, or --stacks alloc",
         }
     }
 

@@ -1,11 +1,11 @@
 //! What `context bisect --json` prints: which difference of two contexts makes the same command slower.
 
 mod conclusion;
+mod from_launches;
 #[cfg(test)]
 pub(crate) mod sample;
 
 use crate::context::ComparedContext;
-use crate::diagnosis::quantity;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_context::chains::Remedy;
@@ -14,6 +14,8 @@ use slowpath_experiment::Estimate;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 use slowpath_verify::Metric;
 use slowpath_verify::bisection::{Ended, Kind, LogRatio, Moved, TotalAnswer};
+use slowpath_verify::context_bisection::{ContextBisected, Wanted};
+use slowpath_verify::printed::quantity;
 
 /// Version of a bisection.
 pub const CONTEXT_BISECT_SCHEMA: &str = "slowpath-context-bisect/1";
@@ -68,6 +70,11 @@ pub struct ContextBisection {
 }
 
 impl ContextBisection {
+    /// Of the launches of a bisection.
+    pub fn of(wanted: &Wanted, bisected: &ContextBisected) -> Self {
+        from_launches::of(wanted, bisected)
+    }
+
     /// Says in a sentence what was found; everything else must be filled in.
     #[must_use]
     pub fn concluded(mut self) -> Self {

@@ -3,12 +3,14 @@
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
-use crate::verdict::{Decision, Outcome};
+use crate::recording_exports::{self, RecordingExport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
 use slowpath_context::Scope;
+use slowpath_diagnose::printed::Decision;
 use slowpath_tables::missing::{self, Missing, declared};
+use slowpath_verify::printed::Outcome;
 use slowpath_verify::{DeclaredArm, Role, declared_arms};
 
 /// Schema of what `explain --json` prints.
@@ -34,13 +36,17 @@ pub enum NameKind {
     Outcome,
     /// What follows for a fix.
     Decision,
+    /// What the recorder can see.
+    Probe,
+    /// A form of a recording for other tools.
+    Export,
     /// What can be missing in a result.
     Unavailable,
 }
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Finding,
         Self::Fix,
         Self::ContextFactor,
@@ -49,6 +55,8 @@ impl NameKind {
         Self::Arm,
         Self::Outcome,
         Self::Decision,
+        Self::Probe,
+        Self::Export,
         Self::Unavailable,
     ];
 
@@ -63,6 +71,8 @@ impl NameKind {
             Self::Arm => "Arms of a diagnosis",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
+            Self::Probe => "Probes",
+            Self::Export => "Exports",
             Self::Unavailable => "What can be unavailable",
         }
     }
@@ -124,7 +134,9 @@ pub fn all() -> Vec<Explanation> {
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
     let missing = declared::ALL.iter().map(|missing| of_missing(missing));
     let things = findings.chain(fixes).chain(factors).chain(families).chain(guarded).chain(arms);
-    things.chain(outcomes).chain(decisions).chain(missing).collect()
+    let probes = slowpath_capture::probes().map(of_probe);
+    let exports = recording_exports::ALL.into_iter().map(of_export);
+    things.chain(outcomes).chain(decisions).chain(probes).chain(exports).chain(missing).collect()
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
@@ -144,6 +156,16 @@ pub fn named(name: &str) -> Vec<Explanation> {
     }
     let missing = missing::named(name).map(of_missing);
     declared_arms::named(name).map(of_arm).or(missing).into_iter().collect()
+}
+
+/// A few names that somebody could have meant who wrote one that there is not.
+pub fn likely(name: &str) -> Vec<String> {
+    let wanted = name.to_lowercase().replace(['-', ' '], "_");
+    let is_likely = |one: &Explanation| {
+        let parts = wanted.split('_').filter(|part| part.len() > 2);
+        parts.into_iter().any(|part| one.name.contains(part) || one.title.contains(part))
+    };
+    all().into_iter().filter(is_likely).map(|one| one.name).take(5).collect()
 }
 
 /// One page of `docs/reference`.
@@ -312,6 +334,24 @@ fn of_decision(decision: Decision) -> Explanation {
 fn of_verdict(kind: NameKind, name: &str, title: &str, what: &str) -> Explanation {
     let paragraphs = paragraphs([("what it is", what)]);
     Explanation { kind, name: name.to_owned(), former_names: Vec::new(), title: title.to_owned(), paragraphs }
+}
+
+fn of_probe(probe: &slowpath_capture::Probe) -> Explanation {
+    let paragraphs =
+        paragraphs([("what it records", probe.what), ("recorded with", probe.asked_for), ("price", probe.price)]);
+    let (kind, name) = (NameKind::Probe, probe.name.to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title: probe.title.to_owned(), paragraphs }
+}
+
+fn of_export(export: &RecordingExport) -> Explanation {
+    let paragraphs = paragraphs([
+        ("what is in it", export.what),
+        ("what it has no place for", export.lacks),
+        ("read by", export.read_by),
+        ("written by", &format!("`slowpath export RECORDING --to {}`", export.name)),
+    ]);
+    let (kind, name) = (NameKind::Export, export.name.to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title: export.title.to_owned(), paragraphs }
 }
 
 fn of_missing(missing: &Missing) -> Explanation {

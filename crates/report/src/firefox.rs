@@ -12,20 +12,49 @@ mod stacks;
 mod threads;
 
 use crate::ThreadKey;
+use crate::collapsed::Weight;
 use crate::gaps;
-use crate::longest::longest;
+use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use cpu_time::CpuTime;
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval, ThreadHandle, Timestamp,
 };
 use markers::{MemoryCallMarker, Note, PageFault, Wait};
 use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::printed::longest::longest;
 use slowpath_recording::Tables;
 use slowpath_tables::{CpuSample, FaultKind, Nanos};
 use stacks::StackTables;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use threads::Threads;
+
+/// The declaration.
+pub const EXPORT: RecordingExport = RecordingExport {
+    name: "firefox",
+    title: "A profile for profiler.firefox.com: CPU samples with their stacks, waits, faults and memory calls",
+    what: "CPU samples with their stacks; waits, page faults and memory calls as markers of threads.",
+    lacks: "Files, reads and the page cache. Of each kind of marker only the longest where there are very many.",
+    read_by: "profiler.firefox.com, profiler-cli",
+    is_text: false,
+    takes: None,
+    prepare,
+};
+
+fn prepare<'a>(tables: &'a Tables, _: &ExportOptions) -> Result<Work<'a>, NotExported> {
+    let export = export(tables);
+    let has_samples = !tables.cpu_samples.is_empty();
+    Ok(Box::new(move |out, to| {
+        export.write(out)?;
+        let mut notes = export.notes;
+        if !has_samples {
+            notes.push(format!("this recording holds no CPU samples: {}.", Weight::Cpu.remedy()));
+        }
+        let next =
+            format!("open {} in https://profiler.firefox.com (it stays in the browser unless you upload it)", to.name);
+        Ok(Exported { notes, next })
+    }))
+}
 
 /// Markers of one kind (waits, minor faults, major faults, memory calls); of more rows the longest are kept.
 pub const MARKER_LIMIT: usize = 200_000;

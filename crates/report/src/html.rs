@@ -4,7 +4,7 @@
 //! (Content-Security-Policy) names script and style by their hashes; they are not touched here.
 
 use crate::comparison_page::ComparisonPage;
-use crate::diagnosis::ReportData;
+use crate::page::ReportData;
 use serde::Serialize;
 
 /// Stands in the page's data block, once.

@@ -15,15 +15,37 @@ mod tracks;
 
 use crate::ThreadKey;
 use crate::gaps;
-use crate::longest::longest;
+use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use messages::{CpuMode, PerfSample};
 use packets::{Detail, Event, Packets};
 use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::printed::longest::longest;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FileKey, PageCacheOp, ProcessKey};
 use stacks::Stacks;
 use std::collections::{BTreeMap, HashMap};
 use tracks::Tracks;
+
+/// The declaration.
+pub const EXPORT: RecordingExport = RecordingExport {
+    name: "perfetto",
+    title: "A trace for ui.perfetto.dev: everything that happened, on tracks",
+    what: "Everything that happened, on tracks of processes, threads and devices, with call stacks and counters.",
+    lacks: "Of minor faults and of intervals off the CPU only the longest where there are very many; a note in the trace says how many \
+            are left out.",
+    read_by: "ui.perfetto.dev, trace_processor",
+    is_text: false,
+    takes: None,
+    prepare,
+};
+
+fn prepare<'a>(tables: &'a Tables, _: &ExportOptions) -> Result<Work<'a>, NotExported> {
+    let Export { trace, notes } = export(tables);
+    Ok(Box::new(move |out, to| {
+        out.write_all(&trace)?;
+        Ok(Exported { notes, next: format!("open {} in https://ui.perfetto.dev", to.name) })
+    }))
+}
 
 /// Minor faults are left out, all of them, when a recording has more: half a million slices of a microsecond each make
 /// the trace slow to open and show nothing that a count does not.

@@ -1,11 +1,13 @@
 //! The JSON schemas that are published in `docs/schemas`, made from the types that are printed.
 
-use crate::diagnosis::{Analysis, Diagnosis, ReportData};
 use crate::explain::Explanations;
+use crate::page::ReportData;
 use crate::{
     Benchmark, ComparisonPage, ContextBisection, ContextComparison, RecordingComparison, Scenario, ShownContext,
 };
 use schemars::{JsonSchema, generate::SchemaSettings};
+use slowpath_analysis::printed::Analysis;
+use slowpath_diagnose::printed::Diagnosis;
 use slowpath_recording::Manifest;
 use slowpath_syscall_cost::SyscallCost;
 

@@ -6,6 +6,8 @@
 
 use crate::collapsed::escape;
 use crate::exports::csv::harmless;
+use crate::gaps;
+use crate::recording_exports::{ExportOptions, Exported, NotExported, OwnOption, RecordingExport, Work};
 use crate::terminal::escape_terminal;
 use arrow_array::{
     Array, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array, cast::AsArray,
@@ -14,6 +16,39 @@ use arrow_schema::DataType;
 use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 use std::io::{self, Write};
+
+/// The declaration.
+pub const EXPORT: RecordingExport = RecordingExport {
+    name: "csv",
+    title: "One table for spreadsheets, R and pandas",
+    what: "One table, which `--table` names, with the columns of the recording format; call stacks become names.",
+    lacks: "All other tables. DuckDB, pandas and polars read the tables of a recording as they are.",
+    read_by: "spreadsheets, R, pandas",
+    is_text: true,
+    takes: Some(OwnOption::Table),
+    prepare,
+};
+
+fn prepare<'a>(tables: &'a Tables, options: &ExportOptions) -> Result<Work<'a>, NotExported> {
+    let counts = tables.row_counts();
+    let problem = match &options.table {
+        Some(name) if counts.iter().any(|(table, _)| table == name) => {
+            let name = name.clone();
+            return Ok(Box::new(move |mut out, to| {
+                let rows = write(tables, &name, to.is_terminal, &mut out).map_err(|error| match error {
+                    TableError::Io(error) => error,
+                    other => io::Error::other(other),
+                })?;
+                let next = format!("{}: {rows} rows of table {name}", to.name);
+                Ok(Exported { notes: gaps::notes(&tables.manifest), next })
+            }));
+        }
+        Some(name) => format!("there is no table {name:?}"),
+        None => "--to csv needs the name of a table".to_owned(),
+    };
+    let list: Vec<String> = counts.iter().map(|(table, rows)| format!("{table} ({rows} rows)")).collect();
+    Err(NotExported { problem, remedy: format!("--table with one of: {}", list.join(", ")) })
+}
 
 /// Rows that are columns at the same time: memory for the cells of these, not of all.
 const BATCH: usize = 65_536;

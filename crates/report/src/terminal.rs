@@ -2,48 +2,69 @@
 //!
 //! Owns the choice and the order of what a screen shows. Everything left out stands in the JSON and the HTML page.
 
+mod artifacts_audit;
 mod benchmark;
+mod check;
 mod children;
 mod context;
 mod context_bisect;
+mod context_run;
 mod critical_path;
+mod doctor;
 mod escape;
 mod explain;
 pub(crate) mod figures;
+mod guarded;
 mod hidden_by_root;
 mod item;
+mod kept_fixes;
+mod lab_launches;
 mod ledger;
 mod line;
+mod recorded;
 mod recording_comparison;
 mod round_trips;
 mod running;
 mod scenario;
 mod sections;
+mod selftest;
 mod shares;
+mod stack_audit;
 mod style;
 mod syscall_cost;
 mod time_spent;
 mod tried;
 mod warm;
 
+pub use artifacts_audit::artifacts_audit;
 pub use benchmark::benchmark;
+pub use check::check;
 pub use children::children;
 pub use context::{context, context_comparison};
 pub(crate) use context_bisect::change;
 pub use context_bisect::context_bisection;
-pub use escape::escape_terminal;
+pub use context_run::{context_applied, context_not_applied};
+pub use doctor::doctor;
+pub use escape::{escape_terminal, screen_of};
 pub use explain::{explained, names};
 pub(crate) use figures::value;
 pub use figures::with_interval;
+pub use guarded::guarded;
+pub use kept_fixes::{fix_applied, fix_list, fix_shown, fix_undone};
+pub use lab_launches::lab_launches;
+pub use recorded::recorded;
 pub use recording_comparison::recording_comparison;
 pub use scenario::scenario;
+pub use selftest::selftest;
+pub use stack_audit::stack_audit;
 pub use style::Style;
 pub use syscall_cost::syscall_cost;
 
-use crate::diagnosis::{Analysis, Diagnosis};
+use crate::Analysis;
 use item::Item;
 use line::{Line, Paint};
 use sections::Section;
+use slowpath_diagnose::printed::Diagnosis;
 
 /// The summary of a diagnosis, with a newline after every line.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {

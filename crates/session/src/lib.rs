@@ -3,7 +3,7 @@
 //! Owns what happens around the recorder: the target and its launch under observation ([`target`], [`recorded_launch`]), or processes that run already ([`running`]); the process
 //! that writes a recording while it is made ([`streamed_recording`], [`recording_writer`]), the processes that make unwinding tables
 //! for it ([`unwind_tables`]), what memory costs here (`memory_cost`), the directories that are made for a user
-//! ([`output_directory`], [`fresh_directory`]) and files that are there whole or not at all ([`whole_file`]), reading a recording with
+//! ([`output_directory`], [`fresh_directory`]) and files that are there whole or not at all ([`whole_file`]), files that others may have made ([`foreign_file`]), reading a recording with
 //! what is whole in it ([`open_recording`]), which work is done without privilege ([`unprivileged`]), ctrl-C ([`interrupt`]), and
 //! how all of that fails ([`failure`]).
 //!
@@ -11,6 +11,7 @@
 //! the files of a recording (`recording`), what it means, and everything that a command prints.
 
 pub mod failure;
+pub mod foreign_file;
 pub mod fresh_directory;
 pub mod interrupt;
 mod memory_cost;

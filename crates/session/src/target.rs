@@ -187,6 +187,16 @@ impl Target {
     }
 }
 
+/// The user whose files are read and written when no target is launched: the one who called sudo, else the caller.
+///
+/// # Errors
+/// There is no such user.
+pub fn invoker() -> Result<Identity, Failure> {
+    let variables: Vec<_> = std::env::vars_os().collect();
+    let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+    Identity::for_invocation(None, borrowed).map(|(identity, _)| identity).map_err(failed(Kind::Usage))
+}
+
 /// The launcher: this very program, once more.
 pub fn launcher() -> ProcessLauncher {
     ProcessLauncher::new(LauncherProgram::this_program())

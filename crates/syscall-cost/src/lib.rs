@@ -6,13 +6,14 @@
 //! place where the kernel puts a filter is chance too. One arm is there twice; what differs there is what this measurement cannot resolve.
 //!
 //! Owns: the bursts ([`workload`]), the arms and the reading of their states, which decides whether an arm is what it should be
-//! ([`arm`], [`state`]), what a filter lets through ([`probe`]), the measurement ([`measure`]) and what it says ([`SyscallCost`]). Leaves to others: where filters
+//! ([`arm`], [`state`]), what a filter lets through ([`probe`]), which filter a word means ([`filter_choice`]), the measurement ([`measure`]) and what it says ([`SyscallCost`]). Leaves to others: where filters
 //! come from (`seccomp`), whose identity the process has, and showing it (`report`). The process that measures must have one thread and must end
 //! without joining those of the arms: their filters may refuse to end a thread.
 
 pub mod arm;
 mod baton;
 mod crew;
+pub mod filter_choice;
 mod measure;
 mod outcome;
 #[cfg(test)]

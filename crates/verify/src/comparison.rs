@@ -1,8 +1,8 @@
 //! Runs the arms block by block, in the order that `experiment` designed, and collects what counts.
 
-use crate::metric::{Measures, Metric};
 use crate::surroundings::Surroundings;
 use slowpath_experiment::{Samples, design};
+use slowpath_launch::{Measures, Metric};
 
 /// What an arm is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

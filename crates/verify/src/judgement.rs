@@ -5,11 +5,11 @@
 //! together with 95 %.
 
 use crate::comparison::{Arm, Comparison, Role};
-use crate::metric::Metric;
 use slowpath_experiment::effect::{Effect, paired};
 use slowpath_experiment::gap::{ShareRemoved, share_removed};
 use slowpath_experiment::sample::{SampleError, Samples};
 use slowpath_experiment::{Level, Outcome, outcome};
+use slowpath_launch::Metric;
 
 /// A difference within this share of the untreated median is no difference that a user would act on.
 pub const MARGIN: f64 = 0.02;

@@ -5,9 +5,9 @@
 
 use crate::comparison::{Arm, ArmResult, Role, matrix};
 use crate::judgement::judge_samples;
-use crate::metric::Metric;
 use slowpath_experiment::looks::Looks;
 use slowpath_experiment::{Level, Outcome};
+use slowpath_launch::Metric;
 
 /// How many arms are judged: all but the untreated one and the warm one, which others are compared with.
 pub fn judged<'a>(arms: impl Iterator<Item = &'a Arm>) -> usize {

@@ -8,12 +8,14 @@ mod artifact;
 mod file;
 mod listed;
 mod places;
+mod printed;
 mod walk;
 
 pub use artifact::{Artifact, DeniedBy, State};
 pub use file::{FitsBy, Judged, NamedFile};
 pub use listed::audit_listing;
 pub use places::standard_places;
+pub use printed::{AUDIT_SCHEMA, Audited, AuditedUser};
 
 use crate::access::{Access, Component, FileKind, Identity, Lookup, LookupEnd};
 use crate::families::{self, Family};

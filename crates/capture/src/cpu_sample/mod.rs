@@ -1,9 +1,31 @@
 //! Probe `cpu_sample`: which code threads were running, at regular times.
 
 use crate::context::Context;
+use crate::events::EVENT_CPU_SAMPLE;
 use crate::events::{FLAG_ARGUMENTS, FLAG_COPIES, FLAG_KERNEL, cpu_sample_event, record};
+use crate::probes::Probe;
+use crate::records::RecordKind;
 use crate::stack::Stacks;
 use slowpath_tables::{CpuSample, Nanos};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "cpu_sample",
+    title: "CPU samples",
+    what: "Which code threads were running, at regular times, with their call stacks.",
+    asked_for: "`--sample HZ`, `--stacks cpu`",
+    price: "one interrupt and one walk of a stack a sample",
+    is_essential: true,
+    is_wanted: |options| options.cpu_hertz.is_some(),
+    settings: Some(|_, options| {
+        // The one read-only variable: `tells_arguments`.
+        u32::from(options.memory_calls).to_ne_bytes().into()
+    }),
+    records: &[RecordKind::of::<cpu_sample_event>(EVENT_CPU_SAMPLE, "cpu_samples", |bytes, to| {
+        to.out.cpu_samples.extend(decode(bytes, to.context, to.stacks));
+    })],
+    ..Probe::USUAL
+};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &mut Stacks) -> Option<CpuSample> {
     let event: cpu_sample_event = record(bytes)?;

@@ -1,8 +1,26 @@
 //! Probe `first_wait`: when a process waited for something to happen for the first time.
 
 use crate::context::Context;
+use crate::events::EVENT_FIRST_WAIT;
 use crate::events::{first_wait_event, record};
+use crate::probes::Probe;
+use crate::records::RecordKind;
 use slowpath_tables::{FirstWait, Nanos};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "first_wait",
+    title: "the end of a process's start",
+    what: "When the main thread of a process waited for events for the first time: it had finished its start.",
+    asked_for: "`--child-startup`",
+    price: "some tens of ns at each context switch of the machine",
+    is_wanted: |options| options.first_waits,
+    end_walk: Some("end_first_waits"),
+    records: &[RecordKind::of::<first_wait_event>(EVENT_FIRST_WAIT, "first_waits", |bytes, to| {
+        to.out.first_waits.extend(decode(bytes, to.context));
+    })],
+    ..Probe::USUAL
+};
 
 pub(crate) fn decode(bytes: &[u8], context: &mut Context) -> Option<FirstWait> {
     let event: first_wait_event = record(bytes)?;

@@ -1,8 +1,30 @@
 //! Probe `mapping`: what exec laid out, what mmap added and munmap took away.
 
 use crate::context::Context;
+use crate::events::EVENT_MAPPING;
 use crate::events::{MAPPING_EXEC, MAPPING_MAP, mapping_event, record};
+use crate::objects::{is_at_tree, is_replaced_by_tree};
+use crate::probes::Probe;
+use crate::records::RecordKind;
 use slowpath_tables::{Bytes, Mapping, MappingOp, Nanos};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "mapping",
+    title: "mappings of address spaces",
+    what: "What exec laid out, what mmap added and munmap took away: which file a fault was in.",
+    walks_areas: true,
+    is_replaced: |section, options, kernel| {
+        // Where stacks are recorded, `code_area` tells what the tree tells.
+        let is_told_by_code = kernel.tells_area_tree && options.walks_stacks() && is_at_tree(section);
+        is_replaced_by_tree(section, kernel) || is_told_by_code
+    },
+    records: &[RecordKind::of::<mapping_event>(EVENT_MAPPING, "mappings", |bytes, to| {
+        to.out.mappings.extend(decode(bytes, to.context));
+    })
+    .told_once()],
+    ..Probe::USUAL
+};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<Mapping> {
     let event: mapping_event = record(bytes)?;

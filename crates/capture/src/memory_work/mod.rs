@@ -3,12 +3,37 @@
 //! Owns the rows. What the kernel's own threads cost is read by [`crate::memory_threads`], and whose fault that is told by `analysis`.
 
 use crate::context::Context;
+use crate::events::EVENT_MEMORY_WORK;
 use crate::events::{
     FLAG_IN_TREE, FLAG_SUCCEEDED, WORK_DIRECT_COMPACTION, WORK_DIRECT_RECLAIM, WORK_GROUP_RECLAIM,
     WORK_KHUGEPAGED_COLLAPSE, WORK_KHUGEPAGED_SCAN, WORK_OWN_COLLAPSE, WORK_WAKE_KCOMPACTD, WORK_WAKE_KSWAPD,
     memory_work_event, record,
 };
+use crate::probes::Probe;
+use crate::records::RecordKind;
+use slowpath_tables::missing::declared;
 use slowpath_tables::{MemoryWork, MemoryWorkKind, Nanos, Pages};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "memory_work",
+    title: "the kernel's work for free and huge pages",
+    what: "Reclaim, compaction and collapsing into huge pages, and who made the kernel's threads do it.",
+    settings: Some(|btf, _| crate::interrupts::Layout::of(btf).bytes()),
+    records: &[RecordKind::of::<memory_work_event>(EVENT_MEMORY_WORK, "memory_work", |bytes, to| {
+        to.out.memory_work.extend(decode(bytes, to.context));
+    })],
+    tracepoints: &[(
+        &declared::MEMORY_WORK,
+        &[
+            "mm_vmscan_wakeup_kswapd",
+            "mm_compaction_wakeup_kcompactd",
+            "mm_vmscan_direct_reclaim_begin",
+            "mm_collapse_huge_page",
+        ],
+    )],
+    ..Probe::USUAL
+};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<MemoryWork> {
     let event: memory_work_event = record(bytes)?;

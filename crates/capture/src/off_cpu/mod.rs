@@ -2,15 +2,43 @@
 //! where its intervals begin and end.
 
 use crate::context::Context;
+use crate::events::{EVENT_OFF_CPU, EVENT_THREAD_COUNTERS};
 use crate::events::{
     FLAG_COUNTERS_AT_END, OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE,
     OFF_STOLEN, OFF_STOPPED, OFF_THROTTLED, OFF_TIMER, off_cpu_event, record, text, thread_counters_event,
 };
+use crate::probes::Probe;
+use crate::records::RecordKind;
 use crate::stack::Stacks;
 use libbpf_rs::Btf;
 use libbpf_rs::btf::types::Struct;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Nanos, OffCpu, OffCpuReason, ThreadCounters, Unavailable};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "off_cpu",
+    title: "time off the CPU",
+    what: "Each interval in which a thread did not run, why, and who woke it; and the kernel's account of each thread where its intervals \
+           begin and end.",
+    asked_for: "`--off-cpu`, `--stacks wait`",
+    price: "up to about 0.2 us at each context switch of the machine, with its wake-up",
+    is_wanted: |options| options.waits && !options.processes_only,
+    has_stacks: |options| options.stacks.waits,
+    settings: Some(|btf, _| crate::interrupts::Layout::of(btf).bytes()),
+    end_walk: Some("end_waits"),
+    records: &[
+        RecordKind::of::<off_cpu_event>(EVENT_OFF_CPU, "off_cpu", |bytes, to| {
+            to.out.off_cpu.extend(decode(bytes, to.context, to.stacks));
+        }),
+        RecordKind::of::<thread_counters_event>(EVENT_THREAD_COUNTERS, "thread_counters", |bytes, to| {
+            to.out.thread_counters.extend(decode_counters(bytes, to.context));
+        })
+        .told_once(),
+    ],
+    tracepoints: &[(&declared::WAIT_EVENTS, &["sched_switch", "sched_waking"])],
+    ..Probe::USUAL
+};
 
 fn reason(code: u32) -> OffCpuReason {
     match code {

@@ -6,10 +6,26 @@
 //! in several places: through which of them the process works is not known.
 
 use crate::context::Context;
-use crate::events::{PATH_LOOK, PATH_MAKE_DIRECTORY, open_event, record, text};
+use crate::events::{EVENT_OPEN, PATH_LOOK, PATH_MAKE_DIRECTORY, open_event, record, text};
 use crate::file_rows::Place;
 use crate::names::Names;
+use crate::probes::Probe;
+use crate::records::RecordKind;
 use slowpath_tables::{FileKey, Nanos, Open, RefusedCall};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "open",
+    title: "opens of files",
+    what: "Each attempt to open a file, with its result.",
+    asked_for: "of a command always, but with `--no-files`; of processes that run already with `--files`",
+    price: "some 50 ns at each system call of the machine",
+    is_wanted: |options| options.files && !options.processes_only,
+    records: &[RecordKind::of::<open_event>(EVENT_OPEN, "opens", |bytes, to| {
+        to.out.opens.extend(decode(bytes, to.context, to.place, to.names));
+    })],
+    ..Probe::USUAL
+};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context, place: &Place, names: &Names) -> Option<Open> {
     let event: open_event = record(bytes)?;

@@ -1,8 +1,33 @@
 //! Probe `page_cache`: pages that enter or leave the page cache, and what the task was doing.
 
 use crate::context::Context;
+use crate::events::EVENT_PAGE_CACHE;
 use crate::events::{FLAG_DELETE, page_cache_event, record};
+use crate::probes::Probe;
+use crate::records::RecordKind;
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Asker, Nanos, PageCache, PageCacheOp, Pages};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "page_cache",
+    title: "pages that enter and leave the page cache",
+    what: "Each page that is read into the page cache or dropped from it for the followed processes, and what the task was doing; of a lab's \
+           device for whomever.",
+    is_essential: true,
+    settings: Some(|_, options| {
+        // The one read-only variable of the object: `watched_dev`.
+        options.lab.as_ref().map_or(0, |lab| lab.dev).to_ne_bytes().into()
+    }),
+    records: &[RecordKind::of::<page_cache_event>(EVENT_PAGE_CACHE, "page_cache", |bytes, to| {
+        to.out.page_cache.extend(decode(bytes, to.context));
+    })],
+    tracepoints: &[
+        (&declared::PROCESSES, &["mm_filemap_add_to_page_cache"]),
+        (&declared::BLOCK_IO, &["mm_filemap_delete_from_page_cache"]),
+    ],
+    ..Probe::USUAL
+};
 
 /// What a task in this system call is doing, seen from the page cache. -1 is a fault taken in user mode; a fault
 /// inside a system call (a `write` from a mapped file) counts for the call.

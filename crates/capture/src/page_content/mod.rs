@@ -6,13 +6,33 @@
 pub(crate) mod held;
 
 use crate::context::Context;
+use crate::events::EVENT_PAGE_CONTENT;
 use crate::events::{LOOK_END, LOOK_EXIT, LOOK_MUNMAP, LOOK_RECORD_PAGES, page_content_event, record};
 use crate::objects::Loaded;
+use crate::probes::Probe;
+use crate::records::RecordKind;
 use libbpf_rs::Btf;
 use libbpf_rs::btf::ReferencesType;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, LookMoment, Nanos, PAGE_SIZE, PageContent, Unavailable};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "page_content",
+    title: "what pages held at their end",
+    what: "Which pages were all zeros when their memory was given back, their process ended, or recording did.",
+    asked_for: "`--memory-calls`, `--stacks alloc`",
+    price: "a look at the pages inside munmap and at the end of a process, in their own time",
+    walks_areas: true,
+    is_wanted: |options| options.memory_calls && !options.processes_only,
+    is_replaced: |section, _, kernel| section == if kernel.exit_has_memory { BEFORE_EXIT } else { AT_EXIT },
+    gap: Some(gap),
+    records: &[RecordKind::of::<page_content_event>(EVENT_PAGE_CONTENT, "page_contents", |bytes, to| {
+        to.out.page_contents.extend(decode(bytes, to.context));
+    })],
+    ..Probe::USUAL
+};
 
 /// Section of the program that looks where a process ends, whatever ends it.
 pub(crate) const AT_EXIT: &str = "tp_btf/sched_process_exit";
@@ -31,7 +51,7 @@ pub(crate) fn exit_has_memory(btf: &Btf<'_>) -> bool {
 
 /// What is not looked at where a probe was loaded without the program at the end of processes.
 pub(crate) fn gap(probe: &Loaded) -> Option<Unavailable> {
-    let is_gap = probe.name == "page_content" && probe.replaced.iter().any(|section| section == AT_EXIT);
+    let is_gap = probe.replaced.iter().any(|section| section == AT_EXIT);
     is_gap.then(|| {
         declared::ENDED_BY_SIGNAL.because(
             "this kernel tells of the end of a process when its memory is gone",

@@ -1,10 +1,42 @@
 //! Probe `process`: forks, program images and ends.
 
 use crate::context::Context;
+use crate::events::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK};
 use crate::events::{
     FLAG_LAST_THREAD, FLAG_PRESENT, FLAG_STILL_RUNNING, event_header, exec_event, exit_event, fork_event, record, text,
 };
+use crate::probes::Probe;
+use crate::records::RecordKind;
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, Exec, Exit, Fork, Nanos, ProcessKey};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "process",
+    title: "processes: forks, execs, ends",
+    what: "Which processes belong to what is recorded, the programs that they execute, with user and command line, and their ends with the \
+           kernel's own counters of them.",
+    price: "a look-up at each fork, exec and exit of the machine",
+    is_essential: true,
+    is_wanted: |_| true,
+    settings: Some(|btf, options| {
+        // The one read-only variable: `exit_tells_last`.
+        u32::from(options.exit_memory && crate::page_content::exit_has_memory(btf)).to_ne_bytes().into()
+    }),
+    end_walk: Some("end_tasks"),
+    records: &[
+        RecordKind::of::<fork_event>(EVENT_FORK, "forks", |bytes, to| to.out.forks.extend(fork(bytes, to.context)))
+            .told_once()
+            .told_by("on_fork"),
+        RecordKind::of::<exec_event>(EVENT_EXEC, "execs", |bytes, to| to.out.execs.extend(exec(bytes, to.context)))
+            .told_once()
+            .told_by("on_exec"),
+        RecordKind::of::<exit_event>(EVENT_EXIT, "exits", |bytes, to| to.out.exits.extend(exit(bytes, to.context)))
+            .told_once(),
+    ],
+    tracepoints: &[(&declared::PROCESSES, &["sched_process_fork", "sched_process_exec", "sched_process_exit"])],
+    ..Probe::USUAL
+};
 
 pub(crate) fn fork(bytes: &[u8], context: &mut Context) -> Option<Fork> {
     let event: fork_event = record(bytes)?;

@@ -1,8 +1,25 @@
 //! Probe `read`: read-like system calls on regular files.
 
 use crate::context::Context;
+use crate::events::EVENT_READ;
 use crate::events::{read_event, record};
+use crate::probes::Probe;
+use crate::records::RecordKind;
 use slowpath_tables::{Bytes, Nanos, Read};
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "read",
+    title: "reads of files",
+    what: "Each read-like system call on a regular file, with its duration.",
+    asked_for: "of a command always, but with `--no-files`; of processes that run already with `--files`",
+    price: "some 50 ns at each system call of the machine, together with `open`",
+    is_wanted: |options| options.files && !options.processes_only,
+    records: &[RecordKind::of::<read_event>(EVENT_READ, "reads", |bytes, to| {
+        to.out.reads.extend(decode(bytes, to.context))
+    })],
+    ..Probe::USUAL
+};
 
 pub(crate) fn decode(bytes: &[u8], context: &Context) -> Option<Read> {
     let event: read_event = record(bytes)?;

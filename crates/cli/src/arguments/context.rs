@@ -52,7 +52,7 @@ pub enum ContextCommand {
     },
     /// Say what differs between two contexts, what is known of its cost, and which differences follow from each other.
     Diff(ContextDiffArguments),
-    /// Measure what system calls cost here, and what a seccomp filter costs them and the program's own code, with and without
+    /// Measure what syscalls cost here, and what a seccomp filter costs them and the program's own code, with and without
     /// permission to speculate.
     SyscallCost(SyscallCostArguments),
     /// Find which difference of two contexts makes the same command slower, by launching it with one of them at a time.

@@ -1,6 +1,9 @@
-//! The arguments of `slowpath export`.
+//! The arguments of `slowpath export`. Formats and weights are those that `report` declares.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use slowpath_report::collapsed::Weight;
+use slowpath_report::recording_exports::{self, RecordingExport};
 use std::path::PathBuf;
 
 /// `slowpath export`.
@@ -9,11 +12,11 @@ pub struct ExportArguments {
     /// A recording.
     pub recording: PathBuf,
     /// The format.
-    #[arg(long, value_enum)]
-    pub to: Format,
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    pub to: &'static RecordingExport,
     /// For collapsed: what the numbers of the stacks add up (default: the first of these that was recorded).
-    #[arg(long, alias = "what", value_enum)]
-    pub weight: Option<CollapsedWeight>,
+    #[arg(long, alias = "what", value_parser = weights())]
+    pub weight: Option<Weight>,
     /// For csv: the table. Its call stacks become names.
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
@@ -25,30 +28,16 @@ pub struct ExportArguments {
     pub quiet: bool,
 }
 
-/// Formats of other tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A trace for ui.perfetto.dev: everything that happened, on tracks.
-    Perfetto,
-    /// A profile for profiler.firefox.com: CPU samples with their stacks, waits, faults and memory calls.
-    Firefox,
-    /// Call stacks with a number each, for flamegraph.pl, inferno and speedscope.
-    Collapsed,
-    /// One table for spreadsheets, R and pandas.
-    Csv,
+fn formats() -> impl TypedValueParser<Value = &'static RecordingExport> {
+    let words = recording_exports::ALL.map(|export| PossibleValue::new(export.name).help(export.title));
+    PossibleValuesParser::new(words)
+        .try_map(|word| recording_exports::named(&word).ok_or_else(|| format!("there is no format {word}")))
 }
 
-/// What collapsed stacks add up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CollapsedWeight {
-    /// Samples of running threads.
-    Cpu,
-    /// Microseconds in which threads did not run.
-    OffCpu,
-    /// Page faults.
-    Faults,
-    /// Microseconds in page faults.
-    FaultTime,
-    /// Bytes by which mmap, mremap and brk let address spaces grow.
-    Allocations,
+fn weights() -> impl TypedValueParser<Value = Weight> {
+    let words = Weight::ALL.map(|weight| PossibleValue::new(weight.name()).help(weight.title()));
+    PossibleValuesParser::new(words).try_map(|word| {
+        let named = Weight::ALL.into_iter().find(|weight| weight.name() == word);
+        named.ok_or_else(|| format!("there is no weight {word}"))
+    })
 }

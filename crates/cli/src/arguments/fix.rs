@@ -1,6 +1,7 @@
 //! The command line of `slowpath fix`.
 
 use clap::{Args, Subcommand};
+use slowpath_diagnose::kept::TargetOptions;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -136,4 +137,20 @@ pub struct FixUndoArguments {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+impl FixTargetArguments {
+    /// As the library has them.
+    pub fn options(&self) -> TargetOptions {
+        TargetOptions {
+            wrapper: self.wrapper.clone(),
+            environment_file: self.environment_file.clone(),
+            systemd_unit: self.systemd_unit.clone(),
+            desktop_file: self.desktop_file.clone(),
+            permissions: self.permissions,
+            user: self.user,
+            plan: self.plan.clone(),
+            command: self.command.clone(),
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::{DeviceArguments, InvocationArguments};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use slowpath_verify::Metric;
+use slowpath_verify::benchmark::BenchmarkSettings;
 pub use slowpath_verify::conditions::Coldness;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -189,6 +190,22 @@ pub struct BenchmarkOptions {
     /// How the arms are launched.
     #[command(flatten)]
     pub invocation: InvocationArguments,
+}
+
+impl BenchmarkOptions {
+    /// What a benchmark is asked for.
+    pub fn settings(&self) -> BenchmarkSettings {
+        BenchmarkSettings {
+            metrics: self.metric.clone(),
+            quantiles: self.quantile.clone(),
+            min_effect: self.min_effect,
+            blocks: self.blocks,
+            max_blocks: self.max_blocks,
+            max_time: self.max_time,
+            seed: self.seed,
+            device: super::settings(&self.device),
+        }
+    }
 }
 
 impl BenchmarkArguments {

@@ -1,6 +1,6 @@
 //! The command line of `slowpath layout`.
 
-use super::positive;
+use super::seconds;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use slowpath_layout::order::{ALGORITHMS, FORMATS};
@@ -57,8 +57,8 @@ pub struct LayoutTraceArguments {
     /// A variable of its environment; can be given several times.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
-    /// End the trace after this many seconds; the command goes on.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    /// End the trace after this time (30, 30s, 10m); the command keeps running.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<f64>,
     /// Print one JSON object; the command's standard output goes to standard error.
     #[arg(long)]

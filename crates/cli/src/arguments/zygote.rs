@@ -1,6 +1,6 @@
 //! The command line of `slowpath zygote`.
 
-use super::positive;
+use super::seconds;
 use clap::{ArgGroup, Args, Subcommand};
 use slowpath_zygote::Namespace;
 use slowpath_zygote::policy::duration;
@@ -156,8 +156,8 @@ pub struct ZygoteBenchArguments {
     /// Blocks, each with one child of every arm.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(6..=10_000))]
     pub blocks: u32,
-    /// End after so many seconds at the next block.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, default_value = "300")]
+    /// End after this time (30, 30s, 10m), at the next block.
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "300")]
     pub max_time: f64,
     /// Children of an arm that live at once when their memory is measured.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]

@@ -31,13 +31,7 @@ fn named(name: &str) -> Result<Vec<Explanation>, Failure> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let (wanted, others) = (name.to_lowercase().replace(['-', ' '], "_"), all());
-    let likely = |one: &&Explanation| {
-        let parts = wanted.split('_').filter(|part| part.len() > 2);
-        parts.into_iter().any(|part| one.name.contains(part) || one.title.contains(part))
-    };
-    let mut likely: Vec<&str> = others.iter().filter(likely).map(|one| one.name.as_str()).collect();
-    likely.truncate(5);
+    let likely = explain::likely(name);
     let hint = match likely.as_slice() {
         [] => "`slowpath explain` lists all names".to_owned(),
         likely => format!("perhaps {}; `slowpath explain` lists all names", likely.join(", ")),
@@ -47,28 +41,4 @@ fn named(name: &str) -> Result<Vec<Explanation>, Failure> {
         format!("there is no finding, fix, context factor, family of artifacts, outcome, arm, verdict or gap {name:?}"),
     )
     .hint(&hint))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_as_people_write_them() {
-        assert_eq!(named("cold-file-reads").unwrap()[0].name, "cold_file_reads");
-        assert_eq!(named("python-bytecode").unwrap()[0].name, "python_bytecode");
-        assert_eq!(named("Not shown").unwrap()[0].name, "not_shown");
-        assert_eq!(named("probe first_wait").unwrap()[0].name, "probe <name>");
-        assert_eq!(named("whole_files").unwrap()[0].name, "whole_files");
-        assert_eq!(named("readahead_512k").unwrap()[0].name, "readahead_<kib>k");
-        assert_eq!(named("time ledger").unwrap()[0].name, "time ledger");
-    }
-
-    #[test]
-    fn an_unknown_name_leads_to_likely_ones() {
-        let failure = named("file_reads").unwrap_err();
-        assert_eq!(failure.kind(), Kind::Usage);
-        let hint = format!("{failure:?}");
-        assert!(hint.contains("cold_file_reads"), "{hint}");
-    }
 }

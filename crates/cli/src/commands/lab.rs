@@ -1,19 +1,16 @@
 //! `slowpath lab`: private cold starts by hand.
 
 use crate::arguments::{LabArguments, LabCommand, LabRunArguments, settings};
-use crate::failure::{Failure, Kind, failed};
+use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::target::{Target, launcher, not_ready};
+use crate::target::{PATIENCE, Target};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_lab::leftovers;
-use slowpath_launch::{EndPolicy, StdioPolicy};
-use slowpath_report::terminal::escape_terminal;
-use slowpath_tables::{Quantity, Unit};
-use slowpath_verify::{cold, lab_session};
+use slowpath_report::terminal::{escape_terminal, lab_launches};
+use slowpath_verify::{lab_launches as launches, lab_session};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Runs the command.
 pub fn run(arguments: &LabArguments) -> Result<ExitCode, Failure> {
@@ -24,86 +21,23 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What `slowpath lab run --json` prints.
-#[derive(Serialize, JsonSchema)]
-pub struct Launched {
-    /// `slowpath-lab/1`.
-    schema: &'static str,
-    /// Command line.
-    command: Vec<String>,
-    /// What differs from a launch on the host.
-    conditions: Vec<String>,
-    /// The launches in order.
-    launches: Vec<OneLaunch>,
-}
-
-/// One launch in a lab.
-#[derive(Serialize, JsonSchema)]
-pub struct OneLaunch {
-    /// From release of exec to ready.
-    time_to_ready: Quantity,
-    /// Delivered by the lab's device.
-    bytes_read: Quantity,
-    /// Whether it was proved cold.
-    cold: bool,
-    /// Why not.
-    reason: Option<String>,
-    /// Files of the lab that were not mounted, and why: the launch saw the host's.
-    left_out: Vec<String>,
-}
-
 fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
     lab_session::require("run a lab", true)?;
     interrupt::watch();
-    let target =
-        Target::of(&arguments.target.invocation, arguments.target.command.clone(), Some(Duration::from_secs(60)))?;
+    let target = Target::of(&arguments.target.invocation, arguments.target.command.clone(), Some(PATIENCE))?;
     for warning in &target.warnings {
         eprintln!("slowpath: warning: {warning}");
     }
     let progress = Progress::new(arguments.quiet);
-    let files = lab_session::first_look(&target, &progress)?;
-    let lab = lab_session::build(&files, settings(&arguments.device), false, &progress)?;
-    let mut launches = Vec::new();
-    for number in 0..arguments.runs as usize {
-        if interrupt::requested() {
-            return Err(Failure::new(Kind::Interrupted, "interrupted"));
-        }
-        progress.count("cold launches", number, arguments.runs as usize);
-        let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        let launched =
-            cold(&lab, &mut launcher(), spec, &mut interrupt::Interruptible, None).map_err(failed(Kind::Machine))?;
-        if let Some(failure) = not_ready(&launched.outcome) {
-            return Err(failure);
-        }
-        let ms = launched.outcome.time_to_ready().unwrap_or(0) as f64 / 1e6;
-        launches.push(OneLaunch {
-            time_to_ready: Quantity::exact(ms, Unit::Ms),
-            bytes_read: Quantity::exact(launched.io.bytes.0 as f64, Unit::Bytes),
-            cold: launched.not_as_meant.is_none(),
-            reason: launched.not_as_meant,
-            left_out: launched.outcome.left_out.iter().map(ToString::to_string).collect(),
-        });
-    }
+    let launched = launches::run(&target, settings(&arguments.device), arguments.runs, &progress)?;
     progress.done();
-    let conditions = lab.options_in_force();
     if arguments.json {
-        let command = target.words();
-        super::print_json(&Launched { schema: "slowpath-lab/1", command, conditions, launches });
+        super::print_json(&launched);
         return Ok(ExitCode::SUCCESS);
     }
-    for launch in &launches {
-        let state = launch.reason.clone().unwrap_or_else(|| "cold".to_owned());
-        println!(
-            "{:9.1} ms to ready, {:7.1} MB read, {state}",
-            launch.time_to_ready.value,
-            launch.bytes_read.value / 1e6
-        );
-        for file in &launch.left_out {
-            println!("  past the lab: {}", escape_terminal(file));
-        }
-    }
+    print!("{}", lab_launches(&launched));
     if !arguments.quiet {
-        for condition in conditions {
+        for condition in &launched.conditions {
             eprintln!("  {condition}");
         }
     }

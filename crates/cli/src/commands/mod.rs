@@ -28,9 +28,9 @@ use crate::failure::Failure;
 use crate::fresh_directory;
 use crate::interrupt;
 use crate::output_directory::unless_empty;
-use crate::printing::json as print_json;
+use crate::printing::{json as print_json, show};
 use crate::recorded_launch::now_rfc3339;
-use slowpath_launch::Identity;
+use crate::target::invoker;
 use std::process::ExitCode;
 
 /// Runs the command of the command line.
@@ -79,13 +79,4 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Completions(arguments) => documentation::completions(arguments),
         Command::Man(arguments) => documentation::man(arguments),
     }
-}
-
-/// The user whose files are read and written when no target is launched: the one who called sudo, else the caller.
-fn invoker() -> Result<Identity, Failure> {
-    let variables: Vec<_> = std::env::vars_os().collect();
-    let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    Identity::for_invocation(None, borrowed)
-        .map(|(identity, _)| identity)
-        .map_err(crate::failure::failed(crate::failure::Kind::Usage))
 }

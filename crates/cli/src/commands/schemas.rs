@@ -1,31 +1,36 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::launch::{Ladder, Selftest};
-use super::{artifacts, doctor, fix, lab, layout, record, zygote};
+use super::{lab, layout, record, zygote};
+use slowpath_artifacts::audit::Audited;
 use slowpath_budget::Check;
+use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
 use slowpath_fix::preload_plan::check::CheckReport;
 use slowpath_fix::preload_plan::replay::ReplayReport;
 use slowpath_report::ChildLaunches;
 use slowpath_report::schema::schema_of;
+use slowpath_verify::benchmark::Ladder;
+use slowpath_verify::benchmark::selftest::Selftest;
+use slowpath_verify::doctor::Doctor;
+use slowpath_verify::lab_launches::LabLaunches;
 use std::path::Path;
 
 #[test]
 fn published_schemas_are_those_of_the_printed_types() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
     let schemas = [
-        ("artifacts-audit.json", schema_of::<artifacts::printed::Audited>()),
+        ("artifacts-audit.json", schema_of::<Audited>()),
         ("guard-line.json", schema_of::<slowpath_guard::Line>()),
-        ("doctor.json", schema_of::<doctor::Doctor>()),
+        ("doctor.json", schema_of::<Doctor>()),
         ("record.json", schema_of::<record::Recorded>()),
-        ("lab-run.json", schema_of::<lab::Launched>()),
+        ("lab-run.json", schema_of::<LabLaunches>()),
         ("launch-ladder.json", schema_of::<Ladder>()),
         ("launch-selftest.json", schema_of::<Selftest>()),
         ("launch-children.json", schema_of::<ChildLaunches>()),
         ("check.json", schema_of::<Check>()),
-        ("fix-list.json", schema_of::<fix::printed::FixList>()),
-        ("fix-show.json", schema_of::<fix::printed::FixShown>()),
-        ("fix-apply.json", schema_of::<fix::printed::FixApplied>()),
-        ("fix-undo.json", schema_of::<fix::printed::FixUndone>()),
+        ("fix-list.json", schema_of::<FixList>()),
+        ("fix-show.json", schema_of::<FixShown>()),
+        ("fix-apply.json", schema_of::<FixApplied>()),
+        ("fix-undo.json", schema_of::<FixUndone>()),
         ("ipc-doctor.json", schema_of::<slowpath_ipc::doctor::IpcDoctor>()),
         ("ipc-throughput.json", schema_of::<slowpath_ipc::throughput::google::Report>()),
         ("ipc-latency.json", schema_of::<slowpath_ipc::latency::outcome::Latency>()),

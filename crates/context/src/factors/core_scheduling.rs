@@ -6,7 +6,7 @@ use crate::subject::Subject;
 use crate::system_calls;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 
 /// The factor.
 pub const CORE_SCHEDULING: Factor = Factor {

@@ -4,8 +4,8 @@ use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, SETGID, SETUID, Setting, Toggle};
+use slowpath_launch::Metric;
 use slowpath_process::Credentials;
-use slowpath_verify::Metric;
 
 /// The factor.
 pub const CREDENTIALS: Factor = Factor {

@@ -9,7 +9,7 @@ use crate::snapshot::Snapshot;
 use crate::subject::Subject;
 use crate::toggles::{Contrast, Here, How, Outcome, Part, Setting, Toggle, both, or_none};
 use crate::trust::{OTHER_CODE, is_harmless, is_harmless_name};
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 use std::collections::BTreeMap;
 
 /// The factor.

@@ -11,7 +11,7 @@ use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle, both, or_non
 use crate::trust::OTHER_CODE;
 use procfs_core::FromRead;
 use procfs_core::process::{MountInfo, MountInfos};
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 use std::path::{Path, PathBuf};
 
 /// The factor.

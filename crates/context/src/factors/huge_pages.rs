@@ -5,7 +5,7 @@ use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 
 /// The factor.
 pub const HUGE_PAGES: Factor = Factor {

@@ -4,8 +4,8 @@ use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, Here, How, Part, SYS_RESOURCE, Setting, Toggle, both, or_none};
+use slowpath_launch::Metric;
 use slowpath_launch::{Limit, LimitKind};
-use slowpath_verify::Metric;
 
 /// The factor.
 pub const LIMITS: Factor = Factor {

@@ -6,7 +6,7 @@ use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 use std::collections::BTreeSet;
 
 /// The factor.

@@ -5,7 +5,7 @@ use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle};
 use slowpath_launch::ContextStep;
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 
 /// The factor.
 pub const NO_NEW_PRIVS: Factor = Factor {

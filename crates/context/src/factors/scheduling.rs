@@ -8,7 +8,7 @@ use crate::toggles::{Contrast, Here, How, Part, SYS_NICE, Setting, Toggle};
 use procfs_core::FromRead;
 use procfs_core::process::Stat;
 use slowpath_launch::ContextStep;
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 
 /// The factor.
 pub const SCHEDULING: Factor = Factor {

@@ -7,7 +7,7 @@ use crate::snapshot::Snapshot;
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle, both, or_none};
 use slowpath_launch::ContextStep;
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 
 /// The factor.
 pub const SECCOMP: Factor = Factor {

@@ -10,8 +10,8 @@ use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::system_calls;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::Metric;
 use slowpath_launch::{ContextStep, Speculation, SpeculationState};
-use slowpath_verify::Metric;
 
 /// Loads that overtake stores (Spectre variant 4).
 pub const STORE_BYPASS: Factor = Factor {

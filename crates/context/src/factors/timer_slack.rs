@@ -6,7 +6,7 @@ use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 
 /// What is read of a real-time thread.
 const REAL_TIME: u64 = 0;

@@ -4,8 +4,8 @@ use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use slowpath_launch::Metric;
 use slowpath_launch::{ContextStep, SchedulingAttributes};
-use slowpath_verify::Metric;
 
 /// The factor.
 pub const UTILIZATION_CLAMP: Factor = Factor {

@@ -3,7 +3,7 @@
 use super::{Here, Setting};
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 use std::collections::BTreeSet;
 
 /// One factor in two contexts.

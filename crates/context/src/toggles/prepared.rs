@@ -5,6 +5,7 @@ use super::groups::{GroupFile, MadeGroups};
 use super::setting::{Setting, set_variable};
 use crate::factors::environment::InCommon;
 use slowpath_launch::{ContextStep, LaunchSpec};
+use slowpath_session::failure::{Failure, Kind};
 use std::io;
 use std::path::PathBuf;
 
@@ -29,6 +30,13 @@ pub enum ToggleError {
         /// Candidates.
         expected: usize,
     },
+}
+
+impl From<&ToggleError> for Failure {
+    fn from(error: &ToggleError) -> Self {
+        Self::from_error(Kind::Machine, error)
+            .hint("control groups are made by root, below the group that slowpath runs in")
+    }
 }
 
 /// Launches that have the value of either side of each candidate. What was made for them is removed when this is dropped: not before

@@ -8,12 +8,12 @@ mod training;
 
 use crate::Case;
 use crate::blocks::{self, Blocks};
+use crate::printed::Diagnosis;
 use crate::time_limit::{TimeLimit, Too};
 use arms::PlanFile;
 use prediction::{Pilot, Predicted};
 use recorded::Found;
 use slowpath_lab::{Lab, Settings};
-use slowpath_report::Diagnosis;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::interrupt;
 use slowpath_verify::{Arm, Comparison, ComparisonError, Metric, compare_until};

@@ -8,13 +8,14 @@ use super::training::Trained;
 use crate::arm_summary;
 use crate::blocks::Ended;
 use crate::directory::COLD;
+use crate::printed::{DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict};
 use slowpath_experiment::{Level, median};
 use slowpath_lab::Settings;
-use slowpath_report::{DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict, quantity};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
 use slowpath_tables::Unit;
 use slowpath_tables::missing::declared;
+use slowpath_verify::printed::quantity;
 use slowpath_verify::{Comparison, Judgement, Role, judge};
 use std::path::Path;
 

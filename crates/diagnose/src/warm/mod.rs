@@ -9,10 +9,10 @@ mod summary;
 
 use crate::Case;
 use crate::blocks::{self, Blocks, Ended};
+use crate::printed::Diagnosis;
 use crate::time_limit::{TimeLimit, Too};
 use arms::WarmArm;
 use recorded::Found;
-use slowpath_report::Diagnosis;
 use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::interrupt;

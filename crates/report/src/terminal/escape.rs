@@ -20,6 +20,33 @@ pub(crate) fn escape(text: &str, unicode: bool) -> String {
     escaped
 }
 
+/// Lines, with colours and bold type: ESC [ numbers m (ECMA-48, SGR), which changes how text looks and nothing else.
+pub fn screen_of(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c| c != '\n' && is_dangerous(c)) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = sgr(rest).unwrap_or_else(|| rest.chars().next().map_or(1, char::len_utf8));
+        let (one, behind) = rest.split_at(length);
+        if length > 2 && one.starts_with('\u{1b}') {
+            shown.push_str(one)
+        } else {
+            shown.push_str(&escape_terminal(one))
+        }
+        rest = behind;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// The length of the sequence that begins here, where it is one of colour or type.
+fn sgr(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
+    (numbers.as_bytes()[end] == b'm').then_some(2 + end + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +78,14 @@ mod tests {
         fn without_unicode_only_ascii_is_left(text in any::<String>()) {
             prop_assert!(escape(&text, false).chars().all(|c| c.is_ascii() && !c.is_ascii_control()));
         }
+    }
+
+    #[test]
+    fn a_line_has_no_other_line_and_a_screen_only_colours() {
+        assert_eq!(escape_terminal("a\nslowpath: forged\u{9b}2J"), "a\\u{a}slowpath: forged\\u{9b}2J");
+        assert_eq!(screen_of("\u{1b}[1;31mred\u{1b}[0m\nÄ"), "\u{1b}[1;31mred\u{1b}[0m\nÄ");
+        assert_eq!(screen_of("\u{1b}[2Jx\u{1b}]0;t\u{7}\u{1b}"), "\\u{1b}[2Jx\\u{1b}]0;t\\u{7}\\u{1b}");
+        assert_eq!(screen_of("\u{9b}31m\u{202e}\r"), "\\u{9b}31m\\u{202e}\\u{d}");
+        assert_eq!(screen_of("\u{1b}[31"), "\\u{1b}[31");
     }
 }

@@ -4,7 +4,7 @@ use super::item::Item;
 use super::line::{Line, Paint, right};
 use super::sections::Section;
 use super::style::Style;
-use crate::hidden_by_root::HiddenByRoot;
+use slowpath_diagnose::printed::HiddenByRoot;
 
 /// Columns of a number of artifacts.
 const COUNT: usize = 5;

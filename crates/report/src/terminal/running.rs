@@ -3,7 +3,7 @@
 use super::escape::escape;
 use super::figures;
 use super::style::Style;
-use crate::diagnosis::{Diagnosis, RunningSummary};
+use slowpath_diagnose::printed::{Diagnosis, RunningSummary};
 
 /// What they used in that time, and what hides in it.
 pub(super) fn answer(running: &RunningSummary, diagnosis: &Diagnosis, style: &Style) -> String {

@@ -5,11 +5,13 @@ use super::item::Item;
 use super::line::{Line, Paint, cut, left, right, width, wrap};
 use super::style::Style;
 use super::tried;
-use crate::diagnosis::{Analysis, ArmRole, Decision, Diagnosis, LaunchSummary, Outcome, Verdict};
+use crate::Analysis;
 use crate::terminal::escape::escape;
 use slowpath_analysis::finding::Finding;
 use slowpath_analysis::ledger::not_asked_for;
+use slowpath_diagnose::printed::{ArmRole, Decision, Diagnosis, LaunchSummary, Verdict};
 use slowpath_tables::{Losses, Quantity, Unavailable};
+use slowpath_verify::printed::Outcome;
 
 /// Lines that belong together.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use super::item::Item;
 use super::line::{Line, Paint, left, right};
 use super::sections::Section;
 use super::style::Style;
-use crate::quantities::ratio;
 use crate::{FunctionShare, ProcessShare, Shares, Used};
+use slowpath_analysis::printed::quantities::ratio;
 use slowpath_tables::{Quantity, Unit};
 
 /// Processes with a row of their own where they are what is asked for, and beside a launch.

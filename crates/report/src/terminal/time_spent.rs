@@ -4,7 +4,7 @@ use super::figures::{readable, value};
 use super::line::{Line, Paint, left, right};
 use super::sections::Section;
 use super::style::Style;
-use crate::time_spent::{Condition, TimeSpent};
+use slowpath_analysis::printed::time_spent::{Condition, TimeSpent};
 use slowpath_analysis::time_spent::Part;
 use slowpath_tables::Quantity;
 
@@ -113,7 +113,7 @@ fn is_large(one: &TimeSpent, part: Part) -> bool {
 mod tests {
     use super::*;
     use crate::terminal::{Rest, screen};
-    use crate::time_spent::TimeSpentRow;
+    use slowpath_analysis::printed::time_spent::TimeSpentRow;
     use slowpath_tables::Unit;
 
     fn ms(value: f64) -> Quantity {

@@ -5,8 +5,9 @@
 
 use super::figures;
 use super::style::Style;
-use crate::diagnosis::{ArmRole, Decision, Diagnosis, Outcome, Verdict};
+use slowpath_diagnose::printed::{ArmRole, Decision, Diagnosis, Verdict};
 use slowpath_tables::Quantity;
+use slowpath_verify::printed::Outcome;
 
 /// Role of the arm that a verdict judges. What was never launched is a fix that could not be tried.
 fn role(diagnosis: &Diagnosis, verdict: &Verdict) -> ArmRole {

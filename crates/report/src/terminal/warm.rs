@@ -10,9 +10,10 @@ use super::line::{Line, Paint, left, right};
 use super::sections::{Section, program};
 use super::style::Style;
 use super::tried::sham_sentences;
-use crate::diagnosis::{ArmRole, ArmSummary, Decision, Diagnosis, LaunchSummary, MetricChange, Outcome, Verdict};
+use slowpath_diagnose::printed::{ArmRole, ArmSummary, Decision, Diagnosis, LaunchSummary, MetricChange, Verdict};
 use slowpath_tables::Quantity;
 use slowpath_verify::Metric;
+use slowpath_verify::printed::Outcome;
 
 /// Columns of a name.
 const NAME: usize = 20;

@@ -4,8 +4,8 @@
 use super::treatment::Treatment;
 use super::{Ended, Progress};
 use crate::comparison::{ATTEMPTS, Measured, Sample};
-use crate::metric::Metric;
 use slowpath_experiment::{Estimate, Level, design, median, signed_rank};
+use slowpath_launch::Metric;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

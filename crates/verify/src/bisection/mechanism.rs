@@ -4,8 +4,8 @@ use super::launches::Launches;
 use super::outcome::Moved;
 use super::treatment::Treatment;
 use super::{Settings, Suspect};
-use crate::metric::Metric;
 use slowpath_experiment::{median, signed_rank};
+use slowpath_launch::Metric;
 
 /// The error with which any of the counters of a cause is said to have risen.
 const ERROR: f64 = 0.01;

@@ -30,12 +30,12 @@ pub use launches::{Bench, LogRatio};
 pub use outcome::{Bisection, Cause, Direction, Ended, Kind, Moved, Reproduction, State, Tested, Total, TotalAnswer};
 pub use treatment::{Group, Side, Treatment};
 
-use crate::metric::Metric;
 use delta::{Delta, REPRODUCED};
 use interplay::Interplay;
 use launches::{Launches, NotReady};
 use round::{Round, joint, rest};
 use slowpath_experiment::Level;
+use slowpath_launch::Metric;
 use std::time::Duration;
 
 /// How much a candidate is known to matter: what it costs in time is spent on what is expected most.

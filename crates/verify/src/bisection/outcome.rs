@@ -2,8 +2,8 @@
 
 use super::launches::LogRatio;
 use super::treatment::Group;
-use crate::metric::Metric;
 use slowpath_experiment::Estimate;
+use slowpath_launch::Metric;
 use std::time::Duration;
 
 /// Why a bisection ended.

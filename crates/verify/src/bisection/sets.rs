@@ -99,8 +99,8 @@ mod tests {
     use super::super::{Expected, Settings, Suspect, Target};
     use super::*;
     use crate::comparison::{Measured, Sample};
-    use crate::metric::Metric;
     use slowpath_experiment::design;
+    use slowpath_launch::Metric;
     use std::cell::Cell;
     use std::convert::Infallible;
     use std::time::Duration;

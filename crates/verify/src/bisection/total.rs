@@ -4,9 +4,9 @@ use super::launches::{Launches, LogRatio, Stage};
 use super::outcome::{Reproduction, Total, TotalAnswer};
 use super::treatment::{Side, Treatment};
 use super::{BisectionError, Ended, Settings, TOTAL_UNTIL, Target, never_ready, way};
-use crate::metric::Metric;
 use slowpath_experiment::Level;
 use slowpath_experiment::looks::Looks;
+use slowpath_launch::Metric;
 use std::time::Duration;
 
 /// What the user is told meanwhile.

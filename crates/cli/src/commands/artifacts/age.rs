@@ -11,27 +11,14 @@ use crate::foreign_file;
 use crate::interrupt::{self, Interruptible};
 use crate::target::{Target, launch_failure, launcher};
 use crate::unprivileged::{Work, as_user};
-use nix::fcntl::AtFlags;
-use nix::sys::stat::fstatat;
 use nix::unistd::geteuid;
-use serde::{Deserialize, Serialize};
-use slowpath_artifacts::access::{AclFact, Component, LookupEnd};
-use slowpath_artifacts::field_state::{Aged, FieldArtifact, FieldState, MOST_BYTES};
-use slowpath_artifacts::gather::Machine;
-use slowpath_launch::{
-    ContextStep, EndPolicy, Identity, Launcher, LookedAt, MOST_COPIED_BYTES, MountStep, Permissions, ReadyWhen,
-    SeenFile, StdioPolicy,
-};
-use slowpath_process::{MountPoint, NOBODY};
+use slowpath_artifacts::field_state::{FieldState, MOST_BYTES};
+use slowpath_diagnose::aged_artifacts::Seen;
+use slowpath_launch::{ContextStep, EndPolicy, Identity, Launcher, MountStep, ReadyWhen, StdioPolicy};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::missing::declared;
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-
-/// How much newer than it is a source is seen, in seconds.
-const NEWER: i64 = 1;
 
 /// Runs the command.
 pub fn run(arguments: &ArtifactsAgeArguments) -> Result<ExitCode, Failure> {
@@ -86,160 +73,4 @@ fn read(path: &Path) -> Result<FieldState, Failure> {
             wrong(escape_terminal(&error.to_string())).hint("docs/artifacts.md shows the form of the file")
         })
     })
-}
-
-/// What the command is to see.
-#[derive(Serialize, Deserialize)]
-struct Seen {
-    files: Vec<SeenFile>,
-    notes: Vec<String>,
-}
-
-/// A file that is here.
-struct Here {
-    facts: Component,
-    was: LookedAt,
-    file: File,
-}
-
-impl Seen {
-    /// The states, of what is on this machine, for this user.
-    fn of(state: &FieldState, uid: u32) -> Result<Self, Failure> {
-        let unread = |error: std::io::Error| Failure::new(Kind::Machine, format!("/proc cannot be read: {error}"));
-        let looked = Looked {
-            machine: Machine::read().map_err(unread)?,
-            mounts: MountPoint::all().map_err(unread)?,
-            uid,
-            files: BTreeMap::new(),
-            bytes: 0,
-        };
-        looked.all(&state.artifacts)
-    }
-}
-
-struct Looked {
-    machine: Machine,
-    mounts: Vec<MountPoint>,
-    uid: u32,
-    files: BTreeMap<PathBuf, SeenFile>,
-    bytes: u64,
-}
-
-fn wrong(path: &Path, why: &str) -> Failure {
-    Failure::new(Kind::Usage, format!("{} {why}", path.display()))
-}
-
-impl Looked {
-    fn all(mut self, artifacts: &[FieldArtifact]) -> Result<Seen, Failure> {
-        let mut notes = Vec::new();
-        for artifact in artifacts {
-            let path = &artifact.path;
-            let done = match &artifact.state {
-                Aged::Unreadable { mode } => self.unreadable(path, *mode)?,
-                Aged::Stale { made_from } => self.stale(made_from)?,
-                Aged::Missing => self.missing(path)?,
-            };
-            if !done {
-                notes.push(format!("{} is not here and stays so", path.display()));
-            }
-        }
-        if self.bytes > MOST_COPIED_BYTES {
-            let why = format!("the files have {} MiB, and the command would have a copy of them", self.bytes >> 20);
-            return Err(Failure::new(Kind::Usage, why));
-        }
-        // By path: directories before what lies below them.
-        Ok(Seen { files: self.files.into_values().collect(), notes })
-    }
-
-    /// `None` where nothing is there.
-    fn here(&self, path: &Path) -> Result<Option<Here>, Failure> {
-        let Ok(found) = self.machine.look_up(path) else { return Ok(None) };
-        let (LookupEnd::File(facts), Some((_, file))) = (found.lookup.end, found.file) else {
-            return Err(wrong(path, "cannot be looked at"));
-        };
-        let was = LookedAt::of(&file).map_err(failed(Kind::Machine))?;
-        if !was.is_directory() && !was.is_regular() {
-            return Err(wrong(path, "is neither a file nor a directory"));
-        }
-        Ok(Some(Here { facts, was, file: File::from(file) }))
-    }
-
-    /// The file as it is, to be changed; one that two states concern is one.
-    fn file(&mut self, here: &Here) -> Result<&mut SeenFile, Failure> {
-        let path = &here.facts.path;
-        let is_below = |mount: &&MountPoint| mount.at.starts_with(path) && mount.at != *path;
-        if here.was.is_directory()
-            && let Some(mount) = self.mounts.iter().find(is_below)
-        {
-            let why = format!("has a mount below it ({}), which the command would not see", mount.at.display());
-            return Err(wrong(path, &why));
-        }
-        let acl = match &here.facts.acl {
-            AclFact::None => None,
-            AclFact::Entries(acl) => Some(acl.attribute()),
-            AclFact::Unread(why) => {
-                return Err(wrong(path, &format!("has an access control list that cannot be read: {why}")));
-            }
-        };
-        if here.was.is_regular() && !self.files.contains_key(path) {
-            self.bytes = self.bytes.saturating_add(here.file.metadata().map_err(failed(Kind::Machine))?.len());
-        }
-        let LookedAt { uid, gid, mode, .. } = here.was;
-        Ok(self.files.entry(path.clone()).or_insert_with(|| SeenFile {
-            path: path.clone(),
-            was: here.was,
-            permissions: Permissions { uid, gid, mode: mode & 0o7777, acl },
-            modified: None,
-            without: Vec::new(),
-            only: Vec::new(),
-        }))
-    }
-
-    fn unreadable(&mut self, path: &Path, mode: Option<u32>) -> Result<bool, Failure> {
-        let Some(here) = self.here(path)? else { return Ok(false) };
-        let uid = self.uid;
-        let (has, has_list) = (here.was.mode & 0o777, here.facts.acl != AclFact::None);
-        // With a list the bits of the group are its mask, and others may be denied by name.
-        let most = if has_list { has & 0o700 } else { has };
-        let mode = mode.unwrap_or(most & 0o700);
-        if mode & !most != 0 {
-            let why = format!(
-                "has mode {most:04o} at most without its access control list: mode {mode:04o} would allow more"
-            );
-            return Err(wrong(
-                path,
-                if has_list { &why } else { "is more closed: an aged file allows no more than it does" },
-            ));
-        }
-        let file = self.file(&here)?;
-        file.permissions.mode = here.was.mode & 0o7000 | mode;
-        file.permissions.acl = None;
-        // A file of the user's own is readable for him whatever others may; in the field it is another user's.
-        if uid != 0 && file.permissions.uid == uid {
-            file.permissions.uid = if uid == NOBODY { NOBODY - 1 } else { NOBODY };
-        }
-        Ok(true)
-    }
-
-    fn stale(&mut self, made_from: &Path) -> Result<bool, Failure> {
-        let Some(here) = self.here(made_from)? else { return Ok(false) };
-        let modified = here.file.metadata().and_then(|found| found.modified()).map_err(failed(Kind::Machine))?;
-        let seconds = modified.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        self.file(&here)?.modified = Some(i64::try_from(seconds).unwrap_or(0).saturating_add(NEWER));
-        Ok(true)
-    }
-
-    fn missing(&mut self, path: &Path) -> Result<bool, Failure> {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(false) };
-        let Some(here) = self.here(parent)? else { return Ok(false) };
-        // A link may be missing too: what it leads to stays.
-        if !here.was.is_directory() || fstatat(&here.file, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_err() {
-            return Ok(false);
-        }
-        let file = self.file(&here)?;
-        if !file.without.iter().any(|known| known == name) {
-            file.without.push(name.to_owned());
-        }
-        Ok(true)
-    }
 }

@@ -5,25 +5,22 @@
 
 mod age;
 mod guard;
-pub mod printed;
-mod recorded;
-mod running;
-mod table;
 
 use crate::arguments::{ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand};
-use crate::commands::{invoker, print_json};
+use crate::commands::{analyze, invoker, print_json};
 use crate::failure::{Failure, Kind, failed};
 use crate::foreign_file;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
 use nix::unistd::geteuid;
-use printed::Audited;
-use running::Running;
 use slowpath_artifacts::access;
-use slowpath_artifacts::audit::{Limits, audit, audit_beside, audit_listing, standard_places};
+use slowpath_artifacts::audit::{Audited, Limits, audit, audit_beside, audit_listing, standard_places};
 use slowpath_artifacts::gather::{Listing, MOST_BYTES, Machine};
+use slowpath_budget::responsible::opens_missing;
+use slowpath_diagnose::recorded_artifacts::named;
+use slowpath_diagnose::running_artifacts::Running;
 use slowpath_launch::{Identity, IdentityWarning};
-use slowpath_report::terminal::escape_terminal;
+use slowpath_report::terminal::{artifacts_audit, escape_terminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -49,7 +46,7 @@ fn run_audit(arguments: &ArtifactsAuditArguments) -> Result<ExitCode, Failure> {
     if arguments.json {
         print_json(&audited);
     } else {
-        print!("{}", table::text(&audited));
+        print!("{}", artifacts_audit(&audited));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -68,7 +65,11 @@ fn of_listing(listing: &Path, user: Identity) -> Result<Audited, Failure> {
 
 /// An audit of what a recording names, as it is now.
 fn of_recording(recording: &Path, arguments: &ArtifactsAuditArguments) -> Result<Audited, Failure> {
-    let recorded = recorded::read(recording)?;
+    let what = Work::reading("reading the recording");
+    let recorded = as_user(&invoker()?, &what, || {
+        let tables = analyze::open(recording)?;
+        Ok(named(&tables, opens_missing(&tables.manifest)))
+    })?;
     let user = match (&arguments.user, recorded.uid) {
         (Some(user), _) => asked_about(Some(user))?,
         // Everything is usable for root: what others would have been denied is what the recording does not show.

@@ -2,23 +2,21 @@
 
 mod bisect;
 mod run;
-mod subject;
 mod syscall_cost;
 
 pub use run::exit_code;
 
 use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
-use crate::commands::{invoker, print_json};
+use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::target::Target;
 use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
-use slowpath_context::{Here, Snapshot};
-use slowpath_report::terminal::{self, Style};
+use slowpath_context::{Here, Snapshot, named};
+use slowpath_report::terminal;
 use slowpath_report::{ContextComparison, ShownContext};
 use slowpath_tables::escape_json;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -29,7 +27,7 @@ const MODE: u32 = 0o600;
 pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
     match &arguments.command {
-        ContextCommand::Show { read, json } => show(read, *json),
+        ContextCommand::Show { read, json } => show_context(read, *json),
         ContextCommand::Save { read, output } => save(read, output),
         ContextCommand::Diff(arguments) => diff(arguments),
         ContextCommand::SyscallCost(arguments) => syscall_cost::run(arguments),
@@ -41,18 +39,14 @@ pub fn run(arguments: &ContextArguments) -> Result<ExitCode, Failure> {
 
 fn read(arguments: &ContextReadArguments) -> Result<Snapshot, Failure> {
     match &arguments.subject {
-        Some(named) => subject::named(named, &arguments.invocation),
-        None => subject::launched(&arguments.invocation, arguments.command.clone()),
+        Some(word) => named::named(word, &(&arguments.invocation).into()),
+        None => named::launched(&(&arguments.invocation).into(), arguments.command.clone()),
     }
 }
 
-fn show(arguments: &ContextReadArguments, json: bool) -> Result<(), Failure> {
+fn show_context(arguments: &ContextReadArguments, json: bool) -> Result<(), Failure> {
     let shown = ShownContext::new(read(arguments)?);
-    if json {
-        print_json(&shown);
-    } else {
-        print!("{}", terminal::context(&shown, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(json, &shown, terminal::context);
     Ok(())
 }
 
@@ -65,15 +59,12 @@ fn save(arguments: &ContextReadArguments, output: &Path) -> Result<(), Failure> 
 }
 
 fn diff(arguments: &ContextDiffArguments) -> Result<(), Failure> {
-    let a = subject::named(&arguments.a, &arguments.invocation)?;
-    let b = subject::named(&arguments.b, &arguments.invocation)?;
+    let invocation = (&arguments.invocation).into();
+    let a = named::named(&arguments.a, &invocation)?;
+    let b = named::named(&arguments.b, &invocation)?;
     let target = Target::of(&arguments.invocation, Vec::new(), None)?;
     let here = Here::for_target(&target.identity, arguments.trust.trust_context);
     let comparison = ContextComparison::new(&a, &b, &slowpath_context::plan(&a, &b, &here));
-    if arguments.json {
-        print_json(&comparison);
-    } else {
-        print!("{}", terminal::context_comparison(&comparison, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    show(arguments.json, &comparison, terminal::context_comparison);
     Ok(())
 }

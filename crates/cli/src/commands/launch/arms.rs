@@ -5,10 +5,9 @@ pub use slowpath_verify::benchmark::LaunchArm;
 use crate::arguments::{
     BenchmarkArguments, InvocationArguments, LadderArguments, ScenarioArguments, SelftestArguments, Words,
 };
-use crate::failure::{Failure, Kind};
-use crate::target::{PATIENCE, Target};
+use crate::failure::Failure;
 use slowpath_launch::ReadyWhen;
-use std::collections::BTreeSet;
+use slowpath_verify::benchmark::arms::named;
 use std::ffi::OsString;
 
 /// All arms of the command line; the first is what the others are compared with.
@@ -19,7 +18,7 @@ pub fn of(arguments: &BenchmarkArguments) -> Result<Vec<LaunchArm>, Failure> {
     }
     commands.extend(arguments.vs.iter().map(|words| (None, words.0.clone())));
     commands.extend(arguments.arm.iter().map(|(name, words)| (Some(name.clone()), words.0.clone())));
-    named(commands, &arguments.options.invocation)
+    named(commands, &(&arguments.options.invocation).into())
 }
 
 /// The base, and the base with each addition.
@@ -28,7 +27,7 @@ pub fn of_ladder(arguments: &LadderArguments) -> Result<Vec<LaunchArm>, Failure>
     let mut commands = vec![(Some("base".to_owned()), base().collect())];
     let added = arguments.add.iter();
     commands.extend(added.map(|(name, words)| (Some(name.clone()), base().chain(words.0.iter().cloned()).collect())));
-    named(commands, &arguments.options.invocation)
+    named(commands, &(&arguments.options.invocation).into())
 }
 
 /// The browsers of a scenario, each with the words `added`.
@@ -42,62 +41,13 @@ pub fn of_scenario(arguments: &ScenarioArguments, added: &[OsString]) -> Result<
         timeout: arguments.timeout,
         env: arguments.env.clone(),
     };
-    named(all.map(|(name, words)| (name, with(words))).collect(), &invocation)
+    named(all.map(|(name, words)| (name, with(words))).collect(), &(&invocation).into())
 }
 
 /// The same command twice.
 pub fn of_selftest(arguments: &SelftestArguments) -> Result<Vec<LaunchArm>, Failure> {
     let commands = ["A", "A again"].map(|name| (Some(name.to_owned()), arguments.target.clone()));
-    named(commands.into(), &arguments.options.invocation)
-}
-
-/// A command alone.
-pub fn one(invocation: &InvocationArguments, command: Vec<OsString>) -> Result<LaunchArm, Failure> {
-    let name = program(&command);
-    Ok(LaunchArm { name, target: Target::of(invocation, command, Some(PATIENCE))? })
-}
-
-fn named(
-    commands: Vec<(Option<String>, Vec<OsString>)>,
-    invocation: &InvocationArguments,
-) -> Result<Vec<LaunchArm>, Failure> {
-    if commands.is_empty() {
-        return Err(Failure::new(Kind::Usage, "there is no command to launch")
-            .hint("put it after `--`, or name several with --arm NAME='CMD'"));
-    }
-    let mut taken = BTreeSet::new();
-    let mut arms = Vec::new();
-    for (given, command) in commands {
-        let name = match given {
-            Some(name) => {
-                if !taken.insert(name.clone()) {
-                    return Err(Failure::new(Kind::Usage, format!("there are two arms with the name {name:?}")));
-                }
-                name
-            }
-            None => unused(&program(&command), &mut taken),
-        };
-        let target = Target::of(invocation, command, Some(PATIENCE))?;
-        arms.push(LaunchArm { name, target });
-    }
-    Ok(arms)
-}
-
-/// The last part of the program's path.
-fn program(command: &[OsString]) -> String {
-    let words = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    words.rsplit('/').find(|part| !part.is_empty()).unwrap_or("command").to_owned()
-}
-
-/// `name`, with a number behind it where it is taken.
-fn unused(name: &str, taken: &mut BTreeSet<String>) -> String {
-    let candidates = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name} {number}")));
-    for candidate in candidates {
-        if taken.insert(candidate.clone()) {
-            return candidate;
-        }
-    }
-    name.to_owned()
+    named(commands.into(), &(&arguments.options.invocation).into())
 }
 
 #[cfg(test)]

@@ -1,112 +1,18 @@
 //! `slowpath launch children`: how long the child processes of recorded launches take until they are ready, by kind.
 
 use crate::arguments::ChildrenArguments;
-use crate::commands::{analyze, invoker, print_json};
-use crate::failure::{Failure, Kind};
+use crate::commands::{invoker, show};
+use crate::failure::Failure;
 use crate::unprivileged::{Work, as_user};
-use slowpath_analysis::children::child_launches;
-use slowpath_recording::{Manifest, ProbeState};
-use slowpath_report::terminal::{self, Style};
-use slowpath_report::{ChildLaunches, children_of_runs};
-use slowpath_tables::missing::declared;
-use slowpath_tables::{Losses, Unavailable};
-use std::collections::BTreeSet;
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use slowpath_report::terminal;
+use slowpath_verify::children_of_recordings::of_recordings;
 use std::process::ExitCode;
-
-/// The probe that sees when a child is ready.
-const PROBE: &str = "first_wait";
 
 /// Runs the command.
 pub fn run(arguments: &ChildrenArguments) -> Result<ExitCode, Failure> {
-    let what = Work::reading("reading the recordings");
-    let children = as_user(&invoker()?, &what, || of_recordings(&arguments.recordings))?;
-    if arguments.json {
-        print_json(&children);
-    } else {
-        print!("{}", terminal::children(&children, &Style::detect(std::io::stdout().is_terminal())));
-    }
+    let children = as_user(&invoker()?, &Work::reading("reading the recordings"), || {
+        of_recordings(&arguments.recordings, |text| eprintln!("slowpath: warning: {text}"))
+    })?;
+    show(arguments.json, &children, terminal::children);
     Ok(ExitCode::SUCCESS)
-}
-
-/// The child launches of all recordings in which they can be seen. Those in which they cannot are told as unavailable.
-///
-/// # Errors
-/// A directory that is no recording, or named twice; recordings of which none has the moments of readiness.
-fn of_recordings(directories: &[PathBuf]) -> Result<ChildLaunches, Failure> {
-    let mut known = BTreeSet::new();
-    let (mut runs, mut names, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut losses, mut unavailable) = (Losses::default(), Vec::new());
-    for directory in directories {
-        let shown = directory.to_string_lossy().into_owned();
-        // One launch that counts twice would make every interval too narrow.
-        if !known.insert(directory.canonicalize().unwrap_or_else(|_| directory.clone())) {
-            return Err(Failure::new(Kind::Usage, format!("{shown} is given twice"))
-                .hint("every recording is one run and counts once"));
-        }
-        let tables = analyze::open(directory)?;
-        if let Some(missing) = readiness_missing(directory, &tables.manifest) {
-            unavailable.push(missing);
-            continue;
-        }
-        if tables.manifest.ended.is_none() {
-            notes.push(format!("{shown}: the recording has not ended in order: later children may be missing"));
-        }
-        losses.merge(&tables.manifest.losses);
-        unavailable.extend(tables.manifest.unavailable.iter().cloned());
-        runs.push(child_launches(&tables));
-        names.push(shown);
-    }
-    if let ([], Some(missing)) = (runs.as_slice(), unavailable.first()) {
-        return Err(Failure::new(Kind::Usage, format!("{} is unavailable: {}", missing.what, missing.reason))
-            .hint(missing.remedy.clone()));
-    }
-    let mut seen = BTreeSet::new();
-    unavailable.retain(|one| seen.insert(one.clone()));
-    Ok(ChildLaunches { recordings: names, notes, losses, unavailable, ..children_of_runs(&runs) })
-}
-
-/// Why a recording does not hold when its children were ready; `None` when it does.
-fn readiness_missing(directory: &Path, manifest: &Manifest) -> Option<Unavailable> {
-    let gap = |reason: String, remedy: &str| declared::READINESS.of(&[&directory.display()], reason, remedy);
-    match manifest.probes.iter().find(|probe| probe.name == PROBE).map(|probe| probe.state) {
-        Some(ProbeState::Attached) => None,
-        Some(ProbeState::Unavailable) => {
-            // The recorder's own words for it.
-            let told = manifest.unavailable.iter().find(|one| one.what == format!("probe {PROBE}"));
-            let reason = told.map_or("the kernel refused it", |one| one.reason.as_str());
-            let remedy = told.map_or("`slowpath doctor` says what is missing", |one| one.remedy.as_str());
-            Some(gap(format!("the probe {PROBE} did not run: {reason}"), remedy))
-        }
-        None => Some(gap(
-            "it was recorded without --child-startup".to_owned(),
-            "record it again: `slowpath record --child-startup -o DIR -- CMD`",
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use slowpath_recording::Probe;
-
-    #[test]
-    fn a_probe_that_did_not_run_is_told_with_the_recorders_reason() {
-        let with = |probes: Vec<Probe>, unavailable| Manifest { probes, unavailable, ..Manifest::default() };
-        let probe = |state| vec![Probe { name: PROBE.to_owned(), state }];
-        let missing = |manifest: &Manifest| readiness_missing(Path::new("r"), manifest);
-        assert_eq!(missing(&with(probe(ProbeState::Attached), Vec::new())), None);
-        let not_asked = missing(&with(Vec::new(), Vec::new())).unwrap();
-        assert!(not_asked.remedy.contains("record --child-startup"), "{not_asked:?}");
-        let gap = Unavailable {
-            what: "probe first_wait".to_owned(),
-            reason: "no sched_switch".to_owned(),
-            remedy: "a newer kernel".to_owned(),
-        };
-        let refused = missing(&with(probe(ProbeState::Unavailable), vec![gap])).unwrap();
-        assert_eq!(refused.reason, "the probe first_wait did not run: no sched_switch");
-        assert_eq!(refused.remedy, "a newer kernel");
-        assert!(missing(&with(probe(ProbeState::Unavailable), Vec::new())).is_some());
-    }
 }

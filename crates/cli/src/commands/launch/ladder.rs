@@ -1,26 +1,13 @@
 //! `slowpath launch ladder`: what each addition to a command costs, cold and warm.
 
-use super::{arms, begin, benchmark, export, finish, show};
+use super::{arms, begin, export, finish, show};
 use crate::arguments::{Coldness, LadderArguments};
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
-use schemars::JsonSchema;
-use serde::Serialize;
-use slowpath_report::Benchmark;
+use slowpath_verify::benchmark::{self, LADDER_SCHEMA, Ladder};
 use std::process::ExitCode;
-
-/// What `slowpath launch ladder --json` prints.
-#[derive(Serialize, JsonSchema)]
-pub struct Ladder {
-    /// `slowpath-launch-ladder/1`.
-    schema: &'static str,
-    /// Cold launches; null with `--warm`.
-    cold: Option<Benchmark>,
-    /// Warm launches; null with `--cold`, and when it was interrupted before.
-    warm: Option<Benchmark>,
-}
 
 /// Runs the command.
 pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
@@ -31,7 +18,7 @@ pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
     }
     let arms = begin(arms::of_ladder(arguments)?);
     let progress = Progress::new(options.quiet);
-    let one = |cold: Option<Coldness>| benchmark::run(options, &arms, cold, &progress);
+    let one = |cold: Option<Coldness>| benchmark::run(&options.settings(), &arms, cold, &progress);
     let cold = (!options.warm).then(|| one(options.cold.or(Some(Coldness::Lab)))).transpose()?;
     // After ctrl-C what was measured cold is kept.
     let goes_on = options.cold.is_none() && !(cold.is_some() && interrupt::requested());
@@ -40,7 +27,7 @@ pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
     if let Some(one) = warm.as_ref().or(cold.as_ref()) {
         export(options, &arms, one)?;
     }
-    let ladder = Ladder { schema: "slowpath-launch-ladder/1", cold, warm };
+    let ladder = Ladder { schema: LADDER_SCHEMA, cold, warm };
     if options.json {
         print_json(&ladder);
     } else {

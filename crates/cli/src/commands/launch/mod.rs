@@ -2,15 +2,10 @@
 //! block (the same for all arms of it), and nothing is left out of the figures but launches that failed.
 
 pub mod arms;
-pub mod benchmark;
 mod children;
-mod doubts;
 mod ladder;
-mod quantiles;
 mod scenario;
 mod selftest;
-mod stopping;
-mod summary;
 
 use crate::arguments::{BenchmarkArguments, BenchmarkOptions, Export, LaunchCommand};
 use crate::commands::print_json;
@@ -22,11 +17,9 @@ use crate::whole_file;
 use arms::LaunchArm;
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{Benchmark, exports};
+use slowpath_verify::benchmark;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-
-#[cfg(test)]
-pub use {ladder::Ladder, selftest::Selftest};
 
 /// Runs the command.
 pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
@@ -40,7 +33,7 @@ pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
             let options = &arguments.options;
             let arms = begin(arms::of(arguments)?);
             let progress = Progress::new(options.quiet);
-            let measured = benchmark::run(options, &arms, options.cold, &progress)?;
+            let measured = benchmark::run(&options.settings(), &arms, options.cold, &progress)?;
             progress.done();
             export(options, &arms, &measured)?;
             if options.json {

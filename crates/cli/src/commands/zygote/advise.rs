@@ -105,7 +105,7 @@ fn text(advice: &Advice, shown: &Shown) -> String {
     };
     let mut text = format!("{answer}\n");
     for reason in &advice.reasons {
-        let _ = writeln!(text, "  {}", crate::printing::line(reason));
+        let _ = writeln!(text, "  {}", crate::printing::escape_terminal(reason));
     }
     if let Some(start) = advice.best.and_then(|index| shown.starts.get(index)) {
         let saving = &start.saving;

@@ -5,7 +5,7 @@ use crate::place::Place;
 use crate::reading::Value;
 use crate::subject::Subject;
 use crate::toggles::{Contrast, GroupFile, How, Part, SYS_NICE, Setting};
-use slowpath_verify::Metric;
+use slowpath_launch::Metric;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

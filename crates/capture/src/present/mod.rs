@@ -1,0 +1,21 @@
+//! Probe `present`: processes that run already. What it tells has the form of what [`crate::process`] and [`crate::mapping`] tell.
+
+use crate::probes::Probe;
+use crate::recorder::monotonic_now;
+
+/// The declaration.
+pub(crate) static PROBE: Probe = Probe {
+    name: "present",
+    title: "processes that run already",
+    what: "Marks the tasks that are to be followed, and tells of each what an exec would have told.",
+    asked_for: "`--pid`, `--match`, `--system`",
+    price: "one walk over all tasks, when recording begins",
+    is_essential: true,
+    is_wanted: |options| options.running,
+    settings: Some(|_, options| {
+        // The one read-only variable: the recorder, when it begins to mark, and its writer.
+        let values = [u64::from(std::process::id()), monotonic_now().0, u64::from(options.writer.unwrap_or(0))];
+        values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+    }),
+    ..Probe::USUAL
+};

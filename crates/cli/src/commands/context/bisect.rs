@@ -1,0 +1,37 @@
+//! `slowpath context bisect`: which difference of two contexts makes the same command slower.
+
+use crate::arguments::ContextBisectArguments;
+use crate::commands::show;
+use crate::failure::{Failure, Kind};
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::target::Target;
+use slowpath_report::ContextBisection;
+use slowpath_report::terminal;
+use slowpath_verify::context_bisection::{self, Wanted, patience};
+use std::process::ExitCode;
+
+/// Runs the command.
+pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
+    let wanted = Wanted {
+        fast: arguments.fast.clone(),
+        slow: arguments.slow.clone(),
+        command: arguments.command.clone(),
+        invocation: (&arguments.invocation).into(),
+        trust_context: arguments.trust.trust_context,
+        metric: arguments.metric,
+        max_time: arguments.max_time,
+        seed: arguments.seed,
+    };
+    let patience = patience(wanted.max_time);
+    let target = Target::of(wanted.invocation.clone(), wanted.command.clone(), Some(patience))?;
+    for warning in &target.warnings {
+        eprintln!("slowpath: warning: {warning}");
+    }
+    let progress = Progress::new(arguments.quiet);
+    let bisected = context_bisection::run(&wanted, &target, &progress)?;
+    progress.done();
+    let found = ContextBisection::of(&wanted, &bisected);
+    show(arguments.json, &found, terminal::context_bisection);
+    Ok(if interrupt::requested() { ExitCode::from(Kind::Interrupted as u8) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,144 @@
+//! `slowpath record`: a command and its tree, from the first instruction to ready, exit, `--duration` or ctrl-C; or processes that
+//! run already.
+
+use crate::arguments::{RecordArguments, StackEvent};
+use crate::commands::invoker;
+use crate::failure::{self, Failure, Kind};
+use crate::progress::Progress;
+use crate::recorded_launch::{self, Subject};
+use crate::recording_writer::WriterProcess;
+use crate::standard_output::OutputToError;
+use crate::streamed_recording::{self, StreamedRecording};
+use crate::target::{Target, launcher, not_ready};
+use crate::{interrupt, output_directory};
+use schemars::JsonSchema;
+use serde::Serialize;
+use slowpath_capture::{Options, StackEvents};
+use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
+use slowpath_recording::Manifest;
+use slowpath_report::terminal::{recorded, stack_audit};
+use slowpath_session::running::{self, Wanted};
+use slowpath_tables::Bytes;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What `slowpath record --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct Recorded {
+    /// `slowpath-record/1`.
+    schema: &'static str,
+    /// Directory of the recording.
+    recording: String,
+    /// Its manifest.
+    manifest: Manifest,
+}
+
+/// Runs the command.
+pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    recorded_launch::require("record", [])?;
+    let has_stacks = arguments.sample.is_some() || !arguments.stacks.is_empty();
+    if arguments.audit_stacks.is_some() && !has_stacks {
+        return Err(Failure::new(Kind::Usage, "--audit-stacks without stacks")
+            .hint("stacks are recorded with --sample HZ and with --stacks"));
+    }
+    if of_running(arguments) || has_stacks {
+        recorded_launch::require_profile("record")?;
+    }
+    if of_running(arguments) {
+        return record_running(arguments);
+    }
+    let target = Target::of(&arguments.invocation, arguments.command.clone(), None)?;
+    for warning in &target.warnings {
+        eprintln!("slowpath: warning: {warning}");
+    }
+    let directory = output_directory::prepare(&arguments.output, &target.identity)?;
+    // Before anything is loaded into the kernel, which it would hold.
+    let writer = WriterProcess::start(&target.identity, &directory, Bytes(arguments.max_size))?;
+    let progress = Progress::new(arguments.quiet);
+    progress.step("loading the recorder");
+    let duration = arguments.duration.map(Duration::from_secs_f64);
+    let recording = StreamedRecording::load(options(arguments), writer, Subject::of(&target), duration)?;
+    let recording = recording.prepared(&target.program());
+    interrupt::watch();
+    // The target is the user's: it lives on when recording ends before it does.
+    let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };
+    let (spec, _fresh) = target.spec(end, StdioPolicy::Inherit)?;
+    progress.done();
+    let (outcome, manifest, stop) = {
+        let _elsewhere = arguments.json.then(OutputToError::divert).transpose()?;
+        let launched = |outcome: &_| recorded_launch::launch_of(&target, outcome);
+        streamed_recording::launch(&mut launcher(), &spec, recording, launched)?
+    };
+    tell(arguments, &directory, manifest, stop.as_deref());
+    // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
+    // standard error tell of the failure.
+    Ok(match not_ready(&outcome).filter(|_| stop.is_none()) {
+        Some(failure) => failure::report(&failure.hint("what was recorded until then is kept"), false),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+/// Records processes that run already: named by pid or by an expression, or everything on the machine.
+fn record_running(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    let identity = invoker()?;
+    let progress = Progress::new(arguments.quiet);
+    let meant = match arguments.system {
+        true => running::system(),
+        false => running::named(arguments.pid.clone(), arguments.matching.as_ref(), &progress)?,
+    };
+    let directory = output_directory::prepare(&arguments.output, &identity)?;
+    let wanted = Wanted {
+        options: Options { running: true, ..options(arguments) },
+        most: Bytes(arguments.max_size),
+        duration: arguments.duration.map(Duration::from_secs_f64),
+    };
+    let recorded = running::record(&meant, wanted, &directory, &identity, &progress)?;
+    tell(arguments, &directory, recorded.manifest, Some(&recorded.stop));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether processes that run already are recorded.
+fn of_running(arguments: &RecordArguments) -> bool {
+    arguments.system || arguments.matching.is_some() || !arguments.pid.is_empty()
+}
+
+/// Samples a second where none were asked for by number.
+const HERTZ: u32 = 1000;
+
+/// What the recorder is asked for.
+fn options(arguments: &RecordArguments) -> Options {
+    let wants = |event| arguments.stacks.contains(&event);
+    let stacks = StackEvents {
+        faults: wants(StackEvent::Fault),
+        waits: wants(StackEvent::Wait),
+        memory_calls: wants(StackEvent::Alloc),
+    };
+    Options {
+        // A command is a short experiment; processes that run are watched where others work.
+        files: !arguments.no_files && (arguments.files || !of_running(arguments)),
+        first_waits: arguments.child_startup,
+        waits: arguments.off_cpu || stacks.waits,
+        memory_calls: arguments.memory_calls || stacks.memory_calls,
+        stacks,
+        cpu_hertz: arguments.sample.or(wants(StackEvent::Cpu).then_some(HERTZ)),
+        copy_every: arguments.audit_stacks.unwrap_or(0),
+        ..Options::default()
+    }
+}
+
+/// Says what was recorded, and `stop`, why no more.
+fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop: Option<&str>) {
+    if let Some(limit) = stop.filter(|stop| stop.contains("--max-size")) {
+        eprintln!("slowpath: warning: recording stopped: {limit}");
+    }
+    if !arguments.quiet {
+        stack_audit(&manifest.counters).iter().for_each(|line| eprintln!("slowpath: {line}"));
+    }
+    if arguments.json {
+        let recording = directory.to_string_lossy().into_owned();
+        super::print_json(&Recorded { schema: "slowpath-record/1", recording, manifest });
+    } else if !arguments.quiet {
+        eprintln!("slowpath: {}", recorded(&manifest, directory));
+    }
+}

@@ -1,0 +1,77 @@
+//! One diagnosis of cold and of warm launches, and each half of it.
+//!
+//! Owns which half leads: the one whose most costly finding costs more. Findings, fixes, verdicts, losses and gaps of both stand
+//! together; a verdict belongs to the half whose metric judged it.
+
+use super::diagnosis::{Diagnosis, OtherLaunches};
+use slowpath_analysis::finding::Finding;
+
+impl Diagnosis {
+    /// The diagnosis of both. `cold` and `warm` are of one command.
+    pub fn of_both(cold: Self, warm: Self) -> Self {
+        let leads = if worst(&warm) > worst(&cold) { (warm, cold) } else { (cold, warm) };
+        let (mut first, mut second) = leads;
+        // What both show is told of the launches that lose more.
+        let about = |finding: &Finding| (finding.name.clone(), finding.subject.get("process").cloned());
+        let told: Vec<_> = first.findings.iter().map(about).collect();
+        second.findings.retain(|finding| !told.contains(&about(finding)));
+        let found = u32::try_from(second.findings.len()).unwrap_or(u32::MAX);
+        first.findings.extend(second.findings);
+        first.findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
+        first.time.extend(second.time);
+        first.round_trips.extend(second.round_trips);
+        first.fixes.extend(second.fixes);
+        first.verdicts.extend(second.verdicts);
+        first.losses.merge(&second.losses);
+        for gap in second.unavailable {
+            if !first.unavailable.contains(&gap) {
+                first.unavailable.push(gap);
+            }
+        }
+        first.notes.extend(second.notes);
+        first.other = Some(OtherLaunches {
+            warm: second.warm,
+            recording: second.recording,
+            launch: second.launch,
+            found,
+            share_of_gap_removed: second.share_of_gap_removed,
+        });
+        first
+    }
+
+    /// The half that leads, with the findings and fixes of both; the whole where there is only one.
+    pub fn leading(&self) -> Self {
+        let mut half = Self { other: None, ..self.clone() };
+        if self.other.is_some() {
+            let judged_by = half.launch.judged_by;
+            half.verdicts.retain(|verdict| verdict.judged_by.unwrap_or(judged_by) == judged_by);
+        }
+        half
+    }
+
+    /// The other half, without gaps and notes, which stand in the first, and without findings where it has none; `None` where there
+    /// is only one half.
+    pub fn following(&self) -> Option<Self> {
+        let other = self.other.clone()?;
+        let judged_by = other.launch.judged_by;
+        let findings = if other.found == 0 { Vec::new() } else { self.findings.clone() };
+        let verdicts = self.verdicts.iter().filter(|verdict| verdict.judged_by == Some(judged_by));
+        Some(Self {
+            warm: other.warm,
+            recording: other.recording,
+            launch: other.launch,
+            other: None,
+            findings,
+            verdicts: verdicts.cloned().collect(),
+            share_of_gap_removed: other.share_of_gap_removed,
+            unavailable: Vec::new(),
+            notes: Vec::new(),
+            ..self.clone()
+        })
+    }
+}
+
+/// What the most costly finding costs.
+fn worst(diagnosis: &Diagnosis) -> f64 {
+    diagnosis.findings.iter().map(|finding| finding.cost.value).fold(0.0, f64::max)
+}

@@ -1,0 +1,128 @@
+//! Recordings in the forms of other tools: what an export is declared as, and which there are.
+//!
+//! An export is one file with one declaration, `EXPORT`, listed in [`ALL`]. The words of `--to`, `explain` and the reference follow from
+//! it. Leaves where it is written to the command.
+
+use crate::collapsed::{self, Weight};
+use crate::{firefox, perfetto, table_csv};
+use serde::{Deserialize, Serialize};
+use slowpath_recording::Tables;
+use std::io::{self, Write};
+
+/// All, in the order in which they are listed.
+pub const ALL: [&RecordingExport; 4] = [&perfetto::EXPORT, &firefox::EXPORT, &collapsed::EXPORT, &table_csv::EXPORT];
+
+/// A form of a recording that other tools read.
+#[derive(Debug)]
+pub struct RecordingExport {
+    /// The word for `--to`.
+    pub name: &'static str,
+    /// One line: what it is for.
+    pub title: &'static str,
+    /// What is in it.
+    pub what: &'static str,
+    /// What of a recording it has no place for, or leaves out.
+    pub lacks: &'static str,
+    /// What reads it.
+    pub read_by: &'static str,
+    /// Whether it is text that a terminal can show.
+    pub is_text: bool,
+    /// The option that is for this one only.
+    pub takes: Option<OwnOption>,
+    /// What is written. Nothing is opened before it has said that there is something to write.
+    pub prepare: for<'a> fn(&'a Tables, &ExportOptions) -> Result<Work<'a>, NotExported>,
+}
+
+/// An option of one export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnOption {
+    /// [`ExportOptions::weight`].
+    Weight,
+    /// [`ExportOptions::table`].
+    Table,
+}
+
+/// What can be chosen.
+#[derive(Clone, Debug, Default)]
+pub struct ExportOptions {
+    /// What the numbers of call stacks add up.
+    pub weight: Option<Weight>,
+    /// The table.
+    pub table: Option<String>,
+}
+
+impl ExportOptions {
+    /// An option that was chosen and is for another export than this one, as it is written.
+    pub fn misplaced(&self, export: &RecordingExport) -> Option<(&'static str, &'static RecordingExport)> {
+        let chosen = [
+            (OwnOption::Weight, "--weight", self.weight.is_some()),
+            (OwnOption::Table, "--table", self.table.is_some()),
+        ];
+        let (option, word, _) = chosen.into_iter().find(|(option, _, is)| *is && export.takes != Some(*option))?;
+        Some((word, ALL.into_iter().find(|other| other.takes == Some(option))?))
+    }
+}
+
+/// Where an export goes.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// What it is called.
+    pub name: String,
+    /// Whether somebody looks at it.
+    pub is_terminal: bool,
+}
+
+/// What there is to say about an export.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exported {
+    /// What a reader must know, one sentence each.
+    pub notes: Vec<String>,
+    /// What reads it.
+    pub next: String,
+}
+
+/// Writes an export.
+pub type Work<'a> = Box<dyn FnOnce(&mut dyn Write, &Destination) -> io::Result<Exported> + 'a>;
+
+/// Why there is nothing to write.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct NotExported {
+    /// What is missing.
+    pub problem: String,
+    /// What helps.
+    pub remedy: String,
+}
+
+/// The export of this name.
+pub fn named(name: &str) -> Option<&'static RecordingExport> {
+    ALL.into_iter().find(|export| export.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_export_has_a_word_of_its_own_and_is_found_by_it() {
+        let names: BTreeSet<&str> = ALL.iter().map(|export| export.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert!(ALL.iter().all(|export| named(export.name).is_some_and(|found| found.name == export.name)));
+        assert!(named("csvs").is_none());
+    }
+
+    #[test]
+    fn an_option_of_another_export_is_named_with_whose_it_is() {
+        let table = ExportOptions { table: Some("opens".to_owned()), ..ExportOptions::default() };
+        assert!(table.misplaced(&table_csv::EXPORT).is_none());
+        let (option, export) = table.misplaced(&collapsed::EXPORT).unwrap();
+        assert_eq!((option, export.name), ("--table", "csv"));
+        let weight = ExportOptions { weight: Some(Weight::Cpu), ..ExportOptions::default() };
+        assert_eq!(
+            weight.misplaced(&perfetto::EXPORT).map(|(option, export)| (option, export.name)),
+            Some(("--weight", "collapsed"))
+        );
+        assert!(ExportOptions::default().misplaced(&perfetto::EXPORT).is_none());
+    }
+}

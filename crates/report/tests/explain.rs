@@ -1,0 +1,22 @@
+//! Finding what a name stands for, as people write names.
+
+use slowpath_report::explain::{likely, named};
+
+#[test]
+fn names_are_found_as_people_write_them() {
+    let first = |name: &str| named(name)[0].name.clone();
+    assert_eq!(first("cold-file-reads"), "cold_file_reads");
+    assert_eq!(first("python-bytecode"), "python_bytecode");
+    assert_eq!(first("Not shown"), "not_shown");
+    assert_eq!(first("probe first_wait"), "probe <name>");
+    assert_eq!(first("whole_files"), "whole_files");
+    assert_eq!(first("readahead_512k"), "readahead_<kib>k");
+    assert_eq!(first("time ledger"), "time ledger");
+}
+
+#[test]
+fn an_unknown_name_leads_to_likely_ones() {
+    assert!(named("file_reads").is_empty());
+    let likely = likely("file_reads");
+    assert!(likely.contains(&"cold_file_reads".to_owned()) && likely.len() <= 5, "{likely:?}");
+}

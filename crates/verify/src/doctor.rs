@@ -1,0 +1,64 @@
+//! What works on this machine, what does not, why, and what would change that.
+
+use crate::lab_session::LAB;
+use schemars::JsonSchema;
+use serde::Serialize;
+use slowpath_capture::machine::{self, Check, Need};
+use slowpath_lab::availability;
+use slowpath_tables::Unavailable;
+
+/// What a machine can do, and what killed slowpath processes left on it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Doctor {
+    /// `slowpath-doctor/1`.
+    pub schema: &'static str,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Whether `record` works here and now.
+    pub can_record: bool,
+    /// Whether `lab` and `diagnose` work here and now.
+    pub can_use_lab: bool,
+    /// What was looked at.
+    pub checks: Vec<Check>,
+    /// Everything that is missing, with its remedy.
+    pub unavailable: Vec<Unavailable>,
+    /// What killed slowpath processes left.
+    pub leftovers: Vec<String>,
+    /// What `--clean` removed.
+    pub removed: Vec<String>,
+    /// What `--clean` could not remove, and why.
+    pub not_removed: Vec<String>,
+}
+
+/// What killed slowpath processes left: what is there, or else what was removed and what could not be.
+#[derive(Clone, Debug, Default)]
+pub struct Leftovers {
+    /// Paths.
+    pub found: Vec<String>,
+    /// Paths.
+    pub removed: Vec<String>,
+    /// Paths, each with the reason.
+    pub not_removed: Vec<String>,
+}
+
+impl Doctor {
+    /// Of this machine.
+    pub fn of_machine(leftovers: Leftovers) -> Self {
+        let facts = machine::facts();
+        let checks = machine::checks(&facts);
+        let lab = availability::missing();
+        let can_record = machine::gaps(&checks, Need::Record).is_empty();
+        Self {
+            schema: "slowpath-doctor/1",
+            can_record,
+            // What goes into a lab is seen in a recorded launch.
+            can_use_lab: can_record && !lab.iter().any(|gap| gap.what == LAB),
+            unavailable: checks.iter().filter_map(|check| check.gap.clone()).chain(lab).collect(),
+            kernel: facts.kernel,
+            checks,
+            leftovers: leftovers.found,
+            removed: leftovers.removed,
+            not_removed: leftovers.not_removed,
+        }
+    }
+}
