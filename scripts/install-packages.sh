@@ -8,6 +8,8 @@ build="clang llvm libclang-dev pkg-config make gcc libc6-dev libelf-dev zlib1g-d
 test="chromium binutils g++ libc6-dbg xz-utils bpftool strace python3 python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 # Allocators and a C library that programs are tested with.
 test="$test libjemalloc2 libmimalloc2.0 musl-tools"
+# Orders of functions are linked with it.
+test="$test lld"
 # The man pages are read by man itself.
 test="$test man-db"
 browsers="chromium firefox-esr"

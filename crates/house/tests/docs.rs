@@ -55,6 +55,7 @@ fn generated() -> Vec<(String, String)> {
         ("probes", NameKind::Probe),
         ("exports", NameKind::Export),
         ("unavailable", NameKind::Unavailable),
+        ("terms", NameKind::Term),
     ];
     let pages = pages.map(|(name, kind)| (format!("docs/reference/{name}.md"), explain::reference(kind)));
     all.extend(pages);

@@ -1,9 +1,10 @@
-//! What `slowpath explain` says: findings, fixes, context factors, families of artifacts, outcomes of a guard, arms, verdicts
-//! and what can be unavailable, by name, from their declarations.
+//! What `slowpath explain` says: findings, fixes, context factors, families of artifacts, outcomes of a guard, arms, verdicts,
+//! terms and what can be unavailable, by name, from their declarations.
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
 use crate::recording_exports::{self, RecordingExport};
+use crate::terms::{self, Term};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
@@ -42,11 +43,13 @@ pub enum NameKind {
     Export,
     /// What can be missing in a result.
     Unavailable,
+    /// A term that screens use.
+    Term,
 }
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Finding,
         Self::Fix,
         Self::ContextFactor,
@@ -58,6 +61,7 @@ impl NameKind {
         Self::Probe,
         Self::Export,
         Self::Unavailable,
+        Self::Term,
     ];
 
     /// The heading of a list.
@@ -74,6 +78,7 @@ impl NameKind {
             Self::Probe => "Probes",
             Self::Export => "Exports",
             Self::Unavailable => "What can be unavailable",
+            Self::Term => "Terms",
         }
     }
 }
@@ -133,10 +138,11 @@ pub fn all() -> Vec<Explanation> {
     let outcomes = Outcome::ALL.iter().map(|outcome| of_outcome(*outcome));
     let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
     let missing = declared::ALL.iter().map(|missing| of_missing(missing));
+    let terms = terms::all().into_iter().map(of_term);
     let things = findings.chain(fixes).chain(factors).chain(families).chain(guarded).chain(arms);
     let probes = slowpath_capture::probes().map(of_probe);
     let exports = recording_exports::ALL.into_iter().map(of_export);
-    things.chain(outcomes).chain(decisions).chain(probes).chain(exports).chain(missing).collect()
+    things.chain(outcomes).chain(decisions).chain(probes).chain(exports).chain(missing).chain(terms).collect()
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
@@ -352,6 +358,12 @@ fn of_export(export: &RecordingExport) -> Explanation {
     ]);
     let (kind, name) = (NameKind::Export, export.name.to_owned());
     Explanation { kind, name, former_names: Vec::new(), title: export.title.to_owned(), paragraphs }
+}
+
+fn of_term(term: Term) -> Explanation {
+    let paragraphs = paragraphs([("what it is", term.what)]);
+    let (kind, name) = (NameKind::Term, term.name.to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title: term.title.to_owned(), paragraphs }
 }
 
 fn of_missing(missing: &Missing) -> Explanation {

@@ -23,6 +23,7 @@ pub mod recording_exports;
 pub mod schema;
 pub mod table_csv;
 pub mod terminal;
+mod terms;
 
 pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
 pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext, ShownToggle};

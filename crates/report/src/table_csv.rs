@@ -236,10 +236,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(csv_of(&tables, "opens").lines().nth(1), Some("15,8,11,8,\"'=1+1"));
-        assert!(csv_of(&tables, "opens").ends_with("\",0,-2,,\n"));
+        assert!(csv_of(&tables, "opens").ends_with("\",0,,-2,,\n"));
         let mut shown = Vec::new();
         write(&tables, "opens", true, &mut shown).unwrap();
-        assert!(String::from_utf8(shown).unwrap().ends_with("\n15,8,11,8,'=1+1\\u{a},0,-2,,\n"));
+        assert!(String::from_utf8(shown).unwrap().ends_with("\n15,8,11,8,'=1+1\\u{a},0,,-2,,\n"));
         assert!(csv_of(&tables, "cpu_samples").ends_with(",'-cmd,,,\n"));
     }
 

@@ -36,9 +36,5 @@ fn named(name: &str) -> Result<Vec<Explanation>, Failure> {
         [] => "`slowpath explain` lists all names".to_owned(),
         likely => format!("perhaps {}; `slowpath explain` lists all names", likely.join(", ")),
     };
-    Err(Failure::new(
-        Kind::Usage,
-        format!("there is no finding, fix, context factor, family of artifacts, outcome, arm, verdict or gap {name:?}"),
-    )
-    .hint(&hint))
+    Err(Failure::new(Kind::Usage, format!("nothing is called {name:?}")).hint(&hint))
 }

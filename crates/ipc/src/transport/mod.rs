@@ -12,7 +12,6 @@ mod futex_memory;
 mod in_process;
 mod io_uring;
 mod message_queue;
-mod not_measured;
 mod pi_futex_memory;
 mod pipe;
 mod tcp_loopback;
@@ -26,7 +25,7 @@ use std::io;
 /// A payload larger than this is refused: the largest of the field's benchmarks.
 pub const LARGEST_PAYLOAD: usize = 64 * 1024;
 
-/// All transports, the floor first; at the end those that are not available everywhere, or never.
+/// All transports, the floor first; at the end those that are not available everywhere.
 pub const ALL: &[&Transport] = &[
     &in_process::TRANSPORT,
     &pipe::TRANSPORT,
@@ -40,8 +39,6 @@ pub const ALL: &[&Transport] = &[
     &io_uring::TRANSPORT,
     &binder::TRANSPORT,
     &binder_sg::TRANSPORT,
-    &not_measured::DBUS,
-    &not_measured::GRPC,
 ];
 
 /// Declaration of a transport.
