@@ -294,6 +294,14 @@ fn faults_tell_which_blocks_the_copy_filled_that_are_sampled_when_they_are_read(
 }
 
 #[test]
+fn a_copy_that_goes_backwards_keeps_its_target_and_fills_as_much_as_it_reads() {
+    let mut program = Program::with_image_and_scratch();
+    (1..=100).for_each(|number| _ = program.sample(at(2, LENGTH - number * LENGTH / 100), at(1, 0), COPY_IN));
+    program.copy(1, 2, COPY_BACK, 100);
+    assert_eq!(program.found().len(), 1);
+}
+
+#[test]
 fn near_misses_are_no_finding() {
     let consumed = |program: &mut Program| program.copy(2, 1, COPY_IN, 100);
     let produced = |program: &mut Program| program.copy(1, 2, COPY_BACK, 100);
@@ -341,12 +349,17 @@ fn near_misses_are_no_finding() {
             (row.first_argument, row.second_argument, row.copies) = (None, None, None);
         });
     };
-    let all: [(&str, Change<'_>); 11] = [
+    let written_header = |program: &mut Program| {
+        (0..100).for_each(|number| _ = program.sample(at(2, number % 8 * 8), at(1, 0), COPY_IN));
+        program.copy(1, 2, COPY_BACK, 100);
+    };
+    let all: [(&str, Change<'_>); 12] = [
         ("consumed", &consumed),
         ("produced", &produced),
         ("moved inside", &moved),
         ("handed on", &queue),
         ("a header is read", &header),
+        ("a header is written", &written_header),
         ("one half is written, the other read", &halves),
         ("compared", &compared),
         ("few samples", &few),

@@ -27,7 +27,10 @@ pub fn run(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
             Kind::Machine,
             "slowpath fleet: the Python package slowpath-fleet is neither in PATH nor beside slowpath",
         )
-        .hint("install it as docs/fleet.md says, and put its bin directory in PATH")
+        .hint(
+            "from a checkout: python3 -m venv ~/slowpath-fleet && ~/slowpath-fleet/bin/pip install ./fleet; then put \
+             ~/slowpath-fleet/bin in PATH",
+        )
     })?;
     let error = Command::new(&program).args(&arguments.words).env_clear().envs(environment).exec();
     Err(Failure::new(Kind::Machine, format!("cannot start {}: {error}", program.display()))

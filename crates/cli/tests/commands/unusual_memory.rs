@@ -236,9 +236,15 @@ fn pages_that_jemalloc_purges_are_billed_with_its_own_settings_and_those_it_keep
 #[test]
 fn blocks_that_mimalloc_maps_one_by_one_are_billed_without_a_setting_that_nothing_heeds() {
     let Some(recorded) = recorded().filter(|recorded| recorded.has("mimalloc")) else { return };
-    let finding = recorded.one("mimalloc", TRANSIENT);
-    assert_near(number(finding, "operations"), 10.0, 0.0);
-    assert_near(number(finding, "faults"), recorded.said("mimalloc", "minflt"), 0.01);
+    // On a busy machine the library's unwinding table can come after its first calls: their stacks end early, and they are a
+    // finding of their own then, which says how little is known of it.
+    let findings = recorded.findings("mimalloc");
+    let sum = |column| findings.iter().map(|finding| number(finding, column)).sum::<f64>();
+    assert_near(sum("operations"), 10.0, 0.0);
+    assert_near(sum("faults"), recorded.said("mimalloc", "minflt"), 0.01);
+    let (finding, early) = findings.split_first().unwrap();
+    assert!(early.iter().all(|one| one["name"] == TRANSIENT && one["confidence"] == "low"), "{early:#?}");
+    assert_eq!(finding["name"], TRANSIENT);
     assert_names(finding, "new_block");
     assert_eq!(finding["fixes"], serde_json::json!(["reuse_buffer", "populate_at_map"]));
     recorded.none("mimalloc-keeps");

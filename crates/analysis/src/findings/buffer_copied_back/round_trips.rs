@@ -208,7 +208,7 @@ impl Search<'_, '_> {
         let (sources, targets) = (ends(&into, |copy| copy.from), ends(&out, |copy| copy.to));
         let blocks: BTreeSet<u32> = written.iter().chain(&read).map(|(_, place)| place.block).collect();
         if written.len().min(read.len()) < LEAST_SAMPLES
-            || overlap(&written, &read) < LEAST_OVERLAP
+            || overlap(written_range(&written, &sources), range(&read)) < LEAST_OVERLAP
             || !passes(&written, &read)
         {
             return None;
@@ -308,13 +308,25 @@ fn are_most(ends: &[End], is_so: impl Fn(&End) -> bool) -> bool {
     those >= LEAST_BOTH && those as f64 > of(&mut ends.iter()) as f64 * MOST_OF
 }
 
+/// The first and the last offset that copies were seen at.
+fn range(ends: &[End]) -> Option<(u64, u64)> {
+    let offsets = ends.iter().map(|(_, place)| place.offset);
+    Some((offsets.clone().min()?, offsets.max()?))
+}
+
+/// The same of where copies write to. A copy that goes backwards keeps that place in its register while the one that it reads from moves
+/// (see [`crate::findings::copying_code`]): where all copies stay at one place, they reach as far as their sources do.
+fn written_range(written: &[End], sources: &[End]) -> Option<(u64, u64)> {
+    let (from, to) = range(written)?;
+    match range(sources) {
+        Some((first, last)) if from == to => Some((from, to + (last - first))),
+        _ => Some((from, to)),
+    }
+}
+
 /// What two ranges of offsets have in common, as a part of the larger.
-fn overlap(one: &[End], other: &[End]) -> f64 {
-    let range = |ends: &[End]| {
-        let offsets = ends.iter().map(|(_, place)| place.offset);
-        Some((offsets.clone().min()?, offsets.max()?))
-    };
-    let Some(((from, to), (other_from, other_to))) = range(one).zip(range(other)) else { return 0.0 };
+fn overlap(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> f64 {
+    let Some(((from, to), (other_from, other_to))) = one.zip(other) else { return 0.0 };
     let common = to.min(other_to).saturating_sub(from.max(other_from));
     common as f64 / (to - from).max(other_to - other_from).max(1) as f64
 }
