@@ -4,6 +4,7 @@
 //! Owns the cases and the counting; [`injected`] owns how a bubble is made. One run of each here; `bench/accept/ipc-bubbles` asks for
 //! more with `SLOWPATH_BUBBLES`. Needs root and tracefs; without them the cases are skipped with the reason.
 
+mod idle_switches;
 mod injected;
 
 use injected::Injection;
@@ -73,6 +74,10 @@ fn named_right(injection: &Injection) {
     let _alone = injected::alone();
     let cpus = allowed_cpus().unwrap();
     if let Err(reason) = injection.possible(&cpus) {
+        println!("skipped: {}: {reason}", injection.name);
+        return;
+    }
+    if let Some(reason) = idle_switches::missing(&[cpus[0], *cpus.last().unwrap()]) {
         println!("skipped: {}: {reason}", injection.name);
         return;
     }

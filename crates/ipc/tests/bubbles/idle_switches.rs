@@ -1,0 +1,37 @@
+//! Whether the kernel's trace shows when a CPU leaves its idle task.
+//!
+//! On one machine the events of a CPU's idle task were missing, those of perf too, after a storm of interrupts of an earlier test: a
+//! server that is woken there gets the CPU without an event, and what it did is unknown. That is said of it, and no case can be told.
+
+use slowpath_ipc::scheduling::pin;
+use slowpath_ipc::trace::Instance;
+use std::time::Duration;
+
+/// Naps on each CPU: most of them find it idle.
+const NAPS: u32 = 20;
+
+/// Why cases on these CPUs cannot be told; `None` where the trace has the events, or no CPU was idle.
+pub fn missing(cpus: &[usize]) -> Option<String> {
+    let instance = Instance::start().unwrap();
+    for cpu in cpus.iter().copied() {
+        let naps = move || {
+            pin(cpu).unwrap();
+            (0..NAPS).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+        };
+        std::thread::spawn(naps).join().unwrap();
+    }
+    let text = String::from_utf8_lossy(&instance.text().unwrap().bytes).into_owned();
+    cpus.iter().find_map(|cpu| {
+        let on_cpu = format!("[{cpu:03}]");
+        let switches = text.lines().filter(|line| line.contains(&on_cpu) && line.contains(" sched_switch: "));
+        let (to_idle, from_idle) = switches.fold((0, 0), |(to, from), line| {
+            (to + u32::from(line.contains(" next_pid=0 ")), from + u32::from(line.contains(" prev_pid=0 ")))
+        });
+        let is_missing = to_idle >= NAPS / 2 && from_idle * 2 < to_idle;
+        is_missing.then(|| {
+            format!(
+                "the kernel's trace shows {to_idle} switches of CPU {cpu} to its idle task and {from_idle} away from it"
+            )
+        })
+    })
+}
