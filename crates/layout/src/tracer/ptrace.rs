@@ -93,6 +93,7 @@ pub fn poke_user(tid: i32, offset: usize, word: u64) -> io::Result<()> {
 }
 
 /// All general registers.
+#[cfg(target_arch = "x86_64")]
 pub fn registers(tid: i32) -> io::Result<Registers> {
     let mut registers = MaybeUninit::<Registers>::zeroed();
     ask(libc::PTRACE_GETREGS, tid, 0, registers.as_mut_ptr().expose_provenance())?;
@@ -101,8 +102,21 @@ pub fn registers(tid: i32) -> io::Result<Registers> {
 }
 
 /// Sets all general registers.
+#[cfg(target_arch = "x86_64")]
 pub fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
     ask(libc::PTRACE_SETREGS, tid, 0, ptr::from_ref(registers).expose_provenance())
+}
+
+/// Elsewhere nothing is traced.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn registers(_tid: i32) -> io::Result<Registers> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Elsewhere nothing is traced.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn set_registers(_tid: i32, _registers: &Registers) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Lets a stopped thread run to the beginning or end of its next system call; false: it has ended.
