@@ -1,8 +1,8 @@
 //! The order of a binary's code: which functions a launch uses first, and what another order would save.
 //!
-//! Owns: the trace of first uses ([`tracer`], [`trace_file`]), orders made from traces ([`order`]), and the pages and faults that an
-//! order predicts ([`score`]), and what else of the file a start needs ([`why`]). Leaves reading ELF files to `symbols`, one launch and its identity to `launch`, giving up privilege to
-//! `process`, and what is printed to `cli`.
+//! Owns the trace of first uses ([`tracer`], [`trace_file`]), orders made from traces ([`order`]), the pages and faults that an order
+//! predicts ([`score`]), and what else of the file a start needs ([`why`]). Leaves reading ELF files to `symbols`, one launch and its
+//! identity to `launch`, giving up privilege to `process`, and what is printed to `cli`.
 //!
 //! # Who does what
 //!

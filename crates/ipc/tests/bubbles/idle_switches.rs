@@ -1,7 +1,7 @@
 //! Whether the kernel's trace shows when a CPU leaves its idle task.
 //!
-//! On one machine the events of a CPU's idle task were missing, those of perf too, after a storm of interrupts of an earlier test: a
-//! server that is woken there gets the CPU without an event, and what it did is unknown. That is said of it, and no case can be told.
+//! On one machine the events of a CPU's idle task were missing, those of perf too; why is not known. A server that is woken there gets
+//! the CPU without an event, and what it did is unknown. The explanation says so, and no injected bubble can be named.
 
 use slowpath_ipc::scheduling::pin;
 use slowpath_ipc::trace::Instance;
