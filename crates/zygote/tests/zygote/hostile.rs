@@ -36,7 +36,7 @@ fn is_refused(answer: &ToClient, kind: RefusalKind, words: &str) -> bool {
 #[test]
 fn what_is_no_request_is_answered_and_leaves_nothing() {
     let served = Served::new(None, "");
-    let before = served.descriptors();
+    let before = served.descriptors_unconnected();
     let file = std::fs::File::open("/dev/null").unwrap();
     let many = vec![file.as_fd(); 253];
     assert!(is_refused(&answer(&served, b"\xff", &[]), RefusalKind::Malformed, "cannot be read"));

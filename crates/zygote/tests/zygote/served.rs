@@ -1,6 +1,7 @@
 //! A zygote that runs for a test.
 
 use slowpath_zygote::{Client, SpawnError, SpawnRequest, Spawned, Status};
+use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,10 +32,12 @@ impl Served {
         if let Some(user) = user {
             std::os::unix::fs::chown(place.path(), Some(user), Some(user)).unwrap();
         }
-        // Where every user can execute it.
+        // Where every user can execute it. Written by another process: one that another thread of this one forks meanwhile would have the
+        // file open for writing, and the kernel executes no such file (ETXTBSY).
         let probe = place.path().join("probe");
-        fs::copy(env!("CARGO_BIN_EXE_zygote-probe"), &probe).unwrap();
-        fs::set_permissions(&probe, Permissions::from_mode(0o755)).unwrap();
+        let copied =
+            Command::new("install").arg("-m755").arg(env!("CARGO_BIN_EXE_zygote-probe")).arg(&probe).status().unwrap();
+        assert!(copied.success());
         let mut command = Command::new(&probe);
         command.arg("serve").arg(place.path().join("s")).env("SLOWPATH_ZYGOTE_POLICY", policy);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -106,6 +109,26 @@ impl Served {
 
     pub fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.process.id())).unwrap().count()
+    }
+
+    /// The descriptors that it has once it serves and nobody is connected. The connection that found it ready may still be open in it when
+    /// [`Served::new`] returns.
+    pub fn descriptors_unconnected(&self) -> usize {
+        self.status();
+        eventually(|| self.sockets() == 1);
+        self.descriptors()
+    }
+
+    /// Sockets besides the standard descriptors, which are the caller's: the listener and the connections.
+    fn sockets(&self) -> usize {
+        let place = PathBuf::from(format!("/proc/{}/fd", self.process.id()));
+        let numbers = fs::read_dir(&place).unwrap();
+        let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        let links = numbers
+            .filter(|number| *number > 2)
+            .filter_map(|number| fs::read_link(place.join(number.to_string())).ok());
+        // One that has two numbers is one.
+        links.filter(|to| to.to_string_lossy().starts_with("socket:")).collect::<BTreeSet<_>>().len()
     }
 }
 
