@@ -25,6 +25,11 @@ build: report-ui ## build target/release/slowpath, and the library that zygotes 
 	cargo build --release --locked -p slowpath-cli --bin slowpath
 	cargo build --release --locked -p slowpath-zygote-c --lib
 
+.PHONY: zygote-wheel
+zygote-wheel: build ## the wheel of the Python module slowpath_zygote, into target/wheels
+	@scripts/fleet-python.sh
+	@scripts/zygote-wheel.sh target/release/libslowpath_zygote_c.so target/wheels
+
 .PHONY: demo
 demo: setup build ## diagnose the cold start of a Python program into ./demo-report (needs root, uses sudo)
 	@scripts/demo.sh

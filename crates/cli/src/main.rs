@@ -11,8 +11,7 @@ mod standard_output;
 
 use clap::Parser;
 use slowpath_session::{
-    foreign_file, fresh_directory, interrupt, output_directory, recorded_launch, recording_writer, streamed_recording,
-    target, unprivileged, whole_file,
+    foreign_file, fresh_directory, interrupt, output_directory, recorded_launch, target, unprivileged, whole_file,
 };
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! One recording from begin to end.
 //!
-//! Owns what happens around the recorder: the target and its launch under observation ([`target`], [`recorded_launch`]), or processes that run already ([`running`]); the process
+//! Owns what happens around the recorder: the target and its launch under observation ([`target`], [`recorded_launch`], [`recorded_command`]), or processes that run already ([`running`]); the process
 //! that writes a recording while it is made ([`streamed_recording`], [`recording_writer`]), the processes that make unwinding tables
 //! for it ([`unwind_tables`]), what memory costs here (`memory_cost`), the directories that are made for a user
 //! ([`output_directory`], [`fresh_directory`]) and files that are there whole or not at all ([`whole_file`]), files that others may have made ([`foreign_file`]), reading a recording with
@@ -18,6 +18,7 @@ mod memory_cost;
 pub mod open_recording;
 pub mod output_directory;
 pub mod progress;
+pub mod recorded_command;
 pub mod recorded_launch;
 pub mod recording_writer;
 pub mod running;

@@ -16,11 +16,17 @@ pub fn is_dangerous(c: char) -> bool {
 /// JSON that means the same and can be shown: dangerous characters stand in it only inside strings, where an escape means the same
 /// (RFC 8259, section 7). The newlines between its parts stay.
 pub fn escape_json(json: &str) -> String {
-    let must = |c: char| is_dangerous(c) && c != '\n';
+    // What is printable ASCII is most of it, and is passed over byte by byte: no byte of another character has such a value.
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
     let mut escaped = String::with_capacity(json.len());
     let mut units = [0; 2];
-    for c in json.chars() {
-        if must(c) {
+    let mut rest = json;
+    while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
+        let (plain, others) = rest.split_at(at);
+        escaped.push_str(plain);
+        let Some(c) = others.chars().next() else { break };
+        rest = &others[c.len_utf8()..];
+        if is_dangerous(c) {
             for unit in c.encode_utf16(&mut units) {
                 escaped.push_str(&format!("\\u{unit:04x}"));
             }
@@ -28,6 +34,7 @@ pub fn escape_json(json: &str) -> String {
             escaped.push(c);
         }
     }
+    escaped.push_str(rest);
     escaped
 }
 

@@ -186,3 +186,33 @@ slowpath_zygote.serve(sys.argv[1], print)";
     let text = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && text.contains("ZygoteError") && text.contains("2 threads"), "{text}");
 }
+
+#[test]
+fn a_wheel_is_built_and_works_without_a_word_about_the_library() {
+    let root = here("../..");
+    let pip = root.join("target/fleet-venv/bin/pip");
+    if !pip.exists() {
+        println!("skipped: no target/fleet-venv, which scripts/fleet-python.sh makes");
+        return;
+    }
+    let (place, socket) = place();
+    let wheels = place.path().join("wheels");
+    ran(Command::new(root.join("scripts/zygote-wheel.sh")).arg(library()).arg(&wheels));
+    let built: Vec<PathBuf> = fs::read_dir(&wheels).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(built.len() == 1 && built[0].to_str().unwrap().contains("-py3-none-linux_"), "{built:?}");
+    let installed = place.path().join("installed");
+    ran(Command::new(pip)
+        .args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--target"])
+        .arg(&installed)
+        .arg(&built[0]));
+    let python = |code: &str| {
+        let mut command = Command::new("/usr/bin/python3");
+        command.args(["-c", code]).arg(&socket).env("PYTHONPATH", &installed).env_remove("SLOWPATH_ZYGOTE_LIBRARY");
+        command
+    };
+    let serve = "import sys, slowpath_zygote; slowpath_zygote.serve(sys.argv[1], lambda words: int(words[1]))";
+    let zygote = Zygote::start(&mut python(serve), &socket);
+    let ask = "import sys, slowpath_zygote; print(slowpath_zygote.spawn(sys.argv[1], ['job', '17']).wait())";
+    assert_eq!(said(&ran(&mut python(ask))), ["17"]);
+    zygote.ended();
+}

@@ -11,8 +11,8 @@ Another program asks it for children:
     child = slowpath_zygote.spawn("/run/shop/zygote", ["job", "17"], fds={1: output})
     child.wait()
 
-One file without dependencies. It loads libslowpath_zygote_c.so from SLOWPATH_ZYGOTE_LIBRARY, or where the system's
-dynamic loader finds it. Python 3.11 or later. Documentation: docs/zygote.md.
+One file without dependencies. It loads libslowpath_zygote_c.so from SLOWPATH_ZYGOTE_LIBRARY, from the wheel that it was
+installed from, or where the system's dynamic loader finds it. Python 3.11 or later. Documentation: docs/zygote.md.
 """
 
 from __future__ import annotations
@@ -84,8 +84,15 @@ _IDENTITY = 1
 _ALLOW_SPECULATION = 2
 
 
+_LIBRARY = "libslowpath_zygote_c.so"
+
+
 def _path() -> str:
-    return os.environ.get("SLOWPATH_ZYGOTE_LIBRARY", "libslowpath_zygote_c.so")
+    # The source is a file without a place where `slowpath zygote serve` hands it to an interpreter.
+    place = globals().get("__file__")
+    beside = Path(place).with_name(_LIBRARY) if place else None
+    found = str(beside) if beside and beside.exists() else _LIBRARY
+    return os.environ.get("SLOWPATH_ZYGOTE_LIBRARY", found)
 
 
 def _client() -> ctypes.CDLL:

@@ -1,6 +1,6 @@
 //! The command line of `slowpath zygote`.
 
-use super::seconds;
+use super::{InvocationArguments, seconds};
 use clap::{ArgGroup, Args, Subcommand};
 use slowpath_zygote::Namespace;
 use slowpath_zygote::policy::duration;
@@ -43,7 +43,8 @@ pub enum ZygoteCommand {
     /// Measure what a zygote saves: posix_spawn, a pool of spare processes, a zygote, one with spares, and Python's fork server, in one
     /// interleaved run.
     Bench(ZygoteBenchArguments),
-    /// Say whether a zygote would pay for a program, from a recording of it: would a child's start become shorter by 20 % or more?
+    /// Say whether a zygote would pay for a program: would a child's start become shorter by 20 % or more? The program is recorded, or
+    /// was.
     #[command(after_help = ADVISE_AFTER_HELP)]
     Advise(ZygoteAdviseArguments),
 }
@@ -175,15 +176,33 @@ pub struct ZygoteBenchArguments {
 
 /// `slowpath zygote advise`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").args(["recording", "command"]).required(true)))]
 pub struct ZygoteAdviseArguments {
     /// A recording of the program with its children.
-    pub recording: PathBuf,
+    #[arg(conflicts_with_all = ["command", "output", "duration", "user", "ready", "timeout", "env"])]
+    pub recording: Option<PathBuf>,
+    /// Keep the recording of CMD in this directory.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Record CMD for this time at most (30, 30s, 10m).
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub duration: Option<f64>,
+    /// How CMD is launched.
+    #[command(flatten)]
+    pub invocation: InvocationArguments,
+    /// The program, which is recorded until it is ready or ends.
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
 }
 
-const ADVISE_AFTER_HELP: &str = "Example:
+const ADVISE_AFTER_HELP: &str = "Examples:
+  sudo slowpath zygote advise -- python3 jobs.py
   sudo slowpath record --child-startup --off-cpu -o recording -- CMD
   slowpath zygote advise recording";
 
@@ -213,6 +232,10 @@ mod tests {
         ));
         for wrong in ["--uid 1", "--gid 1", "--group 1", "--allow-speculation", "--fd 2", "--namespaces colour"] {
             assert!(!parses(&format!("slowpath zygote spawn --socket /s {wrong}")), "{wrong}");
+        }
+        assert!(parses("slowpath zygote advise recording") && parses("slowpath zygote advise -o kept -- program"));
+        for wrong in ["", " recording -- program", " recording -o kept", " recording --user u"] {
+            assert!(!parses(&format!("slowpath zygote advise{wrong}")), "{wrong}");
         }
     }
 }

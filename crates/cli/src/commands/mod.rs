@@ -50,7 +50,7 @@ fn makes_something(command: &Command) -> bool {
         }
         Command::Artifacts(arguments) => matches!(arguments.command, ArtifactsCommand::Age(_)),
         Command::Lab(arguments) => matches!(arguments.command, LabCommand::Run(_)),
-        Command::Zygote(arguments) => matches!(arguments.command, ZygoteCommand::Bench(_)),
+        Command::Zygote(arguments) => matches!(arguments.command, ZygoteCommand::Bench(_) | ZygoteCommand::Advise(_)),
         _ => false,
     }
 }

@@ -5,11 +5,9 @@ use crate::arguments::{RecordArguments, StackEvent};
 use crate::commands::invoker;
 use crate::failure::{self, Failure, Kind};
 use crate::progress::Progress;
-use crate::recorded_launch::{self, Subject};
-use crate::recording_writer::WriterProcess;
+use crate::recorded_launch;
 use crate::standard_output::OutputToError;
-use crate::streamed_recording::{self, StreamedRecording};
-use crate::target::{Target, launcher, not_ready};
+use crate::target::{Target, not_ready};
 use crate::{interrupt, output_directory};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,6 +15,7 @@ use slowpath_capture::{Options, StackEvents};
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
 use slowpath_report::terminal::{recorded, stack_audit};
+use slowpath_session::recorded_command::{self, RecordedCommand};
 use slowpath_session::running::{self, Wanted};
 use slowpath_tables::Bytes;
 use std::path::Path;
@@ -53,22 +52,13 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         eprintln!("slowpath: warning: {warning}");
     }
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
-    // Before anything is loaded into the kernel, which it would hold.
-    let writer = WriterProcess::start(&target.identity, &directory, Bytes(arguments.max_size))?;
     let progress = Progress::new(arguments.quiet);
-    progress.step("loading the recorder");
-    let duration = arguments.duration.map(Duration::from_secs_f64);
-    let recording = StreamedRecording::load(options(arguments), writer, Subject::of(&target), duration)?;
-    let recording = recording.prepared(&target.program());
     interrupt::watch();
     // The target is the user's: it lives on when recording ends before it does.
     let end = if target.ready == ReadyWhen::Exit { EndPolicy::WaitExit } else { EndPolicy::LeaveRunning };
-    let (spec, _fresh) = target.spec(end, StdioPolicy::Inherit)?;
-    progress.done();
-    let (outcome, manifest, stop) = {
+    let RecordedCommand { outcome, manifest, stop } = {
         let _elsewhere = arguments.json.then(OutputToError::divert).transpose()?;
-        let launched = |outcome: &_| recorded_launch::launch_of(&target, outcome);
-        streamed_recording::launch(&mut launcher(), &spec, recording, launched)?
+        recorded_command::record(&target, wanted(arguments), &directory, end, StdioPolicy::Inherit, &progress)?
     };
     tell(arguments, &directory, manifest, stop.as_deref());
     // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
@@ -88,12 +78,7 @@ fn record_running(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         false => running::named(arguments.pid.clone(), arguments.matching.as_ref(), &progress)?,
     };
     let directory = output_directory::prepare(&arguments.output, &identity)?;
-    let wanted = Wanted {
-        options: Options { running: true, ..options(arguments) },
-        most: Bytes(arguments.max_size),
-        duration: arguments.duration.map(Duration::from_secs_f64),
-    };
-    let recorded = running::record(&meant, wanted, &directory, &identity, &progress)?;
+    let recorded = running::record(&meant, wanted(arguments), &directory, &identity, &progress)?;
     tell(arguments, &directory, recorded.manifest, Some(&recorded.stop));
     Ok(ExitCode::SUCCESS)
 }
@@ -101,6 +86,15 @@ fn record_running(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
 /// Whether processes that run already are recorded.
 fn of_running(arguments: &RecordArguments) -> bool {
     arguments.system || arguments.matching.is_some() || !arguments.pid.is_empty()
+}
+
+/// What is recorded, and for how long.
+fn wanted(arguments: &RecordArguments) -> Wanted {
+    Wanted {
+        options: options(arguments),
+        most: Bytes(arguments.max_size),
+        duration: arguments.duration.map(Duration::from_secs_f64),
+    }
 }
 
 /// Samples a second where none were asked for by number.
@@ -123,6 +117,7 @@ fn options(arguments: &RecordArguments) -> Options {
         stacks,
         cpu_hertz: arguments.sample.or(wants(StackEvent::Cpu).then_some(HERTZ)),
         copy_every: arguments.audit_stacks.unwrap_or(0),
+        running: of_running(arguments),
         ..Options::default()
     }
 }

@@ -384,26 +384,15 @@ fn a_recording_of_children_that_start_alike_is_answered_with_yes_and_one_without
         println!("skipped: recording needs root, and the children /usr/bin/python3");
         return;
     }
+    // The program is recorded by the command; what it kept is read again, and gives the same answer.
     let advised = |name: &str, command: &str| {
         let recording = place.path().join(name);
         let recording = recording.to_str().unwrap();
-        let words = [
-            "record",
-            "--child-startup",
-            "--off-cpu",
-            "--quiet",
-            "--user",
-            "root",
-            "-o",
-            recording,
-            "--",
-            "sh",
-            "-c",
-            command,
-        ];
-        run(slowpath(words)).succeeds();
-        let done = run(slowpath(["zygote", "advise", "--json", recording]));
+        let words = ["zygote", "advise", "--json", "--user", "root", "-o", recording, "--", "sh", "-c", command];
+        let done = run(slowpath(words));
         done.succeeds();
+        let again = run(slowpath(["zygote", "advise", "--json", recording]));
+        assert_eq!(again.json(), done.json());
         (done.json(), run(slowpath(["zygote", "advise", recording])).stdout)
     };
     let same = "for n in 1 2 3 4 5; do /usr/bin/python3 -c 'import json, decimal, email.message, sqlite3, unittest.mock'; done";
@@ -421,4 +410,7 @@ fn a_recording_of_children_that_start_alike_is_answered_with_yes_and_one_without
     let (no, words) = advised("alone", "/usr/bin/python3 -c 'import json'");
     assert_eq!((&no["answer"], &no["predicted_saving"]), (&Value::from("no"), &Value::Null), "{no}");
     assert!(words.starts_with("no: "), "{words}");
+    // A program that fails is not judged.
+    let fails = run(slowpath(["zygote", "advise", "--quiet", "--user", "root", "--", "sh", "-c", "exit 3"]));
+    fails.fails_with(4, &["exit"]);
 }

@@ -16,9 +16,8 @@ use slowpath_process::Duty;
 use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::open_recording::open;
-use slowpath_session::recorded_launch::{self, Subject};
-use slowpath_session::recording_writer::WriterProcess;
-use slowpath_session::streamed_recording::{self, StreamedRecording};
+use slowpath_session::recorded_command::{self, RecordedCommand};
+use slowpath_session::running::Wanted;
 use slowpath_session::target::{Target, launcher, not_ready};
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_session::{interrupt, output_directory};
@@ -72,14 +71,10 @@ pub fn record(target: &Target, directory: &Path, progress: &dyn Progress) -> Res
     progress.step("recording a warm launch");
     let place = directory.join(WARM);
     output_directory::prepare(&place, &target.identity)?;
-    // Before anything is loaded into the kernel, which it would hold.
-    let writer = WriterProcess::start(&target.identity, &place, observed::MOST)?;
     let options = Options { first_waits: true, ..observed::options() };
-    let recording = StreamedRecording::load(options, writer, Subject::of(target), None)?;
-    let recording = recording.prepared(&target.program());
-    let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-    let launched = |outcome: &_| recorded_launch::launch_of(target, outcome);
-    let (outcome, _, stop) = streamed_recording::launch(&mut launcher(), &spec, recording, launched)?;
+    let wanted = Wanted { options, most: observed::MOST, duration: None };
+    let RecordedCommand { outcome, stop, .. } =
+        recorded_command::record(target, wanted, &place, EndPolicy::KillTree, StdioPolicy::Capture, progress)?;
     if interrupt::requested() {
         return Err(super::interrupted());
     }

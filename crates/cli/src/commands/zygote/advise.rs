@@ -1,21 +1,36 @@
-//! `slowpath zygote advise`: what a recording shows of a program's children, handed to the rule. The rule is `slowpath_zygote::advice`'s.
+//! `slowpath zygote advise`: records a program, or takes a recording of it, and hands what that shows of its children to the rule. The rule
+//! is `slowpath_zygote::advice`'s.
 
 use crate::arguments::ZygoteAdviseArguments;
 use crate::commands::{analyze, invoker, print_json};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind, failed};
+use crate::fresh_directory::FreshDirectory;
+use crate::output_directory::unless_empty;
+use crate::progress::Progress;
+use crate::standard_output::OutputToError;
+use crate::target::{Target, not_ready};
 use crate::unprivileged::{Work, as_user};
+use crate::{interrupt, output_directory, recorded_launch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slowpath_analysis::children::child_launches;
 use slowpath_analysis::findings::{self, repeated_child_work};
 use slowpath_analysis::{Confidence, Finding};
+use slowpath_capture::Options;
+use slowpath_launch::{EndPolicy, Identity, StdioPolicy};
 use slowpath_recording::Tables;
-use slowpath_tables::{Losses, Nanos, OffCpuReason, ProcessKey, Quantity, Unavailable, Unit};
+use slowpath_session::recorded_command;
+use slowpath_session::running::Wanted;
+use slowpath_tables::{Bytes, Losses, Nanos, OffCpuReason, ProcessKey, Quantity, Unavailable, Unit};
 use slowpath_zygote::advice::{Advice, Answer, RepeatedStart, advise};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// Most that a recording takes of the disk.
+const MOST: u64 = 4 << 30;
 
 /// What `slowpath zygote advise --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -58,8 +73,10 @@ struct Start {
 
 /// Runs the command.
 pub fn run(arguments: &ZygoteAdviseArguments) -> Result<ExitCode, Failure> {
-    let what = Work::reading("reading the recording");
-    let shown = as_user(&invoker()?, &what, || of_recording(&arguments.recording))?;
+    let shown = match &arguments.recording {
+        Some(directory) => shown(directory, &invoker()?)?,
+        None => unless_empty(|| recorded(arguments))?,
+    };
     let starts: Vec<RepeatedStart> = shown.starts.iter().map(Start::repeated).collect();
     let advice = advise(&starts, &shown.missing);
     if arguments.json {
@@ -68,6 +85,40 @@ pub fn run(arguments: &ZygoteAdviseArguments) -> Result<ExitCode, Failure> {
         print!("{}", text(&advice, &shown));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn shown(directory: &Path, user: &Identity) -> Result<Shown, Failure> {
+    as_user(user, &Work::reading("reading the recording"), || of_recording(directory))
+}
+
+/// Records the command, in a directory that goes with this command unless it is to be kept.
+fn recorded(arguments: &ZygoteAdviseArguments) -> Result<Shown, Failure> {
+    recorded_launch::require("zygote advise", [])?;
+    let target = Target::of(&arguments.invocation, arguments.command.clone(), None)?;
+    for warning in &target.warnings {
+        eprintln!("slowpath: warning: {warning}");
+    }
+    let fresh = FreshDirectory::new(&target.identity).map_err(failed(Kind::Machine))?;
+    let place = arguments.output.clone().unwrap_or_else(|| fresh.path().join("recording"));
+    let directory = output_directory::prepare(&place, &target.identity)?;
+    interrupt::watch();
+    let wanted = Wanted {
+        options: Options { files: true, first_waits: true, waits: true, ..Options::default() },
+        most: Bytes(MOST),
+        duration: arguments.duration.map(Duration::from_secs_f64),
+    };
+    let recorded = {
+        let _elsewhere = arguments.json.then(OutputToError::divert).transpose()?;
+        let progress = Progress::new(arguments.quiet);
+        recorded_command::record(&target, wanted, &directory, EndPolicy::KillTree, StdioPolicy::Inherit, &progress)?
+    };
+    if let Some(failure) = not_ready(&recorded.outcome).filter(|_| recorded.stop.is_none()) {
+        return Err(failure);
+    }
+    if interrupt::requested() {
+        return Err(Failure::new(Kind::Interrupted, "interrupted"));
+    }
+    shown(&directory, &target.identity)
 }
 
 impl Start {
