@@ -5,8 +5,9 @@
 //! was refused.
 
 use crate::Capabilities;
+use crate::groups::own_groups;
 use nix::errno::Errno;
-use nix::unistd::{Gid, Uid, getgroups, getresgid, getresuid, setgroups, setresgid, setresuid};
+use nix::unistd::{Gid, Uid, getresgid, getresuid, setgroups, setresgid, setresuid};
 use std::io;
 
 /// 2^32-1: to setresuid(2) and setresgid(2) it means "leave unchanged", so it names nobody.
@@ -114,8 +115,7 @@ impl Credentials {
 fn has(wanted: &Credentials) -> Result<bool, CredentialsError> {
     let user = getresuid().map_err(refused("getresuid"))?;
     let group = getresgid().map_err(refused("getresgid"))?;
-    let own = getgroups().map_err(refused("getgroups"))?;
-    let mut own: Vec<u32> = own.into_iter().map(Gid::as_raw).collect();
+    let mut own = own_groups().map_err(refused("getgroups"))?;
     let mut groups = wanted.groups.clone();
     own.sort_unstable();
     groups.sort_unstable();

@@ -14,6 +14,7 @@ mod capabilities;
 mod credentials;
 mod deadline;
 mod deadline_files;
+mod groups;
 mod mount_table;
 mod other_process;
 mod owner;
