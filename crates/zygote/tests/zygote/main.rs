@@ -5,3 +5,4 @@ mod isolation;
 mod lifetime;
 mod load;
 mod served;
+mod shortage;
