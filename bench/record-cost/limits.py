@@ -20,6 +20,9 @@ RATIO_LIMIT: dict[str, dict[str, float]] = {
 ABOVE_LIMIT: dict[str, dict[str, tuple[str, float]]] = {"sampling": {"cpu": ("bare", 0.005)}}
 """By workload and variant: another recorder, and by how much of the base it may cost more than that one."""
 
+BEFORE_LIMIT = {"faults": 1.02, "faults-deep": 1.02}
+"""By workload: at most so many times what the version before takes, where two versions are compared (the first one given is it)."""
+
 AGREEMENT_LIMIT = 0.001
 """Share by which recorded faults may differ from the kernel's per-task counters."""
 

@@ -142,7 +142,8 @@ class Slowpath(Recorder):
         if "--stacks" not in self.options:
             return None
         done = subprocess.run(
-            [*self.export(directory), "--to", "collapsed", "--weight", "faults"],
+            # The name that versions before this one know too.
+            [*self.export(directory), "--to", "collapsed", "--what", "faults"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=END_SECONDS,
         )
         if done.returncode:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from intervals import Ratio, above_of, ratio_of
-from limits import ABOVE_LIMIT, AGREEMENT_LIMIT, RATIO_LIMIT, WHOLE_LIMIT, Check
+from limits import ABOVE_LIMIT, AGREEMENT_LIMIT, BEFORE_LIMIT, RATIO_LIMIT, WHOLE_LIMIT, Check
 from losses import LossRun, loss_checks, loss_table
 from recorders import Recorder, Slowpath
 from workloads import Part, Sample
@@ -99,7 +99,22 @@ class Result:
 
     def checks(self) -> list[Check]:
         """The limits that hold for slowpath's ways to record."""
-        return [check for one in self.recorders.values() if one.variant for check in self.checks_of(one.name, one.variant)]
+        ours = [check for one in self.recorders.values() if one.variant for check in self.checks_of(one.name, one.variant)]
+        return [*ours, *self.checks_of_versions()]
+
+    def checks_of_versions(self) -> list[Check]:
+        """Those of a version beside the one before, way by way."""
+        limit = BEFORE_LIMIT.get(self.part.name)
+        by_variant: dict[str, list[str]] = {}
+        for one in self.recorders.values():
+            if one.variant:
+                by_variant.setdefault(one.variant, []).append(one.name)
+        return [
+            limit_check(f"{name}, {self.part.name}: at most {limit} of {before}", ratio_of(self.values(name), self.values(before)), limit)
+            for before, *later in by_variant.values()
+            for name in later
+            if limit
+        ]
 
     def checks_of(self, name: str, variant: str) -> list[Check]:
         """Those of one recorder."""
