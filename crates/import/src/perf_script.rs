@@ -24,8 +24,9 @@ use std::collections::BTreeMap;
 pub const IMPORT: Importer = Importer {
     name: "perf",
     title: "perf script: samples, scheduler, page faults, with call stacks",
-    made_by: "perf record -a -g -e cpu-clock,minor-faults,major-faults,sched:sched_switch,sched:sched_wakeup, then \
-              perf script -F +pid,+addr --show-task-events --show-mmap-events",
+    made_by: "perf record -a -g -d -c 1 -e cpu-clock/period=1000000/,minor-faults,major-faults,sched:sched_switch,\
+              sched:sched_wakeup, then perf script -F +pid,+addr,+period,+ip,+sym,+dso --show-task-events \
+              --show-mmap-events --header",
     reads: "CPU samples (cpu-clock, task-clock, cycles), page faults, switches and wake-ups, page cache, block I/O, processes, \
             executable mappings, call stacks",
     lacks: "perf's events have no duration, no result of a system call and no content of memory",
@@ -253,8 +254,11 @@ impl State {
     /// A record about a process: `PERF_RECORD_COMM exec: name:7/7`, `PERF_RECORD_FORK(8:8):(7:7)`, and so on.
     fn record(&mut self, trace: &mut Trace<'_>, header: &Header) -> Result<bool, ImportError> {
         let ts = header.ts;
-        trace.facts.see_time(ts);
         let (kind, rest) = (header.event.as_str(), header.rest.as_str());
+        if ts.0 == 0 && (kind.starts_with("PERF_RECORD_FORK") || kind.starts_with("PERF_RECORD_COMM")) {
+            // What was there before the recording is told first, at no time.
+            return Ok(self.present(trace, kind, rest));
+        }
         if kind.starts_with("PERF_RECORD_FORK") || kind.starts_with("PERF_RECORD_EXIT") {
             let text = kind.split_once('(').map_or(rest, |(_, text)| text);
             let Some([pid, tid, parent, parent_tid]) = four(text) else { return Ok(false) };
@@ -295,6 +299,17 @@ impl State {
             }
             _ => Ok(true),
         }
+    }
+
+    /// A process or thread that was there already. False where its fields are none that it has.
+    fn present(&mut self, trace: &mut Trace<'_>, kind: &str, rest: &str) -> bool {
+        if kind.starts_with("PERF_RECORD_FORK") {
+            let Some([pid, tid, ..]) = kind.split_once('(').and_then(|(_, text)| four(text)) else { return false };
+            trace.belongs(tid, pid);
+            return true;
+        }
+        // Its name comes with its first event.
+        rest.rsplit_once(':').is_some_and(|(_, ids)| ids.contains('/'))
     }
 
     fn map(&mut self, trace: &mut Trace<'_>, mapping: frame::Mapping) -> Result<(), ImportError> {

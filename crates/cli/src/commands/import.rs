@@ -118,8 +118,13 @@ fn unknown(path: &Path) -> Failure {
 
 /// An error and what is behind it.
 fn chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
 }
 
 fn told(importer: &Importer, directory: &Path, manifest: &Manifest, problem: Option<String>) -> Imported {

@@ -46,10 +46,10 @@ VIEWS: tuple[View, ...] = (
     View(
         "stack_functions",
         "a frame of a call stack: depth 0 is the innermost",
-        "WITH RECURSIVE walk(stack, at, depth) AS (SELECT id, id, 0 FROM stacks UNION ALL"
-        " SELECT w.stack, s.parent, w.depth + 1 FROM walk w JOIN stacks s ON s.id = w.at"
+        "WITH RECURSIVE walk(stack, place, depth) AS (SELECT id, id, 0 FROM stacks UNION ALL"
+        " SELECT w.stack, s.parent, w.depth + 1 FROM walk w JOIN stacks s ON s.id = w.place"
         " WHERE s.parent IS NOT NULL AND s.parent < s.id AND w.depth < 2048)"
-        " SELECT w.stack, w.depth, fn.function, fn.file, fn.kind FROM walk w JOIN stacks s ON s.id = w.at"
+        " SELECT w.stack, w.depth, fn.function, fn.file, fn.kind FROM walk w JOIN stacks s ON s.id = w.place"
         " JOIN functions fn ON fn.frame = s.frame",
     ),
     View(
