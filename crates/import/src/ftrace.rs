@@ -108,7 +108,7 @@ fn lines(input: &mut Input<'_>, trace: &mut Trace<'_>, events: &mut KernelEvents
         trace.facts.see_cpu(found.cpu);
         trace.facts.see_time(found.ts);
         let comm = Some(found.comm).filter(|comm| *comm != "<...>");
-        if found.pid.is_none() {
+        if found.pid.is_none() && found.tid != 0 {
             trace.facts.lack(
                 "which threads belong to one process",
                 "the trace has thread ids only: each thread counts as a process",

@@ -41,11 +41,6 @@ fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportErro
     let mut calls = Calls::default();
     let mut unfinished: HashMap<u32, (Nanos, String)> = HashMap::new();
     let mut text = String::new();
-    trace.facts.lack(
-        "the threads of processes that strace attached to",
-        "strace prints thread ids: those that were there before it count as processes",
-        "start the command with strace -f",
-    );
     while input.next_line(&mut text)? {
         if text.trim().is_empty() || text.starts_with("strace: ") || text.contains("strace: Process ") {
             continue;
@@ -81,6 +76,13 @@ fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportErro
         if !done {
             return Err(input.wrong(line::CALL, &text));
         }
+    }
+    if trace.facts.command.is_empty() {
+        trace.facts.lack(
+            "which threads belong to one process",
+            "strace prints thread ids: those that were there before it count as processes",
+            "start the command with strace -f",
+        );
     }
     Ok(())
 }

@@ -19,8 +19,6 @@ pub struct Thread {
 struct Process {
     start: Nanos,
     name: String,
-    /// Whether the name is that of its first thread.
-    is_own_name: bool,
 }
 
 /// Those that live.
@@ -54,14 +52,20 @@ impl Tasks {
             let process = ProcessKey { pid, start: Nanos(0) };
             return Seen { thread: Thread { process, tid }, is_renamed: false };
         }
-        let process =
-            self.processes.entry(pid).or_insert_with(|| Process { start: ts, name: String::new(), is_own_name: false });
+        let process = self.processes.entry(pid).or_insert_with(|| Process { start: ts, name: String::new() });
         let is_own = tid == pid;
-        let is_renamed =
-            name.is_some_and(|name| !name.is_empty() && process.name != name && (is_own || process.name.is_empty()));
+        // Some events have what a worker of the kernel's does behind its name.
+        let name = name.map(|name| match name.split_once('-') {
+            Some((worker, _)) if worker.starts_with("kworker/") => worker,
+            _ => name,
+        });
+        let is_renamed = name.is_some_and(|name| {
+            // A thread's name is the begin of its program's, or on Android the end.
+            let is_known = process.name.starts_with(name) || process.name.ends_with(name);
+            !name.is_empty() && !is_known && (is_own || process.name.is_empty())
+        });
         if let Some(name) = name.filter(|_| is_renamed) {
             name.clone_into(&mut process.name);
-            process.is_own_name |= is_own;
         }
         Seen { thread: Thread { process: ProcessKey { pid, start: process.start }, tid }, is_renamed }
     }
@@ -73,7 +77,7 @@ impl Tasks {
         }
         self.place(tid, pid);
         if tid == pid && self.processes.len() < MOST_THREADS {
-            self.processes.insert(pid, Process { start: ts, name: String::new(), is_own_name: false });
+            self.processes.insert(pid, Process { start: ts, name: String::new() });
         }
         true
     }
@@ -88,7 +92,6 @@ impl Tasks {
         if let Some(process) = self.processes.get_mut(&pid) {
             let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
             name.clone_into(&mut process.name);
-            process.is_own_name = true;
         }
     }
 
@@ -118,6 +121,8 @@ mod tests {
         assert!(tasks.see(Nanos(6), 7, Some(7), Some("app")).is_renamed);
         assert!(!tasks.see(Nanos(7), 8, None, Some("worker")).is_renamed);
         assert_eq!(tasks.see(Nanos(7), 8, None, None).thread.process.pid, 7);
+        assert!(tasks.see(Nanos(7), 9, None, Some("kworker/0:1-events")).is_renamed);
+        assert!(!tasks.see(Nanos(7), 9, None, Some("kworker/0:1")).is_renamed);
         tasks.end(7);
         assert_eq!(tasks.see(Nanos(9), 7, None, Some("app")).thread.process.start, Nanos(9));
     }

@@ -83,12 +83,14 @@ struct Profile {
     weights: Vec<u64>,
 }
 
-/// Speedscope's unit of a weight, in which [`Weight::rows`] has it.
-fn unit(weight: Weight) -> &'static str {
+/// Name of a profile, and speedscope's unit of the weight, in which [`Weight::rows`] has it.
+fn named(weight: Weight) -> (&'static str, &'static str) {
     match weight {
-        Weight::OffCpu | Weight::FaultTime => "nanoseconds",
-        Weight::Allocations => "bytes",
-        Weight::Cpu | Weight::Faults => "none",
+        Weight::Cpu => ("CPU samples", "none"),
+        Weight::OffCpu => ("Off-CPU time", "nanoseconds"),
+        Weight::Faults => ("Page faults", "none"),
+        Weight::FaultTime => ("Time in page faults", "nanoseconds"),
+        Weight::Allocations => ("Mapped memory", "bytes"),
     }
 }
 
@@ -133,7 +135,7 @@ fn profile(tables: &Tables) -> File {
             weights.push(values[at]);
             end = end.saturating_add(values[at]);
         }
-        let (name, unit) = (weight.title(), unit(*weight));
+        let (name, unit) = named(*weight);
         profiles.push(Profile { kind: "sampled", name, unit, start_value: 0, end_value: end, samples, weights });
     }
     File {

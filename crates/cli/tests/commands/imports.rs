@@ -22,6 +22,8 @@ for _ in range(15): sorted(range(200000), key=lambda value: -value)
 thread.join()
 ";
 const BYTES: u64 = 4 << 20;
+/// Two tools see one switch at moments that are not further apart, in ns: they are called one after the other.
+const NEAR: u64 = 200_000;
 
 /// Runs a tool, which is one of the packages that tests need.
 #[track_caller]
@@ -76,7 +78,8 @@ fn one_workload_seen_by_slowpath_perf_and_strace_gives_the_same_files_code_and_w
 
     // perf watches everything while slowpath records the launch, so both see the very same threads.
     let mut perf = Command::new("perf");
-    perf.args(["record", "-q", "-a", "-g", "-c", "1", "-e"]);
+    // The clock of a recording, so that intervals can be laid beside each other.
+    perf.args(["record", "-q", "-a", "-g", "-k", "CLOCK_MONOTONIC", "-c", "1", "-e"]);
     perf.arg("cpu-clock/period=1000000/,sched:sched_switch,sched:sched_wakeup")
         .arg("-o")
         .arg(at("perf.data"))
@@ -107,23 +110,22 @@ fn one_workload_seen_by_slowpath_perf_and_strace_gives_the_same_files_code_and_w
     let (ours, theirs) = (code(&own), code(&by_perf));
     assert!(!ours.is_empty() && ours[0].0 == theirs[0].0, "{ours:?} {theirs:?}");
 
-    // Time off the CPU of each thread that both saw: sums of intervals that both ends were seen of, by both.
-    let sums = |tables: &Tables, tids: &[u32], from: u64, to: u64| {
-        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
-        let whole = tables.off_cpu.iter().filter(|row| row.ts.0 >= from && row.ts.0 + row.duration.0 <= to);
-        // Stolen time is the hypervisor's, of which the scheduler's events say nothing.
-        let whole = whole.filter(|row| row.reason != slowpath_tables::OffCpuReason::Stolen);
-        whole.filter(|row| tids.contains(&row.tid)).for_each(|row| *sums.entry(row.tid).or_default() += row.duration.0);
-        sums
-    };
+    // Time off the CPU: intervals of the workload's threads that both saw. Some kernels lose switches of idle tasks, and with them the
+    // end of an interval: what perf lacks therefore is among its losses.
     let tids: Vec<u32> = own.forks.iter().filter(|fork| fork.thread).map(|fork| fork.tid).collect();
-    let (from, to) = (own.manifest.started.0, own.exits.iter().map(|exit| exit.ts.0).max().unwrap());
-    let (ours, theirs) = (sums(&own, &tids, from, to), sums(&by_perf, &tids, from, to));
-    assert!(!ours.is_empty());
-    for (tid, nanos) in &ours {
-        let other = theirs.get(tid).copied().unwrap_or_default();
-        assert!(other.abs_diff(*nanos) <= nanos / 50, "thread {tid}: {nanos} ns by slowpath, {other} by perf");
-    }
+    assert!(!tids.is_empty());
+    // Stolen time is the hypervisor's, of which the scheduler's events say nothing.
+    let ours = own.off_cpu.iter().filter(|row| row.reason != slowpath_tables::OffCpuReason::Stolen);
+    let ours: Vec<_> = ours.filter(|row| tids.contains(&row.tid)).collect();
+    let same = |row: &slowpath_tables::OffCpu| {
+        let of_thread = by_perf.off_cpu.iter().filter(|other| other.tid == row.tid);
+        of_thread.min_by_key(|other| other.ts.0.abs_diff(row.ts.0)).filter(|other| other.ts.0.abs_diff(row.ts.0) < NEAR)
+    };
+    let pairs: Vec<_> = ours.iter().filter_map(|row| Some((row.duration.0, same(row)?.duration.0))).collect();
+    let missing = (ours.len() - pairs.len()) as u64;
+    assert!(missing <= by_perf.manifest.losses.of("off_cpu"), "{missing} of {} intervals are not there", ours.len());
+    let (own_sum, perf_sum) = pairs.iter().fold((0, 0), |sums, pair| (sums.0 + pair.0, sums.1 + pair.1));
+    assert!(own_sum > 0 && own_sum.abs_diff(perf_sum) <= own_sum / 50, "{own_sum} ns, {perf_sum} ns by perf");
 }
 
 #[test]
@@ -145,7 +147,8 @@ fn an_imported_recording_is_one_for_every_command() {
     assert_eq!((printed["rows"]["reads"].as_u64(), printed["problem"].is_null()), (Some(1), true));
     run(slowpath(["analyze"]).arg(at("recording"))).succeeds();
     run(slowpath(["analyze", "--json"]).arg(at("recording"))).succeeds();
-    run(slowpath(["compare"]).arg(at("recording")).arg(at("recording"))).succeeds();
+    run(slowpath(["import", "--quiet"]).arg(at("trace")).arg("-o").arg(at("again"))).succeeds();
+    run(slowpath(["compare"]).arg(at("recording")).arg(at("again"))).succeeds();
     run(slowpath(["report"]).arg(at("recording")).arg("-o").arg(at("report.html"))).succeeds();
     for format in ["perfetto", "chrome"] {
         run(slowpath(["export", "--quiet", "--to", format]).arg(at("recording")).arg("-o").arg(at(format))).succeeds();

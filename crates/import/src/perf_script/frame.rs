@@ -48,7 +48,10 @@ impl FrameLine {
         let line = line.trim();
         let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
         let address = u64::from_str_radix(address, 16).ok()?;
+        // A file that is gone: `(/tmp/a (deleted))`.
         let rest = rest.trim();
+        let kept = rest.strip_suffix(" (deleted))").map(|rest| format!("{rest})"));
+        let rest = kept.as_deref().unwrap_or(rest);
         // Functions of C++ hold parentheses, paths may.
         let (function, file) = match rest.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) {
             Some((function, file)) => (function.trim(), CodeFile::of(file)),
@@ -113,6 +116,8 @@ mod tests {
         let frame = FrameLine::of("\t    55d0 fold(int, (x))+0x1f (/opt/prog)").unwrap();
         assert_eq!(frame.function.as_deref(), Some("fold(int, (x))"));
         assert_eq!(FrameLine::of("\t 55d0 main (/opt/prog)").unwrap().file, CodeFile::At("/opt/prog".to_owned()));
+        let gone = FrameLine::of("\t 10 [unknown] (/memfd:x (deleted))").unwrap();
+        assert_eq!((gone.function, gone.file), (None, CodeFile::At("/memfd:x".to_owned())));
         let unknown = FrameLine::of("\tffffffff81000000 [unknown] ([unknown])").unwrap();
         assert_eq!((unknown.function, unknown.file), (None, CodeFile::Kernel));
         assert_eq!(FrameLine::of("\t 10 f (inlined)").unwrap().file, CodeFile::Inlined);

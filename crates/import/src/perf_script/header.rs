@@ -54,8 +54,8 @@ impl Header {
         };
         let (comm, ids) = left.trim_end().rsplit_once(' ')?;
         let (pid, tid) = match ids.split_once('/') {
-            Some((pid, tid)) => (Some(pid.parse().ok()?), tid.parse().ok()?),
-            None => (None, ids.parse().ok()?),
+            Some((pid, tid)) => (Some(id(pid)?), id(tid)?),
+            None => (None, id(ids)?),
         };
         let rest = line[at + 1..].trim_start();
         let (period, rest) = match rest.split_once(' ') {
@@ -97,6 +97,11 @@ impl Header {
     }
 }
 
+/// A process or thread; perf prints -1 for one that is gone, which counts as none, as the idle task does.
+fn id(text: &str) -> Option<u32> {
+    if text == "-1" { Some(0) } else { text.parse().ok() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +118,7 @@ mod tests {
         let header = Header::of("  a b: 7 [x]  8 1.000000001: sched:sched_switch: a:7 [120] S ==> b:8 [120]").unwrap();
         assert_eq!((header.comm.as_str(), header.pid, header.tid, header.cpu), ("a b: 7 [x]", None, 8, None));
         assert!(header.is_tracepoint && header.rest == "a:7 [120] S ==> b:8 [120]");
+        assert_eq!(Header::of(":-1 22305/-1 [001] 1.0: 1 sched:sched_switch: x").map(|found| found.tid), Some(0));
         let header = Header::of("x 1/1 [000] 1.0: PERF_RECORD_FORK(2:2):(1:1)").unwrap();
         assert_eq!(header.event, "PERF_RECORD_FORK(2:2):(1:1)");
         for wrong in ["", "x", "x 1: y", "x 1 [000] 1.0: y", "x y [000] 1.0: e:", "x 1 [a] 1.0: e:", ": : :"] {

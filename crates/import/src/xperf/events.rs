@@ -162,10 +162,11 @@ impl Events {
             syscall: -1,
         };
         match row.number("IrpPtr").filter(|_| self.reads.len() < MOST_READS) {
-            Some(request) => match self.reads.insert(request, read) {
-                Some(before) => trace.row(before)?,
-                None => {}
-            },
+            Some(request) => {
+                if let Some(before) = self.reads.insert(request, read) {
+                    trace.row(before)?;
+                }
+            }
             None => trace.row(read)?,
         }
         Ok(Some(()))

@@ -26,9 +26,10 @@ VIEWS: tuple[View, ...] = (
     View(
         "processes",
         "a process that ran a program: the last one",
-        "SELECT pid, start, arg_max(filename, ts) AS filename, arg_max(command_line, ts) AS command_line,"
-        " regexp_extract(arg_max(filename, ts), '[^/\\\\]*$') AS name, min(ts) AS first_exec"
-        " FROM execs GROUP BY pid, start",
+        "SELECT *, CASE WHEN regexp_matches(filename, '^([A-Za-z]:)?[/\\\\]')"
+        " THEN regexp_extract(filename, '[^/\\\\]*$') ELSE filename END AS name FROM"
+        " (SELECT pid, start, arg_max(filename, ts) AS filename, arg_max(command_line, ts) AS command_line,"
+        " min(ts) AS first_exec FROM execs GROUP BY pid, start)",
     ),
     View(
         "functions",
