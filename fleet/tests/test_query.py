@@ -32,7 +32,18 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"ts": 20, "duration": 1_000_000, "pid": 7, "start": 1, "tid": 7, "dev": 1, "ino": 5, "result": -5},
     ],
     "page_cache": [
-        {"ts": ts, "pid": 7, "start": 1, "tid": 7, "op": "add", "dev": 1, "ino": 5, "page": page, "pages": 2, "asker": "read"}
+        {
+            "ts": ts,
+            "pid": 7,
+            "start": 1,
+            "tid": 7,
+            "op": "add",
+            "dev": 1,
+            "ino": 5,
+            "page": page,
+            "pages": 2,
+            "asker": "read",
+        }
         for ts, page in [(10, 8), (11, 4), (12, 6)]
     ],
     "frames": [{"id": 0, "kind": "file", "dev": 1, "ino": 5}, {"id": 1, "kind": "file"}, {"id": 2, "kind": "kernel"}],
@@ -46,16 +57,37 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"id": 1, "parent": 0, "frame": 1},
         {"id": 2, "parent": 1, "frame": 2},
     ],
-    "cpu_samples": [{"ts": ts, "pid": 7, "start": 1, "tid": 7, "stack": stack} for ts, stack in [(1, 2), (2, 2), (3, 1), (4, 0)]],
+    "cpu_samples": [
+        {"ts": ts, "pid": 7, "start": 1, "tid": 7, "stack": stack} for ts, stack in [(1, 2), (2, 2), (3, 1), (4, 0)]
+    ],
     "faults": [
         {"ts": 3, "duration": 2_000_000, "pid": 7, "start": 1, "kind": "major", "stack": 1},
         {"ts": 4, "duration": None, "pid": 7, "start": 1, "kind": "minor", "stack": None},
     ],
     "off_cpu": [
-        {"ts": 1, "duration": 3_000_000, "pid": 7, "start": 1, "tid": 7, "reason": "futex", "runnable": 500_000, "waker_tid": 9},
+        {
+            "ts": 1,
+            "duration": 3_000_000,
+            "pid": 7,
+            "start": 1,
+            "tid": 7,
+            "reason": "futex",
+            "runnable": 500_000,
+            "waker_tid": 9,
+        },
     ],
     "memory_calls": [
-        {"ts": ts, "pid": 7, "start": 1, "tid": 7, "call": "mmap", "length": 4096, "result": 0, "shrinks": False, "stack": 1}
+        {
+            "ts": ts,
+            "pid": 7,
+            "start": 1,
+            "tid": 7,
+            "call": "mmap",
+            "length": 4096,
+            "result": 0,
+            "shrinks": False,
+            "stack": 1,
+        }
         for ts in (1, 2)
     ],
     "opens": [{"ts": 1, "pid": 7, "start": 1, "tid": 7, "path": "/secret", "result": -13}],
@@ -106,7 +138,9 @@ def test_views_add_up_to_the_rows(recording: Path) -> None:
     assert ask(recording, "SELECT time_to_ready_ms, recorded_ms, command FROM launches") == [[1.5, 2.0, "/bin/app x"]]
     assert ask(recording, "SELECT path, reads, bytes, ms FROM reads_by_file") == [["/data", 2, 4096, 3.0]]
     assert ask(recording, "SELECT path, bytes, insertions FROM storage_by_file") == [["/data", 3 * 8192, 3]]
-    rows = ask(recording, "SELECT process, function, samples, share FROM cpu_by_function ORDER BY samples DESC, function")
+    rows = ask(
+        recording, "SELECT process, function, samples, share FROM cpu_by_function ORDER BY samples DESC, function"
+    )
     hostile = "copy\u202e\n;x"
     assert rows == [["app", "asm_exc_page_fault", 2, 0.5], ["app", hostile, 1, 0.25], ["app", "main", 1, 0.25]]
     rows = ask(recording, "SELECT function, faults, major, ms FROM faults_by_function ORDER BY major DESC")
@@ -181,7 +215,9 @@ def test_what_is_no_query_or_reads_another_file_is_refused(recording: Path, sql:
     assert {path: path.stat().st_mtime_ns for path in recording.rglob("*")} == before
 
 
-def test_hostile_text_moves_no_cursor_and_starts_no_formula(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_text_moves_no_cursor_and_starts_no_formula(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sql = "SELECT command_line, function FROM processes, functions WHERE frame = 1 AND pid = 8"
     assert main(["query", "--csv", str(recording), sql]) == 0
     assert capsys.readouterr().out == "command_line,function\n'=1+1,copy\\u202e\\n;x\n"

@@ -1,4 +1,7 @@
-"""The tables of a recording and the types of their columns, as docs/reference/recording-format.md lists them (a test compares)."""
+"""The tables of a recording and the types of their columns.
+
+They are those of docs/reference/recording-format.md; a test compares.
+"""
 
 from __future__ import annotations
 
