@@ -76,7 +76,7 @@ impl<'a> Line<'a> {
             }
         };
         // irqs-off, need-resched, hardirq/softirq, preempt-depth (Documentation/trace/ftrace.rst).
-        let in_interrupt = flags.bytes().nth(2).is_some_and(|flag| b"hHsSzZ".contains(&flag));
+        let in_interrupt = flags.as_bytes().get(2).is_some_and(|flag| b"hHsSzZ".contains(flag));
         let rest = rest.trim_start();
         let (event, rest) = match rest.split_once(": ") {
             Some((event, rest)) if !event.contains([' ', '(']) => (event, rest.trim()),
