@@ -74,8 +74,9 @@ impl Files {
     pub fn new(rows: &[File], sections: &[Section]) -> Self {
         let mut files = Self::default();
         for row in rows {
-            // The recorder calls a file without a path by its last name in brackets; such names are not unique.
-            let named = row.path.starts_with('/');
+            // The recorder calls a file without a path by its last name in brackets; such names are not unique. Imported traces
+            // have paths of Windows and relative ones.
+            let named = !row.path.starts_with('[') && !row.path.is_empty();
             let id = match files.by_path.get(&row.path) {
                 Some(&id) => id,
                 None => {

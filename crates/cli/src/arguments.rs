@@ -12,9 +12,11 @@ mod fix;
 mod fleet;
 #[cfg(test)]
 mod former_options;
+mod import;
 mod ipc;
 mod launch;
 mod layout;
+mod query;
 mod zygote;
 
 pub use artifacts::{
@@ -31,6 +33,7 @@ pub use documentation::{CompletionsArguments, ManArguments};
 pub use export::ExportArguments;
 pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
 pub use fleet::FleetArguments;
+pub use import::ImportArguments;
 pub use ipc::{
     BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments,
     with_two_dashes,
@@ -43,7 +46,7 @@ pub use layout::{
     BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutScoreArguments, LayoutTraceArguments,
     LayoutWhyArguments,
 };
-
+pub use query::QueryArguments;
 pub use zygote::{
     ZygoteAdviseArguments, ZygoteArguments, ZygoteBenchArguments, ZygoteCommand, ZygotePreloadArguments,
     ZygoteServeArguments, ZygoteSpawnArguments, ZygoteStatusArguments,
@@ -78,6 +81,8 @@ impl Arguments {
             Command::Launch(arguments) => arguments.json(),
             Command::Check(arguments) => arguments.json,
             Command::Record(arguments) => arguments.json,
+            Command::Import(arguments) => arguments.json,
+            Command::Query(arguments) => arguments.json,
             Command::Analyze(arguments) => arguments.json,
             Command::Compare(arguments) => arguments.json,
             Command::Context(arguments) => arguments.json(),
@@ -116,6 +121,8 @@ pub enum Command {
     Check(Box<CheckArguments>),
     /// Record a command and its process tree from its first instruction, or processes that run.
     Record(RecordArguments),
+    /// Make a recording of another tool's trace: strace, perf script, ftrace, xperf, Perfetto.
+    Import(ImportArguments),
     /// Explain a recording.
     Analyze(AnalyzeArguments),
     /// Say what changed between recordings of a workload before and after a change.
@@ -131,6 +138,8 @@ pub enum Command {
     Explain(ExplainArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
+    /// Ask a recording in SQL; needs the Python package slowpath-fleet, as `slowpath fleet` does.
+    Query(QueryArguments),
     /// Write a recording in another tool's format.
     Export(ExportArguments),
     /// Keep the fixes of a diagnosis: list them, show what would change, apply, undo.

@@ -73,6 +73,11 @@ pub const TARGETS: &[Target] = &[
         machine::kernel_trace,
         "the text of a trace instance, with names that other programs chose",
     ),
+    target("import_strace", 16_384, import_strace, "`strace -f -T -ttt`, with paths and names of the traced programs"),
+    target("import_perf", 16_384, import_perf, "`perf script`, with names of programs, functions and files"),
+    target("import_ftrace", 16_384, import_ftrace, "the text of ftrace, with names of programs and files"),
+    target("import_xperf", 16_384, import_xperf, "the text of `xperf -a dumper`"),
+    target("import_perfetto", 16_384, import_perfetto, "a Perfetto trace"),
     target("devtools", 16_384, messages::devtools, "answers of a browser over DevTools, and its port file"),
     target(
         "http",
@@ -95,6 +100,26 @@ pub const TARGETS: &[Target] = &[
     target("zygote_policy", 8_192, slowpath_zygote::foreign::policy, "the policy of `zygote serve`"),
     target("writer_message", 16_384, messages::writer, "messages of the process that writes a recording"),
 ];
+
+fn import_strace(bytes: &[u8]) {
+    recordings::imported("strace", bytes);
+}
+
+fn import_perf(bytes: &[u8]) {
+    recordings::imported("perf", bytes);
+}
+
+fn import_ftrace(bytes: &[u8]) {
+    recordings::imported("ftrace", bytes);
+}
+
+fn import_xperf(bytes: &[u8]) {
+    recordings::imported("xperf", bytes);
+}
+
+fn import_perfetto(bytes: &[u8]) {
+    recordings::imported("perfetto", bytes);
+}
 
 fn artifact_file(bytes: &[u8]) {
     slowpath_artifacts::foreign::artifact_file(bytes);

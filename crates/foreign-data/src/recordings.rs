@@ -13,11 +13,13 @@ use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{PlanOptions, Provenance};
 use slowpath_recording::{Manifest, Recording, Segment, Tables};
 use slowpath_report::collapsed::{self, Weight};
+use slowpath_report::recording_exports::{Destination, ExportOptions};
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ANALYZE_SCHEMA, Analysis, Compared, Machine, REPORT_SCHEMA, ReportData, html};
 use slowpath_report::{
     children_of_runs, compare_recordings, critical_path_of, firefox, flame_graphs_of, ledger_of, round_trips_of,
 };
+use slowpath_report::{chrome_trace, pprof, speedscope};
 use slowpath_report::{page_ledger_of, perfetto, shares_of, table_csv};
 use slowpath_tables::Bytes;
 use std::cell::OnceCell;
@@ -73,6 +75,14 @@ pub fn manifest(bytes: &[u8]) {
     }
 }
 
+/// A trace of another tool: rows for the analyses, whatever the bytes are.
+pub fn imported(importer: &str, bytes: &[u8]) {
+    slowpath_import::detected(bytes);
+    let (tables, problem) = slowpath_import::foreign::import_bytes(importer, bytes);
+    assert!(problem.is_none_or(|problem| problem.starts_with("trace")), "an error names the file");
+    examine(&tables);
+}
+
 /// Rows of all tables.
 pub fn rows(bytes: &[u8]) {
     examine(&rows::tables(bytes));
@@ -119,6 +129,12 @@ fn examine(tables: &Tables) {
     }
     for (name, _) in tables.row_counts() {
         table_csv::write(tables, name, true, &mut sink).expect("every table has a form as text");
+    }
+    for export in [&chrome_trace::EXPORT, &speedscope::EXPORT, &pprof::EXPORT] {
+        let to = Destination { name: "x".to_owned(), is_terminal: false };
+        if let Ok(work) = (export.prepare)(tables, &ExportOptions::default()) {
+            work(&mut sink, &to).expect("a sink takes everything");
+        }
     }
     perfetto::export(tables);
     firefox::export(tables).write(&mut sink).expect("a profile is JSON");

@@ -72,6 +72,7 @@ corpora! {
     writer_message artifact_file changed_file field_state file_listing guard_policy guard_tries
     layout_trace layout_order layout_tracer
     zygote_message zygote_policy
+    import_strace import_perf import_ftrace import_xperf import_perfetto
 }
 
 #[test]

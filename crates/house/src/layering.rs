@@ -41,6 +41,7 @@ const EVERYTHING: &[&str] = &[
     "budget",
     "diagnose",
     "zygote",
+    "import",
 ];
 
 /// The order of the workspace.
@@ -171,6 +172,11 @@ pub const ALLOWED: &[Rule] = &[
         name: "guard-c",
         may_use: &["guard"],
         why: "the same for other languages, in a package of its own: a shared library has no hash in its name, so nothing depends on it",
+    },
+    Rule {
+        name: "import",
+        may_use: &["tables", "recording", "analysis"],
+        why: "turns foreign traces into rows and a manifest; what those mean is for others to say (analysis: its tests read back with it)",
     },
     Rule {
         name: "zygote",

@@ -4,6 +4,7 @@
 //! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's
 //! profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
 
+pub mod chrome_trace;
 pub mod collapsed;
 mod comparison_page;
 mod context;
@@ -18,9 +19,12 @@ pub mod ipc;
 mod page;
 mod page_ledger;
 pub mod perfetto;
+pub mod pprof;
 mod recording_comparison;
 pub mod recording_exports;
 pub mod schema;
+pub mod speedscope;
+mod stack_sums;
 pub mod table_csv;
 pub mod terminal;
 mod terms;

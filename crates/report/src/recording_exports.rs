@@ -4,13 +4,21 @@
 //! it. Leaves where it is written to the command.
 
 use crate::collapsed::{self, Weight};
-use crate::{firefox, perfetto, table_csv};
+use crate::{chrome_trace, firefox, perfetto, pprof, speedscope, table_csv};
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
 use std::io::{self, Write};
 
 /// All, in the order in which they are listed.
-pub const ALL: [&RecordingExport; 4] = [&perfetto::EXPORT, &firefox::EXPORT, &collapsed::EXPORT, &table_csv::EXPORT];
+pub const ALL: [&RecordingExport; 7] = [
+    &perfetto::EXPORT,
+    &firefox::EXPORT,
+    &collapsed::EXPORT,
+    &speedscope::EXPORT,
+    &pprof::EXPORT,
+    &chrome_trace::EXPORT,
+    &table_csv::EXPORT,
+];
 
 /// A form of a recording that other tools read.
 #[derive(Debug)]

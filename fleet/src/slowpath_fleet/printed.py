@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -244,3 +244,18 @@ def quantity(estimate: Estimate, unit: Unit, scale: float = 1.0) -> Quantity:
 def unit_of(name: str) -> Unit:
     """A unit of the store, which ingest has checked."""
     return msgspec.convert(name, Unit)  # type: ignore[no-any-return]
+
+
+class QueryColumn(msgspec.Struct, frozen=True):
+    """A column of an answer."""
+
+    name: str
+    type: Annotated[str, described("Its type, as DuckDB calls it.")]
+
+
+class QueryResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of `slowpath query`."""
+
+    schema: Literal["slowpath-query/1"] = "slowpath-query/1"
+    columns: list[QueryColumn]
+    rows: Annotated[list[list[Any]], described("Values in the order of the columns; null for SQL's NULL and for NaN.")]

@@ -5,7 +5,7 @@ use crate::arguments::FleetArguments;
 use crate::failure::{Failure, Kind, failed};
 use nix::unistd::{AccessFlags, access};
 use slowpath_process::reduce_before_exec;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -17,6 +17,11 @@ const ENVIRONMENT: &str = "slowpath-fleet-venv/bin";
 
 /// Returns only when the package could not be started: signals, streams and exit code are the package's own.
 pub fn run(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
+    become_package("slowpath fleet", &arguments.words)
+}
+
+/// The same for `command` and these words of the package.
+pub fn become_package(command: &str, words: &[OsString]) -> Result<ExitCode, Failure> {
     // Field data are foreign bytes, and nothing here needs privilege: it is given up before the package is even looked for.
     let identity = invoker()?;
     let environment = identity.environment(std::env::vars_os());
@@ -25,14 +30,14 @@ pub fn run(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
     let program = found(std::env::var_os("PATH").as_deref(), beside.as_deref()).ok_or_else(|| {
         Failure::new(
             Kind::Machine,
-            "slowpath fleet: the Python package slowpath-fleet is neither in PATH nor beside slowpath",
+            format!("{command}: the Python package slowpath-fleet is neither in PATH nor beside slowpath"),
         )
         .hint(
             "from a checkout: python3 -m venv ~/slowpath-fleet && ~/slowpath-fleet/bin/pip install ./fleet; then put \
              ~/slowpath-fleet/bin in PATH",
         )
     })?;
-    let error = Command::new(&program).args(&arguments.words).env_clear().envs(environment).exec();
+    let error = Command::new(&program).args(words).env_clear().envs(environment).exec();
     Err(Failure::new(Kind::Machine, format!("cannot start {}: {error}", program.display()))
         .hint("install slowpath-fleet again"))
 }

@@ -12,11 +12,13 @@ mod explain;
 mod export;
 mod fix;
 mod fleet;
+mod import;
 mod ipc;
 mod lab;
 pub mod launch;
 mod layout;
 mod preload;
+mod query;
 mod record;
 mod report;
 #[cfg(test)]
@@ -62,7 +64,9 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Launch(arguments) => launch::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Record(arguments) => unless_empty(|| record::run(arguments)),
+        Command::Import(arguments) => unless_empty(|| import::run(arguments)),
         Command::Analyze(arguments) => analyze::run(arguments),
+        Command::Query(arguments) => query::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Context(arguments) => context::run(arguments),
         Command::Ipc(arguments) => ipc::run(arguments),

@@ -28,6 +28,7 @@ mod forks;
 mod heap_trim;
 mod hostile_names;
 mod huge_pages;
+mod imports;
 mod installed;
 mod interruptions;
 mod ipc;

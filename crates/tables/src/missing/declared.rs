@@ -130,6 +130,11 @@ declare! {
         "this machine cannot record it",
         "`slowpath doctor` lists what is missing";
 
+    OF_IMPORTED = "<what> of the imported trace":
+        "something that the other tool's trace does not say, or says in part",
+        "the tool does not record it, or was not asked to",
+        "the reason says what the tool needs to be asked; `slowpath record` where no other tool can know it";
+
     // Findings and ledger
     TIME_LEDGER = "time ledger":
         "where each moment of each thread went",

@@ -1,0 +1,34 @@
+//! The arguments of `slowpath import`. Formats are those that `import` declares.
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use slowpath_import::{ALL, Importer, named};
+use std::path::PathBuf;
+
+/// `slowpath import`.
+#[derive(Debug, Args)]
+pub struct ImportArguments {
+    /// Traces of one tool and one clock, such as the files of `strace -ff`.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Directory of the recording.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// The format (default: found by the content of the first file).
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    pub format: Option<&'static Importer>,
+    /// Stop when the recording takes this much of the disk (K, M, G); what was read until then is kept.
+    #[arg(long, value_name = "SIZE", value_parser = super::bytes, default_value = "4G")]
+    pub max_size: u64,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+fn formats() -> impl TypedValueParser<Value = &'static Importer> {
+    let words = ALL.map(|importer| PossibleValue::new(importer.name).help(importer.title));
+    PossibleValuesParser::new(words).try_map(|word| named(&word).ok_or_else(|| format!("there is no format {word}")))
+}

@@ -1,0 +1,25 @@
+//! Imports of bytes, for tests and fuzzers.
+
+use crate::declaration::named;
+use crate::input::Input;
+use crate::trace::Trace;
+use slowpath_recording::Tables;
+
+/// What an importer makes of these bytes, and why it did not read all of them. Every importer does that for any bytes.
+///
+/// # Panics
+/// There is no importer of this name.
+pub fn import_bytes(name: &str, bytes: &[u8]) -> (Tables, Option<String>) {
+    let importer = named(name).unwrap_or_else(|| panic!("there is no importer {name}"));
+    let mut tables = Tables::default();
+    let mut manifest = slowpath_recording::Manifest::default();
+    let mut reader = bytes;
+    let mut input = Input::new("trace", &mut reader, &|| true);
+    let mut trace = Trace::new(&mut tables);
+    let problem = (importer.import)(&mut input, &mut trace).err().map(|error| error.to_string());
+    if let Err(error) = trace.finish(importer, problem.clone(), &mut manifest) {
+        return (tables, Some(error.to_string()));
+    }
+    tables.manifest = manifest;
+    (tables, problem)
+}

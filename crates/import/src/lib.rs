@@ -1,0 +1,34 @@
+//! Traces of other tools as recordings, so that every analysis runs on them.
+//!
+//! An importer is one file with one declaration, `IMPORT`, listed in [`ALL`]. It reads its trace from begin to end, once, and hands what
+//! it understands to a [`Trace`], which knows processes, files, call stacks and waits, and writes rows as they come: memory grows
+//! with what is distinct in a trace (threads, files, code), each with a limit, and not with its length. What a trace cannot hold is
+//! unavailable in the recording, with the reason. Leaves opening files, identity and where the recording is written to the command, and
+//! what rows mean to `analysis`.
+
+mod declaration;
+mod event_fields;
+mod facts;
+mod files;
+pub mod foreign;
+mod ftrace;
+mod input;
+mod kernel_event;
+mod moment;
+mod output;
+mod perf_script;
+mod perfetto;
+mod problem;
+mod stacks;
+mod strace;
+mod tasks;
+mod trace;
+mod wait_reason;
+mod waits;
+mod xperf;
+
+pub use declaration::{ALL, HEAD, Importer, detected, named};
+pub use input::Input;
+pub use output::{Output, Row};
+pub use problem::ImportError;
+pub use trace::Trace;

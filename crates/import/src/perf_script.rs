@@ -1,0 +1,347 @@
+//! `perf script`: one line an event, and below it, where call stacks were recorded, a line a frame.
+//!
+//! Read: samples of the CPU, page faults, the scheduler's switches and wake-ups, page cache, block I/O, and with `--show-task-events` and
+//! `--show-mmap-events` processes, threads, names and which file is mapped where. An event ends with the line before the next one, so
+//! that its stack is known when rows are written.
+
+mod frame;
+mod header;
+
+use crate::declaration::{Importer, head_lines};
+use crate::input::Input;
+use crate::kernel_event::{Circumstances, KernelEvents, fault};
+use crate::problem::ImportError;
+use crate::stacks::{CodePlace, DEEPEST};
+use crate::tasks::Thread;
+use crate::trace::Trace;
+use crate::wait_reason::of_function;
+use frame::{CodeFile, FrameLine};
+use header::Header;
+use slowpath_tables::{CpuSample, FaultKind, FileKey, FrameKind};
+use std::collections::BTreeMap;
+
+/// The declaration.
+pub const IMPORT: Importer = Importer {
+    name: "perf",
+    title: "perf script: samples, scheduler, page faults, with call stacks",
+    made_by: "perf record -a -g -d -c 1 -e cpu-clock/period=1000000/,minor-faults,major-faults,sched:sched_switch,\
+              sched:sched_wakeup, then perf script -F +pid,+addr,+period,+ip,+sym,+dso --show-task-events \
+              --show-mmap-events --header",
+    reads: "CPU samples (cpu-clock, task-clock, cycles), page faults, switches and wake-ups, page cache, block I/O, processes, \
+            executable mappings, call stacks",
+    lacks: "perf's events have no duration, no result of a system call and no content of memory",
+    probes: &["block", "cpu_sample", "fault", "off_cpu", "page_cache", "process"],
+    detects,
+    import,
+};
+
+const HEADER: &str = "an event of perf script: COMM PID/TID [CPU] SECONDS.MICROSECONDS: EVENT:";
+const FRAME: &str = "a frame of a call stack: ADDRESS FUNCTION (FILE)";
+const TASK_EVENT: &str = "the fields that perf script prints behind this record";
+const FIELDS: &str = "the fields of this kernel event";
+
+/// Mappings that are kept at a time.
+const MOST_MAPPINGS: usize = 1 << 20;
+
+fn detects(head: &[u8]) -> bool {
+    let mut lines = head_lines(head).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next().is_some_and(|line| Header::of(line).is_some())
+}
+
+/// An event whose stack is being read.
+struct Pending {
+    header: Header,
+    frames: Vec<FrameLine>,
+}
+
+/// What is known from earlier lines.
+#[derive(Default)]
+struct State {
+    events: KernelEvents,
+    /// Executable mappings of a process by first address: end, offset in the file, file.
+    mappings: BTreeMap<(u32, u64), (u64, u64, FileKey)>,
+}
+
+fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
+    let mut state = State::default();
+    let mut pending: Option<Pending> = None;
+    let mut line = String::new();
+    let read = loop {
+        match input.next_line(&mut line) {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+        if line.starts_with('\t') {
+            let Some(frame) = FrameLine::of(&line) else { break Err(input.wrong(FRAME, &line)) };
+            match &mut pending {
+                Some(event) if event.frames.len() < DEEPEST => event.frames.push(frame),
+                Some(_) => {}
+                None => break Err(input.wrong(HEADER, &line)),
+            }
+            continue;
+        }
+        if let Some(event) = pending.take()
+            && !state.event(trace, event)?
+        {
+            break Err(input.wrong(FIELDS, "an event before this line"));
+        }
+        if line.trim().is_empty() || comment(trace, &line) {
+            continue;
+        }
+        let Some(header) = Header::of(&line) else { break Err(input.wrong(HEADER, &line)) };
+        if header.event.starts_with("PERF_RECORD_") {
+            if !state.record(trace, &header)? {
+                break Err(input.wrong(TASK_EVENT, &line));
+            }
+        } else {
+            pending = Some(Pending { header, frames: Vec::new() });
+        }
+    };
+    if let Some(event) = pending
+        && read.is_ok()
+        && !state.event(trace, event)?
+    {
+        return Err(input.wrong(FIELDS, "the last event"));
+    }
+    state.events.finish(trace)?;
+    read
+}
+
+/// The lines of `perf script --header`.
+fn comment(trace: &mut Trace<'_>, line: &str) -> bool {
+    let Some(text) = line.strip_prefix('#') else { return false };
+    let facts = &mut trace.facts;
+    if let Some((key, value)) = text.split_once(" : ") {
+        match key.trim() {
+            "os release" => facts.kernel = Some(value.trim().to_owned()),
+            "arch" => facts.machine = Some(value.trim().to_owned()),
+            "nrcpus online" => facts.cpus = value.trim().parse().ok(),
+            _ => {}
+        }
+    }
+    true
+}
+
+impl State {
+    fn thread(&self, trace: &mut Trace<'_>, header: &Header) -> Result<Option<Thread>, ImportError> {
+        trace.facts.see_time(header.ts);
+        if let Some(cpu) = header.cpu {
+            trace.facts.see_cpu(cpu);
+        }
+        if header.pid.is_none() {
+            trace.facts.lack(
+                "which threads belong to one process",
+                "perf script printed thread ids only: each thread counts as a process",
+                "perf script -F +pid",
+            );
+        }
+        if header.tid == 0 {
+            return Ok(None);
+        }
+        trace.thread(header.ts, header.tid, header.pid, Some(&header.comm)).map(Some)
+    }
+
+    /// An event that is whole. False where its fields are none that it has.
+    fn event(&mut self, trace: &mut Trace<'_>, event: Pending) -> Result<bool, ImportError> {
+        let Pending { header, mut frames } = event;
+        let thread = self.thread(trace, &header)?;
+        let name = header.event.split_once(':').map_or("", |(_, name)| name);
+        let is_tracepoint = header.is_tracepoint;
+        let mut rest = header.rest.as_str();
+        if !is_tracepoint && frames.is_empty() {
+            // Without call stacks the instruction stands in the line itself.
+            frames.extend(FrameLine::of(rest));
+            rest = "";
+        }
+        let stack = self.stack(trace, thread, &frames)?;
+        let by_stack = frames.iter().filter_map(|frame| frame.function.as_deref()).find_map(of_function);
+        let at = Circumstances { ts: header.ts, thread, in_interrupt: false, stack, by_stack };
+        if is_tracepoint {
+            if name == "sched_switch" && frames.is_empty() {
+                trace.facts.lack(
+                    "the reasons of waits",
+                    "the switches have no call stack: a wait that the thread's state does not explain is one in the kernel",
+                    "perf record -g",
+                );
+            }
+            return self.events.text(trace, name, rest, &at);
+        }
+        let is_kernel = frames.first().is_some_and(|frame| frame.file == CodeFile::Kernel);
+        let ip = frames.first().map_or(0, |frame| frame.address);
+        let address = rest.split_whitespace().next().and_then(|word| u64::from_str_radix(word, 16).ok()).unwrap_or(0);
+        match header.event.split([':', '/']).next().unwrap_or_default() {
+            "cpu-clock" | "task-clock" => self.sample(trace, &header, &at, is_kernel, true)?,
+            "cycles" | "cpu-cycles" | "ref-cycles" | "cpu_core" | "cpu_atom" => {
+                self.sample(trace, &header, &at, is_kernel, false)?;
+            }
+            "minor-faults" => fault(trace, &at, FaultKind::Minor, (address, ip), is_kernel)?,
+            "major-faults" => fault(trace, &at, FaultKind::Major, (address, ip), is_kernel)?,
+            "page-faults" | "faults" => self.events.fault(trace, &at, address, ip, is_kernel)?,
+            other => trace.facts.leave_out(other),
+        }
+        Ok(true)
+    }
+
+    fn sample(
+        &self,
+        trace: &mut Trace<'_>,
+        header: &Header,
+        at: &Circumstances,
+        kernel: bool,
+        period_is_time: bool,
+    ) -> Result<(), ImportError> {
+        trace.facts.see_probe("cpu_sample");
+        match header.period {
+            Some(period @ 1..) if period_is_time => trace.facts.sample_hz = Some((1_000_000_000 / period).max(1)),
+            _ if trace.facts.sample_hz.is_none() => trace.facts.lack(
+                "the time that a CPU sample stands for",
+                "the samples are of cycles, or perf script printed no period",
+                "perf record -e cpu-clock -c 1000000, and perf script -F +period",
+            ),
+            _ => {}
+        }
+        let Some(thread) = at.thread else { return Ok(()) };
+        trace.row(CpuSample {
+            ts: at.ts,
+            pid: thread.process.pid,
+            start: thread.process.start,
+            tid: thread.tid,
+            cpu: header.cpu.unwrap_or(0),
+            kernel,
+            stack: at.stack,
+            first_argument: None,
+            second_argument: None,
+            copies: None,
+        })
+    }
+
+    fn stack(
+        &mut self,
+        trace: &mut Trace<'_>,
+        thread: Option<Thread>,
+        frames: &[FrameLine],
+    ) -> Result<Option<u32>, ImportError> {
+        let Some(thread) = thread.filter(|_| !frames.is_empty()) else { return Ok(None) };
+        let mut places = Vec::with_capacity(frames.len());
+        for (at, frame) in frames.iter().enumerate() {
+            // An inlined function is in the code of the one that it was inlined into, which follows.
+            let holder = frames[at..].iter().find(|frame| frame.file != CodeFile::Inlined).unwrap_or(frame);
+            places.push((self.place(trace, thread, holder)?, frame.function.as_deref()));
+        }
+        trace.stack(&places)
+    }
+
+    fn place(&self, trace: &mut Trace<'_>, thread: Thread, frame: &FrameLine) -> Result<CodePlace, ImportError> {
+        let process = Some(thread.process);
+        let (kind, file, address) = match &frame.file {
+            CodeFile::Kernel => (FrameKind::Kernel, None, Some(frame.address)),
+            CodeFile::Vdso => (FrameKind::Vdso, None, None),
+            CodeFile::Generated | CodeFile::Inlined => (FrameKind::Generated, None, Some(frame.address)),
+            CodeFile::At(path) => {
+                let mapped = self.mappings.range(..=(thread.process.pid, frame.address)).next_back();
+                let mapped = mapped.filter(|((pid, _), (end, ..))| *pid == thread.process.pid && frame.address < *end);
+                let file = trace.file(path)?;
+                let offset = mapped.filter(|(_, (_, _, key))| *key == file);
+                let offset = offset.map(|((_, from), (_, offset, _))| offset.saturating_add(frame.address - from));
+                return Ok(CodePlace { kind: FrameKind::File, file: Some(file), offset, process: None, address: None });
+            }
+        };
+        let process = process.filter(|_| kind == FrameKind::Generated);
+        Ok(CodePlace { kind, file, offset: None, process, address })
+    }
+
+    /// A record about a process: `PERF_RECORD_COMM exec: name:7/7`, `PERF_RECORD_FORK(8:8):(7:7)`, and so on.
+    fn record(&mut self, trace: &mut Trace<'_>, header: &Header) -> Result<bool, ImportError> {
+        let ts = header.ts;
+        let (kind, rest) = (header.event.as_str(), header.rest.as_str());
+        if ts.0 == 0 && (kind.starts_with("PERF_RECORD_FORK") || kind.starts_with("PERF_RECORD_COMM")) {
+            // What was there before the recording is told first, at no time.
+            return Ok(self.present(trace, kind, rest));
+        }
+        if kind.starts_with("PERF_RECORD_FORK") || kind.starts_with("PERF_RECORD_EXIT") {
+            let text = kind.split_once('(').map_or(rest, |(_, text)| text);
+            let Some([pid, tid, parent, parent_tid]) = four(text) else { return Ok(false) };
+            if kind.starts_with("PERF_RECORD_EXIT") {
+                self.forget(tid, pid);
+                trace.end(ts, tid);
+            } else {
+                let parent = trace.thread(ts, parent_tid, Some(parent), None)?;
+                trace.fork(ts, parent, tid, pid)?;
+            }
+            return Ok(true);
+        }
+        match kind {
+            "PERF_RECORD_COMM" => {
+                let is_exec = rest.starts_with("exec: ");
+                let text = rest.strip_prefix("exec: ").unwrap_or(rest);
+                let Some((comm, ids)) = text.rsplit_once(':') else { return Ok(false) };
+                let Some((pid, tid)) = ids.split_once('/') else { return Ok(false) };
+                let (Ok(pid), Ok(tid)) = (pid.trim().parse::<u32>(), tid.trim().parse::<u32>()) else {
+                    return Ok(false);
+                };
+                if tid != 0 {
+                    if is_exec {
+                        self.forget(pid, pid);
+                    }
+                    trace.thread(ts, tid, Some(pid), Some(comm.trim()))?;
+                }
+                Ok(true)
+            }
+            "PERF_RECORD_MMAP" | "PERF_RECORD_MMAP2" => match frame::mapping(rest) {
+                Some(mapping) => self.map(trace, mapping).map(|()| true),
+                None => Ok(false),
+            },
+            "PERF_RECORD_LOST" | "PERF_RECORD_LOST_SAMPLES" => {
+                let lost = rest.rsplit(' ').find_map(|word| word.parse().ok()).unwrap_or(1);
+                trace.facts.losses.add("perf", lost);
+                Ok(true)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// A process or thread that was there already. False where its fields are none that it has.
+    fn present(&mut self, trace: &mut Trace<'_>, kind: &str, rest: &str) -> bool {
+        if kind.starts_with("PERF_RECORD_FORK") {
+            let Some([pid, tid, ..]) = kind.split_once('(').and_then(|(_, text)| four(text)) else { return false };
+            trace.belongs(tid, pid);
+            return true;
+        }
+        // Its name comes with its first event.
+        rest.rsplit_once(':').is_some_and(|(_, ids)| ids.contains('/'))
+    }
+
+    fn map(&mut self, trace: &mut Trace<'_>, mapping: frame::Mapping) -> Result<(), ImportError> {
+        let CodeFile::At(path) = CodeFile::of(&mapping.path) else { return Ok(()) };
+        let key = match mapping.key {
+            Some(key) if key.ino != 0 => trace.identify(&path, key)?,
+            _ => trace.file(&path)?,
+        };
+        if self.mappings.len() < MOST_MAPPINGS {
+            let end = mapping.from.saturating_add(mapping.length);
+            self.mappings.insert((mapping.pid, mapping.from), (end, mapping.offset, key));
+        }
+        Ok(())
+    }
+
+    /// The mappings of a process that ended or runs another program.
+    fn forget(&mut self, tid: u32, pid: u32) {
+        if tid == pid {
+            let keys: Vec<_> = self.mappings.range((pid, 0)..=(pid, u64::MAX)).map(|(key, _)| *key).collect();
+            keys.iter().for_each(|key| {
+                self.mappings.remove(key);
+            });
+        }
+    }
+}
+
+/// Four numbers of `8:9):(6:7)`.
+fn four(text: &str) -> Option<[u32; 4]> {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty()).map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some([next()?, next()?, next()?, next()?])
+}
+
+#[cfg(test)]
+mod tests;

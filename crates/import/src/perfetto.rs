@@ -1,0 +1,318 @@
+//! Perfetto traces: the kernel's events of ftrace in them, processes and threads.
+//!
+//! A trace is a sequence of packets, each with its length before it; one is in memory at a time. Packets of different CPUs do not follow
+//! each other in time: [`order`] holds events back until those before them must have come.
+
+mod messages;
+mod order;
+
+use crate::declaration::Importer;
+use crate::input::Input;
+use crate::kernel_event::{Circumstances, KernelEvents};
+use crate::problem::ImportError;
+use crate::trace::Trace;
+use messages::{CLOCK_BOOTTIME, CLOCK_REALTIME, FtraceEventBundle, ProcessTree, TracePacket};
+use order::{Event, InOrder, What};
+use prost::Message;
+use slowpath_recording::Clock;
+use slowpath_tables::{Nanos, PageCacheOp};
+
+/// The declaration.
+pub const IMPORT: Importer = Importer {
+    name: "perfetto",
+    title: "Perfetto: the ftrace events and processes of a trace",
+    made_by: "perfetto with the data source linux.ftrace (sched_switch, sched_waking, task_newtask, sched_process_exec, \
+              sched_process_exit, mm_filemap_add_to_page_cache, block_rq_issue, block_rq_complete) and linux.process_stats",
+    reads: "switches and wake-ups, processes and threads, page cache, block I/O",
+    lacks: "its ftrace events have no call stack, no page fault with its address and no result of a system call",
+    probes: &["block", "off_cpu", "page_cache", "process"],
+    detects,
+    import,
+};
+
+/// Tag of `Trace.packet`.
+const PACKET: u8 = 0x0a;
+/// Bytes of a packet at most; tracing services flush after some hundred KiB.
+const LONGEST_PACKET: u64 = 64 << 20;
+
+/// Programs that are told before the first event.
+const MOST_EARLY: usize = 1 << 16;
+
+const TAG: &str = "a packet of a Perfetto trace (0x0a and its length)";
+const WHOLE: &str = "as many bytes as the length of the packet says";
+const MESSAGE: &str = "a TracePacket message before this byte";
+const CLONE_THREAD: u64 = 0x1_0000;
+
+fn detects(head: &[u8]) -> bool {
+    let Some((length, used)) = head.strip_prefix(&[PACKET]).and_then(varint) else { return false };
+    let begin = 1 + used;
+    let Some(end) = begin.checked_add(usize::try_from(length).unwrap_or(usize::MAX)) else { return false };
+    match head.get(begin..end) {
+        Some(packet) => !packet.is_empty() && TracePacket::decode(packet).is_ok(),
+        // The first packet is longer than what is here.
+        None => head.len() >= crate::declaration::HEAD && length <= LONGEST_PACKET,
+    }
+}
+
+/// A number of the wire format, and how many bytes it takes.
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for (at, byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f).checked_shl(at as u32 * 7)?;
+        if byte & 0x80 == 0 {
+            return Some((value, at + 1));
+        }
+    }
+    None
+}
+
+fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
+    let mut events = KernelEvents::default();
+    let mut order = InOrder::default();
+    let read = packets(input, trace, &mut events, &mut order);
+    for event in order.finish() {
+        emit(trace, &mut events, event)?;
+    }
+    if order.late > 0 {
+        trace.facts.losses.add("perfetto_out_of_order", order.late);
+    }
+    events.finish(trace)?;
+    read
+}
+
+fn packets(
+    input: &mut Input<'_>,
+    trace: &mut Trace<'_>,
+    events: &mut KernelEvents,
+    order: &mut InOrder,
+) -> Result<(), ImportError> {
+    trace.facts.lack(
+        "the reasons of waits",
+        "ftrace's switches have no call stack: a wait that the thread's state does not explain is one in the kernel",
+        "`slowpath record --off-cpu`",
+    );
+    let (mut bytes, mut early) = (Vec::new(), Vec::new());
+    while input.next_bytes(1, TAG, &mut bytes)? {
+        if bytes.first() != Some(&PACKET) {
+            return Err(input.wrong_bytes(TAG));
+        }
+        let mut length = Vec::new();
+        loop {
+            if !input.next_bytes(1, WHOLE, &mut bytes)? || length.len() >= 10 {
+                return Err(input.wrong_bytes(TAG));
+            }
+            length.extend_from_slice(&bytes);
+            if bytes[0] & 0x80 == 0 {
+                break;
+            }
+        }
+        let length = varint(&length).map(|(length, _)| length).filter(|length| *length <= LONGEST_PACKET);
+        let Some(length) = length else { return Err(input.wrong_bytes("a packet of at most 64 MiB")) };
+        if length > 0 && !input.next_bytes(length, WHOLE, &mut bytes)? {
+            return Err(input.wrong_bytes(WHOLE));
+        }
+        let packet = if length == 0 { &[][..] } else { bytes.as_slice() };
+        let Ok(packet) = TracePacket::decode(packet) else { return Err(input.wrong_bytes(MESSAGE)) };
+        about(trace, &packet);
+        if let Some(tree) = packet.process_tree {
+            processes(trace, tree, &mut early)?;
+        }
+        if let Some(bundle) = packet.ftrace_events {
+            if bundle.lost_events == Some(true) {
+                trace.facts.losses.add("ftrace", 1);
+            }
+            of_bundle(trace, bundle, order);
+            for event in order.ready() {
+                emit(trace, events, event)?;
+            }
+            programs(trace, &mut early)?;
+        }
+    }
+    Ok(())
+}
+
+fn about(trace: &mut Trace<'_>, packet: &TracePacket) {
+    let facts = &mut trace.facts;
+    if let Some(info) = &packet.system_info {
+        facts.page_size = info.page_size.map(u64::from).filter(|size| size.is_power_of_two()).or(facts.page_size);
+        facts.cpus = info.num_cpus.filter(|cpus| *cpus > 0).or(facts.cpus);
+        if let Some(name) = &info.utsname {
+            facts.kernel = name.release.clone().or(facts.kernel.take());
+            facts.machine = name.machine.clone().or(facts.machine.take());
+        }
+    }
+    if let Some(snapshot) = packet.clock_snapshot.as_ref().filter(|_| facts.clock.is_none()) {
+        let of = |id| snapshot.clocks.iter().find(|clock| clock.clock_id == Some(id)).and_then(|clock| clock.timestamp);
+        if let (Some(boot), Some(real)) = (of(CLOCK_BOOTTIME), of(CLOCK_REALTIME)) {
+            facts.clock = Some(Clock { monotonic: Nanos(boot), realtime: i64::try_from(real).unwrap_or(i64::MAX) });
+        }
+    }
+    if packet.compressed_packets.is_some() {
+        facts.lack(
+            "compressed packets",
+            "they are not read",
+            "record with compression_type: COMPRESSION_TYPE_UNSPECIFIED",
+        );
+    }
+}
+
+/// The processes and threads of a packet. Programs that are told before the first event are so at that.
+fn processes(trace: &mut Trace<'_>, tree: ProcessTree, early: &mut Vec<(u32, Vec<String>)>) -> Result<(), ImportError> {
+    for process in tree.processes {
+        let Some(pid) = process.pid.and_then(id) else { continue };
+        trace.belongs(pid, pid);
+        if early.len() < MOST_EARLY && !process.cmdline.is_empty() {
+            early.push((pid, process.cmdline));
+        }
+    }
+    for thread in tree.threads {
+        if let (Some(tid), Some(pid)) = (thread.tid.and_then(id), thread.tgid.and_then(id)) {
+            trace.belongs(tid, pid);
+        }
+    }
+    programs(trace, early)
+}
+
+/// Writes the programs, once the trace has a time.
+fn programs(trace: &mut Trace<'_>, early: &mut Vec<(u32, Vec<String>)>) -> Result<(), ImportError> {
+    let Some((_, ts)) = trace.facts.span else { return Ok(()) };
+    for (pid, words) in early.drain(..) {
+        let thread = trace.thread(ts, pid, Some(pid), None)?;
+        trace.exec(ts, thread, words.first().map_or("", String::as_str), &words.join(" "))?;
+    }
+    Ok(())
+}
+
+/// An id of a task that is not the idle one.
+fn id(number: i32) -> Option<u32> {
+    u32::try_from(number).ok().filter(|id| *id != 0)
+}
+
+/// Task states of the kernel as `sched_switch` prints them (include/trace/events/sched.h).
+fn state(bits: i64) -> &'static str {
+    match bits {
+        0 => "R",
+        _ if bits & 0x30 != 0 => "X",
+        _ if bits & 0x02 != 0 => "D",
+        _ if bits & 0x01 != 0 => "S",
+        _ if bits & 0x0c != 0 => "T",
+        _ if bits & 0xff == 0 => "R",
+        _ => "I",
+    }
+}
+
+fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrder) {
+    if let Some(cpu) = bundle.cpu {
+        trace.facts.see_cpu(cpu);
+    }
+    let cpu = bundle.cpu.unwrap_or(0);
+    if let Some(ts) = bundle.event.iter().find_map(|event| event.timestamp) {
+        trace.facts.see_time(Nanos(ts));
+    }
+    if let Some(compact) = bundle.compact_sched {
+        let mut ts = 0u64;
+        let columns = compact.switch_timestamp.iter().zip(&compact.switch_prev_state).zip(&compact.switch_next_pid);
+        for (at, ((step, bits), next)) in columns.enumerate() {
+            ts = ts.wrapping_add(*step);
+            let name = compact.switch_next_comm_index.get(at).and_then(|at| compact.intern_table.get(*at as usize));
+            let what = What::Switch {
+                prev: None,
+                state: state(*bits),
+                next: id(*next),
+                name: name.cloned().unwrap_or_default(),
+            };
+            order.add(Event { ts, tid: None, cpu, what });
+        }
+        let mut ts = 0u64;
+        for (step, woken) in compact.waking_timestamp.iter().zip(&compact.waking_pid) {
+            ts = ts.wrapping_add(*step);
+            if let Some(tid) = id(*woken) {
+                order.add(Event { ts, tid: None, cpu, what: What::Woken(tid) });
+            }
+        }
+    }
+    for event in bundle.event {
+        let (Some(ts), tid) = (event.timestamp, event.pid.filter(|tid| *tid != 0)) else { continue };
+        let woken = event.sched_wakeup.or(event.sched_waking).or(event.sched_wakeup_new);
+        let mapped = |map: &messages::FileMap| (map.s_dev.unwrap_or(0), map.i_ino.unwrap_or(0), map.index.unwrap_or(0));
+        let request = |one: &messages::BlockRequest| {
+            let bytes = u64::from(one.nr_sector.unwrap_or(0)) * 512;
+            let read = one.rwbs.as_deref().is_none_or(|kind| kind.contains('R'));
+            (one.dev.unwrap_or(0), one.sector.unwrap_or(0), bytes, read)
+        };
+        let what = if let Some(switch) = event.sched_switch {
+            let (prev, next) = (switch.prev_pid.and_then(id), switch.next_pid.and_then(id));
+            What::Switch {
+                prev,
+                state: state(switch.prev_state.unwrap_or(0)),
+                next,
+                name: switch.next_comm.unwrap_or_default(),
+            }
+        } else if let Some(tid) = woken.and_then(|woken| woken.pid).and_then(id) {
+            What::Woken(tid)
+        } else if let Some(map) = &event.mm_filemap_add_to_page_cache {
+            What::Page(PageCacheOp::Add, mapped(map))
+        } else if let Some(map) = &event.mm_filemap_delete_from_page_cache {
+            What::Page(PageCacheOp::Delete, mapped(map))
+        } else if let Some(issue) = &event.block_rq_issue {
+            What::Issue(request(issue))
+        } else if let Some(complete) = &event.block_rq_complete {
+            What::Complete(request(complete))
+        } else if let Some(task) = event.task_newtask {
+            let Some(tid) = task.pid.and_then(id) else { continue };
+            What::New(tid, task.clone_flags.unwrap_or(0) & CLONE_THREAD != 0)
+        } else if let Some(exec) = event.sched_process_exec {
+            What::Exec(exec.filename.unwrap_or_default())
+        } else if let Some(exit) = event.sched_process_exit {
+            let Some(tid) = exit.pid.and_then(id) else { continue };
+            What::Exit(tid)
+        } else {
+            trace.facts.leave_out("others");
+            continue;
+        };
+        order.add(Event { ts, tid, cpu, what });
+    }
+}
+
+/// An event whose turn it is.
+fn emit(trace: &mut Trace<'_>, events: &mut KernelEvents, event: Event) -> Result<(), ImportError> {
+    let ts = Nanos(event.ts);
+    trace.facts.see_time(ts);
+    let tid = match &event.what {
+        What::Switch { prev, .. } => prev.or(event.tid).or_else(|| events.running(event.cpu)),
+        _ => event.tid.or_else(|| events.running(event.cpu)),
+    };
+    let thread = match tid {
+        Some(tid) => Some(trace.thread(ts, tid, None, None)?),
+        None => None,
+    };
+    let at = Circumstances { ts, thread, in_interrupt: false, stack: None, by_stack: None };
+    match event.what {
+        What::Switch { state, next, name, .. } => {
+            events.runs(event.cpu, next);
+            events.switched(trace, &at, state, next.unwrap_or(0), &name)
+        }
+        What::Woken(tid) => {
+            events.woken(trace, &at, tid);
+            Ok(())
+        }
+        What::Page(op, (dev, ino, page)) => events.page_cache(trace, &at, op, (dev, ino, page, 1)),
+        What::Issue((dev, sector, bytes, read)) => {
+            events.issued(trace, &at, (dev, sector, bytes, read));
+            Ok(())
+        }
+        What::Complete((dev, sector, bytes, read)) => events.completed(trace, &at, (dev, sector, bytes, read)),
+        What::New(tid, is_thread) => match thread {
+            Some(parent) => trace.fork(ts, parent, tid, if is_thread { parent.process.pid } else { tid }),
+            None => Ok(()),
+        },
+        What::Exec(file) => events.executed(trace, &at, &file),
+        What::Exit(tid) => {
+            trace.end(ts, tid);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+use super::messages::*;
+use crate::declaration::detected;
+use crate::foreign::import_bytes;
+use prost::Message;
+use slowpath_tables::OffCpuReason;
+
+fn trace(packets: Vec<TracePacket>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for packet in packets {
+        bytes.push(0x0a);
+        packet.encode_length_delimited(&mut bytes).unwrap();
+    }
+    bytes
+}
+
+fn event(ts: u64, pid: u32) -> FtraceEvent {
+    FtraceEvent { timestamp: Some(ts), pid: Some(pid), ..FtraceEvent::default() }
+}
+
+fn switch(ts: u64, prev: i32, state: i64, next: i32) -> FtraceEvent {
+    let sched_switch = SchedSwitch {
+        prev_pid: Some(prev),
+        prev_state: Some(state),
+        next_pid: Some(next),
+        next_comm: Some(format!("task{next}")),
+    };
+    FtraceEvent { sched_switch: Some(sched_switch), ..event(ts, prev.unsigned_abs()) }
+}
+
+fn bundle(cpu: u32, event: Vec<FtraceEvent>) -> TracePacket {
+    let bundle = FtraceEventBundle { cpu: Some(cpu), event, ..FtraceEventBundle::default() };
+    TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() }
+}
+
+fn sample() -> Vec<TracePacket> {
+    let info = SystemInfo {
+        utsname: Some(Utsname { release: Some("6.1".to_owned()), machine: Some("aarch64".to_owned()) }),
+        page_size: Some(4096),
+        num_cpus: Some(2),
+    };
+    let process = Process { pid: Some(100), cmdline: vec!["/bin/app".to_owned(), "x".to_owned()] };
+    let thread = Thread { tid: Some(101), tgid: Some(100) };
+    let mapped = FileMap { i_ino: Some(77), index: Some(3), s_dev: Some(0xfe0_0001) };
+    let page = FtraceEvent { mm_filemap_add_to_page_cache: Some(mapped), ..event(5000, 100) };
+    let woken = FtraceEvent { sched_waking: Some(Woken { pid: Some(101) }), ..event(3000, 100) };
+    vec![
+        TracePacket { system_info: Some(info), ..TracePacket::default() },
+        TracePacket {
+            process_tree: Some(ProcessTree { processes: vec![process], threads: vec![thread] }),
+            ..TracePacket::default()
+        },
+        // CPU 1 ends a wait that begins on CPU 0, whose packet comes later.
+        bundle(1, vec![switch(4000, 0, 0, 101)]),
+        bundle(0, vec![switch(1000, 101, 1, 100), woken, page]),
+    ]
+}
+
+#[test]
+fn packets_of_several_cpus_are_put_in_order() {
+    let bytes = trace(sample());
+    assert_eq!(detected(&bytes).map(|one| one.name), Some("perfetto"));
+    let (tables, problem) = import_bytes("perfetto", &bytes);
+    assert_eq!(problem, None);
+    let wait = &tables.off_cpu[0];
+    assert_eq!((wait.pid, wait.tid, wait.reason), (100, 101, OffCpuReason::Kernel));
+    assert_eq!((wait.ts.0, wait.duration.0, wait.runnable.0, wait.waker_tid), (1000, 3000, 1000, Some(100)));
+    let page = &tables.page_cache[0];
+    assert_eq!((page.dev, page.ino, page.page.0, page.pid), (0xfe0_0001, 77, 3, 100));
+    let host = &tables.manifest.host;
+    assert_eq!((host.page_size, host.cpus, host.machine.as_str()), (4096, 2, "aarch64"));
+}
+
+#[test]
+fn compact_columns_are_the_same_as_events() {
+    let compact = CompactSched {
+        switch_timestamp: vec![1000, 3000],
+        switch_prev_state: vec![0, 1],
+        switch_next_pid: vec![101, 0],
+        intern_table: vec!["task101".to_owned(), "swapper".to_owned()],
+        switch_next_comm_index: vec![0, 1],
+        waking_timestamp: vec![6000],
+        waking_pid: vec![101],
+    };
+    let later = CompactSched {
+        switch_timestamp: vec![7000],
+        switch_prev_state: vec![0],
+        switch_next_pid: vec![101],
+        intern_table: vec!["task101".to_owned()],
+        switch_next_comm_index: vec![0],
+        ..CompactSched::default()
+    };
+    let packets = [compact, later].map(|compact| {
+        let bundle = FtraceEventBundle { cpu: Some(0), compact_sched: Some(compact), ..FtraceEventBundle::default() };
+        TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() }
+    });
+    let (tables, problem) = import_bytes("perfetto", &trace(packets.to_vec()));
+    assert_eq!(problem, None);
+    let wait = &tables.off_cpu[0];
+    assert_eq!((wait.tid, wait.ts.0, wait.duration.0, wait.woken.map(|ts| ts.0)), (101, 4000, 3000, Some(6000)));
+    assert_eq!(tables.execs[0].filename, "task101");
+}
+
+#[test]
+fn a_trace_that_is_cut_or_damaged_is_named_with_its_byte_and_the_rest_is_kept() {
+    let bytes = trace(sample());
+    let (tables, problem) = import_bytes("perfetto", &bytes[..bytes.len() - 2]);
+    assert_eq!(
+        problem.unwrap(),
+        format!("trace, byte {}: expected as many bytes as the length of the packet says", bytes.len() - 2)
+    );
+    assert_eq!(tables.execs.len(), 1);
+    let mut wrong = trace(sample());
+    let end = wrong.len();
+    wrong.extend([0x12, 1, 1]);
+    let (tables, problem) = import_bytes("perfetto", &wrong);
+    assert_eq!(
+        problem.unwrap(),
+        format!("trace, byte {}: expected a packet of a Perfetto trace (0x0a and its length)", end + 1)
+    );
+    assert_eq!(tables.off_cpu.len(), 1);
+}

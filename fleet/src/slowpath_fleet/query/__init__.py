@@ -1,0 +1,1 @@
+"""A recording in SQL: its tables, and views of what they mean."""
