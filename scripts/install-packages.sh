@@ -10,6 +10,8 @@ test="chromium binutils g++ libc6-dbg xz-utils bpftool strace python3 python3-ve
 test="$test libjemalloc2 libmimalloc2.0 musl-tools"
 # Orders of functions are linked with it.
 test="$test lld"
+# Devices that a test plays are spoken to with it.
+test="$test adb"
 # The man pages are read by man itself.
 test="$test man-db"
 browsers="chromium firefox-esr"

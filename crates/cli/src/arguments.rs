@@ -1,6 +1,7 @@
 //! The command line, declared once: names, meaning, defaults. `-o` names the output, `--json` the machine-readable
 //! form, `--user` the identity, everywhere.
 
+mod android;
 mod artifacts;
 mod check;
 mod compare;
@@ -19,6 +20,10 @@ mod layout;
 mod query;
 mod zygote;
 
+pub use android::{
+    AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
+    AndroidContextArguments,
+};
 pub use artifacts::{
     ArtifactsAgeArguments, ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand, ArtifactsGuardArguments,
 };
@@ -91,6 +96,7 @@ impl Arguments {
             Command::Layout(arguments) => arguments.json(),
             Command::Fix(arguments) => arguments.json(),
             Command::Artifacts(arguments) => arguments.json(),
+            Command::Android(arguments) => arguments.json(),
             Command::Preload(arguments) => matches!(
                 &arguments.command,
                 PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
@@ -146,6 +152,8 @@ pub enum Command {
     Fix(FixArguments),
     /// Say which compiled and cached artifacts a user cannot use, who denies, and what would allow it; check and repair a product's own.
     Artifacts(ArtifactsArguments),
+    /// Collect from an Android device which compiled code its isolated processes (renderers) cannot read, say what follows, and repair it.
+    Android(AndroidArguments),
     /// Make, use and check preload plans.
     Preload(PreloadArguments),
     /// Private cold starts that disturb nobody.

@@ -54,11 +54,22 @@ pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
     as_user(&invoker()?, &Work::reading("reading a saved context"), || saved(path))
 }
 
-/// A context that `context save` wrote; none where the file is no JSON.
+/// A context that `context save` wrote, or a copy of `/proc/PID/status`; none where the file is neither.
 fn saved(path: &Path) -> Result<Option<Snapshot>, Failure> {
-    let mut first = [0];
-    // A program, a device: what is no regular file that begins like JSON is not meant.
-    if foreign_file::open(path).and_then(|mut file| file.read_exact(&mut first)).is_err() || first != *b"{" {
+    let mut first = [0; 5];
+    // A program, a device: what is no regular file that begins like JSON or a status is not meant.
+    if foreign_file::open(path).and_then(|mut file| file.read_exact(&mut first)).is_err() {
+        return Ok(None);
+    }
+    if first == *b"Name:" {
+        let bytes = foreign_file::read(path, MOST_BYTES);
+        let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let wrong =
+            |why: std::io::Error| Failure::new(Kind::Usage, format!("{} cannot be read: {why}", path.display()));
+        let read = Snapshot::of_status(text.map_err(wrong)?, path.display().to_string());
+        return read.map(Some).map_err(|error| Failure::from_error(Kind::Usage, &error));
+    }
+    if !first.starts_with(b"{") {
         return Ok(None);
     }
     let wrong = |why: &dyn std::fmt::Display| {

@@ -32,6 +32,8 @@ pub enum Place {
     Here,
     /// A copy: below it `proc/PID/status`, `sys/...` as on the machine, or the files of `/proc/PID` themselves.
     Saved(PathBuf),
+    /// The text of one `/proc/PID/status`, and nothing else.
+    Status(String),
 }
 
 impl Place {
@@ -45,6 +47,8 @@ impl Place {
         let (file, saved) = match self {
             Self::Here => (File::open(Path::new("/").join(path)), false),
             Self::Saved(directory) => (open_saved(&directory.join(path)), true),
+            Self::Status(text) if path == "status" => return Ok(text.clone().into_bytes()),
+            Self::Status(_) => return Err(Missing::NotSaved),
         };
         let mut bytes = Vec::new();
         let read = file.and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
@@ -56,11 +60,12 @@ impl Place {
         let full = match self {
             Self::Here => Path::new("/").join(path),
             Self::Saved(directory) => directory.join(path),
+            Self::Status(_) => return Err(Missing::NotSaved),
         };
         match (std::fs::read_link(full), self) {
             (Ok(target), _) => Ok(text(target.as_os_str())),
             (Err(error), Self::Here) => Err(why(&error, false)),
-            (Err(_), Self::Saved(_)) => Ok(self.read(path)?.trim_end().to_owned()),
+            (Err(_), Self::Saved(_) | Self::Status(_)) => Ok(self.read(path)?.trim_end().to_owned()),
         }
     }
 
@@ -69,6 +74,7 @@ impl Place {
         let (full, saved) = match self {
             Self::Here => (Path::new("/").join(path), false),
             Self::Saved(directory) => (directory.join(path), true),
+            Self::Status(_) => return Err(Missing::NotSaved),
         };
         let entries = std::fs::read_dir(full).map_err(|error| why(&error, saved))?;
         let mut names: Vec<String> = entries.filter_map(|entry| Some(text(&entry.ok()?.file_name()))).collect();

@@ -183,6 +183,16 @@ impl Snapshot {
         }
     }
 
+    /// Reads the text of one `/proc/PID/status`, as somebody copied or published it; `origin` says where it is from.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn of_status(text: String, origin: String) -> Result<Self, SnapshotError> {
+        let place = Place::Status(text);
+        let snapshot = Self::read(&place, "", None, origin.clone());
+        if snapshot.name.is_empty() { Err(SnapshotError::NoStatus(origin)) } else { Ok(snapshot) }
+    }
+
     fn read(place: &Place, directory: &str, pid: Option<u32>, origin: String) -> Self {
         let process = Subject::process(place, directory, pid);
         let of_scope = |scope: Scope, subject: &Subject<'_>| -> Readings {

@@ -186,3 +186,40 @@ fn differences_from_another_machine_are_candidates_or_say_why_not() {
         }
     }
 }
+
+/// As people publish it: one `/proc/PID/status` of the app, one of the shell, in the spellings of the kernels.
+#[test]
+fn two_status_files_alone_tell_the_chain_where_the_threads_say_so_and_only_there() {
+    let of = |kernel: &str, seccomp: &str, store: &str, branch: &str| {
+        let branch = if branch.is_empty() { String::new() } else { format!("{branch}\n") };
+        let text = format!(
+            "Name:\tbench\nState:\tR (running)\nPid:\t7\nUid:\t10123\t10123\t10123\t10123\nNoNewPrivs:\t0\nSeccomp:\t{seccomp}\n\
+             Speculation_Store_Bypass:\t{store}\n{branch}Cpus_allowed:\tff\n"
+        );
+        Snapshot::of_status(text, kernel.to_owned()).unwrap()
+    };
+    let forced = "thread force mitigated";
+    // (kernel, branch of the app, branch of the shell)
+    for (kernel, app_branch, shell_branch) in [
+        ("4.14", "", ""),
+        (
+            "5.4",
+            "Speculation_Indirect_Branch:\tconditional force disabled",
+            "Speculation_Indirect_Branch:\tconditional enabled",
+        ),
+        (
+            "5.15",
+            "SpeculationIndirectBranch:\tconditional force disabled",
+            "SpeculationIndirectBranch:\tconditional enabled",
+        ),
+    ] {
+        let found = chains(&of(kernel, "2", forced, app_branch), &of(kernel, "0", "thread vulnerable", shell_branch));
+        assert_eq!(found.len(), 1, "{kernel}: {found:?}");
+        assert_eq!(found[0].links.len(), if app_branch.is_empty() { 2 } else { 3 }, "{kernel}");
+        assert_eq!(found[0].slower, Side::A);
+    }
+    // 6.x: a filter, and the thread says that nothing was forced.
+    let free = "SpeculationIndirectBranch:\tconditional enabled";
+    assert_eq!(chains(&of("6.6", "2", "thread vulnerable", free), &of("6.6", "0", "thread vulnerable", free)), []);
+    assert!(Snapshot::of_status("nothing\n".to_owned(), "x".to_owned()).is_err());
+}

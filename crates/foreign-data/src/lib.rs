@@ -51,6 +51,8 @@ pub const TARGETS: &[Target] = &[
         slowpath_layout::foreign::tracer_input,
         "/proc/PID/maps, and messages of the process that reads the traced files",
     ),
+    target("art_file", 16_384, art_file, "a file of Android's runtime: oat, vdex, dex, dm, profile"),
+    target("device_text", 16_384, device_text, "what an Android device or adb prints: dumpsys, pm, getprop, ps, unzip"),
     target("artifact_file", 16_384, artifact_file, "an artifact's header, list of libraries or modules, or its ACL"),
     target("file_listing", 16_384, file_listing, "`ls -lanRZ` of another machine"),
     target("field_state", 16_384, field_state, "states of artifacts for `artifacts age`: TOML, or an audit's JSON"),
@@ -119,6 +121,14 @@ fn import_xperf(bytes: &[u8]) {
 
 fn import_perfetto(bytes: &[u8]) {
     recordings::imported("perfetto", bytes);
+}
+
+fn art_file(bytes: &[u8]) {
+    slowpath_android::foreign::art_file(bytes);
+}
+
+fn device_text(bytes: &[u8]) {
+    slowpath_android::foreign::device_text(&String::from_utf8_lossy(bytes));
 }
 
 fn artifact_file(bytes: &[u8]) {

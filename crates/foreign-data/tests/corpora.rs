@@ -71,7 +71,7 @@ corpora! {
     seccomp_profile mountinfo proc_text kernel_trace devtools http diagnosis budget page_list launcher_message unwind_table_message
     writer_message artifact_file changed_file field_state file_listing guard_policy guard_tries
     layout_trace layout_order layout_tracer
-    zygote_message zygote_policy
+    zygote_message zygote_policy art_file device_text
     import_strace import_perf import_ftrace import_xperf import_perfetto
 }
 

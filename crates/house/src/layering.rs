@@ -36,6 +36,7 @@ const EVERYTHING: &[&str] = &[
     "ipc",
     "layout",
     "artifacts",
+    "android",
     "guard",
     "session",
     "budget",
@@ -163,6 +164,12 @@ pub const ALLOWED: &[Rule] = &[
         why: "says who can use which file, from facts; what that costs a launch, and who is told, others know",
     },
     Rule {
+        name: "android",
+        may_use: &["tables", "artifacts"],
+        why: "reads what a device printed and runs the user's adb client; who may read a file is for artifacts to say, and whom it works as \
+              for the command",
+    },
+    Rule {
         name: "guard",
         may_use: &["tables", "process", "launch", "artifacts"],
         why: "goes into products: it looks by the rules of artifacts, knows users from launch and gives up privilege by process; recording, \
@@ -205,6 +212,7 @@ pub const ALLOWED: &[Rule] = &[
             "diagnose",
             "syscall-cost",
             "artifacts",
+            "android",
             "guard",
             "ipc",
         ],

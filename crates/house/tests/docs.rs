@@ -5,7 +5,10 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 31] = [
+const PRINTED_BY_COMMANDS: [&str; 34] = [
+    "android-audit",
+    "android-collect",
+    "android-repair",
     "artifacts-audit",
     "guard-line",
     "doctor",

@@ -2,6 +2,7 @@
 //!
 //! Owns the choice and the order of what a screen shows. Everything left out stands in the JSON and the HTML page.
 
+mod android;
 mod artifacts_audit;
 mod benchmark;
 mod check;
@@ -36,6 +37,7 @@ mod time_spent;
 mod tried;
 mod warm;
 
+pub use android::{android_audit, android_collected, android_repaired};
 pub use artifacts_audit::artifacts_audit;
 pub use benchmark::benchmark;
 pub use check::check;

@@ -3,11 +3,11 @@
 //! Owns the parser, which is total on any bytes, and the lookups that a listing gives. What a listing does not show (directories above it,
 //! entries of access control lists, mounts, the policy of SELinux) stays unknown; what it shows to be denied is denied there too.
 
-use crate::access::{AclFact, Component, FileKind, Lookup, LookupEnd, MountFacts, Step};
+use crate::access::{self, AclFact, FileKind, Lookup, LookupEnd, MountFacts, Step};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The largest listing that is read, in bytes, and the most files of it that are kept: those of a whole distribution.
 pub const MOST_BYTES: u64 = 256 << 20;
@@ -28,6 +28,8 @@ pub struct Listed {
     pub gid: Option<u32>,
     /// Whether it has a security label.
     pub is_labelled: bool,
+    /// Its bytes; `None` of a device, and of what `ls` could not look at.
+    pub size: Option<u64>,
 }
 
 /// A listing.
@@ -78,6 +80,11 @@ impl Listing {
         self.files.iter().map(|(path, file)| (path.as_path(), file))
     }
 
+    /// What the listing shows of one file.
+    pub fn get(&self, path: &Path) -> Option<&Listed> {
+        self.files.get(path)
+    }
+
     /// Whether some file has a security label, so that a security module decides there too.
     pub fn is_labelled(&self) -> bool {
         self.files.values().any(|file| file.is_labelled)
@@ -97,13 +104,13 @@ impl Listing {
     }
 }
 
-fn component(path: &Path, file: &Listed) -> Component {
+fn component(path: &Path, file: &Listed) -> access::Component {
     let undecidable = match (file.uid, file.gid) {
         (Some(_), Some(_)) => None,
         _ => Some("the listing has its owner or group by name: list with -n".to_owned()),
     };
     let unread = || AclFact::Unread("a listing shows only that there is one".to_owned());
-    Component {
+    access::Component {
         path: path.to_owned(),
         kind: file.kind,
         mode: file.mode,
@@ -133,7 +140,8 @@ fn long_line(line: &[u8]) -> Option<(&[u8], Listed)> {
         (size, rest) = word(rest)?;
     }
     // Of a device `major, minor` stand for the size.
-    if size.ends_with(b",") {
+    let is_device = size.ends_with(b",");
+    if is_device {
         (size, rest) = word(rest)?;
     }
     if !is_size(size) {
@@ -141,8 +149,16 @@ fn long_line(line: &[u8]) -> Option<(&[u8], Listed)> {
     }
     let name = after_date(rest)?;
     let name = if kind == FileKind::Link { before_arrow(name) } else { name };
-    let is_name = !name.is_empty() && !name.contains(&b'/') && !name.contains(&0);
-    is_name.then(|| (name, Listed { kind, mode, has_acl, uid: user(owner), gid: self::group(group), is_labelled }))
+    let size = if is_device { None } else { std::str::from_utf8(size).ok().and_then(|size| size.parse().ok()) };
+    let (uid, gid) = (user(owner), self::group(group));
+    is_name(name).then_some((name, Listed { kind, mode, has_acl, uid, gid, is_labelled, size }))
+}
+
+/// The name of a file in the directory that is listed, or an absolute path: what `ls` was asked for by name, as with `-d`.
+fn is_name(name: &[u8]) -> bool {
+    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    let is_absolute = || name.starts_with(b"/") && Path::new(OsStr::from_bytes(name)).components().all(is_plain);
+    !name.is_empty() && !name.contains(&0) && (!name.contains(&b'/') || is_absolute())
 }
 
 fn is_size(word: &[u8]) -> bool {
@@ -302,6 +318,21 @@ ls: cannot open directory './c': Permission denied\n\
         let (lookup, unshown) = listing.lookup(Path::new("/data/app/a.b-1==/oat/arm64/base.odex")).unwrap();
         assert_eq!((lookup.steps.len(), unshown), (1, Some(PathBuf::from("/"))));
         assert!(listing.lookup(Path::new("/data/none")).is_none());
+    }
+
+    #[test]
+    fn files_that_were_asked_for_by_their_paths_are_listed_too_and_have_sizes() {
+        let listing = Listing::parse(
+            b"drwxr-xr-x 27 0 0 u:object_r:rootfs:s0 4096 2009-01-01 01:00 /\n\
+drwxrwx--x 55 1000 1000 u:object_r:system_data_file:s0 4096 2020-01-01 00:00 /data\n\
+-rw-r--r-- 1 1000 1000 ? 17 2020-01-01 00:00 /data/x\n\
+-rw-r--r-- 1 1000 1000 ? 17 2020-01-01 00:00 /data/../x\n\
+-rw-r--r-- 1 1000 1000 ? 17 2020-01-01 00:00 data/x\n",
+        );
+        assert_eq!((listing.files.len(), listing.skipped), (3, 2));
+        let (lookup, unshown) = listing.lookup(Path::new("/data/x")).unwrap();
+        assert_eq!((lookup.steps.len(), unshown), (2, None));
+        assert_eq!(listing.get(Path::new("/data/x")).and_then(|file| file.size), Some(17));
     }
 
     #[test]

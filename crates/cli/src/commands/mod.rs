@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod analyze;
+mod android;
 mod artifacts;
 mod check;
 mod compare;
@@ -76,6 +77,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Export(arguments) => export::run(arguments),
         Command::Fix(arguments) => fix::run(arguments),
         Command::Artifacts(arguments) => artifacts::run(arguments),
+        Command::Android(arguments) => unless_empty(|| android::run(arguments)),
         Command::Preload(arguments) => preload::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Fleet(arguments) => fleet::run(arguments),

@@ -18,6 +18,9 @@ use std::path::Path;
 fn published_schemas_are_those_of_the_printed_types() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
     let schemas = [
+        ("android-audit.json", schema_of::<slowpath_android::audit::AndroidAudit>()),
+        ("android-collect.json", schema_of::<slowpath_android::evidence::EvidenceManifest>()),
+        ("android-repair.json", schema_of::<super::android::repaired::AndroidRepair>()),
         ("artifacts-audit.json", schema_of::<Audited>()),
         ("guard-line.json", schema_of::<slowpath_guard::Line>()),
         ("doctor.json", schema_of::<Doctor>()),

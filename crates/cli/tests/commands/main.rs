@@ -2,6 +2,7 @@
 //! left on the machine afterwards. Most need root; they skip with a reason otherwise.
 
 mod aged_artifacts;
+mod android;
 mod artifact_case;
 mod artifact_findings;
 mod artifacts;

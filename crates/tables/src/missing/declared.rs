@@ -348,6 +348,18 @@ declare! {
         "lines of a listing that are none of `ls -l`",
         "the listing has colours, an alias's columns, or another text in it",
         "list with `ls -lanRZ DIR`";
+    SELINUX_POLICY = "the policy of SELinux":
+        "what the device's SELinux policy allows isolated processes",
+        "a listing shows labels and modes, and not what the policy allows a domain",
+        "the device's log says `avc: denied` where it refuses";
+    DEVICE_STEP = "from the device: <what>":
+        "output of a command on the device, or one of its files",
+        "the device refused it without root, has no such command, or went away",
+        "the reason says which; most of an audit works without";
+    DEVICE_REST = "the rest of the evidence":
+        "what had not been collected when collecting ended",
+        "the device went away, hung, or the user stopped it",
+        "collect again";
     REFUSED_OPENS = "opens that were refused":
         "files that the recorded processes could not open",
         "the recording holds no opens, or lost some",

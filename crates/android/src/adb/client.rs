@@ -1,0 +1,171 @@
+//! The `adb` client for one device.
+
+use super::process::{Limits, Ran, run};
+use super::{AdbError, check_server, choose, devices};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Bytes of one answer.
+const MOST_ANSWER: u64 = 128 << 20;
+
+/// Stands behind an answer: where it is missing, the answer was cut. adb's client itself exits with 0 then.
+const END: &str = "slowpath-end:";
+
+/// A device.
+pub struct Adb<'a> {
+    program: PathBuf,
+    serial: String,
+    timeout: Duration,
+    version: String,
+    is_wanted: &'a dyn Fn() -> bool,
+}
+
+/// What a command on the device printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error. Devices before Android 7 have both in one.
+    pub stderr: String,
+    /// Its exit status.
+    pub status: i32,
+}
+
+/// A command that did not come to its end, and what of its answer came.
+#[derive(Debug)]
+pub struct Broken {
+    /// Why.
+    pub error: AdbError,
+    /// What came.
+    pub kept: Vec<u8>,
+}
+
+impl<'a> Adb<'a> {
+    /// Finds the device: with this serial, else the only one. `is_wanted` is asked all the time.
+    ///
+    /// # Errors
+    /// There is no client, no server, or no such device that is ready.
+    pub fn connect(
+        program: &Path,
+        serial: Option<&str>,
+        timeout: Duration,
+        is_wanted: &'a dyn Fn() -> bool,
+    ) -> Result<Self, AdbError> {
+        let limits = Limits { timeout, bytes: MOST_ANSWER, is_wanted };
+        let words = |words: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(words);
+            let ran = run(command, &limits)?;
+            whole(&ran, words, timeout)?;
+            Ok::<_, AdbError>(String::from_utf8_lossy(&ran.stdout).into_owned())
+        };
+        let version = words(&["version"])?.lines().next().unwrap_or_default().to_owned();
+        check_server(&version, &|name| std::env::var(name).ok())?;
+        let serial = choose(&devices(&words(&["devices", "-l"])?), serial)?;
+        Ok(Self { program: program.to_owned(), serial, timeout, version, is_wanted })
+    }
+
+    /// The device's serial.
+    pub fn serial(&self) -> &str {
+        &self.serial
+    }
+
+    /// The first line of `adb version`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Runs a command of the device's shell. `command` is its text: paths in it are quoted by the caller.
+    ///
+    /// # Errors
+    /// It did not come to its end.
+    pub fn shell(&self, command: &str) -> Result<Answer, Broken> {
+        self.shell_within(command, self.timeout)
+    }
+
+    /// The same with another time.
+    ///
+    /// # Errors
+    /// It did not come to its end.
+    pub fn shell_within(&self, command: &str, timeout: Duration) -> Result<Answer, Broken> {
+        let script = format!("{command}; r=$?; echo; echo {END}$r");
+        let ran = self.run(&["shell", "-T", &script], timeout).map_err(|error| Broken { error, kept: Vec::new() })?;
+        let broken = |error, kept| Err(Broken { error, kept });
+        if ran.is_timed_out {
+            return broken(AdbError::TimedOut { command: command.to_owned(), limit: timeout }, ran.stdout);
+        }
+        match without_end(&ran.stdout) {
+            Some((stdout, status)) => Ok(Answer { stdout: stdout.to_owned(), stderr: ran.stderr, status }),
+            // The client fails before the command runs, or the answer was cut.
+            None if ran.stdout.is_empty() && ran.status != Some(0) && !ran.stderr.trim().is_empty() => {
+                broken(AdbError::of_words(&self.serial, &ran.stderr), Vec::new())
+            }
+            None => broken(AdbError::CutShort(command.to_owned()), ran.stdout),
+        }
+    }
+
+    /// Copies a file of the device by adb's own protocol for that (sync).
+    ///
+    /// # Errors
+    /// It could not be copied.
+    pub fn pull(&self, path: &str, to: &Path) -> Result<(), AdbError> {
+        let to = to.to_string_lossy();
+        let words = ["pull", path, &to];
+        let ran = self.run(&words, self.timeout)?;
+        whole(&ran, &words, self.timeout)
+    }
+
+    fn run(&self, words: &[&str], timeout: Duration) -> Result<Ran, AdbError> {
+        let mut command = Command::new(&self.program);
+        command.args(["-s", &self.serial]).args(words);
+        run(command, &Limits { timeout, bytes: MOST_ANSWER, is_wanted: self.is_wanted })
+    }
+}
+
+/// Whether a command of the client itself came to its end.
+fn whole(ran: &Ran, words: &[&str], timeout: Duration) -> Result<(), AdbError> {
+    let command = format!("adb {}", words.join(" "));
+    match ran.status {
+        _ if ran.is_timed_out => Err(AdbError::TimedOut { command, limit: timeout }),
+        Some(0) => Ok(()),
+        _ => {
+            // `adb pull` says on standard output what went wrong.
+            let said = if ran.stderr.trim().is_empty() {
+                String::from_utf8_lossy(&ran.stdout).into_owned()
+            } else {
+                ran.stderr.clone()
+            };
+            Err(AdbError::of_words("", &said))
+        }
+    }
+}
+
+/// The answer without its end, and the exit status in it.
+fn without_end(stdout: &[u8]) -> Option<(&[u8], i32)> {
+    if stdout.last() != Some(&b'\n') {
+        return None;
+    }
+    let trimmed = stdout.trim_ascii_end();
+    let at = trimmed.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let status = std::str::from_utf8(trimmed.get(at..)?).ok()?.strip_prefix(END)?.parse().ok()?;
+    // The newline before the end is the script's; an old device makes two bytes of it.
+    let answer = &stdout[..at];
+    let answer = answer.strip_suffix(b"\n").unwrap_or(answer);
+    Some((answer.strip_suffix(b"\r").unwrap_or(answer), status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_answer_has_its_end_and_its_status_whatever_bytes_it_holds() {
+        assert_eq!(without_end(b"a\n\nslowpath-end:0\n"), Some((&b"a\n"[..], 0)));
+        assert_eq!(without_end(b"\x7fELF\0\xff\nslowpath-end:1\n"), Some((&b"\x7fELF\0\xff"[..], 1)));
+        assert_eq!(without_end(b"a\r\n\r\nslowpath-end:127\r\n"), Some((&b"a\r\n"[..], 127)));
+        for cut in [&b""[..], b"a\n", b"a\nslowpath-end:", b"a\nslowpath-e", b"a\nslowpath-end:12"] {
+            assert_eq!(without_end(cut), None, "{cut:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! A device through the `adb` client: commands on it, files from it, and what adb says when that fails.
+//!
+//! Owns running the client with a time-out and a limit of its output, telling a whole answer from half of one ([`Adb::shell`]), the server
+//! that must be running ([`check_server`]), the device that is meant ([`devices`]), collecting ([`collect`]) and repairs ([`apply`]). Starts no
+//! server of adb: it would outlive the command.
+
+mod client;
+mod collect;
+mod devices;
+mod error;
+mod process;
+mod repair;
+mod server;
+
+pub use client::{Adb, Answer};
+pub use collect::{Asked, collect};
+pub use devices::{Device, choose, devices};
+pub use error::AdbError;
+pub use repair::{Applied, RepairOutcome, apply, chosen};
+pub use server::check_server;

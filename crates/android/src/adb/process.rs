@@ -1,0 +1,129 @@
+//! Running a client program: with an end, a limit of what it prints, and nothing left when this process ends.
+
+use super::AdbError;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, getpid, getppid};
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether it has ended.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long the end of its output is waited for when it has ended.
+const REST: Duration = Duration::from_secs(2);
+/// Bytes of standard error that are kept.
+const MOST_SAID: u64 = 1 << 20;
+
+/// What a program printed, and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// Standard output, as far as the limit.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: String,
+    /// Its exit status; `None` where a signal ended it.
+    pub status: Option<i32>,
+    /// It was killed after its time.
+    pub is_timed_out: bool,
+}
+
+/// What holds for every command.
+pub struct Limits<'a> {
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Bytes of its output.
+    pub bytes: u64,
+    /// Whether it is still wanted.
+    pub is_wanted: &'a dyn Fn() -> bool,
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// It cannot be started, or it is not wanted any more.
+pub fn run(mut command: Command, limits: &Limits<'_>) -> Result<Ran, AdbError> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let parent = getpid();
+    let with_parent = move || {
+        set_pdeathsig(Signal::SIGKILL)?;
+        if getppid() == parent { Ok(()) } else { Err(io::Error::other("its parent has ended")) }
+    };
+    // SAFETY: the child runs this thread alone until its exec, and makes two system calls, which take no lock.
+    unsafe { command.pre_exec(with_parent) };
+    let mut child = command.spawn().map_err(AdbError::NoClient)?;
+    let stdout = collected(child.stdout.take(), limits.bytes);
+    let stderr = collected(child.stderr.take(), MOST_SAID);
+    let began = Instant::now();
+    let (status, is_timed_out) = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break (status.code(), false),
+            Ok(None) if !(limits.is_wanted)() => {
+                end(&mut child);
+                return Err(AdbError::Interrupted);
+            }
+            Ok(None) if began.elapsed() >= limits.timeout => {
+                end(&mut child);
+                break (None, true);
+            }
+            Ok(None) => std::thread::sleep(PAUSE),
+            Err(error) => return Err(AdbError::NoClient(error)),
+        }
+    };
+    let stdout = stdout.recv_timeout(REST).unwrap_or_default();
+    let stderr = stderr.recv_timeout(REST).unwrap_or_default();
+    Ok(Ran { stdout, stderr: String::from_utf8_lossy(&stderr).into_owned(), status, is_timed_out })
+}
+
+/// Ends it, and what it started in its process group.
+fn end(child: &mut Child) {
+    if let Ok(group) = i32::try_from(child.id()) {
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Reads a stream in a thread of its own, which ends with the stream. What is beyond the limit is read and dropped.
+fn collected(stream: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    if let Some(mut stream) = stream {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = stream.by_ref().take(most).read_to_end(&mut bytes);
+            let _ = io::copy(&mut stream, &mut io::sink());
+            let _ = sender.send(bytes);
+        });
+    }
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, timeout: Duration, bytes: u64) -> Result<Ran, AdbError> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        run(command, &Limits { timeout, bytes, is_wanted: &|| true })
+    }
+
+    #[test]
+    fn a_program_ends_by_itself_or_after_its_time_and_prints_as_much_as_it_may() {
+        let ran = shell("echo 12345; echo no >&2; exit 3", Duration::from_secs(60), 3).unwrap();
+        assert_eq!((ran.stdout.as_slice(), ran.stderr.as_str(), ran.status), (&b"123"[..], "no\n", Some(3)));
+        let ran = shell("echo a; sleep 600 & sleep 600", Duration::from_millis(300), 9).unwrap();
+        assert_eq!((ran.stdout.as_slice(), ran.status, ran.is_timed_out), (&b"a\n"[..], None, true));
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_is_ended_and_what_is_not_there_is_an_error() {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("600");
+        let limits = Limits { timeout: Duration::from_secs(60), bytes: 9, is_wanted: &|| false };
+        assert!(matches!(run(command, &limits), Err(AdbError::Interrupted)));
+        assert!(matches!(run(Command::new("/no/such/adb"), &limits), Err(AdbError::NoClient(_))));
+    }
+}

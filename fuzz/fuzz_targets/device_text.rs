@@ -1,0 +1,3 @@
+#![no_main]
+
+slowpath_fuzz::fuzz!("device_text");
