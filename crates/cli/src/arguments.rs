@@ -41,7 +41,7 @@ pub use launch::{
 };
 pub use layout::{
     BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutScoreArguments, LayoutTraceArguments,
-    LayoutWhyArguments,
+    LayoutTryArguments, LayoutWhyArguments,
 };
 
 pub use zygote::{

@@ -29,6 +29,7 @@ const PRINTED_BY_COMMANDS: [&str; 30] = [
     "layout-score",
     "layout-trace",
     "layout-traced",
+    "layout-trial",
     "layout-why",
     "preload-check",
     "preload-replay",
