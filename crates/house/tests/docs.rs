@@ -5,7 +5,7 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 30] = [
+const PRINTED_BY_COMMANDS: [&str; 31] = [
     "artifacts-audit",
     "guard-line",
     "doctor",
