@@ -114,7 +114,9 @@ pub fn run(trial: &Trial, settings: &BenchmarkSettings, progress: &dyn Progress)
     }
     let mut unavailable = Vec::new();
     let cold = cold(trial, settings, &arms, progress, &mut unavailable)?;
-    let goes_on = !matches!(trial.coolness, Coolness::Cold(_)) && !(cold.is_some() && interrupt::requested());
+    // After ctrl-C what was measured cold is kept.
+    let is_over = cold.is_some() && interrupt::requested();
+    let goes_on = !is_over && !matches!(trial.coolness, Coolness::Cold(_));
     let metrics = [Metric::Wall, Metric::MinorFaults, Metric::PeakRss];
     let warm = goes_on.then(|| benchmark::run(&with(settings, &metrics), &arms, None, progress)).transpose()?;
     Ok(LayoutTrial {
