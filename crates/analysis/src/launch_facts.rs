@@ -8,6 +8,7 @@ use crate::blocked::Blocked;
 use crate::completeness::{Completeness, completeness};
 use crate::files::{FileId, Files};
 use crate::insertions::{self, Insertion};
+use crate::loader_work::{self, Start};
 use crate::processes::Processes;
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey};
@@ -54,6 +55,7 @@ pub struct LaunchFacts<'a> {
     /// End of the recording.
     pub ended: Nanos,
     completeness: OnceLock<Completeness>,
+    loader_work: OnceLock<Vec<Start>>,
 }
 
 impl<'a> LaunchFacts<'a> {
@@ -76,13 +78,30 @@ impl<'a> LaunchFacts<'a> {
         let released = launch.map_or(first, |launch| launch.released);
         let ready = launch.and_then(|launch| launch.ready).filter(|&ready| ready >= released);
         let ended = tables.manifest.ended.unwrap_or(last).max(released);
-        let completeness = OnceLock::new();
-        Self { files, processes, places, insertions, blocked, released, ready, ended, completeness, tables }
+        let (completeness, loader_work) = (OnceLock::new(), OnceLock::new());
+        Self {
+            files,
+            processes,
+            places,
+            insertions,
+            blocked,
+            released,
+            ready,
+            ended,
+            completeness,
+            loader_work,
+            tables,
+        }
     }
 
     /// Recorded faults beside the kernel's counters, compared when it is first asked for.
     pub fn completeness(&self) -> &Completeness {
         self.completeness.get_or_init(|| completeness(self))
+    }
+
+    /// What run-time linkers did before main, told when it is first asked for.
+    pub(crate) fn loader_work(&self) -> &[Start] {
+        self.loader_work.get_or_init(|| loader_work::starts(self))
     }
 
     /// End of the time that counts: ready, or the end of the recording where there was no ready event.

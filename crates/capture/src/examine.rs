@@ -1,9 +1,11 @@
-//! What identifies a file's content, read after the recording as the user: size, time, build-id, ELF sections.
+//! What identifies a file's content, read after the recording as the user: size, time, build-id, ELF sections, relocations.
 //! Never run with privilege: the files belong to the target.
+
+mod relocations;
 
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, elf};
-use slowpath_tables::{Bytes, File, Section, SectionKind};
+use slowpath_tables::{Bytes, File, FileRelocations, Section, SectionKind};
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -11,10 +13,19 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 /// Section headers that are read at most; a hostile file may claim more.
 const MAX_SECTIONS: u64 = 4096;
 
-/// Fills size, time, build-id and host identity of each file, and lists the sections of those that are ELF.
+/// What the ELF files among those examined hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Examined {
+    /// Their sections.
+    pub sections: Vec<Section>,
+    /// What the run-time linker has to do for them.
+    pub relocations: Vec<FileRelocations>,
+}
+
+/// Fills size, time, build-id and host identity of each file, and lists what those that are ELF hold.
 /// Files that are gone, unreadable or no regular files keep their gaps.
-pub fn examine(files: &mut [File]) -> Vec<Section> {
-    let mut sections = Vec::new();
+pub fn examine(files: &mut [File]) -> Examined {
+    let mut examined = Examined::default();
     for file in files.iter_mut().filter(|file| file.path.starts_with('/') && !file.directory) {
         let Ok(metadata) = fs::symlink_metadata(&file.path) else { continue };
         if !metadata.is_file() {
@@ -30,11 +41,12 @@ pub fn examine(files: &mut [File]) -> Vec<Section> {
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(&file.path);
         let Ok(opened) = opened else { continue };
-        let (build_id, found) = elf_facts(&opened, file.dev, file.ino).unwrap_or_default();
-        file.build_id = build_id;
-        sections.extend(found);
+        let found = elf_facts(&opened, file.dev, file.ino).unwrap_or_default();
+        file.build_id = found.build_id;
+        examined.sections.extend(found.sections);
+        examined.relocations.extend(found.relocations);
     }
-    sections
+    examined
 }
 
 /// What a section is for, from its name and flags.
@@ -60,9 +72,15 @@ fn kind_of(name: &str, flags: elf::SectionFlags, section_type: elf::SectionType)
     }
 }
 
-pub(crate) type Facts = (Option<String>, Vec<Section>);
+/// What one ELF file holds.
+#[derive(Default)]
+pub(crate) struct ElfFacts {
+    build_id: Option<String>,
+    sections: Vec<Section>,
+    relocations: Option<FileRelocations>,
+}
 
-pub(crate) fn elf_facts(file: &fs::File, dev: u64, ino: u64) -> Option<Facts> {
+pub(crate) fn elf_facts(file: &fs::File, dev: u64, ino: u64) -> Option<ElfFacts> {
     let mut magic = [0u8; 64];
     file.take_ref(&mut magic)?;
     if &magic[..4] != b"\x7fELF" || magic[4] != 2 {
@@ -73,7 +91,7 @@ pub(crate) fn elf_facts(file: &fs::File, dev: u64, ino: u64) -> Option<Facts> {
     let count = u64::from(header.e_shnum.get(endian)).min(MAX_SECTIONS);
     let size = u64::from(header.e_shentsize.get(endian));
     if size != 64 || count == 0 {
-        return Some((None, Vec::new()));
+        return Some(ElfFacts::default());
     }
     let mut table = vec![0u8; usize::try_from(count * size).ok()?];
     file.read_exact_at(&mut table, header.e_shoff.get(endian)).ok()?;
@@ -105,7 +123,9 @@ pub(crate) fn elf_facts(file: &fs::File, dev: u64, ino: u64) -> Option<Facts> {
             size: Bytes(bytes),
         });
     }
-    Some((build_id, sections))
+    let found = relocations::of_file(file, header, endian, headers);
+    let relocations = found.map(|found| FileRelocations { dev, ino, ..found });
+    Some(ElfFacts { build_id, sections, relocations })
 }
 
 /// A note is name size, descriptor size, type, name, descriptor (elf(5)); the build-id's name is `GNU\0`.
@@ -146,12 +166,13 @@ mod tests {
             host_dev: None,
             host_ino: None,
         }];
-        let sections = examine(&mut files);
+        let Examined { sections, relocations } = examine(&mut files);
         let text = sections.iter().find(|section| section.name == ".text").unwrap();
         assert_eq!(text.kind, SectionKind::Text);
         assert!(text.size.0 > 4096 && files[0].size.unwrap().0 > text.size.0);
         assert_eq!(files[0].build_id.as_ref().unwrap().len(), 40);
         assert!(sections.iter().any(|section| section.kind == SectionKind::Relocations));
+        assert!(relocations[0].program && relocations[0].libraries > 0, "{relocations:?}");
     }
 
     #[test]
@@ -170,7 +191,7 @@ mod tests {
             host_dev: None,
             host_ino: None,
         }];
-        assert!(examine(&mut files).is_empty());
+        assert_eq!(examine(&mut files), Examined::default());
         assert_eq!(files[0].size, Some(Bytes(14)));
     }
 }

@@ -49,7 +49,7 @@ pub use launch::{
 };
 pub use layout::{
     BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutScoreArguments, LayoutTraceArguments,
-    LayoutWhyArguments,
+    LayoutTryArguments, LayoutWhyArguments,
 };
 pub use query::QueryArguments;
 pub use zygote::{

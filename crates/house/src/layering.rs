@@ -155,8 +155,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "layout",
-        may_use: &["launch", "symbols"],
-        why: "follows one launch by its hooks and orders what it saw; who may, and where files go, the command says",
+        may_use: &["tables", "process", "launch", "session", "symbols", "verify"],
+        why: "follows one launch by its hooks and orders what it saw; it has variants built as their user (session) and compared (verify), \
+              and says nothing of what a difference means",
     },
     Rule {
         name: "artifacts",
@@ -215,6 +216,7 @@ pub const ALLOWED: &[Rule] = &[
             "android",
             "guard",
             "ipc",
+            "layout",
         ],
         why: "shows results, and explains every name that one has (session: of counters); it starts nothing and records nothing",
     },

@@ -5,7 +5,7 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 34] = [
+const PRINTED_BY_COMMANDS: [&str; 35] = [
     "android-audit",
     "android-collect",
     "android-repair",
@@ -33,6 +33,7 @@ const PRINTED_BY_COMMANDS: [&str; 34] = [
     "layout-score",
     "layout-trace",
     "layout-traced",
+    "layout-trial",
     "layout-why",
     "preload-check",
     "preload-replay",

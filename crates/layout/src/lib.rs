@@ -1,8 +1,9 @@
 //! The order of a binary's code: which functions a launch uses first, and what another order would save.
 //!
 //! Owns the trace of first uses ([`tracer`], [`trace_file`]), orders made from traces ([`order`]), the pages and faults that an order
-//! predicts ([`score`]), and what else of the file a start needs ([`why`]). Leaves reading ELF files to `symbols`, one launch and its
-//! identity to `launch`, giving up privilege to `process`, and what is printed to `cli`.
+//! predicts ([`score`]), what else of the file a start needs ([`why`]), and variants that are built and compared ([`trial`]). Leaves reading
+//! ELF files to `symbols`, one launch and its identity to `launch`, launches in blocks to `verify`, giving up privilege to `process`, and
+//! what is printed to `cli` and `report`.
 //!
 //! # Who does what
 //!
@@ -17,4 +18,5 @@ pub mod order;
 pub mod score;
 pub mod trace_file;
 pub mod tracer;
+pub mod trial;
 pub mod why;

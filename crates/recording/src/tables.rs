@@ -7,8 +7,9 @@ use crate::write::Writer;
 use crate::write_error::WriteError;
 use arrow_array::RecordBatch;
 use slowpath_tables::{
-    BlockIo, ColumnError, CpuSample, Exec, Exit, Fault, File, FirstWait, Fork, Frame, Mapping, MemoryCall, MemoryWork,
-    OffCpu, Open, PageCache, PageContent, Read, Readahead, Section, Stack, Symbol, Table, ThreadCounters,
+    BlockIo, ColumnError, CpuSample, Exec, Exit, Fault, File, FileRelocations, FirstWait, Fork, Frame, Mapping,
+    MemoryCall, MemoryWork, OffCpu, Open, PageCache, PageContent, Read, Readahead, Section, Stack, Symbol, Table,
+    ThreadCounters,
 };
 use std::ops::Range;
 
@@ -31,7 +32,8 @@ macro_rules! each_table {
             thread_counters: slowpath_tables::ThreadCounters, memory_calls: slowpath_tables::MemoryCall,
             memory_work: slowpath_tables::MemoryWork, page_contents: slowpath_tables::PageContent, stacks: slowpath_tables::Stack,
             frames: slowpath_tables::Frame, symbols: slowpath_tables::Symbol,
-            files: slowpath_tables::File, sections: slowpath_tables::Section
+            files: slowpath_tables::File, sections: slowpath_tables::Section,
+            relocations: slowpath_tables::FileRelocations
         }
     };
 }
@@ -84,6 +86,8 @@ pub struct Tables {
     pub files: Vec<File>,
     /// Sections of ELF files.
     pub sections: Vec<Section>,
+    /// What the run-time linker has to do for ELF files.
+    pub relocations: Vec<FileRelocations>,
     /// The manifest.
     pub manifest: Manifest,
 }
@@ -208,6 +212,9 @@ impl Tables {
         self.files.dedup_by_key(|row| (row.dev, row.ino));
         self.files.reverse();
         self.sections.dedup();
+        self.relocations.reverse();
+        self.relocations.dedup_by_key(|row| (row.dev, row.ino));
+        self.relocations.reverse();
     }
 
     /// Leaves out rows that no kernel writes and that stand for more work than they are long, and counts them as lost.
@@ -244,6 +251,7 @@ impl Tables {
         sort_pieces(&mut self.frames, |row| row.id);
         self.symbols.sort_by_key(|row| (row.frame, row.level));
         self.files.sort_by_key(|row| (row.dev, row.ino));
+        self.relocations.sort_by_key(|row| (row.dev, row.ino));
         self.sections.sort_by(|a, b| (a.dev, a.ino, a.offset, &a.name).cmp(&(b.dev, b.ino, b.offset, &b.name)));
     }
 }

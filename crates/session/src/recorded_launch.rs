@@ -143,7 +143,8 @@ pub fn write(
     let what = Work::writing_beneath("writing the recording", directory);
     as_user(subject.identity, &what, || {
         let mut tables = decode(raw);
-        tables.sections = examine::examine(&mut tables.files);
+        let examined = examine::examine(&mut tables.files);
+        (tables.sections, tables.relocations) = (examined.sections, examined.relocations);
         let mut manifest = manifest(&subject, &raw.facts, stop);
         manifest.counters = std::mem::take(&mut tables.manifest.counters);
         manifest.counters.extend(counters.iter().map(|(name, value)| ((*name).to_owned(), *value)));

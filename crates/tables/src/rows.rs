@@ -4,6 +4,7 @@
 //! ([`FileKey`]). In a lab `dev` is the lab's own device and `files.path` the path on the host.
 
 use crate::declare::{Table, TableDoc, table};
+use crate::linking::FileRelocations;
 use crate::profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
 use crate::units::{Bytes, FileKey, Nanos, Pages, ProcessKey};
 use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, RefusedCall, SectionKind};
@@ -405,6 +406,7 @@ pub fn all_tables() -> Vec<TableDoc> {
         Symbol::doc(),
         File::doc(),
         Section::doc(),
+        FileRelocations::doc(),
     ]
 }
 

@@ -14,6 +14,8 @@ mod fallback_cost;
 mod fallback_finding;
 pub mod fault_sums;
 pub mod heap_trim_churn;
+mod loader_findings;
+pub mod many_libraries;
 pub mod materiality;
 pub mod memory_confidence;
 pub mod memory_evidence;
@@ -21,6 +23,7 @@ pub(crate) mod memory_use;
 pub mod missing_artifact;
 mod never_used;
 mod other_allocators;
+pub mod relocation_cost;
 pub mod repeated_child_work;
 mod sampled_time;
 pub mod slow_ipc_reply;
@@ -52,10 +55,12 @@ pub struct Observation<'a> {
 }
 
 /// Every finding. One that goes by what others found comes after them.
-pub const ALL: [Declaration; 13] = [
+pub const ALL: [Declaration; 15] = [
     cold_file_reads::FINDING,
     timed_wait::FINDING,
     slow_ipc_reply::FINDING,
+    relocation_cost::FINDING,
+    many_libraries::FINDING,
     unreadable_artifact::FINDING,
     stale_artifact::FINDING,
     missing_artifact::FINDING,

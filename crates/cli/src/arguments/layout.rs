@@ -1,9 +1,10 @@
 //! The command line of `slowpath layout`.
 
-use super::seconds;
+use super::{BenchmarkOptions, seconds};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use slowpath_layout::order::{ALGORITHMS, FORMATS};
+use slowpath_layout::trial::variants::{USUAL, VARIANTS};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -23,6 +24,7 @@ impl LayoutArguments {
             LayoutCommand::Order(arguments) => arguments.json,
             LayoutCommand::Score(arguments) => arguments.json,
             LayoutCommand::Why(arguments) => arguments.json,
+            LayoutCommand::Try(arguments) => arguments.options.json,
         }
     }
 }
@@ -39,6 +41,9 @@ pub enum LayoutCommand {
     Score(LayoutScoreArguments),
     /// Say which section of a binary costs its start which pages, and the flag that would leave fewer.
     Why(LayoutWhyArguments),
+    /// Build variants of a program (code in the order of a trace, packed relocations), launch them in blocks, cold and warm, and compare
+    /// what their starts take.
+    Try(Box<LayoutTryArguments>),
 }
 
 /// `slowpath layout trace`.
@@ -153,3 +158,37 @@ pub struct LayoutWhyArguments {
     #[arg(long)]
     pub json: bool,
 }
+
+/// `slowpath layout try`.
+#[derive(Debug, Args)]
+#[command(after_help = TRY_AFTER_HELP)]
+pub struct LayoutTryArguments {
+    /// The command that builds a variant, for a shell: it passes $SLOWPATH_CFLAGS to its compiler and $SLOWPATH_LDFLAGS to its link, and
+    /// writes the binary to $SLOWPATH_OUTPUT.
+    #[arg(long, value_name = "CMD")]
+    pub build: OsString,
+    /// What is compared with the baseline, separated by commas.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = USUAL,
+        value_parser = PossibleValuesParser::new(VARIANTS.iter().map(|one| one.name)))]
+    pub variants: Vec<String>,
+    /// The linker of all variants, where one of them is ordered: GNU ld, gold or lld.
+    #[arg(long, value_name = "LINKER", default_value = "bfd", value_parser = PossibleValuesParser::new(["bfd", "gold", "lld"]))]
+    pub linker: String,
+    /// Make the order of these traces (default: of one launch of the baseline).
+    #[arg(long, value_name = "TRACE")]
+    pub trace: Vec<PathBuf>,
+    /// How variants are launched; without --cold or --warm both, as far as this machine can have a lab.
+    #[command(flatten)]
+    pub options: BenchmarkOptions,
+    /// The command; `{binary}` in it is the binary of each variant.
+    #[arg(last = true, required = true, value_name = "RUN")]
+    pub command: Vec<OsString>,
+}
+
+const TRY_AFTER_HELP: &str = "Examples:
+  slowpath layout try --build 'cc $SLOWPATH_CFLAGS -O2 main.c $SLOWPATH_LDFLAGS -o $SLOWPATH_OUTPUT' -- {binary} --version
+  slowpath layout try --build './build.sh' --variants relr,no-pie,lazy --warm -- {binary} --check
+
+Builds run as the user of the launches, one after the other, in the current directory. $SLOWPATH_VARIANT and $SLOWPATH_ORDER_FILE say which \
+variant it is and where its order stands. Without --metric, cold launches are compared by wall, bytes_read and peak_rss, warm ones by \
+wall, minor_faults and peak_rss.";

@@ -44,6 +44,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("layout-traced.json", schema_of::<layout::trace::Summary>()),
         ("layout-order.json", schema_of::<layout::order::Ordered>()),
         ("layout-score.json", schema_of::<layout::score::Scored>()),
+        ("layout-trial.json", schema_of::<slowpath_layout::trial::LayoutTrial>()),
         ("layout-why.json", schema_of::<layout::why::Explained>()),
         ("lab-list.json", schema_of::<lab::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),

@@ -218,3 +218,87 @@ fn a_failing_command_fails_as_it_does_alone_and_json_is_one_object() {
     fs::write(&trace, "{}").unwrap();
     run(slowpath(["layout", "score", "/bin/sh"]).arg(&trace)).fails_with(2, &["is no trace", "hint:"]);
 }
+
+fn tried(variants: &str, build: &str, more: &[&str], command: &[&str]) -> Done {
+    let options = ["--warm", "--json", "--quiet", "--blocks", "2", "--variants", variants, "--build", build];
+    run(slowpath(["layout", "try"]).args(options).args(more).arg("--").args(command))
+}
+
+#[test]
+fn variants_are_built_with_their_flags_launched_and_compared() {
+    let place = place();
+    let code = place.path().join("program.c");
+    fs::write(&code, source().replace("return 3", "return 0") + "int x; int *table[40000] = { [0 ... 39999] = &x };\n")
+        .unwrap();
+    if Command::new("gcc").arg("--version").output().is_err() {
+        println!("skipped: there is no gcc");
+        return;
+    }
+    let build = format!("gcc -O1 -fPIE $SLOWPATH_CFLAGS {} -pie $SLOWPATH_LDFLAGS -o $SLOWPATH_OUTPUT", code.display());
+    let done = tried("order,relr,both,now", &build, &[], &["{binary}"]);
+    done.succeeds();
+    let said = done.json();
+    let variants = said["variants"].as_array().unwrap();
+    let names: Vec<&str> = variants.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["baseline", "order", "relr", "both", "now"]);
+    let file = |number: usize, key: &str| variants[number]["file"][key].as_u64().unwrap();
+    assert!(file(0, "relative") >= 40_000 && file(0, "packed") == 0, "{variants:#?}");
+    assert!(file(2, "packed") >= 40_000 && file(2, "relative") == 0, "{variants:#?}");
+    assert!(file(2, "table_bytes") * 10 < file(0, "table_bytes"), "{variants:#?}");
+    assert!(said["ordered_functions"].as_u64().unwrap() as usize >= FUNCTIONS / STEP, "{said:#}");
+    let flags = variants[3]["variables"]["SLOWPATH_LDFLAGS"].as_str().unwrap();
+    assert!(flags.contains("-fuse-ld=bfd -Wl,-T,") && flags.contains("pack-relative-relocs"), "{flags}");
+    let arms = said["warm"]["arms"].as_array().unwrap();
+    let launched = variants.iter().filter(|one| one["state"] == "built").count();
+    assert!(arms.len() == launched && launched >= 4, "{said:#}");
+    for arm in arms {
+        assert!(arm["medians"]["wall"]["value"].as_f64().unwrap() > 0.0 && arm["failed"] == 0, "{arm:#}");
+        assert!(arm["medians"]["minor_faults"]["value"].as_f64().unwrap() > 80.0, "{arm:#}");
+    }
+    // The binaries are gone with the trial.
+    let output = variants[0]["variables"]["SLOWPATH_OUTPUT"].as_str().unwrap();
+    assert!(!Path::new(output).exists() && !Path::new(output).parent().unwrap().exists());
+}
+
+#[test]
+fn a_build_that_fails_or_ignores_its_flags_is_said_and_a_command_without_a_binary_is_refused() {
+    let build = "cp /bin/true $SLOWPATH_OUTPUT";
+    let done = tried("relr,lazy", build, &[], &["{binary}"]);
+    assert_eq!(done.code(), 2, "{done:?}");
+    assert!(done.stdout.contains("no variant differs") || done.stderr.contains("no variant differs"), "{done:?}");
+    let fails = "test $SLOWPATH_VARIANT != relr || { echo no such flag >&2; exit 1; }; cp /bin/$(test $SLOWPATH_VARIANT = lazy && echo ls || echo true) $SLOWPATH_OUTPUT";
+    let done = tried("relr,lazy", fails, &[], &["{binary}"]);
+    done.succeeds();
+    let said = done.json();
+    let relr = &said["variants"][1];
+    assert_eq!((&relr["name"], &relr["state"]), (&"relr".into(), &"failed".into()), "{said:#}");
+    assert!(relr["reason"].as_str().unwrap().contains("no such flag"), "{relr:#}");
+    assert_eq!(said["warm"]["arms"].as_array().unwrap().len(), 2);
+    let done = tried("relr", "exit 7", &[], &["{binary}"]);
+    assert_eq!(done.code(), 4, "{done:?}");
+    assert_eq!(tried("relr", build, &[], &["/bin/true"]).code(), 2);
+    if root() {
+        // Builds have no more rights than launches.
+        let build = "test $(id -u) = 65534 || exit 1; cp /bin/$(test $SLOWPATH_VARIANT = lazy && echo ls || echo true) $SLOWPATH_OUTPUT";
+        tried("lazy", build, &["--user", "65534"], &["{binary}"]).succeeds();
+    }
+}
+
+#[test]
+fn cold_launches_of_packed_relocations_read_less() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let code = place.path().join("program.c");
+    fs::write(&code, "int x; int *table[200000] = { [0 ... 199999] = &x }; int main(void) { return 0; }\n").unwrap();
+    let build = format!("gcc -fPIE {} -pie $SLOWPATH_LDFLAGS -o $SLOWPATH_OUTPUT", code.display());
+    let options = ["--json", "--quiet", "--blocks", "2", "--variants", "relr", "--build", &build, "--", "{binary}"];
+    let done = run(slowpath(["layout", "try"]).args(options));
+    done.succeeds();
+    let said = done.json();
+    assert!(said["linker"].is_null() && said["warm"]["arms"].as_array().unwrap().len() == 2, "{said:#}");
+    let read = |number: usize| said["cold"]["arms"][number]["medians"]["bytes_read"]["value"].as_f64().unwrap();
+    // The table of 200,000 entries has 4.8 MB, the packed one 25 kB.
+    assert!(read(1) + 4e6 < read(0), "{said:#}");
+}

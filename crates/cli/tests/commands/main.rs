@@ -54,6 +54,7 @@ mod privileged_operations;
 mod readiness;
 mod recorded_case;
 mod recorded_together;
+mod relocations;
 mod repeated_starts;
 mod running;
 mod shares;

@@ -92,6 +92,9 @@ dev ino path directory size mtime build_id host_dev host_ino
 == sections
 dev ino name kind offset size
 265289728 42 .text text 4096 32768
+== relocations
+dev ino program fixed relative packed symbolic calls own table_bytes libraries bind_now symbolic_binding gnu_hash
+265289728 42 true false 700 30 20 10 5 17_560 3 true false true
 "#;
 
 pub fn every_table() -> Tables {

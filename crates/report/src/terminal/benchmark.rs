@@ -91,7 +91,7 @@ fn others(benchmark: &Benchmark, style: &Style) -> Section {
 }
 
 /// What each further arm is against the first.
-fn comparisons(benchmark: &Benchmark, style: &Style) -> Section {
+pub(super) fn comparisons(benchmark: &Benchmark, style: &Style) -> Section {
     let several = benchmark.compared.len() > 1;
     let items = benchmark.comparisons.iter().map(|one| {
         let paint = match one.outcome {

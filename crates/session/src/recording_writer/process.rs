@@ -180,7 +180,8 @@ impl InProgress {
 
     /// Rows of the files that are new.
     fn push_files(&mut self, mut files: Tables) {
-        files.sections = examine::examine(&mut files.files);
+        let examined = examine::examine(&mut files.files);
+        (files.sections, files.relocations) = (examined.sections, examined.relocations);
         self.push(files);
     }
 

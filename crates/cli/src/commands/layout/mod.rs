@@ -5,6 +5,7 @@
 pub mod order;
 pub mod score;
 pub mod trace;
+mod trial;
 pub mod why;
 
 use crate::arguments::{LayoutArguments, LayoutCommand};
@@ -30,6 +31,7 @@ pub fn run(arguments: &LayoutArguments) -> Result<ExitCode, Failure> {
         LayoutCommand::Order(arguments) => order::run(arguments),
         LayoutCommand::Score(arguments) => score::run(arguments),
         LayoutCommand::Why(arguments) => why::run(arguments),
+        LayoutCommand::Try(arguments) => trial::run(arguments),
     }
 }
 

@@ -4,8 +4,12 @@
 use super::sections::sections_of;
 use super::{Format, OrderedFunction, plain};
 
-pub(super) const FORMAT: Format =
-    Format { name: "bfd", usage: "compile with -ffunction-sections; link with -fuse-ld=bfd -Wl,-T,ORDER", write };
+pub(super) const FORMAT: Format = Format {
+    name: "bfd",
+    usage: "compile with -ffunction-sections; link with -fuse-ld=bfd -Wl,-T,ORDER",
+    flag: "-Wl,-T,",
+    write,
+};
 
 fn write(functions: &[OrderedFunction]) -> String {
     let mut text = "SECTIONS\n{\n.text.ordered :\n{\n".to_owned();

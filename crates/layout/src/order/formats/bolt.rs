@@ -5,6 +5,7 @@ use super::{Format, OrderedFunction, lines, plain};
 pub(super) const FORMAT: Format = Format {
     name: "bolt",
     usage: "link with -Wl,--emit-relocs; llvm-bolt BINARY -o NEW --reorder-functions=user --function-order=ORDER",
+    flag: "",
     write,
 };
 

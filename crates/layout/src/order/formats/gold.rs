@@ -6,6 +6,7 @@ use super::{Format, OrderedFunction, plain};
 pub(super) const FORMAT: Format = Format {
     name: "gold",
     usage: "compile with -ffunction-sections; link with -fuse-ld=gold -Wl,--section-ordering-file=ORDER",
+    flag: "-Wl,--section-ordering-file=",
     write,
 };
 

@@ -5,6 +5,7 @@ use super::{Format, OrderedFunction, lines, plain};
 pub(super) const FORMAT: Format = Format {
     name: "lld",
     usage: "compile with -ffunction-sections; link with -fuse-ld=lld -Wl,--symbol-ordering-file=ORDER",
+    flag: "-Wl,--symbol-ordering-file=",
     write,
 };
 

@@ -22,8 +22,17 @@ pub struct Format {
     pub name: &'static str,
     /// How the file is used.
     pub usage: &'static str,
+    /// The flag of a link, up to the path of the file; empty for what is no linker.
+    pub flag: &'static str,
     /// The file.
     pub write: fn(&[OrderedFunction]) -> String,
+}
+
+impl Format {
+    /// The flag of a link that uses the file at `path`.
+    pub fn flag_of(&self, path: &str) -> String {
+        format!("{}{path}", self.flag)
+    }
 }
 
 /// All of them.

@@ -1,0 +1,67 @@
+//! What the findings about the run-time linker share: which launch is shown, when a cost counts, names of objects.
+
+use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
+use crate::files::FileId;
+use crate::interval::summarize;
+use crate::launch_facts::LaunchFacts;
+use slowpath_tables::{FileRelocations, Nanos, Quantity, Unit};
+use std::collections::HashMap;
+
+/// The launch in the middle, of those sorted by cost.
+pub(super) fn shown_launch<T>(sorted: &[T]) -> Option<&T> {
+    sorted.get(sorted.len().saturating_sub(1) / 2)
+}
+
+/// Whether a cost is worth a finding.
+pub(super) fn is_material(cost: Nanos, facts: &LaunchFacts<'_>) -> bool {
+    cost >= LEAST_COST && cost.0 as f64 >= facts.duration().0 as f64 * LEAST_SHARE
+}
+
+/// Of one launch from what is certain to all of it, of several the interval of all.
+pub(super) fn cost_of(costs: &[Nanos], certain: Nanos) -> Quantity {
+    match costs {
+        [one] => Quantity::interval(one.as_ms(), certain.as_ms().min(one.as_ms()), one.as_ms(), Unit::Ms),
+        several => {
+            let costs: Vec<f64> = several.iter().map(|one| one.as_ms()).collect();
+            summarize(&costs, Unit::Ms).unwrap_or(Quantity::exact(0.0, Unit::Ms))
+        }
+    }
+}
+
+/// `1.63 ms`, `250 ms`.
+pub(super) fn milliseconds_of(time: Nanos) -> String {
+    let ms = time.as_ms();
+    let digits = if ms < 1.0 { 2 } else { usize::from(ms < 100.0) };
+    format!("{ms:.digits$} ms")
+}
+
+/// Objects with their paths and what their tables hold.
+pub(super) struct ObjectNames<'a> {
+    facts: &'a LaunchFacts<'a>,
+    relocations: HashMap<FileId, &'a FileRelocations>,
+}
+
+impl<'a> ObjectNames<'a> {
+    /// Of a launch.
+    pub fn new(facts: &'a LaunchFacts<'a>) -> Self {
+        let rows = facts.tables.relocations.iter();
+        let relocations = rows.filter_map(|row| Some((facts.files.find(row.file())?, row))).collect();
+        Self { facts, relocations }
+    }
+
+    /// Its path.
+    pub fn path(&self, file: FileId) -> &str {
+        &self.facts.files.get(file).path
+    }
+
+    /// The last part of its path.
+    pub fn short(&self, file: FileId) -> &str {
+        let path = self.path(file);
+        path.rsplit('/').next().unwrap_or(path)
+    }
+
+    /// What its tables hold; `None` in recordings without that, and for what has none.
+    pub fn relocations(&self, file: FileId) -> Option<&'a FileRelocations> {
+        self.relocations.get(&file).copied()
+    }
+}

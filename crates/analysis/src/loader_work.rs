@@ -1,0 +1,384 @@
+//! What the run-time linker does in a process before main: which libraries it maps, and which pages it reads and writes to relocate.
+//!
+//! Owns telling that from page faults, opens and mappings. The linker is the file that the kernel maps beside a program when it is
+//! executed. A start begins with an exec and ends with the first fault whose instruction stands in the program itself, with the first
+//! fault of another thread, or at ready. In it, on the first thread:
+//!
+//! - Until the last library is open the linker **loads**: from the first attempt to open a library on, the time between two events
+//!   (opens, faults of the linker) belongs to the library that was opened last.
+//! - Then it **relocates**: a fault of the linker's own instructions in a mapping of a file that can be written is a page that it
+//!   writes; one in the sections of relocations, symbols and their names is a page that it reads. The time from one such fault to the
+//!   linker's next one is that of the object that is relocated: whose own pages it touched last.
+//!
+//! The time between two events counts up to [`LONGEST`], without what the thread did not run, and without the time of major faults,
+//! which wait for storage. Between a fault of the linker and one of other code (a constructor, a resolver of an indirect function)
+//! nothing counts: who ran is not known there. So times are too small rather than too large; a static program has none, nor has one
+//! that relocates itself (static PIE), nor what is bound or loaded after main began.
+//!
+//! Leaves what that costs a launch, and what would end it, to the findings `relocation_cost` and `many_libraries`.
+
+use crate::address_space::{AddressSpaces, Place};
+use crate::files::FileId;
+use crate::integer_hash::IntegerMap;
+use crate::launch_facts::{FaultPlace, LaunchFacts};
+use slowpath_tables::{FaultKind, FileKey, MappingOp, Nanos, ProcessKey, SectionKind};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Longer than this the linker does not work between two page faults or opens: a page of symbolic relocations has some 500 lookups.
+pub(crate) const LONGEST: Nanos = Nanos(1_000_000);
+
+/// `PROT_WRITE` of a mapping.
+const PROT_WRITE: u32 = 2;
+
+/// An object that was relocated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Relocated {
+    /// Its pages that the linker wrote.
+    pub written: BTreeSet<u64>,
+    /// Pages of its tables of relocations that the linker faulted in.
+    pub read: BTreeSet<u64>,
+    /// Pages of symbol tables, of any object, that were faulted in meanwhile.
+    pub searched: BTreeSet<(FileId, u64)>,
+    /// Time in these faults.
+    pub fault_time: Nanos,
+    /// All time until the linker's next event each; `fault_time` is in it.
+    pub time: Nanos,
+}
+
+/// A library that was loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    /// Which.
+    pub file: FileId,
+    /// Attempts to open it, the one that succeeded included.
+    pub lookups: u64,
+    /// Bytes of address space that it was given.
+    pub mapped: u64,
+    /// Faults of the linker until the next library.
+    pub faults: u64,
+    /// Time until the next library.
+    pub time: Nanos,
+}
+
+/// A program that was started.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    /// By which process.
+    pub process: ProcessKey,
+    /// What was relocated.
+    pub relocated: BTreeMap<FileId, Relocated>,
+    /// What was loaded, in this order.
+    pub loaded: Vec<Loaded>,
+}
+
+impl Start {
+    /// Time to relocate.
+    pub fn relocation(&self) -> Nanos {
+        self.relocated.values().map(|one| one.time).sum()
+    }
+
+    /// Time to load.
+    pub fn loading(&self) -> Nanos {
+        self.loaded.iter().map(|one| one.time).sum()
+    }
+}
+
+/// A fault on the first thread of a start.
+#[derive(Clone, Copy)]
+struct Step {
+    row: usize,
+    is_linkers: bool,
+}
+
+/// A start while its faults are collected.
+struct Window {
+    process: ProcessKey,
+    began: Nanos,
+    ended: Nanos,
+    is_over: bool,
+    program: Option<FileId>,
+    steps: Vec<Step>,
+}
+
+/// The starts of a launch until it was ready, in the order of their execs; those in which no linker was seen are left out.
+pub(crate) fn starts(facts: &LaunchFacts<'_>) -> Vec<Start> {
+    let mut windows = windows(facts);
+    if windows.is_empty() {
+        return Vec::new();
+    }
+    let linkers = linkers(facts);
+    collect(facts, &linkers, &mut windows);
+    let all = windows.into_values().flatten().filter(|window| window.steps.iter().any(|step| step.is_linkers));
+    let mut all: Vec<Window> = all.collect();
+    all.sort_by_key(|window| (window.began, window.process));
+    let rows = Rows::new(facts);
+    all.into_iter().map(|window| start(facts, &rows, &window)).collect()
+}
+
+fn windows(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, Vec<Window>> {
+    let mut windows: IntegerMap<ProcessKey, Vec<Window>> = IntegerMap::default();
+    let mut execs: Vec<_> = facts.tables.execs.iter().filter(|exec| !exec.present).collect();
+    execs.sort_by_key(|exec| exec.ts);
+    for exec in execs {
+        let of_process = windows.entry(exec.process()).or_default();
+        if let Some(before) = of_process.last_mut() {
+            before.ended = before.ended.min(exec.ts);
+        }
+        of_process.push(Window {
+            process: exec.process(),
+            began: exec.ts,
+            ended: facts.until(),
+            is_over: false,
+            program: facts.files.find(exec.file()),
+            steps: Vec::new(),
+        });
+    }
+    windows
+}
+
+/// Files that the kernel mapped for each process when it executed programs: these and their run-time linkers.
+fn linkers(facts: &LaunchFacts<'_>) -> HashMap<ProcessKey, BTreeSet<FileId>> {
+    let mut linkers: HashMap<ProcessKey, BTreeSet<FileId>> = HashMap::new();
+    for row in facts.tables.mappings.iter().filter(|row| row.op == MappingOp::Exec) {
+        if let (Some(dev), Some(ino)) = (row.dev, row.ino)
+            && let Some(file) = facts.files.find(FileKey { dev, ino })
+        {
+            linkers.entry(row.process()).or_default().insert(file);
+        }
+    }
+    linkers
+}
+
+/// Puts the faults of first threads into the windows. Those before the fault that ends a window are all of its steps.
+fn collect(
+    facts: &LaunchFacts<'_>,
+    linkers: &HashMap<ProcessKey, BTreeSet<FileId>>,
+    windows: &mut IntegerMap<ProcessKey, Vec<Window>>,
+) {
+    let tables = &facts.tables;
+    let mut spaces = AddressSpaces::new(&tables.forks, &tables.execs, &tables.mappings);
+    for (row, fault) in tables.faults.iter().enumerate() {
+        let process = fault.process();
+        let Some(of_process) = windows.get_mut(&process) else { continue };
+        let Some(window) = of_process.iter_mut().rev().find(|window| window.began <= fault.ts) else { continue };
+        if window.is_over || fault.ts >= window.ended {
+            continue;
+        }
+        if fault.tid != fault.pid {
+            (window.is_over, window.ended) = (true, fault.ts);
+            continue;
+        }
+        if fault.kernel || fault.ip == 0 {
+            continue;
+        }
+        let Place::File { file, .. } = spaces.place_at(fault.ts, process, fault.ip) else { continue };
+        let Some(file) = facts.files.find(file) else { continue };
+        if Some(file) == window.program {
+            (window.is_over, window.ended) = (true, fault.ts);
+            continue;
+        }
+        let is_linkers = linkers.get(&process).is_some_and(|files| files.contains(&file));
+        window.steps.push(Step { row, is_linkers });
+    }
+}
+
+/// Rows by process that starts need, in the order of time.
+struct Rows {
+    /// Time, the file where one was opened, and the path.
+    opens: HashMap<ProcessKey, Vec<(Nanos, Option<FileId>, usize)>>,
+    /// Time, file and length.
+    mappings: HashMap<ProcessKey, Vec<(Nanos, FileId, u64)>>,
+    /// Begin and end of the intervals in which the first thread did not run.
+    off_cpu: HashMap<ProcessKey, Vec<(Nanos, Nanos)>>,
+}
+
+impl Rows {
+    fn new(facts: &LaunchFacts<'_>) -> Self {
+        let tables = &facts.tables;
+        let mut rows = Self { opens: HashMap::new(), mappings: HashMap::new(), off_cpu: HashMap::new() };
+        for (number, open) in tables.opens.iter().enumerate().filter(|(_, open)| open.tid == open.pid) {
+            let key = open.dev.zip(open.ino).map(|(dev, ino)| FileKey { dev, ino });
+            let file = key.and_then(|key| facts.files.find(key));
+            rows.opens.entry(open.process()).or_default().push((open.ts, file, number));
+        }
+        for row in tables.mappings.iter().filter(|row| row.op == MappingOp::Map) {
+            if let (Some(dev), Some(ino)) = (row.dev, row.ino)
+                && let Some(file) = facts.files.find(FileKey { dev, ino })
+            {
+                rows.mappings.entry(row.process()).or_default().push((row.ts, file, row.length.0));
+            }
+        }
+        for row in tables.off_cpu.iter().filter(|row| row.tid == row.pid) {
+            rows.off_cpu.entry(row.process()).or_default().push((row.ts, row.ts + row.duration));
+        }
+        rows.opens.values_mut().for_each(|rows| rows.sort_by_key(|row| row.0));
+        rows.mappings.values_mut().for_each(|rows| rows.sort_by_key(|row| row.0));
+        rows.off_cpu.values_mut().for_each(|rows| rows.sort_unstable());
+        rows
+    }
+
+    /// What counts of the time from `from` to `to`: where the thread ran, up to [`LONGEST`].
+    fn ran(&self, process: ProcessKey, from: Nanos, to: Nanos) -> Nanos {
+        let mut off = Nanos(0);
+        if let Some(rows) = self.off_cpu.get(&process) {
+            // Intervals of one thread do not overlap, so their ends are in order too.
+            let first = rows.partition_point(|(_, end)| *end <= from);
+            for (begin, end) in rows[first..].iter().take_while(|(begin, _)| *begin < to) {
+                off += (*end).min(to) - (*begin).max(from);
+            }
+        }
+        ((to - from) - off).min(LONGEST)
+    }
+}
+
+/// Something that the linker did at a moment.
+#[derive(Clone, Copy)]
+enum Event {
+    /// An attempt to open a file: the row of `opens`.
+    Open(usize, Option<FileId>),
+    /// A fault.
+    Fault(Step),
+}
+
+fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window) -> Start {
+    let is_within = |ts: Nanos| window.began <= ts && ts < window.ended;
+    let mut mapped: BTreeMap<FileId, u64> = BTreeMap::new();
+    let mut last_mapped = Nanos(0);
+    for (ts, file, length) in rows.mappings.get(&window.process).into_iter().flatten().filter(|row| is_within(row.0)) {
+        // A first mapping reserves all; what is split later is told once more.
+        let known = mapped.entry(*file).or_insert_with(|| {
+            last_mapped = last_mapped.max(*ts);
+            0
+        });
+        *known = (*known).max(*length);
+    }
+    let mut events: Vec<(Nanos, Event)> = rows
+        .opens
+        .get(&window.process)
+        .into_iter()
+        .flatten()
+        .filter(|row| is_within(row.0))
+        .map(|(ts, file, number)| (*ts, Event::Open(*number, *file)))
+        .collect();
+    let faults = window.steps.iter().map(|step| (facts.tables.faults[step.row].ts, Event::Fault(*step)));
+    events.extend(faults);
+    events.sort_by_key(|(ts, _)| *ts);
+    let is_library = |file: FileId| {
+        mapped.contains_key(&file) && Some(file) != window.program && !facts.files.get(file).sections.is_empty()
+    };
+    let last_open =
+        events.iter().rposition(|(_, event)| matches!(event, Event::Open(_, Some(file)) if is_library(*file)));
+    // Where opens were not recorded, mappings tell when the last library came.
+    let loaded_at = last_open.map_or(last_mapped, |last| events[last].0);
+    let first_relocation = events.partition_point(|(ts, _)| *ts <= loaded_at);
+    let timed = Timed { facts, rows, process: window.process, events: &events };
+    Start {
+        process: window.process,
+        relocated: timed.relocated(first_relocation),
+        loaded: last_open.map_or_else(Vec::new, |last| timed.loaded(last, &mapped, is_library)),
+    }
+}
+
+struct Timed<'a> {
+    facts: &'a LaunchFacts<'a>,
+    rows: &'a Rows,
+    process: ProcessKey,
+    events: &'a [(Nanos, Event)],
+}
+
+impl Timed<'_> {
+    /// Time from an event to the next, where both are the linker's; of a fault alone where the next is not. A major fault's own is left out.
+    fn time(&self, number: usize) -> Nanos {
+        let (ts, event) = self.events[number];
+        let (from, own) = match event {
+            Event::Open(..) => (ts, Nanos(0)),
+            Event::Fault(step) => {
+                let fault = &self.facts.tables.faults[step.row];
+                let duration = fault.duration.unwrap_or_default();
+                match fault.kind {
+                    FaultKind::Major => (ts + duration, Nanos(0)),
+                    FaultKind::Minor => (ts, self.rows.ran(self.process, ts, ts + duration)),
+                }
+            }
+        };
+        match self.events.get(number + 1) {
+            Some((next, Event::Open(..))) => self.rows.ran(self.process, from, *next),
+            Some((next, Event::Fault(step))) if step.is_linkers => self.rows.ran(self.process, from, *next).max(own),
+            _ => own,
+        }
+    }
+
+    /// Time in a minor fault.
+    fn fault_time(&self, step: Step) -> Nanos {
+        let fault = &self.facts.tables.faults[step.row];
+        match (fault.kind, fault.duration) {
+            (FaultKind::Minor, Some(duration)) => self.rows.ran(self.process, fault.ts, fault.ts + duration),
+            _ => Nanos(0),
+        }
+    }
+
+    fn relocated(&self, first: usize) -> BTreeMap<FileId, Relocated> {
+        let mut objects: BTreeMap<FileId, Relocated> = BTreeMap::new();
+        let mut current = None;
+        for (number, (_, event)) in self.events.iter().enumerate().skip(first) {
+            let Event::Fault(step) = event else { continue };
+            let (true, FaultPlace::File { file, page, prot }) = (step.is_linkers, self.facts.places[step.row]) else {
+                continue;
+            };
+            let section = self.facts.files.get(file).section_of_page(page);
+            let is_written = prot & PROT_WRITE != 0;
+            let is_table = section.is_some_and(|section| section.name.starts_with(".rel"));
+            let is_searched = section.is_some_and(|section| section.kind == SectionKind::Relocations);
+            if is_written || is_table {
+                current = Some(file);
+            } else if !is_searched {
+                continue;
+            }
+            let object = objects.entry(current.unwrap_or(file)).or_default();
+            if is_written {
+                object.written.insert(page);
+            } else if is_table {
+                object.read.insert(page);
+            } else {
+                object.searched.insert((file, page));
+            }
+            object.fault_time += self.fault_time(*step);
+            object.time += self.time(number);
+        }
+        objects
+    }
+
+    /// Libraries until the event `last`, and the time of each until the next one, or until the first relocation.
+    fn loaded(&self, last: usize, mapped: &BTreeMap<FileId, u64>, is_library: impl Fn(FileId) -> bool) -> Vec<Loaded> {
+        let base = |number: usize| {
+            let path = self.facts.tables.opens[number].path.as_str();
+            path.rsplit_once('/').map_or(path, |(_, base)| base).to_owned()
+        };
+        let mut failed: HashMap<String, u64> = HashMap::new();
+        let mut loaded: Vec<Loaded> = Vec::new();
+        // Behind the last library its mappings follow, which are no events: up to the next one it is still being loaded.
+        for (number, (_, event)) in self.events.iter().enumerate().take(last + 1) {
+            let time = self.time(number);
+            match event {
+                Event::Open(row, Some(file)) if is_library(*file) => {
+                    let lookups = 1 + failed.remove(&base(*row)).unwrap_or_default();
+                    let mapped = mapped.get(file).copied().unwrap_or_default();
+                    loaded.push(Loaded { file: *file, lookups, mapped, faults: 0, time });
+                }
+                Event::Open(row, _) => {
+                    *failed.entry(base(*row)).or_default() += 1;
+                    if let Some(before) = loaded.last_mut() {
+                        before.time += time;
+                    }
+                }
+                Event::Fault(step) => {
+                    if let Some(before) = loaded.last_mut() {
+                        before.faults += u64::from(step.is_linkers);
+                        before.time += if step.is_linkers { time } else { Nanos(0) };
+                    }
+                }
+            }
+        }
+        loaded
+    }
+}
