@@ -4,7 +4,9 @@
 //! ([`FileKey`]). In a lab `dev` is the lab's own device and `files.path` the path on the host.
 
 use crate::declare::{Table, TableDoc, table};
-use crate::profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
+use crate::profile::{
+    CpuEvent, CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters,
+};
 use crate::units::{Bytes, FileKey, Nanos, Pages, ProcessKey};
 use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, RefusedCall, SectionKind};
 
@@ -396,6 +398,7 @@ pub fn all_tables() -> Vec<TableDoc> {
         Read::doc(),
         CpuSample::doc(),
         OffCpu::doc(),
+        CpuEvent::doc(),
         ThreadCounters::doc(),
         MemoryCall::doc(),
         MemoryWork::doc(),
