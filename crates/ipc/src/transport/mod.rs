@@ -18,15 +18,15 @@ mod tcp_loopback;
 mod unix_seqpacket;
 mod unix_stream;
 
-use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
+use slowpath_tables::{OffCpuReason, Unavailable};
 use std::io;
 
 /// A payload larger than this is refused: the largest of the field's benchmarks.
 pub const LARGEST_PAYLOAD: usize = 64 * 1024;
 
 /// All transports, the floor first; at the end those that are not available everywhere.
-pub const ALL: &[&Transport] = &[
+pub static ALL: &[&Transport] = &[
     &in_process::TRANSPORT,
     &pipe::TRANSPORT,
     &unix_stream::TRANSPORT,
@@ -49,6 +49,8 @@ pub struct Transport {
     pub title: &'static str,
     /// What carries a round trip, in one or two sentences.
     pub documentation: &'static str,
+    /// What its two ends wait for, as a recording has it.
+    pub waits: OffCpuReason,
     /// Whether it works here.
     pub check: fn() -> Result<(), Unavailable>,
     /// Makes a connected pair for payloads up to a size, before the processes are forked.
