@@ -6,9 +6,11 @@
 mod binder;
 mod binder_sg;
 pub mod choice;
+mod dbus;
 mod eventfd_memory;
 mod framed;
 mod futex_memory;
+mod grpc;
 mod in_process;
 mod io_uring;
 mod message_queue;
@@ -36,7 +38,9 @@ pub static ALL: &[&Transport] = &[
     &pi_futex_memory::TRANSPORT,
     &message_queue::TRANSPORT,
     &tcp_loopback::TRANSPORT,
+    &grpc::TRANSPORT,
     &io_uring::TRANSPORT,
+    &dbus::TRANSPORT,
     &binder::TRANSPORT,
     &binder_sg::TRANSPORT,
 ];
