@@ -2,11 +2,15 @@
 
 use crate::documents;
 use slowpath_context::Snapshot;
-use slowpath_ipc::latency::Missed;
 use slowpath_ipc::latency::sample::{Caller, Sample};
+use slowpath_ipc::latency::{Missed, PairSamples, Process};
 use slowpath_ipc::trace::beside::Beside;
 use slowpath_ipc::trace::explain::explain;
+use slowpath_ipc::trace::recorded::{Owner, recorded};
+use slowpath_recording::Manifest;
+use slowpath_tables::{Nanos, OffCpuReason};
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -101,4 +105,20 @@ pub fn kernel_trace(bytes: &[u8]) {
     let explanation = explain(bytes, &Missed { sample, client: 10, server: 20, beside });
     let covered: f64 = explanation.timeline.iter().map(|part| part.us).sum();
     assert!((covered - explanation.took_us).abs() < 1.0, "the timeline has gaps or overlaps: {explanation:?}");
+    recorded_trace(bytes, sample);
+}
+
+/// The same as a recording: a thread is away once at a time, and no longer than the trace is.
+fn recorded_trace(bytes: &[u8], sample: Sample) {
+    let (client, server) = (Process { pid: 10, started: 0 }, Process { pid: 20, started: 0 });
+    let (samples, helpers) = (vec![sample], Vec::new());
+    let pair = PairSamples { client, server, helpers, samples, ended: None, fifo_refused: None, missed: None };
+    let tables = recorded(bytes, &[pair], OffCpuReason::PipeOrSocket, Owner::default(), Manifest::default());
+    let ended = tables.manifest.ended.unwrap_or_default();
+    let mut until: HashMap<u32, Nanos> = HashMap::new();
+    for row in &tables.off_cpu {
+        let end = row.ts + row.duration;
+        assert!(row.runnable <= row.duration && end <= ended, "{row:?}");
+        assert!(until.insert(row.tid, end).is_none_or(|before| before <= row.ts), "{row:?} overlaps");
+    }
 }

@@ -150,8 +150,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "ipc",
-        may_use: &["tables", "process", "experiment"],
-        why: "measures mechanisms between processes of its own; it records no program and prints nothing",
+        may_use: &["tables", "process", "recording", "experiment"],
+        why: "measures mechanisms between processes of its own, and turns the kernel's trace of a miss into a recording; it records no \
+              program and prints nothing",
     },
     Rule {
         name: "layout",

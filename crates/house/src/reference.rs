@@ -3,8 +3,8 @@
 use slowpath_recording::SCHEMA_VERSION;
 use slowpath_report::explain::folded;
 use slowpath_tables::{
-    Asker, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp,
-    RefusedCall, SectionKind, TableDoc, all_tables,
+    Asker, CpuEventKind, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason,
+    PageCacheOp, RefusedCall, SectionKind, TableDoc, all_tables,
 };
 use std::fmt::Write;
 
@@ -45,6 +45,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("opens", "call", RefusedCall::ALL.iter().map(|word| word.as_str()).collect()),
         ("frames", "kind", FrameKind::ALL.iter().map(|word| word.as_str()).collect()),
         ("off_cpu", "reason", OffCpuReason::ALL.iter().map(|word| word.as_str()).collect()),
+        ("cpu_events", "kind", CpuEventKind::ALL.iter().map(|word| word.as_str()).collect()),
         ("memory_calls", "call", MemoryCallKind::ALL.iter().map(|word| word.as_str()).collect()),
         ("memory_work", "work", MemoryWorkKind::ALL.iter().map(|word| word.as_str()).collect()),
         ("page_contents", "moment", LookMoment::ALL.iter().map(|word| word.as_str()).collect()),

@@ -3,6 +3,8 @@
 //! A child dies with the thread that forked it (PR_SET_PDEATHSIG), and the parent ends and reaps all of them when it is
 //! done, whatever happened. What they compute reaches the parent through shared memory or pipes that the caller made.
 
+use crate::latency::Process;
+use crate::scheduling::now_ns;
 use crate::transport::IpcError;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -31,6 +33,7 @@ impl std::fmt::Display for Ending {
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
+    started: u64,
     ending: Option<Ending>,
 }
 
@@ -54,10 +57,11 @@ impl Child {
     }
 
     fn fork(work: impl FnOnce() -> i32) -> Result<Self, IpcError> {
+        let started = now_ns();
         // SAFETY: the child runs `work` and leaves by _exit. glibc makes its allocator usable after fork also in programs with
         // several threads; other locks of the parent (standard output) are not touched in `work`.
         match unsafe { fork() }.map_err(|errno| IpcError::system("fork", errno.into()))? {
-            ForkResult::Parent { child } => Ok(Self { pid: child, ending: None }),
+            ForkResult::Parent { child } => Ok(Self { pid: child, started, ending: None }),
             ForkResult::Child => {
                 let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(70);
                 // SAFETY: ends the process without running what its parent registered.
@@ -69,6 +73,11 @@ impl Child {
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
+    }
+
+    /// Its process id, and when it was made.
+    pub fn process(&self) -> Process {
+        Process { pid: self.pid(), started: self.started }
     }
 
     /// How it ended; `None` while it runs.

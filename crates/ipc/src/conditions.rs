@@ -3,6 +3,7 @@
 use crate::scheduling::allowed_cpus;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What was read; `None` is what this kernel does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -11,18 +12,32 @@ pub struct Conditions {
     pub cpus: usize,
     /// CPUs that exist and are switched off.
     pub offline_cpus: usize,
+    /// CPUs that can be there at most: what is beyond the present ones can be plugged in while the kernel runs.
+    pub possible_cpus: usize,
+    /// CPUs that the running kernel lets one switch off.
+    pub removable_cpus: usize,
     /// `none`, `voluntary`, `full`, `lazy`, or `rt`: the kernel's preemption model.
     pub preemption: Option<String>,
     /// Debug options of the kernel that slow down locks or allocations.
     pub debug_options: Vec<String>,
     /// Frequency governor of the first CPU.
     pub governor: Option<String>,
+    /// Lowest and highest frequency of the first CPU in kHz.
+    pub frequency_khz: Option<(u64, u64)>,
     /// Deepest idle state of the first CPU that is not disabled, and its exit latency in us.
     pub deepest_idle: Option<(String, u64)>,
-    /// Capacities of the CPUs differ (big.LITTLE; the scheduler may be energy-aware).
+    /// Capacities of the CPUs differ (HMP, big.LITTLE; the scheduler may be energy-aware).
     pub asymmetric: bool,
+    /// Capacities that CPUs have, of 1024, and how many have each, the largest first; empty where the kernel shows none.
+    pub capacities: Vec<(u64, usize)>,
+    /// `kernel.sched_energy_aware`: whether energy-aware scheduling (EAS) may be used; null where the kernel cannot.
+    pub energy_aware: Option<bool>,
+    /// Performance domains with an energy model, without which there is no EAS; null where debugfs does not show them.
+    pub energy_domains: Option<usize>,
     /// `kernel.sched_rt_runtime_us`; -1 is no throttling.
     pub rt_runtime_us: Option<i64>,
+    /// `kernel.sched_rt_period_us`.
+    pub rt_period_us: Option<i64>,
     /// Real-time budget of the cpu cgroup in us, where cgroup v1 with RT_GROUP_SCHED has one.
     pub group_rt_runtime_us: Option<i64>,
 }
@@ -30,7 +45,7 @@ pub struct Conditions {
 /// Something that a reader must know before using the figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// What it is about: overload, preemption, debug, frequency, idle, asymmetric, offline, rt_throttling, rt_budget.
+    /// What it is about: overload, preemption, debug, frequency, idle, asymmetric, energy_aware, offline, rt_throttling, rt_budget.
     pub about: &'static str,
     /// The cause, then what to do.
     pub text: String,
@@ -63,8 +78,12 @@ impl Conditions {
         let version = read("/proc/sys/kernel/version").unwrap_or_default();
         let dynamic = read("/sys/kernel/debug/sched/preempt");
         let config = configuration();
-        let capacities: Vec<_> =
-            online.iter().filter_map(|number| read(&format!("{cpu}/cpu{number}/cpu_capacity"))).collect();
+        let possible = cpu_list(&read(&format!("{cpu}/possible")).unwrap_or_default());
+        let of_online = |file: &str| -> Vec<String> {
+            online.iter().filter_map(|number| read(&format!("{cpu}/cpu{number}/{file}"))).collect()
+        };
+        let capacities = counted(of_online("cpu_capacity").iter().filter_map(|text| text.parse().ok()));
+        let frequency = |which: &str| read(&format!("{cpu}/cpu0/cpufreq/cpuinfo_{which}_freq"))?.parse().ok();
         let idle = (0..16)
             .map_while(|state| {
                 let of = |what: &str| read(&format!("{cpu}/cpu0/cpuidle/state{state}/{what}"));
@@ -75,15 +94,32 @@ impl Conditions {
         Self {
             cpus: allowed_cpus().map_or(online.len(), |allowed| allowed.len()),
             offline_cpus: present.len().saturating_sub(online.len()),
+            possible_cpus: possible.len(),
+            // Who cannot be switched off has no such file.
+            removable_cpus: of_online("online").len(),
             preemption: preemption(&version, dynamic.as_deref(), config.as_deref()),
             debug_options: config.as_deref().map(debug_options).unwrap_or_default(),
             governor: read(&format!("{cpu}/cpu0/cpufreq/scaling_governor")),
+            frequency_khz: frequency("min").zip(frequency("max")),
             deepest_idle: idle.map(|(name, latency, _)| (name, latency)),
-            asymmetric: capacities.windows(2).any(|two| two[0] != two[1]),
+            asymmetric: capacities.len() > 1,
+            capacities,
+            energy_aware: read("/proc/sys/kernel/sched_energy_aware").map(|text| text == "1"),
+            energy_domains: std::fs::read_dir("/sys/kernel/debug/energy_model")
+                .ok()
+                .map(|domains| domains.flatten().count()),
             rt_runtime_us: read("/proc/sys/kernel/sched_rt_runtime_us").and_then(|text| text.parse().ok()),
+            rt_period_us: read("/proc/sys/kernel/sched_rt_period_us").and_then(|text| text.parse().ok()),
             group_rt_runtime_us: group_rt_runtime(),
         }
     }
+}
+
+/// How many of each, the largest first.
+fn counted(values: impl Iterator<Item = u64>) -> Vec<(u64, usize)> {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    counts.into_iter().rev().collect()
 }
 
 /// The kernel's own configuration: `/boot/config-RELEASE`; the packed one in /proc is left to other tools.
@@ -198,6 +234,15 @@ pub fn warnings(conditions: &Conditions, busy: usize, real_time: usize) -> Vec<W
             "CPUs of different capacity: results depend on where threads run; pin them with taskset".to_owned(),
         );
     }
+    // sched_is_eas_possible of kernel/sched/topology.c.
+    if conditions.asymmetric && conditions.energy_aware == Some(true) && conditions.energy_domains != Some(0) {
+        warn(
+            "energy_aware",
+            "energy-aware scheduling puts woken threads where they cost the least energy, not where they run first; \
+             kernel.sched_energy_aware=0 switches it off"
+                .to_owned(),
+        );
+    }
     if conditions.offline_cpus > 0 {
         warn(
             "offline",
@@ -252,6 +297,14 @@ mod tests {
         assert_eq!(about(&Conditions { governor: Some("powersave".to_owned()), ..calm.clone() }, 1, 1), ["frequency"]);
         assert_eq!(about(&Conditions { deepest_idle: Some(("C6".to_owned(), 133)), ..calm.clone() }, 1, 1), ["idle"]);
         assert_eq!(about(&Conditions { group_rt_runtime_us: Some(0), ..calm.clone() }, 1, 1), ["rt_budget"]);
+        let little = Conditions { asymmetric: true, capacities: counted([446, 1024, 446].into_iter()), ..calm.clone() };
+        assert_eq!(
+            (about(&little, 1, 1), little.capacities.as_slice()),
+            (vec!["asymmetric"], &[(1024, 1), (446, 2)][..])
+        );
+        let aware = Conditions { energy_aware: Some(true), energy_domains: Some(2), ..little.clone() };
+        assert_eq!(about(&aware, 1, 1), ["asymmetric", "energy_aware"]);
+        assert_eq!(about(&Conditions { energy_domains: Some(0), ..aware }, 1, 1), ["asymmetric"], "without a model");
         assert_eq!(about(&Conditions { debug_options: debug_options("CONFIG_KASAN=y\n"), ..calm }, 1, 1), ["debug"]);
     }
 

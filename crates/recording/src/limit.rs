@@ -2,7 +2,7 @@
 
 use crate::write_error::WriteError;
 use slowpath_tables::{
-    BlockIo, Bytes, CpuSample, Fault, Mapping, MemoryCall, OffCpu, Open, PageCache, Read, Readahead, Table,
+    BlockIo, Bytes, CpuEvent, CpuSample, Fault, Mapping, MemoryCall, OffCpu, Open, PageCache, Read, Readahead, Table,
 };
 
 /// Share of the limit whose use is announced: rows that are on their way still find room.
@@ -12,7 +12,7 @@ const ANNOUNCED_SHARE: u64 = 8;
 const DESCRIBING_SHARE: u64 = 16;
 
 /// Tables with a row for whatever happens. The others tell what these rows are about: without them, they are worth nothing.
-const EVENTS: [&str; 10] = [
+const EVENTS: [&str; 11] = [
     Fault::NAME,
     Mapping::NAME,
     PageCache::NAME,
@@ -22,6 +22,7 @@ const EVENTS: [&str; 10] = [
     Read::NAME,
     CpuSample::NAME,
     OffCpu::NAME,
+    CpuEvent::NAME,
     MemoryCall::NAME,
 ];
 

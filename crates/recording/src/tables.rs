@@ -7,9 +7,9 @@ use crate::write::Writer;
 use crate::write_error::WriteError;
 use arrow_array::RecordBatch;
 use slowpath_tables::{
-    BlockIo, ColumnError, CpuSample, Exec, Exit, Fault, File, FileRelocations, FirstWait, Fork, Frame, Mapping,
-    MemoryCall, MemoryWork, OffCpu, Open, PageCache, PageContent, Read, Readahead, Section, Stack, Symbol, Table,
-    ThreadCounters,
+    BlockIo, ColumnError, CpuEvent, CpuSample, Exec, Exit, Fault, File, FileRelocations, FirstWait, Fork, Frame,
+    Mapping, MemoryCall, MemoryWork, OffCpu, Open, PageCache, PageContent, Read, Readahead, Section, Stack, Symbol,
+    Table, ThreadCounters,
 };
 use std::ops::Range;
 
@@ -29,6 +29,7 @@ macro_rules! each_table {
             page_cache: slowpath_tables::PageCache, readaheads: slowpath_tables::Readahead,
             block_io: slowpath_tables::BlockIo, opens: slowpath_tables::Open, reads: slowpath_tables::Read,
             cpu_samples: slowpath_tables::CpuSample, off_cpu: slowpath_tables::OffCpu,
+            cpu_events: slowpath_tables::CpuEvent,
             thread_counters: slowpath_tables::ThreadCounters, memory_calls: slowpath_tables::MemoryCall,
             memory_work: slowpath_tables::MemoryWork, page_contents: slowpath_tables::PageContent, stacks: slowpath_tables::Stack,
             frames: slowpath_tables::Frame, symbols: slowpath_tables::Symbol,
@@ -68,6 +69,8 @@ pub struct Tables {
     pub cpu_samples: Vec<CpuSample>,
     /// Intervals in which threads did not run.
     pub off_cpu: Vec<OffCpu>,
+    /// What CPUs did.
+    pub cpu_events: Vec<CpuEvent>,
     /// The kernel's account of threads where `off_cpu` begins or ends.
     pub thread_counters: Vec<ThreadCounters>,
     /// System calls that change address spaces.
@@ -243,6 +246,7 @@ impl Tables {
         sort_pieces(&mut self.reads, |row| row.ts);
         sort_pieces(&mut self.cpu_samples, |row| row.ts);
         sort_pieces(&mut self.off_cpu, |row| row.ts);
+        sort_pieces(&mut self.cpu_events, |row| row.ts);
         sort_pieces(&mut self.thread_counters, |row| row.ts);
         sort_pieces(&mut self.memory_calls, |row| row.ts);
         sort_pieces(&mut self.page_contents, |row| row.ts);

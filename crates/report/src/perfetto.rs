@@ -3,9 +3,10 @@
 //! Owns which rows become which events. Processes and threads carry faults, reads, readahead and memory calls; CPU samples are
 //! samples of threads with their call stacks. When a thread was off the CPU is a track of slices below it, named by the reason:
 //! for the thread states that Perfetto computes itself one would have to say what ran instead, which is not recorded. Each block
-//! device has its requests; counters show pages entering the page cache; one track holds the launch. All times are
+//! device has its requests, and each CPU of a trace what it did; counters show pages entering the page cache; one track holds the launch. All times are
 //! `CLOCK_MONOTONIC`, as in the recording, with a snapshot that maps them to the time of day.
 
+mod cpus;
 mod messages;
 mod packets;
 #[cfg(test)]
@@ -89,6 +90,7 @@ pub fn export(tables: &Tables) -> Export {
     samples(tables, &mut tracks, &mut stacks, &mut packets);
     stacks.intern(&mut packets);
     block_io(tables, &tracks, &mut packets);
+    cpus::events(tables, &mut packets);
     page_counters(tables, &mut tracks, &mut packets);
     if packets.shortened() > 0 {
         notes.push(format!(

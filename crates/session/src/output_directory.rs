@@ -89,12 +89,15 @@ fn make_as_root(path: &Path, user: &Identity) -> io::Result<Made> {
 /// # Errors
 /// Those of `work`.
 pub fn unless_empty<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    work().inspect_err(|_| {
-        let made = std::mem::take(&mut *MADE.lock().unwrap_or_else(PoisonError::into_inner));
-        for directory in made.into_iter().rev() {
-            directory.remove_if_empty();
-        }
-    })
+    work().inspect_err(|_| remove_empty())
+}
+
+/// Removes what was made and is empty: there is nothing to write.
+pub fn remove_empty() {
+    let made = std::mem::take(&mut *MADE.lock().unwrap_or_else(PoisonError::into_inner));
+    for directory in made.into_iter().rev() {
+        directory.remove_if_empty();
+    }
 }
 
 impl Made {

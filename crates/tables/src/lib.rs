@@ -25,7 +25,9 @@ pub use file_problem::FileProblem;
 pub use foreign_text::{escape_json, is_dangerous};
 pub use linking::FileRelocations;
 pub use milestone::{Milestone, Visit};
-pub use profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
+pub use profile::{
+    CpuEvent, CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters,
+};
 pub use quantity::{Losses, Quantity, Unavailable, Unit};
 pub use rows::{
     BlockIo, Exec, Exit, Fault, File, FirstWait, Fork, Mapping, Open, PageCache, Read, Readahead, Section, all_tables,
@@ -33,6 +35,6 @@ pub use rows::{
 pub use time_of_day::rfc3339;
 pub use units::{Bytes, FileKey, Nanos, PAGE_SIZE, Pages, ProcessKey};
 pub use vocabulary::{
-    Asker, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason, PageCacheOp,
-    RefusedCall, SectionKind,
+    Asker, CpuEventKind, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason,
+    PageCacheOp, RefusedCall, SectionKind,
 };

@@ -6,7 +6,7 @@
 
 use crate::declare::table;
 use crate::units::{Bytes, Nanos, Pages};
-use crate::vocabulary::{FrameKind, LookMoment, MemoryCallKind, MemoryWorkKind, OffCpuReason};
+use crate::vocabulary::{CpuEventKind, FrameKind, LookMoment, MemoryCallKind, MemoryWorkKind, OffCpuReason};
 
 table! {
     /// A frame of call stacks: this code, called from its parent. The outermost frame has no parent; where a stack could not
@@ -125,6 +125,29 @@ table! {
         syscall: i32,
         /// Innermost frame of its call stack: `stacks.id`.
         stack: Option<u32>,
+    }
+}
+
+table! {
+    /// What a CPU did, whoever it did it for: from the kernel's trace around a missed deadline (`slowpath ipc latency -o`). Recordings of
+    /// programs have none.
+    CpuEvent = "cpu_events" {
+        /// When.
+        ts: Nanos,
+        /// How long; null for a moment, and where the end is not in the trace.
+        duration: Option<Nanos>,
+        /// CPU.
+        cpu: u32,
+        /// What.
+        kind: CpuEventKind,
+        /// Of a thread its name, of an interrupt or softirq its name, of work its function, of binder the event and its fields. Foreign
+        /// text.
+        name: String,
+        /// Thread id: of a thread its own, of work and binder that of the thread in which it happened.
+        tid: Option<u32>,
+        /// Of a thread its priority in the kernel (0 to 98 real-time, 100 to 139 normal, -1 deadline), of `frequency` kHz, of `idle` the
+        /// number of the idle state; else null.
+        value: Option<i64>,
     }
 }
 

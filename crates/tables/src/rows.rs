@@ -5,7 +5,9 @@
 
 use crate::declare::{Table, TableDoc, table};
 use crate::linking::FileRelocations;
-use crate::profile::{CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters};
+use crate::profile::{
+    CpuEvent, CpuSample, Frame, MemoryCall, MemoryWork, OffCpu, PageContent, Stack, Symbol, ThreadCounters,
+};
 use crate::units::{Bytes, FileKey, Nanos, Pages, ProcessKey};
 use crate::vocabulary::{Asker, FaultKind, MappingOp, PageCacheOp, RefusedCall, SectionKind};
 
@@ -397,6 +399,7 @@ pub fn all_tables() -> Vec<TableDoc> {
         Read::doc(),
         CpuSample::doc(),
         OffCpu::doc(),
+        CpuEvent::doc(),
         ThreadCounters::doc(),
         MemoryCall::doc(),
         MemoryWork::doc(),

@@ -130,6 +130,26 @@ words! {
 }
 
 words! {
+    /// What a row of `cpu_events` is.
+    CpuEventKind {
+        /// A thread ran.
+        Task = "task",
+        /// An interrupt.
+        Interrupt = "interrupt",
+        /// A softirq.
+        Softirq = "softirq",
+        /// A work item of a kernel's work queue.
+        Work = "work",
+        /// The CPU was in an idle state.
+        Idle = "idle",
+        /// The frequency from now on.
+        Frequency = "frequency",
+        /// An event of the binder driver.
+        Binder = "binder",
+    }
+}
+
+words! {
     /// When pages were looked at.
     LookMoment {
         /// Before an munmap takes them.

@@ -5,6 +5,7 @@ use slowpath_ipc::throughput::sizes;
 use slowpath_ipc::transport::choice::Asked;
 use slowpath_ipc::transport::{ALL, Transport, named};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// `slowpath ipc`.
 #[derive(Debug, Args)]
@@ -155,6 +156,10 @@ pub struct LatencyArguments {
     /// transaction. Needs root.
     #[arg(long)]
     pub trace: bool,
+    /// Write the trace of the miss as a recording into this directory, for `slowpath analyze`, `report` and `export`. Without a miss
+    /// nothing is written.
+    #[arg(short, long, value_name = "DIR", requires = "trace")]
+    pub output: Option<PathBuf>,
     /// Transport.
     #[arg(long, value_name = "T", value_parser = one_transport, default_value = "pipe")]
     pub transport: &'static Transport,
@@ -166,7 +171,7 @@ pub struct LatencyArguments {
     pub load: u32,
     /// Worker pool instead of pairs: N workers that call each other at random.
     #[arg(short = 'w', value_name = "N",
-          conflicts_with_all = ["pair", "deadline_us", "verbose", "trace", "rate", "load"])]
+          conflicts_with_all = ["pair", "deadline_us", "verbose", "trace", "output", "rate", "load"])]
     pub workers: Option<u32>,
     /// Payload of the worker pool in bytes.
     #[arg(short = 's', value_name = "BYTES", default_value_t = 0, requires = "workers")]
@@ -246,6 +251,8 @@ mod tests {
         let given = latency("-i 5 -pair 3 -deadline_us 100 -v -trace").unwrap();
         assert_eq!((given.iterations, given.pair, given.deadline_us), (Some(5), 3, 100));
         assert!(given.verbose && given.trace);
+        assert_eq!(latency("-trace -o miss").unwrap().output.as_deref(), Some(std::path::Path::new("miss")));
+        assert!(latency("-o miss").is_err(), "a recording of no trace");
         assert_eq!(latency("--pair 3").unwrap().pair, 3);
     }
 

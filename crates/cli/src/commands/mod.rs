@@ -70,7 +70,7 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Query(arguments) => query::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Context(arguments) => context::run(arguments),
-        Command::Ipc(arguments) => ipc::run(arguments),
+        Command::Ipc(arguments) => unless_empty(|| ipc::run(arguments)),
         Command::Layout(arguments) => layout::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Report(arguments) => report::run(arguments),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Transports that work on every Linux.
-const TRANSPORTS: [&str; 9] = [
+const TRANSPORTS: [&str; 10] = [
     "in-process",
     "pipe",
     "unix-stream",
@@ -16,12 +16,15 @@ const TRANSPORTS: [&str; 9] = [
     "pi-futex-shm",
     "posix-mq",
     "tcp-loopback",
+    "grpc",
 ];
 
-/// Those that work here: with io_uring, where the kernel says that it is allowed (since Linux 6.6).
+/// Those that work here: with io_uring, where the kernel says that it is allowed (since Linux 6.6), and D-Bus where its daemon is
+/// installed.
 fn working() -> Vec<&'static str> {
     let allowed = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|text| text.trim() == "0");
-    TRANSPORTS.into_iter().chain(allowed.then_some("io-uring")).collect()
+    let daemon = Command::new("dbus-daemon").arg("--version").output().is_ok();
+    TRANSPORTS.into_iter().chain(allowed.then_some("io-uring")).chain(daemon.then_some("dbus")).collect()
 }
 
 pub fn parsed(text: &str) -> Value {
@@ -215,7 +218,11 @@ fn doctor_says_of_every_transport_whether_it_works() {
     assert_eq!(names(true), working());
     // What measures binder, where there is one: `bench/accept/ipc-binder`.
     let others = ["binder", "binder-sg"];
-    assert!(names(false).iter().filter(|name| *name != "io-uring").eq(&others), "{:?}", names(false));
+    assert!(
+        names(false).iter().filter(|name| *name != "io-uring" && *name != "dbus").eq(&others),
+        "{:?}",
+        names(false)
+    );
     for name in others {
         let what = format!("transport {name}");
         let gap = doctor["unavailable"].as_array().unwrap().iter().find(|gap| gap["what"] == what.as_str()).unwrap();
@@ -226,4 +233,15 @@ fn doctor_says_of_every_transport_whether_it_works() {
         run(slowpath(["ipc", "latency", "--transport", name]))
             .fails_with(3, &[name, gap["reason"].as_str().unwrap(), "remedy"]);
     }
+}
+
+#[test]
+fn without_its_daemon_dbus_is_unavailable_and_the_package_is_named() {
+    let daemon = "/usr/bin/dbus-daemon";
+    if !root() || !Path::new(daemon).exists() {
+        println!("skipped: no root, or no {daemon} to hide");
+        return;
+    }
+    let script = format!("mount --bind /dev/null {daemon} && exec {SLOWPATH} ipc latency --transport dbus");
+    run(in_private_mounts(&script)).fails_with(3, &["transport dbus", "dbus-daemon: ", "install the package"]);
 }

@@ -29,7 +29,7 @@ fn whoever_of_a_latency_benchmark_is_killed_nothing_is_left_and_its_json_is_vali
         return;
     }
     let mut moments = Moments::new(0x1BC5);
-    let transports = ["posix-mq", "futex-shm", "pi-futex-shm", "unix-stream", "pipe", "eventfd-shm"];
+    let transports = ["posix-mq", "futex-shm", "pi-futex-shm", "dbus", "unix-stream", "pipe", "eventfd-shm", "grpc"];
     let (mut parents, mut results, mut errors) = (0, 0, 0);
     for number in 0..kills(20) {
         let transport = transports[number as usize % transports.len()];

@@ -35,6 +35,7 @@ mod interruptions;
 mod ipc;
 mod ipc_ended;
 mod ipc_kills;
+mod ipc_recorded;
 mod json;
 mod kills;
 mod known_families;

@@ -67,9 +67,46 @@ impl Plan {
     }
 }
 
+/// A process of a pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Pid.
+    pub pid: u32,
+    /// When it was made: CLOCK_MONOTONIC in ns, read before fork(2).
+    pub started: u64,
+}
+
+/// A process that a server started to be reached: a bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Helper {
+    /// Which.
+    pub process: Process,
+    /// Its name, as it chose it.
+    pub name: String,
+}
+
+impl Helper {
+    /// The children of a server; none where the kernel does not list them (CONFIG_PROC_CHILDREN).
+    fn of(server: Process) -> Vec<Self> {
+        let Process { pid: parent, started } = server;
+        let listed = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        let of = |pid: &str| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned();
+            Some(Self { process: Process { pid: pid.parse().ok()?, started }, name })
+        };
+        listed.split_ascii_whitespace().filter_map(of).collect()
+    }
+}
+
 /// What one pair measured.
 #[derive(Debug)]
 pub struct PairSamples {
+    /// The client's process.
+    pub client: Process,
+    /// The server's; the client's for a call in one process.
+    pub server: Process,
+    /// What the server started.
+    pub helpers: Vec<Helper>,
     /// All transactions, in their order.
     pub samples: Vec<Sample>,
     /// Why it ended before all iterations were done.
@@ -118,20 +155,31 @@ pub fn run(plan: &Plan, trace: Option<&Stopper>, stop: &dyn Fn() -> bool) -> Res
     let calling = |index: usize, calls: &mut Calls| call_all(plan, &notebooks[index], trace, calls);
     let largest = PAYLOAD.max(message::REPLY);
     let pairs = pairs::start(plan.transport, &plan.places, largest, plan.work, &calling, stop)?;
-    let pids: Vec<_> = pairs
+    let processes: Vec<_> = pairs
         .iter()
         .map(|pair| {
-            let client = pair.client.child.pid();
-            (client, pair.server.as_ref().map_or(client, |server| server.child.pid()))
+            let client = pair.client.child.process();
+            let server = pair.server.as_ref().map(|server| server.child.process());
+            (client, server.unwrap_or(client), server.map(Helper::of).unwrap_or_default())
         })
         .collect();
     let reasons = pairs::run(pairs, stop)?;
     drop(load);
-    let results = notebooks.iter().zip(reasons).zip(pids).map(|((notebook, ended), (client, server))| PairSamples {
-        samples: notebook.samples(),
-        ended,
-        fifo_refused: notebook.refused(),
-        missed: notebook.missed().map(|(sample, beside)| Missed { sample, client, server, beside }),
+    let results = notebooks.iter().zip(reasons).zip(processes).map(|((notebook, ended), (client, server, helpers))| {
+        PairSamples {
+            client,
+            server,
+            helpers,
+            samples: notebook.samples(),
+            ended,
+            fifo_refused: notebook.refused(),
+            missed: notebook.missed().map(|(sample, beside)| Missed {
+                sample,
+                client: client.pid,
+                server: server.pid,
+                beside,
+            }),
+        }
     });
     Ok(results.collect())
 }
@@ -227,8 +275,8 @@ fn transaction(caller: Caller, intended: Option<u64>, calls: &mut Calls, reply: 
 /// Samples for tests.
 #[cfg(test)]
 mod test_samples {
-    use super::PairSamples;
     use super::sample::{Caller, Sample};
+    use super::{PairSamples, Process};
 
     /// A transaction in a closed loop.
     pub fn sample(caller: Caller, latency_us: u64, same_cpu: bool) -> Sample {
@@ -250,7 +298,8 @@ mod test_samples {
 
     /// A pair that did all its iterations.
     pub fn measured(samples: Vec<Sample>) -> PairSamples {
-        PairSamples { samples, ended: None, fifo_refused: None, missed: None }
+        let (client, server) = (Process { pid: 1, started: 0 }, Process { pid: 2, started: 0 });
+        PairSamples { client, server, helpers: Vec::new(), samples, ended: None, fifo_refused: None, missed: None }
     }
 }
 

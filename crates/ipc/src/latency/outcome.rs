@@ -41,6 +41,8 @@ pub struct Latency {
     pub placement_effect: Option<PlacementEffect>,
     /// The transaction that stopped the trace and what the trace says of it; with `-trace`.
     pub trace: Option<Explanation>,
+    /// Directory of the recording of that trace; with `-o`.
+    pub recording: Option<String>,
     /// Whether every pair did all its iterations.
     pub complete: bool,
     /// What a reader must know of the machine.
@@ -258,6 +260,7 @@ pub fn latency(
         inherited,
         placement_effect: None,
         trace: None,
+        recording: None,
         complete: measured.iter().all(|pair| pair.ended.is_none() && pair.missed.is_none()),
         warnings,
         conditions,

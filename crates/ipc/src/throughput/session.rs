@@ -3,7 +3,7 @@
 //! Owns the processes and the wire between parent and client. How many iterations a burst has, and what its times mean, is
 //! for the caller.
 
-use crate::children::Child;
+use crate::children::{Child, Ending};
 use crate::scheduling::{now_ns, process_cpu_ns};
 use crate::transport::{Client, IpcError, Pair, Transport};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -153,6 +153,9 @@ impl Session {
     }
 
     fn died(&mut self, role: &'static str) -> IpcError {
+        // A client that cannot reach its server ends, too; a server whose client is gone ends in order.
+        let has_failed = |server: &mut Child| server.ended().is_some_and(|ending| ending != Ending::Exited(0));
+        let role = if self.server.as_mut().is_some_and(has_failed) { "server" } else { role };
         let child = match (role, &mut self.server) {
             ("server", Some(server)) => server,
             _ => &mut self.client,

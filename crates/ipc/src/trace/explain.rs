@@ -4,7 +4,7 @@
 
 use super::beside::{Beside, TICK};
 use super::instance::Text;
-use super::parse::{Event, Task, events};
+use super::parse::{Event, Kind, Task, events};
 use super::timeline::{Party, Segment, State, interrupts, life, occupants, transaction};
 use crate::latency::Missed;
 use schemars::JsonSchema;
@@ -52,8 +52,21 @@ pub struct Explanation {
     pub explained_us: f64,
     /// What the transaction waited for, without gaps.
     pub timeline: Vec<Part>,
+    /// Events of the binder driver in the two threads of the transaction; none where the kernel has no such events.
+    pub binder: Vec<Moment>,
     /// Events of the trace that were read.
     pub events: usize,
+}
+
+/// An event of the binder driver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Moment {
+    /// After the intended start of the transaction, in us.
+    pub at_us: f64,
+    /// In whose thread.
+    pub party: Party,
+    /// The event without its prefix `binder_`, and its fields as the kernel printed them.
+    pub event: String,
 }
 
 /// A task.
@@ -181,7 +194,28 @@ pub fn explain(text: &[u8], missed: &Missed) -> Explanation {
         }
         None => (Cause::Unexplained, sentence(Cause::Unexplained, "", 0.0), None, 0.0),
     };
-    Explanation { cause, text, who, took_us: us(took), explained_us: explained, timeline, events: events.len() }
+    let binder = binder(&events, missed);
+    Explanation { cause, text, who, took_us: us(took), explained_us: explained, timeline, binder, events: events.len() }
+}
+
+/// Events of the binder driver beyond which a transaction is no single one.
+const MOST_BINDER_EVENTS: usize = 100;
+
+/// What the driver did in the context of the two threads.
+fn binder(events: &[Event], missed: &Missed) -> Vec<Moment> {
+    let from = began(missed);
+    let within = events.iter().filter(|event| (from / 1000 * 1000..=missed.sample.end).contains(&event.time));
+    let of_driver = within.filter_map(|event| {
+        let Kind::Binder { name, fields } = &event.kind else { return None };
+        let party = match event.thread {
+            thread if thread == missed.sample.client_thread => Party::Client,
+            thread if thread == missed.sample.server_thread => Party::Server,
+            _ => return None,
+        };
+        let at_us = event.time.saturating_sub(from) as f64 / 1000.0;
+        Some(Moment { at_us, party, event: format!("{name} {fields}").trim_end().to_owned() })
+    });
+    of_driver.take(MOST_BINDER_EVENTS).collect()
 }
 
 fn sentence(cause: Cause, what: &str, us: f64) -> String {
@@ -349,7 +383,6 @@ impl Reader<'_> {
     }
 
     fn name_of(&self, thread: u32) -> Culprit {
-        use super::parse::Kind;
         let task = self.events.iter().find_map(|event| match &event.kind {
             Kind::Switch { previous, .. } if previous.thread == thread => Some(previous),
             Kind::Switch { next, .. } if next.thread == thread => Some(next),

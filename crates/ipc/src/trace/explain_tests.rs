@@ -308,3 +308,24 @@ fn a_late_start_belongs_to_the_miss_and_is_marked() {
     let waited = before.iter().find(|part| part.state == State::Runnable).and_then(|part| part.note.clone());
     assert_eq!(waited.as_deref(), Some("start was late; CPU had t30 (30, FIFO/RR 99)"));
 }
+
+#[test]
+fn what_the_binder_driver_did_for_the_transaction_stands_beside_it() {
+    let binder = |us, thread, event: &str| line(us, 0, thread, ".....", &format!("binder_{event}"));
+    let sent = "transaction=7 dest_node=1 dest_proc=20 dest_thread=0 reply=0 flags=0x10 code=0x1";
+    let text = [
+        binder(900, CLIENT, "ioctl: cmd=0xc0306201 arg=0x1"),
+        binder(1003, CLIENT, &format!("transaction: {sent}")),
+        behind(120),
+        binder(6012, SERVER, "transaction_received: transaction=7"),
+        binder(6013, 99, "transaction_received: transaction=8"),
+    ]
+    .concat();
+    let explained = cause(&text, 6030);
+    let moment = |at_us, party, event: String| Moment { at_us, party, event };
+    let expected = [
+        moment(3.0, Party::Client, format!("transaction {sent}")),
+        moment(5012.0, Party::Server, "transaction_received transaction=7".to_owned()),
+    ];
+    assert_eq!(explained.binder, expected);
+}

@@ -21,8 +21,9 @@ pub enum Kind {
     Switch {
         /// Who ran.
         previous: Task,
-        /// Whether it could have run on.
-        runnable: bool,
+        /// In which state that one left the CPU: the first letter of `prev_state` (`R` could have run on, `S` and `D` wait, `T` and `t`
+        /// are stopped, `X` and `Z` ended).
+        state: char,
         /// Who runs now.
         next: Task,
     },
@@ -32,6 +33,8 @@ pub enum Kind {
         task: Task,
         /// On which CPU it will wait.
         cpu: u32,
+        /// Whether it is a new one, made by the thread of the event.
+        is_new: bool,
     },
     /// A task was moved to another CPU.
     Migrate {
@@ -56,6 +59,36 @@ pub enum Kind {
     },
     /// The one with this key ended.
     Leave(String),
+    /// A work item of a work queue began.
+    Work {
+        /// Which: what its end has, too.
+        key: String,
+        /// Its function.
+        function: String,
+    },
+    /// The work item with this key ended.
+    WorkEnd(String),
+    /// A CPU got another frequency.
+    Frequency {
+        /// Which.
+        cpu: u32,
+        /// kHz.
+        khz: u32,
+    },
+    /// A CPU entered an idle state, or left it.
+    Idle {
+        /// Which.
+        cpu: u32,
+        /// The state's number; `None` where it left.
+        state: Option<u32>,
+    },
+    /// An event of the binder driver, in the thread's own context.
+    Binder {
+        /// Its name without the prefix `binder_`.
+        name: String,
+        /// Its fields as the kernel printed them: numbers only.
+        fields: String,
+    },
     /// Anything else.
     Other,
 }
@@ -113,7 +146,12 @@ fn event(line: &str) -> Option<Event> {
 fn kind(name: &str, fields: &str) -> Kind {
     let known = match name {
         "sched_switch" => switch(fields),
-        "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => waking(fields),
+        "sched_waking" | "sched_wakeup" => waking(fields, false),
+        "sched_wakeup_new" => waking(fields, true),
+        "workqueue_execute_start" => work(fields),
+        "workqueue_execute_end" => work_key(fields).map(Kind::WorkEnd),
+        "cpu_frequency" => frequency(fields),
+        "cpu_idle" => idle(fields),
         "sched_migrate_task" => migrate(fields),
         "sched_pi_setprio" => lend(fields),
         _ => None,
@@ -126,6 +164,9 @@ fn kind(name: &str, fields: &str) -> Kind {
         "irq_handler_exit" => Kind::Leave(format!("irq {}", last(fields, "irq=").unwrap_or("?"))),
         "softirq_entry" => Kind::Enter { key: softirq(fields), name: softirq(fields) },
         "softirq_exit" => Kind::Leave(softirq(fields)),
+        _ if name.starts_with("binder_") => {
+            Kind::Binder { name: name["binder_".len()..].to_owned(), fields: fields.trim().to_owned() }
+        }
         _ => match (name.strip_suffix("_entry"), name.strip_suffix("_exit")) {
             (Some(vector), _) => {
                 Kind::Enter { key: vector.to_owned(), name: format!("interrupt {}", vector.replace('_', " ")) }
@@ -161,13 +202,34 @@ fn switch(fields: &str) -> Option<Kind> {
     // A next task of that very name: what belongs to it stands behind the last one, its numbers in any case.
     Some(Kind::Switch {
         previous: named(before, "prev_comm=", " prev_pid=", " prev_prio=")?,
-        runnable: last(before, " prev_state=")?.starts_with('R'),
+        state: last(before, " prev_state=")?.chars().next()?,
         next: named(after, "next_comm=", " next_pid=", " next_prio=")?,
     })
 }
 
-fn waking(fields: &str) -> Option<Kind> {
-    Some(Kind::Waking { task: named(fields, "comm=", " pid=", " prio=")?, cpu: number(fields, " target_cpu=")? })
+fn waking(fields: &str, is_new: bool) -> Option<Kind> {
+    let task = named(fields, "comm=", " pid=", " prio=")?;
+    Some(Kind::Waking { task, cpu: number(fields, " target_cpu=")?, is_new })
+}
+
+/// `work struct 00000000abcdef: function vmstat_update`; both without the space behind `struct` in some kernels.
+fn work(fields: &str) -> Option<Kind> {
+    Some(Kind::Work { key: work_key(fields)?, function: last(fields, "function ")?.to_owned() })
+}
+
+fn work_key(fields: &str) -> Option<String> {
+    let rest = fields.split_once("work struct")?.1.trim_start();
+    Some(rest.split([':', ' ']).next()?.to_owned())
+}
+
+fn frequency(fields: &str) -> Option<Kind> {
+    Some(Kind::Frequency { cpu: number(fields, "cpu_id=")?, khz: number(fields, "state=")? })
+}
+
+fn idle(fields: &str) -> Option<Kind> {
+    let state: u32 = number(fields, "state=")?;
+    // PWR_EVENT_EXIT of include/trace/events/power.h.
+    Some(Kind::Idle { cpu: number(fields, "cpu_id=")?, state: (state != u32::MAX).then_some(state) })
 }
 
 fn migrate(fields: &str) -> Option<Kind> {
@@ -196,16 +258,46 @@ mod tests {
         let events = events(text);
         assert_eq!(events.len(), 7, "{events:#?}");
         assert_eq!((events[0].time, events[0].cpu, events[0].thread), (12_345_000_123_000, 1, 0));
-        let Kind::Switch { previous, runnable: true, next } = &events[0].kind else { panic!("{:?}", events[0]) };
+        let Kind::Switch { previous, state: 'R', next } = &events[0].kind else { panic!("{:?}", events[0]) };
         assert_eq!((previous.thread, next.thread, next.priority, next.name.as_str()), (0, 77, 0, "my server"));
         assert!(events[1].in_interrupt && events[1].thread == 1234);
-        assert!(matches!(&events[1].kind, Kind::Waking { task, cpu: 1 } if task.thread == 77));
+        assert!(matches!(&events[1].kind, Kind::Waking { task, cpu: 1, is_new: false } if task.thread == 77));
         let (key, name) = ("irq 25".to_owned(), "interrupt virtio0-input".to_owned());
         assert_eq!(events[2].kind, Kind::Enter { key, name });
         assert_eq!(events[3].kind, Kind::Leave("local_timer".to_owned()));
         assert_eq!(events[4].kind, Kind::Migrate { thread: 77, to: 0 });
         assert_eq!(events[5].kind, Kind::Lend { thread: 77, priority: 0 });
         assert_eq!(events[6].kind, Kind::Other);
+    }
+
+    #[test]
+    fn what_cpus_and_the_binder_driver_did_is_read() {
+        let kinds = |lines: &[&str]| -> Vec<Kind> {
+            let text: String =
+                lines.iter().map(|line| format!("  kworker/0:1-9  [000] d..2.  5.000001: {line}\n")).collect();
+            events(text.as_bytes()).into_iter().map(|event| event.kind).collect()
+        };
+        let found = kinds(&[
+            "workqueue_execute_start: work struct 00000000c0ffee00: function vmstat_update",
+            "workqueue_execute_end: work struct 00000000c0ffee00: function vmstat_update",
+            "cpu_frequency: state=1800000 cpu_id=3",
+            "cpu_idle: state=2 cpu_id=1",
+            "cpu_idle: state=4294967295 cpu_id=1",
+            "binder_transaction: transaction=77 dest_node=5 dest_proc=20 dest_thread=0 reply=0 flags=0x10 code=0x1",
+        ]);
+        let key = "00000000c0ffee00".to_owned();
+        let expected = [
+            Kind::Work { key: key.clone(), function: "vmstat_update".to_owned() },
+            Kind::WorkEnd(key),
+            Kind::Frequency { cpu: 3, khz: 1_800_000 },
+            Kind::Idle { cpu: 1, state: Some(2) },
+            Kind::Idle { cpu: 1, state: None },
+            Kind::Binder {
+                name: "transaction".to_owned(),
+                fields: "transaction=77 dest_node=5 dest_proc=20 dest_thread=0 reply=0 flags=0x10 code=0x1".to_owned(),
+            },
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn life(events: &[Event], thread: u32, from: u64, to: u64) -> Vec<Stretch> {
         let next =
             |state, cpu, priority| Stretch { from: event.time, to, state, cpu, priority, woken_by: None, moved: false };
         match &event.kind {
-            Kind::Switch { previous, runnable, .. } if previous.thread == thread => {
+            Kind::Switch { previous, state: left_as, .. } if previous.thread == thread => {
                 match now.state {
                     State::Unknown => {
                         (now.state, now.cpu, now.priority) = (State::Running, Some(event.cpu), Some(previous.priority));
@@ -63,7 +63,7 @@ pub fn life(events: &[Event], thread: u32, from: u64, to: u64) -> Vec<Stretch> {
                     State::Runnable | State::Blocked => now.state = State::Unknown,
                     State::Running => {}
                 }
-                let state = if *runnable { State::Runnable } else { State::Blocked };
+                let state = if *left_as == 'R' { State::Runnable } else { State::Blocked };
                 change(&mut now, event.time, next(state, Some(event.cpu), Some(previous.priority)));
             }
             Kind::Switch { next: task, .. } if task.thread == thread => {
@@ -72,7 +72,7 @@ pub fn life(events: &[Event], thread: u32, from: u64, to: u64) -> Vec<Stretch> {
                 }
                 change(&mut now, event.time, next(State::Running, Some(event.cpu), Some(task.priority)));
             }
-            Kind::Waking { task, cpu } if task.thread == thread => match now.state {
+            Kind::Waking { task, cpu, .. } if task.thread == thread => match now.state {
                 State::Blocked | State::Unknown => {
                     now.state = State::Blocked;
                     now.woken_by = Some((event.thread, event.in_interrupt));

@@ -2,8 +2,8 @@
 
 use super::{Answer, Client, Pair, Server, Transport};
 use crate::binder::{Connection, Device, Form};
-use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
+use slowpath_tables::{OffCpuReason, Unavailable};
 use std::io;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     documentation: "Synchronous transactions to a context manager of the pair's own, by ioctl(2) on a device of binderfs or /dev; the payload \
                     is copied into the data of the transaction, as libbinder's Parcel does. Mainline kernels lend the server the \
                     caller's nice, Android's its real-time priority, too.",
+    waits: OffCpuReason::Kernel,
     check: || check("binder", Form::Copied),
     connect: |largest| connect(Form::Copied, largest),
 };

@@ -3,6 +3,7 @@
 use super::Transport;
 use super::binder::{check, connect};
 use crate::binder::Form;
+use slowpath_tables::OffCpuReason;
 
 /// Declaration.
 pub(super) const TRANSPORT: Transport = Transport {
@@ -10,6 +11,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     title: "Binder driver with scatter-gather",
     documentation: "As binder, but the payload is a buffer object (BC_TRANSACTION_SG): one copy, by the driver, from the sender's memory \
                     into the receiver's.",
+    waits: OffCpuReason::Kernel,
     check: || check("binder-sg", Form::Scattered),
     connect: |largest| connect(Form::Scattered, largest),
 };

@@ -2,6 +2,7 @@
 
 use super::{Answer, Client, Pair, Server, Transport, always};
 use crate::mailbox::Mailbox;
+use slowpath_tables::OffCpuReason;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     title: "eventfd and shared memory",
     documentation: "Payloads in memory that both processes map, each wake-up a write to and a read from an eventfd(2): the cheapest \
                     wake-up that poll and epoll can wait for (vhost, VFIO, wl_shm with fences).",
+    waits: OffCpuReason::PipeOrSocket,
     check: always,
     connect: |largest| {
         let memory = Arc::new(Mailbox::new(largest)?);

@@ -3,6 +3,7 @@
 use super::{Answer, Client, Pair, Server, Transport, always};
 use crate::futex;
 use crate::mailbox::Mailbox;
+use slowpath_tables::OffCpuReason;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +14,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     title: "Futex and shared memory",
     documentation: "Payloads in memory that both processes map, each wake-up a futex(2) wake and wait on a word beside them. The \
                     kernel does not know who works for whom, so no priority is inherited.",
+    waits: OffCpuReason::Futex,
     check: always,
     connect: |largest| {
         let memory = Arc::new(Mailbox::new(largest)?);

@@ -3,6 +3,7 @@
 use super::{Answer, Client, Pair, Server, Transport, tried};
 use crate::mailbox::Mailbox;
 use crate::ring::{Mapped, Ring};
+use slowpath_tables::OffCpuReason;
 use std::io;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     title: "io_uring messages",
     documentation: "Payloads in memory that both processes map, each wake-up a message to the other's ring (IORING_OP_MSG_RING, \
                     io_uring(7)): one io_uring_enter(2) sends it and waits for the answer.",
+    waits: OffCpuReason::Poll,
     check: || {
         let remedy = "a kernel from Linux 5.18 on with CONFIG_IO_URING, and kernel.io_uring_disabled of 0 (1: as root)";
         tried("io-uring", remedy, || {

@@ -2,6 +2,7 @@
 
 use super::framed::{Calls, HEADER, pair};
 use super::{Pair, Transport, tried};
+use slowpath_tables::OffCpuReason;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -13,6 +14,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     title: "POSIX message queue",
     documentation: "Two POSIX message queues (mq_overview(7)), one a direction. Payloads above 8 KiB go as several messages, because \
                     that is the size that everybody may use (fs.mqueue.msgsize_max).",
+    waits: OffCpuReason::PipeOrSocket,
     check: || {
         let remedy =
             "a kernel with CONFIG_POSIX_MQUEUE, and room under fs.mqueue.queues_max and RLIMIT_MSGQUEUE (ulimit -q)";

@@ -6,9 +6,11 @@
 mod binder;
 mod binder_sg;
 pub mod choice;
+mod dbus;
 mod eventfd_memory;
 mod framed;
 mod futex_memory;
+mod grpc;
 mod in_process;
 mod io_uring;
 mod message_queue;
@@ -18,15 +20,15 @@ mod tcp_loopback;
 mod unix_seqpacket;
 mod unix_stream;
 
-use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
+use slowpath_tables::{OffCpuReason, Unavailable};
 use std::io;
 
 /// A payload larger than this is refused: the largest of the field's benchmarks.
 pub const LARGEST_PAYLOAD: usize = 64 * 1024;
 
 /// All transports, the floor first; at the end those that are not available everywhere.
-pub const ALL: &[&Transport] = &[
+pub static ALL: &[&Transport] = &[
     &in_process::TRANSPORT,
     &pipe::TRANSPORT,
     &unix_stream::TRANSPORT,
@@ -36,7 +38,9 @@ pub const ALL: &[&Transport] = &[
     &pi_futex_memory::TRANSPORT,
     &message_queue::TRANSPORT,
     &tcp_loopback::TRANSPORT,
+    &grpc::TRANSPORT,
     &io_uring::TRANSPORT,
+    &dbus::TRANSPORT,
     &binder::TRANSPORT,
     &binder_sg::TRANSPORT,
 ];
@@ -49,6 +53,8 @@ pub struct Transport {
     pub title: &'static str,
     /// What carries a round trip, in one or two sentences.
     pub documentation: &'static str,
+    /// What its two ends wait for, as a recording has it.
+    pub waits: OffCpuReason,
     /// Whether it works here.
     pub check: fn() -> Result<(), Unavailable>,
     /// Makes a connected pair for payloads up to a size, before the processes are forked.

@@ -6,6 +6,7 @@
 use super::{Answer, Client, Pair, Server, Transport, tried};
 use crate::futex;
 use crate::mailbox::Mailbox;
+use slowpath_tables::OffCpuReason;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +17,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     title: "PI futex and shared memory",
     documentation: "As futex-shm, but the caller waits for its reply at a FUTEX_LOCK_PI lock that the server holds (futex(2)): the \
                     kernel lends the server the caller's priority.",
+    waits: OffCpuReason::Futex,
     check: || {
         let remedy = "a kernel with CONFIG_FUTEX_PI";
         tried("pi-futex-shm", remedy, || {

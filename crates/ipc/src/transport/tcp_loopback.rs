@@ -2,6 +2,7 @@
 
 use super::framed::{SOCKET, duplex};
 use super::{Pair, Transport, tried};
+use slowpath_tables::OffCpuReason;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
@@ -11,6 +12,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     title: "TCP over loopback",
     documentation: "A TCP connection to 127.0.0.1 with TCP_NODELAY (tcp(7)): the whole network stack and its softirq, without a \
                     network card.",
+    waits: OffCpuReason::PipeOrSocket,
     check: || tried("tcp-loopback", "set the loopback interface up (`ip link set lo up`)", || connect(16)),
     connect,
 };

@@ -3,6 +3,7 @@
 use super::framed::{SOCKET, duplex};
 use super::{Transport, always};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use slowpath_tables::OffCpuReason;
 
 /// Declaration.
 pub(super) const TRANSPORT: Transport = Transport {
@@ -10,6 +11,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     title: "Unix seqpacket socket",
     documentation: "A SOCK_SEQPACKET socketpair (unix(7)): message borders kept by the kernel. What Chromium's and Android's input \
                     channels use.",
+    waits: OffCpuReason::PipeOrSocket,
     check: always,
     connect: |largest| {
         let (client, server) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;

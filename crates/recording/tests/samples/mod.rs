@@ -59,6 +59,10 @@ ts pid start tid cpu kernel stack first_argument second_argument copies
 == off_cpu
 ts duration pid start tid reason runnable waker_pid waker_tid syscall stack
 31 700 8 11 8 futex 20 9 9 202 1
+== cpu_events
+ts duration cpu kind name tid value
+30 50 1 task "a thread" 8 120
+31 - 0 frequency frequency - 1800000
 == thread_counters
 ts pid start tid name end run_time utime stime run_delay
 33 8 11 8 "a thread" true 400 300 100 -

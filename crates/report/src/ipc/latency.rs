@@ -29,6 +29,13 @@ pub fn text(result: &Latency) -> String {
     if let Some(trace) = &result.trace {
         miss(&mut text, trace);
     }
+    if let Some(directory) = &result.recording {
+        let _ = writeln!(
+            text,
+            "\nrecording of the trace: {0}\n  see it with `slowpath analyze {0}`, `slowpath report {0}` or `slowpath export {0} --to perfetto`",
+            escape_terminal(directory)
+        );
+    }
     for gap in &result.unavailable {
         let _ = writeln!(text, "\n{} unavailable: {} (remedy: {})", gap.what, escape_terminal(&gap.reason), gap.remedy);
     }
@@ -166,6 +173,13 @@ fn miss(text: &mut String, trace: &Explanation) {
         let note = part.note.as_deref().map(escape_terminal).unwrap_or_default();
         let line = format!("  {:>10.0} {:>10.0}  {party:<6}  {state:<8}  {cpu:<3}  {note}", part.at_us, part.us);
         let _ = writeln!(text, "{}", line.trim_end());
+    }
+    if !trace.binder.is_empty() {
+        let _ = writeln!(text, "  {:>10} {:>10}  {:<6}  binder", "at us", "", "who");
+    }
+    for moment in &trace.binder {
+        let party = format!("{:?}", moment.party).to_lowercase();
+        let _ = writeln!(text, "  {:>10.0} {:>10}  {party:<6}  {}", moment.at_us, "", escape_terminal(&moment.event));
     }
 }
 

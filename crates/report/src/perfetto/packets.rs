@@ -56,7 +56,7 @@ pub(super) struct Event<'a> {
     /// Null for a moment, or where the end was not seen.
     pub end: Option<u64>,
     pub category: &'static str,
-    pub name: &'static str,
+    pub name: &'a str,
     pub details: Vec<(&'static str, Detail<'a>)>,
     /// Number of the interned call stack.
     pub stack: Option<u64>,

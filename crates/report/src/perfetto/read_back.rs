@@ -233,3 +233,29 @@ proptest! {
         prop_assert_eq!(shown, faults.len());
     }
 }
+
+#[test]
+fn each_cpu_of_a_trace_has_its_tracks() {
+    let tables = Tables::from_text(
+        "== cpu_events\nts duration cpu kind name tid value\n10 50 1 task \"a hog\" 30 49\n20 9 1 interrupt timer - -\n22 3 1 softirq TIMER - -\n\
+         25 4 1 work vmstat_update 9 -\n60 5 0 idle idle - 1\n70 - 0 frequency frequency - 1800000\n71 - 0 binder \"transaction transaction=7\" 11 -\n",
+    )
+    .unwrap();
+    let packets = packets(&tables);
+    check_nesting(&packets).unwrap();
+    let events = events(&packets);
+    for name in ["a hog", "timer", "TIMER", "vmstat_update", "idle"] {
+        assert_eq!(count(&events, EventType::SliceBegin, name), 1, "{name}");
+    }
+    assert_eq!(count(&events, EventType::Instant, "transaction transaction=7"), 1);
+    assert_eq!(events.iter().filter(|event| event.2 == EventType::Counter).count(), 1);
+    let track = |name: &str| events.iter().find(|event| event.3 == name).map(|event| event.0);
+    assert_eq!(track("timer"), track("TIMER"), "a softirq is shown in the interrupt at whose end it runs");
+    assert_ne!(track("a hog"), track("timer"));
+    let names: Vec<String> = packets
+        .into_iter()
+        .filter_map(|packet| packet.track_descriptor?.name)
+        .filter(|name| name.starts_with("CPU") || name.starts_with("frequency"))
+        .collect();
+    assert_eq!(names, ["CPU 0", "frequency of CPU 0", "CPU 1"]);
+}

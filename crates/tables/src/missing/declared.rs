@@ -314,6 +314,10 @@ declare! {
         "why this deadline was missed",
         "the trace exceeds 256 MiB, and its newest part shows no cause",
         "run on fewer CPUs (`taskset`), beside fewer other programs";
+    BEYOND_TRACE = "what the trace of the miss lacks":
+        "page faults, files, call stacks, CPU time by the kernel's counters, and why threads waited outside of transactions",
+        "the kernel's trace of a miss has scheduling, interrupts, work queues, frequencies and idle states",
+        "`slowpath record --off-cpu --pid PID` beside the benchmark";
     TRACE_EVENT = "trace event <name>":
         "one of the events that explain a missed deadline",
         "the kernel does not have it",

@@ -2,19 +2,25 @@
 
 use super::{interrupted, ipc_failure, not_here, too_little};
 use crate::arguments::LatencyArguments;
-use crate::commands::{invoker, print_json};
-use crate::failure::{Failure, Kind};
+use crate::commands::{invoker, now_rfc3339, print_json};
+use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
+use crate::output_directory::{prepare, remove_empty};
+use crate::recorded_launch::{clock, host};
 use crate::unprivileged::{Work, as_user};
 use slowpath_ipc::conditions::Conditions;
 use slowpath_ipc::latency::judgement::{is_enough, judged};
-use slowpath_ipc::latency::{PairSamples, Placement, Plan, run as run_pairs};
-use slowpath_ipc::trace::Instance;
+use slowpath_ipc::latency::{Missed, PairSamples, Placement, Plan, run as run_pairs};
 use slowpath_ipc::trace::explain::{Explanation, explain_text};
+use slowpath_ipc::trace::recorded::{Owner, recorded, write};
+use slowpath_ipc::trace::{Instance, Text};
 use slowpath_ipc::transport::choice::available;
+use slowpath_launch::Identity;
 use slowpath_process::Duty;
+use slowpath_recording::Manifest;
 use slowpath_report::ipc::latency::{parties, text};
 use slowpath_tables::Unavailable;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,6 +34,8 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
         load: arguments.load as usize,
         ..Plan::new(available(arguments.transport).map_err(not_here)?)
     };
+    let invoker = invoker()?;
+    let output = arguments.output.as_deref().map(|path| prepare(path, &invoker)).transpose()?;
     let instance = arguments.trace.then(Instance::start_clean).transpose();
     let instance = instance.map_err(|error| Failure::unavailable("trace a miss", &[error.unavailable()]))?;
     let conditions = Conditions::here();
@@ -36,12 +44,23 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     if interrupt::requested() && !is_enough(&measured) {
         return Err(too_little());
     }
-    let explanation = explained(instance.as_ref(), &measured)?;
+    let miss = missed(instance.as_ref(), &measured)?;
+    let explanation = miss.as_ref().map(|(text, missed)| explained(text, missed, &invoker)).transpose()?;
+    let recording = match (&miss, &output) {
+        (Some((text, _)), Some(directory)) => Some(record(text, &measured, &plan, directory, &invoker)?),
+        (None, Some(directory)) => {
+            remove_empty();
+            eprintln!("slowpath: no real-time caller missed the deadline: {} is not written", directory.display());
+            None
+        }
+        (_, None) => None,
+    };
     if arguments.verbose {
         eprint!("{}", parties(&measured));
     }
-    let result = judged(&plan, &measured, conditions, instance.as_ref(), explanation, &interrupt::requested)
+    let mut result = judged(&plan, &measured, conditions, instance.as_ref(), explanation, &interrupt::requested)
         .map_err(ipc_failure)?;
+    result.recording = recording;
     if arguments.json {
         print_json(&result);
     } else {
@@ -53,16 +72,44 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(result.has_failed())))
 }
 
-/// The explanation of the miss that stopped the trace, or why there is none. Its text is full of names that other programs chose: read
-/// as the user.
-fn explained(
-    instance: Option<&Instance>,
-    measured: &[PairSamples],
-) -> Result<Option<Result<Explanation, Unavailable>>, Failure> {
+/// The miss that stopped the trace, with the text of the trace.
+fn missed<'a>(instance: Option<&Instance>, measured: &'a [PairSamples]) -> Result<Option<(Text, &'a Missed)>, Failure> {
     let (Some(instance), Some(missed)) = (instance, measured.iter().find_map(|pair| pair.missed.as_ref())) else {
         return Ok(None);
     };
     let text = instance.text().map_err(|error| Failure::from_error(Kind::Machine, &error))?;
+    Ok(Some((text, missed)))
+}
+
+/// The explanation, or why there is none. The text is full of names that other programs chose: read as the user.
+fn explained(text: &Text, missed: &Missed, invoker: &Identity) -> Result<Result<Explanation, Unavailable>, Failure> {
     let work = Work::new("explanation of the miss", Duty::Parse).silent();
-    as_user(&invoker()?, &work, || Ok(explain_text(&text, missed))).map(Some)
+    as_user(invoker, &work, || Ok(explain_text(text, missed)))
+}
+
+/// Writes the trace as a recording of the user's.
+fn record(
+    text: &Text,
+    measured: &[PairSamples],
+    plan: &Plan,
+    directory: &Path,
+    invoker: &Identity,
+) -> Result<String, Failure> {
+    let manifest = Manifest {
+        created: now_rfc3339(),
+        host: host(),
+        clock: clock(),
+        command: ["slowpath", "ipc", "latency", "--transport", plan.transport.name].map(str::to_owned).to_vec(),
+        uid: invoker.uid,
+        cwd: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
+        ..Manifest::default()
+    };
+    let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    let owner = Owner { parent: std::process::id(), uid, gid };
+    let work = Work::writing_beneath("writing the recording of the miss", directory).silent();
+    as_user(invoker, &work, || {
+        let tables = recorded(&text.bytes, measured, plan.transport.waits, owner, manifest);
+        write(directory, tables).map_err(failed(Kind::Machine))
+    })?;
+    Ok(directory.to_string_lossy().into_owned())
 }

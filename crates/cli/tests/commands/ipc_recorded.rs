@@ -1,0 +1,108 @@
+//! `slowpath ipc latency -trace -o DIR`: the trace of a miss is a recording, on which the commands for recordings work.
+
+use crate::ipc_ended::instances;
+use crate::running::*;
+use slowpath_ipc::latency::work::burn;
+use slowpath_ipc::scheduling::{allowed_cpus, become_fifo, pin};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Whether misses can be made and traced here; says why not.
+fn possible() -> bool {
+    if !root() || instances(0).is_none() {
+        println!("skipped: no tracefs");
+        return false;
+    }
+    let is_real_time = std::thread::spawn(|| become_fifo(98)).join().unwrap();
+    if let Err(error) = is_real_time {
+        println!("skipped: SCHED_FIFO: {error}");
+        return false;
+    }
+    true
+}
+
+/// Runs `work` while a real-time thread takes each CPU for 8 ms now and then: a caller outranks it, a server does not.
+fn beside_hogs<T>(work: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for cpu in allowed_cpus().unwrap() {
+            let done = &done;
+            scope.spawn(move || {
+                pin(cpu).unwrap();
+                become_fifo(98).unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    burn(8_000_000);
+                    std::thread::sleep(Duration::from_millis(40));
+                }
+            });
+        }
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+fn latency(directory: &Path, deadline_us: &str, iterations: &str) -> Done {
+    let words = ["ipc", "latency", "-i", iterations, "-deadline_us", deadline_us, "-trace", "--json", "-o"];
+    run(slowpath(words).arg(directory))
+}
+
+#[test]
+fn a_miss_is_analysed_exported_and_reported() {
+    if !possible() {
+        return;
+    }
+    let place = place();
+    let directory = place.path().join("miss");
+    let done = beside_hogs(|| latency(&directory, "3000", "20000"));
+    assert_eq!(done.code(), 1, "{done:?}");
+    let result = done.json();
+    assert_eq!(result["recording"].as_str(), directory.to_str());
+    let explained = &result["trace"];
+
+    let analysis = run(slowpath(["analyze", "--json"]).arg(&directory));
+    analysis.succeeds();
+    let analysis = analysis.json();
+    assert_eq!(analysis["command"][2], "latency");
+    assert!(analysis["ledger"]["threads"].as_array().is_some_and(|threads| threads.len() > 2), "{analysis}");
+    assert!(analysis["round_trips"].as_array().is_some_and(|pairs| !pairs.is_empty()), "{analysis}");
+    let lacks = analysis["unavailable"].as_array().unwrap();
+    assert!(lacks.iter().any(|gap| gap["what"] == "what the trace of the miss lacks"), "{lacks:?}");
+
+    // What the timeline says that a thread waited for a CPU is in the table, of the same threads.
+    let tables = tables(&directory);
+    let part = explained["timeline"].as_array().unwrap().iter().filter(|part| part["state"] == "runnable");
+    let longest = part.max_by(|a, b| a["us"].as_f64().unwrap().total_cmp(&b["us"].as_f64().unwrap())).unwrap();
+    let longest = longest["us"].as_f64().unwrap();
+    let nearest = tables.off_cpu.iter().map(|row| (row.runnable.0 as f64 / 1000.0 - longest).abs());
+    let nearest = nearest.min_by(f64::total_cmp).unwrap();
+    assert!(nearest < 100.0, "{longest} us in the timeline, {nearest} us away from any row");
+    let is_hog =
+        |row: &slowpath_tables::CpuEvent| row.value == Some(1) && row.duration.is_some_and(|time| time.0 > 1_000_000);
+    assert!(tables.cpu_events.iter().any(is_hog), "the hog that had the CPU is in no row");
+
+    let trace = place.path().join("miss.pftrace");
+    run(slowpath(["export", "--to", "perfetto", "-o"]).arg(&trace).arg(&directory)).succeeds();
+    let bytes = std::fs::read(&trace).unwrap();
+    for track in ["threads", "interrupts", "P0-server", "off CPU"] {
+        assert!(bytes.windows(track.len()).any(|window| window == track.as_bytes()), "no track {track}");
+    }
+    let page = place.path().join("miss.html");
+    run(slowpath(["report", "-o"]).arg(&page).arg(&directory)).succeeds();
+    assert!(std::fs::read_to_string(&page).unwrap().contains("P0-server"));
+    // It is written over by nobody.
+    latency(&directory, "3000", "5").fails_with(2, &["is not empty"]);
+}
+
+#[test]
+fn without_a_miss_nothing_is_written() {
+    if !possible() {
+        return;
+    }
+    let place = place();
+    let directory = place.path().join("none");
+    let done = latency(&directory, "60000000", "5");
+    assert!(done.json()["recording"].is_null() && done.stderr.contains("missed the deadline"), "{done:?}");
+    assert!(!directory.exists());
+}
