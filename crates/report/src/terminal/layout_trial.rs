@@ -164,7 +164,7 @@ mod tests {
             "the build failed: ld:",
             "Note: a note",
             "-Wl,-z,pack-relative-relocs",
-            "Warm launches",
+            "warm launches",
         ] {
             assert!(text.contains(part), "no {part} in {text}");
         }
