@@ -65,7 +65,7 @@ fn pages_of_relocations_are_counted_and_packed_ones_read_less_of_the_file() {
     assert!((ENTRIES..ENTRIES + 20).contains(&relative), "{of:#}");
     // 24 bytes each, of which a fault maps as many pages as the kernel finds around it.
     let read = of["table_pages"].as_u64().unwrap();
-    assert!(read >= 2 && read <= ENTRIES * 24 / 4096 + 2, "{of:#}");
+    assert!((2..=ENTRIES * 24 / 4096 + 2).contains(&read), "{of:#}");
     let settings: Vec<&str> = rows(finding, "setting").iter().map(|row| row["setting"].as_str().unwrap()).collect();
     assert_eq!(settings, ["-no-pie", "-Wl,-z,pack-relative-relocs"]);
     assert!(row(finding, "private_kib")["private_kib"].as_u64().unwrap() >= PAGES * 4, "{finding:#}");
