@@ -37,7 +37,7 @@ step_fleet() {
     ../target/fleet-venv/bin/ruff check --quiet ../crates/guard-c/python ../crates/zygote/python
     ../target/fleet-venv/bin/ruff format --check --quiet ../crates/guard-c/python ../crates/zygote/python
     ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict ../crates/guard-c/python
-    ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict ../crates/zygote/python
+    ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict ../crates/zygote/python/slowpath_zygote.py
     ../target/fleet-venv/bin/pytest
 }
 

@@ -1,4 +1,4 @@
-"""The tag of the wheel: for one machine, because of the library in it, and for every Python 3, which loads that with ctypes."""
+"""The tag of the wheel: for one machine, because of its library, and for every Python 3, which loads it with ctypes."""
 
 from __future__ import annotations
 
