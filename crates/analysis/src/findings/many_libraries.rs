@@ -129,7 +129,7 @@ fn doubts(facts: &LaunchFacts<'_>) -> Doubts {
         doubts.of_losses(tables.manifest.losses.of(table), kept, &format!("rows of {table}"));
     }
     doubts.reasons.push(
-        "what recording adds to it is in it: without a recorder the cost was up to a half less on eight programs"
+        "what recording adds to it is in it: without a recorder the cost was up to a third less on eight programs"
             .to_owned(),
     );
     doubts
