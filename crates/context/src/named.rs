@@ -56,12 +56,12 @@ pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
 
 /// A context that `context save` wrote, or a copy of `/proc/PID/status`; none where the file is neither.
 fn saved(path: &Path) -> Result<Option<Snapshot>, Failure> {
-    let mut first = [0; 5];
+    let mut first = Vec::new();
     // A program, a device: what is no regular file that begins like JSON or a status is not meant.
-    if foreign_file::open(path).and_then(|mut file| file.read_exact(&mut first)).is_err() {
+    if foreign_file::open(path).and_then(|file| file.take(5).read_to_end(&mut first)).is_err() {
         return Ok(None);
     }
-    if first == *b"Name:" {
+    if first == b"Name:" {
         let bytes = foreign_file::read(path, MOST_BYTES);
         let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let wrong =
