@@ -18,6 +18,7 @@ mod ipc;
 mod launch;
 mod layout;
 mod query;
+mod size;
 mod zygote;
 
 pub use android::{
@@ -52,6 +53,7 @@ pub use layout::{
     LayoutTryArguments, LayoutWhyArguments,
 };
 pub use query::QueryArguments;
+use size::bytes;
 pub use zygote::{
     ZygoteAdviseArguments, ZygoteArguments, ZygoteBenchArguments, ZygoteCommand, ZygotePreloadArguments,
     ZygoteServeArguments, ZygoteSpawnArguments, ZygoteStatusArguments,
@@ -208,23 +210,6 @@ pub struct TargetArguments {
 /// Seconds of a time such as `30`, `30s`, `0.5s` or `10m`.
 fn seconds(text: &str) -> Result<f64, String> {
     launch::duration(text).map(|time| time.as_secs_f64())
-}
-
-/// Bytes with an optional suffix K, M or G (powers of 1024).
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
-        Some(at) => text.split_at(at),
-        None => (text, ""),
-    };
-    let shift = match unit.trim_end_matches(['b', 'B']).trim_end_matches('i') {
-        "" => 0,
-        "k" | "K" => 10,
-        "m" | "M" => 20,
-        "g" | "G" => 30,
-        _ => return Err(format!("unknown unit {unit:?}; use K, M or G")),
-    };
-    let value: u64 = digits.parse().map_err(|_| format!("{text:?} is no size"))?;
-    value.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
 }
 
 /// `slowpath doctor`.
@@ -488,14 +473,6 @@ mod tests {
     #[test]
     fn the_declaration_is_sound() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_take_the_usual_suffixes_and_refuse_others() {
-        assert_eq!(bytes("128K"), Ok(131_072));
-        assert_eq!(bytes("120MiB"), Ok(120 << 20));
-        assert_eq!(bytes("0"), Ok(0));
-        assert!(bytes("5x").is_err() && bytes("").is_err() && bytes("99999999999G").is_err());
     }
 
     #[test]
