@@ -1,8 +1,8 @@
 //! The files of a trace: known by device and inode where the tool names them, else by path.
 
 use slowpath_tables::{Bytes, File, FileKey};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 /// Files at most; what more a trace names is the one file without a name.
 const MOST_FILES: usize = 1 << 20;
@@ -11,11 +11,11 @@ const MOST_FILES: usize = 1 << 20;
 /// minors begin at 1).
 const NO_DEVICE: u64 = 0;
 
-/// Files by path, and those that are told already.
+/// Files by path, and those that have a row already.
 #[derive(Debug, Default)]
 pub struct Files {
     by_path: HashMap<Box<str>, FileKey>,
-    told: HashMap<FileKey, ()>,
+    has_row: HashSet<FileKey>,
     /// Whether there were more than fit.
     pub is_full: bool,
 }
@@ -37,7 +37,7 @@ impl Files {
 
     /// The file at this path has this identity; its row where it is new.
     pub fn identify(&mut self, path: &str, key: FileKey) -> Option<File> {
-        if self.by_path.len() >= MOST_FILES || self.told.len() >= MOST_FILES {
+        if self.by_path.len() >= MOST_FILES || self.has_row.len() >= MOST_FILES {
             self.is_full = true;
             return None;
         }
@@ -46,7 +46,7 @@ impl Files {
             Entry::Occupied(_) => None,
             Entry::Vacant(place) => {
                 place.insert(key);
-                self.told.insert(key, ()).is_none().then(|| row(key, path))
+                self.has_row.insert(key).then(|| row(key, path))
             }
         }
     }

@@ -211,7 +211,7 @@ impl KernelEvents {
         trace.facts.lack(
             "the kinds and durations of page faults",
             "the event is at a fault's begin: all count as minor, and no duration is known",
-            "perf record -e minor-faults,major-faults tells the kinds; `slowpath record` tells both",
+            "perf record -e minor-faults,major-faults records the kinds; `slowpath record` records both",
         );
         fault(trace, at, FaultKind::Minor, (address, ip), kernel)
     }

@@ -256,7 +256,7 @@ impl State {
         let ts = header.ts;
         let (kind, rest) = (header.event.as_str(), header.rest.as_str());
         if ts.0 == 0 && (kind.starts_with("PERF_RECORD_FORK") || kind.starts_with("PERF_RECORD_COMM")) {
-            // What was there before the recording is told first, at no time.
+            // What was there before the recording comes first, at no time.
             return Ok(self.present(trace, kind, rest));
         }
         if kind.starts_with("PERF_RECORD_FORK") || kind.starts_with("PERF_RECORD_EXIT") {

@@ -35,7 +35,7 @@ const PACKET: u8 = 0x0a;
 /// Bytes of a packet at most; tracing services flush after some hundred KiB.
 const LONGEST_PACKET: u64 = 64 << 20;
 
-/// Programs that are told before the first event.
+/// Programs that are known before the first event.
 const MOST_EARLY: usize = 1 << 16;
 
 const TAG: &str = "a packet of a Perfetto trace (0x0a and its length)";
@@ -156,7 +156,7 @@ fn about(trace: &mut Trace<'_>, packet: &TracePacket) {
     }
 }
 
-/// The processes and threads of a packet. Programs that are told before the first event are so at that.
+/// The processes and threads of a packet. Programs that are known before the first event begin with it.
 fn processes(trace: &mut Trace<'_>, tree: ProcessTree, early: &mut Vec<(u32, Vec<String>)>) -> Result<(), ImportError> {
     for process in tree.processes {
         let Some(pid) = process.pid.and_then(id) else { continue };

@@ -26,7 +26,7 @@ pub struct CodePlace {
     pub address: Option<u64>,
 }
 
-/// The frames and stacks that are told already.
+/// The frames and stacks that have rows already.
 #[derive(Debug, Default)]
 pub struct Stacks {
     names: HashMap<Box<str>, u32>,
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stacks_have_in_common_is_told_once() {
+    fn what_stacks_have_in_common_is_written_once() {
         let place = |address| CodePlace {
             kind: FrameKind::Kernel,
             file: None,

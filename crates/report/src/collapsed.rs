@@ -27,15 +27,10 @@ pub const EXPORT: RecordingExport = RecordingExport {
 };
 
 fn prepare<'a>(tables: &'a Tables, options: &ExportOptions) -> Result<Work<'a>, NotExported> {
-    let nothing = |what: &str, remedy: &str| NotExported {
-        problem: format!("this recording holds no {what}"),
-        remedy: remedy.to_owned(),
-    };
     let weight = match options.weight {
-        None => Weight::first_of(tables)
-            .ok_or_else(|| nothing("samples, waits, faults or memory calls", Weight::Cpu.remedy()))?,
+        None => Weight::first_recorded(tables)?,
         Some(weight) if weight.has_rows(tables) => weight,
-        Some(weight) => return Err(nothing(weight.counted(), weight.remedy())),
+        Some(weight) => return Err(not_recorded(weight.counted(), weight)),
     };
     Ok(Box::new(move |mut out, to| {
         let written = write(tables, weight, &mut out)?;
@@ -47,6 +42,10 @@ fn prepare<'a>(tables: &'a Tables, options: &ExportOptions) -> Result<Work<'a>, 
         );
         Ok(Exported { notes: written.notes, next })
     }))
+}
+
+fn not_recorded(what: &str, weight: Weight) -> NotExported {
+    NotExported { problem: format!("this recording holds no {what}"), remedy: weight.remedy().to_owned() }
 }
 
 /// What is added up.
@@ -74,6 +73,14 @@ impl Weight {
     /// The first that `tables` have rows for.
     pub fn first_of(tables: &Tables) -> Option<Self> {
         Self::ALL.into_iter().find(|weight| weight.has_rows(tables))
+    }
+
+    /// The same, where an export needs one.
+    ///
+    /// # Errors
+    /// There are rows for none.
+    pub(crate) fn first_recorded(tables: &Tables) -> Result<Self, NotExported> {
+        Self::first_of(tables).ok_or_else(|| not_recorded("samples, waits, faults or memory calls", Self::Cpu))
     }
 
     /// Whether there are rows for it.

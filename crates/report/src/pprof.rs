@@ -25,12 +25,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
 };
 
 fn prepare<'a>(tables: &'a Tables, _: &ExportOptions) -> Result<Work<'a>, NotExported> {
-    if !Weight::ALL.into_iter().any(|weight| weight.has_rows(tables)) {
-        return Err(NotExported {
-            problem: "this recording holds no samples, waits, faults or memory calls".to_owned(),
-            remedy: Weight::Cpu.remedy().to_owned(),
-        });
-    }
+    Weight::first_recorded(tables)?;
     Ok(Box::new(move |out, to| {
         let notes = gaps::notes(&tables.manifest);
         out.write_all(&profile(tables, &notes).encode_to_vec())?;

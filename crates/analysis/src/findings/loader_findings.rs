@@ -1,7 +1,9 @@
-//! What the findings about the run-time linker share: which launch is shown, when a cost counts, names of objects.
+//! What the findings about the run-time linker share: which launch is shown, when a cost counts, what puts it in doubt, names of objects.
 
+use super::doubts::Doubts;
 use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
 use crate::files::FileId;
+use crate::finding::Confidence;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use slowpath_tables::{FileRelocations, Nanos, Quantity, Unit};
@@ -26,6 +28,25 @@ pub(super) fn cost_of(costs: &[Nanos], certain: Nanos) -> Quantity {
             summarize(&costs, Unit::Ms).unwrap_or(Quantity::exact(0.0, Unit::Ms))
         }
     }
+}
+
+/// Why the cost is in doubt: displaced threads, lost rows of the tables that it rests on, and the recorder's own part.
+pub(super) fn doubts(facts: &LaunchFacts<'_>, rests_on: &[(&str, usize)]) -> Doubts {
+    let mut doubts = Doubts::none();
+    let tables = &facts.tables;
+    if !crate::off_cpu_times::waits_recorded(tables) {
+        let reason =
+            "when threads did not run was not recorded: what displaced the linker can be in it (record --off-cpu)";
+        doubts.lower(Confidence::Medium, reason);
+    }
+    for (table, kept) in rests_on {
+        doubts.of_losses(tables.manifest.losses.of(table), *kept, &format!("rows of {table}"));
+    }
+    doubts.reasons.push(
+        "what recording adds to it is in it: without a recorder the cost was up to a third less on eight programs"
+            .to_owned(),
+    );
+    doubts
 }
 
 /// `1.63 ms`, `250 ms`.

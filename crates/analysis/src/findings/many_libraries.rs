@@ -16,11 +16,11 @@
 //! [`LOSS_LOW`](super::doubts::LOSS_LOW) of them were.
 
 use super::doubts::Doubts;
-use super::loader_findings::{ObjectNames, cost_of, is_material, milliseconds_of, shown_launch};
+use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, shown_launch};
 use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::files::FileId;
-use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
+use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::launch_facts::LaunchFacts;
 use crate::loader_work::Start;
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub const FINDING: Declaration = Declaration {
           symbol is searched. Libraries that come with others are often used by none of what the start does.",
     helps: "Link without those that are not used (-Wl,--as-needed), open those that only some work needs when it begins (dlopen), link small \
             ones statically or many into one. Where lookups outnumber libraries: fewer directories in RUNPATH and LD_LIBRARY_PATH, or a \
-            place that ldconfig knows. Price: another link; a static library is updated by building anew.",
+            place that ldconfig knows. Price: another link; a static library is updated by a rebuild.",
     by_hand: "ldd PROGRAM loads and does no more: its time against that of a program without libraries; LD_DEBUG=libs shows lookups; strace -f -e trace=openat,mmap -- \
               COMMAND shows the calls; ldd -u COMMAND lists libraries that are named and not used",
     least: || {
@@ -90,7 +90,11 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
     let facts = shown.facts;
     let most = shown.starts.iter().max_by_key(|start| (start.loading(), std::cmp::Reverse(start.process)))?;
     let name = facts.processes.name(most.process);
-    let Doubts { confidence, reasons } = doubts(facts);
+    let tables = &facts.tables;
+    let Doubts { confidence, reasons } = doubts(
+        facts,
+        &[("opens", tables.opens.len()), ("faults", tables.faults.len()), ("mappings", tables.mappings.len())],
+    );
     let lookups: u64 = most.loaded.iter().map(|one| one.lookups).sum();
     Some(Finding {
         name: NAME.to_owned(),
@@ -114,25 +118,6 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
         fixes: Vec::new(),
         see_by_hand: FINDING.by_hand.to_owned(),
     })
-}
-
-fn doubts(facts: &LaunchFacts<'_>) -> Doubts {
-    let mut doubts = Doubts::none();
-    let tables = &facts.tables;
-    if !crate::off_cpu_times::waits_recorded(tables) {
-        let reason =
-            "when threads did not run was not recorded: what displaced the linker can be in it (record --off-cpu)";
-        doubts.lower(Confidence::Medium, reason);
-    }
-    let kept = [("opens", tables.opens.len()), ("faults", tables.faults.len()), ("mappings", tables.mappings.len())];
-    for (table, kept) in kept {
-        doubts.of_losses(tables.manifest.losses.of(table), kept, &format!("rows of {table}"));
-    }
-    doubts.reasons.push(
-        "what recording adds to it is in it: without a recorder the cost was up to a third less on eight programs"
-            .to_owned(),
-    );
-    doubts
 }
 
 /// A library in all starts of a launch.

@@ -4,7 +4,7 @@
 //! process shares it, and the tables that say what to write are read beside it. For a symbol every library is searched in turn.
 //!
 //! **Cost.** Time of the first threads of all started programs until main from the linker's faults for pages that it writes or reads to
-//! relocate ([`crate::loader_work`] says how that is told) until its next event, in ms of the launch. The low end of the interval is
+//! relocate ([`crate::loader_work`] says how) until its next event, in ms of the launch. The low end of the interval is
 //! the time in these faults alone. Major faults wait for storage, which is `cold_file_reads`, and are left out.
 //!
 //! **Predicted saving.** None: which of it a setting ends is shown for each object, and how long the rest takes is not known before
@@ -19,10 +19,10 @@
 pub(crate) mod settings;
 
 use super::doubts::Doubts;
-use super::loader_findings::{ObjectNames, cost_of, is_material, milliseconds_of, shown_launch};
+use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, shown_launch};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::files::FileId;
-use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
+use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::launch_facts::LaunchFacts;
 use crate::loader_work::{Relocated, Start};
 use serde_json::Value;
@@ -126,7 +126,9 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
     let (first, _) = objects.first()?;
     let most = shown.starts.iter().max_by_key(|start| (start.relocation(), std::cmp::Reverse(start.process)))?;
     let name = facts.processes.name(most.process);
-    let Doubts { confidence, reasons } = doubts(facts);
+    let tables = &facts.tables;
+    let Doubts { confidence, reasons } =
+        doubts(facts, &[("faults", tables.faults.len()), ("mappings", tables.mappings.len())]);
     let beside = if objects.len() > 1 { format!(" and {} more", objects.len() - 1) } else { String::new() };
     Some(Finding {
         name: NAME.to_owned(),
@@ -150,24 +152,6 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
         fixes: Vec::new(),
         see_by_hand: FINDING.by_hand.to_owned(),
     })
-}
-
-fn doubts(facts: &LaunchFacts<'_>) -> Doubts {
-    let mut doubts = Doubts::none();
-    let tables = &facts.tables;
-    if !crate::off_cpu_times::waits_recorded(tables) {
-        let reason =
-            "when threads did not run was not recorded: what displaced the linker can be in it (record --off-cpu)";
-        doubts.lower(Confidence::Medium, reason);
-    }
-    for (table, kept) in [("faults", tables.faults.len()), ("mappings", tables.mappings.len())] {
-        doubts.of_losses(tables.manifest.losses.of(table), kept, &format!("rows of {table}"));
-    }
-    doubts.reasons.push(
-        "what recording adds to it is in it: without a recorder the cost was up to a third less on eight programs"
-            .to_owned(),
-    );
-    doubts
 }
 
 fn evidence(shown: &Found<'_>, names: &ObjectNames<'_>, objects: &[(FileId, Object)]) -> Vec<Evidence> {

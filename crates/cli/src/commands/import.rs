@@ -15,7 +15,6 @@ use slowpath_recording::{Manifest, Writer};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::{Bytes, Losses, Unavailable};
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -97,7 +96,7 @@ fn import(arguments: &ImportArguments, directory: &Path) -> Result<Imported, Fai
         let is_wanted = || !interrupt::requested();
         let mut input = Input::new(&path.to_string_lossy(), &mut file, &is_wanted);
         if let Err(error) = (importer.import)(&mut input, &mut trace) {
-            problem = Some(chain(&error));
+            problem = Some(Failure::from_error(Kind::Usage, &error).chain());
             break;
         }
     }
@@ -107,7 +106,7 @@ fn import(arguments: &ImportArguments, directory: &Path) -> Result<Imported, Fai
         manifest.losses.merge(&last.losses);
         *last = manifest;
     });
-    Ok(told(importer, directory, &written.map_err(failed(Kind::Usage))?, problem))
+    Ok(summary(importer, directory, &written.map_err(failed(Kind::Usage))?, problem))
 }
 
 fn unknown(path: &Path) -> Failure {
@@ -116,18 +115,7 @@ fn unknown(path: &Path) -> Failure {
         .hint(format!("these are read: {}; --format names one", formats.join("; ")))
 }
 
-/// An error and what is behind it.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
-}
-
-fn told(importer: &Importer, directory: &Path, manifest: &Manifest, problem: Option<String>) -> Imported {
+fn summary(importer: &Importer, directory: &Path, manifest: &Manifest, problem: Option<String>) -> Imported {
     let mut rows = BTreeMap::new();
     for segment in &manifest.segments {
         *rows.entry(segment.table.clone()).or_default() += segment.rows;

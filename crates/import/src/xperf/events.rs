@@ -87,7 +87,7 @@ impl Events {
         if trace.facts.sample_hz.is_none() {
             trace.facts.lack(
                 "the time that a CPU sample stands for",
-                "the dump has no ProfileFreq event: Windows samples 1000 times a second unless told otherwise",
+                "the dump has no ProfileFreq event: Windows samples 1000 times a second unless configured otherwise",
                 "xperf -setprofint Timer 10000",
             );
         }

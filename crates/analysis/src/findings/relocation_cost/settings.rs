@@ -74,7 +74,7 @@ pub(crate) fn settings(of: &FileRelocations) -> Vec<Setting> {
             setting: "-static",
             ends: "all lookups, and with -no-pie all relocations".to_owned(),
             entries: lookups,
-            price: "libraries are updated by linking anew; no dlopen, and no name services beyond files",
+            price: "libraries are updated by relinking; no dlopen, and no name services beyond files",
         });
     }
     found.sort_by_key(|setting| std::cmp::Reverse(setting.entries));

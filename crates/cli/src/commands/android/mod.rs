@@ -9,7 +9,7 @@ use crate::arguments::{
     AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
 };
 use crate::commands::{invoker, now_rfc3339, print_json};
-use crate::failure::{Failure, Kind};
+use crate::failure::{self, Failure, Kind};
 use crate::interrupt;
 use crate::output_directory;
 use crate::progress::Progress;
@@ -68,9 +68,7 @@ fn run_collect(arguments: &AndroidCollectArguments) -> Result<ExitCode, Failure>
         print!("{}", android_collected(&collected.manifest, &shown));
     }
     Ok(collected.failure.map_or(ExitCode::SUCCESS, |failure| {
-        eprintln!("slowpath: {failure}");
-        eprintln!("  hint: {}; what was collected is kept in {shown}", failure.advice().unwrap_or("collect again"));
-        ExitCode::from(failure.kind() as u8)
+        failure::report(&failure.hint(format!("what was collected is kept in {shown}")), false)
     }))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{AndroidAuditArguments, audited, collected, connect, of_adb};
 use crate::commands::print_json;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::interrupt;
 use crate::output_directory;
 use crate::progress::Progress;
@@ -75,10 +75,7 @@ pub(super) fn run(
         print!("{}", android_audit(&repair.after));
     }
     Ok(match again.failure {
-        Some(failure) => {
-            eprintln!("slowpath: {failure}");
-            ExitCode::from(failure.kind() as u8)
-        }
+        Some(failure) => failure::report(&failure, false),
         None => ExitCode::from(u8::from(!is_all_fine)),
     })
 }
