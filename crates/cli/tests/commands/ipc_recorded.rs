@@ -4,6 +4,8 @@ use crate::ipc_ended::instances;
 use crate::running::*;
 use slowpath_ipc::latency::work::burn;
 use slowpath_ipc::scheduling::{allowed_cpus, become_fifo, pin};
+use slowpath_tables::CpuEventKind;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -75,12 +77,23 @@ fn a_miss_is_analysed_exported_and_reported() {
     let part = explained["timeline"].as_array().unwrap().iter().filter(|part| part["state"] == "runnable");
     let longest = part.max_by(|a, b| a["us"].as_f64().unwrap().total_cmp(&b["us"].as_f64().unwrap())).unwrap();
     let longest = longest["us"].as_f64().unwrap();
-    let nearest = tables.off_cpu.iter().map(|row| (row.runnable.0 as f64 / 1000.0 - longest).abs());
-    let nearest = nearest.min_by(f64::total_cmp).unwrap();
-    assert!(nearest < 100.0, "{longest} us in the timeline, {nearest} us away from any row");
-    let is_hog =
-        |row: &slowpath_tables::CpuEvent| row.value == Some(1) && row.duration.is_some_and(|time| time.0 > 1_000_000);
-    assert!(tables.cpu_events.iter().any(is_hog), "the hog that had the CPU is in no row");
+    let distance = |row: &slowpath_tables::OffCpu| (row.runnable.0 as f64 / 1000.0 - longest).abs();
+    let waited = tables.off_cpu.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap();
+    assert!(distance(waited) < 100.0, "{longest} us in the timeline, {} us away from any row", distance(waited));
+    // Who had a CPU meanwhile is in the table: the hog, or what else is busy on this machine. Some kernels lose switches away from an idle
+    // task, and with them since when the next one ran: that is counted as lost.
+    let end = waited.ts.0 + waited.duration.0;
+    let begin = end - waited.runnable.0;
+    let mut had: BTreeMap<u32, u64> = BTreeMap::new();
+    let others = tables.cpu_events.iter().filter(|row| row.kind == CpuEventKind::Task && row.tid != Some(waited.tid));
+    for row in others {
+        let Some(duration) = row.duration else { continue };
+        let shared = (row.ts.0 + duration.0).min(end).saturating_sub(row.ts.0.max(begin));
+        *had.entry(row.cpu).or_default() += shared;
+    }
+    let is_whole = had.values().any(|time| *time * 10 >= waited.runnable.0 * 9);
+    let losses = tables.manifest.losses.of("cpu_events");
+    assert!(is_whole || losses > 0, "of {} ns {had:?}, and nothing is lost", waited.runnable.0);
 
     let trace = place.path().join("miss.pftrace");
     run(slowpath(["export", "--to", "perfetto", "-o"]).arg(&trace).arg(&directory)).succeeds();
