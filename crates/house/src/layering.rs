@@ -216,6 +216,7 @@ pub const ALLOWED: &[Rule] = &[
             "artifacts",
             "android",
             "guard",
+            "import",
             "ipc",
             "layout",
         ],

@@ -3,7 +3,7 @@
 //! An importer is one file with one declaration, `IMPORT`, listed in [`ALL`]. It reads its trace from begin to end, once, and hands what
 //! it understands to a [`Trace`], which knows processes, files, call stacks and waits, and writes rows as they come: memory grows
 //! with what is distinct in a trace (threads, files, code), each with a limit, and not with its length. What a trace cannot hold is
-//! unavailable in the recording, with the reason. Leaves opening files, identity and where the recording is written to the command, and
+//! unavailable in the recording, with the reason. [`import`] does it for all traces of one command. Leaves opening files, identity and where the recording is written to the command, and
 //! what rows mean to `analysis`.
 
 mod declaration;
@@ -12,6 +12,7 @@ mod facts;
 mod files;
 pub mod foreign;
 mod ftrace;
+mod imported;
 mod input;
 mod kernel_event;
 mod moment;
@@ -28,6 +29,7 @@ mod waits;
 mod xperf;
 
 pub use declaration::{ALL, HEAD, Importer, detected, named};
+pub use imported::{Imported, NotImported, Wanted, import};
 pub use input::Input;
 pub use output::{Output, Row};
 pub use problem::ImportError;

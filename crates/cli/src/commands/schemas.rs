@@ -1,6 +1,6 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::{import, lab, layout, record, zygote};
+use super::{lab, layout, record, zygote};
 use slowpath_artifacts::audit::Audited;
 use slowpath_budget::Check;
 use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
@@ -24,7 +24,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("artifacts-audit.json", schema_of::<Audited>()),
         ("guard-line.json", schema_of::<slowpath_guard::Line>()),
         ("doctor.json", schema_of::<Doctor>()),
-        ("import.json", schema_of::<import::Imported>()),
+        ("import.json", schema_of::<slowpath_import::Imported>()),
         ("record.json", schema_of::<record::Recorded>()),
         ("lab-run.json", schema_of::<LabLaunches>()),
         ("launch-ladder.json", schema_of::<Ladder>()),
