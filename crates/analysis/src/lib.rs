@@ -56,6 +56,7 @@ mod repeated_starts;
 pub mod round_trips;
 pub mod shares;
 pub mod time_spent;
+pub mod zygote_advice;
 
 pub use declaration::{Declaration, ShowsIn};
 pub use demand::{Demand, NeededUnknown};

@@ -38,6 +38,7 @@ mod syscall_cost;
 mod time_spent;
 mod tried;
 mod warm;
+mod zygote_advice;
 
 pub use android::{android_audit, android_collected, android_repaired};
 pub use artifacts_audit::artifacts_audit;
@@ -65,6 +66,7 @@ pub use selftest::selftest;
 pub use stack_audit::stack_audit;
 pub use style::Style;
 pub use syscall_cost::syscall_cost;
+pub use zygote_advice::zygote_advice;
 
 use crate::Analysis;
 use item::Item;

@@ -6,7 +6,7 @@
 //!
 //! Owns: the server ([`serve`]) and what a program gives it ([`Preloaded`]); the clients ([`Client`], [`Spawned`]); the messages between them
 //! ([`message`]); who may ask for what ([`Policy`]); the socket ([`listener`]); spares; what the command preloads ([`preload`], [`template`]) and
-//! how it keeps that there ([`supervisor`]); children made in several ways, for a benchmark ([`measure`]); whether one pays ([`advice`]). Leaves to `slowpath_process` giving up privilege and
+//! how it keeps that there ([`supervisor`]); children made in several ways, for a benchmark ([`measure`]). Leaves to `analysis` whether one pays, to `slowpath_process` giving up privilege and
 //! messages with descriptors, to `slowpath_seccomp` filters, to `slowpath_zygote_c` other languages.
 //!
 //! # What a zygote costs
@@ -22,7 +22,6 @@
 //! that the preloaded code holds are for its hooks to renew. Descriptors that a child was not given are closed in it.
 
 mod admission;
-pub mod advice;
 mod child;
 mod client;
 mod connection;

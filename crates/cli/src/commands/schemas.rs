@@ -49,7 +49,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("lab-list.json", schema_of::<lab::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),
         ("preload-replay.json", schema_of::<ReplayReport>()),
-        ("zygote-advise.json", schema_of::<zygote::ZygoteAdvice>()),
+        ("zygote-advise.json", schema_of::<slowpath_analysis::zygote_advice::ZygoteAdvice>()),
         ("zygote-serve.json", schema_of::<zygote::Served>()),
         ("zygote-spawn.json", schema_of::<zygote::SpawnedChild>()),
         ("zygote-status.json", schema_of::<zygote::ZygoteStatus>()),

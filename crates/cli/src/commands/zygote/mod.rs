@@ -7,7 +7,7 @@ mod serve;
 mod spawn;
 
 #[cfg(test)]
-pub use {advise::ZygoteAdvice, serve::Served, spawn::SpawnedChild, spawn::ZygoteStatus};
+pub use {serve::Served, spawn::SpawnedChild, spawn::ZygoteStatus};
 
 use crate::arguments::{ZygoteArguments, ZygoteCommand};
 use crate::failure::{Failure, Kind};
