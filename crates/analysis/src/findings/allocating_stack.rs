@@ -5,6 +5,7 @@
 //! `operator delete`, containers of the standard libraries), by their names. A program's own wrapper (`xmalloc`) is not known to be
 //! one: it is named, and its callers stand in the stack.
 
+use super::rust_names;
 use crate::call_stacks::{CallStacks, Place};
 use std::collections::HashMap;
 
@@ -106,17 +107,15 @@ const ALLOCATOR_LIBRARIES: [(&str, Allocator); 7] = [
     ("libc.musl-", Allocator::Musl),
 ];
 
-/// Beginnings of the names of functions that allocate for their callers: C++, then Rust.
-const ALLOCATING_PREFIXES: [&str; 12] = [
+/// Beginnings of the names of functions that allocate for their callers: C++, then Rust ([`rust_names`] has more of it).
+const ALLOCATING_PREFIXES: [&str; 10] = [
     "operator new",
     "operator delete",
     "std::",
     "__gnu_cxx::",
     "sysmalloc_",
     "alloc::",
-    "<alloc::",
     "core::",
-    "<core::",
     "__rust_",
     "__rustc::",
     "__rdl_",
@@ -320,6 +319,7 @@ pub(crate) fn works_for_others(function: &str, file: &str) -> bool {
     // Functions that are made from templates are told with their results.
     let name = function.strip_prefix("void* ").or_else(|| function.strip_prefix("void ")).unwrap_or(function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || rust_names::is_of_library(name)
         || LINKED_ALLOCATORS.iter().any(|(prefix, _)| name.starts_with(prefix))
         || [&ALLOCATING_FUNCTIONS[..], &GLIBC_FUNCTIONS[..], &MUSL_FUNCTIONS[..], &CALLS[..]]
             .iter()

@@ -25,6 +25,7 @@ mod never_used;
 mod other_allocators;
 pub mod relocation_cost;
 pub mod repeated_child_work;
+mod rust_names;
 mod sampled_time;
 pub mod slow_ipc_reply;
 pub mod stale_artifact;

@@ -90,8 +90,10 @@ fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_ma
     // The two touch in one function of one file; how many others fault in these moments is the machine's affair.
     let functions = shares["functions_by_fault_time"].as_array().unwrap();
     assert!(functions.len() <= 10, "{functions:?}");
-    assert!(functions[0]["file"].as_str().unwrap().contains("mmap."), "{functions:?}");
-    assert!(number(&functions[0]["share"]["value"]) > 0.5, "{functions:?}");
+    let touching = functions.iter().find(|one| one["file"].as_str().unwrap().contains("mmap."));
+    let touching = touching.unwrap_or_else(|| panic!("{functions:?}"));
+    let both: f64 = [three, one].map(|process| number(&process["used"]["fault_time"]["value"])).iter().sum();
+    near(number(&touching["weight"]["value"]), both, 0.2);
 
     let printed = run(slowpath(["analyze", out.to_str().unwrap()]));
     printed.succeeds();

@@ -11,6 +11,7 @@ mod formats;
 mod hot_cold;
 pub mod names;
 mod ranks;
+mod same_users;
 
 pub use formats::{FORMATS, Format, OrderedFunction, read_names};
 
@@ -43,7 +44,7 @@ pub struct Algorithm {
 
 /// All of them; where two are equally good, the first is taken.
 pub const ALGORITHMS: &[Algorithm] =
-    &[first_use::ALGORITHM, common_first::ALGORITHM, balanced::ALGORITHM, hot_cold::ALGORITHM];
+    &[first_use::ALGORITHM, common_first::ALGORITHM, balanced::ALGORITHM, same_users::ALGORITHM, hot_cold::ALGORITHM];
 
 /// The algorithm of this name.
 pub fn algorithm(name: &str) -> Option<&'static Algorithm> {

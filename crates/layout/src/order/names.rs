@@ -7,36 +7,43 @@ use std::collections::{HashMap, HashSet};
 ///
 /// `.cold` stays: it is another part of the function, in another section.
 pub fn canonical(name: &str) -> String {
-    let cold = name.ends_with(".cold");
-    let mut rest = name.strip_suffix(".cold").unwrap_or(name);
-    while let Some((before, last)) = rest.rsplit_once('.') {
-        if !last.bytes().all(|byte| byte.is_ascii_digit()) || last.is_empty() {
+    let (mut rest, mut is_cold) = (name, false);
+    loop {
+        if let Some(head) = rest.strip_suffix(".cold").or_else(|| numbered(rest, "cold")) {
+            (rest, is_cold) = (head, true);
+        } else if let Some(head) = COPIES.iter().find_map(|kind| numbered(rest, kind)) {
+            rest = head;
+        } else {
             break;
         }
-        let Some((head, kind)) = before.rsplit_once('.') else { break };
-        match kind {
-            "llvm" | "lto_priv" | "part" | "constprop" | "isra" | "cold" => rest = head,
-            _ => break,
-        }
-        if kind == "cold" {
-            return canonical(&format!("{rest}.cold"));
-        }
     }
-    let rest = without_rust_hash(rest);
-    if cold { format!("{rest}.cold") } else { rest.into_owned() }
+    let without_hash = without_rust_hash(rest);
+    if is_cold { format!("{without_hash}.cold") } else { without_hash }
+}
+
+/// What compilers call the copies that they number.
+const COPIES: [&str; 5] = ["llvm", "lto_priv", "part", "constprop", "isra"];
+
+/// A name without `.KIND.NUMBER` at its end.
+fn numbered<'a>(name: &'a str, kind: &str) -> Option<&'a str> {
+    let (before, number) = name.rsplit_once('.')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    before.strip_suffix(kind)?.strip_suffix('.').filter(|_| is_number)
 }
 
 /// `_ZN4main3foo17h0123456789abcdefE` without the hash.
-fn without_rust_hash(name: &str) -> std::borrow::Cow<'_, str> {
+fn without_rust_hash(name: &str) -> String {
     const LENGTH: usize = "17h0123456789abcdefE".len();
-    let hashed = name.len().checked_sub(LENGTH).and_then(|at| Some((name.get(..at)?, name.get(at..)?)));
-    if let Some((before, hash)) = hashed
-        && before.starts_with("_ZN")
+    let mut name = name.to_owned();
+    while name.starts_with("_ZN")
+        && let Some(at) = name.len().checked_sub(LENGTH)
+        && let Some(hash) = name.get(at..)
         && hash.strip_prefix("17h").and_then(|rest| rest.strip_suffix('E')).is_some_and(is_hexadecimal)
     {
-        return format!("{before}E").into();
+        name.truncate(at);
+        name.push('E');
     }
-    name.into()
+    name
 }
 
 fn is_hexadecimal(text: &str) -> bool {
@@ -86,6 +93,7 @@ mod tests {
             ("f.part.0.cold", "f.cold"),
             ("f.cold", "f.cold"),
             ("f.cold.1", "f.cold"),
+            ("f.cold.0.cold.part.0", "f.cold"),
             ("f.resolver", "f.resolver"),
             ("f.42", "f.42"),
             ("_ZN4main3foo17h0123456789abcdefE", "_ZN4main3fooE"),

@@ -12,8 +12,10 @@ use std::collections::HashSet;
 const AROUND: u64 = 16;
 /// Pages that a fault reads: the default of `read_ahead_kb`, 128.
 const READ: u64 = 32;
-/// Pages that are simulated; a program of 4 GiB of code.
-const MOST: usize = 1 << 20;
+/// Pages that are simulated; a program of 1 GiB of code.
+const MOST: usize = 1 << 18;
+/// Touches that are looked at: what a trace says is foreign, and its functions may overlap.
+const MOST_TOUCHES: usize = 8 * MOST;
 
 /// What touching a sequence of pages costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,8 +34,11 @@ pub struct Cost {
 pub fn cost(pages: impl IntoIterator<Item = u64>) -> Cost {
     let (mut touched, mut mapped, mut cached) = (HashSet::new(), HashSet::new(), HashSet::new());
     let mut cost = Cost::default();
-    for page in pages {
-        if touched.len() >= MOST || !touched.insert(page) {
+    for page in pages.into_iter().take(MOST_TOUCHES) {
+        if touched.len() >= MOST {
+            break;
+        }
+        if !touched.insert(page) {
             continue;
         }
         if mapped.insert(page / AROUND) {

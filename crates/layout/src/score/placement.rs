@@ -9,6 +9,9 @@ const PAGE: u64 = 4096;
 /// What compilers align functions to (`-falign-functions` of GCC and Clang at -O2 on x86-64).
 const ALIGNMENT: u64 = 16;
 
+/// No compiler makes a larger function; what a trace says is foreign.
+const LARGEST: u64 = 1 << 26;
+
 /// The code of a binary: its functions as they stand now.
 #[derive(Clone, Debug)]
 pub struct Code {
@@ -95,8 +98,7 @@ impl Place {
     /// The pages of a function, by their numbers.
     pub fn pages(&self, function: &Used) -> RangeInclusive<u64> {
         let at = self.moved.get(&function.address).copied().unwrap_or(function.address);
-        // A size that no file can have: one page says enough.
-        let size = function.size.clamp(1, 1 << 32);
+        let size = function.size.clamp(1, LARGEST);
         at / PAGE..=at.saturating_add(size - 1) / PAGE
     }
 }
