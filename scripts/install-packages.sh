@@ -19,6 +19,8 @@ browsers="chromium firefox-esr"
 peers="hyperfine r-base-core python3-numpy imagemagick netpbm libjpeg-turbo-progs ffmpeg jq zstd poppler-utils"
 # Kernels other than this machine's run in it.
 peers="$peers qemu-system-x86"
+# What `layout` is held to: instructions that ran, calls between functions, another tool's order.
+peers="$peers valgrind bolt-16 dpkg-dev"
 
 wanted=""
 for group in "${@:-build}"; do

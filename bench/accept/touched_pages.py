@@ -35,7 +35,8 @@ class Image:
         shutil.copy(binary, contents)
         size = binary.stat().st_size * 2 + (8 << 20)
         subprocess.run(
-            ["mkfs.ext4", "-q", "-d", str(contents), str(self.file), f"{size >> 10}k"], check=True, stderr=subprocess.DEVNULL
+            ["mkfs.ext4", "-q", "-d", str(contents), str(self.file), f"{size >> 10}k"],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
 
     @contextlib.contextmanager
