@@ -320,10 +320,24 @@ pub(crate) fn works_for_others(function: &str, file: &str) -> bool {
     // Functions that are made from templates are told with their results.
     let name = function.strip_prefix("void* ").or_else(|| function.strip_prefix("void ")).unwrap_or(function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || is_of_rust_primitive(name)
         || LINKED_ALLOCATORS.iter().any(|(prefix, _)| name.starts_with(prefix))
         || [&ALLOCATING_FUNCTIONS[..], &GLIBC_FUNCTIONS[..], &MUSL_FUNCTIONS[..], &CALLS[..]]
             .iter()
             .any(|names| names.contains(&bare(name)))
+}
+
+/// Whether it is a method of one of Rust's primitive types, `<[u8]>::copy_from_slice`: only Rust's own libraries can give them any. Such
+/// a name has no crate since rustc mangles by version 0; methods of traits (`<[u8] as program::Trait>::f`) can be anybody's.
+fn is_of_rust_primitive(name: &str) -> bool {
+    const WORDS: [&str; 17] = [
+        "str", "bool", "char", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize",
+        "f32", "f64",
+    ];
+    let Some(rest) = name.strip_prefix('<') else { return false };
+    let Some((kind, _)) = rest.split_once(">::") else { return false };
+    let is_pointer = ["*const ", "*mut "].iter().any(|start| kind.starts_with(start));
+    !kind.contains(" as ") && (WORDS.contains(&kind) || kind.starts_with('[') || is_pointer)
 }
 
 /// A name without what glibc puts before it for its own use, and the compiler behind it: `__GI___libc_malloc`,
@@ -387,6 +401,13 @@ mod tests {
         assert_eq!(asked(&[main, copy, ("program", "__libc_malloc"), ("program", "__mmap64")]), (own.clone(), true));
         let static_libc = [("program", "__GI___libc_malloc"), ("program", "__GI___mmap64")];
         assert_eq!(asked(&[main, copy, static_libc[0], static_libc[1]]), (own.clone(), true));
+        for of_rust in ["<[u8]>::copy_from_slice", "<str>::to_owned", "<*const u8>::copy_to", "core::ptr::copy::<u8>"] {
+            assert_eq!(asked(&[main, copy, ("program", of_rust), libc[0]]), (own.clone(), true), "{of_rust}");
+        }
+        for of_program in ["<[u8] as program::Copies>::copy", "<program::Frame>::copy", "<strange>::copy"] {
+            let named = Some(of_program.to_owned());
+            assert_eq!(asked(&[main, copy, ("program", of_program), libc[0]]), (named, false), "{of_program}");
+        }
         assert_eq!(asked(&[main, copy, ("libc.so.6", "mmap64")]), (own.clone(), false));
         assert_eq!(asked(&[main, copy, ("libc.so.6", "__GI___mmap64"), ("libc.so.6", "__GI___mmap64")]), (own, false));
     }
