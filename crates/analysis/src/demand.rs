@@ -36,7 +36,7 @@ pub enum NeededUnknown {
         device: String,
     },
     /// It claims more pages than a launch needs.
-    #[error("the launch read more than {} GiB, which is no launch: record it anew", (MOST_PAGES * PAGE_SIZE as usize) >> 30)]
+    #[error("the launch read more than {} GiB, which is no launch: record it again", (MOST_PAGES * PAGE_SIZE as usize) >> 30)]
     TooMuch,
 }
 

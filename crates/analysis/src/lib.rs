@@ -40,7 +40,7 @@ pub mod memory_blocks;
 mod memory_calls;
 pub mod memory_fixes;
 #[cfg(test)]
-#[path = "../tests/memory_rows/mod.rs"]
+#[path = "../tests/known_answers/memory_rows.rs"]
 mod memory_rows;
 pub mod merge;
 pub mod off_cpu_times;

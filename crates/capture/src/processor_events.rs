@@ -80,7 +80,7 @@ impl Recorder {
             self.unavailable.push(declared::FIRST_FAULTS.of(
                 &[&cpu],
                 format!("it came on line while recording went on: up to {} ms of it", since / 1_000_000),
-                "record again with all processors on line",
+                "record again with all CPUs on line",
             ));
         }
         Ok(())

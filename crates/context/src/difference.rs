@@ -85,7 +85,7 @@ impl Differences {
         let (Some(a), Some(b)) = (a.get(factor.name), b.get(factor.name)) else {
             // Saved by a version that did not know the factor.
             let reason = "one of the contexts was saved without it".to_owned();
-            self.unavailable.push(gap(factor, reason, "save it anew with `slowpath context save`"));
+            self.unavailable.push(gap(factor, reason, "save it again with `slowpath context save`"));
             return;
         };
         if factor.name == "namespaces" && !one_boot {

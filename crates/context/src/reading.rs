@@ -112,7 +112,7 @@ impl Reading {
                 "run it as the user of the process, or as root",
             ),
             Missing::NotSaved => {
-                Self::unavailable("the saved context does not hold it", "save it anew with `slowpath context save`")
+                Self::unavailable("the saved context does not hold it", "save it again with `slowpath context save`")
             }
             Missing::Failed(reason) => Self::unavailable(reason.clone(), "none known"),
         }

@@ -13,18 +13,18 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
             (
                 "decide most system calls with few instructions, and put one filter in place of several: the kernel runs all of them, and \
                  caches a call that is allowed whatever its arguments are",
-                "work: the filters must be written anew",
+                "work: the filters must be written again",
             ),
             (
                 "install the filter with SECCOMP_FILTER_FLAG_SPEC_ALLOW, where it also restricts speculation",
-                "security: the process can be read by code that runs in it, through the processor's guesses",
+                "security: the process can be read by code that runs in it, through the CPU's guesses",
             ),
             ("run without the filter", "security: every system call is open to whoever takes the program over"),
         ],
         "speculative_store_bypass" | "indirect_branch_speculation" => &[
             (
                 "install system call filters with SECCOMP_FILTER_FLAG_SPEC_ALLOW, or do not ask for the restriction (PR_SET_SPECULATION_CTRL)",
-                "security: the process can be read by code that runs in it, through the processor's guesses",
+                "security: the process can be read by code that runs in it, through the CPU's guesses",
             ),
             (
                 "start the kernel with spec_store_bypass_disable=prctl and spectre_v2_user=prctl",
@@ -33,17 +33,15 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         ],
         "scheduling" => &[(
             "start it with the policy and the nice value of the fast context",
-            "fairness: whoever runs beside it gets less of the processors",
+            "fairness: whoever runs beside it gets less of the CPUs",
         )],
         "autogroup" => &[(
             "start it in the session of the fast context, or write its nice value to /proc/PID/autogroup",
             "fairness: its session then gets more than others",
         )],
-        "affinity" => {
-            &[("allow it the processors of the fast context", "fairness: what was kept free of it no longer is")]
-        }
+        "affinity" => &[("allow it the CPUs of the fast context", "fairness: what was kept free of it no longer is")],
         "utilization_clamp" => {
-            &[("lift its upper bound of utilisation (uclamp.max)", "energy: the processor runs at higher frequencies")]
+            &[("lift its upper bound of utilisation (uclamp.max)", "energy: the CPU runs at higher frequencies")]
         }
         "core_scheduling" => &[(
             "give it the cookie of those that it may share a core with",
@@ -51,7 +49,7 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         )],
         "timer_slack_ns" => &[(
             "set its timer slack to that of the fast context (PR_SET_TIMERSLACK, or /proc/PID/timerslack_ns)",
-            "energy: fewer wake-ups fall together, so processors sleep less",
+            "energy: fewer wake-ups fall together, so CPUs sleep less",
         )],
         "io_priority" => &[(
             "start it with the class of the fast context (ionice)",
@@ -84,7 +82,7 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         "memory_policy" => {
             &[("take its memory from the nodes of the fast context", "fairness: those nodes have less for others")]
         }
-        "limits" => &[("raise the limit", "what the limit protects: the memory and the processors of others")],
+        "limits" => &[("raise the limit", "what the limit protects: the memory and the CPUs of others")],
         "personality" => &[(
             "start it with the flags of the fast context (setarch)",
             "security, where addresses are no longer random; none else",
@@ -93,7 +91,7 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         "audit" => &[("take the rules of audit away that concern it", "security: its calls are no longer logged")],
         "mitigations" | "kernel_parameters" => &[(
             "start the kernel with the mitigations of the fast machine",
-            "security: other programs and guests can read its memory through the processor's guesses",
+            "security: other programs and guests can read its memory through the CPU's guesses",
         )],
         "cpufreq" => &[("set the governor of the fast machine", "energy")],
         _ => &[],
@@ -109,13 +107,13 @@ fn control_groups(part: &str) -> Vec<Remedy> {
     let has = |words: &[&str]| words.iter().any(|word| part.contains(word));
     vec![if has(&["quota", "cpu.max", "cfs"]) {
         remedy(
-            "raise the quota of its control group (cpu.max, cpu.cfs_quota_us), or let it have as many threads as the quota has processors",
-            "fairness: others on these processors get less",
+            "raise the quota of its control group (cpu.max, cpu.cfs_quota_us), or let it have as many threads as the quota has CPUs",
+            "fairness: others on these CPUs get less",
         )
     } else if has(&["weight", "shares"]) {
         remedy("raise the weight of its control group", "fairness: groups beside it get less")
     } else if has(&["cpuset", "processors", "nodes"]) {
-        remedy("allow its control group more processors or nodes", "fairness: what was kept free of it no longer is")
+        remedy("allow its control group more CPUs or nodes", "fairness: what was kept free of it no longer is")
     } else if has(&["memory", "swap"]) {
         remedy("raise the limit of memory of its control group", "memory: others on the machine have less")
     } else if has(&["io", "blkio"]) {

@@ -278,7 +278,7 @@ impl Plan {
             Some(Reading::Known { value }) => return Some(Some(value)),
             Some(Reading::Absent { .. }) => return Some(None),
             Some(Reading::Unavailable { reason, remedy }) => (reason.clone(), remedy.clone()),
-            None => ("it was saved without it".to_owned(), "save it anew with `slowpath context save`".to_owned()),
+            None => ("it was saved without it".to_owned(), "save it again with `slowpath context save`".to_owned()),
         };
         let what = factor.name.to_owned();
         let reason = format!("in the {side} context: {reason}");

@@ -104,6 +104,7 @@ pub const ALLOWED: &[Rule] = &[
             "lab",
             "browse",
             "context",
+            "zygote",
         ],
         why: "runs and judges arms of targets that a session launches; it records what a lab must hold and nothing that is judged, so \
               that the recorder's cost stays out of it",

@@ -13,12 +13,13 @@ fn commands_of(page: &str) -> Vec<Block> {
 }
 
 /// Directory of the built program: this test stands in `<target>/<profile>/deps`. The program is another package's, so
-/// cargo builds it only when asked.
+/// cargo builds it only when asked. Asked for as all tests are, with this one, it is there already: for the package alone cargo
+/// would choose other features of crates from elsewhere, and compile ten of our crates a second time.
 fn built() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let bin = test.parent().and_then(|deps| deps.parent()).unwrap().to_owned();
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--locked", "-p", "slowpath-cli", "--bin", "slowpath", "--target-dir"]);
+    cargo.args("build --quiet --locked --workspace --bin slowpath --test readme --target-dir".split(' '));
     cargo.arg(bin.parent().unwrap());
     if bin.ends_with("release") {
         cargo.arg("--release");

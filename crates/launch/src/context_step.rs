@@ -161,7 +161,7 @@ impl ContextStep {
             Self::SystemCallFilter { program, .. } => {
                 Program::from_bytes(program).map(drop).map_err(|error| error.to_string())
             }
-            Self::Affinity { processors } if processors.is_empty() => Err("no processor is left".into()),
+            Self::Affinity { processors } if processors.is_empty() => Err("no CPU is left".into()),
             Self::AutogroupNice { .. } if !session => Err("an autogroup needs a session of its own".into()),
             Self::EnterDirectory { path } if !path.is_absolute() => {
                 Err(format!("the directory {} is not absolute", path.display()))
@@ -178,7 +178,7 @@ impl fmt::Display for ContextStep {
             Self::Scheduling { policy, priority, nice } => {
                 write!(f, "set scheduling policy {policy}, priority {priority}, nice {nice}")
             }
-            Self::Affinity { processors } => write!(f, "run on processors {processors:?} only"),
+            Self::Affinity { processors } => write!(f, "run on CPUs {processors:?} only"),
             Self::TimerSlack { ns } => write!(f, "set the timer slack to {ns} ns"),
             Self::IoPriority { value } => write!(f, "set the I/O priority to {value:#x}"),
             Self::Personality { flags } => write!(f, "set the personality to {flags:#x}"),

@@ -103,7 +103,7 @@ pub enum Why {
     },
     /// It claims more than any recording has.
     #[error(
-        "it has {found} {what} and no recording has more than {most}: it is broken or made to exhaust memory; record anew"
+        "it has {found} {what} and no recording has more than {most}: it is broken or made to exhaust memory; record again"
     )]
     TooLarge {
         /// What there is too much of.
@@ -114,7 +114,9 @@ pub enum Why {
         most: u64,
     },
     /// Pages in a form that the writer never chooses.
-    #[error("its pages have encoding {0}, which no recording has: it is broken or made to exhaust memory; record anew")]
+    #[error(
+        "its pages have encoding {0}, which no recording has: it is broken or made to exhaust memory; record again"
+    )]
     Encoding(i64),
     /// The manifest lists it more than once.
     #[error("the manifest lists it more than once")]

@@ -167,9 +167,9 @@ impl Refused {
                 let each = MISFEATURES.iter().zip(errors).map(|((_, name), error)| format!("{name}: {}", text(error)));
                 (
                     format!("cannot be realised here: the kernel lets a thread change neither ({})", each.collect::<Vec<_>>().join("; ")),
-                    "a processor and a kernel that offer it to a thread: \"via prctl\" in /sys/devices/system/cpu/vulnerabilities/\
+                    "a CPU and a kernel that offer it to a thread: \"via prctl\" in /sys/devices/system/cpu/vulnerabilities/\
                      spec_store_bypass, \"conditional\" in spectre_v2; parameters spec_store_bypass_disable=prctl spectre_v2_user=prctl, and \
-                     in a virtual machine a host that shows the processor's control"
+                     in a virtual machine a host that shows the CPU's control"
                         .to_owned(),
                 )
             }

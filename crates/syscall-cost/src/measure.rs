@@ -115,8 +115,7 @@ pub fn measure(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Measured, Measure
     let bench = Arc::new(Bench::new().map_err(|error| MeasureError::System("/dev/zero cannot be opened", error))?);
     let answers = answers(&plan.programs, &bench)
         .map_err(|error| MeasureError::System("no child can be started to try the filter in", error))?;
-    let processor =
-        pin().map_err(|error| MeasureError::System("this process cannot stay on its processor", error.into()))?;
+    let processor = pin().map_err(|error| MeasureError::System("this process cannot stay on its CPU", error.into()))?;
     let company = Company { programs: Arc::new(plan.programs.clone()), bench };
     let (crew, arms) = company.first(&answers)?;
     let mut workloads = sized(&crew, &answers)?;

@@ -6,7 +6,7 @@
 //! untreated launch and its shams ([`judgement`]), the arms of a diagnosis and what each is for
 //! ([`declared_arms`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of
 //! two ways slower ([`bisection`], of two contexts [`context_bisection`]), pages visited in browsers ([`scenario`]), and how long children take until they are ready
-//! ([`children`]). It also says what works on a machine
+//! ([`children`]), and which way to have a child of a zygote's program is the shortest ([`zygote_bench`]). It also says what works on a machine
 //! ([`doctor`]). Leaves the statistics to `experiment`, the conditions to `lab`, the running of one launch to `launch`, and
 //! words for the reader to `report`.
 
@@ -28,6 +28,7 @@ pub mod recorded_launch;
 pub mod scenario;
 pub mod surroundings;
 pub mod until_decided;
+pub mod zygote_bench;
 
 pub use comparison::{
     Arm, ArmResult, Comparison, ComparisonError, Measured, Role, Sample, compare, compare_until, matrix,

@@ -113,7 +113,7 @@ impl Surroundings {
         const PARTS: [(Part, &str); 5] = [
             (|one| one.stolen, "stolen by the hypervisor"),
             (|one| one.others, "used by other processes"),
-            (|one| one.waited_for_cpu, "with a task waiting for a processor"),
+            (|one| one.waited_for_cpu, "with a task waiting for a CPU"),
             (|one| one.waited_for_io, "with a task waiting for storage"),
             (|one| one.waited_for_memory, "with a task waiting for memory"),
         ];

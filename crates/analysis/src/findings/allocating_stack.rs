@@ -319,7 +319,10 @@ pub(crate) fn works_for_others(function: &str, file: &str) -> bool {
     // Functions that are made from templates are told with their results.
     let name = function.strip_prefix("void* ").or_else(|| function.strip_prefix("void ")).unwrap_or(function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+<<<<<<< HEAD
         || rust_names::is_of_library(name)
+=======
+>>>>>>> s20-structure
         || LINKED_ALLOCATORS.iter().any(|(prefix, _)| name.starts_with(prefix))
         || [&ALLOCATING_FUNCTIONS[..], &GLIBC_FUNCTIONS[..], &MUSL_FUNCTIONS[..], &CALLS[..]]
             .iter()
@@ -387,6 +390,13 @@ mod tests {
         assert_eq!(asked(&[main, copy, ("program", "__libc_malloc"), ("program", "__mmap64")]), (own.clone(), true));
         let static_libc = [("program", "__GI___libc_malloc"), ("program", "__GI___mmap64")];
         assert_eq!(asked(&[main, copy, static_libc[0], static_libc[1]]), (own.clone(), true));
+        for of_rust in ["<[u8]>::copy_from_slice", "<str>::to_owned", "<*const u8>::copy_to", "core::ptr::copy::<u8>"] {
+            assert_eq!(asked(&[main, copy, ("program", of_rust), libc[0]]), (own.clone(), true), "{of_rust}");
+        }
+        for of_program in ["<[u8] as program::Copies>::copy", "<program::Frame>::copy", "<strange>::copy"] {
+            let named = Some(of_program.to_owned());
+            assert_eq!(asked(&[main, copy, ("program", of_program), libc[0]]), (named, false), "{of_program}");
+        }
         assert_eq!(asked(&[main, copy, ("libc.so.6", "mmap64")]), (own.clone(), false));
         assert_eq!(asked(&[main, copy, ("libc.so.6", "__GI___mmap64"), ("libc.so.6", "__GI___mmap64")]), (own, false));
     }

@@ -45,7 +45,7 @@ pub const FINDING: Declaration = Declaration {
            huge pages.",
     why: "The work is charged to kernel threads, so no profile of the program shows it; it takes CPU time from everybody.",
     helps: "Use less memory at once, keep buffers instead of freeing them (reuse_buffer), ask for huge pages before \
-            the first touch. Price: see the finding.",
+            the first touch. Trade-off: see the finding.",
     by_hand: "before and after the run: cat /proc/$(pgrep -x kswapd0)/schedstat (the first number, ns) and grep -E \
               'pgscan_kswapd|compact_|thp_collapse' /proc/vmstat",
     least: materiality::words,

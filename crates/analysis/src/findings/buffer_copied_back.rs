@@ -57,7 +57,7 @@ pub const FINDING: Declaration = Declaration {
     title: "data copied into a buffer and back out",
     what: "Data are copied into a block to work on it, and copied back to where they came from.",
     why: "Both copies take CPU time and cache space; where the data can be used in place, neither is needed.",
-    helps: "avoid_copy: work on the data where they are. Price: who owns the data must not change them meanwhile.",
+    helps: "avoid_copy: work on the data where they are. Trade-off: who owns the data must not change them meanwhile.",
     by_hand: "perf record --call-graph dwarf -p PID shows the time in memcpy and its callers; the registers at its \
               entry (perf probe) show the two addresses",
     least: materiality::words,

@@ -60,7 +60,7 @@ pub const FINDING: Declaration = Declaration {
     why: "Every page that comes back is a page fault and is zeroed once more. The call that gives back stands in some \
           free(), the faults in whatever touches the memory next.",
     helps: "Let malloc keep the memory (allocator_tunables: trim_threshold, top_pad), replace_allocator, or reuse the \
-            buffer in the source. Price: the memory stays resident.",
+            buffer in the source. Trade-off: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e brk,madvise -p PID lists the calls; perf record -e page-faults -d \
               --call-graph dwarf -p PID the addresses that fault again",
     least: materiality::words,

@@ -47,7 +47,7 @@ pub const FINDING: Declaration = Declaration {
           symbol is searched. Libraries that come with others are often used by none of what the start does.",
     helps: "Link without those that are not used (-Wl,--as-needed), open those that only some work needs when it begins (dlopen), link small \
             ones statically or many into one. Where lookups outnumber libraries: fewer directories in RUNPATH and LD_LIBRARY_PATH, or a \
-            place that ldconfig knows. Price: another link; a static library is updated by a rebuild.",
+            place that ldconfig knows. Trade-off: another link; a static library is updated by a rebuild.",
     by_hand: "ldd PROGRAM loads and does no more: its time against that of a program without libraries; LD_DEBUG=libs shows lookups; strace -f -e trace=openat,mmap -- \
               COMMAND shows the calls; ldd -u COMMAND lists libraries that are named and not used",
     least: || {

@@ -67,7 +67,7 @@ pub const FINDING: Declaration = Declaration {
     why: "A process that is executed begins with nothing. What its siblings have done a moment ago is in the page cache at best: mapping, \
           relocating and initialising is done again in each.",
     helps: "Start one process up to that point and fork the children from it (preload_in_zygote), start them ahead of time, or let one process \
-            do the work of several. Price: preloaded code must be able to be forked (no threads, no open connections, random seeds drawn \
+            do the work of several. Trade-off: preloaded code must be able to be forked (no threads, no open connections, random seeds drawn \
             anew), and copies have the same layout of addresses.",
     by_hand: "strace -f -tt -e trace=execve,openat -- COMMAND shows the same opens in each child; perf trace -s sums their time",
     least,

@@ -51,7 +51,7 @@ pub const FINDING: Declaration = Declaration {
     what: "A thread asks another process and waits, and the other waits itself before it answers, computes for long, or gets no CPU.",
     why: "Nothing runs in the one that waits, and its own profile shows nothing: the cause is in the process that answers.",
     helps: "Mend what the server waits for (the evidence names where), ask for several things at once, ask earlier, or keep the answer. \
-            Where it stands in a run queue: a transport that inherits priority. Price: none for a wait that nobody needs.",
+            Where it stands in a run queue: a transport that inherits priority. Trade-off: none for a wait that nobody needs.",
     by_hand: "perf trace -p CLIENT,SERVER -s, or strace -f -r -T -p SERVER: between the read of the request and the write of the reply \
               stands what it waited for; perf sched timehist --wakeup shows who woke whom",
     least: || {

@@ -46,7 +46,7 @@ pub const FINDING: Declaration = Declaration {
     why: "Nothing runs meanwhile: the launch is later by the length of the wait, whatever the machine. Time-outs of name lookups and \
           missing services are seconds.",
     helps: "Wait for the event instead of a time, ask in parallel, or mend what does not answer (a name server in /etc/resolv.conf, a \
-            service). Price: none, where the event is known.",
+            service). Trade-off: none, where the event is known.",
     by_hand: "strace -f -T -e trace=clock_nanosleep,poll,ppoll,epoll_wait,select,pselect6,futex -- COMMAND shows each wait with its \
               length; poll returns 0 and futex ETIMEDOUT where a time-out was over",
     least: || {

@@ -63,7 +63,7 @@ pub const FINDING: Declaration = Declaration {
           is freed again by munmap. The cost stands in the function that touches the block first, not in the one that \
           allocates it.",
     helps: "Keep the block (reuse_buffer in the source), let malloc keep it (allocator_tunables, replace_allocator), \
-            or map it with fewer faults (huge_pages, populate_at_map). Price: the memory stays resident.",
+            or map it with fewer faults (huge_pages, populate_at_map). Trade-off: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e mmap,munmap -p PID lists the calls with size and duration; perf \
               record -e page-faults --call-graph dwarf -p PID who touches the blocks",
     least: materiality::words,
@@ -232,7 +232,7 @@ fn saving_reasons(found: &Found<'_>) -> Vec<String> {
             if found.memory.off_cpu.is_recorded() { "" } else { ", and threads may have been displaced in them" }
         ));
     }
-    reasons.push("not included: interruptions of other processors, work of the kernel later and elsewhere".to_owned());
+    reasons.push("not included: interruptions of other CPUs, work of the kernel later and elsewhere".to_owned());
     reasons
 }
 

@@ -61,7 +61,7 @@ pub const FINDING: Declaration = Declaration {
     title: "pages zeroed and never used",
     what: "A buffer is made larger than what goes into it and cleared as a whole; its other pages hold zeros to the end.",
     why: "Each of these pages costs a page fault, the kernel's zeroing, the program's own clearing, and memory.",
-    helps: "right_size_buffer: allocate or clear only what is used. Price: the program has to know the size, or to \
+    helps: "right_size_buffer: allocate or clear only what is used. Trade-off: the program has to know the size, or to \
             grow the buffer.",
     by_hand: "as root, while it runs: perf record -e page-faults -d --call-graph dwarf -p PID shows who touches which \
               addresses; /proc/PID/pagemap and a read of the pages which hold zeros",

@@ -322,7 +322,7 @@ fn a_diagnosis_finds_it_by_itself_in_a_command_and_in_what_runs_already() {
     done.succeeds();
     let printed = done.json();
     let [one] = &named(&printed)[..] else { panic!("{printed:#}") };
-    // How many children there are in two seconds is the machine's affair.
+    // How many there are in two seconds is for the machine to say.
     assert!(one["subject"]["processes"].as_u64().unwrap() > 1, "{one:#}");
     let each = row(one, "cpu_ms_each")["cpu_ms_each"].as_f64().unwrap();
     assert!((each / 40.0 - 1.0).abs() < 0.2, "the truth is {WORK} ms: {each}");

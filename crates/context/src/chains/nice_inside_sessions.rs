@@ -35,7 +35,7 @@ pub(super) fn find(a: &Snapshot, b: &Snapshot) -> Option<Chain> {
                     group_a.part("group").unwrap_or_default(),
                     group_b.part("group").unwrap_or_default()
                 ),
-                why: "the scheduler divides a processor between sessions first".to_owned(),
+                why: "the scheduler divides a CPU between sessions first".to_owned(),
             },
             Link {
                 factor: "scheduling".to_owned(),

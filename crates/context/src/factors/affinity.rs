@@ -73,7 +73,7 @@ fn known(a: &Value, b: &Value) -> Known {
     let weight = if processors(a) == processors(b) { Weight::Moderate } else { Weight::Heavy };
     Known::new(
         weight,
-        "threads that may use fewer processors wait for each other; those of another kind (small, far from the memory, shared with \
+        "threads that may use fewer CPUs wait for each other; those of another kind (small, far from the memory, shared with \
          interrupts) are slower",
         "sched_setaffinity(2); cpuset(7)",
     )
@@ -82,16 +82,16 @@ fn known(a: &Value, b: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "threads that may use fewer processors wait for each other and for others there",
-    sham: "the processors of the fast context, asked for in the same way",
+    mechanism: "threads that may use fewer CPUs wait for each other and for others there",
+    sham: "the CPUs of the fast context, asked for in the same way",
 };
 
 fn set_processors(contrast: &Contrast<'_>, list: Option<&str>) -> Result<Vec<Setting>, String> {
-    let processors = list.and_then(numbers).ok_or("it is no list of processors")?;
+    let processors = list.and_then(numbers).ok_or("it is no list of CPUs")?;
     let online = contrast.here.value("affinity").and_then(|own| own.part("processors")).and_then(numbers);
     match online {
         Some(online) if processors.iter().any(|one| !online.contains(one)) && !contrast.here.may(SYS_NICE) => {
-            Err("the caller may not use all of these processors itself".to_owned())
+            Err("the caller may not use all of these CPUs itself".to_owned())
         }
         _ => Ok(vec![Setting::Step(ContextStep::Affinity { processors })]),
     }

@@ -42,13 +42,13 @@ fn known(a: &Value, b: &Value) -> Known {
     if parts(a) == parts(b) {
         return Known::new(
             Weight::Light,
-            "another session: both get the same share of a contended processor, whatever the nice values inside are",
+            "another session: both get the same share of a contended CPU, whatever the nice values inside are",
             "sched(7), \"The autogroup feature\"",
         );
     }
     Known::new(
         Weight::Heavy,
-        "where processors are contended: a session's nice value decides between sessions, and a thread's only inside its own",
+        "where CPUs are contended: a session's nice value decides between sessions, and a thread's only inside its own",
         "sched(7), \"The autogroup feature\"",
     )
 }
@@ -56,7 +56,7 @@ fn known(a: &Value, b: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "where processors are contended they are divided between sessions first: a thread waits longer for its turn",
+    mechanism: "where CPUs are contended they are divided between sessions first: a thread waits longer for its turn",
     sham: "the session of the fast context: the caller's, or one of its own with the nice value that it has anyway",
 };
 

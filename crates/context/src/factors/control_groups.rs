@@ -87,7 +87,7 @@ fn known(a: &Value, b: &Value) -> Known {
     }
     Known::new(
         Weight::Moderate,
-        "where a processor or a disk is contended, weights divide it between groups and not between programs",
+        "where a CPU or a disk is contended, weights divide it between groups and not between programs",
         "Documentation/admin-guide/cgroup-v2.rst",
     )
 }

@@ -24,7 +24,7 @@ pub const CORE_SCHEDULING: Factor = Factor {
 fn read(subject: &Subject<'_>) -> Reading {
     let Some(tid) = subject.number_here() else {
         return Reading::unavailable(
-            "it is told by a system call, and no file holds it",
+            "only a system call reads it, no file in /proc",
             "read the context on the machine itself",
         );
     };
@@ -34,7 +34,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         Ok(_) => Reading::known(Value::text("set")),
         Err(error) => match error.raw_os_error() {
             Some(libc::EINVAL) => Reading::absent("this kernel has no core scheduling (CONFIG_SCHED_CORE)"),
-            Some(libc::ENODEV) => Reading::absent("no processor here has a sibling"),
+            Some(libc::ENODEV) => Reading::absent("no CPU here has a sibling"),
             _ => Reading::unavailable(error.to_string(), "run it as the user of the process, or as root"),
         },
     }
@@ -43,7 +43,7 @@ fn read(subject: &Subject<'_>) -> Reading {
 fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Heavy,
-        "the sibling of a processor stays idle where nobody with the same cookie wants to run: up to half the throughput",
+        "the sibling of a CPU stays idle where nobody with the same cookie wants to run: up to half the throughput",
         "Documentation/admin-guide/hw-vuln/core-scheduling.rst",
     )
 }
@@ -51,14 +51,14 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay],
-    mechanism: "the sibling of a processor stays idle, and the thread waits until it may",
+    mechanism: "the sibling of a CPU stays idle, and the thread waits until it may",
     sham: "nothing: there is no call that makes no cookie",
 };
 
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
     contrast.whole(&HOW, |value| {
         let own = contrast.here.value("core_scheduling");
-        let Some(own) = own else { return Err("this kernel or its processors have no core scheduling".to_owned()) };
+        let Some(own) = own else { return Err("this kernel or its CPUs have no core scheduling".to_owned()) };
         match value {
             Some(Value::Text(word)) if word == "set" => Ok(vec![Setting::Step(ContextStep::CoreCookie)]),
             _ if *own == Value::text("none") => Ok(Vec::new()),

@@ -50,7 +50,7 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::Cpu, Metric::User, Metric::System, Metric::MinorFaults],
-    mechanism: "files that this user may not read or write are made anew, or done without, at each start",
+    mechanism: "files that this user may not read or write are made again, or done without, at each start",
     sham: "the user and groups of the fast context, taken on in the same way",
 };
 

@@ -106,7 +106,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         if !contrast.here.is_own(context) {
             return Err(OTHER_CODE.to_owned());
         }
-        let path = path.ok_or("it was saved without its path: save it anew with `slowpath context save`")?;
+        let path = path.ok_or("it was saved without its path: save it again with `slowpath context save`")?;
         let path = PathBuf::from(path);
         // A directory that was removed is shown with a word behind it, and is not there either.
         if !path.is_absolute() || !path.is_dir() {

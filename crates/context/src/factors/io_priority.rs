@@ -29,7 +29,7 @@ const LEVELS: i32 = 8;
 fn read(subject: &Subject<'_>) -> Reading {
     let Some(tid) = subject.number_here() else {
         return Reading::unavailable(
-            "it is told by a system call, and no file holds it",
+            "only a system call reads it, no file in /proc",
             "read the context on the machine itself",
         );
     };

@@ -49,8 +49,8 @@ fn read(subject: &Subject<'_>) -> Reading {
 fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Heavy,
-        "where processors are contended: each step of nice is 1.25 times the share, SCHED_IDLE gets what others leave, real-time threads \
-         go before all; nothing where a processor is free",
+        "where CPUs are contended: each step of nice is 1.25 times the share, SCHED_IDLE gets what others leave, real-time threads \
+         go before all; nothing where a CPU is free",
         "sched(7); kernel/sched/core.c, sched_prio_to_weight",
     )
 }
@@ -58,7 +58,7 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "where processors are contended the thread waits longer for its turn, and is sent away sooner",
+    mechanism: "where CPUs are contended the thread waits longer for its turn, and is sent away sooner",
     sham: "the policy, priority and nice value of the fast context, set in the same way",
 };
 

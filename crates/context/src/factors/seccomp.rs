@@ -47,7 +47,7 @@ fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Heavy,
         "each filter runs at each system call: an allow-list costs a loop of cheap calls some 10 %, a stack of filters that \
-         check arguments several times its time; on some kernels a filter also switches processor optimisations off",
+         check arguments several times its time; on some kernels a filter also switches CPU optimisations off",
         "measured by slowpath's authors on Linux 6.18 (1.09x and 3.46x); Documentation/userspace-api/spec_ctrl.rst",
     )
 }

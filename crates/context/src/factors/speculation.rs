@@ -87,7 +87,7 @@ fn restricts(a: &Value, b: &Value) -> bool {
     of(a) != of(b)
 }
 
-const UNRESTRICTED: &str = "both states let the processor speculate, or both do not";
+const UNRESTRICTED: &str = "both states let the CPU speculate, or both do not";
 const DOCUMENTED: &str = "Documentation/userspace-api/spec_ctrl.rst";
 
 fn known_store_bypass(a: &Value, b: &Value) -> Known {
@@ -117,7 +117,7 @@ fn known_indirect_branch(a: &Value, b: &Value) -> Known {
 const HOW: How = How {
     irreversible: true,
     counters: &[Metric::User, Metric::Cpu],
-    mechanism: "the processor waits for what it would guess otherwise",
+    mechanism: "the CPU waits for what it would guess otherwise",
     sham: "the same call with the state of the fast context",
 };
 

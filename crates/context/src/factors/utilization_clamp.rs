@@ -26,7 +26,7 @@ fn read(subject: &Subject<'_>) -> Reading {
     }
     let Some(tid) = subject.number_here() else {
         return Reading::unavailable(
-            "it is told by a system call, and no file holds it",
+            "only a system call reads it, no file in /proc",
             "read the context on the machine itself",
         );
     };
@@ -41,7 +41,7 @@ fn read(subject: &Subject<'_>) -> Reading {
 fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Heavy,
-        "a low maximum keeps a thread on small or slowly clocked processors, a high minimum makes it start on fast ones; 20 to 50 % on \
+        "a low maximum keeps a thread on small or slowly clocked CPUs, a high minimum makes it start on fast ones; 20 to 50 % on \
          phones, nothing where the frequency is fixed",
         "Documentation/scheduler/sched-util-clamp.rst",
     )
@@ -50,7 +50,7 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::User, Metric::Cpu],
-    mechanism: "the thread runs on slower processors, or at lower frequencies",
+    mechanism: "the thread runs on slower CPUs, or at lower frequencies",
     sham: "the bounds of the fast context, set in the same way",
 };
 

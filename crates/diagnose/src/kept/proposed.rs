@@ -202,7 +202,7 @@ fn permissions_of(diagnosed: &Diagnosed, plan: &FixPlan) -> Result<Change, Failu
             "no content and no time of it changes; the time of the last change of permissions (ctime) does, and stays"
                 .to_owned(),
         ],
-        then: "the program starts anew".to_owned(),
+        then: "the program starts again".to_owned(),
     };
     Ok(Change { journal, printed })
 }

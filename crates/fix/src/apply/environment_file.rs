@@ -54,8 +54,9 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
         content,
         mode: 0o644,
         remarks,
-        then: "name it in EnvironmentFile= of the unit, or read it before the command (set -a; . FILE), and start anew"
-            .to_owned(),
+        then:
+            "name it in EnvironmentFile= of the unit, or read it before the command (set -a; . FILE), and start again"
+                .to_owned(),
     })
 }
 

@@ -148,7 +148,7 @@ fn because(found: &ContextBisection, cause: &BisectedCause) -> String {
         let value = |one: &Quantity| terminal::value(one, &Style::PLAIN);
         format!(", {} {} -> {}", moved.metric.name(), value(&moved.without), value(&moved.with))
     });
-    let remedy = cause.remedies.first().map(|one| format!(". Remedy: {} (price: {})", one.what, one.price));
+    let remedy = cause.remedies.first().map(|one| format!(". Remedy: {} (trade-off: {})", one.what, one.price));
     format!(
         "{}: {}{}{}",
         names.join(joined),
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(
             sample::bisection().concluded().conclusion,
             "slow takes +63.0 % (60.0..66.0) wall against fast, because of environment MALLOC_PERTURB_ (none -> 165): +62.0 % \
-             (58.0..66.0), user 30.0 ms -> 49.0 ms. Remedy: take it out (price: errors are found less often)"
+             (58.0..66.0), user 30.0 ms -> 49.0 ms. Remedy: take it out (trade-off: errors are found less often)"
         );
     }
 

@@ -225,7 +225,7 @@ fn chained(chain: &Chain, style: &Style) -> Section {
     }
     put("  costs: ", &chain.cost);
     for remedy in &chain.remedies {
-        put("  remedy: ", &format!("{}. Price: {}", remedy.what, remedy.price));
+        put("  remedy: ", &format!("{}. Trade-off: {}", remedy.what, remedy.price));
     }
     let sources: BTreeSet<&str> = chain.sources.iter().map(String::as_str).collect();
     put("  known from: ", &sources.into_iter().collect::<Vec<_>>().join("; "));

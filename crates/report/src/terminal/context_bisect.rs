@@ -133,7 +133,7 @@ fn caused(found: &ContextBisection, cause: &BisectedCause, style: &Style) -> Sec
         items.push(wrapped("  mechanism: ", Paint::Plain, &cause.mechanism, style));
     }
     for remedy in &cause.remedies {
-        let text = format!("{}. Price: {}", remedy.what, remedy.price);
+        let text = format!("{}. Trade-off: {}", remedy.what, remedy.price);
         items.push(wrapped("  remedy: ", Paint::Plain, &text, style));
     }
     Section { items, spaced: true, ..Section::default() }
@@ -258,7 +258,7 @@ mod tests {
         for part in [
             "cause: environment MALLOC_PERTURB_ (by itself)",
             "counter: user 30.0 ms -> 49.0 ms (p = 0.0005)",
-            "remedy: take it out. Price: errors are found less often",
+            "remedy: take it out. Trade-off: errors are found less often",
             "environment LANG +0.10 % (-1.00..1.20) -",
             "tried in a few blocks only, together with another",
             "kernel: 6.1 -> 6.6",

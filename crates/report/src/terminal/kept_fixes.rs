@@ -89,7 +89,7 @@ pub fn fix_shown(shown: &FixShown) -> String {
         out.push(format!("changes: {}: {}", change.what, change.to));
     }
     plan.side_effects.iter().for_each(|effect| out.push(format!("side effect: {effect}")));
-    out.push(format!("price: {}", plan.price));
+    out.push(format!("trade-off: {}", plan.price));
     out.push(format!("security cost: {}", plan.security_cost));
     out.push("undo: `slowpath fix undo` restores every file that `slowpath fix apply` changed");
     match &shown.change {

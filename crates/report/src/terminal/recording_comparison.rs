@@ -166,7 +166,7 @@ fn words(measure: Measure) -> &'static str {
         Measure::Releases => "memory given back, calls",
         Measure::ReleaseTime => "  time in them",
         Measure::OffCpuTime => "off the CPU, mostly idle",
-        Measure::RunnableTime => "  waiting for a processor",
+        Measure::RunnableTime => "  waiting for a CPU",
     }
 }
 

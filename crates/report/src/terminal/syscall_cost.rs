@@ -35,7 +35,7 @@ fn head(cost: &SyscallCost, style: &Style) -> Section {
     let filter = &cost.filter;
     let several = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
     let text = format!(
-        "Filter {} ({}; {}, {}). CPU time of a step on processor {}: {} blocks of alternating bursts, seed {}, {:.1} s; differences from \
+        "Filter {} ({}; {}, {}). CPU time of a step on CPU {}: {} blocks of alternating bursts, seed {}, {:.1} s; differences from \
          the first arm with 95 % intervals. What the first arm, there twice, differs from itself is what the measurement cannot resolve.",
         filter.asked,
         filter.form,
@@ -124,10 +124,10 @@ fn switched_off(forced: &ForcedMitigation, style: &Style) -> Section {
         ));
     }
     for remedy in &forced.remedies {
-        put(&format!("remedy: {}. Price: {}", remedy.what, remedy.price));
+        put(&format!("remedy: {}. Trade-off: {}", remedy.what, remedy.price));
     }
     Section {
-        head: vec![Line::of(Paint::Bad, "this filter switched processor optimisations off", style)],
+        head: vec![Line::of(Paint::Bad, "this filter switched CPU optimisations off", style)],
         items,
         what: "lines",
         spaced: true,
@@ -216,7 +216,7 @@ mod tests {
             unavailable: vec![Unavailable {
                 what: "arm speculation_disabled".to_owned(),
                 reason: "cannot be realised here".to_owned(),
-                remedy: "another processor".to_owned(),
+                remedy: "another CPU".to_owned(),
             }],
             notes: vec!["a note".to_owned()],
         }
@@ -238,10 +238,10 @@ mod tests {
         let text = syscall_cost(&sample(), &Style::PLAIN);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
-            "this filter switched processor optimisations off",
+            "this filter switched CPU optimisations off",
             "stores_and_loads +11.3 % (+10.1 to +12.5) against filter_speculation_allowed",
             "spec_store_bypass_disable=prctl",
-            "Price: security",
+            "Trade-off: security",
             "cannot be realised here",
         ] {
             assert!(text.contains(words), "{words}: {text}");

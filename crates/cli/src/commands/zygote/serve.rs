@@ -80,7 +80,7 @@ fn words(event: &Event) -> String {
                 again_in.as_millis()
             )
         }
-        Event::Renewed { why } => format!("preloading anew: {why}; children that are there stay with the old zygote"),
+        Event::Renewed { why } => format!("preloading again: {why}; children that are there stay with the old zygote"),
     }
 }
 

@@ -145,14 +145,14 @@ const QUOTA: How = How {
 const SHARE: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "where processors are contended the weight divides them between groups, and threads wait longer for their turn",
+    mechanism: "where CPUs are contended the weight divides them between groups, and threads wait longer for their turn",
     sham: "a control group of the same kind with the weight that new groups have",
 };
 const PROCESSORS: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "threads that may use fewer processors wait for each other and for others there",
-    sham: "a control group of the same kind with all processors and nodes of the caller's",
+    mechanism: "threads that may use fewer CPUs wait for each other and for others there",
+    sham: "a control group of the same kind with all CPUs and nodes of the caller's",
 };
 const MEMORY: How = How {
     irreversible: false,

@@ -92,7 +92,7 @@ fn read(subject: &Subject<'_>) -> Reading {
 fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Heavy,
-        "other processors are faster or slower by any factor; times of two machines do not compare, ratios within one do",
+        "other CPUs are faster or slower by any factor; times of two machines do not compare, ratios within one do",
         "none needed",
     )
 }

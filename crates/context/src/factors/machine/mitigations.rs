@@ -107,7 +107,7 @@ fn read_parameters(subject: &Subject<'_>) -> Reading {
 fn known_parameters(a: &Value, b: &Value) -> Known {
     let mut known = known(a, b);
     known.source = "Documentation/admin-guide/kernel-parameters.txt; Documentation/admin-guide/hw-vuln".to_owned();
-    known.cost = "what they switch on or off: mitigations from nothing to some ten percent; clearing memory at each allocation; processors \
+    known.cost = "what they switch on or off: mitigations from nothing to some ten percent; clearing memory at each allocation; CPUs \
                   without timer ticks"
         .to_owned();
     known

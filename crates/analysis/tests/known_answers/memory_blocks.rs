@@ -1,8 +1,6 @@
 //! Blocks of memory on recordings written as text, and on random calls against a model of single pages.
 
-mod memory_rows;
-
-use memory_rows::{fault, memory_call};
+use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_analysis::fork_faults;
 use slowpath_analysis::memory_blocks::{ArgumentPlaces, Block, BlockEnd, BlockPlace, MemoryBlocks, follow};

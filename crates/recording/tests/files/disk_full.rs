@@ -1,7 +1,6 @@
 //! A full disk ends a recording with a typed error and keeps what is whole.
 
-mod samples;
-
+use crate::samples;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use slowpath_recording::{Manifest, Recording, WriteError, Writer};

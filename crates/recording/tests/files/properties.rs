@@ -1,7 +1,6 @@
 //! Any bytes may stand in a manifest and any text in the text form.
 
-mod samples;
-
+use crate::samples;
 use proptest::prelude::*;
 use slowpath_recording::{Manifest, Tables};
 use slowpath_tables::{Bytes, Exit, Nanos, Open, RefusedCall};

@@ -1,7 +1,6 @@
 //! The text form says what it means and names the line it does not understand.
 
-mod samples;
-
+use crate::samples;
 use slowpath_recording::{Manifest, Tables};
 use slowpath_tables::{FaultKind, Nanos, all_tables};
 

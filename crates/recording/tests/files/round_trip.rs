@@ -1,7 +1,6 @@
 //! What is written is read, with the right rights and within the limits.
 
-mod samples;
-
+use crate::samples;
 use slowpath_recording::{Manifest, Recording, SCHEMA_VERSION, Tables, WriteError, Writer};
 use slowpath_tables::{Bytes, Fault, Nanos, PageCache, all_tables};
 

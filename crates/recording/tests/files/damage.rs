@@ -1,7 +1,6 @@
 //! Whatever happens to a recording, what is whole is read and what is not is named.
 
-mod samples;
-
+use crate::samples;
 use slowpath_recording::{Damage, MANIFEST_FILE, Manifest, OpenError, ReadError, Recording, Why, Writer};
 use slowpath_tables::{Bytes, Nanos, PageCache};
 use std::error::Error;
@@ -189,7 +188,7 @@ fn killing_the_recorder_at_any_moment_leaves_a_readable_recording() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r");
         let mut recorder = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "recorder_that_never_ends"])
+            .args(["--ignored", "--exact", "damage::recorder_that_never_ends"])
             .env("RECORDING_TO_KILL", &path)
             .stdout(std::process::Stdio::null())
             .spawn()

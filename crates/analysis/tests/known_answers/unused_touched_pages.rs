@@ -1,10 +1,7 @@
 //! The finding on recordings with answers known by hand, and on near misses.
 
-mod memory_findings;
-mod memory_rows;
-
-use memory_findings::{assert_displaced_threads_are_no_cost, row};
-use memory_rows::{fault, memory_call};
+use crate::memory_findings::{assert_displaced_threads_are_no_cost, row};
+use crate::memory_rows::{fault, memory_call};
 use serde_json::Value;
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::unused_touched_pages::NAME;

@@ -2,14 +2,10 @@
 
 mod cut_stacks;
 mod large_blocks;
-#[path = "../memory_findings/mod.rs"]
-mod memory_findings;
-#[path = "../memory_rows/mod.rs"]
-mod memory_rows;
 mod prediction;
 
-use memory_findings::{assert_displaced_threads_are_no_cost, row};
-use memory_rows::{fault, memory_call};
+use crate::memory_findings::{assert_displaced_threads_are_no_cost, row};
+use crate::memory_rows::{fault, memory_call};
 use slowpath_analysis::findings::of_recordings;
 use slowpath_analysis::findings::transient_large_allocation::NAME;
 use slowpath_analysis::{Confidence, Finding};

@@ -1,7 +1,5 @@
 //! A recording with a row of every table, as text, and writing it.
 
-#![allow(dead_code)] // every test file uses its part
-
 use slowpath_recording::{Tables, Writer};
 use std::path::Path;
 

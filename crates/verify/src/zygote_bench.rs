@@ -1,0 +1,259 @@
+//! The ways to have a child of a zygote's program, in counterbalanced blocks: one child of each way in each block.
+//!
+//! Owns the order of the children, what is measured of each and what the numbers allow to say. Leaves how a child is had to
+//! `zygote::measure`.
+
+use crate::benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch};
+use crate::printed::quantity;
+use crate::{Metric, Surroundings, Witnesses};
+use slowpath_experiment::design::schedule;
+use slowpath_experiment::{Level, Samples, effect, median, multiple, outcome, quantile};
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::interrupt;
+use slowpath_session::progress::Progress;
+use slowpath_tables::{Quantity, Unit};
+use slowpath_zygote::measure::{Executed, ForkServer, Ready, SparePool, Way, Zygote};
+use slowpath_zygote::preload::Preload;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What is compared; time leads.
+const METRICS: [Metric; 2] = [Metric::Wall, Metric::Pss];
+
+/// The quantiles of an arm.
+const QUANTILES: [f64; 2] = [0.5, 0.99];
+
+/// How much is measured.
+#[derive(Clone, Debug)]
+pub struct ZygoteBenchSettings {
+    /// Blocks, each with one child of every way.
+    pub blocks: u32,
+    /// It ends after so long, at the next block.
+    pub max_time: Duration,
+    /// Children of a way that live at once when their memory is measured.
+    pub children: u32,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// An arm and its children.
+struct Arm<'a> {
+    way: Box<dyn Way + 'a>,
+    launches: Vec<Option<OneLaunch>>,
+    failed: BTreeMap<String, u32>,
+}
+
+/// Measures every way to have a child of what is preloaded; sockets are made in `place`, a directory of the caller's own.
+///
+/// # Errors
+/// What is to be preloaded does not start, or the caller preloads a program that serves by itself.
+pub fn bench(
+    preload: &Preload,
+    place: &Path,
+    settings: &ZygoteBenchSettings,
+    progress: &dyn Progress,
+) -> Result<Benchmark, Failure> {
+    if matches!(preload, Preload::Helper { .. }) {
+        return Err(Failure::new(
+            Kind::Usage,
+            "a program that serves by itself has no start without a zygote to compare with",
+        )
+        .hint("measure it from your own client, or preload the library that it uses"));
+    }
+    let (mut arms, mut notes) = arms(preload, place)?;
+    let blocks = measure(settings, &mut arms, progress);
+    notes.extend(memory_at_once(settings, &mut arms));
+    progress.done();
+    summary(settings, &arms, blocks, notes)
+}
+
+fn arms<'a>(preload: &'a Preload, place: &Path) -> Result<(Vec<Arm<'a>>, Vec<String>), Failure> {
+    let cannot =
+        |what: &'static str| move |error: std::io::Error| Failure::from_error(Kind::Target, &error).during(what);
+    let mut ways: Vec<Box<dyn Way + 'a>> = vec![Box::new(Executed(preload))];
+    ways.push(Box::new(SparePool::new(preload).map_err(cannot("starting what is to be preloaded"))?));
+    let zygote = Zygote::new(preload, &place.join("z"), 0).map_err(cannot("starting the zygote"))?;
+    let mut notes = vec![format!("the zygote itself took {:.0} ms to preload, once", zygote.start.as_secs_f64() * 1e3)];
+    ways.push(Box::new(zygote));
+    ways.push(Box::new(Zygote::new(preload, &place.join("s"), 2).map_err(cannot("starting the zygote with spares"))?));
+    if let Preload::Python { interpreter, modules, .. } = preload {
+        ways.push(Box::new(ForkServer::new(interpreter, modules).map_err(cannot("starting Python's fork server"))?));
+        notes.push(
+            "children of the fork server keep its user and its namespaces; those of a zygote can have others"
+                .to_owned(),
+        );
+    }
+    let arms = ways.into_iter().map(|way| Arm { way, launches: Vec::new(), failed: BTreeMap::new() }).collect();
+    Ok((arms, notes))
+}
+
+/// Runs the blocks, and says how many.
+fn measure(settings: &ZygoteBenchSettings, arms: &mut [Arm<'_>], progress: &dyn Progress) -> usize {
+    // What is done once (a fork server that starts, pages that come from the disk) belongs to no child.
+    for arm in arms.iter_mut() {
+        if let Ok(ready) = arm.way.start() {
+            ready.end();
+        }
+    }
+    let until = Instant::now() + settings.max_time;
+    let witnesses = Witnesses::new();
+    let order = schedule(arms.len(), settings.blocks as usize, settings.seed);
+    for (number, block) in order.iter().enumerate() {
+        if interrupt::requested() || Instant::now() >= until {
+            return number;
+        }
+        progress.count("starting children", number, order.len());
+        for (position, index) in block.iter().enumerate() {
+            let before = witnesses.look();
+            let arm = &mut arms[*index];
+            match arm.way.start() {
+                Ok(ready) => {
+                    let around = witnesses.look().since(&before, 0.0);
+                    arm.launches.push(Some(launch(&ready, position, around)));
+                    ready.end();
+                }
+                Err(error) => {
+                    arm.launches.push(None);
+                    *arm.failed.entry(error.to_string()).or_default() += 1;
+                }
+            }
+        }
+    }
+    order.len()
+}
+
+fn launch(ready: &Ready, position: usize, around: Surroundings) -> OneLaunch {
+    let wall = (Metric::Wall, ready.after.as_secs_f64() * 1e3);
+    let measures = std::iter::once(wall).chain(ready.pss().map(|pss| (Metric::Pss, pss))).collect();
+    OneLaunch { position: u32::try_from(position).unwrap_or(u32::MAX), measures, around }
+}
+
+/// The memory of several children that live at once, which is what a program with so many pays.
+fn memory_at_once(settings: &ZygoteBenchSettings, arms: &mut [Arm<'_>]) -> Vec<String> {
+    let one = |arm: &mut Arm<'_>| {
+        let ready: Vec<Ready> = (0..settings.children).filter_map(|_| arm.way.start().ok()).collect();
+        let all: Option<Vec<f64>> = ready.iter().map(Ready::pss).collect();
+        let count = ready.len();
+        // Of fewer than were asked for the sum says nothing.
+        let sum =
+            all.filter(|_| count == settings.children as usize).map(|all| all.iter().sum::<f64>() / f64::from(1 << 20));
+        ready.into_iter().for_each(Ready::end);
+        sum.map(|sum| format!("{count} children of {} at once: PSS {sum:.1} MiB together", arm.way.name()))
+    };
+    if interrupt::requested() { Vec::new() } else { arms.iter_mut().filter_map(one).collect() }
+}
+
+fn values(arm: &Arm<'_>, metric: Metric) -> Vec<f64> {
+    arm.launches.iter().flatten().filter_map(|launch| launch.measures.get(&metric).copied()).collect()
+}
+
+fn summary(
+    settings: &ZygoteBenchSettings,
+    arms: &[Arm<'_>],
+    blocks: usize,
+    notes: Vec<String>,
+) -> Result<Benchmark, Failure> {
+    let ended = match blocks == settings.blocks as usize {
+        true => "all blocks were run".to_owned(),
+        false => "it was ended before all blocks were run".to_owned(),
+    };
+    Ok(Benchmark {
+        schema: LAUNCH_SCHEMA.to_owned(),
+        ready: "everything is preloaded, and the child's work could begin".to_owned(),
+        conditions: vec!["warm: every way has had one child before".to_owned()],
+        seed: settings.seed,
+        blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
+        ended,
+        compared: METRICS.to_vec(),
+        units: Metric::ALL.map(|metric| (metric, metric.unit())).into(),
+        arms: arms.iter().map(of_arm).collect(),
+        comparisons: comparisons(arms, blocks)?,
+        notes,
+        unavailable: Vec::new(),
+    })
+}
+
+fn of_arm(arm: &Arm<'_>) -> BenchmarkArm {
+    let of_metric =
+        |metric: Metric| Some((metric, quantity(median::median(&values(arm, metric), Level::P95)?, metric.unit())));
+    let at = |metric: Metric, at: f64| {
+        let values = values(arm, metric);
+        let value = match quantile::quantile(&values, at, Level::P95) {
+            Some(estimate) => quantity(estimate, metric.unit()),
+            // Too few for an interval: the value alone.
+            None => Quantity::exact(plain(values, at)?, metric.unit()),
+        };
+        Some(ArmQuantile { metric, quantile: at, value })
+    };
+    BenchmarkArm {
+        name: arm.way.name().to_owned(),
+        command: vec![arm.way.words().to_owned()],
+        launches: arm.launches.clone(),
+        medians: METRICS.into_iter().filter_map(of_metric).collect(),
+        quantiles: METRICS.into_iter().flat_map(|metric| QUANTILES.map(|one| at(metric, one))).flatten().collect(),
+        discarded: 0,
+        failed: arm.failed.values().sum(),
+        reasons: arm.failed.iter().map(|(reason, count)| format!("{count} x {reason}")).collect(),
+        outliers: Vec::new(),
+    }
+}
+
+/// The smallest value that at least this share of all does not exceed.
+fn plain(mut values: Vec<f64>, at: f64) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let rank = (at * values.len() as f64).ceil() as usize;
+    values.get(rank.saturating_sub(1)).copied()
+}
+
+fn comparisons(arms: &[Arm<'_>], blocks: usize) -> Result<Vec<ArmComparison>, Failure> {
+    let level = Level::P95.shared_by(arms.len().saturating_sub(1).max(1));
+    let (mut found, mut raw) = (Vec::new(), Vec::new());
+    for metric in METRICS {
+        let mut samples = Samples::new(arms.len(), blocks);
+        for (index, arm) in arms.iter().enumerate() {
+            for (block, launch) in arm.launches.iter().enumerate() {
+                if let Some(value) = launch.as_ref().and_then(|launch| launch.measures.get(&metric)) {
+                    samples.set(index, block, *value).map_err(failed(Kind::Machine))?;
+                }
+            }
+        }
+        for (index, arm) in arms.iter().enumerate().skip(1) {
+            let effect = effect::paired(&samples, 0, index, level).map_err(failed(Kind::Machine))?;
+            raw.push(effect::p_value(&samples, 0, index).map_err(failed(Kind::Machine))?);
+            found.push(ArmComparison {
+                arm: arm.way.name().to_owned(),
+                against: arms[0].way.name().to_owned(),
+                metric,
+                outcome: outcome::judge(&effect, 0.0).into(),
+                difference: effect.difference.map(|one| quantity(one, metric.unit())),
+                ratio: effect.ratio.map(|one| quantity(one, Unit::Ratio)),
+                quantiles: Vec::new(),
+                margin: None,
+                minimum_detectable_effect: effect
+                    .minimum_detectable_effect
+                    .map(|one| Quantity::exact(one, metric.unit())),
+                pairs: u32::try_from(effect.pairs).unwrap_or(u32::MAX),
+                dropped: u32::try_from(effect.dropped).unwrap_or(u32::MAX),
+                p: None,
+                level: effect.level,
+            });
+        }
+    }
+    for (one, adjusted) in found.iter_mut().zip(multiple::holm(&raw)) {
+        one.p = adjusted;
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_of_few_is_one_of_them() {
+        assert_eq!(plain(vec![3.0, 1.0, 2.0], 0.5), Some(2.0));
+        assert_eq!(plain(vec![3.0, 1.0, 2.0], 0.99), Some(3.0));
+        assert_eq!(plain(Vec::new(), 0.5), None);
+    }
+}
