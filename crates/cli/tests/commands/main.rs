@@ -55,6 +55,7 @@ mod privileged_operations;
 mod readiness;
 mod recorded_case;
 mod recorded_together;
+mod regeneration_trials;
 mod relocations;
 mod repeated_starts;
 mod running;
