@@ -132,8 +132,8 @@ impl<'a> Threads<'a> {
     }
 
     /// Everything that began with this problem, by thread and time. Of one that was denied it is not said that anything follows. What
-    /// is missing is no problem unless it is made instead, or its directory is missing with it ([`Self::never_made`]), nor is what was
-    /// read, unless its source was read too.
+    /// is missing is no problem unless it is made instead, or its directory is missing with it ([`Self::never_made`]), or its family's sources
+    /// are read one by one; nor is what was read, unless its source was read too.
     pub fn fallbacks(&self, problem: Problem) -> Vec<Fallback<'a>> {
         let mut all = Vec::new();
         for (number, thread) in self.all.threads.iter().enumerate() {
@@ -145,7 +145,13 @@ impl<'a> Threads<'a> {
             let found = (0..thread.opens.len()).filter_map(|at| self.fallback(number, at, problem));
             all.extend(found.filter(|one| match problem {
                 Problem::Denied => true,
-                Problem::Absent => one.end.is_seen() || self.never_made(one) || matches!(one.trace, Trace::SourceFirst),
+                Problem::Absent => {
+                    let reads_sources = matches!(one.trace, Trace::ReadsSources { .. }) && one.source.is_some();
+                    one.end.is_seen()
+                        || self.never_made(one)
+                        || matches!(one.trace, Trace::SourceFirst)
+                        || reads_sources
+                }
                 Problem::Unfit => one.end.is_seen() && one.is_alike,
             }));
             for at in first + 1..all.len() {
@@ -170,9 +176,10 @@ impl<'a> Threads<'a> {
             return None;
         }
         let limit = self.all.limit(thread, open.ts);
-        let trace = match problem {
-            Problem::Denied => families::of_file(Path::new(&open.path)).map_or(Trace::OfAnyFile, |family| family.trace),
-            Problem::Absent | Problem::Unfit => Trace::OfAnyFile,
+        let of_family = || families::of_file(Path::new(&open.path)).map_or(Trace::OfAnyFile, |family| family.trace);
+        let trace = match (problem, of_family()) {
+            (Problem::Denied, trace) | (Problem::Absent, trace @ Trace::ReadsSources { .. }) => trace,
+            _ => Trace::OfAnyFile,
         };
         let mut found = Fallback {
             open,

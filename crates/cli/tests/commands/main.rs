@@ -25,6 +25,7 @@ mod exports;
 mod field_to_fix;
 mod fixes_kept;
 mod fleet;
+mod font_case;
 mod forks;
 mod heap_trim;
 mod hostile_names;

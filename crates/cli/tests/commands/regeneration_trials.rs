@@ -2,6 +2,7 @@
 //! who gets none, and that no file changes and nothing stays.
 
 use crate::artifact_case::{ArtifactCase, NOBODY, mode};
+use crate::font_case::FontCase;
 use crate::permission_trials::{assert_proved, diagnose, facts, is_mounted, of_fix};
 use crate::running::*;
 use crate::traces::{assert_nothing_left, processes_with};
@@ -136,6 +137,19 @@ fn a_diagnosis_that_is_killed_while_artifacts_are_made_leaves_no_mount_no_proces
     assert!(soon(|| !is_mounted(&case)), "mounts are left");
     assert_eq!(facts(&case), before);
     run(slowpath(["doctor", "--clean"]));
+}
+
+#[test]
+fn a_cache_of_fonts_that_was_never_made_is_made_by_fc_cache() {
+    if !root() {
+        return;
+    }
+    let Some(case) = FontCase::new() else { return };
+    let target = case.artifacts.start(&["env", &case.variable(), "fc-match", "sans"]);
+    let printed = diagnosed(&case.artifacts, &mut diagnose(&case.artifacts, &target));
+    assert_eq!(commands(&printed), [["fc-cache"]]);
+    assert_proved(&printed, FIX, SHAM);
+    assert_eq!(fs::read_dir(&case.cache).unwrap().count(), 0);
 }
 
 #[test]
