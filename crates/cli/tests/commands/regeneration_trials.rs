@@ -29,8 +29,10 @@ fn diagnosed(case: &ArtifactCase, command: &mut Command) -> Value {
 /// The commands of the fix.
 fn commands(printed: &Value) -> Vec<Vec<String>> {
     let commands = of_fix(printed, "fixes", FIX)["treatment"]["commands"].as_array().unwrap();
-    let words = |command: &Value| command.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned());
-    commands.iter().map(|command| words(command).collect()).collect()
+    let words = |command: &Value| -> Vec<String> {
+        command.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect()
+    };
+    commands.iter().map(words).collect()
 }
 
 #[test]
