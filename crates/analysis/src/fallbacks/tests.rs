@@ -124,6 +124,7 @@ fn a_cache_that_was_never_made_is_what_reading_its_sources_costs_and_one_that_is
             "
 100 7 1 7 /c/{name} 0 {first}  - -
 150 7 1 7 /d/{name} 0 {second} - -
+160 7 1 7 /f/       65536 3 1 9
 200 7 1 7 /f/a.ttf  0 3   1 2
 300 7 1 7 /f/b.ttf  0 4   1 3
 400 7 1 7 /f/b.so   0 4   1 4"
@@ -133,6 +134,8 @@ fn a_cache_that_was_never_made_is_what_reading_its_sources_costs_and_one_that_is
     let dearest = one(&format!("/d/{name}"), 400, End::OtherFile, Some("/f/a.ttf"));
     assert!(found.contains(&dearest), "{found:?}");
     assert_eq!(described(Problem::Absent, &fonts("-2", "3")), []);
+    // Who has no cache of an empty directory, and uses a font of another, parses none.
+    assert_eq!(described(Problem::Absent, &fonts("-2", "-2").replace("/f/  ", "/g/  ")), []);
     // Of no known family: nothing shows that these were its sources.
     assert_eq!(described(Problem::Absent, &fonts("-2", "-2").replace(".cache-8", ".index")), []);
 }
