@@ -248,6 +248,37 @@ mod tests {
     }
 
     #[test]
+    fn artifacts_that_were_made_anew_are_an_arm_with_a_sham_of_its_own_and_those_that_were_not_are_none() {
+        let regenerates = |path: &str| {
+            let mut proposal = proposal("regenerate_artifact", None);
+            let permissions = || FilePermissions { mode: 0o40755, acl: None };
+            let directory = TreatedFile {
+                path: path.into(),
+                identity: (8, 1, 5),
+                uid: 0,
+                gid: 0,
+                before: permissions(),
+                after: permissions(),
+                only: std::collections::BTreeSet::new(),
+            };
+            proposal.plan.trial.possible = true;
+            proposal.plan.treatment =
+                slowpath_fix::Treatment::Regeneration { directories: vec![directory], commands: Vec::new() };
+            proposal
+        };
+        let here = MountNamespace::of_process(std::process::id() as i32).unwrap();
+        let made = Regenerated::from([(0, Ok(here)), (1, Err("it cannot be tried here".to_owned()))]);
+        let arms = choose(&target(&[]), &[regenerates("/a"), regenerates("/b")], &made);
+        let told: Vec<_> =
+            arms.iter().map(|arm| (arm.arm.name.as_str(), arm.proposal, arm.target.has_mounts())).collect();
+        assert_eq!(
+            told,
+            [("untreated", None, false), ("regenerate_artifact", Some(0), true), ("sham_regenerated", None, true)]
+        );
+        assert_eq!(arms[1].arm.sham.as_deref(), Some("sham_regenerated"));
+    }
+
+    #[test]
     fn without_a_fix_to_try_there_is_nothing_to_launch() {
         assert!(choose(&target(&[]), &[proposal("source", None)]).is_empty());
         assert!(choose(&target(&[]), &[]).is_empty());
