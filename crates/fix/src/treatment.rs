@@ -38,7 +38,7 @@ pub enum Treatment {
     Regeneration {
         /// The directories in which they are made, each once, before those that lie below it.
         directories: Vec<TreatedFile>,
-        /// What makes them, one after the other; none: the program itself, launched once.
+        /// What makes them, one after the other, before the program itself is launched once for what it still misses.
         commands: Vec<Vec<Word>>,
     },
     /// A change of the program's source.

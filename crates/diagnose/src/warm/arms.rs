@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn without_a_fix_to_try_there_is_nothing_to_launch() {
-        assert!(choose(&target(&[]), &[proposal("source", None)]).is_empty());
-        assert!(choose(&target(&[]), &[]).is_empty());
+        assert!(choose(&target(&[]), &[proposal("source", None)], &Regenerated::new()).is_empty());
+        assert!(choose(&target(&[]), &[], &Regenerated::new()).is_empty());
     }
 }

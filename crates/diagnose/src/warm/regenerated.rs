@@ -5,7 +5,7 @@
 
 use crate::file_trial::{mounts, mounts_of};
 use slowpath_fix::{Proposal, Treatment, Word};
-use slowpath_launch::{BoxError, EndPolicy, Exit, Hooks, Launcher, MountNamespace, MountStep, StdioPolicy, StopReason};
+use slowpath_launch::{BoxError, EndPolicy, Hooks, Launcher, MountNamespace, MountStep, StdioPolicy, StopReason};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::target::{Target, launch_failure, launcher};
 use slowpath_session::{Progress, interrupt};
@@ -45,47 +45,39 @@ pub fn sham(target: &Target, directories: &[slowpath_fix::TreatedFile]) -> Targe
     target.seeing(mounts(directories, |file| &file.before)).gaining_nothing()
 }
 
-/// By the commands of the family; where they cannot be executed, or there are none, by the program itself.
+/// By the commands of the family, as far as they can be executed, and then by the program itself, which saves what it still misses: only it
+/// knows its settings (a fonts.conf of its own).
 fn made(target: &Target, proposal: &Proposal, commands: &[Vec<Word>]) -> Result<MountNamespace, Failure> {
     let uid = target.identity.uid;
     let own = mounts_of(proposal.regenerated(), |file| (uid, &file.after));
-    let words = |command: &Vec<Word>| target.running(command.iter().map(Word::to_os_string).collect());
-    let of_family: Vec<Target> = commands.iter().map(words).collect();
-    if !of_family.is_empty()
-        && let Ok(made) = launched(of_family, own.clone())
-    {
-        return Ok(made);
+    let mut kept: Option<MountNamespace> = None;
+    for command in commands {
+        let command = target.running(command.iter().map(Word::to_os_string).collect());
+        match launched(&command, &own, kept.as_ref()) {
+            Ok(made) => drop(kept.get_or_insert(made)),
+            Err(failure) if failure.kind() == Kind::Target => {}
+            Err(failure) => return Err(failure),
+        }
     }
-    launched(vec![target.clone()], own)
+    let made = launched(target, &own, kept.as_ref())?;
+    Ok(kept.unwrap_or(made))
 }
 
-fn launched(targets: Vec<Target>, own: Vec<MountStep>) -> Result<MountNamespace, Failure> {
-    let mut kept: Option<MountNamespace> = None;
-    for target in targets {
-        let target = match &kept {
-            None => target.seeing(own.clone()),
-            Some(kept) => target.within(kept),
-        };
-        let (spec, _fresh) = target.gaining_nothing().spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        let mut keeping = Keeping(None);
-        let outcome = launcher().launch(&spec, &mut keeping).map_err(|error| launch_failure(&error))?;
+/// Launches what makes artifacts, in new mounts or in those that are kept, and gives the mounts.
+fn launched(target: &Target, own: &[MountStep], kept: Option<&MountNamespace>) -> Result<MountNamespace, Failure> {
+    let target = match kept {
+        None => target.seeing(own.to_vec()),
+        Some(kept) => target.within(kept),
+    };
+    let (spec, _fresh) = target.gaining_nothing().spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
+    let mut keeping = Keeping(None);
+    let outcome = launcher().launch(&spec, &mut keeping).map_err(|error| launch_failure(&error))?;
+    // A command that could not make one of many files says so with its status.
+    if !matches!(outcome.stop, StopReason::Ready | StopReason::Exited { .. }) {
         let command = target.words().join(" ");
-        // A command that could not make one of many files says so with its status.
-        match (outcome.stop, outcome.exit) {
-            (StopReason::Ready | StopReason::Exited { .. }, Some(Exit::Code(_)) | None) => {}
-            (StopReason::Ready, Some(Exit::Signal(_))) => {}
-            _ => {
-                return Err(Failure::new(
-                    Kind::Target,
-                    format!("`{command}`, which makes them, did not come to its end"),
-                ));
-            }
-        }
-        if let Some(first) = keeping.0 {
-            kept.get_or_insert(first);
-        }
+        return Err(Failure::new(Kind::Target, format!("`{command}`, which makes them, did not come to its end")));
     }
-    kept.ok_or_else(|| Failure::new(Kind::Machine, "no launch has mounts of its own"))
+    keeping.0.ok_or_else(|| Failure::new(Kind::Machine, "no launch has mounts of its own"))
 }
 
 /// Keeps the mounts of the launch that it accompanies.
