@@ -3,7 +3,7 @@
 use std::fs::Permissions as Mode;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
-use slowpath_launch::{BoxError, LookedAt, MountNamespace, MountStep, Permissions, SeenFile, SetupStage};
+use slowpath_launch::{BoxError, Hooks, LookedAt, MountNamespace, MountStep, Permissions, SeenFile, SetupStage};
 
 use super::*;
 
