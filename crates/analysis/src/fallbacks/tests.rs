@@ -127,7 +127,7 @@ fn a_cache_that_was_never_made_is_what_reading_its_sources_costs_and_one_that_is
 160 7 1 7 /f/       65536 3 1 9
 200 7 1 7 /f/a.ttf  0 3   1 2
 300 7 1 7 /f/b.ttf  0 4   1 3
-400 7 1 7 /f/b.so   0 4   1 4"
+400 7 1 7 /e/b.so   0 4   1 4"
         ))
     };
     let found = described(Problem::Absent, &fonts("-2", "-2"));
