@@ -1,9 +1,10 @@
 //! Which file denies a user what a finding says was denied, and the smallest change that would let it in: what the fix `grant_read` shows
-//! and what a trial of it gives to its launches.
+//! and what a trial of it gives to its launches. Beside that, where a trial makes artifacts anew ([`crate::artifact_directories`]).
 //!
 //! Looked up on this machine, as it is now, with the rights of the caller: root sees what lies below directories that the user may not
 //! enter. Nothing is changed.
 
+use crate::artifact_directories::directories;
 use crate::file_trial::{MOST_FILES, Parties, hides_others, merged, refusal};
 use slowpath_analysis::Finding;
 use slowpath_artifacts::access::{
@@ -11,8 +12,9 @@ use slowpath_artifacts::access::{
 };
 use slowpath_artifacts::families::{are_of_one_family, owns_directory};
 use slowpath_artifacts::gather::Machine;
-use slowpath_fix::grant_read::{NotTriable, Repair, Repairs, name_changes};
-use slowpath_fix::{FilePermissions, Proposal, TreatedFile};
+use slowpath_fix::grant_read::{Repair, Repairs, name_changes};
+use slowpath_fix::regenerate_artifact::name_directories;
+use slowpath_fix::{FilePermissions, NotTriable, Proposal, TreatedFile};
 use slowpath_launch::{Identity, LookedAt, MOST_COPIED_BYTES};
 use slowpath_process::MountPoint;
 use slowpath_session::failure::{Failure, Kind, failed};
@@ -47,9 +49,13 @@ pub fn with_changes(proposals: Vec<Proposal>, findings: &[Finding]) -> Result<Ve
             let look = Look { machine: &machine, mounts: &mounts, identity: users.get(&uid)?, parties };
             let mut found = look.repairs(paths);
             if caller.uid != 0 && found.trial.is_ok() {
-                found.trial = Err(not("mounts of a launch's own need root", "run it with sudo"));
+                found.trial = Err(needs_root());
             }
             Some(found)
+        });
+        name_directories(&mut changed, findings, |paths, uid| {
+            let found = directories(&machine, &mounts, users.get(&uid)?, paths)?;
+            Some(if caller.uid == 0 { found } else { Err(needs_root()) })
         });
         Ok(changed)
     });
@@ -69,7 +75,12 @@ fn of_user(uid: u32) -> Option<access::Identity> {
     Some(access::Identity::new(user.uid, user.gid, user.groups))
 }
 
-fn not(reason: impl Into<String>, remedy: &str) -> NotTriable {
+fn needs_root() -> NotTriable {
+    not("mounts of a launch's own need root", "run it with sudo")
+}
+
+/// Why something cannot be tried, and what else helps.
+pub(crate) fn not(reason: impl Into<String>, remedy: &str) -> NotTriable {
     NotTriable { reason: reason.into(), remedy: remedy.to_owned() }
 }
 
@@ -158,7 +169,7 @@ impl Look<'_> {
         for one in denied {
             let way = self.way(one)?;
             for file in one.changed.iter().chain(&way) {
-                let (mut treated, size) = self.treated(file)?;
+                let (mut treated, size) = treated(self.machine, self.mounts, file)?;
                 if way.contains(file)
                     && let Some(next) = next_name(&file.before.path, &one.artifact)
                 {
@@ -209,49 +220,53 @@ impl Look<'_> {
         }
         Ok(way)
     }
+}
 
-    /// A file with the change, and the bytes that a copy of it takes.
-    fn treated(&self, file: &Changed) -> Result<(TreatedFile, u64), NotTriable> {
-        let path = &file.before.path;
-        let shown = path.display();
-        let again = || not(format!("{shown} changes while it is looked at"), "diagnose again");
-        let open = self.machine.look_up(path).ok().and_then(|found| found.file).ok_or_else(again)?.1;
-        let was = LookedAt::of(&open).map_err(|_| again())?;
-        let is_same = was.mode & 0o7777 == file.before.mode && was.uid == file.before.uid && was.gid == file.before.gid;
-        if !is_same {
-            return Err(again());
-        }
-        if !was.is_directory() && !was.is_regular() {
-            return Err(not(format!("{shown} is neither a file nor a directory"), "change it by hand"));
-        }
-        if was.is_directory()
-            && let Some(mount) = self.mounts.iter().find(|mount| mount.at.starts_with(path) && mount.at != *path)
-        {
-            let reason = format!("{} is mounted below {shown}, and a trial would hide it", mount.at.display());
-            return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
-        }
-        let size = if was.is_regular() { File::from(open).metadata().map_err(|_| again())?.len() } else { 0 };
-        let permissions = |one: &Component| {
-            let acl = match &one.acl {
-                AclFact::None => None,
-                AclFact::Entries(acl) => Some(acl.attribute()),
-                AclFact::Unread(why) => {
-                    let reason = format!("the access control list of {shown} cannot be read: {why}");
-                    return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
-                }
-            };
-            Ok(FilePermissions { mode: was.mode & !0o7777 | one.mode, acl })
-        };
-        let identity = (was.identity.major, was.identity.minor, was.identity.inode);
-        let treated = TreatedFile {
-            path: path.as_os_str().into(),
-            identity,
-            uid: was.uid,
-            gid: was.gid,
-            before: permissions(&file.before)?,
-            after: permissions(&file.after)?,
-            only: BTreeSet::new(),
-        };
-        Ok((treated, size))
+/// A file with the change, and the bytes that a copy of it takes.
+pub(crate) fn treated(
+    machine: &Machine,
+    mounts: &[MountPoint],
+    file: &Changed,
+) -> Result<(TreatedFile, u64), NotTriable> {
+    let path = &file.before.path;
+    let shown = path.display();
+    let again = || not(format!("{shown} changes while it is looked at"), "diagnose again");
+    let open = machine.look_up(path).ok().and_then(|found| found.file).ok_or_else(again)?.1;
+    let was = LookedAt::of(&open).map_err(|_| again())?;
+    let is_same = was.mode & 0o7777 == file.before.mode && was.uid == file.before.uid && was.gid == file.before.gid;
+    if !is_same {
+        return Err(again());
     }
+    if !was.is_directory() && !was.is_regular() {
+        return Err(not(format!("{shown} is neither a file nor a directory"), "change it by hand"));
+    }
+    if was.is_directory()
+        && let Some(mount) = mounts.iter().find(|mount| mount.at.starts_with(path) && mount.at != *path)
+    {
+        let reason = format!("{} is mounted below {shown}, and a trial would hide it", mount.at.display());
+        return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+    }
+    let size = if was.is_regular() { File::from(open).metadata().map_err(|_| again())?.len() } else { 0 };
+    let permissions = |one: &Component| {
+        let acl = match &one.acl {
+            AclFact::None => None,
+            AclFact::Entries(acl) => Some(acl.attribute()),
+            AclFact::Unread(why) => {
+                let reason = format!("the access control list of {shown} cannot be read: {why}");
+                return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+            }
+        };
+        Ok(FilePermissions { mode: was.mode & !0o7777 | one.mode, acl })
+    };
+    let identity = (was.identity.major, was.identity.minor, was.identity.inode);
+    let treated = TreatedFile {
+        path: path.as_os_str().into(),
+        identity,
+        uid: was.uid,
+        gid: was.gid,
+        before: permissions(&file.before)?,
+        after: permissions(&file.after)?,
+        only: BTreeSet::new(),
+    };
+    Ok((treated, size))
 }

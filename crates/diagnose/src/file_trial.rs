@@ -5,8 +5,7 @@
 
 use slowpath_artifacts::access::{Changed, Component, FileKind};
 use slowpath_artifacts::families::{is_artifact, owns_directory};
-use slowpath_fix::grant_read::NotTriable;
-use slowpath_fix::{FilePermissions, TreatedFile, Word};
+use slowpath_fix::{FilePermissions, NotTriable, TreatedFile, Word};
 use slowpath_launch::{LookedAt, MountStep, Permissions, SeenFile};
 use slowpath_process::FileIdentity;
 use std::collections::BTreeMap;
@@ -84,15 +83,20 @@ pub fn merged<'a>(treatments: impl Iterator<Item = &'a [TreatedFile]>) -> Vec<Tr
 
 /// The mounts of a launch that sees the files so.
 pub fn mounts(files: &[TreatedFile], seen: impl Fn(&TreatedFile) -> &FilePermissions) -> Vec<MountStep> {
+    mounts_of(files, |file| (file.uid, seen(file)))
+}
+
+/// The mounts of a launch that sees the files so, and as another user's.
+pub fn mounts_of(files: &[TreatedFile], seen: impl Fn(&TreatedFile) -> (u32, &FilePermissions)) -> Vec<MountStep> {
     let step = |file: &TreatedFile| {
-        let permissions = seen(file);
+        let (uid, permissions) = seen(file);
         let (major, minor, inode) = file.identity;
         let identity = FileIdentity { major, minor, inode };
         MountStep::Seen(Box::new(SeenFile {
             path: PathBuf::from(file.path.to_os_string()),
             was: LookedAt { identity, uid: file.uid, gid: file.gid, mode: file.before.mode },
             permissions: Permissions {
-                uid: file.uid,
+                uid,
                 gid: file.gid,
                 mode: permissions.mode & 0o7777,
                 acl: permissions.acl.clone(),

@@ -1,6 +1,7 @@
 //! What a launch as root cannot show: it reads files that another user may not read, so that nothing is denied and nothing is found.
 //!
-//! Decided for the user who called sudo, or else for one who owns nothing; by the access evaluator, on the files as they are now.
+//! Decided for the user as whom most of its children run that are not root's; without these for the user who called sudo, or else for one
+//! who owns nothing. By the access evaluator, on the files as they are now.
 
 use crate::Case;
 use crate::directory::{COLD, WARM};
@@ -11,7 +12,7 @@ use slowpath_artifacts::families::is_artifact;
 use slowpath_artifacts::gather::Machine;
 use slowpath_launch::Identity;
 use slowpath_process::NOBODY;
-use slowpath_recording::{OpenError, Recording};
+use slowpath_recording::Recording;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::{Exec, File, FileKey, Open, ProcessKey, RefusedCall, Unavailable};
@@ -32,14 +33,19 @@ pub fn look(case: &Case<'_>) -> Result<Option<(HiddenByRoot, Vec<Unavailable>)>,
         return Ok(None);
     }
     case.progress.step("looking for what root hides");
-    let used: BTreeSet<String> = as_user(target, &Work::reading("looking for what root hides"), || {
-        let mut used = BTreeSet::new();
-        for place in [WARM, COLD].map(|name| case.directory.join(name)).iter().filter(|place| place.exists()) {
-            used.extend(opened_by_root(place).map_err(failed(Kind::Usage))?);
-        }
-        Ok(used)
-    })?;
-    let other = another_user()?;
+    let (used, children): (BTreeSet<String>, Option<u32>) =
+        as_user(target, &Work::reading("looking for what root hides"), || {
+            let (mut used, mut execs) = (BTreeSet::new(), Vec::new());
+            for place in [WARM, COLD].map(|name| case.directory.join(name)).iter().filter(|place| place.exists()) {
+                let recording = Recording::open(place).map_err(failed(Kind::Usage))?;
+                let executed = recording.read_whole::<Exec>().0;
+                used.extend(opened_by_root(&recording, &executed));
+                execs.extend(executed);
+            }
+            Ok((used, user_of_children(&execs)))
+        })?;
+    let other = children.and_then(|uid| Some(Identity::known_as(&uid.to_string()).ok()?.0));
+    let other = other.map_or_else(another_user, Ok)?;
     let caller = Identity::of_caller().map_err(failed(Kind::Machine))?;
     as_user(&caller, &Work::reading("looking for what root hides"), || {
         let machine =
@@ -53,14 +59,19 @@ pub fn look(case: &Case<'_>) -> Result<Option<(HiddenByRoot, Vec<Unavailable>)>,
 }
 
 /// Artifacts that processes of root opened in a recording.
-fn opened_by_root(place: &Path) -> Result<BTreeSet<String>, OpenError> {
-    let recording = Recording::open(place)?;
-    let execs = recording.read_whole::<Exec>().0;
+fn opened_by_root(recording: &Recording, execs: &[Exec]) -> BTreeSet<String> {
     let of_others: BTreeSet<ProcessKey> = execs.iter().filter(|exec| exec.uid != 0).map(Exec::process).collect();
     let files = recording.read_whole::<File>().0;
     let opens = recording.read_whole::<Open>().0;
     let opened = used_artifacts(&files, &opens, |open| open.result >= 0 && !of_others.contains(&open.process()));
-    Ok(opened.into_iter().map(str::to_owned).collect())
+    opened.into_iter().map(str::to_owned).collect()
+}
+
+/// The user who is not root and has executed most programs of the launch.
+fn user_of_children(execs: &[Exec]) -> Option<u32> {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    execs.iter().filter(|exec| exec.uid != 0).for_each(|exec| *counts.entry(exec.uid).or_default() += 1);
+    counts.into_iter().max_by_key(|(uid, count)| (*count, Reverse(*uid))).map(|(uid, _)| uid)
 }
 
 /// Paths of the artifacts among what was opened, as far as it `counts`: no directories, which some families hold as a whole.
@@ -147,6 +158,17 @@ dev ino path                   directory
         .unwrap();
         let used = used_artifacts(&tables.files, &tables.opens, |open| open.result >= 0);
         assert_eq!(used.into_iter().collect::<Vec<_>>(), ["/a/__pycache__/m.pyc"]);
+    }
+
+    #[test]
+    fn it_is_decided_for_the_user_of_most_children_that_are_not_roots() {
+        let of = |uids: &[u32]| {
+            let rows = uids.iter().enumerate().map(|(pid, uid)| format!("{pid} {pid} 1 {uid}\n"));
+            let text = format!("== execs\nts pid start uid\n{}", rows.collect::<String>());
+            user_of_children(&Tables::from_text(&text).unwrap().execs)
+        };
+        assert_eq!(of(&[0, 33, 0, 65534, 33]), Some(33));
+        assert_eq!((of(&[0, 40, 33]), of(&[0, 0]), of(&[])), (Some(33), None, None));
     }
 
     #[test]

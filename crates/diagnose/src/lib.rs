@@ -14,6 +14,7 @@
 
 pub mod aged_artifacts;
 mod arm_summary;
+mod artifact_directories;
 mod blocks;
 mod both;
 mod cold;

@@ -5,6 +5,7 @@
 //! tried. A trial changes no file: its launches see the files with the change, in mounts of their own.
 
 use crate::declaration::Declaration;
+use crate::not_triable::NotTriable;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal, gap};
 use crate::proposal_per_finding;
@@ -50,15 +51,6 @@ pub struct Repairs {
     pub repairs: BTreeSet<Repair>,
     /// What launches of a trial see, or why there can be none.
     pub trial: Result<Vec<TreatedFile>, NotTriable>,
-}
-
-/// Why a change of permissions cannot be tried.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotTriable {
-    /// Why not.
-    pub reason: String,
-    /// What else helps.
-    pub remedy: String,
 }
 
 /// One proposal a finding: each is of another family of files.

@@ -18,6 +18,7 @@ pub mod declaration;
 pub mod drop_isolation;
 pub mod grant_read;
 pub mod huge_pages;
+pub mod not_triable;
 pub mod plan;
 pub mod populate_at_map;
 pub mod preload_in_zygote;
@@ -37,6 +38,7 @@ pub mod treatment;
 pub mod word;
 
 pub use declaration::{Declaration, is_same_name};
+pub use not_triable::NotTriable;
 pub use plan::{Change, FixPlan, Privilege, Scope, Trial};
 pub use program::Program;
 pub use proposal::{Machine, Proposal, propose};

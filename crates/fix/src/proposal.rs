@@ -79,6 +79,11 @@ impl Proposal {
     pub fn files(&self) -> &[TreatedFile] {
         if self.plan.trial.possible { self.plan.treatment.files() } else { &[] }
     }
+
+    /// Directories in which artifacts are made anew for a treated launch; empty where it cannot be tried.
+    pub fn regenerated(&self) -> &[TreatedFile] {
+        if self.plan.trial.possible { self.plan.treatment.regenerated() } else { &[] }
+    }
 }
 
 type Maker = fn(&Case<'_>) -> Vec<Proposal>;

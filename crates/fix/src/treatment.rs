@@ -34,6 +34,13 @@ pub enum Treatment {
         /// Each file once, directories before what lies below them.
         files: Vec<TreatedFile>,
     },
+    /// Artifacts made anew, which a launch sees where they belong, in mounts of its own.
+    Regeneration {
+        /// The directories in which they are made, each once, before those that lie below it.
+        directories: Vec<TreatedFile>,
+        /// What makes them, one after the other, before the program itself is launched once for what it still misses.
+        commands: Vec<Vec<Word>>,
+    },
     /// A change of the program's source.
     Source {
         /// Where.
@@ -84,6 +91,14 @@ impl Treatment {
                 variables.iter().map(|(name, value)| (name.into(), value.to_os_string())).collect()
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// Directories in which artifacts are made anew for a treated launch; none where it is treated otherwise.
+    pub fn regenerated(&self) -> &[TreatedFile] {
+        match self {
+            Self::Regeneration { directories, .. } => directories,
+            _ => &[],
         }
     }
 

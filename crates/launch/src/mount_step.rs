@@ -55,6 +55,11 @@ pub enum MountStep {
     /// A directory comes before what lies below it. It has the restricting options of what it covers, and `nosuid` and `nodev` when it
     /// is not root's.
     Seen(Box<SeenFile>),
+    /// Nobody can write to what is mounted at this place any more, in this launch.
+    ReadOnly {
+        /// Where something is mounted.
+        at: PathBuf,
+    },
     /// An empty tmpfs, mode 1777, `nosuid` and `nodev`.
     Tmpfs {
         /// An existing directory.
@@ -102,7 +107,7 @@ impl MountStep {
             MountStep::Bind { from, to, .. } => (vec![from], to),
             MountStep::File { from, over, .. } => (vec![from], over),
             MountStep::Seen(file) => (vec![], &file.path),
-            MountStep::Tmpfs { at } => (vec![], at),
+            MountStep::Tmpfs { at } | MountStep::ReadOnly { at } => (vec![], at),
         };
         if let MountStep::Seen(file) = self {
             file.validate()?;
@@ -122,7 +127,10 @@ impl MountStep {
     /// Where it mounts something.
     pub fn at(&self) -> &Path {
         match self {
-            MountStep::Ext4 { at, .. } | MountStep::Overlay { at, .. } | MountStep::Tmpfs { at } => at,
+            MountStep::Ext4 { at, .. }
+            | MountStep::Overlay { at, .. }
+            | MountStep::Tmpfs { at }
+            | MountStep::ReadOnly { at } => at,
             MountStep::Bind { to, .. } => to,
             MountStep::File { over, .. } => over,
             MountStep::Seen(file) => &file.path,
@@ -141,6 +149,7 @@ impl fmt::Display for MountStep {
             MountStep::Bind { from, to, .. } => write!(f, "bind {} at {}", from.display(), to.display()),
             MountStep::File { over, .. } => write!(f, "copy of {} over it", over.display()),
             MountStep::Seen(file) => file.fmt(f),
+            MountStep::ReadOnly { at } => write!(f, "{} read-only", at.display()),
             MountStep::Tmpfs { at } => write!(f, "tmpfs at {}", at.display()),
         }
     }

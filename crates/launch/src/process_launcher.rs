@@ -53,7 +53,11 @@ pub struct ProcessLauncher {
 /// Whether a launcher can make another launch after this one: namespaces, mounts and cgroups are entered once, and a
 /// target that lives on keeps its observer.
 fn can_stay(spec: &LaunchSpec) -> bool {
-    spec.mounts.is_empty() && !spec.pid_namespace && spec.cgroups.is_empty() && spec.end == EndPolicy::KillTree
+    spec.within.is_none()
+        && spec.mounts.is_empty()
+        && !spec.pid_namespace
+        && spec.cgroups.is_empty()
+        && spec.end == EndPolicy::KillTree
 }
 
 impl ProcessLauncher {

@@ -40,6 +40,9 @@ pub struct LaunchSpec {
     /// What the target sets for itself before its exec: in this order, but for what can only be done before its identity is taken
     /// on, only after, or only last.
     pub context: Vec<ContextStep>,
+    /// A descriptor of the calling process, of [`crate::MountNamespace`]: the launch begins with copies of the mounts there, in a mount
+    /// namespace of its own. Needs root.
+    pub within: Option<i32>,
     /// Mounts in a private mount namespace, in this order. Not empty: the launch gets such a namespace.
     pub mounts: Vec<MountStep>,
     /// A pid namespace of its own (and a mount namespace, for its `/proc`): then the kernel enforces that the tree
@@ -104,6 +107,7 @@ impl LaunchSpec {
             limits: Vec::new(),
             cgroups: Vec::new(),
             context: Vec::new(),
+            within: None,
             mounts: Vec::new(),
             pid_namespace: false,
             session: false,

@@ -112,6 +112,14 @@ pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
+/// A copy of a descriptor of the process behind one of [`pidfd_open`], which must be one that the caller may trace.
+pub(crate) fn descriptor_of(pidfd: &OwnedFd, descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is passed.
+    let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), descriptor, 0) })?;
+    // SAFETY: the kernel just made this descriptor for us alone (close-on-exec).
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
 /// SIGKILL to the process behind a descriptor of [`pidfd_open`].
 pub(crate) fn pidfd_kill(pidfd: &OwnedFd) -> io::Result<()> {
     let info = ptr::null::<libc::siginfo_t>();

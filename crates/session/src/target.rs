@@ -3,8 +3,8 @@
 use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;
 use slowpath_launch::{
-    EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, Limit, MountStep,
-    ProcessLauncher, ReadyWhen, StdioPolicy, current_limits,
+    ContextStep, EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, Limit,
+    MountNamespace, MountStep, ProcessLauncher, ReadyWhen, StdioPolicy, current_limits,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -25,6 +25,10 @@ pub struct Target {
     pub ready: ReadyWhen,
     /// How it sees files otherwise than they are.
     mounts: Vec<MountStep>,
+    /// Whose mounts it begins with.
+    within: Option<MountNamespace>,
+    /// Whether executing gives it no privileges.
+    gains_nothing: bool,
     extra: Vec<(OsString, OsString)>,
     /// What it inherits; [`Self::extra`] comes on top.
     environment: Vec<(OsString, OsString)>,
@@ -114,6 +118,8 @@ impl Target {
             warnings: warnings.iter().map(ToString::to_string).collect(),
             ready: invocation.ready,
             mounts: Vec::new(),
+            within: None,
+            gains_nothing: false,
             extra,
             timeout: invocation.timeout.map(Duration::from_secs_f64).or(default_timeout),
         })
@@ -140,6 +146,8 @@ impl Target {
         spec.timeout = self.timeout;
         spec.limits = changed_limits();
         spec.mounts.clone_from(&self.mounts);
+        spec.within = self.within.as_ref().map(MountNamespace::descriptor);
+        spec.context.extend(self.gains_nothing.then_some(ContextStep::NoNewPrivileges));
         Ok((spec, fresh))
     }
 
@@ -158,9 +166,28 @@ impl Target {
         Self { mounts, ..self.clone() }
     }
 
+    /// The same target in mounts that begin as copies of those of another launch.
+    #[must_use]
+    pub fn within(&self, namespace: &MountNamespace) -> Self {
+        Self { within: Some(namespace.clone()), ..self.clone() }
+    }
+
+    /// The same target, but that no program which it executes gives it privileges: for launches that see files which its own user made
+    /// where others' are.
+    #[must_use]
+    pub fn gaining_nothing(&self) -> Self {
+        Self { gains_nothing: true, ..self.clone() }
+    }
+
+    /// Another command in the place of this one, which is ready when it has ended.
+    #[must_use]
+    pub fn running(&self, command: Vec<OsString>) -> Self {
+        Self { command, ready: ReadyWhen::Exit, ..self.clone() }
+    }
+
     /// Whether it has mounts of its own.
     pub fn has_mounts(&self) -> bool {
-        !self.mounts.is_empty()
+        self.within.is_some() || !self.mounts.is_empty()
     }
 
     /// Its environment, with placeholders as they are.

@@ -78,6 +78,15 @@ pub const SHAM_FILES: DeclaredArm = DeclaredArm {
            comes from the mounts and the copies, not from the permissions.",
 };
 
+/// The sham of artifacts that are made anew.
+pub const SHAM_REGENERATED: DeclaredArm = DeclaredArm {
+    name: "sham_regenerated",
+    title: "the same directories in the same mounts, with nothing made in them",
+    role: Role::Sham,
+    what: "The directories of all such fixes in private mounts as a fix has them, as they are outside, and no program gives privileges. What \
+           both gain comes from the mounts, not from the artifacts.",
+};
+
 /// The sham of the wrapper of a preload plan.
 pub const SHAM_EMPTY: DeclaredArm = DeclaredArm {
     name: "sham_empty",
@@ -188,12 +197,13 @@ pub const METADATA: DeclaredArm = variant(
 );
 
 /// All.
-pub const ALL: [&DeclaredArm; 21] = [
+pub const ALL: [&DeclaredArm; 22] = [
     &COLD,
     &WARM,
     &UNTREATED,
     &SHAM_ENVIRONMENT,
     &SHAM_FILES,
+    &SHAM_REGENERATED,
     &SHAM_EMPTY,
     &SHAM_UNRELATED,
     &WHOLE_FILES,

@@ -132,8 +132,8 @@ impl<'a> Threads<'a> {
     }
 
     /// Everything that began with this problem, by thread and time. Of one that was denied it is not said that anything follows. What
-    /// is missing is no problem unless it is made instead, or its directory is missing with it ([`Self::never_made`]), nor is what was
-    /// read, unless its source was read too.
+    /// is missing is no problem unless it is made instead, or its directory is missing with it ([`Self::never_made`]), or its directory
+    /// of sources is listed and read ([`Self::lists_sources`]); nor is what was read, unless its source was read too.
     pub fn fallbacks(&self, problem: Problem) -> Vec<Fallback<'a>> {
         let mut all = Vec::new();
         for (number, thread) in self.all.threads.iter().enumerate() {
@@ -145,7 +145,10 @@ impl<'a> Threads<'a> {
             let found = (0..thread.opens.len()).filter_map(|at| self.fallback(number, at, problem));
             all.extend(found.filter(|one| match problem {
                 Problem::Denied => true,
-                Problem::Absent => one.end.is_seen() || self.never_made(one) || matches!(one.trace, Trace::SourceFirst),
+                Problem::Absent => {
+                    let is_first = matches!(one.trace, Trace::SourceFirst);
+                    one.end.is_seen() || self.never_made(one) || is_first || self.lists_sources(one)
+                }
                 Problem::Unfit => one.end.is_seen() && one.is_alike,
             }));
             for at in first + 1..all.len() {
@@ -170,9 +173,10 @@ impl<'a> Threads<'a> {
             return None;
         }
         let limit = self.all.limit(thread, open.ts);
-        let trace = match problem {
-            Problem::Denied => families::of_file(Path::new(&open.path)).map_or(Trace::OfAnyFile, |family| family.trace),
-            Problem::Absent | Problem::Unfit => Trace::OfAnyFile,
+        let of_family = || families::of_file(Path::new(&open.path)).map_or(Trace::OfAnyFile, |family| family.trace);
+        let trace = match (problem, of_family()) {
+            (Problem::Denied, trace) | (Problem::Absent, trace @ Trace::ReadsSources { .. }) => trace,
+            _ => Trace::OfAnyFile,
         };
         let mut found = Fallback {
             open,
@@ -233,6 +237,20 @@ impl<'a> Threads<'a> {
         let (end, source, is_alike, last_read) = (End::Over, None, false, open.ts);
         let fallback = Fallback { open, ended, end, source, is_alike, last_read, trace, thread: number, next };
         matches!(trace, Trace::SourceFirst).then_some(fallback)
+    }
+
+    /// Whether the family's sources are read one by one, after the directory that holds them was listed: who only uses one does not list it.
+    fn lists_sources(&self, fallback: &Fallback<'_>) -> bool {
+        let Some(source) = fallback.source.filter(|_| matches!(fallback.trace, Trace::ReadsSources { .. })) else {
+            return false;
+        };
+        let place = split(&source.path).0;
+        let lists = |open: &&Open| is_directory(open) && open.result >= 0 && open.path.trim_end_matches('/') == place;
+        let opens = self.all.threads[fallback.thread].opens.iter().copied();
+        opens
+            .skip_while(|open| open.ts <= fallback.open.ts)
+            .take_while(|open| open.ts < source.ts)
+            .any(|open| lists(&open))
     }
 
     /// Whether a directory for compiled files is missing below that of the source: nobody opens anything in it, and the name that is

@@ -116,6 +116,30 @@ fn sources_of_one_kind_belong_together_and_two_fallbacks_of_a_thread_do_not_over
     assert_eq!(found, [one("/c/a", 110, End::OtherFile, None), one("/c/b", 300, End::OtherFile, Some("/f/s"))]);
 }
 
+#[test]
+fn a_cache_that_was_never_made_is_what_reading_its_sources_costs_and_one_that_is_elsewhere_is_none() {
+    let name = "6055296b45f0848f5992b13562521167-le64.cache-8";
+    let fonts = |first: &str, second: &str| {
+        opens(&format!(
+            "
+100 7 1 7 /c/{name} 0 {first}  - -
+150 7 1 7 /d/{name} 0 {second} - -
+160 7 1 7 /f/       65536 3 1 9
+200 7 1 7 /f/a.ttf  0 3   1 2
+300 7 1 7 /f/b.ttf  0 4   1 3
+400 7 1 7 /e/b.so   0 4   1 4"
+        ))
+    };
+    let found = described(Problem::Absent, &fonts("-2", "-2"));
+    let dearest = one(&format!("/d/{name}"), 400, End::OtherFile, Some("/f/a.ttf"));
+    assert!(found.contains(&dearest), "{found:?}");
+    assert_eq!(described(Problem::Absent, &fonts("-2", "3")), []);
+    // Who has no cache of an empty directory, and uses a font of another, parses none.
+    assert_eq!(described(Problem::Absent, &fonts("-2", "-2").replace("/f/  ", "/g/  ")), []);
+    // Of no known family: nothing shows that these were its sources.
+    assert_eq!(described(Problem::Absent, &fonts("-2", "-2").replace(".cache-8", ".index")), []);
+}
+
 fn calls(rows: &str) -> String {
     format!("== opens\nts pid start tid path flags call result dev ino\n{rows}\n")
 }

@@ -10,7 +10,8 @@
 //! **No finding** for ordinary searches (libraries, optional configuration): nobody makes what was looked for. Of a program that is refused
 //! to make the directory, and then does not try to save, that call is the end. Recordings of earlier versions hold opens alone: there it
 //! shows only where the directory lies below the source's and nobody opens anything in it (`__pycache__`), for at least three files whose
-//! sources say how long one takes. A program that asks whether the file is there (stat(2), ENOENT) and never opens it is not seen.
+//! sources say how long one takes. Of a family whose sources are read one by one (a cache of fonts) it is enough that
+//! their directory is listed and they are read, and that no file of the same name was opened elsewhere. A program that asks whether the file is there (stat(2), ENOENT) and never opens it is not seen.
 //!
 //! **Confidence.** See [`super::fallback_finding`].
 

@@ -1,6 +1,6 @@
 //! What Android compiles of an app: odex, vdex and art files (source.android.com/docs/core/runtime/configure).
 
-use super::family::{Family, FreshnessOf, Trace, everybody, lies_in, never_missing};
+use super::family::{Family, FreshnessOf, Regeneration, Trace, everybody, lies_in, never_missing};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -15,6 +15,7 @@ pub const ANDROID_OAT: Family = Family {
                Isolated processes (uid 90000 and above) read only what others may read, and installd takes that right (0640) from what was \
                compiled with a profile",
     by_hand: "`cmd package compile -m speed -f PACKAGE`, or `-r shared`, at the price of a slower main process and more energy",
+    regeneration: Regeneration::BY_THE_PROGRAM,
     shared_by: "`-r shared` of `cmd package compile`: compiled without the profile, and readable for every user",
     trace: Trace::OfAnyFile,
     recognises,

@@ -1,6 +1,6 @@
 //! Caches of code and shaders in the profiles of Chromium and Firefox.
 
-use super::family::{Family, FreshnessOf, Trace, everybody, is_below, never_missing};
+use super::family::{Family, FreshnessOf, Regeneration, Trace, everybody, is_below, never_missing};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -14,6 +14,7 @@ pub const BROWSER_CODE_CACHE: Family = Family {
     stale_when: "never decided: entries hold the build and hashes that only the browser compares",
     fallback: "scripts are compiled again at each visit, shaders at each start of the GPU process; a cache that cannot be written stays so",
     by_hand: "`chown -R USER PROFILE` where a browser that ran as root made it, or remove the directory",
+    regeneration: Regeneration::BY_THE_PROGRAM,
     shared_by: "",
     trace: Trace::OfAnyFile,
     recognises,

@@ -21,6 +21,8 @@ pub struct Family {
     pub fallback: &'static str,
     /// How to repair it by hand.
     pub by_hand: &'static str,
+    /// What makes it anew where its user may save it, as a trial does.
+    pub regeneration: Regeneration,
     /// How a program is told of a copy in another place, which several users may read; empty where none can be.
     pub shared_by: &'static str,
     /// What shows that a process did that.
@@ -38,6 +40,26 @@ pub struct Family {
 impl std::fmt::Debug for Family {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name)
+    }
+}
+
+/// What makes artifacts anew.
+#[derive(Clone, Copy, Debug)]
+pub struct Regeneration {
+    /// What that is, for a reader.
+    pub words: &'static str,
+    /// The commands for these artifacts, each a program and its arguments; none: the program that needs them makes them.
+    pub(crate) commands: fn(&[&Path]) -> Vec<Vec<OsString>>,
+}
+
+impl Regeneration {
+    /// Of families whose artifacts the program that needs them saves, where it may.
+    pub(crate) const BY_THE_PROGRAM: Self =
+        Self { words: "the program that needs it, started once where it may save it", commands: |_| Vec::new() };
+
+    /// The commands for these artifacts; none: the program that needs them, started once where it may save them.
+    pub fn commands(&self, artifacts: &[&Path]) -> Vec<Vec<OsString>> {
+        (self.commands)(artifacts)
     }
 }
 

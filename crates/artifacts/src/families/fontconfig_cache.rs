@@ -1,9 +1,9 @@
 //! Caches of fontconfig: one file a directory of fonts.
 
-use super::family::{Family, Freshness, FreshnessOf, Trace, everybody, name, never_missing, parent_name};
+use super::family::{Family, Freshness, FreshnessOf, Regeneration, Trace, everybody, name, never_missing, parent_name};
 use crate::access::FileKind;
 use crate::disk;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ pub const FONTCONFIG_CACHE: Family = Family {
                  1970 fits always). Unknown for caches of 32-bit or big-endian programs",
     fallback: "each process opens and parses every font of the directory with FreeType and tries to write a cache: `FC_DEBUG=16 fc-match`",
     by_hand: "`fc-cache -f` as the owner of the cache directory, with a umask that leaves it readable (022)",
+    regeneration: Regeneration { words: "`fc-cache`, with the fonts.conf of the program", commands },
     shared_by: "a `<cachedir>` in fonts.conf that every user reads, filled with `fc-cache -f`; `/var/cache/fontconfig` is one",
     trace: Trace::ReadsSources { is_source: is_font },
     recognises,
@@ -30,6 +31,11 @@ const MAGIC: u32 = 0xfc02_fc04;
 
 /// The largest cache whose directory is looked for.
 const MOST: u64 = 64 << 20;
+
+/// Caches that fit stay.
+fn commands(_: &[&Path]) -> Vec<Vec<OsString>> {
+    vec![vec!["fc-cache".into()]]
+}
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
     match kind {

@@ -1,6 +1,6 @@
 //! The list of image loaders of GdkPixbuf (gdk-pixbuf-query-loaders(1)).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds, lies_in, name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Regeneration, Trace, everybody, holds, lies_in, name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::{OsStr, OsString};
@@ -17,6 +17,7 @@ pub const GDK_PIXBUF_LOADERS: Family = Family {
                  is not listed",
     fallback: "none: images of these kinds are not shown, or a program ends for want of an icon: `gdk-pixbuf-query-loaders`",
     by_hand: "`gdk-pixbuf-query-loaders --update-cache` as root, with a umask that leaves it readable (022)",
+    regeneration: Regeneration { words: "`gdk-pixbuf-query-loaders --update-cache`", commands },
     shared_by: "`GDK_PIXBUF_MODULE_FILE=FILE`, made with `gdk-pixbuf-query-loaders`",
     trace: Trace::NoWork,
     recognises,
@@ -27,6 +28,10 @@ pub const GDK_PIXBUF_LOADERS: Family = Family {
 
 /// The largest list that is read: one has some kB.
 const MOST: u64 = 4 << 20;
+
+fn commands(_: &[&Path]) -> Vec<Vec<OsString>> {
+    vec![vec!["gdk-pixbuf-query-loaders".into(), "--update-cache".into()]]
+}
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
     kind == FileKind::Regular && name(path) == "loaders.cache" && lies_in(path, &["gdk-pixbuf-2.0"])

@@ -1,6 +1,6 @@
 //! Compiled schemas of GSettings (glib-compile-schemas(1)).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, name, parent_name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Regeneration, Trace, everybody, name, parent_name};
 use crate::access::FileKind;
 use crate::disk;
 use std::ffi::OsString;
@@ -16,6 +16,7 @@ pub const GLIB_SCHEMAS: Family = Family {
     fallback: "none: GSettings finds no schema or the old ones; programs end (`Settings schema ... is not installed`) or use old defaults: \
                `gsettings list-schemas`",
     by_hand: "`glib-compile-schemas DIR` as the owner of the directory, with a umask that leaves it readable (022)",
+    regeneration: Regeneration { words: "`glib-compile-schemas DIR`", commands },
     shared_by: "`GSETTINGS_SCHEMA_DIR=DIRECTORY`, made with `glib-compile-schemas`",
     trace: Trace::NoWork,
     recognises,
@@ -25,6 +26,11 @@ pub const GLIB_SCHEMAS: Family = Family {
 };
 
 const COMPILED: &str = "gschemas.compiled";
+
+fn commands(artifacts: &[&Path]) -> Vec<Vec<OsString>> {
+    let directories = artifacts.iter().filter_map(|artifact| artifact.parent());
+    directories.map(|directory| vec!["glib-compile-schemas".into(), directory.into()]).collect()
+}
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
     kind == FileKind::Regular && name(path) == COMPILED

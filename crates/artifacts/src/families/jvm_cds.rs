@@ -1,8 +1,9 @@
 //! Class data sharing archives and AOT caches of HotSpot (JEP 310, JEP 341, JEP 350, JEP 483).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Regeneration, Trace, everybody, holds, name};
 use crate::access::FileKind;
 use crate::disk;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -17,6 +18,10 @@ pub const JVM_CDS: Family = Family {
     fallback: "the JVM says nothing (`-Xshare:auto`; of an AOT cache it warns), parses and verifies the classes at each start and shares none of them between \
                processes: `java -Xlog:cds -version`, `java -Xshare:on -version`",
     by_hand: "default archive: `java -Xshare:dump` as the owner of the JVM; others: `java -XX:ArchiveClassesAtExit=FILE`, `java -XX:AOTCacheOutput=FILE`; `chmod o+r`",
+    regeneration: Regeneration {
+        words: "default archive: `java -Xshare:dump` of the same runtime image; others: the program itself, whose command line names them",
+        commands,
+    },
     shared_by: "`-XX:SharedArchiveFile=FILE` or `-XX:AOTCache=FILE` (in `JDK_JAVA_OPTIONS`), made as above",
     trace: Trace::AllAlong { library: "libjvm.so" },
     recognises,
@@ -39,6 +44,17 @@ const MOST_LIBRARY: u64 = 256 << 20;
 
 /// `JVM_IDENT_MAX`: the header keeps a hash instead of a longer name (`get_header_version`, src/hotspot/share/cds/filemap.cpp).
 const LONGEST_IDENTITY: usize = 255;
+
+/// The program of the runtime image to which a default archive belongs (`lib/server` or `lib`, below the image's own directory).
+fn commands(artifacts: &[&Path]) -> Vec<Vec<OsString>> {
+    let is_default = |artifact: &&&Path| name(artifact).starts_with("classes");
+    let dump = |artifact: &&Path| {
+        let library = artifact.ancestors().skip(1).find(|above| name(above) == "lib")?;
+        let java = library.parent()?.join("bin/java");
+        Some(vec![java.into_os_string(), "-Xshare:dump".into()])
+    };
+    artifacts.iter().filter(is_default).filter_map(dump).collect::<BTreeSet<_>>().into_iter().collect()
+}
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
     kind == FileKind::Regular && path.extension().is_some_and(|end| end == "jsa" || end == AOT)
@@ -116,6 +132,15 @@ mod tests {
 
     fn archive(magic: u32) -> Vec<u8> {
         [&magic.to_ne_bytes()[..], &[0; 600], BUILD.as_bytes(), &[0; 4000]].concat()
+    }
+
+    #[test]
+    fn a_default_archive_is_dumped_by_its_own_runtime_image_and_others_by_the_program_that_names_them() {
+        let of = |paths: &[&str]| commands(&paths.iter().map(Path::new).collect::<Vec<_>>());
+        let dump = vec![vec![OsString::from("/usr/lib/jvm/j/bin/java"), OsString::from("-Xshare:dump")]];
+        let (one, other) = ("/usr/lib/jvm/j/lib/server/classes.jsa", "/usr/lib/jvm/j/lib/server/classes_nocoops.jsa");
+        assert_eq!(of(&[one, other]), dump);
+        assert_eq!(of(&["/srv/app/lib/app.jsa", "/srv/app/classes.jsa"]), Vec::<Vec<OsString>>::new());
     }
 
     #[test]

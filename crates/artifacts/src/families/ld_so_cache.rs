@@ -1,6 +1,6 @@
 //! The cache of shared libraries of glibc's dynamic loader (ld.so(8), ldconfig(8)).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds, name};
+use super::family::{Family, Freshness, FreshnessOf, Missing, Regeneration, Trace, everybody, holds, name};
 use crate::access::FileKind;
 use crate::disk;
 use std::collections::BTreeSet;
@@ -19,6 +19,7 @@ pub const LD_SO_CACHE: Family = Family {
     fallback: "the loader tries the default directories one after the other, each with its subdirectories for the CPU, and does not find \
                libraries elsewhere: `strace -e trace=openat`, `LD_DEBUG=libs`",
     by_hand: "`ldconfig` as root, with a umask that leaves the cache readable (022)",
+    regeneration: Regeneration { words: "`ldconfig`", commands },
     shared_by: "",
     trace: Trace::NoWork,
     recognises,
@@ -34,6 +35,10 @@ const HEADER: usize = 48;
 const ENTRY: usize = 24;
 /// The largest cache that is read.
 const MOST: u64 = 64 << 20;
+
+fn commands(_: &[&Path]) -> Vec<Vec<OsString>> {
+    vec![vec!["/sbin/ldconfig".into()]]
+}
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
     kind == FileKind::Regular && name(path) == "ld.so.cache"

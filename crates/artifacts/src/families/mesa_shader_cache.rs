@@ -1,6 +1,6 @@
 //! Mesa's cache of compiled shaders (docs.mesa3d.org/envvars.html, `MESA_SHADER_CACHE_DIR`).
 
-use super::family::{Family, FreshnessOf, Trace, everybody, is_below, never_missing};
+use super::family::{Family, FreshnessOf, Regeneration, Trace, everybody, is_below, never_missing};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ pub const MESA_SHADER_CACHE: Family = Family {
     stale_when: "never decided: the key of an entry is a hash of the driver's build and of the shader, which only the driver knows",
     fallback: "each process compiles its shaders again, mostly in pauses of the first frames: `MESA_SHADER_CACHE_SHOW_STATS=true`",
     by_hand: "`chown -R USER ~/.cache/mesa_shader_cache*` where a program that ran as root made it, or remove it",
+    regeneration: Regeneration::BY_THE_PROGRAM,
     shared_by: "`MESA_SHADER_CACHE_DIR=DIRECTORY` for users who trust each other: each writes to it",
     trace: Trace::OfAnyFile,
     recognises,

@@ -16,7 +16,7 @@ mod node_compile_cache;
 mod python_bytecode;
 mod ruby_bootsnap;
 
-pub use family::{Family, Freshness, Missing, Trace};
+pub use family::{Family, Freshness, Missing, Regeneration, Trace};
 
 use crate::access::FileKind;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The compile cache of Node.js (`module.enableCompileCache`, `NODE_COMPILE_CACHE`; 22.1 and later).
 
-use super::family::{Family, FreshnessOf, Trace, name, never_missing, parent_name};
+use super::family::{Family, FreshnessOf, Regeneration, Trace, name, never_missing, parent_name};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -14,6 +14,7 @@ pub const NODE_COMPILE_CACHE: Family = Family {
                  directory ends with the uid that made it, and other users do not look there",
     fallback: "each process compiles its modules again and writes the cache at its end: `NODE_DEBUG_NATIVE=COMPILE_CACHE node ...`",
     by_hand: "remove the directory of the version; or give each user one that it may write (`NODE_COMPILE_CACHE`)",
+    regeneration: Regeneration::BY_THE_PROGRAM,
     shared_by: "`NODE_COMPILE_CACHE=DIRECTORY` for processes of one user: its files lie below the uid that made them",
     trace: Trace::SourceFirst,
     recognises,

@@ -1,8 +1,11 @@
 //! Python's bytecode: `__pycache__/NAME.TAG.pyc` (PEP 3147, PEP 552).
 
-use super::family::{Family, Freshness, FreshnessOf, Missing, Trace, everybody, holds, name, parent_name};
+use super::family::{
+    Family, Freshness, FreshnessOf, Missing, Regeneration, Trace, everybody, holds, name, parent_name,
+};
 use crate::access::FileKind;
 use crate::disk;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +21,10 @@ pub const PYTHON_BYTECODE: Family = Family {
     fallback: "the process reads and compiles the source at each start and tries to write the bytecode, silently: opens of the .py behind a \
                denied open of the .pyc, CPU time in the compiler (`python3 -X importtime`, `python3 -v`)",
     by_hand: "`python3 -m compileall -f DIR` as the owner of the directory, with a umask that leaves it readable (022)",
+    regeneration: Regeneration {
+        words: "`pythonX.Y -m compileall -q -f -l DIRECTORY...`, of the CPython release in TAG",
+        commands,
+    },
     shared_by: "`PYTHONPYCACHEPREFIX=DIRECTORY`, filled with `python3 -m compileall` under the same variable",
     trace: Trace::OfAnyFile,
     recognises,
@@ -36,6 +43,41 @@ const FIRST_WITH_SIPHASH_13: u32 = 311;
 
 /// The largest source that is hashed.
 const MOST_SOURCE: u64 = 64 << 20;
+
+/// One command a release and level of optimization, over the directories of its sources. Of other interpreters than CPython the program itself.
+fn commands(artifacts: &[&Path]) -> Vec<Vec<OsString>> {
+    let mut directories: BTreeMap<(String, String), BTreeSet<&Path>> = BTreeMap::new();
+    for artifact in artifacts {
+        let Some((directory, (release, level))) =
+            artifact.parent().and_then(Path::parent).zip(release_and_level(name(artifact)))
+        else {
+            return Vec::new();
+        };
+        directories.entry((release, level)).or_default().insert(directory);
+    }
+    let command = |((release, level), directories): ((String, String), BTreeSet<&Path>)| {
+        let options = ["-m", "compileall", "-q", "-f", "-l"].map(OsString::from).into_iter();
+        // Releases before 3.9 know no level but their own.
+        let options = options.chain(["-o", &level].into_iter().filter(|_| level != "0").map(OsString::from));
+        let places = directories.into_iter().map(OsString::from);
+        [OsString::from(format!("python{release}"))].into_iter().chain(options).chain(places).collect()
+    };
+    directories.into_iter().map(command).collect()
+}
+
+/// `3.11` and `1` of `m.cpython-311.opt-1.pyc`.
+fn release_and_level(name: &str) -> Option<(String, String)> {
+    let mut parts = name.strip_suffix(".pyc")?.rsplit('.');
+    let last = parts.next()?;
+    let (level, tag) = match last.strip_prefix("opt-") {
+        Some(level) => (level, parts.next()?),
+        None => ("0", last),
+    };
+    let (major, minor) = tag.strip_prefix("cpython-")?.split_at_checked(1)?;
+    let are_digits =
+        [major, minor, level].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    are_digits.then(|| (format!("{major}.{minor}"), level.to_owned()))
+}
 
 fn recognises(path: &Path, kind: FileKind) -> bool {
     match kind {
@@ -184,6 +226,28 @@ mod tests {
     use std::fs;
     use std::process::Command;
     use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn each_release_and_level_compiles_the_directories_of_its_sources() {
+        let of = |paths: &[&str]| {
+            let all = commands(&paths.iter().map(Path::new).collect::<Vec<_>>());
+            all.iter()
+                .map(|words| words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "))
+                .collect()
+        };
+        let none: Vec<String> = Vec::new();
+        let found: Vec<String> = of(&[
+            "/a/__pycache__/m.cpython-311.pyc",
+            "/a/__pycache__/n.cpython-311.pyc",
+            "/b/__pycache__/m.cpython-311.pyc",
+            "/b/__pycache__/m.cpython-38.opt-2.pyc",
+        ]);
+        assert_eq!(found, ["python3.11 -m compileall -q -f -l /a /b", "python3.8 -m compileall -q -f -l -o 2 /b"]);
+        for other in ["/a/__pycache__/m.pypy310.pyc", "/a/__pycache__/m.cpython-3x.pyc", "/m.cpython-311.pyc"] {
+            let found: Vec<String> = of(&["/a/__pycache__/m.cpython-311.pyc", other]);
+            assert_eq!(found, none, "{other}");
+        }
+    }
 
     /// Compiles a module with Debian's Python and gives the path of the bytecode; `None` where there is none.
     fn compiled(directory: &Path, mode: &str) -> Option<PathBuf> {

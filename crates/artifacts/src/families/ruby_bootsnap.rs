@@ -1,6 +1,6 @@
 //! The cache of bootsnap: compiled Ruby, parsed YAML and JSON, and paths of features.
 
-use super::family::{Family, FreshnessOf, Trace, everybody, name, never_missing, parent_name};
+use super::family::{Family, FreshnessOf, Regeneration, Trace, everybody, name, never_missing, parent_name};
 use crate::access::FileKind;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ pub const RUBY_BOOTSNAP: Family = Family {
     stale_when: "never decided: a file is named by a hash of the path of its source, which does not lead back to it",
     fallback: "each process compiles its sources again and searches the load path; a cache that cannot be written stays so",
     by_hand: "`bootsnap precompile --gemfile app/ lib/` as the user that runs the application; `chown -R USER tmp/cache`",
+    regeneration: Regeneration::BY_THE_PROGRAM,
     shared_by: "`BOOTSNAP_CACHE_DIR=DIRECTORY`, filled with `bootsnap precompile`, and `BOOTSNAP_READONLY=1` for who only reads",
     trace: Trace::OfAnyFile,
     recognises,

@@ -2,12 +2,12 @@
 //! archive of a JVM that its user may not read.
 
 use crate::artifact_case::{ArtifactCase, NOBODY, mode};
+use crate::font_case::{FontCase, is_installed};
 use crate::prices::{self, Price, median, unrecorded};
 use crate::recorded_case::{RecordedCase, row};
 use crate::running::*;
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const NAMES: [&str; 3] = ["unreadable_artifact", "stale_artifact", "missing_artifact"];
@@ -19,52 +19,12 @@ fn record(case: &ArtifactCase, target: &[String]) -> RecordedCase {
     RecordedCase::record(&out, &["--quiet", "--off-cpu", "--user", NOBODY], &target, &NAMES)
 }
 
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap();
-    let is_there = std::env::split_paths(&path).any(|place| place.join(program).exists());
-    if !is_there {
-        println!("skipped: {program} is not installed");
-    }
-    is_there
-}
-
-/// Fonts of this machine.
-fn fonts(place: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let path = entry.path();
-        match entry.file_type().unwrap() {
-            kind if kind.is_dir() => fonts(&path, found),
-            kind if kind.is_file() && path.extension().is_some_and(|end| end == "ttf" || end == "otf") => {
-                found.push(path);
-            }
-            _ => {}
-        }
-    }
-}
-
 #[test]
 fn fonts_without_their_cache_are_parsed_by_every_child() {
-    if !root() || !is_installed("fc-match") {
+    if !root() {
         return;
     }
-    let mut found = Vec::new();
-    fonts(Path::new("/usr/share/fonts"), &mut found);
-    if found.is_empty() {
-        println!("skipped: no font is installed");
-        return;
-    }
-    let case = ArtifactCase::new();
-    let (own, cache) = (case.path("fonts"), case.path("cache/fontconfig"));
-    fs::create_dir(&own).unwrap();
-    fs::create_dir(&cache).unwrap();
-    // As many as a desktop has.
-    for (number, font) in found.iter().cycle().take(200).enumerate() {
-        fs::copy(font, own.join(format!("{number}-{}", font.file_name().unwrap().display()))).unwrap();
-    }
-    let settings = case.path("fonts.conf");
-    let text =
-        format!("<fontconfig><dir>{}</dir><cachedir>{}</cachedir></fontconfig>\n", own.display(), cache.display());
-    fs::write(&settings, text).unwrap();
+    let Some(FontCase { artifacts: case, cache, settings, own }) = FontCase::new() else { return };
     let variable = format!("FONTCONFIG_FILE={}", settings.display());
     run(Command::new("env").args([&variable, "fc-cache"]).arg(&own)).succeeds();
     let target = case.start(&["env", &variable, "fc-match", "sans"]);

@@ -11,7 +11,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-fn diagnose(case: &ArtifactCase, target: &[String]) -> Command {
+const GRANT_READ: &str = "grant_read";
+
+/// A warm diagnosis as nobody, in nine blocks.
+pub fn diagnose(case: &ArtifactCase, target: &[String]) -> Command {
     let mut command = slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--user", NOBODY, "-o"]);
     let _ = fs::remove_dir_all(case.path("out"));
     command.arg(case.path("out")).arg("--").args(target);
@@ -19,10 +22,10 @@ fn diagnose(case: &ArtifactCase, target: &[String]) -> Command {
 }
 
 /// What stat(2) says of all files of the case.
-fn facts(case: &ArtifactCase) -> Vec<(PathBuf, [i64; 8])> {
+pub fn facts(case: &ArtifactCase) -> Vec<(PathBuf, [i64; 8])> {
     let mut found = Vec::new();
     for directory in ["", "shop", "shop/__pycache__", "cache"] {
-        for entry in fs::read_dir(case.path(directory)).unwrap() {
+        for entry in fs::read_dir(case.path(directory)).into_iter().flatten() {
             let path = entry.unwrap().path();
             if path.starts_with(case.path("out")) {
                 continue;
@@ -38,14 +41,15 @@ fn facts(case: &ArtifactCase) -> Vec<(PathBuf, [i64; 8])> {
 }
 
 /// Whether a process sees something of the case mounted.
-fn is_mounted(case: &ArtifactCase) -> bool {
+pub fn is_mounted(case: &ArtifactCase) -> bool {
     let name = case.place.path().file_name().unwrap().to_str().unwrap();
     let tables = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("mountinfo"));
     tables.filter_map(|table| fs::read_to_string(table).ok()).any(|table| table.contains(name))
 }
 
-fn of_fix<'a>(printed: &'a Value, list: &str) -> &'a Value {
-    let found = printed[list].as_array().unwrap().iter().find(|one| one["fix"] == "grant_read");
+/// What a list of a diagnosis has of a fix.
+pub fn of_fix<'a>(printed: &'a Value, list: &str, fix: &str) -> &'a Value {
+    let found = printed[list].as_array().unwrap().iter().find(|one| one["fix"] == fix);
     found.unwrap_or_else(|| panic!("{printed:#}"))
 }
 
@@ -76,22 +80,22 @@ fn distance(number: f64, [low, high]: [f64; 2]) -> f64 {
 /// The trial proves the fix, near its prediction, and the same mounts without it do not do the same. As shares of an untreated launch, and
 /// of what a verdict is sure of: what runs beside this makes the recorded launch, or others, take half as long again.
 #[track_caller]
-fn assert_proved(printed: &Value) {
-    let verdict = of_fix(printed, "verdicts");
+pub fn assert_proved(printed: &Value, fix: &str, sham: &str) {
+    let verdict = of_fix(printed, "verdicts", fix);
     assert_eq!((&verdict["outcome"], &verdict["decision"]), (&"helps".into(), &"proved".into()), "{verdict:#}");
     let untreated = cpu_samples(printed, |arm| arm["role"] == "baseline").into_iter().flatten();
     let untreated = median(untreated.collect());
     let interval = |verdict: &Value| ["high", "low"].map(|end| -verdict["measured"][end].as_f64().unwrap() / untreated);
-    let (saves, sham) = (interval(verdict), of_arm(printed, "sham_files"));
+    let (saves, of_sham) = (interval(verdict), of_arm(printed, sham));
     let saved = saved_share(printed, verdict["arm"].as_str().unwrap());
     let predicted =
         -verdict["predicted"]["value"].as_f64().unwrap() / printed["time"][0]["cpu"]["value"].as_f64().unwrap();
-    let by_mounts = interval(sham);
+    let by_mounts = interval(of_sham);
     println!("of a launch: predicted {predicted:.3}, saved {saved:.3} {saves:.3?}, by mounts alone {by_mounts:.3?}");
     assert!(distance(predicted, saves) < 0.15, "predicted {predicted}, saved {saves:?}: {verdict:#}");
-    assert!(distance(0.0, by_mounts) < 0.25 * saved, "{by_mounts:?} of {saved}: {sham:#}");
-    let middle = saved_share(printed, "sham_files");
-    assert!(middle.abs() < 0.5 * saved && saves[0] > 0.25 * saved, "{middle} of {saves:?}: {sham:#}");
+    assert!(distance(0.0, by_mounts) < 0.25 * saved, "{by_mounts:?} of {saved}: {of_sham:#}");
+    let middle = saved_share(printed, sham);
+    assert!(middle.abs() < 0.5 * saved && saves[0] > 0.25 * saved, "{middle} of {saves:?}: {of_sham:#}");
 }
 
 #[test]
@@ -107,8 +111,8 @@ fn bytecode_in_a_private_directory_is_read_in_a_trial_and_no_file_changes() {
     done.succeeds();
     assert_nothing_left(&done);
     let printed = done.json();
-    assert_proved(&printed);
-    let plan = of_fix(&printed, "fixes");
+    assert_proved(&printed, GRANT_READ, "sham_files");
+    let plan = of_fix(&printed, "fixes", GRANT_READ);
     let directory = case.path("shop/__pycache__");
     assert_eq!(plan["treatment"]["files"][0]["path"], directory.to_str().unwrap(), "{plan:#}");
     assert_eq!(plan["changes"][0]["to"], format!("chmod o+x {}", directory.display()), "{plan:#}");
@@ -153,8 +157,8 @@ fn an_entry_of_a_list_that_denies_the_user_is_tried_too() {
     let done = run(diagnose(&case, &case.python("2", &[])));
     done.succeeds();
     let printed = done.json();
-    assert_proved(&printed);
-    let change = of_fix(&printed, "fixes")["changes"][0]["to"].as_str().unwrap().to_owned();
+    assert_proved(&printed, GRANT_READ, "sham_files");
+    let change = of_fix(&printed, "fixes", GRANT_READ)["changes"][0]["to"].as_str().unwrap().to_owned();
     assert!(change.starts_with(&format!("setfacl -m u:{NOBODY}:")), "{change}");
     assert_eq!(facts(&case), before);
 }
@@ -173,8 +177,8 @@ fn an_installation_under_a_closed_mask_is_tried_whole() {
     let done = run(diagnose(&case, &case.python("2", &[])));
     done.succeeds();
     let printed = done.json();
-    assert_proved(&printed);
-    let files = of_fix(&printed, "fixes")["treatment"]["files"].as_array().unwrap().len();
+    assert_proved(&printed, GRANT_READ, "sham_files");
+    let files = of_fix(&printed, "fixes", GRANT_READ)["treatment"]["files"].as_array().unwrap().len();
     assert_eq!(files, bytecode.len() + 1, "the directory, and each file in it");
     assert_eq!(facts(&case), before);
 }
@@ -190,7 +194,7 @@ fn what_belongs_to_another_user_is_not_given_to_a_target_through_sudo_nor_what_i
         let done = run(command);
         done.succeeds();
         let printed = done.json();
-        let verdict = of_fix(&printed, "verdicts");
+        let verdict = of_fix(&printed, "verdicts", GRANT_READ);
         assert_eq!(verdict["decision"], "not_tried", "{verdict:#}");
         let gap = printed["unavailable"].as_array().unwrap().iter().find(|gap| gap["what"] == "a trial of grant_read");
         let gap = gap.unwrap_or_else(|| panic!("{:#}", printed["unavailable"]));
@@ -250,8 +254,8 @@ fn a_directory_above_is_opened_as_far_as_the_way_to_the_artifacts_goes() {
     let done = run(diagnose(&case, &["/bin/sh", "-c", &script].map(str::to_owned)));
     done.succeeds();
     let printed = done.json();
-    assert_proved(&printed);
-    let files = of_fix(&printed, "fixes")["treatment"]["files"].as_array().unwrap();
+    assert_proved(&printed, GRANT_READ, "sham_files");
+    let files = of_fix(&printed, "fixes", GRANT_READ)["treatment"]["files"].as_array().unwrap();
     let [kept] = &files[..] else { panic!("{files:#?}") };
     assert_eq!(kept["path"], case.path("kept").to_str().unwrap());
     assert_eq!(kept["only"], serde_json::json!(["__pycache__"]));

@@ -3,12 +3,13 @@
 //! Owns that all environments are of one size: variables that a fix adds are made up for by padding elsewhere, so that no arm has
 //! another place of the stack than the others in its block.
 
+use super::regenerated::{self, Regenerated};
 use crate::file_trial::{merged, mounts};
 use slowpath_fix::allocator_tunables::VARIABLE as TUNABLES;
 use slowpath_fix::{FilePermissions, Proposal, TreatedFile, sham_environment};
-use slowpath_launch::MountStep;
+use slowpath_launch::{MountNamespace, MountStep};
 use slowpath_session::target::Target;
-use slowpath_verify::declared_arms::{SHAM_ENVIRONMENT, SHAM_FILES, UNTREATED};
+use slowpath_verify::declared_arms::{DeclaredArm, SHAM_ENVIRONMENT, SHAM_FILES, SHAM_REGENERATED, UNTREATED};
 use slowpath_verify::{Arm, Role};
 use std::ffi::{OsStr, OsString};
 
@@ -29,14 +30,24 @@ struct Treatment {
     arm: Arm,
     proposal: Option<usize>,
     variables: Vec<(OsString, OsString)>,
-    mounts: Vec<MountStep>,
+    seen: Seen,
 }
 
-/// The arms, the untreated launch first; nothing where no fix can be tried.
-pub fn choose(target: &Target, proposals: &[Proposal]) -> Vec<WarmArm> {
+/// How a launch sees files otherwise than they are.
+enum Seen {
+    /// By these mounts; none: as they are.
+    Mounts(Vec<MountStep>),
+    /// With the artifacts of the proposal.
+    Made(MountNamespace),
+    /// With these directories as they are, where a fix has artifacts in them.
+    NothingMade(Vec<TreatedFile>),
+}
+
+/// The arms, the untreated launch first; nothing where no fix can be tried. `made` is where artifacts were made anew for fixes.
+pub fn choose(target: &Target, proposals: &[Proposal], made: &Regenerated) -> Vec<WarmArm> {
     let untreated = target.variables();
-    let treatments = treatments(&untreated, proposals);
-    let targets: Vec<Target> = treatments.iter().map(|one| treated(target, one)).collect();
+    let treatments = treatments(&untreated, proposals, made);
+    let targets: Vec<Target> = treatments.iter().map(|one| treated(target, one, proposals)).collect();
     let sizes: Vec<usize> = targets.iter().map(|target| size(&target.variables())).collect();
     let largest = sizes.iter().copied().max().unwrap_or(0);
     let arms = treatments.into_iter().zip(targets).zip(sizes);
@@ -49,46 +60,71 @@ pub fn choose(target: &Target, proposals: &[Proposal]) -> Vec<WarmArm> {
     .collect()
 }
 
-fn treated(target: &Target, treatment: &Treatment) -> Target {
+fn treated(target: &Target, treatment: &Treatment, proposals: &[Proposal]) -> Target {
     let target = target.with(&treatment.variables);
-    if treatment.mounts.is_empty() { target } else { target.seeing(treatment.mounts.clone()) }
+    match (&treatment.seen, treatment.proposal) {
+        (Seen::Mounts(mounts), _) if !mounts.is_empty() => target.seeing(mounts.clone()),
+        (Seen::Made(made), Some(number)) => regenerated::seeing(&target, &proposals[number], made),
+        (Seen::NothingMade(directories), _) => regenerated::sham(&target, directories),
+        _ => target,
+    }
 }
 
-fn treatments(untreated: &[(OsString, OsString)], proposals: &[Proposal]) -> Vec<Treatment> {
-    let is_tried = |proposal: &Proposal| !proposal.environment().is_empty() || !proposal.files().is_empty();
-    let tried = proposals.iter().enumerate().filter(|(_, proposal)| is_tried(proposal));
-    let fixes: Vec<Treatment> = tried.map(|(number, proposal)| of_fix(number, proposal)).collect();
+fn treatments(untreated: &[(OsString, OsString)], proposals: &[Proposal], made: &Regenerated) -> Vec<Treatment> {
+    let of = |(number, proposal): (usize, &Proposal)| match made.get(&number) {
+        Some(made) => Some(of_made(number, proposal, made.as_ref().ok()?.clone())),
+        None if proposal.environment().is_empty() && proposal.files().is_empty() => None,
+        None => Some(of_fix(number, proposal)),
+    };
+    let fixes: Vec<Treatment> = proposals.iter().enumerate().filter_map(of).collect();
     if fixes.is_empty() {
         return Vec::new();
     }
-    let sets_variables = |fix: &Treatment| fix.mounts.is_empty();
+    let has_sham = |sham: &DeclaredArm| fixes.iter().any(|fix| fix.arm.sham.as_deref() == Some(sham.name));
     let longest = fixes.iter().filter_map(|fix| value(&fix.variables, TUNABLES)).map(OsStr::len).max().unwrap_or(0);
     let variable = sham_environment::variable(value(untreated, TUNABLES), longest);
-    let of_variables = variable.filter(|_| fixes.iter().any(sets_variables)).map(|variable| Treatment {
+    let of_variables = variable.filter(|_| has_sham(&SHAM_ENVIRONMENT)).map(|variable| Treatment {
         arm: SHAM_ENVIRONMENT.arm(),
         proposal: None,
         variables: vec![variable],
-        mounts: Vec::new(),
+        seen: Seen::Mounts(Vec::new()),
     });
-    let of_files = (!fixes.iter().all(sets_variables)).then(|| Treatment {
+    let of_files = has_sham(&SHAM_FILES).then(|| Treatment {
         arm: SHAM_FILES.arm(),
         proposal: None,
         variables: Vec::new(),
-        mounts: mounts(&merged(proposals.iter().map(Proposal::files)), as_before),
+        seen: Seen::Mounts(mounts(&merged(proposals.iter().map(Proposal::files)), as_before)),
     });
-    let baseline = Treatment { arm: UNTREATED.arm(), proposal: None, variables: Vec::new(), mounts: Vec::new() };
-    std::iter::once(baseline).chain(fixes).chain(of_variables).chain(of_files).collect()
+    let of_regenerated = has_sham(&SHAM_REGENERATED).then(|| Treatment {
+        arm: SHAM_REGENERATED.arm(),
+        proposal: None,
+        variables: Vec::new(),
+        seen: Seen::NothingMade(merged(proposals.iter().map(Proposal::regenerated))),
+    });
+    let shams = of_variables.into_iter().chain(of_files).chain(of_regenerated).collect::<Vec<_>>();
+    let baseline =
+        Treatment { arm: UNTREATED.arm(), proposal: None, variables: Vec::new(), seen: Seen::Mounts(Vec::new()) };
+    std::iter::once(baseline).chain(fixes).chain(shams).collect()
 }
 
 fn of_fix(number: usize, proposal: &Proposal) -> Treatment {
-    let (name, title) = (proposal.plan.name.clone(), proposal.plan.title.clone());
-    let sham = if proposal.files().is_empty() { SHAM_ENVIRONMENT.name } else { SHAM_FILES.name };
+    let sham = if proposal.files().is_empty() { &SHAM_ENVIRONMENT } else { &SHAM_FILES };
     Treatment {
-        arm: Arm { name, title, role: Role::Fix, sham: Some(sham.to_owned()) },
+        arm: arm_of(proposal, sham),
         proposal: Some(number),
         variables: proposal.environment(),
-        mounts: mounts(proposal.files(), |file| &file.after),
+        seen: Seen::Mounts(mounts(proposal.files(), |file| &file.after)),
     }
+}
+
+fn of_made(number: usize, proposal: &Proposal, made: MountNamespace) -> Treatment {
+    let arm = arm_of(proposal, &SHAM_REGENERATED);
+    Treatment { arm, proposal: Some(number), variables: Vec::new(), seen: Seen::Made(made) }
+}
+
+fn arm_of(proposal: &Proposal, sham: &DeclaredArm) -> Arm {
+    let (name, title) = (proposal.plan.name.clone(), proposal.plan.title.clone());
+    Arm { name, title, role: Role::Fix, sham: Some(sham.name.to_owned()) }
 }
 
 fn as_before(file: &TreatedFile) -> &FilePermissions {
@@ -151,7 +187,7 @@ mod tests {
             proposal("second", Some(("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"))),
         ];
         let target = target(&["GLIBC_TUNABLES=glibc.malloc.arena_max=1"]);
-        let arms = choose(&target, &proposals);
+        let arms = choose(&target, &proposals, &Regenerated::new());
         let told: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.role, arm.proposal)).collect();
         assert_eq!(
             told,
@@ -192,7 +228,7 @@ mod tests {
             grants
         };
         let variables = proposal("first", Some((TUNABLES, "glibc.malloc.mmap_threshold=4194304")));
-        let arms = choose(&target(&[]), &[grants("/a"), variables, grants("/b")]);
+        let arms = choose(&target(&[]), &[grants("/a"), variables, grants("/b")], &Regenerated::new());
         let names: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.sham.as_deref())).collect();
         let expected = [
             ("untreated", None),
@@ -206,13 +242,45 @@ mod tests {
         let have_mounts: Vec<bool> = arms.iter().map(|arm| arm.target.has_mounts()).collect();
         assert_eq!(have_mounts, [false, true, false, true, false, true]);
         // Without a fix that sets variables there is no sham of these.
-        let names: Vec<_> = choose(&target(&[]), &[grants("/a")]).into_iter().map(|arm| arm.arm.name).collect();
+        let names: Vec<_> =
+            choose(&target(&[]), &[grants("/a")], &Regenerated::new()).into_iter().map(|arm| arm.arm.name).collect();
         assert_eq!(names, ["untreated", "grant_read", "sham_files"]);
     }
 
     #[test]
+    fn artifacts_that_were_made_anew_are_an_arm_with_a_sham_of_its_own_and_those_that_were_not_are_none() {
+        let regenerates = |path: &str| {
+            let mut proposal = proposal("regenerate_artifact", None);
+            let permissions = || FilePermissions { mode: 0o40755, acl: None };
+            let directory = TreatedFile {
+                path: path.into(),
+                identity: (8, 1, 5),
+                uid: 0,
+                gid: 0,
+                before: permissions(),
+                after: permissions(),
+                only: std::collections::BTreeSet::new(),
+            };
+            proposal.plan.trial.possible = true;
+            proposal.plan.treatment =
+                slowpath_fix::Treatment::Regeneration { directories: vec![directory], commands: Vec::new() };
+            proposal
+        };
+        let here = MountNamespace::of_process(std::process::id() as i32).unwrap();
+        let made = Regenerated::from([(0, Ok(here)), (1, Err("it cannot be tried here".to_owned()))]);
+        let arms = choose(&target(&[]), &[regenerates("/a"), regenerates("/b")], &made);
+        let told: Vec<_> =
+            arms.iter().map(|arm| (arm.arm.name.as_str(), arm.proposal, arm.target.has_mounts())).collect();
+        assert_eq!(
+            told,
+            [("untreated", None, false), ("regenerate_artifact", Some(0), true), ("sham_regenerated", None, true)]
+        );
+        assert_eq!(arms[1].arm.sham.as_deref(), Some("sham_regenerated"));
+    }
+
+    #[test]
     fn without_a_fix_to_try_there_is_nothing_to_launch() {
-        assert!(choose(&target(&[]), &[proposal("source", None)]).is_empty());
-        assert!(choose(&target(&[]), &[]).is_empty());
+        assert!(choose(&target(&[]), &[proposal("source", None)], &Regenerated::new()).is_empty());
+        assert!(choose(&target(&[]), &[], &Regenerated::new()).is_empty());
     }
 }

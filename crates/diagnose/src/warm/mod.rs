@@ -5,6 +5,7 @@
 
 mod arms;
 mod recorded;
+mod regenerated;
 mod summary;
 
 use crate::Case;
@@ -54,7 +55,8 @@ impl Looked {
     /// Tries the fixes in launches that nothing was made from.
     pub fn tried(&self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
         let mut conditions = Conditions::Warm;
-        let arms = arms::choose(case.target, &self.found.proposals);
+        let made = regenerated::regenerate(case.target, &self.found.proposals, case.progress)?;
+        let arms = arms::choose(case.target, &self.found.proposals, &made);
         let seed = case.seed;
         let (mut late, mut compared) = (None, None);
         let (mut able_arms, mut failing) = (Vec::new(), BTreeMap::new());
@@ -69,6 +71,7 @@ impl Looked {
                 }
             }
         }
+        failing.extend(made.iter().filter_map(|(number, made)| Some((*number, made.as_ref().err()?.clone()))));
         case.progress.step("explaining the warm launch");
         summary::summarize(&summary::Input {
             target: case.target,
@@ -136,8 +139,10 @@ fn able(
     let mut are_able = are_able.into_iter();
     arms.retain(|_| are_able.next().unwrap_or(true));
     // Without its sham a fix of files is not judged, and without a fix no sham is launched.
-    let has_sham = arms.iter().any(|arm| arm.arm.role == Role::Sham && arm.target.has_mounts());
-    arms.retain(|arm| arm.arm.role != Role::Fix || !arm.target.has_mounts() || has_sham);
+    let shams: BTreeSet<String> =
+        arms.iter().filter(|arm| arm.arm.role == Role::Sham).map(|arm| arm.arm.name.clone()).collect();
+    let has_sham = |arm: &WarmArm| arm.arm.sham.as_ref().is_some_and(|sham| shams.contains(sham));
+    arms.retain(|arm| arm.arm.role != Role::Fix || !arm.target.has_mounts() || has_sham(arm));
     let named: BTreeSet<String> = arms.iter().filter_map(|arm| arm.arm.sham.clone()).collect();
     arms.retain(|arm| arm.arm.role != Role::Sham || named.contains(&arm.arm.name));
     if !arms.iter().any(|arm| arm.arm.role == Role::Fix) {

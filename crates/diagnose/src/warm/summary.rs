@@ -155,6 +155,13 @@ fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
 
 /// What the launches of a trial could use that the target cannot.
 fn given(proposal: &Proposal) -> Option<String> {
+    if let Some(first) = proposal.regenerated().first() {
+        return Some(format!(
+            "launches of {} saw in {} what was made there for them, once, as the target's user, in mounts of their own; no file was changed",
+            proposal.plan.name,
+            first.path.to_os_string().to_string_lossy(),
+        ));
+    }
     let files = proposal.files();
     let first = files.first()?;
     let owners: BTreeSet<u32> = files.iter().map(|file| file.uid).collect();

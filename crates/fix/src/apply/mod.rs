@@ -128,6 +128,10 @@ pub struct Rendered {
 pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
     match &plan.treatment {
         Treatment::Environment { .. } | Treatment::PreloadPlan { .. } | Treatment::Files { .. } => None,
+        Treatment::Regeneration { .. } => Some(Refusal::new(
+            "what makes the files writes what every later process trusts: slowpath runs it in a trial, for its launches alone",
+            plan.changes.first().map_or_else(|| plan.trial.how.clone(), |change| format!("by hand: {}", change.to)),
+        )),
         Treatment::Source { place } => Some(Refusal::new(
             "it is a change of the program's source, which slowpath only shows",
             format!("change the source: {place}"),

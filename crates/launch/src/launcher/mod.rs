@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use ready::read_page;
 
 use crate::wire::{self, FromLauncher};
-use crate::{EndPolicy, Exit, LaunchSpec, Mounting, SetupStage, sys};
+use crate::{EndPolicy, Exit, LaunchSpec, Mounting, SetupStage, mount_namespace, sys};
 
 /// After the caller's death the observer gets this much longer than the time allowed for ending the tree.
 const GRACE: Duration = Duration::from_secs(2);
@@ -195,7 +195,7 @@ fn prepare(main: &OwnedFd, order: Order) -> Result<Option<Prepared>, (SetupStage
         cgroups.push((path.clone(), opened.map_err(|error| (SetupStage::Cgroup { path: path.clone() }, error))?));
     }
     let counters = group_counts::open(&spec.cgroups);
-    enter_namespaces(main, spec)?;
+    enter_namespaces(main, &order)?;
 
     let flags = SockFlag::SOCK_CLOEXEC;
     let (link, observers_link) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
@@ -215,9 +215,14 @@ fn prepare(main: &OwnedFd, order: Order) -> Result<Option<Prepared>, (SetupStage
     }
 }
 
-fn enter_namespaces(main: &OwnedFd, spec: &LaunchSpec) -> Result<(), (SetupStage, io::Error)> {
+fn enter_namespaces(main: &OwnedFd, order: &Order) -> Result<(), (SetupStage, io::Error)> {
+    let spec = &order.spec;
     let namespace = |what: &str| SetupStage::Namespace { what: what.into() };
-    if !spec.mounts.is_empty() || spec.pid_namespace {
+    if let Some(descriptor) = spec.within {
+        mount_namespace::enter(order.main, descriptor)
+            .map_err(|error| (namespace("mount namespace of another launch"), error))?;
+    }
+    if spec.within.is_some() || !spec.mounts.is_empty() || spec.pid_namespace {
         let none: Option<&str> = None;
         let private = unshare(CloneFlags::CLONE_NEWNS)
             .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none));

@@ -99,6 +99,16 @@ impl Mounting {
                     seen::show(table, &mut self.covered, file)?;
                 }
             }
+            MountStep::ReadOnly { at } => {
+                let table = self.table()?;
+                let place = table.open(at, PLACE)?;
+                // What else is mounted at a place above is not this step's.
+                if table.mount_of(&place).is_none_or(|mount| mount.at != *at) {
+                    return Err(Errno::INVAL.into());
+                }
+                sys::set_mount_attributes(&place, libc::MOUNT_ATTR_RDONLY, 0)?;
+                return Ok(None);
+            }
             MountStep::Tmpfs { at } => {
                 let at = self.table()?.open(at, PLACE)?;
                 let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;

@@ -3,7 +3,7 @@
 use std::fs::Permissions as Mode;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
-use slowpath_launch::{LookedAt, MountStep, Permissions, SeenFile, SetupStage};
+use slowpath_launch::{BoxError, Hooks, LookedAt, MountNamespace, MountStep, Permissions, SeenFile, SetupStage};
 
 use super::*;
 
@@ -172,4 +172,65 @@ fn of_a_directory_that_is_opened_the_names_that_are_needed_are_there_and_no_othe
         "closed:\nway\n\nclosed/way:\nartifact\ninner\n\nclosed/way/inner:\nfile\nway/artifactway/inner/file";
     assert_eq!(shown, expected);
     assert_eq!(fs::metadata(&closed).unwrap().mode() & 0o777, 0o700);
+}
+
+/// Keeps the mounts of the launch that it accompanies.
+#[derive(Default)]
+struct Keeping(Option<MountNamespace>);
+
+impl Hooks for Keeping {
+    fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
+        self.0 = Some(MountNamespace::of_process(pid)?);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_one_launch_writes_where_it_sees_a_directory_as_its_own_later_launches_see_and_nobody_else() {
+    if !is_root() {
+        return;
+    }
+    let dir = place();
+    let closed = dir.path().join("closed");
+    fs::create_dir_all(closed.join("sub")).unwrap();
+    let own = |path: &Path| {
+        let file = seen(path, 0o755);
+        let permissions = Permissions { uid: 65534, gid: 65534, ..file.permissions.clone() };
+        step(SeenFile { permissions, ..file })
+    };
+    let as_nobody = |script: &str| {
+        let (mut spec, _) = shell(script);
+        spec.identity = Identity::for_invocation(Some("65534"), []).unwrap().0;
+        spec.cwd = dir.path().to_owned();
+        spec
+    };
+    let mut first = as_nobody("echo made > closed/made && echo below > closed/sub/made");
+    first.mounts = vec![own(&closed), own(&closed.join("sub"))];
+    let mut keeping = Keeping::default();
+    let outcome = launcher().launch(&first, &mut keeping).unwrap();
+    outcome.require_ready().unwrap_or_else(|error| panic!("{error}: {:?}", outcome.stderr_tail));
+    let kept = keeping.0.unwrap();
+    let later = |script: &str| {
+        let mut spec = as_nobody(script);
+        spec.within = Some(kept.descriptor());
+        spec.mounts = vec![MountStep::ReadOnly { at: closed.join("sub") }, MountStep::ReadOnly { at: closed.clone() }];
+        let outcome = launch(&spec).unwrap();
+        outcome.require_ready().unwrap_or_else(|error| panic!("{error}: {:?}", outcome.stderr_tail));
+        outcome.stdout_tail.unwrap()
+    };
+    for _ in 0..2 {
+        let script = "cat closed/made closed/sub/made; (echo no > closed/no) 2>/dev/null || echo refused; \
+                      (rm closed/sub/made) 2>/dev/null || echo kept";
+        assert_eq!(later(script), "made\nbelow\nrefused\nkept\n");
+    }
+    assert_eq!(printed(dir.path(), "find closed", vec![step(seen(&closed, 0o755))]), "closed\nclosed/sub\n");
+    assert!(!closed.join("made").exists());
+    // Only what is mounted there can be read-only, and only a mount namespace is one.
+    let mut wrong = as_nobody("true");
+    wrong.mounts = vec![MountStep::ReadOnly { at: closed.clone() }];
+    assert!(matches!(launch(&wrong), Err(LaunchError::Setup { stage: SetupStage::Mount { .. }, .. })));
+    let file = fs::File::open("/dev/null").unwrap();
+    wrong.mounts.clear();
+    wrong.within = Some(std::os::fd::AsRawFd::as_raw_fd(&file));
+    assert!(matches!(launch(&wrong), Err(LaunchError::Setup { stage: SetupStage::Namespace { .. }, .. })));
 }
