@@ -7,12 +7,21 @@
 /// The crates that come with the compiler, which programs link.
 const CRATES: [&str; 3] = ["core", "alloc", "std"];
 
+/// Types with a name of one word that have functions in the library.
+const PRIMITIVES: [&str; 19] = [
+    "str", "bool", "char", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f16",
+    "f32", "f64", "f128",
+];
+
 /// Whether it is a function of an `impl` block in Rust's own library. Only for names that begin with `<`.
 pub(super) fn is_of_library(name: &str) -> bool {
     let Some((own, of_trait)) = parts(name) else { return false };
     match of_trait {
         // Slices, references, pointers and tuples have inherent functions in the library alone, whatever they hold.
-        None => own.starts_with(['[', '&', '*', '(', '!']) || is_library_path(own),
+        None => {
+            let is_path = own.contains("::") && is_library_path(own);
+            own.starts_with(['[', '&', '*', '(', '!']) || PRIMITIVES.contains(&own) || is_path
+        }
         Some(of_trait) => is_library_path(of_trait) && is_library_path(without_references(own)),
     }
 }
@@ -95,6 +104,7 @@ mod tests {
             "<alloc::vec::Vec<u8> as game::Encode>::encode",
             "<[u8] as game::Encode>::encode",
             "<corelib::X>::f",
+            "<strange>::copy",
             "game::main",
             "core::slice::sort",
             "<unbalanced",
