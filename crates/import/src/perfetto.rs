@@ -80,6 +80,36 @@ fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportErro
     read
 }
 
+/// The next packet of a trace, without its length, in place of what is in `packet`. False at the end of the trace.
+///
+/// # Errors
+/// It cannot be read, or is no packet.
+pub fn next_packet(input: &mut Input<'_>, packet: &mut Vec<u8>) -> Result<bool, ImportError> {
+    if !input.next_bytes(1, TAG, packet)? {
+        return Ok(false);
+    }
+    if packet.first() != Some(&PACKET) {
+        return Err(input.wrong_bytes(TAG));
+    }
+    let mut length = Vec::new();
+    loop {
+        if !input.next_bytes(1, WHOLE, packet)? || length.len() >= 10 {
+            return Err(input.wrong_bytes(TAG));
+        }
+        length.extend_from_slice(packet);
+        if packet[0] & 0x80 == 0 {
+            break;
+        }
+    }
+    let length = varint(&length).map(|(length, _)| length).filter(|length| *length <= LONGEST_PACKET);
+    let Some(length) = length else { return Err(input.wrong_bytes("a packet of at most 64 MiB")) };
+    packet.clear();
+    if length > 0 && !input.next_bytes(length, WHOLE, packet)? {
+        return Err(input.wrong_bytes(WHOLE));
+    }
+    Ok(true)
+}
+
 fn packets(
     input: &mut Input<'_>,
     trace: &mut Trace<'_>,
@@ -92,26 +122,8 @@ fn packets(
         "`slowpath record --off-cpu`",
     );
     let (mut bytes, mut early) = (Vec::new(), Vec::new());
-    while input.next_bytes(1, TAG, &mut bytes)? {
-        if bytes.first() != Some(&PACKET) {
-            return Err(input.wrong_bytes(TAG));
-        }
-        let mut length = Vec::new();
-        loop {
-            if !input.next_bytes(1, WHOLE, &mut bytes)? || length.len() >= 10 {
-                return Err(input.wrong_bytes(TAG));
-            }
-            length.extend_from_slice(&bytes);
-            if bytes[0] & 0x80 == 0 {
-                break;
-            }
-        }
-        let length = varint(&length).map(|(length, _)| length).filter(|length| *length <= LONGEST_PACKET);
-        let Some(length) = length else { return Err(input.wrong_bytes("a packet of at most 64 MiB")) };
-        if length > 0 && !input.next_bytes(length, WHOLE, &mut bytes)? {
-            return Err(input.wrong_bytes(WHOLE));
-        }
-        let packet = if length == 0 { &[][..] } else { bytes.as_slice() };
+    while next_packet(input, &mut bytes)? {
+        let packet = bytes.as_slice();
         let Ok(packet) = TracePacket::decode(packet) else { return Err(input.wrong_bytes(MESSAGE)) };
         about(trace, &packet);
         if let Some(tree) = packet.process_tree {
