@@ -15,13 +15,13 @@ use messages::{CLOCK_BOOTTIME, CLOCK_REALTIME, FtraceEventBundle, ProcessTree, T
 use order::{Event, InOrder, What};
 use prost::Message;
 use slowpath_recording::Clock;
-use slowpath_tables::{Nanos, PageCacheOp};
+use slowpath_tables::{Nanos, OffCpuReason, PageCacheOp};
 
 /// The declaration.
 pub const IMPORT: Importer = Importer {
     name: "perfetto",
     title: "Perfetto: the ftrace events and processes of a trace",
-    made_by: "perfetto with the data source linux.ftrace (sched_switch, sched_waking, task_newtask, sched_process_exec, \
+    made_by: "perfetto with the data source linux.ftrace (sched_switch, sched_waking, sched_blocked_reason, task_newtask, sched_process_exec, \
               sched_process_exit, mm_filemap_add_to_page_cache, block_rq_issue, block_rq_complete) and linux.process_stats",
     reads: "switches and wake-ups, processes and threads, page cache, block I/O",
     lacks: "its ftrace events have no call stack, no page fault with its address and no result of a system call",
@@ -118,7 +118,7 @@ fn packets(
 ) -> Result<(), ImportError> {
     trace.facts.lack(
         "the reasons of waits",
-        "ftrace's switches have no call stack: a wait that the thread's state does not explain is one in the kernel",
+        "ftrace's switches have no call stack: a wait that neither the thread's state nor sched_blocked_reason explains is one in the kernel",
         "`slowpath record --off-cpu`",
     );
     let (mut bytes, mut early) = (Vec::new(), Vec::new());
@@ -262,6 +262,11 @@ fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrd
             }
         } else if let Some(tid) = woken.and_then(|woken| woken.pid).and_then(id) {
             What::Woken(tid)
+        } else if let Some(blocked) = &event.sched_blocked_reason {
+            match blocked.pid.and_then(id).filter(|_| blocked.io_wait.unwrap_or(0) != 0) {
+                Some(tid) => What::Storage(tid),
+                None => continue,
+            }
         } else if let Some(map) = &event.mm_filemap_add_to_page_cache {
             What::Page(PageCacheOp::Add, mapped(map))
         } else if let Some(map) = &event.mm_filemap_delete_from_page_cache {
@@ -306,6 +311,10 @@ fn emit(trace: &mut Trace<'_>, events: &mut KernelEvents, event: Event) -> Resul
         }
         What::Woken(tid) => {
             events.woken(trace, &at, tid);
+            Ok(())
+        }
+        What::Storage(tid) => {
+            trace.because(tid, OffCpuReason::OtherIo);
             Ok(())
         }
         What::Page(op, (dev, ino, page)) => events.page_cache(trace, &at, op, (dev, ino, page, 1)),

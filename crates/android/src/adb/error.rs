@@ -61,6 +61,9 @@ pub enum AdbError {
     /// The device ran a command and refused what it is for.
     #[error("the device refuses: {0}")]
     Refused(String),
+    /// All launches together took as long as one command may take.
+    #[error("the launches took {} min, which is the most of one command", _0.as_secs() / 60)]
+    Long(Duration),
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -115,6 +118,7 @@ impl AdbError {
             Self::CutShort(_) => "look at the cable, and try again",
             Self::Failed(_) => "run the command by hand and read what adb says",
             Self::Refused(_) => "run the command by hand with `adb shell` and read what the device says",
+            Self::Long(_) => "ask for fewer --runs, and launch again into another directory for more",
             Self::Interrupted => "run it again",
             Self::Unwritable(_) => "choose another directory with -o",
         }

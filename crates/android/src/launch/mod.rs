@@ -18,7 +18,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The file that keeps what is printed.
 pub const LAUNCHES: &str = "launches.json";
@@ -44,6 +44,8 @@ pub struct Wanted<'a> {
     pub settle: Duration,
     /// Whether Perfetto traces.
     pub is_traced: bool,
+    /// How long all launches together may take: none begins after it.
+    pub longest: Duration,
     /// Of the order.
     pub seed: u64,
     /// When it begins, RFC 3339.
@@ -92,6 +94,7 @@ pub fn launch(
         directory,
     };
     let order = schedule(wanted.packages.len(), wanted.blocks as usize, wanted.seed);
+    let (began, most) = (Instant::now(), wanted.packages.len() * wanted.blocks as usize);
     let (mut number, mut failures, mut ended) = (0, 0u32, None);
     'blocks: for (block, arms) in order.iter().enumerate() {
         for arm in arms {
@@ -123,7 +126,12 @@ pub fn launch(
             number += 1;
             failures = if launches.launches.last().is_some_and(|one| one.reported.is_ok()) { 0 } else { failures + 1 };
             let given_up = || AdbError::Refused(format!("{failures} launches in a row failed"));
-            if let Err(error) = result.and_then(|()| if failures >= PATIENCE { Err(given_up()) } else { Ok(()) }) {
+            let result = match result {
+                Ok(()) if failures >= PATIENCE => Err(given_up()),
+                Ok(()) if began.elapsed() >= wanted.longest && number < most => Err(AdbError::Long(wanted.longest)),
+                other => other,
+            };
+            if let Err(error) = result {
                 launches.ended = Some(error.to_string());
                 ended = Some(error);
             }

@@ -5,8 +5,8 @@ use prost::Message;
 use slowpath_import::{ImportError, Input, next_perfetto_packet};
 use std::collections::HashMap;
 
-/// Events that are kept in memory: some minutes of a busy phone, less than 500 MB.
-const MOST_EVENTS: usize = 8 << 20;
+/// Events that are kept in memory: a minute of a busy phone, less than 400 MB with what is made of them.
+const MOST_EVENTS: usize = 4 << 20;
 /// Different names of slices and threads.
 const MOST_NAMES: usize = 1 << 20;
 

@@ -27,6 +27,9 @@ const MOST_URLS: usize = 10_000;
 /// Packages of a block.
 const MOST_PACKAGES: usize = 8;
 
+/// All launches: work without privilege ends after an hour.
+const LONGEST: Duration = Duration::from_secs(55 * 60);
+
 /// What launches gave, and why they ended early.
 #[derive(Serialize, Deserialize)]
 struct Ended {
@@ -99,6 +102,7 @@ fn scripted(identity: &Identity, arguments: &AndroidLaunchArguments, output: &Pa
             after: Duration::try_from_secs_f64(arguments.after).unwrap_or(Duration::from_secs(3)),
             settle: Duration::try_from_secs_f64(arguments.settle).unwrap_or(Duration::from_secs(1)),
             is_traced: !arguments.no_trace,
+            longest: LONGEST,
             seed: arguments.seed,
             now: now_rfc3339(),
             progress: &mut |what| progress.step(what),
