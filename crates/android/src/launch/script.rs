@@ -107,6 +107,8 @@ pub fn launch(adb: &Adb<'_>, plan: &Plan<'_>, target: &Target<'_>, launched: &mu
     match launch_steps(adb, plan, target, launched) {
         Err(error) if error.is_of_the_command() || matches!(error, AdbError::Refused(_) | AdbError::Failed(_)) => {
             fail(launched, &error);
+            // A trace that was not copied does not stay on the device.
+            let _ = adb.shell(&format!("rm -f {}", device_file(target.number)));
             Ok(())
         }
         Err(error) => {

@@ -15,17 +15,15 @@ const MOST_CHILDREN: usize = 4096;
 
 /// What a process was started for: its slice, and how the component stands in its name.
 const COMPONENTS: [(&str, &str, fn(&str) -> &str); 3] = [
-    ("performCreate:", "activity", |rest| rest),
-    // `serviceCreate: className=C packageName=P ...`, and in newer releases `serviceCreate: class=C ...`.
-    ("serviceCreate:", "service", |rest| rest.rsplit_once('=').map_or(rest, |_| service(rest))),
-    ("broadcastReceiveComp:", "broadcast", |rest| rest),
+    ("performCreate:", "activity", str::trim),
+    ("serviceCreate:", "service", service),
+    ("broadcastReceiveComp:", "broadcast", str::trim),
 ];
 
+/// `CreateServiceData{token=T className=C packageName=P intent=I}` (android.app.ActivityThread).
 fn service(rest: &str) -> &str {
-    let value = rest.split_once('=').map_or(rest, |(_, value)| value);
-    // Some releases print the class behind an intent, with an equals sign of its own.
-    let value = value.split_once('=').map_or(value, |(before, after)| if before.contains(' ') { value } else { after });
-    value.split_whitespace().next().unwrap_or_default()
+    let class = rest.split_once("className=").map_or(rest, |(_, class)| class);
+    class.split_whitespace().next().unwrap_or_default()
 }
 
 /// All starts, by begin.

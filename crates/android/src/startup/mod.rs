@@ -58,7 +58,8 @@ fn unavailable(timeline: &Timeline, events: &Events) -> Vec<Unavailable> {
     if timeline.cpus.is_empty() {
         lack("states of threads", "it holds no switch of threads (sched_switch)".to_owned(), SOURCES);
     } else if !has(|what| matches!(what, What::Blocked(..))) {
-        let reason = "it holds no sched_blocked_reason: whether an uninterruptible wait was for storage is not known".to_owned();
+        let reason =
+            "it holds no sched_blocked_reason: whether an uninterruptible wait was for storage is not known".to_owned();
         lack("waits for storage", reason, SOURCES);
     }
     if !has(|what| matches!(what, What::Begin(..))) {

@@ -218,7 +218,7 @@ fn a_child_has_the_name_of_its_request_and_its_id_can_be_another_ones_later() {
     written.made(111, 50, 51, 0x1_0000);
     written.slice((140, 240), 50, 50, "bindApplication");
     written.slice((150, 160), 51, 50, "VerifyClass a");
-    written.slice((250, 260), 50, 50, "serviceCreate: className=org.chromium.SandboxedProcessService0");
+    written.slice((250, 260), 50, 50, "serviceCreate: CreateServiceData{token=android.os.BinderProxy@1 className=org.chromium.SandboxedProcessService0 packageName=p}");
     written.event(300, 1, |event| event.sched_process_free = Some(Freed { pid: Some(51) }));
     written.event(300, 1, |event| event.sched_process_free = Some(Freed { pid: Some(50) }));
     // What has its id now is another process, which nobody asked for and which loads no app.

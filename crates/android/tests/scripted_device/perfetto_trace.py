@@ -90,7 +90,8 @@ def launch(package: str, verify_ms: int, first_frame_ms: int = 400) -> bytes:
         trace.slice(frame + 21 * MS, frame + (21 + verify_ms) * MS, RENDERER, "VerifyClass org.chromium.Renderer")
     end = frame + (30 + verify_ms) * MS
     trace.atrace(end, RENDERER, f"E|{RENDERER}")
-    trace.slice(end, end + 5 * MS, RENDERER, "serviceCreate: className=org.chromium.content.app.SandboxedProcessService0")
+    service = "token=android.os.BinderProxy@1 className=org.chromium.content.app.SandboxedProcessService0"
+    trace.slice(end, end + 5 * MS, RENDERER, f"serviceCreate: CreateServiceData{{{service} packageName={package} intent=null}}")
     trace.atrace(end + 50 * MS, APP, f"B|{APP}|reportFullyDrawn() for {{{package}}}")
     body = trace.finish()
     # Perfetto lists a process when it has seen it: behind its first events.
