@@ -13,8 +13,11 @@ const ISOLATED: std::ops::Range<u32> = 90_000..100_000;
 /// Rows of a trace.
 const MOST_CHILDREN: usize = 4096;
 
+/// Begin of the slice, what it makes, and its name in the rest of the slice's.
+type Component = (&'static str, &'static str, fn(&str) -> &str);
+
 /// What a process was started for: its slice, and how the component stands in its name.
-const COMPONENTS: [(&str, &str, fn(&str) -> &str); 3] = [
+const COMPONENTS: [Component; 3] = [
     ("performCreate:", "activity", str::trim),
     ("serviceCreate:", "service", service),
     ("broadcastReceiveComp:", "broadcast", str::trim),
@@ -54,7 +57,7 @@ fn start(process: &Process, timeline: &Timeline, events: &Events, requests: &[(&
     // What it was started for is what it makes first; a provider is made while the app is loaded.
     let component = main.slices.iter().filter(|one| one.ts > bind.ts).find_map(|one| {
         let name = text(one);
-        let of = |(begin, reason, component): &(&str, &'static str, fn(&str) -> &str)| {
+        let of = |(begin, reason, component): &Component| {
             Some((one, *reason, component(name.strip_prefix(begin)?).to_owned()))
         };
         COMPONENTS.iter().find_map(of)

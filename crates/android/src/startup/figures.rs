@@ -7,6 +7,7 @@ use super::printed::{
     BinderWaits, BusyProcess, LongCall, Milestone, OpenedCode, ProcessStart, Startup, ThreadTimes, VerifiedClass,
 };
 use super::timeline::{Process, Slice, State, Thread, Timeline};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// A call over binder that is shown by itself, ns: as Perfetto's metric.
@@ -152,7 +153,7 @@ impl Gathered {
 
     fn longest_classes(&mut self) -> Vec<VerifiedClass> {
         let mut classes = std::mem::take(&mut self.classes);
-        classes.sort_by(|a, b| b.duration_ns.cmp(&a.duration_ns));
+        classes.sort_by_key(|class| Reverse(class.duration_ns));
         classes.truncate(MOST_SHOWN);
         classes
     }
@@ -216,7 +217,7 @@ fn busy_others(own: &[&Process], timeline: &Timeline, range: (u64, u64)) -> Vec<
     let mut others: Vec<BusyProcess> =
         timeline.processes.iter().filter(|process| !has(own, process)).map(busy).collect();
     others.retain(|one| one.running_ns > 0);
-    others.sort_by(|a, b| b.running_ns.cmp(&a.running_ns));
+    others.sort_by_key(|other| Reverse(other.running_ns));
     others.truncate(MOST_SHOWN);
     others
 }

@@ -73,7 +73,7 @@ fn samples_have_the_threads_and_functions_that_come_behind_them() {
     let rows: Vec<_> = tables.cpu_samples.iter().map(|row| (row.ts.0, row.pid, row.tid, row.kernel)).collect();
     assert_eq!(rows, [(1_000, 10, 11, false), (2_000, 10, 11, false), (3_000, 10, 10, true)]);
     assert_eq!(tables.cpu_samples[0].stack, tables.cpu_samples[1].stack);
-    assert!(tables.symbols.iter().any(|row| row.name == "VerifyClass"), "{:?}", tables.symbols);
+    assert!(tables.symbols.iter().any(|row| row.function.as_deref() == Some("VerifyClass")), "{:?}", tables.symbols);
     assert!(tables.files.iter().any(|row| row.path == "/system/lib64/libart.so"), "{:?}", tables.files);
     let waits: Vec<_> = tables.off_cpu.iter().map(|row| (row.tid, row.duration.0, row.reason)).collect();
     assert_eq!(waits, [(11, 5_000, OffCpuReason::Futex)]);
