@@ -118,7 +118,7 @@ fn warm_and_hot_launches_are_of_their_kind_and_addresses_are_opened_in_turn() {
             .iter()
             .map(|one| one["reported"]["launch_state"].as_str().unwrap())
             .collect();
-        assert_eq!(said, [kind.to_uppercase(); 3]);
+        assert_eq!(said, vec![kind.to_uppercase(); 3]);
         assert_eq!(found["launches"][2]["url"], "https://example.com/a?x=1&y=$(z)");
         assert_eq!(
             (found["packages"][0]["launches"].as_u64(), found["packages"][0]["activity"].is_null()),
