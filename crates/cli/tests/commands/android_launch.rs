@@ -9,7 +9,7 @@ use std::path::Path;
 /// Launches without pauses.
 fn launch(phone: &Phone, place: &Path, rest: &[&str]) -> Done {
     let directory = place.join("launches");
-    let mut words = vec!["android", "launch", "--settle", "0", "--after", "0", "-o", directory.to_str().unwrap()];
+    let mut words = vec!["android", "launch", "--settle", "0.01", "--after", "0.01", "-o", directory.to_str().unwrap()];
     words.extend(rest);
     phone.run(&words)
 }

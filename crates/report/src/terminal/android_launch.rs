@@ -155,7 +155,7 @@ pub fn android_launches(launches: &AndroidLaunches, directory: &str) -> String {
             package.failed,
             package.other_kind
         );
-        for measure in &package.measures {
+        for measure in package.measures.iter().filter(is_shown) {
             of_measure(&mut text, "  ", measure);
         }
         for children in &package.children {
@@ -166,18 +166,18 @@ pub fn android_launches(launches: &AndroidLaunches, directory: &str) -> String {
                 children.starts,
                 children.isolated
             );
-            for measure in &children.measures {
+            for measure in children.measures.iter().filter(is_shown) {
                 of_measure(&mut text, "    ", measure);
             }
         }
     }
-    for one in &launches.differences {
+    for one in launches.differences.iter().filter(|one| one.difference_ms.value != 0.0) {
         let _ = writeln!(
             text,
             "{} less {}: {}: {} over {} blocks",
             line(&one.package),
             line(&one.baseline),
-            one.measure.replace('_', " "),
+            one.measure.trim_end_matches("_ms").replace('_', " "),
             estimate(&one.difference_ms),
             one.blocks
         );
@@ -206,8 +206,13 @@ pub fn android_launches(launches: &AndroidLaunches, directory: &str) -> String {
 fn estimate(estimate: &Estimate) -> String {
     match estimate.interval() {
         Some((low, high)) => format!("{:.1} ms ({low:.1} to {high:.1})", estimate.value),
-        None => format!("{:.1} ms (no interval: too few)", estimate.value),
+        None => format!("{:.1} ms (no interval)", estimate.value),
     }
+}
+
+/// What never took time is in JSON only.
+fn is_shown(measure: &&Measure) -> bool {
+    measure.p50.value > 0.0 || measure.p95.value > 0.0
 }
 
 fn of_measure(text: &mut String, indent: &str, measure: &Measure) {
