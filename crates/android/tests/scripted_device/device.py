@@ -166,6 +166,8 @@ class Device:
 
     def traced(self) -> bytes:
         """What Perfetto saw: a renderer that has no compiled code verifies it."""
+        if not self.shown:
+            return launch("com.example.other", 0)
         return launch(self.shown, 200 if self.is_unreadable(self.shown) else 0, 400 + self.launches % 5)
 
     def compile(self, rest: list[str], failure: str) -> tuple[bytes, bytes, int]:

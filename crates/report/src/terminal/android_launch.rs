@@ -186,12 +186,14 @@ pub fn android_launches(launches: &AndroidLaunches, directory: &str) -> String {
     for one in failures.iter().take(MOST_FAILURES) {
         let _ = writeln!(
             text,
-            "block {}: {}: {}\n  remedy: {}",
+            "block {}: {}: {}",
             one.block + 1,
             line(&one.package),
             line(one.failure.as_deref().unwrap_or_default()),
-            line(one.remedy.as_deref().unwrap_or("none known"))
         );
+        if let Some(remedy) = &one.remedy {
+            let _ = writeln!(text, "  remedy: {}", line(remedy));
+        }
     }
     if failures.len() > MOST_FAILURES {
         let _ = writeln!(text, "{} more launches failed: launches.json has all", failures.len() - MOST_FAILURES);
