@@ -187,7 +187,7 @@ fn what_is_no_launch_is_refused_before_anything_runs() {
         (vec!["android", "launch"], "required"),
         (vec!["android", "launch", "com.example"], "--output"),
         (vec!["android", "launch", "-o", "/tmp/none", "com.example;reboot"], "no name of a package"),
-        (vec!["android", "launch", "-o", "/tmp/none", "--compilation", "-m", "com.example"], "compilation"),
+        (vec!["android", "launch", "-o", "/tmp/none", "--compilation", "speed;x", "com.example"], "no compile filter"),
         (vec!["android", "launch", "-o", "/tmp/none", "com.example", "com.example"], "different packages"),
         (vec!["android", "launch", "--trace", other.to_str().unwrap()], "expected a packet of a Perfetto trace"),
         (vec!["android", "launch", "--trace", "/no/such/trace"], "No such file"),
