@@ -10,8 +10,9 @@ const START_PROCESS: &str = "Start proc:";
 const BIND: &str = "bindApplication";
 /// Users of isolated processes: from app zygotes, and others (android.os.Process).
 const ISOLATED: std::ops::Range<u32> = 90_000..100_000;
-/// Rows of a trace.
-const MOST_CHILDREN: usize = 4096;
+/// Rows of a trace, and requests: what has more was made to take long.
+const MOST_CHILDREN: usize = 1024;
+const MOST_REQUESTS: usize = 4096;
 
 /// Begin of the slice, what it makes, and its name in the rest of the slice's.
 type Component = (&'static str, &'static str, fn(&str) -> &str);
@@ -46,7 +47,7 @@ fn requests<'a>(timeline: &'a Timeline, events: &'a Events) -> Vec<(&'a str, &'a
     };
     let slices = timeline.threads.iter().filter(is_system).flat_map(|thread| &thread.slices);
     let named = |one: &'a Slice| Some((events.names.text(one.name).strip_prefix(START_PROCESS)?.trim(), one));
-    slices.filter_map(named).collect()
+    slices.filter_map(named).take(MOST_REQUESTS).collect()
 }
 
 fn start(process: &Process, timeline: &Timeline, events: &Events, requests: &[(&str, &Slice)]) -> Option<ChildStart> {

@@ -12,11 +12,16 @@
 use super::event::{Events, Names, Package};
 use super::printed::StartupKind;
 use super::timeline::{Process, Slice, Thread, Timeline, app_id};
+use std::collections::HashMap;
 
 /// The first API level with marks for the begin and the end of a launch.
 const OBSERVED: u32 = 29;
 /// The first one with a number for each launch.
 const NUMBERED: u32 = 33;
+
+/// Launches of a trace, and marks of them: what has more was made to take long.
+const MOST_LAUNCHES: usize = 256;
+const MOST_MARKS: usize = 4096;
 
 const SYSTEM_SERVER: &str = "system_server";
 const INTENT: &str = "MetricsLogger:launchObserverNotifyIntentStarted";
@@ -66,6 +71,7 @@ pub fn launches(timeline: &Timeline, events: &Events) -> Vec<Launch> {
         _ => marks.iter().filter_map(|(slice, package)| launch(slice.ts, slice, package)).collect(),
     };
     found.sort_by_key(|launch| launch.range.0);
+    found.truncate(MOST_LAUNCHES);
     found
 }
 
@@ -82,7 +88,7 @@ fn managed<'a>(timeline: &'a Timeline, names: &'a Names) -> Vec<(&'a Slice, &'a 
         let package = names.text(one.slice.name).strip_prefix(LAUNCHING).filter(|_| is_system)?;
         Some((&one.slice, package))
     };
-    timeline.asyncs.iter().filter_map(of).collect()
+    timeline.asyncs.iter().filter_map(of).take(MOST_MARKS).collect()
 }
 
 /// Times of slices of this name.
@@ -90,6 +96,7 @@ fn times(timeline: &Timeline, names: &Names, wanted: &str) -> Vec<u64> {
     let slices = timeline.threads.iter().flat_map(|thread| &thread.slices);
     let mut times: Vec<u64> = slices.filter(|one| names.text(one.name) == wanted).map(|one| one.ts).collect();
     times.sort_unstable();
+    times.truncate(MOST_MARKS);
     times
 }
 
@@ -112,15 +119,23 @@ fn observed(timeline: &Timeline, names: &Names, marks: &[(&Slice, &str)]) -> Vec
 }
 
 fn numbered(timeline: &Timeline, names: &Names, marks: &[(&Slice, &str)]) -> Vec<Launch> {
+    // What was completed: number, how, package. The first mark of a number counts.
+    let mut completions = HashMap::new();
+    for (_, name) in &timeline.instants {
+        let rest = names.text(*name).strip_prefix(ACTIVITY).and_then(|rest| rest.split_once(':'));
+        let Some((number, (how, package))) = rest.and_then(|(number, rest)| Some((number, rest.split_once(':')?)))
+        else {
+            continue;
+        };
+        if how.starts_with("completed") && how != "completed-same-process" {
+            completions.entry(number).or_insert((how, package));
+        }
+    }
     let mut found = Vec::new();
     for one in &timeline.asyncs {
         let number = names.text(one.slice.name).strip_prefix(ACTIVITY).filter(|rest| !rest.contains(':'));
         let (Some(number), Some(end)) = (number, one.slice.end) else { continue };
-        let completed = timeline.instants.iter().find_map(|(_, name)| {
-            let rest = names.text(*name).strip_prefix(ACTIVITY)?.strip_prefix(number)?.strip_prefix(':')?;
-            let (how, package) = rest.split_once(':')?;
-            (how.starts_with("completed") && how != "completed-same-process").then_some((how, package))
-        });
+        let completed = completions.get(number).copied();
         let Some((how, package)) = completed.filter(|_| end > one.slice.ts) else { continue };
         let kind = match how {
             "completed-cold" => Some(StartupKind::Cold),
