@@ -2,6 +2,7 @@
 
 use crate::adb;
 use crate::format::{Dex, DexMetadata, Oat, Profile, Vdex, members, stored};
+use crate::startup;
 use crate::text;
 
 /// A file of ART: oat, vdex, dex, dm, profile. Returns how many parsers took it for theirs.
@@ -21,6 +22,17 @@ pub fn art_file(bytes: &[u8]) -> usize {
         + usize::from(Profile::parse(bytes).is_ok())
 }
 
+/// A Perfetto trace of launches. Returns how many startups and child starts it has.
+pub fn startup_trace(mut bytes: &[u8]) -> usize {
+    let found = startup::read("trace", &mut slowpath_import::Input::new("trace", &mut bytes, &|| true));
+    for startup in &found.startups {
+        assert!(startup.first_frame >= startup.intent_received, "{startup:?}");
+        let main = &startup.main_thread;
+        assert!(main.storage_ns <= main.uninterruptible_ns, "{main:?}");
+    }
+    found.startups.len() + found.children.len()
+}
+
 /// A text that a device or adb printed. Returns how many states of dexopt it has.
 pub fn device_text(text: &str) -> usize {
     let states = text::dexopt_states(text);
@@ -32,6 +44,7 @@ pub fn device_text(text: &str) -> usize {
     }
     text::properties(text).instruction_sets();
     text::processes(text);
+    text::am_start(text);
     text::apk_members(text);
     adb::devices(text);
     states.len()

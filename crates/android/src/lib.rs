@@ -10,4 +10,6 @@ pub mod evidence;
 pub mod foreign;
 pub mod format;
 pub mod isolation;
+pub mod launch;
+pub mod startup;
 pub mod text;

@@ -23,7 +23,7 @@ mod zygote;
 
 pub use android::{
     AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
-    AndroidContextArguments,
+    AndroidContextArguments, AndroidLaunchArguments,
 };
 pub use artifacts::{
     ArtifactsAgeArguments, ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand, ArtifactsGuardArguments,

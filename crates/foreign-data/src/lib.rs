@@ -80,6 +80,8 @@ pub const TARGETS: &[Target] = &[
     target("import_ftrace", 16_384, import_ftrace, "the text of ftrace, with names of programs and files"),
     target("import_xperf", 16_384, import_xperf, "the text of `xperf -a dumper`"),
     target("import_perfetto", 16_384, import_perfetto, "a Perfetto trace"),
+    target("import_simpleperf", 16_384, import_simpleperf, "`simpleperf report-sample --protobuf`"),
+    target("startup_trace", 16_384, startup_trace, "a Perfetto trace of a device, for launches of apps"),
     target("devtools", 16_384, messages::devtools, "answers of a browser over DevTools, and its port file"),
     target(
         "http",
@@ -121,6 +123,14 @@ fn import_xperf(bytes: &[u8]) {
 
 fn import_perfetto(bytes: &[u8]) {
     recordings::imported("perfetto", bytes);
+}
+
+fn import_simpleperf(bytes: &[u8]) {
+    recordings::imported("simpleperf", bytes);
+}
+
+fn startup_trace(bytes: &[u8]) {
+    slowpath_android::foreign::startup_trace(bytes);
 }
 
 fn art_file(bytes: &[u8]) {

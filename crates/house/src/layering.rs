@@ -168,9 +168,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "android",
-        may_use: &["tables", "artifacts"],
-        why: "reads what a device printed and runs the user's adb client; who may read a file is for artifacts to say, and whom it works as \
-              for the command",
+        may_use: &["tables", "artifacts", "experiment", "import"],
+        why: "reads what a device printed and runs the user's adb client; who may read a file is for artifacts to say, what launches show for \
+              experiment (intervals), which bytes are a packet of a trace for import, and whom it works as for the command",
     },
     Rule {
         name: "guard",

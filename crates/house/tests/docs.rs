@@ -5,10 +5,12 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 35] = [
+const PRINTED_BY_COMMANDS: [&str; 37] = [
     "android-audit",
     "android-collect",
+    "android-launch",
     "android-repair",
+    "android-startup",
     "artifacts-audit",
     "guard-line",
     "doctor",

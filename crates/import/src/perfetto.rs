@@ -15,13 +15,13 @@ use messages::{CLOCK_BOOTTIME, CLOCK_REALTIME, FtraceEventBundle, ProcessTree, T
 use order::{Event, InOrder, What};
 use prost::Message;
 use slowpath_recording::Clock;
-use slowpath_tables::{Nanos, PageCacheOp};
+use slowpath_tables::{Nanos, OffCpuReason, PageCacheOp};
 
 /// The declaration.
 pub const IMPORT: Importer = Importer {
     name: "perfetto",
     title: "Perfetto: the ftrace events and processes of a trace",
-    made_by: "perfetto with the data source linux.ftrace (sched_switch, sched_waking, task_newtask, sched_process_exec, \
+    made_by: "perfetto with the data source linux.ftrace (sched_switch, sched_waking, sched_blocked_reason, task_newtask, sched_process_exec, \
               sched_process_exit, mm_filemap_add_to_page_cache, block_rq_issue, block_rq_complete) and linux.process_stats",
     reads: "switches and wake-ups, processes and threads, page cache, block I/O",
     lacks: "its ftrace events have no call stack, no page fault with its address and no result of a system call",
@@ -80,6 +80,36 @@ fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportErro
     read
 }
 
+/// The next packet of a trace, without its length, in place of what is in `packet`. False at the end of the trace.
+///
+/// # Errors
+/// It cannot be read, or is no packet.
+pub fn next_packet(input: &mut Input<'_>, packet: &mut Vec<u8>) -> Result<bool, ImportError> {
+    if !input.next_bytes(1, TAG, packet)? {
+        return Ok(false);
+    }
+    if packet.first() != Some(&PACKET) {
+        return Err(input.wrong_bytes(TAG));
+    }
+    let mut length = Vec::new();
+    loop {
+        if !input.next_bytes(1, WHOLE, packet)? || length.len() >= 10 {
+            return Err(input.wrong_bytes(TAG));
+        }
+        length.extend_from_slice(packet);
+        if packet[0] & 0x80 == 0 {
+            break;
+        }
+    }
+    let length = varint(&length).map(|(length, _)| length).filter(|length| *length <= LONGEST_PACKET);
+    let Some(length) = length else { return Err(input.wrong_bytes("a packet of at most 64 MiB")) };
+    packet.clear();
+    if length > 0 && !input.next_bytes(length, WHOLE, packet)? {
+        return Err(input.wrong_bytes(WHOLE));
+    }
+    Ok(true)
+}
+
 fn packets(
     input: &mut Input<'_>,
     trace: &mut Trace<'_>,
@@ -88,30 +118,12 @@ fn packets(
 ) -> Result<(), ImportError> {
     trace.facts.lack(
         "the reasons of waits",
-        "ftrace's switches have no call stack: a wait that the thread's state does not explain is one in the kernel",
+        "ftrace's switches have no call stack: a wait that neither the thread's state nor sched_blocked_reason explains is one in the kernel",
         "`slowpath record --off-cpu`",
     );
     let (mut bytes, mut early) = (Vec::new(), Vec::new());
-    while input.next_bytes(1, TAG, &mut bytes)? {
-        if bytes.first() != Some(&PACKET) {
-            return Err(input.wrong_bytes(TAG));
-        }
-        let mut length = Vec::new();
-        loop {
-            if !input.next_bytes(1, WHOLE, &mut bytes)? || length.len() >= 10 {
-                return Err(input.wrong_bytes(TAG));
-            }
-            length.extend_from_slice(&bytes);
-            if bytes[0] & 0x80 == 0 {
-                break;
-            }
-        }
-        let length = varint(&length).map(|(length, _)| length).filter(|length| *length <= LONGEST_PACKET);
-        let Some(length) = length else { return Err(input.wrong_bytes("a packet of at most 64 MiB")) };
-        if length > 0 && !input.next_bytes(length, WHOLE, &mut bytes)? {
-            return Err(input.wrong_bytes(WHOLE));
-        }
-        let packet = if length == 0 { &[][..] } else { bytes.as_slice() };
+    while next_packet(input, &mut bytes)? {
+        let packet = bytes.as_slice();
         let Ok(packet) = TracePacket::decode(packet) else { return Err(input.wrong_bytes(MESSAGE)) };
         about(trace, &packet);
         if let Some(tree) = packet.process_tree {
@@ -250,6 +262,11 @@ fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrd
             }
         } else if let Some(tid) = woken.and_then(|woken| woken.pid).and_then(id) {
             What::Woken(tid)
+        } else if let Some(blocked) = &event.sched_blocked_reason {
+            match blocked.pid.and_then(id).filter(|_| blocked.io_wait.unwrap_or(0) != 0) {
+                Some(tid) => What::Storage(tid),
+                None => continue,
+            }
         } else if let Some(map) = &event.mm_filemap_add_to_page_cache {
             What::Page(PageCacheOp::Add, mapped(map))
         } else if let Some(map) = &event.mm_filemap_delete_from_page_cache {
@@ -294,6 +311,10 @@ fn emit(trace: &mut Trace<'_>, events: &mut KernelEvents, event: Event) -> Resul
         }
         What::Woken(tid) => {
             events.woken(trace, &at, tid);
+            Ok(())
+        }
+        What::Storage(tid) => {
+            trace.because(tid, OffCpuReason::OtherIo);
             Ok(())
         }
         What::Page(op, (dev, ino, page)) => events.page_cache(trace, &at, op, (dev, ino, page, 1)),

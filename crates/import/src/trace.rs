@@ -206,6 +206,11 @@ impl<'a> Trace<'a> {
         self.waits.wake(ts, tid, waker);
     }
 
+    /// A thread waits for this, where the trace did not show it when it left its CPU.
+    pub fn because(&mut self, tid: u32, reason: OffCpuReason) {
+        self.waits.because(tid, reason);
+    }
+
     /// A thread runs again.
     ///
     /// # Errors

@@ -50,6 +50,15 @@ impl Waits {
         }
     }
 
+    /// The kernel said what a thread waits for, where the trace did not show it before.
+    pub fn because(&mut self, tid: u32, reason: OffCpuReason) {
+        if let Some(wait) = self.by_thread.get_mut(&tid)
+            && wait.reason == OffCpuReason::Kernel
+        {
+            wait.reason = reason;
+        }
+    }
+
     /// A thread runs again: its interval, where its begin was seen.
     pub fn enter(&mut self, ts: Nanos, tid: u32) -> Option<OffCpu> {
         self.by_thread.remove(&tid).map(|wait| wait.row(ts))

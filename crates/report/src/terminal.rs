@@ -3,6 +3,7 @@
 //! Owns the choice and the order of what a screen shows. Everything left out stands in the JSON and the HTML page.
 
 mod android;
+mod android_launch;
 mod artifacts_audit;
 mod benchmark;
 mod check;
@@ -41,6 +42,7 @@ mod warm;
 mod zygote_advice;
 
 pub use android::{android_audit, android_collected, android_repaired};
+pub use android_launch::{android_launches, android_startups};
 pub use artifacts_audit::artifacts_audit;
 pub use benchmark::benchmark;
 pub use check::check;

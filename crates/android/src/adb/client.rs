@@ -1,10 +1,10 @@
 //! The `adb` client for one device.
 
-use super::process::{Limits, Ran, run};
+use super::process::{Limits, Ran, run, run_with_input};
 use super::{AdbError, check_server, choose, devices};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of one answer.
 const MOST_ANSWER: u64 = 128 << 20;
@@ -71,6 +71,11 @@ impl<'a> Adb<'a> {
         &self.serial
     }
 
+    /// How long a command may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// The first line of `adb version`.
     pub fn version(&self) -> &str {
         &self.version
@@ -89,8 +94,17 @@ impl<'a> Adb<'a> {
     /// # Errors
     /// It did not come to its end.
     pub fn shell_within(&self, command: &str, timeout: Duration) -> Result<Answer, Broken> {
+        self.shell_with_input(command, timeout, None)
+    }
+
+    /// The same with something on the command's standard input.
+    ///
+    /// # Errors
+    /// It did not come to its end.
+    pub fn shell_with_input(&self, command: &str, timeout: Duration, input: Option<Vec<u8>>) -> Result<Answer, Broken> {
         let script = format!("{command}; r=$?; echo; echo {END}$r");
-        let ran = self.run(&["shell", "-T", &script], timeout).map_err(|error| Broken { error, kept: Vec::new() })?;
+        let ran = self.run(&["shell", "-T", &script], timeout, input);
+        let ran = ran.map_err(|error| Broken { error, kept: Vec::new() })?;
         let broken = |error, kept| Err(Broken { error, kept });
         if ran.is_timed_out {
             return broken(AdbError::TimedOut { command: command.to_owned(), limit: timeout }, ran.stdout);
@@ -112,14 +126,30 @@ impl<'a> Adb<'a> {
     pub fn pull(&self, path: &str, to: &Path) -> Result<(), AdbError> {
         let to = to.to_string_lossy();
         let words = ["pull", path, &to];
-        let ran = self.run(&words, self.timeout)?;
+        let ran = self.run(&words, self.timeout, None)?;
         whole(&ran, &words, self.timeout)
     }
 
-    fn run(&self, words: &[&str], timeout: Duration) -> Result<Ran, AdbError> {
+    /// Waits, as long as it is wanted.
+    ///
+    /// # Errors
+    /// It is not wanted any more.
+    pub fn pause(&self, time: Duration) -> Result<(), AdbError> {
+        const STEP: Duration = Duration::from_millis(20);
+        let until = Instant::now() + time;
+        while let Some(rest) = until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
+            if !(self.is_wanted)() {
+                return Err(AdbError::Interrupted);
+            }
+            std::thread::sleep(rest.min(STEP));
+        }
+        Ok(())
+    }
+
+    fn run(&self, words: &[&str], timeout: Duration, input: Option<Vec<u8>>) -> Result<Ran, AdbError> {
         let mut command = Command::new(&self.program);
         command.args(["-s", &self.serial]).args(words);
-        run(command, &Limits { timeout, bytes: MOST_ANSWER, is_wanted: self.is_wanted })
+        run_with_input(command, &Limits { timeout, bytes: MOST_ANSWER, is_wanted: self.is_wanted }, input)
     }
 }
 

@@ -58,11 +58,17 @@ pub enum AdbError {
     /// adb itself failed.
     #[error("adb failed: {0}")]
     Failed(String),
+    /// The device ran a command and refused what it is for.
+    #[error("the device refuses: {0}")]
+    Refused(String),
+    /// All launches together took as long as one command may take.
+    #[error("the launches took {} min, which is the most of one command", _0.as_secs() / 60)]
+    Long(Duration),
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The evidence cannot be written.
-    #[error("the evidence cannot be written: {0}")]
+    /// The output cannot be written.
+    #[error("the output cannot be written: {0}")]
     Unwritable(#[source] io::Error),
 }
 
@@ -109,9 +115,11 @@ impl AdbError {
             }
             Self::Mode(..) => "start it into Android",
             Self::TimedOut { .. } => "try again, with a longer --timeout; look whether the device hangs",
-            Self::CutShort(_) => "look at the cable, and collect again",
+            Self::CutShort(_) => "look at the cable, and try again",
             Self::Failed(_) => "run the command by hand and read what adb says",
-            Self::Interrupted => "collect again",
+            Self::Refused(_) => "run the command by hand with `adb shell` and read what the device says",
+            Self::Long(_) => "ask for fewer --runs, and launch again into another directory for more",
+            Self::Interrupted => "run it again",
             Self::Unwritable(_) => "choose another directory with -o",
         }
     }

@@ -12,7 +12,7 @@ mod process;
 mod repair;
 mod server;
 
-pub use client::{Adb, Answer};
+pub use client::{Adb, Answer, Broken};
 pub use collect::{Asked, collect};
 pub use devices::{Device, choose, devices};
 pub use error::AdbError;

@@ -4,7 +4,7 @@ use super::AdbError;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpid, getppid};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -44,8 +44,17 @@ pub struct Limits<'a> {
 ///
 /// # Errors
 /// It cannot be started, or it is not wanted any more.
-pub fn run(mut command: Command, limits: &Limits<'_>) -> Result<Ran, AdbError> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+pub fn run(command: Command, limits: &Limits<'_>) -> Result<Ran, AdbError> {
+    run_with_input(command, limits, None)
+}
+
+/// The same with something on its standard input, which ends behind it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_input(mut command: Command, limits: &Limits<'_>, input: Option<Vec<u8>>) -> Result<Ran, AdbError> {
+    let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let parent = getpid();
     let with_parent = move || {
         set_pdeathsig(Signal::SIGKILL)?;
@@ -54,6 +63,10 @@ pub fn run(mut command: Command, limits: &Limits<'_>) -> Result<Ran, AdbError> {
     // SAFETY: the child runs this thread alone until its exec, and makes two system calls, which take no lock.
     unsafe { command.pre_exec(with_parent) };
     let mut child = command.spawn().map_err(AdbError::NoClient)?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        // A program that does not read its input ends without it, and this thread with the program.
+        std::thread::spawn(move || stdin.write_all(&input));
+    }
     let stdout = collected(child.stdout.take(), limits.bytes);
     let stderr = collected(child.stderr.take(), MOST_SAID);
     let began = Instant::now();
@@ -116,6 +129,18 @@ mod tests {
         assert_eq!((ran.stdout.as_slice(), ran.stderr.as_str(), ran.status), (&b"123"[..], "no\n", Some(3)));
         let ran = shell("echo a; sleep 600 & sleep 600", Duration::from_millis(300), 9).unwrap();
         assert_eq!((ran.stdout.as_slice(), ran.status, ran.is_timed_out), (&b"a\n"[..], None, true));
+    }
+
+    #[test]
+    fn input_reaches_a_program_and_ends_and_one_that_does_not_read_it_ends_too() {
+        let with = |script: &str, bytes: usize| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", script]);
+            let limits = Limits { timeout: Duration::from_secs(60), bytes: 1 << 20, is_wanted: &|| true };
+            run_with_input(command, &limits, Some(vec![b'x'; bytes])).unwrap()
+        };
+        assert_eq!(with("wc -c", 100_000).stdout.trim_ascii(), b"100000");
+        assert_eq!(with("exit 4", 1 << 20).status, Some(4));
     }
 
     #[test]

@@ -70,6 +70,7 @@ fn of_package(evidence: &Evidence, name: &str, package: &PackageEvidence, api_le
         outcome,
         verdicts,
         repairs,
+        measured: None,
     }
 }
 

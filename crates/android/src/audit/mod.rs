@@ -8,6 +8,7 @@ mod dex_amount;
 mod filter;
 mod guard_policy;
 mod judge;
+mod price;
 mod printed;
 mod repairs;
 mod words;
@@ -17,6 +18,7 @@ pub use dex_amount::{DexAmount, DexFrom};
 pub use filter::{is_compiled, is_profile_guided};
 pub use guard_policy::guard_policy;
 pub use judge::audit;
+pub use price::{MeasuredStarts, price};
 pub use printed::{
     AUDIT_SCHEMA, AndroidAudit, CodeAudit, CodeOutcome, DeviceFacts, Engine, EnginePackage, FileAudit, OatFacts,
     PackageAudit, ReadState,

@@ -1,6 +1,7 @@
 //! What `slowpath android audit --json` prints.
 
 use super::dex_amount::DexAmount;
+use super::price::MeasuredStarts;
 use super::repairs::Repair;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,9 @@ pub struct PackageAudit {
     pub verdicts: Vec<String>,
     /// What can be done, in the order in which to try it; empty where nothing is to be done.
     pub repairs: Vec<Repair>,
+    /// What traces show of starts of its isolated processes; null without a trace that has one.
+    #[serde(default)]
+    pub measured: Option<MeasuredStarts>,
 }
 
 /// What is counted, the ones to act on first.

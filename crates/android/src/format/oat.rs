@@ -1,7 +1,8 @@
 //! oat and odex: an ELF file whose `.rodata` begins with an oat header, which says how and why it was compiled.
 //!
 //! Layouts by `runtime/oat.h` of AOSP's art: 124 of Android 8.0, 131 of 8.1, 138 of 9, 170 of 10, 183 of 11, 199 of 12, 225 of 13, 239 of
-//! 14; 241 was looked at in a later snapshot and has the same. Between these a version has the layout whose key-value store fits.
+//! 14; 241 was looked at in a later snapshot and has the same. By files of devices: 169 of a preview of 10, 230 of 14. Between these a
+//! version has the layout whose key-value store fits.
 
 use super::little_endian::Bytes;
 use super::{FormatError, version};
@@ -116,14 +117,16 @@ const fn layout(version: u32, release: &'static str, numbers: usize) -> Layout {
 /// Checksum, instruction set, its features, DEX files and the offset of code are in all; then: the offset of the list of DEX files (since
 /// 131), of what the boot class path has in `.bss` (since 13), and as many trampolines as the release has; until 9 three numbers of the
 /// boot image.
-const LAYOUTS: [Layout; 9] = [
+const LAYOUTS: [Layout; 11] = [
     layout(124, "8.0", 15),
     layout(131, "8.1", 16),
     layout(138, "9", 16),
+    layout(169, "a preview of 10", 13),
     layout(170, "10", 11),
     layout(183, "11", 12),
     layout(199, "12", 13),
     layout(225, "13", 14),
+    layout(230, "14", 14),
     layout(239, "14", 14),
     layout(241, "15", 14),
 ];

@@ -1,6 +1,6 @@
 //! vdex: which DEX files were verified, and until Android 11 mostly also the DEX code itself.
 //!
-//! By `runtime/vdex_file.h` of AOSP's art: 006 of Android 8.0, 010 of 8.1, 019 of 9, 021 of 10 and 11, 027 of 12 to 14.
+//! By `runtime/vdex_file.h` of AOSP's art: 006 of Android 8.0, 010 of 8.1, 019 of 9, 020 of a preview of 10, 021 of 10 and 11, 027 of 12 to 14.
 
 use super::dex::{self, Dex};
 use super::little_endian::Bytes;
@@ -71,7 +71,7 @@ impl Vdex {
         let version = version(text, "a vdex file")?;
         let (dex_files, mut sections) = match version {
             6 | 10 => of_android_8(head)?,
-            19 | 21 => of_android_9(head, version)?,
+            19..=21 => of_android_9(head, version)?,
             27.. => of_sections(head)?,
             _ => return Err(super::unknown(text, "a vdex file")),
         };
@@ -128,7 +128,7 @@ fn of_android_8(mut head: Bytes<'_>) -> Result<(u32, Vec<VdexSection>), FormatEr
     Ok((dex_files, following.sections))
 }
 
-/// 019 and 021: a second version says whether there is a section of DEX files, whose header stands behind the checksums.
+/// 019 to 021: a second version says whether there is a section of DEX files, whose header stands behind the checksums.
 fn of_android_9(mut head: Bytes<'_>, version: u32) -> Result<(u32, Vec<VdexSection>), FormatError> {
     let has_dex = &head.array::<4>()? != b"000\0";
     let (dex_files, deps) = (head.u32()?, head.u32()?);
@@ -173,14 +173,14 @@ fn of_sections(mut head: Bytes<'_>) -> Result<(u32, Vec<VdexSection>), FormatErr
     Ok((dex_files, sections))
 }
 
-/// The headers of the DEX files inside: they follow each other, aligned to 4; before each of them 019 and 021 have the offset of its
+/// The headers of the DEX files inside: they follow each other, aligned to 4; before each of them 019 to 021 have the offset of its
 /// quickening table (`VdexFile::GetNextDexFileData`, runtime/vdex_file.cc). The first that is not there, or none, ends the list.
 fn dex_inside(bytes: &[u8], section: VdexSection, version: u32, dex_files: u32) -> Vec<Dex> {
     let mut found = Vec::new();
     let Ok(mut at) = usize::try_from(section.offset) else { return found };
     let end = section.offset.saturating_add(section.size);
     for _ in 0..dex_files.min(dex::MOST_INSIDE) {
-        if matches!(version, 19 | 21) {
+        if matches!(version, 19..=21) {
             at = at.saturating_add(4);
         }
         let Some(Ok(dex)) = bytes.get(at..).map(Dex::parse) else { break };

@@ -1,14 +1,17 @@
-//! Texts that a device prints: `dumpsys package dexopt`, `dumpsys package`, `pm path`, `getprop`, `ps`, `unzip -l`.
+//! Texts that a device prints: `dumpsys package dexopt`, `dumpsys package`, `pm path`, `getprop`, `ps`, `unzip -l`,
+//! `am start -W`.
 //!
 //! Owns reading them; every function is total on any text, and what it does not know it leaves out. Listings of files are read by
 //! `slowpath_artifacts::gather::Listing`.
 
+mod am_start;
 mod apk_members;
 mod dexopt;
 mod package;
 mod processes;
 mod properties;
 
+pub use am_start::{AmStart, am_start};
 pub use apk_members::{ApkMembers, apk_members};
 pub use dexopt::{DexoptState, dexopt_states};
 pub use package::{Package, code_paths, package};

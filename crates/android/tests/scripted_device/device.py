@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass
 
 from art_files import dm, odex, vdex
+from perfetto_trace import launch
 
 DEX_BYTES = 8_400_000
 CHROME, WEBVIEW = "com.android.chrome", "com.google.android.webview"
@@ -33,6 +34,10 @@ class Device:
     def __init__(self, state: str) -> None:
         self.files: dict[str, File] = {}
         self.status_of: dict[str, tuple[str, str]] = {}
+        self.running: set[str] = set()
+        self.launches = 0
+        self.tracing: dict[str, str] = {}
+        self.shown = ""
         for path, mode in (("/", 0o755), ("/data", 0o771), ("/data/app", 0o771)):
             self.files[path] = File(mode, is_directory=True)
         for apk in (*PATHS.values(), TRICHROME):
@@ -78,10 +83,38 @@ class Device:
         """Whether the shell, which owns nothing here, may do that."""
         return bool(self.files[path].mode & bit)
 
-    def run(self, command: str, failure: str) -> tuple[bytes, bytes, int]:
+    def run(self, command: str, failure: str, stdin: bytes = b"") -> tuple[bytes, bytes, int]:
         """What a command prints on standard output and error, and its status."""
         words = shlex.split(command)
         match words:
+            case ["am", "force-stop", name]:
+                self.running.discard(name)
+                return b"", b"", 0
+            case ["am", "start", "-W", *rest]:
+                return self.start(rest, failure)
+            case ["cmd", "package", "resolve-activity", "--brief", "-c", "android.intent.category.LAUNCHER", name]:
+                if name not in PATHS:
+                    return b"No activity found\n", b"", 0
+                return f"priority=0 preferredOrder=0 match=0x108000 specificIndex=-1 isDefault=true\n{name}/org.chromium.Main\n".encode(), b"", 0
+            case ["input", "keyevent", "KEYCODE_HOME"]:
+                return b"", b"", 0
+            case ["perfetto", "--background", "--txt", "-c", "-", "-o", path]:
+                if failure == "no-perfetto" or b"linux.ftrace" not in stdin:
+                    return b"", b"Failed to connect to the traced service\n", 1
+                pid = str(4000 + len(self.tracing))
+                self.tracing[pid] = path
+                return f"{pid}\n".encode(), b"", 0
+            case ["kill", "-TERM", pid] if pid in self.tracing:
+                data = self.traced()
+                self.files[self.tracing.pop(pid)] = File(0o600 if failure == "no-pull" else 0o644, data[:-9] if failure == "cut-trace" else data)
+                return b"", b"", 0
+            case ["kill", *_]:
+                return b"", b"kill: No such process\n", 1
+            case ["cat", path] if path in self.files:
+                return self.files[path].data, b"", 0
+            case ["rm", "-f", path]:
+                self.files.pop(path, None)
+                return b"", b"", 0
             case ["id"]:
                 return b"uid=2000(shell) gid=2000(shell) groups=2000(shell),1007(log) context=u:r:shell:s0\n", b"", 0
             case ["getprop"]:
@@ -110,6 +143,32 @@ class Device:
             case ["cmd", "package", "compile", *rest]:
                 return self.compile(rest, failure)
         return b"", f"/system/bin/sh: {words[0]}: inaccessible or not found\n".encode(), 127
+
+    def start(self, rest: list[str], failure: str) -> tuple[bytes, bytes, int]:
+        """`am start -W`: an activity by its name, or the package behind an address."""
+        name = rest[rest.index("-n") + 1].split("/")[0] if "-n" in rest else rest[-1]
+        if failure == "no-activity" or name not in PATHS:
+            return f"Starting: Intent {{ pkg={name} }}\nError type 3\nError: Activity class {{{name}}} does not exist.\n".encode(), b"", 1
+        self.launches += 1
+        self.shown = name
+        state, base = ("COLD", 500) if name not in self.running else ("WARM", 200) if "-f" in rest else ("HOT", 60)
+        self.running.add(name)
+        total = base + (40 if self.is_unreadable(name) else 0) + self.launches % 5
+        return (
+            f"Starting: Intent {{ cmp={name}/org.chromium.Main }}\nStatus: ok\nLaunchState: {state}\nActivity: {name}/org.chromium.Main\n"
+            f"TotalTime: {total}\nWaitTime: {total + 9}\nComplete\n"
+        ).encode(), b"", 0
+
+    def is_unreadable(self, name: str) -> bool:
+        """Whether isolated processes of the package have no compiled code."""
+        vdex_path = PATHS[name].rsplit("/", 1)[0] + "/oat/arm64/base.vdex"
+        return not self.files[vdex_path].mode & 4
+
+    def traced(self) -> bytes:
+        """What Perfetto saw: a renderer that has no compiled code verifies it."""
+        if not self.shown:
+            return launch("com.example.other", 0)
+        return launch(self.shown, 200 if self.is_unreadable(self.shown) else 0, 400 + self.launches % 5)
 
     def compile(self, rest: list[str], failure: str) -> tuple[bytes, bytes, int]:
         """`-m speed -f PACKAGE`, `-r shared PACKAGE`: without the profile, so readable for everybody."""

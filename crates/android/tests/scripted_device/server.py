@@ -17,10 +17,14 @@ from device import Device
 SERIAL = "SCRIPTED1"
 VERSION = 41
 FEATURES = "shell_v2,cmd"
-STDOUT, STDERR, EXIT = 1, 2, 3
+STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = 0, 1, 2, 3, 4
 END = "; r=$?; echo; echo slowpath-end:$r"
 
-FAILURES = ("offline", "unauthorized", "none", "two", "hang", "half", "gone", "denied", "no-dexopt", "no-compile")
+FAILURES = (
+    *("offline", "unauthorized", "none", "two", "hang", "half", "gone", "denied", "no-dexopt", "no-compile"),
+    *("gone-late", "no-perfetto", "no-activity", "no-pull", "cut-trace"),
+)
+LATE = 22
 
 
 class Client(socketserver.BaseRequestHandler):
@@ -84,7 +88,7 @@ class Client(socketserver.BaseRequestHandler):
     def of_transport(self, request: str) -> bool:
         wanted = request.rsplit(":", 1)[1]
         Client.commands += 1
-        if self.failure == "gone" and Client.commands > 4:
+        if (self.failure == "gone" and Client.commands > 4) or (self.failure == "gone-late" and Client.commands > LATE):
             self.fail(f"device '{SERIAL}' not found")
             return False
         if wanted not in (SERIAL, "any", "transport-any"):
@@ -117,7 +121,8 @@ class Client(socketserver.BaseRequestHandler):
         if self.failure == "hang" and command.startswith("dumpsys package dexopt"):
             threading.Event().wait(30)
             return
-        stdout, stderr, status = self.device.run(command, self.failure)
+        stdin = self.standard_input() if command.startswith("perfetto ") else b""
+        stdout, stderr, status = self.device.run(command, self.failure, stdin)
         if script.endswith(END):
             stdout += f"\nslowpath-end:{status}\n".encode()
             status = 0
@@ -127,6 +132,16 @@ class Client(socketserver.BaseRequestHandler):
         self.packet(STDOUT, stdout)
         self.packet(STDERR, stderr)
         self.packet(EXIT, bytes([status]))
+
+    def standard_input(self) -> bytes:
+        """What the client sends until it says that nothing follows."""
+        data = b""
+        while True:
+            kind, length = struct.unpack("<BI", self.read_exactly(5))
+            part = self.read_exactly(length)
+            if kind == CLOSE_STDIN:
+                return data
+            data += part if kind == STDIN else b""
 
     def sync(self) -> None:
         """File sync: four letters, four bytes of length, and a path."""

@@ -1,7 +1,7 @@
 //! The command line of `slowpath android`.
 
 use super::seconds;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -20,6 +20,7 @@ impl AndroidArguments {
             AndroidCommand::Collect(arguments) => arguments.json,
             AndroidCommand::Audit(arguments) => arguments.json,
             AndroidCommand::Context(arguments) => arguments.json,
+            AndroidCommand::Launch(arguments) => arguments.json,
         }
     }
 }
@@ -34,6 +35,9 @@ pub enum AndroidCommand {
     /// Say what differs between the same code in an app and in a shell, and whether a seccomp filter has switched optimisations of the
     /// processor off.
     Context(AndroidContextArguments),
+    /// Launch apps over adb in counterbalanced blocks, each with a Perfetto trace of the device, or say what a trace shows of launches:
+    /// startups, starts of child processes, class verification, waits for binder and storage.
+    Launch(AndroidLaunchArguments),
 }
 
 /// The client and the device.
@@ -87,6 +91,9 @@ pub struct AndroidAuditArguments {
     /// Audit this package alone; can be given several times.
     #[arg(long, value_name = "PACKAGE")]
     pub package: Vec<String>,
+    /// A Perfetto trace of launches, which says what unreadable code costs each process; can be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Vec<PathBuf>,
     /// Write a policy for `slowpath artifacts guard`, of the one package.
     #[arg(long, value_name = "FILE")]
     pub guard_policy: Option<PathBuf>,
@@ -110,6 +117,7 @@ pub struct AndroidAuditArguments {
 
 const AUDIT_AFTER_HELP: &str = "Examples:
   slowpath android audit evidence
+  slowpath android audit evidence --trace launches/launch-0.perfetto-trace
   slowpath android audit evidence --package com.android.chrome --guard-policy guard.toml
   slowpath android audit evidence --apply -o after
   slowpath android audit evidence --apply=compile_shared -o after
@@ -135,3 +143,61 @@ const CONTEXT_AFTER_HELP: &str = "Examples:
   adb shell run-as com.example cat /proc/PID/status > app.status
   adb shell cat /proc/self/status > shell.status
   slowpath android context app.status shell.status";
+
+/// `slowpath android launch`.
+#[derive(Debug, Args)]
+#[command(after_help = LAUNCH_AFTER_HELP, group(ArgGroup::new("launched").required(true).args(["packages", "trace"])))]
+pub struct AndroidLaunchArguments {
+    /// Packages, launched in turn in each block.
+    #[arg(value_name = "PACKAGE", requires = "output")]
+    pub packages: Vec<String>,
+    /// Launch nothing: read this Perfetto trace of a device.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Directory of the traces and of launches.json, which is written anew after each launch.
+    #[arg(short, long, value_name = "DIR", conflicts_with = "trace")]
+    pub output: Option<PathBuf>,
+    /// Blocks: in each, every package is launched once. An interval of a 95th percentile needs 73.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// How each launch is prepared: cold (the app is stopped), warm (its process is there, the activity is made again), hot (the activity
+    /// is there).
+    #[arg(long, value_name = "KIND", default_value = "cold", value_parser = ["cold", "warm", "hot"])]
+    pub start: String,
+    /// Open the addresses in this file, one a line, in turn, and not the main activity.
+    #[arg(long, value_name = "FILE")]
+    pub url_list: Option<PathBuf>,
+    /// Compile the packages before, by this compile filter (speed, speed-profile, verify), or reset.
+    #[arg(long, value_name = "FILTER")]
+    pub compilation: Option<String>,
+    /// Go on tracing for this time behind the first frame: children start, and the app says that it is fully drawn.
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "3s")]
+    pub after: f64,
+    /// Pause before each launch, and after Perfetto has begun.
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "1s")]
+    pub settle: f64,
+    /// Only `am start -W`, without Perfetto on the device.
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Seed of the order in which packages are launched in the blocks.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+    /// Client and device.
+    #[command(flatten)]
+    pub adb: AdbArguments,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+const LAUNCH_AFTER_HELP: &str = "Examples:
+  slowpath android launch com.android.chrome --runs 30 -o launches
+  slowpath android launch com.android.chrome org.chromium.webview_shell --start warm -o launches
+  slowpath android launch com.android.chrome --url-list pages.txt --compilation speed -o launches
+  slowpath android launch --trace launches/launch-0.perfetto-trace
+
+Exit codes: 0 launched, or the trace was read; 2 usage, or the trace is damaged; 3 no device, it went away, or no launch succeeded: what was
+found is kept in the directory.";

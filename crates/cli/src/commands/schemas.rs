@@ -20,6 +20,8 @@ fn published_schemas_are_those_of_the_printed_types() {
     let schemas = [
         ("android-audit.json", schema_of::<slowpath_android::audit::AndroidAudit>()),
         ("android-collect.json", schema_of::<slowpath_android::evidence::EvidenceManifest>()),
+        ("android-launch.json", schema_of::<slowpath_android::launch::AndroidLaunches>()),
+        ("android-startup.json", schema_of::<slowpath_android::startup::TraceStartups>()),
         ("android-repair.json", schema_of::<super::android::repaired::AndroidRepair>()),
         ("artifacts-audit.json", schema_of::<Audited>()),
         ("guard-line.json", schema_of::<slowpath_guard::Line>()),

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const CHROME: &str = "com.android.chrome";
-const WEBVIEW: &str = "com.google.android.webview";
+pub const CHROME: &str = "com.android.chrome";
+pub const WEBVIEW: &str = "com.google.android.webview";
 
 /// A server with its device. Its standard input is ours: it ends when this is dropped, and when this process is killed.
-struct Phone {
+pub struct Phone {
     server: Child,
     port: u16,
 }
 
 impl Phone {
-    fn new(state: &str, failure: &str) -> Self {
+    pub fn new(state: &str, failure: &str) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../android/tests/scripted_device/server.py");
         let mut command = Command::new("/usr/bin/python3");
         command.arg("-B").arg(script).args([state, failure]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -34,7 +34,7 @@ impl Phone {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Done {
+    pub fn run(&self, arguments: &[&str]) -> Done {
         run(self.command(arguments))
     }
 }

@@ -3,6 +3,7 @@
 
 mod aged_artifacts;
 mod android;
+mod android_launch;
 mod artifact_case;
 mod artifact_findings;
 mod artifacts;

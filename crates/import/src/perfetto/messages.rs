@@ -129,6 +129,8 @@ pub struct FtraceEvent {
     pub sched_switch: Option<SchedSwitch>,
     #[prost(message, optional, tag = "17")]
     pub sched_wakeup: Option<Woken>,
+    #[prost(message, optional, tag = "18")]
+    pub sched_blocked_reason: Option<BlockedReason>,
     #[prost(message, optional, tag = "20")]
     pub sched_waking: Option<Woken>,
     #[prost(message, optional, tag = "45")]
@@ -167,6 +169,15 @@ pub struct SchedSwitch {
 pub struct Woken {
     #[prost(int32, optional, tag = "2")]
     pub pid: Option<i32>,
+}
+
+/// `SchedBlockedReasonFtraceEvent`.
+#[derive(Clone, PartialEq, Message)]
+pub struct BlockedReason {
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    #[prost(uint32, optional, tag = "3")]
+    pub io_wait: Option<u32>,
 }
 
 /// `BlockRqIssueFtraceEvent`, `BlockRqCompleteFtraceEvent`.

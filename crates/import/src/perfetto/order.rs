@@ -23,6 +23,8 @@ pub enum What {
     },
     /// A thread was woken.
     Woken(u32),
+    /// A thread waits for storage.
+    Storage(u32),
     /// A page entered or left the page cache: device, inode, index.
     Page(PageCacheOp, (u64, u64, u64)),
     /// A request to a block device: device, sector, bytes, whether it reads.

@@ -119,3 +119,23 @@ fn a_trace_that_is_cut_or_damaged_is_named_with_its_byte_and_the_rest_is_kept() 
     );
     assert_eq!(tables.off_cpu.len(), 1);
 }
+
+#[test]
+fn a_wait_that_the_kernel_says_to_be_for_storage_has_that_reason() {
+    let blocked = |ts, tid, io_wait| FtraceEvent {
+        sched_blocked_reason: Some(BlockedReason { pid: Some(tid), io_wait: Some(io_wait) }),
+        ..event(ts, 0)
+    };
+    let events = vec![
+        switch(1000, 7, 2, 0),
+        switch(1100, 8, 2, 0),
+        blocked(2000, 7, 1),
+        blocked(2100, 8, 0),
+        switch(3000, 0, 0, 7),
+        switch(3100, 0, 0, 8),
+    ];
+    let (tables, problem) = import_bytes("perfetto", &trace(vec![bundle(0, events)]));
+    assert_eq!(problem, None);
+    let reasons: Vec<_> = tables.off_cpu.iter().map(|row| (row.tid, row.reason)).collect();
+    assert_eq!(reasons, [(7, OffCpuReason::OtherIo), (8, OffCpuReason::Kernel)]);
+}

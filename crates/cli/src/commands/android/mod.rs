@@ -3,10 +3,12 @@
 //! Here is decided as whom: everything is done as the invoker, in a worker that may start programs (collecting) or only read (auditing).
 
 mod context;
+mod launch;
 pub mod repaired;
 
 use crate::arguments::{
     AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
+    AndroidLaunchArguments,
 };
 use crate::commands::{invoker, now_rfc3339, print_json};
 use crate::failure::{self, Failure, Kind};
@@ -17,13 +19,13 @@ use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
 use serde::{Deserialize, Serialize};
 use slowpath_android::adb::{Adb, AdbError, Asked, collect};
-use slowpath_android::audit::{AndroidAudit, audit, guard_policy};
+use slowpath_android::audit::{AndroidAudit, audit, guard_policy, price};
 use slowpath_android::evidence::{Evidence, EvidenceManifest};
 use slowpath_android::text::is_package_name;
 use slowpath_launch::Identity;
 use slowpath_process::Duty;
 use slowpath_report::terminal::{android_audit, android_collected};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -37,6 +39,7 @@ pub fn run(arguments: &AndroidArguments) -> Result<ExitCode, Failure> {
         AndroidCommand::Collect(arguments) => run_collect(arguments),
         AndroidCommand::Audit(arguments) => run_audit(arguments),
         AndroidCommand::Context(arguments) => context::run(arguments),
+        AndroidCommand::Launch(arguments) => launch::run(arguments),
     }
 }
 
@@ -101,7 +104,7 @@ fn collected(adb: &Adb<'_>, directory: &Path, packages: &[String], quiet: bool) 
 
 fn run_audit(arguments: &AndroidAuditArguments) -> Result<ExitCode, Failure> {
     let identity = invoker()?;
-    let audited = audited(&identity, &arguments.evidence, &arguments.package)?;
+    let audited = audited(&identity, &arguments.evidence, &arguments.package, &arguments.trace)?;
     if let Some(file) = &arguments.guard_policy {
         write_policy(&identity, &audited, file)?;
     }
@@ -123,7 +126,12 @@ fn run_audit(arguments: &AndroidAuditArguments) -> Result<ExitCode, Failure> {
 }
 
 /// An audit of evidence, read as the invoker.
-fn audited(identity: &Identity, evidence: &Path, packages: &[String]) -> Result<AndroidAudit, Failure> {
+fn audited(
+    identity: &Identity,
+    evidence: &Path,
+    packages: &[String],
+    traces: &[PathBuf],
+) -> Result<AndroidAudit, Failure> {
     as_user(identity, &Work::reading("the audit"), || {
         let mut read = Evidence::read(evidence).map_err(|error| Failure::from_error(Kind::Usage, &error))?;
         if let Some(other) = packages.iter().find(|name| !read.packages.contains_key(*name)) {
@@ -134,7 +142,13 @@ fn audited(identity: &Identity, evidence: &Path, packages: &[String]) -> Result<
         if !packages.is_empty() {
             read.packages.retain(|name, _| packages.contains(name));
         }
-        Ok(audit(&read))
+        let mut audited = audit(&read);
+        let traces = traces.iter().map(|trace| launch::read_trace(trace)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(problem) = traces.iter().find_map(|trace| trace.problem.as_deref()) {
+            return Err(Failure::new(Kind::Usage, problem.to_owned()).hint("give whole traces"));
+        }
+        price(&mut audited, &traces);
+        Ok(audited)
     })
 }
 

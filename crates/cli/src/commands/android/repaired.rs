@@ -57,7 +57,7 @@ pub(super) fn run(
         progress.done();
         Ok((applied?, collected(&adb, &directory, &packages, quiet)?))
     })?;
-    let audit = audited(identity, &directory, &packages)?;
+    let audit = audited(identity, &directory, &packages, &[])?;
     for one in &mut applied {
         one.judge(&audit);
     }

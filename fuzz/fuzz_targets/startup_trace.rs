@@ -1,0 +1,3 @@
+#![no_main]
+
+slowpath_fuzz::fuzz!("startup_trace");
