@@ -319,10 +319,7 @@ pub(crate) fn works_for_others(function: &str, file: &str) -> bool {
     // Functions that are made from templates are told with their results.
     let name = function.strip_prefix("void* ").or_else(|| function.strip_prefix("void ")).unwrap_or(function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-<<<<<<< HEAD
         || rust_names::is_of_library(name)
-=======
->>>>>>> s20-structure
         || LINKED_ALLOCATORS.iter().any(|(prefix, _)| name.starts_with(prefix))
         || [&ALLOCATING_FUNCTIONS[..], &GLIBC_FUNCTIONS[..], &MUSL_FUNCTIONS[..], &CALLS[..]]
             .iter()

@@ -9,8 +9,8 @@ const CRATES: [&str; 3] = ["core", "alloc", "std"];
 
 /// Types with a name of one word that have functions in the library.
 const PRIMITIVES: [&str; 19] = [
-    "str", "bool", "char", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f16",
-    "f32", "f64", "f128",
+    "str", "bool", "char", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize",
+    "f16", "f32", "f64", "f128",
 ];
 
 /// Whether it is a function of an `impl` block in Rust's own library. Only for names that begin with `<`.
