@@ -12,6 +12,8 @@ test="$test libjemalloc2 libmimalloc2.0 musl-tools"
 test="$test lld"
 # Devices that a test plays are spoken to with it.
 test="$test adb"
+# The timeline of the report is tested in both browsers.
+test="$test firefox-esr"
 # The man pages are read by man itself.
 test="$test man-db"
 browsers="chromium firefox-esr"

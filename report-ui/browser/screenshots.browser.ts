@@ -43,6 +43,23 @@ try {
     await page.close();
   }
   for (const colours of ["light", "dark"] as const) {
+    for (const [name, spans] of [["small", 1], ["large", 300_000]] as const) {
+      const { page } = await browser.open(makeReport({ diagnosis: "none", reads: 3_000, spans }), { colours, height: 1100 });
+      const shoot = async (what: string): Promise<void> => {
+        await page.evaluate(() => document.getElementById("timeline")!.scrollIntoView());
+        await page.waitForTimeout(200);
+        await page.screenshot({ path: join(folder, `${colours}-9-timeline-${name}${what}.png`) });
+      };
+      await shoot("");
+      await page.locator(".timeline").focus();
+      for (const key of ["ArrowDown", "ArrowDown", "p", "z", "-", "-"]) await page.keyboard.press(key);
+      await shoot("-selected");
+      await page.emulateMedia({ media: "print" });
+      await shoot("-print");
+      await page.close();
+    }
+  }
+  for (const colours of ["light", "dark"] as const) {
     const { page } = await browser.open(largeComparison(3_000, false), { colours, height: 1100 });
     await page.screenshot({ path: join(folder, `${colours}-8-comparison.png`) });
     for (const id of ["ledger", "flame-graph"]) {

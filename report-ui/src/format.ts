@@ -71,6 +71,11 @@ export function timeOnAxis(ns: Nanos, step: Nanos): string {
   return `${(ns / scale.divisor).toFixed(Math.min(decimals, 6))}${NO_BREAK}${scale.name}`;
 }
 
+/** A moment to the microsecond, without zeros that say nothing. */
+export function moment(ns: Nanos): string {
+  return ns === 0 ? duration(0) : timeOnAxis(ns, 1_000).replace(/\.0+(?=\u00a0)|(\.\d*?)0+(?=\u00a0)/, "$1");
+}
+
 export function bytes(n: Bytes): string {
   const scale = scaleFor(SIZE, Math.abs(n), 1);
   return `${scale.divisor === 1 ? count(n) : significant(n / scale.divisor)}${NO_BREAK}${scale.name}`;

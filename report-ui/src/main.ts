@@ -9,6 +9,8 @@ import type { ComparisonPage } from "./comparison-types";
 import { titleOf } from "./derive/comparison";
 import { readPage, UnreadableReport } from "./derive/read-report";
 import { displayText } from "./display-text";
+import type { Timeline } from "./derive/timeline";
+import { Selections } from "./selection";
 import type { Report } from "./types";
 import { answerView } from "./views/answer";
 import { armsView } from "./views/arms";
@@ -25,28 +27,34 @@ import { timeSpentView } from "./views/time-spent";
 import { ledgerView } from "./views/ledger";
 import { ledgerPairsView } from "./views/ledger-pairs";
 import { recordedFlames } from "./views/recorded-flames";
+import { selectionBar } from "./views/selection-bar";
+import { timelineView } from "./views/timeline";
 import { Tooltip } from "./views/tooltip";
 
-function show(report: Report, root: HTMLElement): void {
+function show(report: Report, timeline: Timeline | null, root: HTMLElement): void {
   document.title = `Slowpath: ${displayText(report.title)}`;
   const pageSize = report.machine.page_size;
   const files = report.io_map ? groupReads(report.io_map, pageSize) : [];
   const totals = report.io_map ? ioTotals(report.io_map, files, pageSize) : null;
   performance.mark("slowpath:derived");
   const tooltip = new Tooltip(document.body);
-  const map = ioMapView(report, files, totals, tooltip);
+  const selections = new Selections();
+  const line = timeline && timelineView(timeline, report.io_map, selections, tooltip);
+  const others = line || report.flame_graphs ? selections : null;
+  const map = ioMapView(report, files, totals, tooltip, others);
   // Most recordings have neither: a diagnosis asks for what it judges, not for everything.
-  const ledger = report.ledger && ledgerView(report.ledger, tooltip);
+  const ledger = report.ledger && ledgerView(report.ledger, tooltip, others);
   const time = timeSpentView(report.diagnosis);
   const fixes = fixesView(report.diagnosis);
   const hidden = hiddenByRootView(report.diagnosis);
-  const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs), tooltip);
+  const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs), tooltip, selections);
   const links = [
     ["arms", "Launches"],
     ...(time ? [["time-spent", "Where the time goes"]] : []),
     ["findings", "Findings"],
     ...(fixes ? [["fixes", "Fixes"]] : []),
     ...(hidden ? [["hidden-by-root", "What root hides"]] : []),
+    ...(line ? [["timeline", "Timeline"]] : []),
     ...(ledger ? [["ledger", "Time"]] : []),
     ...(flames ? [["flame-graph", "Flame graph"]] : []),
     ["io-map", "I/O map"],
@@ -57,17 +65,21 @@ function show(report: Report, root: HTMLElement): void {
     answerView(report, answer(report, totals)),
     armsView(report.diagnosis ? armsPicture(report.diagnosis) : null, tooltip),
     ...(time ? [time] : []),
-    findingsView(report),
+    findingsView(report, others),
     ...(fixes ? [fixes] : []),
     ...(hidden ? [hidden] : []),
+    ...(line ? [line.element] : []),
     ...(ledger ? [ledger] : []),
     ...(flames ? [flames.element] : []),
     map.element,
     circumstancesView(report),
+    selectionBar(selections),
   );
   performance.mark("slowpath:built");
+  line?.start();
   flames?.start();
   map.start();
+  performance.mark("slowpath:shown");
 }
 
 function partsOfPage(links: readonly (readonly string[])[]): HTMLElement {
@@ -102,7 +114,7 @@ function start(): void {
   try {
     const page = readPage(data.textContent ?? "");
     performance.mark("slowpath:read");
-    if ("report" in page) show(page.report, root);
+    if ("report" in page) show(page.report, page.timeline, root);
     else showComparison(page.comparison, root);
   } catch (error) {
     if (!(error instanceof UnreadableReport)) console.error(error);

@@ -4,6 +4,8 @@
 // `derive/read-report.ts`, and every computed value to the other files of `derive/`.
 // A change of the shape changes `SCHEMA`.
 
+import type { PageTimeline } from "./timeline-types";
+
 export const SCHEMA = "slowpath-report/2";
 
 /** Nanoseconds; at this boundary always named by the suffix `_ns`. */
@@ -43,6 +45,8 @@ export interface Report {
   ledger: PageLedger | null;
   /** Call stacks by weight; null where no row has one. */
   flame_graphs: FlameGraphs | null;
+  /** What every thread did when; null where of none both begin and end are known, left out in older data. */
+  timeline?: PageTimeline | null;
 }
 
 export interface Machine {

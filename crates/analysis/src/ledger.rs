@@ -25,10 +25,12 @@
 mod account;
 pub(crate) mod lives;
 pub(crate) mod split;
+mod states;
 pub(crate) mod timeline;
 
 pub use account::{Account, Category};
 pub use split::SplitBy;
+pub use states::{ThreadStates, TimelineThread};
 
 use lives::{Life, Lives};
 use slowpath_recording::{ProbeState, Tables};
@@ -199,6 +201,13 @@ impl<'a, R> Grouped<'a, R> {
 
 /// The threads in the order of `lives`.
 fn of_threads(tables: &Tables, lives: &Lives<'_>) -> Vec<ThreadLedger> {
+    let mut threads = Vec::with_capacity(lives.all.len());
+    each_life(tables, lives, |_, life, timeline| threads.push(of_thread(life, timeline.walk(life.began, life.ended))));
+    threads
+}
+
+/// Gives the rows of every thread, in the order of `lives`, ready to be walked.
+fn each_life<'a>(tables: &Tables, lives: &Lives<'a>, mut see: impl FnMut(u32, &Life<'a>, &mut Timeline)) {
     // A thread's first interval begins a moment before the row of its fork is made: the end of an interval tells whose it is.
     let end = |ts: Nanos, duration: Nanos| Nanos(ts.0.saturating_add(duration.0));
     let count = lives.all.len();
@@ -210,15 +219,13 @@ fn of_threads(tables: &Tables, lives: &Lives<'_>) -> Vec<ThreadLedger> {
         Grouped::new(&tables.memory_calls, count, |row| lives.find(row.process(), row.tid, end(row.ts, row.duration)));
     let samples = Grouped::new(&tables.cpu_samples, count, |row| lives.find(row.process(), row.tid, row.ts));
     let mut timeline = Timeline::default();
-    let mut threads = Vec::with_capacity(lives.all.len());
     for (number, life) in (0u32..).zip(&lives.all) {
         off.of(number).for_each(|row| timeline.off_cpu(row));
         faults.of(number).for_each(|row| timeline.fault(row));
         calls.of(number).for_each(|row| timeline.memory_call(row));
         samples.of(number).for_each(|row| timeline.sample(row));
-        threads.push(of_thread(life, timeline.walk(life.began, life.ended)));
+        see(number, life, &mut timeline);
     }
-    threads
 }
 
 fn of_thread(life: &Life<'_>, walked: Walked) -> ThreadLedger {

@@ -108,6 +108,7 @@ pub fn diagnosis(bytes: &[u8]) {
         io_map: None,
         ledger: None,
         flame_graphs: None,
+        timeline: None,
     };
     html::render(&report).expect("the data of a page are JSON");
 }

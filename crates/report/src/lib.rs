@@ -28,6 +28,7 @@ mod stack_sums;
 pub mod table_csv;
 pub mod terminal;
 mod terms;
+mod timeline;
 
 pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
 pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext, ShownToggle};
@@ -70,6 +71,10 @@ pub use slowpath_verify::children::{
 pub use slowpath_verify::printed::{Outcome, quantity};
 pub use slowpath_verify::scenario::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
+};
+pub use timeline::{
+    Milestone, MilestoneKind, PageTimeline, SpanColumns, TimelineDevice, TimelineLine, TimelinePath, TimelineProcess,
+    WakeColumns, of_tables as timeline_of,
 };
 
 /// A thread of a process.

@@ -3,6 +3,7 @@
 use crate::flame_graphs::{FlameGraphs, of_tables as flame_graphs_of};
 use crate::page_ledger::{PageLedger, of_ledger as page_ledger_of};
 use crate::terminal::sentences;
+use crate::timeline::{PageTimeline, of_tables as timeline_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::call_stacks::CallStacks;
@@ -62,6 +63,9 @@ pub struct ReportData {
     pub ledger: Option<PageLedger>,
     /// Call stacks by weight; null where no row has one.
     pub flame_graphs: Option<FlameGraphs>,
+    /// What every thread did when; null where of none both begin and end are known. Left out in older data.
+    #[serde(default)]
+    pub timeline: Option<PageTimeline>,
 }
 
 impl ReportData {
@@ -115,6 +119,7 @@ impl ReportData {
             io_map: Some(map),
             ledger: ledger.map(page_ledger_of),
             flame_graphs: flame_graphs_of(tables, &CallStacks::new(tables)),
+            timeline: timeline_of(tables),
         }
     }
 

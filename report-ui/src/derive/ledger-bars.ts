@@ -62,6 +62,8 @@ export interface Segment {
 }
 
 export interface LedgerBar {
+  /** Whose it is; left out for a sum. */
+  of?: { pid: number; process: string; tid: number | null };
   /** Process and, of a thread, its name. Foreign text. */
   name: string;
   /** Numbers that tell it from others. */
@@ -97,12 +99,12 @@ export function ledgerPicture(ledger: PageLedger): LedgerPicture {
 }
 
 function ofProcess(p: LedgerProcess): LedgerBar {
-  return barOf(p.process, `pid ${p.pid}, ${things(p.threads, "thread", "threads")}`, p.thread_time, p.rows, p.unexplained);
+  return { ...barOf(p.process, `pid ${p.pid}, ${things(p.threads, "thread", "threads")}`, p.thread_time, p.rows, p.unexplained), of: { pid: p.pid, process: p.process, tid: null } };
 }
 
 function ofThread(t: LedgerThread): LedgerBar {
   const name = t.thread === null || t.thread === t.process ? t.process : `${t.thread} (${t.process})`;
-  return barOf(name, `pid ${t.pid}, thread ${t.tid}`, t.wall, t.rows, t.unexplained);
+  return { ...barOf(name, `pid ${t.pid}, thread ${t.tid}`, t.wall, t.rows, t.unexplained), of: { pid: t.pid, process: t.process, tid: t.tid } };
 }
 
 function ofSum(s: LedgerSum, one: string, many: string): LedgerBar {

@@ -4,6 +4,7 @@
 // indices exist, and trees that are trees. It does not judge the content.
 
 import { COMPARISON_SCHEMA, type ComparisonPage } from "../comparison-types";
+import { BrokenTimeline, readTimeline, type Timeline } from "./timeline";
 import { SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
 
 /** Thrown when the data block cannot be shown; its message is meant for the reader. */
@@ -12,7 +13,7 @@ export class UnreadableReport extends Error {
 }
 
 /** What the page shows, told by its schema. */
-export type PageData = { report: Report } | { comparison: ComparisonPage };
+export type PageData = { report: Report; timeline: Timeline | null } | { comparison: ComparisonPage };
 
 export function readPage(text: string): PageData {
   let parsed: unknown;
@@ -26,7 +27,7 @@ export function readPage(text: string): PageData {
     const report = parsed as Report;
     if (report.io_map) checkColumns(report.io_map);
     if (report.flame_graphs) checkFlames(report.flame_graphs, ({ depth, frame, weight }) => ({ depth, frame, weights: [weight] }));
-    return { report };
+    return { report, timeline: checkedTimeline(report) };
   }
   if (schema === COMPARISON_SCHEMA) {
     const page = parsed as ComparisonPage;
@@ -34,6 +35,15 @@ export function readPage(text: string): PageData {
     return { comparison: page };
   }
   throw new UnreadableReport(`The data in this page is neither of the schema ${SCHEMA} nor of ${COMPARISON_SCHEMA}.`);
+}
+
+function checkedTimeline({ timeline }: Report): Timeline | null {
+  try {
+    return timeline ? readTimeline(timeline) : null;
+  } catch (cause) {
+    // What is no base64 is told by the browser, in words of its own.
+    throw new UnreadableReport(cause instanceof BrokenTimeline ? cause.message : "The timeline has a column that is no base64.", { cause });
+  }
 }
 
 function checkColumns(map: IoMap): void {

@@ -6,22 +6,37 @@ import { evidenceColumns, type EvidenceColumn, type Row } from "../derive/eviden
 import { outcomeWords } from "../derive/tried";
 import { inMillis, quantityInterval, quantityValue } from "../format";
 import { displayText, shortenMiddle } from "../display-text";
+import { isOfProcess, type Selections } from "../selection";
 import type { Evidence, Finding, Quantity, Report, Verdict } from "../types";
 import { h, isolated, pathText, section, type Child } from "./element";
 import { sortableTable, type Column } from "./sortable-table";
 
-export function findingsView(report: Report): HTMLElement {
+/** `selections` is null where there is no other part to be filtered. */
+export function findingsView(report: Report, selections: Selections | null): HTMLElement {
   const findings = findingsOf(report);
   if (findings.length === 0) {
     return section("findings", "Findings", h("p", { class: "empty" }, "No finding. Either none of the patterns that Slowpath knows is costly here, or what would show one was not available (see below)."));
   }
   const largest = Math.max(...findings.map((f) => millis(f.cost)), 0);
   const verdicts = report.diagnosis?.verdicts ?? [];
+  const articles = findings.map((f, i) => findingView(f, i, largest, verdicts, report, selections));
+  const hidden = h("p", { class: "quiet", role: "status", hidden: true });
+  selections?.listen((selection) => {
+    const others = findings.filter((f, i) => {
+      const { pid, name } = processOf(f);
+      const isOther = selection !== null && selection.origin !== "findings" && (pid !== null || name !== null) && !isOfProcess(selection, pid, name);
+      articles[i]!.hidden = isOther;
+      return isOther;
+    });
+    hidden.hidden = others.length === 0;
+    hidden.textContent = others.length === 1 ? "1 finding about another process is hidden." : `${others.length} findings about other processes are hidden.`;
+  });
   return section(
     "findings",
     "Findings",
     findings.length > 1 && h("p", { class: "quiet" }, "Most costly first. Two findings may explain the same time, so costs are not to be added."),
-    ...findings.map((f, i) => findingView(f, i, largest, verdicts)),
+    hidden,
+    ...articles,
   );
 }
 
@@ -29,7 +44,23 @@ function millis(q: Quantity): number {
   return inMillis(q.value, q.unit) ?? 0;
 }
 
-function findingView(f: Finding, index: number, largest: number, verdicts: Verdict[]): HTMLElement {
+function processOf({ subject }: Finding): { pid: number | null; name: string | null } {
+  const { pid, process } = subject;
+  return { pid: typeof pid === "number" ? pid : null, name: typeof process === "string" ? process : null };
+}
+
+/** Shows what the finding is about in the other parts; none where its subject is no process and no file. */
+function selectButton(f: Finding, { io_map }: Report, selections: Selections | null): Child {
+  const { pid, name } = processOf(f);
+  const { file } = f.subject;
+  const index = typeof file === "string" ? (io_map?.files.findIndex(({ path }) => path === file) ?? -1) : -1;
+  if (!selections || (pid === null && name === null && index < 0)) return null;
+  const process = pid === null && name === null ? null : { pid, name: name ?? "" };
+  const select = (): void => selections.select({ origin: "findings", text: f.title, time: null, process, tid: null, file: index < 0 ? null : index });
+  return h("p", {}, h("button", { type: "button", class: "link show-elsewhere", onclick: select }, "Show what this is about in the other parts"));
+}
+
+function findingView(f: Finding, index: number, largest: number, verdicts: Verdict[], report: Report, selections: Selections | null): HTMLElement {
   const bar = h("span", { class: "bar" });
   bar.style.width = `${largest > 0 ? Math.max(1, (100 * millis(f.cost)) / largest) : 0}%`;
   const saving = f.predicted_saving;
@@ -46,6 +77,7 @@ function findingView(f: Finding, index: number, largest: number, verdicts: Verdi
       fact("confidence", [h("span", { class: `confidence confidence-${f.confidence}` }, f.confidence), f.reasons.length > 0 ? `: ${f.reasons.join("; ")}` : null]),
       ...Object.entries(f.subject).map(([key, cell]) => fact(keyText(key), isolated(cellText(key, cell)))),
     ),
+    selectButton(f, report, selections),
     ...f.evidence.map(evidenceView),
     fixesView(f, verdicts),
     f.see_by_hand ? h("p", { class: "by-hand" }, "See it by hand: ", h("code", { class: "command", tabindex: 0 }, f.see_by_hand)) : null,

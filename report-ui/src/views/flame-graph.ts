@@ -2,9 +2,10 @@
 //
 // Owns the picture and its events, whatever it is of. Leaves trees, colours and amounts to the subject.
 
-import { boxesOf, found, neighbour, ROOT, type Box, type Direction } from "../derive/flame-tree";
+import { boxesOf, callersOf, found, neighbour, ROOT, type Box, type Direction } from "../derive/flame-tree";
 import { displayText } from "../display-text";
 import { count, inUnit, percent } from "../format";
+import type { Selections } from "../selection";
 import { h, isolated, section } from "./element";
 import { flamePaint, paintFlames, ROW } from "./flame-painter";
 import type { FlameChoice, FlamePicture, FlameSubject } from "./flame-subject";
@@ -19,8 +20,8 @@ export interface FlameView {
   start: () => void;
 }
 
-/** Null where nothing has a call stack. */
-export function flameView(subject: FlameSubject, tooltip: Tooltip): FlameView | null {
+/** Null where nothing has a call stack; `selections` where there is no other part to be filtered. */
+export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: Selections | null = null): FlameView | null {
   const first = subject.choices.find((c) => c.unavailable === null);
   if (!first) return null;
   const { names } = subject;
@@ -39,7 +40,7 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip): FlameView | 
   const status = h("p", { class: "quiet", role: "status" });
   const colours = h("div", { class: "flame-colours" });
   const table = h("div");
-  const reset = h("button", { type: "button", class: "reset", onclick: () => zoom(ROOT) }, "Reset zoom");
+  const reset = h("button", { type: "button", class: "reset", onclick: () => zoomAndSelect(ROOT) }, "Reset zoom");
   const searchInput = h("input", { type: "search", placeholder: "part of a function or file", autocomplete: "off", spellcheck: "false" });
   const directionSelect = h("select", {}, h("option", { value: "callees" }, "from the processes inwards"), h("option", { value: "callers" }, "inverted: from the innermost functions"));
 
@@ -97,6 +98,28 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip): FlameView | 
     paint();
   }
 
+  /** Zooms as the reader wants, and shows the process of what is zoomed to in the other parts. */
+  function zoomAndSelect(node: number): void {
+    zoom(node);
+    if (!selections) return;
+    const process = direction === "callees" ? [node, ...callersOf(picture.index, node)].find((n) => picture.index.tree.depth[n] === 1) : undefined;
+    const frame = process === undefined ? undefined : picture.index.tree.frame[process]!;
+    if (frame !== undefined && names.places[names.frames.place[frame]!]!.kind === "process") {
+      selections.select({ origin: "flame-graph", text: `processes of ${nameOf(frame)}`, time: null, process: { pid: null, name: nameOf(frame) }, tid: null, file: null });
+    } else if (selections.current?.origin === "flame-graph") selections.select(null);
+  }
+
+  /** The part of the picture that is of a process of this name; all of it where there is none. */
+  function zoomToProcess(name: string | null): void {
+    const { tree } = picture.index;
+    const node = name === null || direction !== "callees" ? -1 : tree.depth.findIndex((depth, n) => depth === 1 && nameOf(tree.frame[n]!) === name);
+    zoom(node < 0 ? ROOT : node);
+  }
+
+  selections?.listen((selection) => {
+    if (selection?.origin !== "flame-graph") zoomToProcess(selection?.process?.name ?? null);
+  });
+
   /** Marks a node and says what it is; -1 for none. */
   function point(node: number, x: number, y: number): void {
     pointed = node;
@@ -126,8 +149,8 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip): FlameView | 
 
   function onKey(e: KeyboardEvent): void {
     const { key } = e;
-    if (key === "Escape") zoom(ROOT);
-    else if (key === "Enter") zoom(pointed < 0 ? focus : pointed);
+    if (key === "Escape") zoomAndSelect(ROOT);
+    else if (key === "Enter") zoomAndSelect(pointed < 0 ? focus : pointed);
     else if (key === "ArrowUp" || key === "ArrowDown" || key === "ArrowLeft" || key === "ArrowRight") {
       const to = pointed < 0 ? focus : neighbour(picture.index, pointed, key);
       const box = boxes.find((b) => b.node === to);
@@ -144,7 +167,7 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip): FlameView | 
   plot.addEventListener("blur", () => point(-1, 0, 0));
   plot.addEventListener("click", (e) => {
     const node = nodeAt(e);
-    if (node >= 0) zoom(node);
+    if (node >= 0) zoomAndSelect(node);
   });
   plot.addEventListener("keydown", onKey);
   searchInput.addEventListener("input", () => {

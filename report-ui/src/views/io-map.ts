@@ -3,6 +3,7 @@
 import { selectFiles, type FileOrder, type FileReads } from "../derive/file-reads";
 import { fileRows, type Amount, type IoTotals } from "../derive/io-totals";
 import { bytes, count, duration, percent } from "../format";
+import { isOfProcess, type Selection, type Selections } from "../selection";
 import type { Report } from "../types";
 import { h, section, type Child } from "./element";
 import { filesTable } from "./files-table";
@@ -19,7 +20,8 @@ export interface MapView {
   start: () => void;
 }
 
-export function ioMapView(report: Report, files: readonly FileReads[], totals: IoTotals | null, tooltip: Tooltip): MapView {
+/** `selections` is null where there is no other part to be filtered. */
+export function ioMapView(report: Report, files: readonly FileReads[], totals: IoTotals | null, tooltip: Tooltip, selections: Selections | null): MapView {
   const map = report.io_map;
   if (!map || !totals || totals.all.reads === 0) {
     const why = map ? "The recording holds no read of a file: everything was in memory already, or the probe was not available (see below)." : "The recording holds no page cache events, so there is no picture of the reads.";
@@ -30,7 +32,7 @@ export function ioMapView(report: Report, files: readonly FileReads[], totals: I
   const end = Math.max(map.duration_ns, lastRead, 1);
   // Reads long after the launch would squeeze the launch itself.
   const launchEnd = map.ready_ns !== null && map.ready_ns * 1.5 < end ? map.ready_ns * 1.1 : end;
-  const state: MapState = { map, pageSize, palette: readPalette(map.askers), visible: map.askers.map(() => true), timeEnd: launchEnd, tooltip };
+  const state: MapState = { map, pageSize, palette: readPalette(map.askers), visible: map.askers.map(() => true), timeEnd: launchEnd, tooltip, chosen: null, choose };
 
   const panels = new Map<number, IoPanel>();
   const grid = h("div", { class: "file-grid" });
@@ -53,6 +55,29 @@ export function ioMapView(report: Report, files: readonly FileReads[], totals: I
   const panelOf = new Map<Element, IoPanel>();
   const shown = (): IoPanel[] => [...grid.children].flatMap((e) => panelOf.get(e) ?? []);
 
+  let selected: Selection | null = null;
+
+  function choose(reads: FileReads, i: number): void {
+    const process = map!.processes[reads.process[i]!]!;
+    const at = reads.t[i]!;
+    selections?.select({ origin: "io-map", text: `read of ${reads.file.path} at ${duration(at)}, ${process.name} (pid ${process.pid})`, time: { from: at, to: at }, process, tid: null, file: reads.index });
+  }
+
+  selections?.listen((selection) => {
+    selected = selection?.origin === "io-map" ? null : selection;
+    const of = selected;
+    state.chosen = of && ((reads, i) => isMeant(of, reads, i));
+    arrange();
+    for (const panel of panels.values()) if (panel.painted) panel.repaintSoon();
+  });
+
+  function isMeant(of: Selection, reads: FileReads, i: number): boolean {
+    const { time, file } = of;
+    const by = map!.processes[reads.process[i]!]!;
+    const isThen = !time || (reads.t[i]! >= time.from && reads.t[i]! <= time.to);
+    return isThen && (file === null || file === reads.index) && isOfProcess(of, by.pid, by.name);
+  }
+
   function panelFor(reads: FileReads): IoPanel {
     let panel = panels.get(reads.index);
     if (!panel) {
@@ -65,11 +90,15 @@ export function ioMapView(report: Report, files: readonly FileReads[], totals: I
   }
 
   function arrange(): void {
-    const chosen = selectFiles(files, order, filter);
-    grid.replaceChildren(...chosen.slice(0, limit).map((f) => panelFor(f).element));
+    const all = selectFiles(files, order, filter);
+    const of = selected;
+    const chosen = of ? all.filter((f) => f.t.some((_, i) => isMeant(of, f, i))) : all;
+    const wanted = chosen.slice(0, limit).map((f) => panelFor(f).element);
+    // A panel that is put in anew loses the focus.
+    if (wanted.length !== grid.children.length || wanted.some((e, i) => grid.children[i] !== e)) grid.replaceChildren(...wanted);
     more.hidden = chosen.length <= limit;
     more.textContent = `Show all ${count(chosen.length)} files`;
-    status.textContent = chosen.length === 0 ? "No file with a read has this in its name." : `${count(Math.min(limit, chosen.length))} of ${count(chosen.length)} files with reads${filter ? " whose path matches" : ""}.`;
+    status.textContent = chosen.length === 0 ? (of ? "No file was read in what is selected." : "No file with a read has this in its name.") : `${count(Math.min(limit, chosen.length))} of ${count(chosen.length)} files with reads${of ? " in what is selected" : ""}${filter ? " whose path matches" : ""}.`;
   }
 
   function repaintAll(): void {
@@ -126,7 +155,7 @@ export function ioMapView(report: Report, files: readonly FileReads[], totals: I
       launchEnd < end ? h("label", {}, "Time ", rangeSelect) : null,
       status,
     ),
-    h("p", { class: "quiet", id: "io-map-keys" }, "Click a picture, then turn the wheel to zoom (Shift: offset only, Alt: time only; Ctrl zooms without the click). Drag selects a part of a whole picture and moves a zoomed one; Shift and drag selects a part of a zoomed one. Double-click or Escape resets. Keys: + and − zoom, arrows move, n and p step through the reads."),
+    h("p", { class: "quiet", id: "io-map-keys" }, `Click a picture, then turn the wheel to zoom (Shift: offset only, Alt: time only; Ctrl zooms without the click). Drag selects a part of a whole picture and moves a zoomed one; Shift and drag selects a part of a zoomed one. Double-click or Escape resets. Keys: + and − zoom, arrows move, n and p step through the reads.${selections ? " A click on a read, or Enter, shows its moment and process in the other parts." : ""}`),
     grid,
     more,
   );

@@ -19,6 +19,8 @@ export interface Paint {
   /** By asker, as pixels. */
   askers: Uint32Array;
   visible: readonly boolean[];
+  /** Whether a read is part of what is selected; null where nothing is. */
+  chosen: ((i: number) => boolean) | null;
   ground: number;
   groundAlternate: number;
 }
@@ -67,7 +69,7 @@ export function paintReads(image: ImageData, ratio: number, mark: number, reads:
 
   for (let i = from; i < to; i++) {
     const asker = reads.asker[i]!;
-    if (paint.visible[asker] === false) continue;
+    if (paint.visible[asker] === false || paint.chosen?.(i) === false) continue;
     const first = page[i]!;
     const last = first + pages[i]!;
     if (last <= view.page0 || first >= view.page1) continue;

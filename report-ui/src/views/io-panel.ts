@@ -28,6 +28,10 @@ export interface MapState {
   pageSize: number;
   palette: Palette;
   visible: boolean[];
+  /** Whether a read is part of what is selected in another part; null where nothing is. */
+  chosen: ((reads: FileReads, i: number) => boolean) | null;
+  /** The reader chose a read. */
+  choose: (reads: FileReads, i: number) => void;
   /** The time that unzoomed pictures show. */
   timeEnd: number;
   tooltip: Tooltip;
@@ -120,6 +124,7 @@ export class IoPanel {
     paintReads(this.image, ratio, Math.max(1, Math.round(this.mark * ratio)), this.reads, this.view, this.edges, {
       askers: Uint32Array.from(palette.askers, pixelOf),
       visible,
+      chosen: this.state.chosen && ((i) => this.state.chosen!(this.reads, i)),
       ground: pixelOf(palette.plot),
       groundAlternate: pixelOf(palette.plotAlternate),
     });
@@ -337,10 +342,15 @@ export class IoPanel {
   private onUp(event: PointerEvent): void {
     const { drag } = this;
     this.endDrag();
-    if (!drag?.box) return;
+    if (!drag) return;
     const [fx, fy] = this.fractions(event).map(clamp) as [number, number];
     // Less than a few pixels is a click.
-    if (Math.abs(fx - drag.x) * this.plot.width < 4 && Math.abs(fy - drag.y) * this.plot.height < 4) return;
+    if (Math.abs(fx - drag.x) * this.plot.width < 4 && Math.abs(fy - drag.y) * this.plot.height < 4) {
+      this.point(fx, fy, event.clientX, event.clientY);
+      if (!this.cursor.hidden && this.stepped >= 0) this.state.choose(this.reads, this.stepped);
+      return;
+    }
+    if (!drag.box) return;
     this.setView(boxed(this.view, this.whole(), [drag.x, drag.y], [fx, fy]));
   }
 
@@ -420,6 +430,9 @@ export class IoPanel {
     } else if (event.key === "n" || event.key === "p") {
       event.preventDefault();
       this.step(event.key === "n" ? 1 : -1);
+    } else if (event.key === "Enter" && !this.cursor.hidden && this.stepped >= 0) {
+      event.preventDefault();
+      this.state.choose(this.reads, this.stepped);
     }
   }
 

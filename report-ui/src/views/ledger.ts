@@ -2,6 +2,7 @@
 
 import { barSentence, ledgerPicture, partDid, partWords, UNEXPLAINED, type BarRow, type LedgerBar } from "../derive/ledger-bars";
 import { count, inUnit, percent, quantityInterval, quantityValue } from "../format";
+import { isOfProcess, type Selection, type Selections } from "../selection";
 import type { PageLedger } from "../types";
 import { h, isolated, section, type Child } from "./element";
 import { drawBar, stepThrough, swatch } from "./ledger-bar";
@@ -11,10 +12,11 @@ import type { Tooltip, TooltipLine } from "./tooltip";
 const PROCESSES = 6;
 const THREADS = 12;
 
-export function ledgerView(ledger: PageLedger, tooltip: Tooltip): HTMLElement {
+/** `selections` is null where there is no other part to be filtered. */
+export function ledgerView(ledger: PageLedger, tooltip: Tooltip, selections: Selections | null): HTMLElement {
   const picture = ledgerPicture(ledger);
   const body = h("div", { class: "ledger" });
-  const lists = [barList("Processes", "process, time of all its threads", picture.processes, PROCESSES, tooltip), barList("Threads", "thread, time from its begin to its end", picture.threads, THREADS, tooltip)];
+  const lists = [barList("Processes", "process, time of all its threads", picture.processes, PROCESSES, tooltip, selections), barList("Threads", "thread, time from its begin to its end", picture.threads, THREADS, tooltip, selections)];
   const scale = h("select", {}, h("option", { value: "own" }, "its own time"), h("option", { value: "same" }, "the longest time"));
   scale.addEventListener("change", () => lists.forEach((list) => list.draw(scale.value === "same")));
   lists.forEach((list) => list.draw(false));
@@ -60,7 +62,8 @@ interface BarList {
   draw: (sameScale: boolean) => void;
 }
 
-function barList(title: string, what: string, bars: readonly LedgerBar[], first: number, tooltip: Tooltip): BarList {
+function barList(title: string, what: string, bars: readonly LedgerBar[], first: number, tooltip: Tooltip, selections: Selections | null): BarList {
+  let selected: Selection | null = null;
   let limit = bars.length <= first + 2 ? Infinity : first;
   let sameScale = false;
   const longest = Math.max(...bars.filter((b) => !b.isSum).map((b) => b.length), 0);
@@ -70,18 +73,26 @@ function barList(title: string, what: string, bars: readonly LedgerBar[], first:
   function fill(): void {
     // A sum of many would make all others short: it always has its own length.
     const lengthOf = (b: LedgerBar): number => (sameScale && !b.isSum && longest > 0 ? b.length / longest : 1);
-    list.replaceChildren(...bars.slice(0, limit).map((b) => entry(b, lengthOf(b), tooltip)));
-    more.hidden = bars.length <= limit;
+    const isMeant = ({ of }: LedgerBar): boolean => !selected || (of ? isOfProcess(selected, of.pid, of.process) && (of.tid === null || selected.tid === null || of.tid === selected.tid) : selected.process === null);
+    const meant = bars.filter(isMeant);
+    list.replaceChildren(...meant.slice(0, limit).map((b) => entry(b, lengthOf(b), tooltip, selections)));
+    if (meant.length === 0) list.replaceChildren(h("p", { class: "quiet" }, "None of what is selected is here."));
+    more.hidden = meant.length <= limit;
   }
   const head = h("div", { class: "ledger-head quiet", "aria-hidden": "true" }, h("span", {}, what), h("span", {}), h("span", { class: "num" }, "time"), h("span", { class: "num" }, "unexplained"));
   const draw = (same: boolean): void => {
     sameScale = same;
     fill();
   };
+  selections?.listen((selection) => {
+    if (selection?.origin === "ledger") return;
+    selected = selection;
+    fill();
+  });
   return { element: h("div", {}, h("h3", {}, title), head, list, more), draw };
 }
 
-function entry(bar: LedgerBar, length: number, tooltip: Tooltip): HTMLElement {
+function entry(bar: LedgerBar, length: number, tooltip: Tooltip, selections: Selections | null): HTMLElement {
   const picture = drawBar(bar, length, barSentence(bar, plainText));
   const rest = bar.unexplained;
   const summary = h(
@@ -96,9 +107,15 @@ function entry(bar: LedgerBar, length: number, tooltip: Tooltip): HTMLElement {
   // The table is made when it is asked for: there may be hundreds.
   const details = h("details", { class: "ledger-entry" }, summary);
   details.addEventListener("toggle", () => {
-    if (details.open && details.childElementCount === 1) details.append(h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": bar.name }, rowsTable(`${bar.name}, ${bar.detail}`, bar.rows)));
+    if (details.open && details.childElementCount === 1) details.append(selectButton(bar, selections), h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": bar.name }, rowsTable(`${bar.name}, ${bar.detail}`, bar.rows)));
   });
   return details;
+}
+
+function selectButton({ of, name, detail }: LedgerBar, selections: Selections | null): HTMLElement | string {
+  if (!of || !selections) return "";
+  const select = (): void => selections.select({ origin: "ledger", text: `${name}, ${detail}`, time: null, process: { pid: of.pid, name: of.process }, tid: of.tid, file: null });
+  return h("button", { type: "button", class: "link show-elsewhere", onclick: select }, "Show only this in the other parts");
 }
 
 function describe(bar: LedgerBar, row: BarRow): TooltipLine[] {

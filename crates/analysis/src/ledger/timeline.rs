@@ -127,6 +127,17 @@ impl Timeline {
 
     /// Walks the life of the thread, and forgets its rows.
     pub(crate) fn walk(&mut self, began: Nanos, ended: Nanos) -> Walked {
+        self.walk_each(began, ended, |_, _, _| ())
+    }
+
+    /// Walks the life of the thread, and forgets its rows. `each` sees every piece of it, in order and without a gap: begin, end, and
+    /// what the thread did; `None` where it ran outside of faults and memory calls.
+    pub(crate) fn walk_each(
+        &mut self,
+        began: Nanos,
+        ended: Nanos,
+        mut each: impl FnMut(u64, u64, Option<Category>),
+    ) -> Walked {
         let (began, ended) = (began.0, ended.0);
         let untimed = self.untimed.iter().filter(|ts| (began..=ended).contains(*ts)).count() as u64;
         let mut walked = Walked { untimed_faults: untimed, ..Walked::default() };
@@ -146,6 +157,7 @@ impl Timeline {
             let next = off_until.min(fault_until).min(call_until).min(ended);
             let time = next - t;
             let inside = fault.or(call);
+            each(t, next, off.or(inside));
             match off.or(inside) {
                 Some(category) => walked.account.add(category, Nanos(time)),
                 None => left += time,

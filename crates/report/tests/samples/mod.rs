@@ -248,6 +248,7 @@ pub fn report(diagnosis: Diagnosis) -> ReportData {
         io_map: None,
         ledger: None,
         flame_graphs: None,
+        timeline: None,
         diagnosis: Some(diagnosis),
     }
 }
