@@ -127,15 +127,17 @@ fn a_wait_that_the_kernel_says_to_be_for_storage_has_that_reason() {
         ..event(ts, 0)
     };
     let events = vec![
-        switch(1000, 7, 2, 0),
+        switch(1000, 7, 2, 8),
         switch(1100, 8, 2, 0),
         blocked(2000, 7, 1),
         blocked(2100, 8, 0),
         switch(3000, 0, 0, 7),
-        switch(3100, 0, 0, 8),
+        // It waits once more, and the trace ends before it goes on.
+        switch(3100, 7, 2, 8),
     ];
     let (tables, problem) = import_bytes("perfetto", &trace(vec![bundle(0, events)]));
     assert_eq!(problem, None);
     let reasons: Vec<_> = tables.off_cpu.iter().map(|row| (row.tid, row.reason)).collect();
-    assert_eq!(reasons, [(7, OffCpuReason::OtherIo), (8, OffCpuReason::Kernel)]);
+    let of_nothing_else = (7, OffCpuReason::Kernel);
+    assert_eq!(reasons, [(7, OffCpuReason::OtherIo), (8, OffCpuReason::Kernel), of_nothing_else]);
 }
