@@ -156,11 +156,12 @@ export function listenTo(handle: Handle, box: HTMLElement, home: () => void, sho
     if (!path || path.from.length === 0) return;
     const t = at ? (by > 0 ? timeline.starts[at.span + 1]! : timeline.starts[at.span]! - 1) : path.from[0]!;
     let i = Math.max(0, firstAtOrAfter(path.from, t + 1) - 1);
-    while (i >= 0 && i < path.from.length && path.thread[i]! < 0) i += by;
-    const thread = path.thread[i];
-    if (thread === undefined || thread < 0) return;
-    const span = spanAt(timeline, timeline.lines[thread]!, Math.max(t, path.from[i]!));
-    if (span !== null) show(thread, span);
+    // Nobody's steps, and those before a thread's first span, have nothing to show.
+    for (; i >= 0 && i < path.from.length; i += by) {
+      const thread = path.thread[i]!;
+      const span = thread < 0 ? null : spanAt(timeline, timeline.lines[thread]!, Math.max(t, path.from[i]!));
+      if (span !== null) return show(thread, span);
+    }
   }
 
   const keys: Record<string, () => void> = {

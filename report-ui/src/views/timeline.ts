@@ -57,8 +57,9 @@ export function timelineView(timeline: Timeline, map: IoMap | null, selections: 
   const reads = readTicks(timeline, map);
   const ready = page.milestones.find((m) => m.kind === "ready");
   const whole = { from: Math.min(timeline.from, 0), to: Math.max(timeline.to, timeline.from + MIN_TIME) };
-  // What follows the launch would squeeze it.
-  const home = ready && ready.at_ns > 0 && ready.at_ns * 1.5 < whole.to ? { from: whole.from, to: ready.at_ns * 1.1 } : whole;
+  const isLaunch = ready !== undefined && ready.at_ns > 0;
+  // What began before a launch, or follows it, would squeeze it.
+  const home = isLaunch ? { from: 0, to: ready.at_ns * 1.5 < whole.to ? ready.at_ns * 1.1 : whole.to } : whole;
   let view = { ...home };
   let choice: Choice = page.threads.length > BUSIEST ? "busiest" : "all";
   let search = "";
