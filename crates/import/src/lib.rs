@@ -33,6 +33,6 @@ pub use declaration::{ALL, HEAD, Importer, detected, named};
 pub use imported::{Imported, NotImported, Wanted, import};
 pub use input::Input;
 pub use output::{Output, Row};
-pub use perfetto::next_packet as next_perfetto_packet;
+pub use perfetto::{messages as perfetto_messages, next_packet as next_perfetto_packet};
 pub use problem::ImportError;
 pub use trace::Trace;

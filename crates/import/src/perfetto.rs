@@ -3,7 +3,8 @@
 //! A trace is a sequence of packets, each with its length before it; one is in memory at a time. Packets of different CPUs do not follow
 //! each other in time: [`order`] holds events back until those before them must have come.
 
-mod messages;
+#[expect(missing_docs, reason = "fields have the names, and so the documentation, of Perfetto's definitions")]
+pub mod messages;
 mod order;
 
 use crate::declaration::Importer;
@@ -11,7 +12,7 @@ use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents};
 use crate::problem::ImportError;
 use crate::trace::Trace;
-use messages::{CLOCK_BOOTTIME, CLOCK_REALTIME, FtraceEventBundle, ProcessTree, TracePacket};
+use messages::{CLOCK_BOOTTIME, CLOCK_REALTIME, CLONE_THREAD, FtraceEventBundle, ProcessTree, TracePacket, task, text};
 use order::{Event, InOrder, What};
 use prost::Message;
 use slowpath_recording::Clock;
@@ -41,7 +42,6 @@ const MOST_EARLY: usize = 1 << 16;
 const TAG: &str = "a packet of a Perfetto trace (0x0a and its length)";
 const WHOLE: &str = "as many bytes as the length of the packet says";
 const MESSAGE: &str = "a TracePacket message before this byte";
-const CLONE_THREAD: u64 = 0x1_0000;
 
 fn detects(head: &[u8]) -> bool {
     let Some((length, used)) = head.strip_prefix(&[PACKET]).and_then(varint) else { return false };
@@ -171,14 +171,14 @@ fn about(trace: &mut Trace<'_>, packet: &TracePacket) {
 /// The processes and threads of a packet. Programs that are known before the first event begin with it.
 fn processes(trace: &mut Trace<'_>, tree: ProcessTree, early: &mut Vec<(u32, Vec<String>)>) -> Result<(), ImportError> {
     for process in tree.processes {
-        let Some(pid) = process.pid.and_then(id) else { continue };
+        let Some(pid) = process.pid.and_then(task) else { continue };
         trace.belongs(pid, pid);
         if early.len() < MOST_EARLY && !process.cmdline.is_empty() {
-            early.push((pid, process.cmdline));
+            early.push((pid, process.cmdline.iter().map(|word| text(word)).collect()));
         }
     }
     for thread in tree.threads {
-        if let (Some(tid), Some(pid)) = (thread.tid.and_then(id), thread.tgid.and_then(id)) {
+        if let (Some(tid), Some(pid)) = (thread.tid.and_then(task), thread.tgid.and_then(task)) {
             trace.belongs(tid, pid);
         }
     }
@@ -193,11 +193,6 @@ fn programs(trace: &mut Trace<'_>, early: &mut Vec<(u32, Vec<String>)>) -> Resul
         trace.exec(ts, thread, words.first().map_or("", String::as_str), &words.join(" "))?;
     }
     Ok(())
-}
-
-/// An id of a task that is not the idle one.
-fn id(number: i32) -> Option<u32> {
-    u32::try_from(number).ok().filter(|id| *id != 0)
 }
 
 /// Task states of the kernel as `sched_switch` prints them (include/trace/events/sched.h).
@@ -222,25 +217,12 @@ fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrd
         trace.facts.see_time(Nanos(ts));
     }
     if let Some(compact) = bundle.compact_sched {
-        let mut ts = 0u64;
-        let columns = compact.switch_timestamp.iter().zip(&compact.switch_prev_state).zip(&compact.switch_next_pid);
-        for (at, ((step, bits), next)) in columns.enumerate() {
-            ts = ts.wrapping_add(*step);
-            let name = compact.switch_next_comm_index.get(at).and_then(|at| compact.intern_table.get(*at as usize));
-            let what = What::Switch {
-                prev: None,
-                state: state(*bits),
-                next: id(*next),
-                name: name.cloned().unwrap_or_default(),
-            };
+        for (ts, bits, next, name) in compact.switches() {
+            let what = What::Switch { prev: None, state: state(bits), next, name: text(name) };
             order.add(Event { ts, tid: None, cpu, what });
         }
-        let mut ts = 0u64;
-        for (step, woken) in compact.waking_timestamp.iter().zip(&compact.waking_pid) {
-            ts = ts.wrapping_add(*step);
-            if let Some(tid) = id(*woken) {
-                order.add(Event { ts, tid: None, cpu, what: What::Woken(tid) });
-            }
+        for (ts, tid) in compact.wakings() {
+            order.add(Event { ts, tid: None, cpu, what: What::Woken(tid) });
         }
     }
     for event in bundle.event {
@@ -253,17 +235,17 @@ fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrd
             (one.dev.unwrap_or(0), one.sector.unwrap_or(0), bytes, read)
         };
         let what = if let Some(switch) = event.sched_switch {
-            let (prev, next) = (switch.prev_pid.and_then(id), switch.next_pid.and_then(id));
+            let (prev, next) = (switch.prev_pid.and_then(task), switch.next_pid.and_then(task));
             What::Switch {
                 prev,
                 state: state(switch.prev_state.unwrap_or(0)),
                 next,
-                name: switch.next_comm.unwrap_or_default(),
+                name: text(&switch.next_comm.unwrap_or_default()),
             }
-        } else if let Some(tid) = woken.and_then(|woken| woken.pid).and_then(id) {
+        } else if let Some(tid) = woken.and_then(|woken| woken.pid).and_then(task) {
             What::Woken(tid)
         } else if let Some(blocked) = &event.sched_blocked_reason {
-            match blocked.pid.and_then(id).filter(|_| blocked.io_wait.unwrap_or(0) != 0) {
+            match blocked.pid.and_then(task).filter(|_| blocked.io_wait.unwrap_or(0) != 0) {
                 Some(tid) => What::Storage(tid),
                 None => continue,
             }
@@ -275,13 +257,13 @@ fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrd
             What::Issue(request(issue))
         } else if let Some(complete) = &event.block_rq_complete {
             What::Complete(request(complete))
-        } else if let Some(task) = event.task_newtask {
-            let Some(tid) = task.pid.and_then(id) else { continue };
-            What::New(tid, task.clone_flags.unwrap_or(0) & CLONE_THREAD != 0)
+        } else if let Some(made) = event.task_newtask {
+            let Some(tid) = made.pid.and_then(task) else { continue };
+            What::New(tid, made.clone_flags.unwrap_or(0) & CLONE_THREAD != 0)
         } else if let Some(exec) = event.sched_process_exec {
-            What::Exec(exec.filename.unwrap_or_default())
+            What::Exec(text(&exec.filename.unwrap_or_default()))
         } else if let Some(exit) = event.sched_process_exit {
-            let Some(tid) = exit.pid.and_then(id) else { continue };
+            let Some(tid) = exit.pid.and_then(task) else { continue };
             What::Exit(tid)
         } else {
             trace.facts.leave_out("others");

@@ -1,7 +1,9 @@
 //! The events of a trace, from its packets, in the order of time.
 
-use super::messages::{CompactSched, FtraceEvent, FtraceEventBundle, ProcessTree, TracePacket};
 use prost::Message;
+use slowpath_import::perfetto_messages::{
+    CLONE_THREAD, CompactSched, FtraceEvent, FtraceEventBundle, ProcessTree, TracePacket, task, text,
+};
 use slowpath_import::{ImportError, Input, next_perfetto_packet};
 use std::collections::HashMap;
 
@@ -10,7 +12,6 @@ const MOST_EVENTS: usize = 4 << 20;
 /// Different names of slices and threads.
 const MOST_NAMES: usize = 1 << 20;
 
-const CLONE_THREAD: u64 = 0x1_0000;
 /// `TF_ONE_WAY` of binder: nobody waits for a reply.
 const ONE_WAY: u32 = 1;
 
@@ -174,7 +175,7 @@ impl Events {
         for package in packet.packages_list.into_iter().flat_map(|list| list.packages).take(MOST_NAMES) {
             if let (Some(name), Some(uid)) = (package.name, package.uid) {
                 self.packages.push(Package {
-                    name: String::from_utf8_lossy(&name).into_owned(),
+                    name: text(&name),
                     uid: u32::try_from(uid).unwrap_or(u32::MAX),
                     is_debuggable: package.debuggable == Some(true),
                 });
@@ -216,20 +217,12 @@ impl Events {
     }
 
     fn columns(&mut self, columns: &CompactSched, cpu: u32) {
-        let mut ts = 0u64;
-        let rows = columns.switch_timestamp.iter().zip(&columns.switch_prev_state).zip(&columns.switch_next_pid);
-        for (at, ((step, bits), next)) in rows.enumerate() {
-            ts = ts.wrapping_add(*step);
-            let text = columns.switch_next_comm_index.get(at).and_then(|at| columns.intern_table.get(*at as usize));
-            let name = self.name(text.map_or(&[], Vec::as_slice));
-            self.add(ts, 0, cpu, What::Switch(None, waiting(*bits), id(Some(*next)).unwrap_or(0), name));
+        for (ts, bits, next, name) in columns.switches() {
+            let name = self.name(name);
+            self.add(ts, 0, cpu, What::Switch(None, waiting(bits), next.unwrap_or(0), name));
         }
-        let mut ts = 0u64;
-        for (step, woken) in columns.waking_timestamp.iter().zip(&columns.waking_pid) {
-            ts = ts.wrapping_add(*step);
-            if let Some(tid) = id(Some(*woken)) {
-                self.add(ts, 0, cpu, What::Woken(tid));
-            }
+        for (ts, tid) in columns.wakings() {
+            self.add(ts, 0, cpu, What::Woken(tid));
         }
     }
 
@@ -239,34 +232,34 @@ impl Events {
         }
         if let Some(switch) = event.sched_switch {
             let name = self.name(&switch.next_comm.unwrap_or_default());
-            let next = id(switch.next_pid).unwrap_or(0);
-            let prev = id(switch.prev_pid).unwrap_or(0);
+            let next = switch.next_pid.and_then(task).unwrap_or(0);
+            let prev = switch.prev_pid.and_then(task).unwrap_or(0);
             return Some(What::Switch(Some(prev), waiting(switch.prev_state.unwrap_or(0)), next, name));
         }
         if let Some(woken) = event.sched_waking.or(event.sched_wakeup) {
-            return Some(What::Woken(id(woken.pid)?));
+            return Some(What::Woken(woken.pid.and_then(task)?));
         }
         if let Some(reason) = event.sched_blocked_reason {
-            return Some(What::Blocked(id(reason.pid)?, reason.io_wait.unwrap_or(0) != 0));
+            return Some(What::Blocked(reason.pid.and_then(task)?, reason.io_wait.unwrap_or(0) != 0));
         }
         if let Some(sent) = event.binder_transaction {
-            let (to, thread) = (id(sent.to_proc).unwrap_or(0), id(sent.to_thread).unwrap_or(0));
+            let (to, thread) = (sent.to_proc.and_then(task).unwrap_or(0), sent.to_thread.and_then(task).unwrap_or(0));
             let (is_reply, waits) = (sent.reply.unwrap_or(0) != 0, sent.flags.unwrap_or(0) & ONE_WAY == 0);
             return Some(What::Sent(sent.debug_id?, to, thread, is_reply, waits));
         }
         if let Some(received) = event.binder_transaction_received {
             return Some(What::Received(received.debug_id?));
         }
-        if let Some(task) = event.task_newtask {
-            let name = self.name(&task.comm.unwrap_or_default());
-            return Some(What::New(id(task.pid)?, task.clone_flags.unwrap_or(0) & CLONE_THREAD != 0, name));
+        if let Some(made) = event.task_newtask {
+            let name = self.name(&made.comm.unwrap_or_default());
+            return Some(What::New(made.pid.and_then(task)?, made.clone_flags.unwrap_or(0) & CLONE_THREAD != 0, name));
         }
         if let Some(renamed) = event.task_rename {
             let name = self.name(&renamed.newcomm.unwrap_or_default());
-            return Some(What::Renamed(id(renamed.pid)?, name));
+            return Some(What::Renamed(renamed.pid.and_then(task)?, name));
         }
         let freed = event.sched_process_free?;
-        Some(What::Freed(id(freed.pid)?))
+        Some(What::Freed(freed.pid.and_then(task)?))
     }
 
     /// What `atrace` writes: a letter and fields between bars (system/core/libcutils, trace.h).
@@ -304,11 +297,6 @@ impl Events {
             _ => None,
         }
     }
-}
-
-/// An id of a task that is not the idle one.
-pub fn id(number: Option<i32>) -> Option<u32> {
-    number.and_then(|number| u32::try_from(number).ok()).filter(|id| *id != 0)
 }
 
 /// Task states of the kernel as `sched_switch` has them (include/trace/events/sched.h).

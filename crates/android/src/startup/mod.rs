@@ -9,7 +9,6 @@ mod children;
 mod event;
 mod figures;
 mod launches;
-mod messages;
 mod phases;
 mod printed;
 #[cfg(test)]

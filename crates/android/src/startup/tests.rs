@@ -1,9 +1,9 @@
 //! Traces written message by message. The rules for launches and the sums are those that Perfetto's own tests pin
 //! (test/trace_processor/diff_tests/metrics/startup); bench/accept/android-startup compares all of these.
 
-use super::messages::*;
 use super::*;
 use prost::Message;
+use slowpath_import::perfetto_messages::*;
 
 const SYSTEM: u32 = 2;
 const APP: u32 = 3;

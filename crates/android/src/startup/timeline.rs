@@ -1,7 +1,7 @@
 //! Processes, threads, their slices and states, and calls over binder, from the events of a trace in the order of time.
 
-use super::event::{Event, Events, Name, Waiting, What, id};
-use super::messages::ProcessTree;
+use super::event::{Event, Events, Name, Waiting, What};
+use slowpath_import::perfetto_messages::{ProcessTree, task, text};
 use std::collections::{BTreeSet, HashMap};
 
 /// Slices that are open on one thread at a time.
@@ -237,15 +237,15 @@ impl Timeline {
 
     fn tree(&mut self, tree: &ProcessTree) {
         for listed in &tree.processes {
-            let Some(pid) = id(listed.pid) else { continue };
+            let Some(pid) = listed.pid.and_then(task) else { continue };
             let at = self.process(pid);
             if let Some(word) = listed.cmdline.first() {
-                self.processes[at].name = String::from_utf8_lossy(word).into_owned();
+                self.processes[at].name = text(word);
             }
             self.processes[at].uid = listed.uid.and_then(|uid| u32::try_from(uid).ok()).or(self.processes[at].uid);
         }
         for listed in &tree.threads {
-            let (Some(tid), Some(pid)) = (id(listed.tid), id(listed.tgid)) else { continue };
+            let (Some(tid), Some(pid)) = (listed.tid.and_then(task), listed.tgid.and_then(task)) else { continue };
             let (process, thread) = (self.process(pid), self.thread(tid));
             self.join(thread, process);
             if let Some(name) = &listed.name {

@@ -1,5 +1,6 @@
-//! The messages of a Perfetto trace that are read, by hand: the few that are used. Field numbers are those of
-//! `protos/perfetto/trace/**/*.proto` in Perfetto, where they never change.
+//! The messages of a Perfetto trace that are read, by hand: the few that are used, by the importer and by who looks for launches of
+//! apps (`android`). Field numbers are those of `protos/perfetto/trace/**/*.proto` in Perfetto, where they never change. Names of tasks
+//! and files are bytes: the kernel cuts them where it likes, and a packet of one cut name is none to refuse.
 
 use prost::Message;
 
@@ -12,8 +13,12 @@ pub struct TracePacket {
     pub process_tree: Option<ProcessTree>,
     #[prost(message, optional, tag = "6")]
     pub clock_snapshot: Option<ClockSnapshot>,
+    #[prost(uint64, optional, tag = "8")]
+    pub timestamp: Option<u64>,
     #[prost(message, optional, tag = "45")]
     pub system_info: Option<SystemInfo>,
+    #[prost(message, optional, tag = "47")]
+    pub packages_list: Option<PackagesList>,
     #[prost(bytes = "vec", optional, tag = "50")]
     pub compressed_packets: Option<Vec<u8>>,
 }
@@ -44,6 +49,8 @@ pub const CLOCK_BOOTTIME: u32 = 6;
 pub struct SystemInfo {
     #[prost(message, optional, tag = "1")]
     pub utsname: Option<Utsname>,
+    #[prost(uint64, optional, tag = "5")]
+    pub android_sdk_version: Option<u64>,
     #[prost(uint32, optional, tag = "6")]
     pub page_size: Option<u32>,
     #[prost(uint32, optional, tag = "8")]
@@ -57,6 +64,24 @@ pub struct Utsname {
     pub release: Option<String>,
     #[prost(string, optional, tag = "4")]
     pub machine: Option<String>,
+}
+
+/// `PackagesList`.
+#[derive(Clone, PartialEq, Message)]
+pub struct PackagesList {
+    #[prost(message, repeated, tag = "1")]
+    pub packages: Vec<PackageInfo>,
+}
+
+/// `PackagesList.PackageInfo`.
+#[derive(Clone, PartialEq, Message)]
+pub struct PackageInfo {
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub name: Option<Vec<u8>>,
+    #[prost(uint64, optional, tag = "2")]
+    pub uid: Option<u64>,
+    #[prost(bool, optional, tag = "3")]
+    pub debuggable: Option<bool>,
 }
 
 /// `ProcessTree`.
@@ -73,8 +98,10 @@ pub struct ProcessTree {
 pub struct Process {
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
-    #[prost(string, repeated, tag = "3")]
-    pub cmdline: Vec<String>,
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub cmdline: Vec<Vec<u8>>,
+    #[prost(int32, optional, tag = "5")]
+    pub uid: Option<i32>,
 }
 
 /// `ProcessTree.Thread`.
@@ -82,6 +109,8 @@ pub struct Process {
 pub struct Thread {
     #[prost(int32, optional, tag = "1")]
     pub tid: Option<i32>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub name: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "3")]
     pub tgid: Option<i32>,
 }
@@ -108,14 +137,49 @@ pub struct CompactSched {
     pub switch_prev_state: Vec<i64>,
     #[prost(int32, repeated, tag = "3")]
     pub switch_next_pid: Vec<i32>,
-    #[prost(string, repeated, tag = "5")]
-    pub intern_table: Vec<String>,
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    pub intern_table: Vec<Vec<u8>>,
     #[prost(uint32, repeated, tag = "6")]
     pub switch_next_comm_index: Vec<u32>,
     #[prost(uint64, repeated, tag = "7")]
     pub waking_timestamp: Vec<u64>,
     #[prost(int32, repeated, tag = "8")]
     pub waking_pid: Vec<i32>,
+}
+
+impl CompactSched {
+    /// Switches of the bundle's CPU: when, the state of the thread that ran, who runs now (none: the idle task), its name.
+    pub fn switches(&self) -> impl Iterator<Item = (u64, i64, Option<u32>, &[u8])> {
+        let mut ts = 0u64;
+        let rows = self.switch_timestamp.iter().zip(&self.switch_prev_state).zip(&self.switch_next_pid);
+        rows.enumerate().map(move |(at, ((step, state), next))| {
+            ts = ts.wrapping_add(*step);
+            let name = self.switch_next_comm_index.get(at).and_then(|at| self.intern_table.get(*at as usize));
+            (ts, *state, task(*next), name.map_or(&[][..], Vec::as_slice))
+        })
+    }
+
+    /// Threads that were woken by what ran on the bundle's CPU, and when.
+    pub fn wakings(&self) -> impl Iterator<Item = (u64, u32)> {
+        let mut ts = 0u64;
+        self.waking_timestamp.iter().zip(&self.waking_pid).filter_map(move |(step, woken)| {
+            ts = ts.wrapping_add(*step);
+            Some((ts, task(*woken)?))
+        })
+    }
+}
+
+/// `CLONE_THREAD` of include/uapi/linux/sched.h: the new task is a thread of the same process.
+pub const CLONE_THREAD: u64 = 0x1_0000;
+
+/// An id of a task that is not the idle one.
+pub fn task(number: i32) -> Option<u32> {
+    u32::try_from(number).ok().filter(|id| *id != 0)
+}
+
+/// Text of a name; what is no UTF-8 is replaced.
+pub fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// `FtraceEvent`.
@@ -125,6 +189,8 @@ pub struct FtraceEvent {
     pub timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "2")]
     pub pid: Option<u32>,
+    #[prost(message, optional, tag = "3")]
+    pub print: Option<Print>,
     #[prost(message, optional, tag = "4")]
     pub sched_switch: Option<SchedSwitch>,
     #[prost(message, optional, tag = "17")]
@@ -135,6 +201,10 @@ pub struct FtraceEvent {
     pub sched_waking: Option<Woken>,
     #[prost(message, optional, tag = "45")]
     pub block_rq_issue: Option<BlockRequest>,
+    #[prost(message, optional, tag = "50")]
+    pub binder_transaction: Option<BinderTransaction>,
+    #[prost(message, optional, tag = "51")]
+    pub binder_transaction_received: Option<BinderReceived>,
     #[prost(message, optional, tag = "97")]
     pub mm_filemap_add_to_page_cache: Option<FileMap>,
     #[prost(message, optional, tag = "98")]
@@ -145,10 +215,14 @@ pub struct FtraceEvent {
     pub block_rq_complete: Option<BlockRequest>,
     #[prost(message, optional, tag = "235")]
     pub task_newtask: Option<NewTask>,
+    #[prost(message, optional, tag = "236")]
+    pub task_rename: Option<Renamed>,
     #[prost(message, optional, tag = "237")]
     pub sched_process_exec: Option<Executed>,
     #[prost(message, optional, tag = "238")]
     pub sched_process_exit: Option<Ended>,
+    #[prost(message, optional, tag = "240")]
+    pub sched_process_free: Option<Freed>,
 }
 
 /// `SchedSwitchFtraceEvent`.
@@ -158,8 +232,8 @@ pub struct SchedSwitch {
     pub prev_pid: Option<i32>,
     #[prost(int64, optional, tag = "4")]
     pub prev_state: Option<i64>,
-    #[prost(string, optional, tag = "5")]
-    pub next_comm: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "5")]
+    pub next_comm: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "6")]
     pub next_pid: Option<i32>,
 }
@@ -209,6 +283,8 @@ pub struct FileMap {
 pub struct NewTask {
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub comm: Option<Vec<u8>>,
     #[prost(uint64, optional, tag = "3")]
     pub clone_flags: Option<u64>,
 }
@@ -216,13 +292,58 @@ pub struct NewTask {
 /// `SchedProcessExecFtraceEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Executed {
-    #[prost(string, optional, tag = "1")]
-    pub filename: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub filename: Option<Vec<u8>>,
 }
 
 /// `SchedProcessExitFtraceEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Ended {
+    #[prost(int32, optional, tag = "2")]
+    pub pid: Option<i32>,
+}
+
+/// `PrintFtraceEvent`: what `atrace` writes.
+#[derive(Clone, PartialEq, Message)]
+pub struct Print {
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub buf: Option<Vec<u8>>,
+}
+
+/// `BinderTransactionFtraceEvent`.
+#[derive(Clone, PartialEq, Message)]
+pub struct BinderTransaction {
+    #[prost(int32, optional, tag = "1")]
+    pub debug_id: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub to_proc: Option<i32>,
+    #[prost(int32, optional, tag = "4")]
+    pub to_thread: Option<i32>,
+    #[prost(int32, optional, tag = "5")]
+    pub reply: Option<i32>,
+    #[prost(uint32, optional, tag = "7")]
+    pub flags: Option<u32>,
+}
+
+/// `BinderTransactionReceivedFtraceEvent`.
+#[derive(Clone, PartialEq, Message)]
+pub struct BinderReceived {
+    #[prost(int32, optional, tag = "1")]
+    pub debug_id: Option<i32>,
+}
+
+/// `TaskRenameFtraceEvent`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Renamed {
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub newcomm: Option<Vec<u8>>,
+}
+
+/// `SchedProcessFreeFtraceEvent`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Freed {
     #[prost(int32, optional, tag = "2")]
     pub pid: Option<i32>,
 }

@@ -22,7 +22,7 @@ fn switch(ts: u64, prev: i32, state: i64, next: i32) -> FtraceEvent {
         prev_pid: Some(prev),
         prev_state: Some(state),
         next_pid: Some(next),
-        next_comm: Some(format!("task{next}")),
+        next_comm: Some(format!("task{next}").into_bytes()),
     };
     FtraceEvent { sched_switch: Some(sched_switch), ..event(ts, prev.unsigned_abs()) }
 }
@@ -37,9 +37,10 @@ fn sample() -> Vec<TracePacket> {
         utsname: Some(Utsname { release: Some("6.1".to_owned()), machine: Some("aarch64".to_owned()) }),
         page_size: Some(4096),
         num_cpus: Some(2),
+        ..SystemInfo::default()
     };
-    let process = Process { pid: Some(100), cmdline: vec!["/bin/app".to_owned(), "x".to_owned()] };
-    let thread = Thread { tid: Some(101), tgid: Some(100) };
+    let process = Process { pid: Some(100), cmdline: vec![b"/bin/app".to_vec(), b"x".to_vec()], uid: None };
+    let thread = Thread { tid: Some(101), tgid: Some(100), name: None };
     let mapped = FileMap { i_ino: Some(77), index: Some(3), s_dev: Some(0xfe0_0001) };
     let page = FtraceEvent { mm_filemap_add_to_page_cache: Some(mapped), ..event(5000, 100) };
     let woken = FtraceEvent { sched_waking: Some(Woken { pid: Some(101) }), ..event(3000, 100) };
@@ -76,7 +77,7 @@ fn compact_columns_are_the_same_as_events() {
         switch_timestamp: vec![1000, 3000],
         switch_prev_state: vec![0, 1],
         switch_next_pid: vec![101, 0],
-        intern_table: vec!["task101".to_owned(), "swapper".to_owned()],
+        intern_table: vec![b"task101".to_vec(), b"swapper".to_vec()],
         switch_next_comm_index: vec![0, 1],
         waking_timestamp: vec![6000],
         waking_pid: vec![101],
@@ -85,7 +86,7 @@ fn compact_columns_are_the_same_as_events() {
         switch_timestamp: vec![7000],
         switch_prev_state: vec![0],
         switch_next_pid: vec![101],
-        intern_table: vec!["task101".to_owned()],
+        intern_table: vec![b"task101".to_vec()],
         switch_next_comm_index: vec![0],
         ..CompactSched::default()
     };
@@ -140,4 +141,14 @@ fn a_wait_that_the_kernel_says_to_be_for_storage_has_that_reason() {
     let reasons: Vec<_> = tables.off_cpu.iter().map(|row| (row.tid, row.reason)).collect();
     let of_nothing_else = (7, OffCpuReason::Kernel);
     assert_eq!(reasons, [(7, OffCpuReason::OtherIo), (8, OffCpuReason::Kernel), of_nothing_else]);
+}
+
+#[test]
+fn a_name_that_the_kernel_cut_within_a_character_is_no_damage() {
+    let mut to = switch(1000, 7, 1, 8);
+    to.sched_switch.as_mut().unwrap().next_comm = Some(b"na\xc3".to_vec());
+    let back = switch(2000, 8, 0, 7);
+    let (tables, problem) = import_bytes("perfetto", &trace(vec![bundle(0, vec![to, back])]));
+    assert_eq!(problem, None);
+    assert!(tables.execs.iter().any(|row| row.pid == 8 && row.filename == "na\u{fffd}"), "{:?}", tables.execs);
 }
