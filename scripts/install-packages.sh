@@ -14,6 +14,8 @@ test="$test lld"
 test="$test adb"
 # The timeline of the report is tested in both browsers.
 test="$test firefox-esr"
+# Its Python modules are installed without bytecode, which nobody planted.
+test="$test gdb"
 # The man pages are read by man itself.
 test="$test man-db"
 browsers="chromium firefox-esr"

@@ -53,6 +53,36 @@ pub fn of_fix<'a>(printed: &'a Value, list: &str, fix: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("{printed:#}"))
 }
 
+/// That a fix got no trial, for a reason with these words, and what else helps is said.
+#[track_caller]
+pub fn assert_not_tried(printed: &Value, fix: &str, words: &str) {
+    let verdict = of_fix(printed, "verdicts", fix);
+    assert_eq!(verdict["decision"], "not_tried", "{verdict:#}");
+    let what = format!("a trial of {fix}");
+    let gap = printed["unavailable"].as_array().unwrap().iter().find(|gap| gap["what"] == what.as_str());
+    let gap = gap.unwrap_or_else(|| panic!("{:#}", printed["unavailable"]));
+    assert!(gap["reason"].as_str().unwrap().contains(words), "{gap:#}");
+    assert!(!gap["remedy"].as_str().unwrap().is_empty());
+}
+
+/// Kills a diagnosis of the case's Python children when one of its launches has mounts: no mount, process or change stays.
+#[track_caller]
+pub fn assert_nothing_is_left_when_killed_with_mounts(case: &ArtifactCase) {
+    let before = facts(case);
+    let (name, value) = mark();
+    let mut command = diagnose(case, &case.python("2", &[]));
+    let mut running = start(command.env(name, &value));
+    // The recorded launch comes first, which takes its time beside other tests.
+    let was_mounted = (0..4).any(|_| soon(|| is_mounted(case)));
+    running.signal(libc::SIGKILL);
+    running.wait();
+    assert!(was_mounted, "no launch has mounts");
+    assert!(soon(|| processes_with(&format!("{name}={value}")).is_empty()), "processes are left");
+    assert!(soon(|| !is_mounted(case)), "mounts are left");
+    assert_eq!(facts(case), before);
+    run(slowpath(["doctor", "--clean"]));
+}
+
 fn of_arm<'a>(printed: &'a Value, arm: &str) -> &'a Value {
     let found = printed["verdicts"].as_array().unwrap().iter().find(|one| one["arm"] == arm);
     found.unwrap_or_else(|| panic!("{printed:#}"))
@@ -194,12 +224,7 @@ fn what_belongs_to_another_user_is_not_given_to_a_target_through_sudo_nor_what_i
         let done = run(command);
         done.succeeds();
         let printed = done.json();
-        let verdict = of_fix(&printed, "verdicts", GRANT_READ);
-        assert_eq!(verdict["decision"], "not_tried", "{verdict:#}");
-        let gap = printed["unavailable"].as_array().unwrap().iter().find(|gap| gap["what"] == "a trial of grant_read");
-        let gap = gap.unwrap_or_else(|| panic!("{:#}", printed["unavailable"]));
-        assert!(gap["reason"].as_str().unwrap().contains(words), "{gap:#}");
-        assert!(!gap["remedy"].as_str().unwrap().is_empty());
+        assert_not_tried(&printed, GRANT_READ, words);
     };
     refused(&mut diagnose(&case, &case.table("saves")), "of no family");
     mode(case.path("cache/table.cache"), 0o644);
@@ -216,19 +241,7 @@ fn a_killed_diagnosis_leaves_no_mount_no_process_and_no_change() {
     }
     let case = ArtifactCase::new();
     mode(case.path("shop/__pycache__"), 0o700);
-    let before = facts(&case);
-    let (name, value) = mark();
-    let mut command = diagnose(&case, &case.python("2", &[]));
-    let mut running = start(command.env(name, &value));
-    // The recorded launch comes first, which takes its time beside other tests.
-    let was_mounted = (0..4).any(|_| soon(|| is_mounted(&case)));
-    running.signal(libc::SIGKILL);
-    running.wait();
-    assert!(was_mounted, "no launch has mounts");
-    assert!(soon(|| processes_with(&format!("{name}={value}")).is_empty()), "processes are left");
-    assert!(soon(|| !is_mounted(&case)), "mounts are left");
-    assert_eq!(facts(&case), before);
-    run(slowpath(["doctor", "--clean"]));
+    assert_nothing_is_left_when_killed_with_mounts(&case);
 }
 
 #[test]

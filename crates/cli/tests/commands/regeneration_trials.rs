@@ -3,9 +3,12 @@
 
 use crate::artifact_case::{ArtifactCase, NOBODY, mode};
 use crate::font_case::FontCase;
-use crate::permission_trials::{assert_proved, diagnose, facts, is_mounted, of_fix};
+use crate::permission_trials::{
+    assert_not_tried, assert_nothing_is_left_when_killed_with_mounts, assert_proved, diagnose, facts, is_mounted,
+    of_fix,
+};
 use crate::running::*;
-use crate::traces::{assert_nothing_left, processes_with};
+use crate::traces::assert_nothing_left;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -123,14 +126,7 @@ fn who_makes_the_artifact_itself_at_each_start_gets_no_trial() {
     let script = format!("for n in 1 2 3; do {one}; {remove}; done");
     let done = run(diagnose(&case, &["/bin/sh", "-c", &script].map(str::to_owned)));
     done.succeeds();
-    let printed = done.json();
-    let verdict = of_fix(&printed, "verdicts", FIX);
-    assert_eq!(verdict["decision"], "not_tried", "{verdict:#}");
-    let gaps = printed["unavailable"].as_array().unwrap();
-    let gap = gaps.iter().find(|gap| gap["what"] == "a trial of regenerate_artifact");
-    let gap = gap.unwrap_or_else(|| panic!("{gaps:#?}"));
-    assert!(gap["reason"].as_str().unwrap().contains("at each start"), "{gap:#}");
-    assert!(!gap["remedy"].as_str().unwrap().is_empty());
+    assert_not_tried(&done.json(), FIX, "at each start");
 }
 
 #[test]
@@ -140,18 +136,7 @@ fn a_diagnosis_that_is_killed_while_artifacts_are_made_leaves_no_mount_no_proces
     }
     let case = ArtifactCase::new();
     fs::remove_dir_all(case.path("shop/__pycache__")).unwrap();
-    let before = facts(&case);
-    let (name, value) = mark();
-    let mut command = diagnose(&case, &case.python("2", &[]));
-    let mut running = start(command.env(name, &value));
-    let was_mounted = (0..4).any(|_| soon(|| is_mounted(&case)));
-    running.signal(libc::SIGKILL);
-    running.wait();
-    assert!(was_mounted, "no launch has mounts");
-    assert!(soon(|| processes_with(&format!("{name}={value}")).is_empty()), "processes are left");
-    assert!(soon(|| !is_mounted(&case)), "mounts are left");
-    assert_eq!(facts(&case), before);
-    run(slowpath(["doctor", "--clean"]));
+    assert_nothing_is_left_when_killed_with_mounts(&case);
 }
 
 #[test]
