@@ -1,4 +1,4 @@
-//! In which directories a trial makes artifacts anew, and for whom it does.
+//! In which directories a trial regenerates artifacts, and for whom.
 //!
 //! In launches of the trial the directories belong to the target's user, in mounts of its own. So it gets what only makes things worse for
 //! itself: it may write there, and reads and lists nothing that it could not before. Who may write there outside needs no trial: it makes

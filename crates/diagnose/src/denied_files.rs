@@ -1,5 +1,5 @@
 //! Which file denies a user what a finding says was denied, and the smallest change that would let it in: what the fix `grant_read` shows
-//! and what a trial of it gives to its launches. Beside that, where a trial makes artifacts anew ([`crate::artifact_directories`]).
+//! and what a trial of it gives to its launches. Beside that, where a trial regenerates artifacts ([`crate::artifact_directories`]).
 //!
 //! Looked up on this machine, as it is now, with the rights of the caller: root sees what lies below directories that the user may not
 //! enter. Nothing is changed.

@@ -80,7 +80,7 @@ impl Proposal {
         if self.plan.trial.possible { self.plan.treatment.files() } else { &[] }
     }
 
-    /// Directories in which artifacts are made anew for a treated launch; empty where it cannot be tried.
+    /// Directories in which artifacts are regenerated for a treated launch; empty where it cannot be tried.
     pub fn regenerated(&self) -> &[TreatedFile] {
         if self.plan.trial.possible { self.plan.treatment.regenerated() } else { &[] }
     }

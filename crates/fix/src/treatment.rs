@@ -34,7 +34,7 @@ pub enum Treatment {
         /// Each file once, directories before what lies below them.
         files: Vec<TreatedFile>,
     },
-    /// Artifacts made anew, which a launch sees where they belong, in mounts of its own.
+    /// Regenerated artifacts, which a launch sees where they belong, in mounts of its own.
     Regeneration {
         /// The directories in which they are made, each once, before those that lie below it.
         directories: Vec<TreatedFile>,
@@ -94,7 +94,7 @@ impl Treatment {
         }
     }
 
-    /// Directories in which artifacts are made anew for a treated launch; none where it is treated otherwise.
+    /// Directories in which artifacts are regenerated for a treated launch; none where it is treated otherwise.
     pub fn regenerated(&self) -> &[TreatedFile] {
         match self {
             Self::Regeneration { directories, .. } => directories,

@@ -263,7 +263,7 @@ fn of_family(family: &slowpath_artifacts::families::Family) -> Explanation {
         ("without it", family.fallback),
         ("seen in a recording by", family.trace.what()),
         ("repair by hand", family.by_hand),
-        ("made anew in a trial by", family.regeneration.words),
+        ("regenerated in a trial by", family.regeneration.words),
         ("a copy elsewhere", shared_by),
     ]);
     let (kind, name) = (NameKind::ArtifactFamily, family.name.to_owned());

@@ -78,7 +78,7 @@ pub const SHAM_FILES: DeclaredArm = DeclaredArm {
            comes from the mounts and the copies, not from the permissions.",
 };
 
-/// The sham of artifacts that are made anew.
+/// The sham of regenerated artifacts.
 pub const SHAM_REGENERATED: DeclaredArm = DeclaredArm {
     name: "sham_regenerated",
     title: "the same directories in the same mounts, with nothing made in them",

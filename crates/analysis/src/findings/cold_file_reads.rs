@@ -40,7 +40,7 @@ pub const FINDING: Declaration = Declaration {
     why: "Each read is small and waited for, many go backwards, and the device idles in between. A profile shows page \
           faults in whatever function came first.",
     helps: "preload_plan reads the needed pages in large requests in the order of use, beside the start; \
-            readahead_size changes how much the kernel reads for each fault. Trade-off: a plan is made anew when the \
+            readahead_size changes how much the kernel reads for each fault. Trade-off: a plan is rebuilt when the \
             files change, and reads compete with other I/O.",
     by_hand: "cold, as root: perf trace -F maj --no-syscalls -- COMMAND lists the major faults with file and offset; \
               perf record -e filemap:mm_filemap_add_to_page_cache -- COMMAND every page that was read",

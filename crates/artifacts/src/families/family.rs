@@ -21,7 +21,7 @@ pub struct Family {
     pub fallback: &'static str,
     /// How to repair it by hand.
     pub by_hand: &'static str,
-    /// What makes it anew where its user may save it, as a trial does.
+    /// What regenerates it where its user may save it, as a trial does.
     pub regeneration: Regeneration,
     /// How a program is told of a copy in another place, which several users may read; empty where none can be.
     pub shared_by: &'static str,
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Family {
     }
 }
 
-/// What makes artifacts anew.
+/// What regenerates artifacts.
 #[derive(Clone, Copy, Debug)]
 pub struct Regeneration {
     /// What that is, for a reader.

@@ -154,7 +154,7 @@ pub struct AndroidLaunchArguments {
     /// Launch nothing: read this Perfetto trace of a device.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Directory of the traces and of launches.json, which is written anew after each launch.
+    /// Directory of the traces and of launches.json, rewritten after each launch.
     #[arg(short, long, value_name = "DIR", conflicts_with = "trace")]
     pub output: Option<PathBuf>,
     /// Blocks: in each, every package is launched once. An interval of a 95th percentile needs 73.

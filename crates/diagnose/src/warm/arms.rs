@@ -43,7 +43,7 @@ enum Seen {
     NothingMade(Vec<TreatedFile>),
 }
 
-/// The arms, the untreated launch first; nothing where no fix can be tried. `made` is where artifacts were made anew for fixes.
+/// The arms, the untreated launch first; nothing where no fix can be tried. `made` is where artifacts were regenerated for fixes.
 pub fn choose(target: &Target, proposals: &[Proposal], made: &Regenerated) -> Vec<WarmArm> {
     let untreated = target.variables();
     let treatments = treatments(&untreated, proposals, made);

@@ -1,4 +1,4 @@
-//! Makes artifacts anew for the launches of a trial: once, as the target's user, where the directories are seen as its own.
+//! Regenerates artifacts for the launches of a trial: once, as the target's user, where the directories are seen as its own.
 //!
 //! What is launched is the target's user's own business, as the target is: it has no more rights than that, and in mounts that nobody
 //! else sees. These mounts are kept; launches of the arm begin with copies of them, in which nobody writes.
