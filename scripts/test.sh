@@ -41,7 +41,11 @@ step_fleet() {
     ../target/fleet-venv/bin/pytest
 }
 
-step_dependencies() { scripts/cargo-deny.sh; }
+# The fuzzers are a workspace of their own: its lock file is forgotten easily, and `make fuzz` refuses an old one.
+step_dependencies() {
+    scripts/cargo-deny.sh
+    cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
+}
 
 step_clippy() { cargo clippy --quiet --locked --workspace --all-targets -- -D warnings; }
 
