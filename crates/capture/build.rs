@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/sight.bpf.h",
         "bpf/tree.bpf.h",
         "bpf/address_space.bpf.h",
+        "bpf/system_calls.bpf.h",
         "bpf/area_tree.bpf.h",
         "bpf/mapping.bpf.h",
         "bpf/task_vma.bpf.h",

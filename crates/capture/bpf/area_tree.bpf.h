@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Changes of an address space, without a tracepoint of system calls: one of those makes the system calls of all tasks of the machine
+/* Changes of an address space, without the tracepoints of system calls: those make the system calls of all tasks of the machine
  * slower. The kernel keeps the areas of an address space in a tree and tells each write to it (maple_tree:ma_write). Two things are
  * no write, and are found where the call that does them gives the lock of the address space back (mmap_lock:mmap_lock_released):
  * - the end of an area that lies between two others without a gap (only of munmap: an area that mremap moves away from between two
@@ -8,16 +8,7 @@
 #ifndef SLOWPATH_AREA_TREE_BPF_H
 #define SLOWPATH_AREA_TREE_BPF_H
 
-#include "tree.bpf.h"
-
-/* arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h. */
-#if defined(__TARGET_ARCH_x86)
-enum { CALL_NUMBER_MMAP = 9, CALL_NUMBER_MPROTECT = 10, CALL_NUMBER_MUNMAP = 11, CALL_NUMBER_MREMAP = 25,
-       CALL_NUMBER_PKEY_MPROTECT = 329 };
-#else
-enum { CALL_NUMBER_MMAP = 222, CALL_NUMBER_MPROTECT = 226, CALL_NUMBER_MUNMAP = 215, CALL_NUMBER_MREMAP = 216,
-       CALL_NUMBER_PKEY_MPROTECT = 288 };
-#endif
+#include "system_calls.bpf.h"
 
 /* The first letters of the functions that store: mas_store, mas_store_prealloc. What they call tells the same once more, with the
  * part of the tree that is rewritten. */
@@ -53,7 +44,7 @@ static __always_inline bool was_for_writing(unsigned long long *arguments)
  * may have held the lock so. */
 static __always_inline bool has_unmapped(struct task_struct *task, struct task_state *state, unsigned long long *arguments)
 {
-	return current_syscall(task) == CALL_NUMBER_MUNMAP && !was_for_writing(arguments) && !state->looks_up;
+	return current_syscall(task) == NUMBER_MUNMAP && !was_for_writing(arguments) && !state->looks_up;
 }
 
 /* An argument that is a length, in whole pages. */

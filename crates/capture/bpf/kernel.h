@@ -28,6 +28,7 @@ enum { false = 0, true = 1 };
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
@@ -207,6 +208,10 @@ struct preempt_of_thread {
 	u32 count;
 };
 struct thread_info {
+	unsigned long flags;
+	/* x86 only. */
+	u32 status;
+	/* arm64 only. */
 	struct preempt_of_thread preempt;
 };
 struct task_struct {
@@ -283,7 +288,7 @@ enum pageflags {
 	PG_head = 6,
 };
 
-/* Argument records of perf events and of the syscall tracepoints. */
+/* Argument records of perf events. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
@@ -307,11 +312,6 @@ struct bpf_perf_event_data {
 	bpf_user_pt_regs_t regs;
 	u64 sample_period;
 	u64 addr;
-};
-struct syscall_exit {
-	u64 common;
-	long id;
-	long ret;
 };
 
 #define S_IFMT 0170000

@@ -54,12 +54,12 @@ static __always_inline void tell_write(struct task_struct *task, struct task_sta
 	int call = current_syscall(task);
 	u64 start = tree->index, length = tree->last + 1 - tree->index;
 	if (!entry) {
-		if (call != CALL_NUMBER_MUNMAP)
+		if (call != NUMBER_MUNMAP)
 			tell(task, state, MAPPING_UNMAP, start, length, 0, 0, 0);
 		return;
 	}
 	struct file *file = FIELD(vm_area_struct, entry, vm_file);
-	if (!file && call != CALL_NUMBER_MMAP && call != CALL_NUMBER_MREMAP)
+	if (!file && call != NUMBER_MMAP && call != NUMBER_MREMAP)
 		return;
 	u64 offset = file ? FIELD(vm_area_struct, entry, vm_pgoff) << 12 : 0;
 	tell(task, state, MAPPING_MAP, start, length, FIELD(vm_area_struct, entry, vm_flags) & 7, offset, file);

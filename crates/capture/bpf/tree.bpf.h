@@ -203,15 +203,20 @@ static __always_inline struct pt_regs *user_registers(struct task_struct *task)
 	return (struct pt_regs *)bpf_task_pt_regs(task);
 }
 
-/* The system call the task is in, or -1 when it entered the kernel by a fault or an interrupt. */
-static __always_inline int current_syscall(struct task_struct *task)
+/* The system call whose registers these are, or -1 when they were saved at a fault or an interrupt. */
+static __always_inline int syscall_of(struct pt_regs *regs)
 {
-	struct pt_regs *regs = user_registers(task);
 #if defined(__TARGET_ARCH_x86)
 	return (int)regs->orig_ax;
 #else
 	return regs->syscallno;
 #endif
+}
+
+/* The system call the task is in, or -1 when it entered the kernel by a fault or an interrupt. */
+static __always_inline int current_syscall(struct task_struct *task)
+{
+	return syscall_of(user_registers(task));
 }
 
 #endif

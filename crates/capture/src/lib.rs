@@ -38,7 +38,7 @@ mod processors;
 mod recorder;
 mod records;
 mod ring;
-mod tracefs;
+mod system_calls;
 mod walk;
 
 mod block;

@@ -45,8 +45,6 @@ pub struct Facts {
     pub area_tree: bool,
     /// Address spaces can be walked by BPF programs.
     pub area_walk: bool,
-    /// tracefs can be mounted.
-    pub tracefs: Result<(), String>,
     /// Bytes of a page.
     pub page_size: u64,
     /// Kernel release.
@@ -92,14 +90,6 @@ pub fn facts() -> Facts {
             .map(|name| (*name).to_owned())
             .collect()
     });
-    let tracefs = if privileged {
-        crate::tracefs::Tracefs::open()
-            .and_then(|tracefs| tracefs.id("syscalls", "sys_exit_openat"))
-            .map(|_| ())
-            .map_err(|error| error.to_string())
-    } else {
-        Err("needs privilege".to_owned())
-    };
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     Facts {
         privileged,
@@ -107,7 +97,6 @@ pub fn facts() -> Facts {
         tracepoints,
         area_tree,
         area_walk,
-        tracefs,
         // SAFETY: sysconf takes an integer and touches no memory of ours.
         page_size: u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
@@ -127,6 +116,10 @@ pub(crate) fn has_area_walk(btf: &libbpf_rs::Btf<'_>) -> bool {
 pub(crate) fn no_walk(what: &Missing, values: &[&dyn Display]) -> Option<Unavailable> {
     Some(what.of(values, "this kernel has no bpf_iter_task_vma_new", "a kernel of 6.7 or later"))
 }
+
+/// What needs tracepoints.
+const NEEDED: [&Missing; 5] =
+    [&declared::PROCESSES, &declared::BLOCK_IO, &declared::WAIT_EVENTS, &declared::MEMORY_WORK, &declared::SYSCALLS];
 
 /// Draws the conclusions: one check a line of `doctor`.
 pub fn checks(facts: &Facts) -> Vec<Check> {
@@ -162,9 +155,7 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         None => "the kernel's BTF cannot be read".to_owned(),
         Some(_) => format!("this kernel has no {}", missing(names)),
     };
-    let [processes, block_io, waits, memory_work] =
-        [&declared::PROCESSES, &declared::BLOCK_IO, &declared::WAIT_EVENTS, &declared::MEMORY_WORK]
-            .map(tracepoints_for);
+    let [processes, block_io, waits, memory_work, calls] = NEEDED.map(tracepoints_for);
     check(
         &declared::PROCESSES,
         &[Need::Record],
@@ -194,13 +185,13 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         ),
     );
     check(&declared::RUNNING, &[Need::Profile], facts.area_walk, no_walk(&declared::RUNNING, &[]));
-    let untold = facts.tracefs.clone().err().unwrap_or_default();
+    let has_calls = calls.iter().all(|name| has(name));
     check(
         &declared::MAPPINGS,
         &[Need::Optional],
-        facts.area_walk && (facts.area_tree || facts.tracefs.is_ok()),
+        facts.area_walk && (facts.area_tree || has_calls),
         if facts.area_walk {
-            gap(&declared::MAPPINGS, untold, "a kernel of 6.7 or later")
+            gap(&declared::MAPPINGS, why(&calls), "a kernel of 6.7 or later")
         } else {
             no_walk(&declared::MAPPINGS, &[])
         },
@@ -208,12 +199,8 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
     check(
         &declared::SYSCALLS,
         &[Need::Optional],
-        facts.tracefs.is_ok(),
-        gap(
-            &declared::SYSCALLS,
-            facts.tracefs.clone().err().unwrap_or_default(),
-            "privilege, and a kernel with CONFIG_FTRACE_SYSCALLS=y that is not locked down",
-        ),
+        has_calls,
+        gap(&declared::SYSCALLS, why(&calls), "a kernel with system-call tracepoints and CONFIG_DEBUG_INFO_BTF=y"),
     );
     checks
 }
@@ -231,17 +218,9 @@ mod tests {
         Facts {
             privileged: true,
             btf: true,
-            tracepoints: Some(
-                [&declared::PROCESSES, &declared::BLOCK_IO, &declared::WAIT_EVENTS, &declared::MEMORY_WORK]
-                    .map(tracepoints_for)
-                    .concat()
-                    .iter()
-                    .map(|name| (*name).to_owned())
-                    .collect(),
-            ),
+            tracepoints: Some(NEEDED.map(tracepoints_for).concat().iter().map(|name| (*name).to_owned()).collect()),
             area_tree: true,
             area_walk: true,
-            tracefs: Ok(()),
             page_size: 4096,
             kernel: "6.1.0".to_owned(),
         }
@@ -267,7 +246,7 @@ mod tests {
         };
         assert!(gaps(&checks(&facts), Need::Record).is_empty());
         let gaps = gaps(&checks(&facts), Need::Optional);
-        assert_eq!(gaps.len(), 3);
+        assert_eq!(gaps.len(), 4);
         assert!(gaps[1].reason.ends_with("no sched_switch, sched_waking"), "{}", gaps[1].reason);
     }
 
@@ -281,14 +260,15 @@ mod tests {
 
     #[test]
     fn mappings_are_told_by_the_kernels_own_events_or_by_tracepoints_of_system_calls() {
-        let tracefs = Err("locked down".to_owned());
         let missing = |facts: &Facts| -> Vec<String> {
             gaps(&checks(facts), Need::Optional).into_iter().map(|gap| gap.what).collect()
         };
-        let facts = Facts { tracefs: tracefs.clone(), ..good() };
+        let others = NEEDED.iter().filter(|what| what.name != declared::SYSCALLS.name);
+        let others: Vec<String> = others.flat_map(|what| tracepoints_for(what)).map(str::to_owned).collect();
+        let facts = Facts { tracepoints: Some(others.clone()), ..good() };
         assert_eq!(missing(&facts), ["opens, reads and memory calls"]);
         assert_eq!(missing(&Facts { area_tree: false, ..good() }), Vec::<String>::new());
-        let neither = Facts { area_tree: false, tracefs, ..good() };
+        let neither = Facts { area_tree: false, tracepoints: Some(others), ..good() };
         assert_eq!(missing(&neither), ["mappings", "opens, reads and memory calls"]);
     }
 

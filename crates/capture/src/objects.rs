@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 use std::os::fd::AsFd;
 
 /// Maps that are one in all probes that declare them: the first probe that does makes them.
-const SHARED: [&str; 11] = [
+const SHARED: [&str; 13] = [
     "tree",
     "ring",
     "lost",
@@ -23,6 +23,8 @@ const SHARED: [&str; 11] = [
     "walk_counts",
     "stack_numbers",
     "unwind_tables",
+    "calls_entered",
+    "calls_returned",
 ];
 
 /// The shared maps that were made so far.
@@ -30,15 +32,6 @@ pub(crate) struct SharedMaps {
     maps: HashMap<&'static str, MapHandle>,
     /// Of this recording.
     secret: [u64; 2],
-}
-
-impl Loaded {
-    /// Whether it has programs at tracepoints of system calls.
-    pub(crate) fn uses_system_calls(&self) -> bool {
-        let section = |program: libbpf_rs::Program<'_>| program.section().to_string_lossy().into_owned();
-        let mut sections = self.object.progs().map(section);
-        sections.any(|section| section.starts_with(SYSTEM_CALLS) && !self.replaced.contains(&section))
-    }
 }
 
 impl SharedMaps {
@@ -73,11 +66,11 @@ impl SharedMaps {
 /// Sections of the programs that tell where a fault begins, on architectures with such tracepoints.
 pub(crate) const FAULT_ENTRY: &str = "tp_btf/page_fault_";
 
-/// Sections of the programs that tell changes of address spaces without tracepoints of system calls.
+/// Sections of the programs that tell changes of address spaces without the tracepoints of system calls.
 const AREA_TREE: [&str; 2] = ["tp_btf/ma_write", "tp_btf/mmap_lock_released"];
 
-/// Where the sections of programs at tracepoints of system calls begin.
-const SYSTEM_CALLS: &str = "tracepoint/syscalls/";
+/// Section of the programs that tell changes of address spaces where system calls return.
+const AFTER_CALLS: &str = "tp_btf/sys_exit";
 
 /// Whether the kernel tells changes of address spaces by the events of their tree. Before areas had locks of their own (kernel 6.4),
 /// each page fault of the machine gave back the lock that those events tell of.
@@ -92,7 +85,7 @@ pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
 /// Whether a program that tells changes of address spaces is left out: one at system calls where the kernel's tree tells them, one at
 /// the tree where it does not.
 pub(crate) fn is_replaced_by_tree(section: &str, kernel: Kernel) -> bool {
-    if kernel.tells_area_tree { section.starts_with(SYSTEM_CALLS) } else { is_at_tree(section) }
+    if kernel.tells_area_tree { section == AFTER_CALLS } else { is_at_tree(section) }
 }
 
 /// Whether a program is at the tree of an address space.

@@ -24,8 +24,8 @@ pub struct Options {
     /// Whether the events of the tree of an address space's areas are used where the kernel has them. Without them tracepoints of
     /// system calls tell what is mapped, as on older kernels.
     pub area_tree: bool,
-    /// Whether opens and reads are recorded, which makes every system call of the machine some 50 ns dearer: a tracepoint of
-    /// any puts all tasks on the slow path of all.
+    /// Whether opens and reads are recorded, which makes every system call of the machine some 120 ns dearer: a tracepoint of
+    /// any puts all tasks on the slow path of all, and two programs see all calls.
     pub files: bool,
     /// Whether it is recorded when each process waited for events for the first time, which costs every context switch of
     /// the machine some tens of ns.

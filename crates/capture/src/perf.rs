@@ -1,5 +1,4 @@
-//! `perf_event_open(2)` for the kinds of events the probes need: software events of a processor (page faults, its
-//! clock), and the event behind a classic tracepoint.
+//! `perf_event_open(2)` for the kinds of events the probes need: software events of a processor (page faults, its clock).
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -21,7 +20,6 @@ struct Attributes {
 }
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
-const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -74,13 +72,6 @@ pub(crate) fn clock_of_processor(hertz: u32, cpu: i32) -> io::Result<OwnedFd> {
         ..Attributes::default()
     };
     open(&attributes, -1, cpu)
-}
-
-/// The event behind a classic tracepoint; a BPF program on it runs wherever the tracepoint is hit.
-pub(crate) fn tracepoint(id: u64) -> io::Result<OwnedFd> {
-    let attributes =
-        Attributes { kind: PERF_TYPE_TRACEPOINT, size: 64, config: id, sample_period: 1, ..Attributes::default() };
-    open(&attributes, -1, 0)
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ each_probe! {
     page_cache,
     readahead,
     block,
+    // Before the probes that it hands calls to.
+    system_calls,
     open,
     read,
     first_wait,

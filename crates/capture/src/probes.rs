@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::records::RecordKind;
 use libbpf_rs::Btf;
 use slowpath_tables::Unavailable;
-use slowpath_tables::missing::Missing;
+use slowpath_tables::missing::{Missing, declared};
 
 /// A probe.
 pub struct Probe {
@@ -26,6 +26,8 @@ pub struct Probe {
     pub(crate) is_essential: bool,
     /// Whether it cannot be loaded where the kernel does not walk address spaces for it.
     pub(crate) walks_areas: bool,
+    /// Whether its programs at system calls are run by the probe `system_calls`.
+    pub(crate) is_handed_calls: bool,
     /// Whether it is loaded.
     pub(crate) is_wanted: fn(&Options) -> bool,
     /// Whether its events have call stacks; only of those that are compiled so.
@@ -63,6 +65,7 @@ impl Probe {
         price: "little: its events are rare, or are seen for the followed processes only",
         is_essential: false,
         walks_areas: false,
+        is_handed_calls: false,
         is_wanted: |options| !options.processes_only,
         has_stacks: |_| false,
         settings: None,
@@ -72,6 +75,14 @@ impl Probe {
         records: &[],
         tracepoints: &[],
     };
+}
+
+/// What probes of system calls need.
+pub(crate) const SYSTEM_CALLS: &[(&Missing, &[&str])] = &[(&declared::SYSCALLS, &["sys_enter", "sys_exit"])];
+
+/// Whether a section is of a program at the entry or return of all system calls.
+pub(crate) fn is_at_calls(section: &str) -> bool {
+    matches!(section, "tp_btf/sys_enter" | "tp_btf/sys_exit")
 }
 
 /// A probe and its programs.

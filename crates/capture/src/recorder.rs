@@ -13,11 +13,10 @@ use crate::not_run;
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::options::{LabDevice, Options, Running};
 use crate::owner::secret;
-use crate::perf;
 use crate::probes;
 use crate::ring::Ring;
 use crate::stack::Tables;
-use crate::tracefs::Tracefs;
+use crate::system_calls;
 use crate::walk;
 use libbpf_rs::{Btf, Link, MapCore, MapFlags, MapHandle, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
@@ -77,7 +76,6 @@ impl Recorder {
     /// not the one that was asked for (present, code_area, cpu_sample).
     pub fn load(options: Options) -> Result<Self, CaptureError> {
         let btf = Btf::from_vmlinux().map_err(CaptureError::Btf)?;
-        let tracefs = Tracefs::open();
         let mut shared = SharedMaps::new(secret().map_err(CaptureError::Secret)?);
         let mut loaded = Vec::new();
         let mut links = Vec::new();
@@ -90,11 +88,16 @@ impl Recorder {
                 states.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
                 continue;
             }
+            if probe.is_handed_calls && !loaded.iter().any(|one: &Loaded| one.name == system_calls::PROBE.name) {
+                unavailable.push(gap(probe.name, "without the probe system_calls it sees no system call"));
+                states.push(Probe { name: probe.name.to_owned(), state: ProbeState::Unavailable });
+                continue;
+            }
             // A probe of which only a part can be attached is not attached at all.
             let mut of_probe = Vec::new();
             let attempt = objects::load(compiled, &mut shared, &btf, &options)
-                .and_then(|one| attach_whole(&one, tracefs.as_ref().ok(), &mut of_probe).map(|gaps| (one, gaps)));
-            let (one, gaps) = match attempt {
+                .and_then(|one| attach_whole(&one, &mut of_probe).map(|()| one));
+            let one = match attempt {
                 Ok(done) => done,
                 Err(error) if probe.is_essential => return Err(error),
                 Err(error) => {
@@ -103,21 +106,13 @@ impl Recorder {
                     continue;
                 }
             };
-            for section in one.missing.iter().chain(&gaps) {
+            for section in &one.missing {
                 unavailable.push(gap(section, "this kernel has no such event"));
             }
             unavailable.extend(probe.gap.and_then(|gap| gap(&one)));
             links.append(&mut of_probe);
             states.push(Probe { name: probe.name.to_owned(), state: ProbeState::Attached });
             loaded.push(one);
-        }
-        if let Err(error) = tracefs
-            && loaded.iter().any(Loaded::uses_system_calls)
-        {
-            unavailable.push(
-                declared::SYSCALL_TRACEPOINTS
-                    .because(format!("tracefs could not be opened: {error}"), "a kernel with CONFIG_FTRACE_SYSCALLS"),
-            );
         }
         let memory_threads =
             if options.processes_only { MemoryThreadPids::default() } else { MemoryThreadPids::find() };
@@ -331,7 +326,7 @@ impl Recorder {
     /// As [`Self::finish`].
     pub fn finish_with(mut self, loaded: impl FnOnce(&mut Self)) -> Result<RawCapture, CaptureError> {
         self.look_at_held();
-        // After these walks no task is followed. To detach the programs takes a second.
+        // After these walks no task is followed.
         // The probe that all hang on comes last.
         for one in self.loaded.iter().rev() {
             if let Some(program) = one.probe.end_walk {
@@ -377,32 +372,23 @@ pub(crate) fn attach_perf(program: &ProgramMut<'_>, fd: OwnedFd) -> io::Result<L
     Ok(link)
 }
 
-/// Attaches the programs that are not bound to one task. Returns the events that this kernel does not have.
-fn attach_whole(one: &Loaded, tracefs: Option<&Tracefs>, links: &mut Vec<Link>) -> Result<Vec<String>, CaptureError> {
-    let mut gaps = Vec::new();
+/// Attaches the programs that are not bound to one task.
+fn attach_whole(one: &Loaded, links: &mut Vec<Link>) -> Result<(), CaptureError> {
     for program in one.object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let is_loaded = !one.missing.contains(&section) && !one.replaced.contains(&section);
-        if !is_loaded || section == "perf_event" || walk::is_walk(&section) {
+        let is_handed_calls = one.probe.is_handed_calls && probes::is_at_calls(&section);
+        if !is_loaded || is_handed_calls || section == "perf_event" || walk::is_walk(&section) {
             continue;
         }
-        let attach = |source| CaptureError::Attach { probe: one.name, event: section.clone(), source };
-        let Some(name) = section.strip_prefix("tracepoint/syscalls/") else {
-            links.push(program.attach().map_err(|error| attach(io_error(error)))?);
-            continue;
-        };
-        let Some(tracefs) = tracefs else { continue };
-        // Some system calls do not exist on every architecture (open on arm64).
-        match tracefs.id("syscalls", name) {
-            Ok(id) => {
-                let fd = perf::tracepoint(id).map_err(attach)?;
-                links.push(attach_perf(&program, fd).map_err(attach)?);
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => gaps.push(section),
-            Err(error) => return Err(attach(error)),
-        }
+        let attached = program.attach();
+        links.push(attached.map_err(|error| CaptureError::Attach {
+            probe: one.name,
+            event: section,
+            source: io_error(error),
+        })?);
     }
-    Ok(gaps)
+    Ok(())
 }
 
 fn no_kernel_names() -> Unavailable {

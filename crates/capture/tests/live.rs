@@ -388,3 +388,25 @@ fn no_program_costs_the_kernel_many_instructions_to_check() {
     let dear: Vec<_> = checked.iter().filter(|(_, instructions)| **instructions > 40_000).collect();
     assert!(dear.is_empty(), "{dear:?}");
 }
+
+/// Calls of 32-bit programs have other numbers: what is `mmap` for others is `link` there.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn system_calls_of_32_bit_programs_are_not_taken_for_others() {
+    if !root() {
+        return;
+    }
+    // push rbx; mov eax, 9; xor ebx, ebx; xor ecx, ecx; int 0x80; pop rbx; ret
+    let script = r"
+import ctypes, mmap
+code = mmap.mmap(-1, 4096, prot=7)
+code.write(bytes.fromhex('53b80900000031db31c9cd805bc3'))
+call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+assert call() == -14
+assert ctypes.CDLL(None).syscall(9, 0, 0, 0, 0, 0, 0) == -1
+";
+    let options = Options { memory_calls: true, ..Options::default() };
+    let (out, _) = recorded_with(options, &["/usr/bin/python3", "-c", script]);
+    let errors: Vec<i32> = out.memory_calls.iter().map(|call| call.result).filter(|error| *error != 0).collect();
+    assert!(errors.contains(&-22) && !errors.contains(&-14), "{errors:?}");
+}

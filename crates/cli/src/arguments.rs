@@ -310,10 +310,10 @@ pub struct RecordArguments {
     #[arg(long, alias = "waits")]
     pub off_cpu: bool,
     /// Also record mmap, munmap, mremap, brk and madvise with their duration and result, and which of the pages that are given back,
-    /// or held at the end, are all zeros. Adds ~50 ns to every syscall on the machine, and ~150 ms of calibration before start.
+    /// or held at the end, are all zeros. Adds ~120 ns to every syscall on the machine, and ~150 ms of calibration before start.
     #[arg(long)]
     pub memory_calls: bool,
-    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds ~50 ns to every syscall
+    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds ~120 ns to every syscall
     /// on the machine, also of processes that are not recorded.
     #[arg(long, conflicts_with = "no_files")]
     pub files: bool,

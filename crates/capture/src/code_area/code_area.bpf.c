@@ -329,22 +329,15 @@ int areas_of_call(unsigned long long *arguments)
 		return 0;
 	}
 	int call = current_syscall(task);
-	bool protects = call == CALL_NUMBER_MPROTECT || call == CALL_NUMBER_PKEY_MPROTECT;
+	bool protects = call == NUMBER_MPROTECT || call == NUMBER_PKEY_MPROTECT;
 	if (protects && was_for_writing(arguments) && PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC)
 		add_generated(task, state, start, end);
 	return 0;
 }
 
-/* The same on kernels without those events. The arguments are still in the registers when the call returns; the first is restored by the macro on arm64. */
-SEC("tracepoint/syscalls/sys_exit_mmap")
-int areas_of_mmap(struct syscall_exit *context)
+static __always_inline void area_of_mmap(struct task_struct *task, struct task_state *state, struct pt_regs *regs, u64 start)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
-	if (!state || (unsigned long)context->ret > -4096UL)
-		return 0;
-	struct pt_regs *regs = user_registers(task);
-	u64 start = context->ret, end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
+	u64 end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
 	int descriptor = (int)PT_REGS_PARM5_SYSCALL(regs);
 	struct file *file = 0;
 	if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC && !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS) && descriptor >= 0)
@@ -352,52 +345,41 @@ int areas_of_mmap(struct syscall_exit *context)
 	bool is_code = PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC;
 	struct space *space = space_of(task, task->group_leader, state, is_code ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!space)
-		return 0;
+		return;
 	if (file)
 		add_file(task, space, start, end, PT_REGS_PARM6_SYSCALL(regs), file);
 	else
 		map_area(space, start, end, 0, is_code ? MODULE_GENERATED : 0);
-	return 0;
 }
 
-SEC("tracepoint/syscalls/sys_exit_munmap")
-int areas_of_munmap(struct syscall_exit *context)
+/* The same on kernels without those events. The arguments are still in the registers when the call returns; the first is restored by
+ * the macro on arm64. By pkey_mprotect V8 makes its code executable where the processor has protection keys; its first arguments are
+ * those of mprotect. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(areas_after_change, struct pt_regs *regs, long result)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
-	if (!state || context->ret)
+	int call = syscall_of(regs);
+	bool protects = call == NUMBER_MPROTECT || call == NUMBER_PKEY_MPROTECT;
+	if (call != NUMBER_MMAP && call != NUMBER_MUNMAP && !protects)
 		return 0;
-	struct pt_regs *regs = user_registers(task);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = caller_state(task);
+	if (!state || (unsigned long)result > -4096UL)
+		return 0;
+	if (call == NUMBER_MMAP) {
+		area_of_mmap(task, state, regs, result);
+		return 0;
+	}
 	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
+	if (protects) {
+		if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC)
+			add_generated(task, state, start, end);
+		return 0;
+	}
 	struct space *space = space_of(task, task->group_leader, state, 0);
 	if (space)
 		map_area(space, start, end, 0, 0);
 	return 0;
-}
-
-static __always_inline int protects(struct syscall_exit *context)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs *regs = user_registers(task);
-	struct task_state *state = state_of(task);
-	if (!state || context->ret || !(PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC))
-		return 0;
-	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
-	add_generated(task, state, start, end);
-	return 0;
-}
-
-SEC("tracepoint/syscalls/sys_exit_mprotect")
-int areas_of_mprotect(struct syscall_exit *context)
-{
-	return protects(context);
-}
-
-/* By which V8 makes its code executable where the processor has protection keys. The first arguments are the same. */
-SEC("tracepoint/syscalls/sys_exit_pkey_mprotect")
-int areas_of_pkey_mprotect(struct syscall_exit *context)
-{
-	return protects(context);
 }
 
 /* Processes that run already: before they are followed, and once more when they are, for what they mapped meanwhile. */

@@ -32,17 +32,8 @@ int after_call(unsigned long long *arguments)
 	return 0;
 }
 
-/* The same on kernels without those events. The arguments are still in the registers when the call returns; the first is restored by the macro on arm64. */
-SEC("tracepoint/syscalls/sys_exit_mmap")
-int after_mmap(struct syscall_exit *context)
+static __always_inline void tell_mmap(struct task_struct *task, struct task_state *state, struct pt_regs *regs, long result)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
-	if (!state)
-		return 0;
-	if ((unsigned long)context->ret > -4096UL)
-		return 0;
-	struct pt_regs *regs = user_registers(task);
 	u64 length = PT_REGS_PARM2_SYSCALL(regs);
 	u32 prot = PT_REGS_PARM3_SYSCALL(regs);
 	int descriptor = (int)PT_REGS_PARM5_SYSCALL(regs);
@@ -52,38 +43,36 @@ int after_mmap(struct syscall_exit *context)
 	struct file *file = 0;
 	if (!(flags & 0x20) && descriptor >= 0)
 		file = file_of_descriptor(task, descriptor);
-	tell(task, state, MAPPING_MAP, context->ret, whole_pages(length), prot & 7, file ? offset : 0, file);
-	return 0;
+	tell(task, state, MAPPING_MAP, result, whole_pages(length), prot & 7, file ? offset : 0, file);
 }
 
-SEC("tracepoint/syscalls/sys_exit_munmap")
-int after_munmap(struct syscall_exit *context)
+static __always_inline void tell_mremap(struct task_struct *task, struct task_state *state, struct pt_regs *regs, long result)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
-	if (!state || context->ret)
-		return 0;
-	struct pt_regs *regs = user_registers(task);
-	u64 length = PT_REGS_PARM2_SYSCALL(regs);
-	tell(task, state, MAPPING_UNMAP, PT_REGS_PARM1_SYSCALL(regs), whole_pages(length), 0, 0, 0);
-	return 0;
-}
-
-SEC("tracepoint/syscalls/sys_exit_mremap")
-int after_mremap(struct syscall_exit *context)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
-	if (!state)
-		return 0;
-	if ((unsigned long)context->ret > -4096UL)
-		return 0;
-	struct pt_regs *regs = user_registers(task);
 	u64 old_address = PT_REGS_PARM1_SYSCALL(regs);
 	u64 old_length = PT_REGS_PARM2_SYSCALL(regs);
 	u64 new_length = PT_REGS_PARM3_SYSCALL(regs);
 	/* Files are hardly ever remapped; the new range is told as anonymous and the reference says so. */
 	tell(task, state, MAPPING_UNMAP, old_address, whole_pages(old_length), 0, 0, 0);
-	tell(task, state, MAPPING_MAP, context->ret, whole_pages(new_length), 3, 0, 0);
+	tell(task, state, MAPPING_MAP, result, whole_pages(new_length), 3, 0, 0);
+}
+
+/* The same on kernels without those events. The arguments are still in the registers when the call returns; the first is restored by
+ * the macro on arm64. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(after_change, struct pt_regs *regs, long result)
+{
+	int call = syscall_of(regs);
+	if (call != NUMBER_MMAP && call != NUMBER_MUNMAP && call != NUMBER_MREMAP)
+		return 0;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = caller_state(task);
+	if (!state || (unsigned long)result > -4096UL)
+		return 0;
+	if (call == NUMBER_MMAP)
+		tell_mmap(task, state, regs, result);
+	else if (call == NUMBER_MREMAP)
+		tell_mremap(task, state, regs, result);
+	else
+		tell_munmap(task, state);
 	return 0;
 }

@@ -4,27 +4,53 @@
  * twice: with stacks, and without what they cost. */
 #ifdef WITH_STACKS
 #include "../../bpf/stack.bpf.h"
-#else
-#include "../../bpf/tree.bpf.h"
 #endif
+#include "../../bpf/system_calls.bpf.h"
 
 /* Option of prctl and its flag (include/uapi/linux/prctl.h). */
 #define PR_SET_THP_DISABLE 41
 #define PR_THP_DISABLE_EXCEPT_ADVISED 2
 
-static __always_inline struct task_state *begin(void)
+/* What a system call is told as. */
+static __always_inline u32 told_as(long number)
 {
-	struct task_state *state = state_of(bpf_get_current_task_btf());
-	/* A task is in one system call at a time: the place is shared with the probe of reads. */
-	if (state)
-		state->syscall_ts = bpf_ktime_get_ns();
-	return state;
+	switch (number) {
+	case NUMBER_MMAP:
+		return CALL_MMAP;
+	case NUMBER_MUNMAP:
+		return CALL_MUNMAP;
+	case NUMBER_MREMAP:
+		return CALL_MREMAP;
+	case NUMBER_MADVISE:
+		return CALL_MADVISE;
+	case NUMBER_PRCTL:
+		return CALL_PRCTL;
+	case NUMBER_BRK:
+		return CALL_BRK;
+	}
+	return 0;
 }
 
-static __always_inline int end(struct syscall_exit *context, u32 call)
+SEC("tp_btf/sys_enter")
+int BPF_PROG(before_change, struct pt_regs *regs, long number)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
+	struct task_state *state = caller_state(task);
+	if (!state)
+		return 0;
+	/* A task is in one system call at a time: the place is shared with the probe of reads. */
+	state->syscall_ts = bpf_ktime_get_ns();
+	if (number == NUMBER_BRK)
+		state->heap_end = task->mm ? task->mm->brk : 0;
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(after_change, struct pt_regs *regs, long result)
+{
+	u32 call = told_as(syscall_of(regs));
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = caller_state(task);
 	if (!state || !state->syscall_ts)
 		return 0;
 	u64 began = state->syscall_ts, now = bpf_ktime_get_ns();
@@ -36,7 +62,6 @@ static __always_inline int end(struct syscall_exit *context, u32 call)
 		count_withheld(EVENT_MEMORY_CALL);
 		return 0;
 	}
-	struct pt_regs *regs = user_registers(task);
 	if (call == CALL_PRCTL && PT_REGS_PARM1_SYSCALL(regs) != PR_SET_THP_DISABLE)
 		return 0;
 	u32 stack = 0;
@@ -54,7 +79,7 @@ static __always_inline int end(struct syscall_exit *context, u32 call)
 	event->length = PT_REGS_PARM2_SYSCALL(regs);
 	event->before = 0;
 	event->argument = 0;
-	event->result = context->ret;
+	event->result = result;
 	event->call = call;
 	switch (call) {
 	case CALL_MMAP:
@@ -83,36 +108,24 @@ static __always_inline int end(struct syscall_exit *context, u32 call)
 	return 0;
 }
 
-#define MEMORY_CALL(name, call)                                                                                        \
-	SEC("tracepoint/syscalls/sys_enter_" #name) int before_##name(void *context)                                   \
-	{                                                                                                              \
-		begin();                                                                                               \
-		return 0;                                                                                              \
-	}                                                                                                              \
-	SEC("tracepoint/syscalls/sys_exit_" #name) int after_##name(struct syscall_exit *context)                      \
-	{                                                                                                              \
-		return end(context, call);                                                                             \
-	}
-
-MEMORY_CALL(mmap, CALL_MMAP)
-MEMORY_CALL(munmap, CALL_MUNMAP)
-MEMORY_CALL(mremap, CALL_MREMAP)
-MEMORY_CALL(madvise, CALL_MADVISE)
-MEMORY_CALL(prctl, CALL_PRCTL)
-
-SEC("tracepoint/syscalls/sys_enter_brk")
-int before_brk(void *context)
-{
-	struct task_state *state = begin();
-	if (state) {
-		struct mm_struct *mm = bpf_get_current_task_btf()->mm;
-		state->heap_end = mm ? mm->brk : 0;
-	}
-	return 0;
-}
-
-SEC("tracepoint/syscalls/sys_exit_brk")
-int after_brk(struct syscall_exit *context)
-{
-	return end(context, CALL_BRK);
-}
+/* Second, so that looking at what is given back is in no duration of a call. */
+PROGRAMS_OF_CALLS(calls_entered) = {
+	.values = {
+		[SECOND(NUMBER_MMAP)] = (void *)&before_change,
+		[SECOND(NUMBER_MUNMAP)] = (void *)&before_change,
+		[SECOND(NUMBER_MREMAP)] = (void *)&before_change,
+		[SECOND(NUMBER_MADVISE)] = (void *)&before_change,
+		[SECOND(NUMBER_PRCTL)] = (void *)&before_change,
+		[SECOND(NUMBER_BRK)] = (void *)&before_change,
+	},
+};
+PROGRAMS_OF_CALLS(calls_returned) = {
+	.values = {
+		[SECOND(NUMBER_MMAP)] = (void *)&after_change,
+		[SECOND(NUMBER_MUNMAP)] = (void *)&after_change,
+		[SECOND(NUMBER_MREMAP)] = (void *)&after_change,
+		[SECOND(NUMBER_MADVISE)] = (void *)&after_change,
+		[SECOND(NUMBER_PRCTL)] = (void *)&after_change,
+		[SECOND(NUMBER_BRK)] = (void *)&after_change,
+	},
+};

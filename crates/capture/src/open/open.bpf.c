@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Opens with their result, and calls that only look at a path or make a directory where they are refused. Only the return is watched:
  * the path is still in the caller's memory then. */
-#include "../../bpf/tree.bpf.h"
+#include "../../bpf/system_calls.bpf.h"
 
 #define AT_FDCWD -100
 /* include/uapi/linux/openat2.h */
@@ -50,15 +50,12 @@ static __always_inline struct file_id told_base(struct task_struct *task, struct
 	return id_of(FIELD(dentry, directory, d_inode));
 }
 
-static __always_inline int tell(struct syscall_exit *context, struct task_struct *task, struct wanted_open *asked)
+static __always_inline void tell(struct task_struct *task, struct task_state *state, struct wanted_open *asked, long result)
 {
-	struct task_state *state = state_of(task);
-	if (!state)
-		return 0;
 	bool withholds = is_withheld(task, state), is_told = !withholds;
 	struct file_id id = {};
-	if (context->ret >= 0) {
-		struct file *file = file_of_descriptor(task, context->ret);
+	if (result >= 0) {
+		struct file *file = file_of_descriptor(task, result);
 		if (file) {
 			name_file(file, withholds);
 			if (withholds)
@@ -72,7 +69,7 @@ static __always_inline int tell(struct syscall_exit *context, struct task_struct
 		base = told_base(task, asked, withholds);
 	struct open_event *event = reserve(EVENT_OPEN, sizeof(*event), task);
 	if (!event)
-		return 0;
+		return;
 	event->header.ts = bpf_ktime_get_ns();
 	event->dev = id.dev;
 	event->ino = id.ino;
@@ -81,68 +78,17 @@ static __always_inline int tell(struct syscall_exit *context, struct task_struct
 	event->open_flags = asked->flags;
 	event->call = asked->call;
 	event->reserved = 0;
-	event->result = context->ret;
+	event->result = result;
 	if (!is_told)
 		count_withheld(EVENT_OPEN);
 	if (!is_told || bpf_probe_read_user_str(event->path, sizeof(event->path), asked->path) < 0)
 		event->path[0] = 0;
 	submit(event);
-	return 0;
-}
-
-SEC("tracepoint/syscalls/sys_exit_openat")
-int after_openat(struct syscall_exit *context)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs *regs = user_registers(task);
-	struct wanted_open asked = {
-		.path = (const char *)PT_REGS_PARM2_SYSCALL(regs),
-		.from = (int)PT_REGS_PARM1_SYSCALL(regs),
-		.flags = PT_REGS_PARM3_SYSCALL(regs),
-	};
-	return tell(context, task, &asked);
-}
-
-SEC("tracepoint/syscalls/sys_exit_openat2")
-int after_openat2(struct syscall_exit *context)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs *regs = user_registers(task);
-	struct open_how how = {};
-	bool is_known = !bpf_probe_read_user(&how, sizeof(how), (const void *)PT_REGS_PARM3_SYSCALL(regs));
-	struct wanted_open asked = {
-		.path = (const char *)PT_REGS_PARM2_SYSCALL(regs),
-		.from = (int)PT_REGS_PARM1_SYSCALL(regs),
-		.flags = how.flags,
-		.is_root = !is_known || how.resolve & RESOLVE_IN_ROOT,
-	};
-	return tell(context, task, &asked);
-}
-
-SEC("tracepoint/syscalls/sys_exit_open")
-int after_open(struct syscall_exit *context)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs *regs = user_registers(task);
-	struct wanted_open asked = {
-		.path = (const char *)PT_REGS_PARM1_SYSCALL(regs),
-		.from = AT_FDCWD,
-		.flags = PT_REGS_PARM2_SYSCALL(regs),
-	};
-	return tell(context, task, &asked);
 }
 
 /* unistd.h */
 #define W_OK 2
 #define X_OK 1
-
-static __always_inline int tell_refused(struct syscall_exit *context, u32 call, int from, const char *path)
-{
-	if (context->ret != -EACCES && context->ret != -EPERM && context->ret != -EROFS)
-		return 0;
-	struct wanted_open asked = {.path = path, .from = from, .call = call};
-	return tell(context, bpf_get_current_task_btf(), &asked);
-}
 
 /* Who asks whether it may write or execute is not refused to read. */
 static __always_inline bool asks_to_read(u64 mode)
@@ -150,59 +96,104 @@ static __always_inline bool asks_to_read(u64 mode)
 	return !(mode & W_OK) && mode != X_OK;
 }
 
-#define ARGUMENT(number) PT_REGS_PARM##number##_SYSCALL(user_registers(bpf_get_current_task_btf()))
-#define REFUSED(name) SEC("tracepoint/syscalls/sys_exit_" #name) int after_##name(struct syscall_exit *context)
-
-REFUSED(newfstatat)
+static __always_inline bool is_refused(long result)
 {
-	return tell_refused(context, PATH_LOOK, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
+	return result == -EACCES || result == -EPERM || result == -EROFS;
 }
 
-REFUSED(statx)
-{
-	return tell_refused(context, PATH_LOOK, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
-}
+#define ARGUMENT(number) PT_REGS_PARM##number##_SYSCALL(regs)
 
-REFUSED(faccessat)
+/* What a call asked for, and whether it is one that is told. The calls that end in `at` have the start of a relative path as their
+ * first argument. */
+static __always_inline bool asked_for(struct pt_regs *regs, int call, struct wanted_open *asked)
 {
-	if (!asks_to_read(ARGUMENT(3)))
-		return 0;
-	return tell_refused(context, PATH_LOOK, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
-}
-
-REFUSED(faccessat2)
-{
-	if (!asks_to_read(ARGUMENT(3)))
-		return 0;
-	return tell_refused(context, PATH_LOOK, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
-}
-
-REFUSED(mkdirat)
-{
-	return tell_refused(context, PATH_MAKE_DIRECTORY, (int)ARGUMENT(1), (const char *)ARGUMENT(2));
-}
-
-/* Newer architectures have none of these. */
+	struct open_how how = {};
+	asked->from = (int)ARGUMENT(1);
+	asked->path = (const char *)ARGUMENT(2);
+	switch (call) {
+	case NUMBER_OPENAT:
+		asked->flags = ARGUMENT(3);
+		return true;
+	case NUMBER_OPENAT2:
+		asked->is_root = bpf_probe_read_user(&how, sizeof(how), (const void *)ARGUMENT(3)) || how.resolve & RESOLVE_IN_ROOT;
+		asked->flags = how.flags;
+		return true;
+	case NUMBER_NEWFSTATAT:
+	case NUMBER_STATX:
+		asked->call = PATH_LOOK;
+		return true;
+	case NUMBER_FACCESSAT:
+	case NUMBER_FACCESSAT2:
+		asked->call = PATH_LOOK;
+		return asks_to_read(ARGUMENT(3));
+	case NUMBER_MKDIRAT:
+		asked->call = PATH_MAKE_DIRECTORY;
+		return true;
+	}
+	/* Newer architectures have none of these. */
 #if defined(__TARGET_ARCH_x86)
-REFUSED(access)
-{
-	if (!asks_to_read(ARGUMENT(2)))
-		return 0;
-	return tell_refused(context, PATH_LOOK, AT_FDCWD, (const char *)ARGUMENT(1));
-}
-
-REFUSED(newstat)
-{
-	return tell_refused(context, PATH_LOOK, AT_FDCWD, (const char *)ARGUMENT(1));
-}
-
-REFUSED(newlstat)
-{
-	return tell_refused(context, PATH_LOOK, AT_FDCWD, (const char *)ARGUMENT(1));
-}
-
-REFUSED(mkdir)
-{
-	return tell_refused(context, PATH_MAKE_DIRECTORY, AT_FDCWD, (const char *)ARGUMENT(1));
-}
+	asked->from = AT_FDCWD;
+	asked->path = (const char *)ARGUMENT(1);
+	switch (call) {
+	case NUMBER_OPEN:
+		asked->flags = ARGUMENT(2);
+		return true;
+	case NUMBER_STAT:
+	case NUMBER_LSTAT:
+		asked->call = PATH_LOOK;
+		return true;
+	case NUMBER_ACCESS:
+		asked->call = PATH_LOOK;
+		return asks_to_read(ARGUMENT(2));
+	case NUMBER_MKDIR:
+		asked->call = PATH_MAKE_DIRECTORY;
+		return true;
+	}
 #endif
+	return false;
+}
+
+static __always_inline bool opens(int call)
+{
+#if defined(__TARGET_ARCH_x86)
+	if (call == NUMBER_OPEN)
+		return true;
+#endif
+	return call == NUMBER_OPENAT || call == NUMBER_OPENAT2;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(after_open, struct pt_regs *regs, long result)
+{
+	int call = syscall_of(regs);
+	/* Other calls are told where they are refused. */
+	if (!opens(call) && !is_refused(result))
+		return 0;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = caller_state(task);
+	if (!state)
+		return 0;
+	struct wanted_open asked = {};
+	if (asked_for(regs, call, &asked))
+		tell(task, state, &asked, result);
+	return 0;
+}
+
+PROGRAMS_OF_CALLS(calls_returned) = {
+	.values = {
+		[FIRST(NUMBER_OPENAT)] = (void *)&after_open,
+		[FIRST(NUMBER_OPENAT2)] = (void *)&after_open,
+		[FIRST(NUMBER_NEWFSTATAT)] = (void *)&after_open,
+		[FIRST(NUMBER_STATX)] = (void *)&after_open,
+		[FIRST(NUMBER_FACCESSAT)] = (void *)&after_open,
+		[FIRST(NUMBER_FACCESSAT2)] = (void *)&after_open,
+		[FIRST(NUMBER_MKDIRAT)] = (void *)&after_open,
+#if defined(__TARGET_ARCH_x86)
+		[FIRST(NUMBER_OPEN)] = (void *)&after_open,
+		[FIRST(NUMBER_STAT)] = (void *)&after_open,
+		[FIRST(NUMBER_LSTAT)] = (void *)&after_open,
+		[FIRST(NUMBER_ACCESS)] = (void *)&after_open,
+		[FIRST(NUMBER_MKDIR)] = (void *)&after_open,
+#endif
+	},
+};

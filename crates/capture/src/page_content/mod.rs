@@ -1,6 +1,6 @@
 //! Probe `page_content`: what pages held when their memory was given back, their process ended, or recording did.
 //!
-//! Owns decoding, and which of the two programs at the end of a process this kernel needs. Looks at what processes still hold when
+//! Owns decoding, and where this kernel lets the end of a process be looked at. Looks at what processes still hold when
 //! recording ends are in [`held`].
 
 pub(crate) mod held;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::events::EVENT_PAGE_CONTENT;
 use crate::events::{LOOK_END, LOOK_EXIT, LOOK_MUNMAP, LOOK_RECORD_PAGES, page_content_event, record};
 use crate::objects::Loaded;
-use crate::probes::Probe;
+use crate::probes::{Probe, SYSTEM_CALLS};
 use crate::records::RecordKind;
 use libbpf_rs::Btf;
 use libbpf_rs::btf::ReferencesType;
@@ -25,19 +25,21 @@ pub(crate) static PROBE: Probe = Probe {
     asked_for: "`--memory-calls`, `--stacks alloc`",
     price: "a look at the pages inside munmap and at the end of a process, in their own time",
     walks_areas: true,
+    is_handed_calls: true,
     is_wanted: |options| options.memory_calls && !options.processes_only,
-    is_replaced: |section, _, kernel| section == if kernel.exit_has_memory { BEFORE_EXIT } else { AT_EXIT },
+    // The one read-only variable: `exit_has_memory`.
+    settings: Some(|btf, options| u32::from(options.exit_memory && exit_has_memory(btf)).to_ne_bytes().into()),
+    is_replaced: |section, _, kernel| section == AT_EXIT && !kernel.exit_has_memory,
     gap: Some(gap),
     records: &[RecordKind::of::<page_content_event>(EVENT_PAGE_CONTENT, "page_contents", |bytes, to| {
         to.out.page_contents.extend(decode(bytes, to.context));
     })],
+    tracepoints: SYSTEM_CALLS,
     ..Probe::USUAL
 };
 
 /// Section of the program that looks where a process ends, whatever ends it.
 pub(crate) const AT_EXIT: &str = "tp_btf/sched_process_exit";
-/// Section of the program that looks where a process ends itself.
-pub(crate) const BEFORE_EXIT: &str = "tracepoint/syscalls/sys_enter_exit_group";
 
 /// Whether a process has its memory still where the kernel tells of its end: since 6.16, in which the event got a second argument
 /// as well (commit "exit: move and extend sched_process_exit() tracepoint").

@@ -2,7 +2,7 @@
 /* What pages hold when their memory is given back or their process ends: a page of memory without a file that is all zero then was
  * filled with zeros by the kernel and never used for anything else. An even sample of the pages of large areas is read, in the
  * task's own context and without bringing any page: what is not there is told as not there. Areas of files and devices are not read. */
-#include "../../bpf/tree.bpf.h"
+#include "../../bpf/system_calls.bpf.h"
 #include "../../bpf/task_vma.bpf.h"
 
 #define PAGE_BYTES 4096
@@ -137,36 +137,6 @@ static long keep_area(struct task_struct *task, struct vm_area_struct *vma, stru
 	return 0;
 }
 
-/* Of a range that reaches over several areas, the first. */
-SEC("tracepoint/syscalls/sys_enter_munmap")
-int before_munmap(void *context)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
-	if (!state || !state->running)
-		return 0;
-	struct pt_regs *regs = user_registers(task);
-	u64 from = PT_REGS_PARM1_SYSCALL(regs), length = PT_REGS_PARM2_SYSCALL(regs);
-	if (length < LOOK_LEAST_BYTES || from % PAGE_BYTES)
-		return 0;
-	if (is_withheld(task, state)) {
-		count_withheld(EVENT_PAGE_CONTENT);
-		return 0;
-	}
-	if (state->looked > task->se.sum_exec_runtime / LOOK_BUDGET + LOOK_FREE_NS)
-		return 0;
-	u64 began = bpf_ktime_get_ns();
-	struct area area = {};
-	state->looks_up = 1;
-	bpf_find_vma(task, from, keep_area, &area, 0);
-	state->looks_up = 0;
-	u64 to = from + length < area.end ? from + length : area.end;
-	if (area.is_plain && to > from && to - from >= LOOK_LEAST_BYTES)
-		look_at(from, to, wanted_pages((to - from) / PAGE_BYTES), LOOK_MUNMAP);
-	state->looked += bpf_ktime_get_ns() - began;
-	return 0;
-}
-
 /* Areas of a process that ends: those that are beyond are not looked at. A power of two. */
 #define AREAS_KEPT 1024
 
@@ -251,10 +221,54 @@ int BPF_PROG(at_exit, struct task_struct *task, bool last)
 	return 0;
 }
 
-/* On other kernels: of processes that end themselves. */
-SEC("tracepoint/syscalls/sys_enter_exit_group")
-int before_exit(void *context)
+/* Of a range that reaches over several areas, the first. */
+static __always_inline void look_at_range(struct task_struct *task, struct pt_regs *regs)
 {
-	look_at_process(bpf_get_current_task_btf());
+	struct task_state *state = caller_state(task);
+	if (!state || !state->running)
+		return;
+	u64 from = PT_REGS_PARM1_SYSCALL(regs), length = PT_REGS_PARM2_SYSCALL(regs);
+	if (length < LOOK_LEAST_BYTES || from % PAGE_BYTES)
+		return;
+	if (is_withheld(task, state)) {
+		count_withheld(EVENT_PAGE_CONTENT);
+		return;
+	}
+	if (state->looked > task->se.sum_exec_runtime / LOOK_BUDGET + LOOK_FREE_NS)
+		return;
+	u64 began = bpf_ktime_get_ns();
+	struct area area = {};
+	state->looks_up = 1;
+	bpf_find_vma(task, from, keep_area, &area, 0);
+	state->looks_up = 0;
+	u64 to = from + length < area.end ? from + length : area.end;
+	if (area.is_plain && to > from && to - from >= LOOK_LEAST_BYTES)
+		look_at(from, to, wanted_pages((to - from) / PAGE_BYTES), LOOK_MUNMAP);
+	state->looked += bpf_ktime_get_ns() - began;
+}
+
+/* Whether the end of a process is seen where it has its memory. On other kernels processes are looked at that end themselves. */
+const volatile u32 exit_has_memory;
+
+int before_release(unsigned long long *context);
+
+PROGRAMS_OF_CALLS(calls_entered) = {
+	.values = {
+		[FIRST(NUMBER_MUNMAP)] = (void *)&before_release,
+		[FIRST(NUMBER_EXIT_GROUP)] = (void *)&before_release,
+	},
+};
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(before_release, struct pt_regs *regs, unsigned long call)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (call == NUMBER_MUNMAP)
+		look_at_range(task, regs);
+	else if (!exit_has_memory && caller_state(task))
+		look_at_process(task);
+	/* Such a call is one whose duration is told. */
+	if (call < CALLS)
+		bpf_tail_call(ctx, &calls_entered, SECOND(call));
 	return 0;
 }

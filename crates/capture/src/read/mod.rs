@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::events::EVENT_READ;
 use crate::events::{read_event, record};
-use crate::probes::Probe;
+use crate::probes::{Probe, SYSTEM_CALLS};
 use crate::records::RecordKind;
 use slowpath_tables::{Bytes, Nanos, Read};
 
@@ -13,11 +13,13 @@ pub(crate) static PROBE: Probe = Probe {
     title: "reads of files",
     what: "Each read-like system call on a regular file, with its duration.",
     asked_for: "of a command always, but with `--no-files`; of processes that run already with `--files`",
-    price: "some 50 ns at each system call of the machine, together with `open`",
+    price: "that of `system_calls`, and some 0.5 us at each call that is told",
+    is_handed_calls: true,
     is_wanted: |options| options.files && !options.processes_only,
     records: &[RecordKind::of::<read_event>(EVENT_READ, "reads", |bytes, to| {
         to.out.reads.extend(decode(bytes, to.context))
     })],
+    tracepoints: SYSTEM_CALLS,
     ..Probe::USUAL
 };
 

@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Read-like system calls on regular files, with position and duration. */
-#include "../../bpf/tree.bpf.h"
+#include "../../bpf/system_calls.bpf.h"
 
-struct syscall_enter {
-	u64 common;
-	long id;
-	u64 args[6];
-};
-
-static __always_inline int begin(void)
+SEC("tp_btf/sys_enter")
+int BPF_PROG(before_read, struct pt_regs *regs, long call)
 {
-	struct task_state *state = state_of(bpf_get_current_task_btf());
+	struct task_state *state = caller_state(bpf_get_current_task_btf());
 	if (state)
 		state->syscall_ts = bpf_ktime_get_ns();
 	return 0;
 }
 
-/* `positioned`: the offset is the fourth argument; otherwise it is the file position less what was read. */
-static __always_inline int end(struct syscall_exit *context, bool positioned)
+SEC("tp_btf/sys_exit")
+int BPF_PROG(after_read, struct pt_regs *regs, long result)
 {
+	int call = syscall_of(regs);
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
+	struct task_state *state = caller_state(task);
 	if (!state || !state->syscall_ts)
 		return 0;
 	u64 began = state->syscall_ts;
 	state->syscall_ts = 0;
-	struct pt_regs *regs = user_registers(task);
 	struct file *file = file_of_descriptor(task, PT_REGS_PARM1_SYSCALL(regs));
 	if (!file)
 		return 0;
@@ -46,30 +41,33 @@ static __always_inline int end(struct syscall_exit *context, bool positioned)
 	struct file_id id = id_of(inode);
 	event->dev = id.dev;
 	event->ino = id.ino;
-	if (positioned) {
+	/* Where it was not told in the call it is the position of the file, less what was read. */
+	if (call == NUMBER_PREAD64 || call == NUMBER_PREADV) {
 		event->offset = PT_REGS_PARM4_SYSCALL(regs);
 	} else {
 		long long position = FIELD(file, file, f_pos);
-		event->offset = context->ret > 0 && position >= context->ret ? position - context->ret : position;
+		event->offset = result > 0 && position >= result ? position - result : position;
 	}
-	event->result = context->ret;
-	event->syscall = context->id;
+	event->result = result;
+	event->syscall = call;
 	event->reserved = 0;
 	submit(event);
 	return 0;
 }
 
-#define READ_CALL(name, positioned)                                                                                    \
-	SEC("tracepoint/syscalls/sys_enter_" #name) int before_##name(struct syscall_enter *context)                   \
-	{                                                                                                              \
-		return begin();                                                                                        \
-	}                                                                                                              \
-	SEC("tracepoint/syscalls/sys_exit_" #name) int after_##name(struct syscall_exit *context)                      \
-	{                                                                                                              \
-		return end(context, positioned);                                                                       \
-	}
-
-READ_CALL(read, false)
-READ_CALL(readv, false)
-READ_CALL(pread64, true)
-READ_CALL(preadv, true)
+PROGRAMS_OF_CALLS(calls_entered) = {
+	.values = {
+		[FIRST(NUMBER_READ)] = (void *)&before_read,
+		[FIRST(NUMBER_READV)] = (void *)&before_read,
+		[FIRST(NUMBER_PREAD64)] = (void *)&before_read,
+		[FIRST(NUMBER_PREADV)] = (void *)&before_read,
+	},
+};
+PROGRAMS_OF_CALLS(calls_returned) = {
+	.values = {
+		[FIRST(NUMBER_READ)] = (void *)&after_read,
+		[FIRST(NUMBER_READV)] = (void *)&after_read,
+		[FIRST(NUMBER_PREAD64)] = (void *)&after_read,
+		[FIRST(NUMBER_PREADV)] = (void *)&after_read,
+	},
+};

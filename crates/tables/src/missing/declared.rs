@@ -51,16 +51,12 @@ declare! {
         "a kernel of 6.7 or later";
     MAPPINGS = "mappings":
         "what a process maps, by which fault addresses become files",
-        "neither the VMA tree's events nor tracefs can be used",
+        "the kernel has neither the VMA tree's events nor system-call tracepoints",
         "a kernel of 6.7 or later, and privilege";
     SYSCALLS = "opens, reads and memory calls":
         "syscalls that open and read files or change address spaces",
-        "tracefs cannot be opened: no privilege, lockdown, or no CONFIG_FTRACE_SYSCALLS",
-        "privilege, and a kernel with CONFIG_FTRACE_SYSCALLS=y that is not locked down";
-    SYSCALL_TRACEPOINTS = "system-call tracepoints":
-        "the kernel's events at entry and exit of syscalls",
-        "tracefs cannot be opened",
-        "a kernel with CONFIG_FTRACE_SYSCALLS";
+        "the kernel was built without system-call tracepoints (CONFIG_HAVE_SYSCALL_TRACEPOINTS) or without BTF",
+        "a kernel with system-call tracepoints and CONFIG_DEBUG_INFO_BTF=y";
     PROBE = "probe <name>":
         "one of the recorder's BPF programs, or a part of one",
         "the kernel lacks the event, or its verifier refused the program",
