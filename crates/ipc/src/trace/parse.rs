@@ -108,12 +108,13 @@ pub struct Event {
     pub kind: Kind,
 }
 
-/// All events of a text, in their order. Lines that are none are left out.
+/// All events of a text, by time; those of one time in the text's order. Lines that are none are left out.
 pub fn events(text: &[u8]) -> Vec<Event> {
-    text.split(|byte| *byte == b'\n')
-        .filter(|line| !line.starts_with(b"#"))
-        .filter_map(|line| event(&String::from_utf8_lossy(line)))
-        .collect()
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"#"));
+    let mut events: Vec<Event> = lines.filter_map(|line| event(&String::from_utf8_lossy(line))).collect();
+    // The kernel prints them so.
+    events.sort_by_key(|event| event.time);
+    events
 }
 
 /// `NAME-PID [CPU] FLAGS SECONDS.MICROS: EVENT: FIELDS` (Documentation/trace/ftrace.rst, "Output format").
