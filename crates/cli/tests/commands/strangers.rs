@@ -82,6 +82,13 @@ fn a_fresh_directory_of_a_killed_slowpath_is_removed_and_one_put_in_its_place_is
         assert!(soon(|| noted().is_some_and(|directory| directory.join("file").exists())));
         let directory = noted().unwrap();
         assert_eq!(fs::metadata(&directory).unwrap().uid(), NOBODY);
+        // Before it is killed: from then on any slowpath of the machine may clean up after it.
+        let elsewhere = directory.with_extension("moved");
+        if replaced {
+            fs::rename(&directory, &elsewhere).unwrap();
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join("precious"), "x").unwrap();
+        }
         running.signal(libc::SIGKILL);
         // The target lives on, and with it the end of its output.
         for pid in processes_with(&value).into_iter().filter(|process| *process != pid) {
@@ -89,12 +96,6 @@ fn a_fresh_directory_of_a_killed_slowpath_is_removed_and_one_put_in_its_place_is
             unsafe { libc::kill(pid as i32, libc::SIGKILL) };
         }
         running.wait();
-        let elsewhere = directory.with_extension("moved");
-        if replaced {
-            fs::rename(&directory, &elsewhere).unwrap();
-            fs::create_dir(&directory).unwrap();
-            fs::write(directory.join("precious"), "x").unwrap();
-        }
         let done = run(slowpath(["doctor", "--clean"]));
         let stayed = (directory.exists(), directory.join("precious").exists());
         if replaced {

@@ -86,8 +86,7 @@ pub fn programs_of(pid: u32) -> BTreeSet<u64> {
     names(&format!("/proc/{pid}/fdinfo")).into_iter().filter_map(number).collect()
 }
 
-/// Tracepoints that programs which a process holds are attached to now, as the kernel tells them of its links. Of those of perf
-/// events (system calls) it does from 6.6 on.
+/// Tracepoints that programs which a process holds are attached to now, as the kernel tells them of its links.
 pub fn tracepoints_of(pid: u32) -> BTreeSet<String> {
     let name = |path: PathBuf| {
         let text = fs::read_to_string(path).ok()?;
