@@ -49,8 +49,7 @@ pub use launch::{
     ScenarioArguments, SelftestArguments, Words,
 };
 pub use layout::{
-    BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutScoreArguments, LayoutTraceArguments,
-    LayoutTryArguments, LayoutWhyArguments,
+    BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutTraceArguments, LayoutTryArguments,
 };
 pub use query::QueryArguments;
 use size::bytes;
@@ -187,6 +186,13 @@ pub struct InvocationArguments {
     /// Set a variable in the target's environment.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
+}
+
+impl InvocationArguments {
+    /// Those of a command that is ready when it has ended.
+    pub fn until_exit(user: &Option<String>, env: &[OsString]) -> Self {
+        Self { user: user.clone(), ready: ReadyWhen::Exit, timeout: None, env: env.to_vec() }
+    }
 }
 
 impl From<&InvocationArguments> for Invocation {

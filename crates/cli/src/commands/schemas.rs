@@ -1,6 +1,6 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::{lab, layout, record, zygote};
+use super::{lab, record, zygote};
 use slowpath_artifacts::audit::Audited;
 use slowpath_budget::Check;
 use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
@@ -43,11 +43,11 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("ipc-pool.json", schema_of::<slowpath_ipc::latency::pool::Pool>()),
         ("ipc-compare.json", schema_of::<slowpath_ipc::comparison::Comparison>()),
         ("layout-trace.json", schema_of::<slowpath_layout::trace_file::Trace>()),
-        ("layout-traced.json", schema_of::<layout::trace::Summary>()),
-        ("layout-order.json", schema_of::<layout::order::Ordered>()),
-        ("layout-score.json", schema_of::<layout::score::Scored>()),
+        ("layout-traced.json", schema_of::<slowpath_layout::traced::Summary>()),
+        ("layout-order.json", schema_of::<slowpath_layout::ordered::Ordered>()),
+        ("layout-score.json", schema_of::<slowpath_layout::scored::Scored>()),
         ("layout-trial.json", schema_of::<slowpath_layout::trial::LayoutTrial>()),
-        ("layout-why.json", schema_of::<layout::why::Explained>()),
+        ("layout-why.json", schema_of::<slowpath_layout::explained::Explained>()),
         ("lab-list.json", schema_of::<lab::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),
         ("preload-replay.json", schema_of::<ReplayReport>()),

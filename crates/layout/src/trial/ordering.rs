@@ -1,8 +1,9 @@
 //! The order that variants link by: from traces that are given, or from one of the baseline that is made here.
 
+use crate::inputs;
 use crate::order::{Format, Work as Uses, chosen, named, work};
 use crate::score::Code;
-use crate::trace_file::{FirstUse, MOST_BYTES, Trace};
+use crate::trace_file::{FirstUse, Trace};
 use crate::tracer::{TraceHooks, Wanted, serve};
 use serde::{Deserialize, Serialize};
 use slowpath_launch::{EndPolicy, Launcher, StdioPolicy};
@@ -10,7 +11,7 @@ use slowpath_process::Duty;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::{Target, launch_failure, launcher, not_ready};
 use slowpath_session::unprivileged::{Work, Worker, as_user};
-use slowpath_session::{foreign_file, interrupt, whole_file};
+use slowpath_session::{interrupt, whole_file};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -32,15 +33,7 @@ pub(super) fn of_files(
     order: &Path,
 ) -> Result<Ordered, Failure> {
     as_user(&target.identity, &Work::writing_beneath("making the order", directory), || {
-        let read = |path: &PathBuf| {
-            let unreadable = |why: &dyn std::fmt::Display| {
-                Failure::new(Kind::Usage, format!("{} cannot be read: {why}", path.display()))
-                    .hint("`slowpath layout trace -o TRACE -- CMD` writes a trace")
-            };
-            let bytes = foreign_file::read(path, MOST_BYTES).map_err(|error| unreadable(&error))?;
-            Trace::parse(&bytes).map_err(|error| unreadable(&error))
-        };
-        let traces = traces.iter().map(read).collect::<Result<Vec<Trace>, Failure>>()?;
+        let traces = inputs::traces(traces)?;
         let program = traces.iter().find_map(|trace| trace.objects.get(trace.program()? as usize));
         let path = program.map(|object| object.path.clone()).unwrap_or_default();
         written(&traces, &path, format, order)

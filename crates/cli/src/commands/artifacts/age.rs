@@ -14,7 +14,7 @@ use crate::unprivileged::{Work, as_user};
 use nix::unistd::geteuid;
 use slowpath_artifacts::field_state::{FieldState, MOST_BYTES};
 use slowpath_diagnose::aged_artifacts::Seen;
-use slowpath_launch::{ContextStep, EndPolicy, Identity, Launcher, MountStep, ReadyWhen, StdioPolicy};
+use slowpath_launch::{ContextStep, EndPolicy, Identity, Launcher, MountStep, StdioPolicy};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_tables::missing::declared;
 use std::path::Path;
@@ -27,12 +27,7 @@ pub fn run(arguments: &ArtifactsAgeArguments) -> Result<ExitCode, Failure> {
             .because("mounts of a command's own need root", "run it with sudo; the command still runs as you");
         return Err(Failure::unavailable("run a command that sees other artifacts", &[gap]));
     }
-    let invocation = InvocationArguments {
-        user: arguments.user.clone(),
-        ready: ReadyWhen::Exit,
-        timeout: None,
-        env: arguments.env.clone(),
-    };
+    let invocation = InvocationArguments::until_exit(&arguments.user, &arguments.env);
     let target = Target::of(&invocation, arguments.command.clone(), None)?;
     let state = read(&arguments.state)?;
     let caller = Identity::of_caller().map_err(failed(Kind::Machine))?;

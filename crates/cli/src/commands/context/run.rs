@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind};
 use crate::interrupt::{self, Interruptible};
 use crate::target::{Target, launch_failure, launcher};
 use slowpath_context::{Here, named, plan};
-use slowpath_launch::{EndPolicy, Exit, Launcher, ReadyWhen, StdioPolicy};
+use slowpath_launch::{EndPolicy, Exit, Launcher, StdioPolicy};
 use slowpath_report::terminal::{context_applied, context_not_applied};
 use std::process::ExitCode;
 
@@ -14,12 +14,7 @@ const BY_SIGNAL: i32 = 128;
 
 /// Runs the command.
 pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> {
-    let invocation = InvocationArguments {
-        user: arguments.user.clone(),
-        ready: ReadyWhen::Exit,
-        timeout: None,
-        env: arguments.env.clone(),
-    };
+    let invocation = InvocationArguments::until_exit(&arguments.user, &arguments.env);
     let context = named::named(&arguments.subject, &(&invocation).into())?;
     let target = Target::of(&invocation, arguments.command.clone(), None)?;
     for warning in &target.warnings {

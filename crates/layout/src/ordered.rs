@@ -1,18 +1,32 @@
-//! `slowpath layout order`: from traces to what a linker reads.
+//! From traces to an order that a linker reads: what `slowpath layout order` makes and prints.
 
-use crate::arguments::{BEST, LayoutOrderArguments};
-use crate::commands::{invoker, print_json};
-use crate::failure::{Failure, Kind};
-use crate::unprivileged::{Work, as_user};
-use crate::whole_file;
+use crate::inputs;
+use crate::order::names::Rebuilt;
+use crate::order::{FORMATS, OrderedFunction, algorithm, chosen, named, work};
+use crate::score::Code;
+use crate::trace_file::{FirstUse, Trace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_layout::order::names::Rebuilt;
-use slowpath_layout::order::{FORMATS, OrderedFunction, algorithm, chosen, named, work};
-use slowpath_layout::score::Code;
-use slowpath_layout::trace_file::{FirstUse, Trace};
-use slowpath_report::terminal::escape_terminal;
-use std::process::ExitCode;
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::whole_file;
+use std::path::PathBuf;
+
+/// What is ordered, and how.
+#[derive(Clone, Debug)]
+pub struct OrderWanted {
+    /// The traces.
+    pub traces: Vec<PathBuf>,
+    /// The binary of the traces; none: the first program.
+    pub object: Option<PathBuf>,
+    /// The name of an algorithm; of any other word, the best is chosen.
+    pub algorithm: String,
+    /// The name of the linker's form.
+    pub linker: String,
+    /// A build whose names the order takes.
+    pub names_of: Option<PathBuf>,
+    /// Where the order goes.
+    pub output: PathBuf,
+}
 
 /// Name and version of what is printed.
 const SCHEMA: &str = "slowpath-layout-order/1";
@@ -49,36 +63,9 @@ pub struct Ordered {
     pub stale: u64,
 }
 
-/// Runs the command.
-pub fn run(arguments: &LayoutOrderArguments) -> Result<ExitCode, Failure> {
-    let what = Work::writing("making the order", arguments.output.as_path());
-    let ordered = as_user(&invoker()?, &what, || make(arguments))?;
-    if arguments.json {
-        print_json(&ordered);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let Ordered { ordered: count, bytes, object, algorithm, usage, .. } = &ordered;
-    let object = escape_terminal(object);
-    println!("{count} functions ({bytes} bytes) of {object} in the order `{algorithm}`");
-    if ordered.unnamed > 0 {
-        println!(
-            "  {} functions have no name and are in no order: trace a build that is not stripped",
-            ordered.unnamed
-        );
-    }
-    if ordered.stale > 0 {
-        println!("  {} functions are not in the other build, or not once", ordered.stale);
-    }
-    if !ordered.held_out && arguments.algorithm == BEST {
-        println!("  one trace shows nothing of other work: trace several kinds of it");
-    }
-    println!("  {usage}");
-    Ok(ExitCode::SUCCESS)
-}
-
 /// The path of the binary that is ordered: what was asked for, or the first program.
-fn object_path(arguments: &LayoutOrderArguments, traces: &[Trace]) -> Result<String, Failure> {
-    if let Some(path) = &arguments.object {
+fn object_path(wanted: &OrderWanted, traces: &[Trace]) -> Result<String, Failure> {
+    if let Some(path) = &wanted.object {
         return Ok(path.to_string_lossy().into_owned());
     }
     let first = traces.iter().find_map(|trace| trace.objects.get(trace.program()? as usize));
@@ -88,9 +75,13 @@ fn object_path(arguments: &LayoutOrderArguments, traces: &[Trace]) -> Result<Str
     })
 }
 
-fn make(arguments: &LayoutOrderArguments) -> Result<Ordered, Failure> {
-    let traces = super::traces(&arguments.traces)?;
-    let path = object_path(arguments, &traces)?;
+/// Makes an order of traces and writes it, as the user whose files they are.
+///
+/// # Errors
+/// A trace or a binary cannot be read, no trace has the binary, or the order cannot be written.
+pub fn make(wanted: &OrderWanted) -> Result<Ordered, Failure> {
+    let traces = inputs::traces(&wanted.traces)?;
+    let path = object_path(wanted, &traces)?;
     let build_id = traces.iter().flat_map(|trace| &trace.objects).find(|object| object.path == path);
     let build_id = build_id.and_then(|object| object.build_id.as_deref());
     let with: Vec<(&Trace, u32)> =
@@ -98,19 +89,19 @@ fn make(arguments: &LayoutOrderArguments) -> Result<Ordered, Failure> {
     if with.is_empty() {
         let known: Vec<&str> =
             traces.iter().flat_map(|trace| &trace.objects).map(|object| object.path.as_str()).collect();
-        let why = format!("no trace has {}", escape_terminal(&path));
+        let why = format!("no trace has {path}");
         return Err(Failure::new(Kind::Usage, why).hint(format!("they have: {}", known.join(", "))));
     }
     let works: Vec<_> = with.iter().map(|(trace, object)| work(trace, *object)).collect();
-    let by_name = algorithm(&arguments.algorithm);
+    let by_name = algorithm(&wanted.algorithm);
     let algorithm = by_name.unwrap_or_else(|| chosen(&works, &Code::of_works(&works)));
     let order = (algorithm.order)(&works);
     let uses: Vec<&FirstUse> = with.iter().flat_map(|(trace, object)| trace.uses_of(*object)).collect();
     let mut functions = named(&order, &uses);
     let unnamed = order.len() - functions.len();
     let before = functions.len();
-    if let Some(build) = &arguments.names_of {
-        let binary = super::binary(build)?;
+    if let Some(build) = &wanted.names_of {
+        let binary = inputs::binary(build)?;
         let rebuilt = Rebuilt::new(binary.functions.iter().filter_map(|function| function.name.as_deref()));
         let renamed = |function: OrderedFunction| {
             let name = rebuilt.find(&function.name)?.to_owned();
@@ -118,14 +109,14 @@ fn make(arguments: &LayoutOrderArguments) -> Result<Ordered, Failure> {
         };
         functions = functions.into_iter().filter_map(renamed).collect();
     }
-    let Some(format) = FORMATS.iter().find(|one| one.name == arguments.linker) else {
-        return Err(Failure::new(Kind::Usage, format!("there is no linker `{}`", arguments.linker)));
+    let Some(format) = FORMATS.iter().find(|one| one.name == wanted.linker) else {
+        return Err(Failure::new(Kind::Usage, format!("there is no linker `{}`", wanted.linker)));
     };
-    whole_file::replace(&arguments.output, 0o644, (format.write)(&functions).as_bytes())?;
+    whole_file::replace(&wanted.output, 0o644, (format.write)(&functions).as_bytes())?;
     Ok(Ordered {
         schema: SCHEMA.to_owned(),
         object: path,
-        order: arguments.output.to_string_lossy().into_owned(),
+        order: wanted.output.to_string_lossy().into_owned(),
         linker: format.name.to_owned(),
         usage: format.usage.to_owned(),
         algorithm: algorithm.name.to_owned(),

@@ -1,17 +1,14 @@
-//! `slowpath layout why`: which section costs which pages.
+//! Which section of a binary costs which pages: what `slowpath layout why` prints.
 
-use crate::arguments::LayoutWhyArguments;
-use crate::commands::{invoker, print_json};
-use crate::failure::Failure;
-use crate::unprivileged::{Work, as_user};
+use crate::inputs;
+use crate::order::chosen;
+use crate::why::{SectionPages, sections};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_layout::order::chosen;
-use slowpath_layout::why::sections;
-use slowpath_report::terminal::escape_terminal;
+use slowpath_session::failure::Failure;
 use slowpath_symbols::binary::Binary;
 use slowpath_symbols::binary::relocations::Relocations;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 
 /// Name and version of what is printed.
 const SCHEMA: &str = "slowpath-layout-why/1";
@@ -58,25 +55,18 @@ pub struct ExplainedRemedy {
     pub pages: f64,
 }
 
-/// Runs the command.
-pub fn run(arguments: &LayoutWhyArguments) -> Result<ExitCode, Failure> {
-    let explained = as_user(&invoker()?, &Work::reading("reading the binary"), || explained(arguments))?;
-    if arguments.json {
-        print_json(&explained);
-    } else {
-        print!("{}", table(&explained));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn explained(arguments: &LayoutWhyArguments) -> Result<Explained, Failure> {
-    let bytes = super::bytes_of(&arguments.binary, super::MOST_BINARY)?;
-    let binary = Binary::of_elf(&bytes).map_err(|error| super::unreadable(&arguments.binary, &error))?;
-    let works = super::works(&arguments.binary, &binary, &arguments.traces)?;
+/// Explains the pages of a binary by its traces, as the user whose files they are.
+///
+/// # Errors
+/// A file cannot be read, or the traces show no use of the binary.
+pub fn explained(path: &Path, traces: &[PathBuf]) -> Result<Explained, Failure> {
+    let bytes = inputs::bytes_of(path, inputs::MOST_BINARY)?;
+    let binary = Binary::of_elf(&bytes).map_err(|error| inputs::unreadable(path, &error))?;
+    let works = inputs::works(path, &binary, traces)?;
     let relocations = Relocations::of_elf(&bytes, &binary);
-    let code = super::code(&binary);
+    let code = inputs::code(&binary);
     let rows = sections(&binary, &relocations, &works, &code, chosen(&works, &code));
-    let section = |row: slowpath_layout::why::SectionPages| ExplainedSection {
+    let section = |row: SectionPages| ExplainedSection {
         name: row.section,
         pages: row.all,
         needed: row.needed,
@@ -89,28 +79,10 @@ fn explained(arguments: &LayoutWhyArguments) -> Result<Explained, Failure> {
     };
     Ok(Explained {
         schema: SCHEMA.to_owned(),
-        binary: arguments.binary.to_string_lossy().into_owned(),
+        binary: path.to_string_lossy().into_owned(),
         traces: works.len() as u64,
         relative_relocations: (relocations.relative.len() + relocations.packed.len()) as u64,
         symbolic_relocations: relocations.symbolic.len() as u64,
         sections: rows.into_iter().map(section).collect(),
     })
-}
-
-fn table(explained: &Explained) -> String {
-    let mut text = format!(
-        "{}: {} relocations add the base, {} look up a symbol\n\nsection              pages   needed   by\n",
-        escape_terminal(&explained.binary),
-        explained.relative_relocations,
-        explained.symbolic_relocations,
-    );
-    for section in &explained.sections {
-        let needed = section.needed.map_or("?".to_owned(), |pages| format!("{pages:.0}"));
-        let name = escape_terminal(&section.name);
-        text.push_str(&format!("{name:<18} {:>7} {needed:>8}   {}\n", section.pages, section.by));
-        for remedy in &section.remedies {
-            text.push_str(&format!("{:<26} {:>8.0}   with {}\n", "", remedy.pages, remedy.flag));
-        }
-    }
-    text
 }

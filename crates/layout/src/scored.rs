@@ -1,19 +1,15 @@
-//! `slowpath layout score`: what orders would save.
+//! What orders of a binary would save: what `slowpath layout score` prints.
 
-use crate::arguments::LayoutScoreArguments;
-use crate::commands::{invoker, print_json};
-use crate::failure::{Failure, Kind};
-use crate::unprivileged::{Work, as_user};
+use crate::inputs;
+use crate::order::names::Rebuilt;
+use crate::order::{ALGORITHMS, read_names};
+use crate::score::{self, Cost};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_layout::order::names::Rebuilt;
-use slowpath_layout::order::{ALGORITHMS, read_names};
-use slowpath_layout::score::{self, Cost};
-use slowpath_report::terminal::escape_terminal;
+use slowpath_session::failure::{Failure, Kind};
 use slowpath_symbols::binary::Binary;
 use std::collections::HashMap;
-use std::path::Path;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 
 /// Name and version of what is printed.
 const SCHEMA: &str = "slowpath-layout-score/1";
@@ -75,29 +71,22 @@ impl From<Cost> for ScoredCost {
     }
 }
 
-/// Runs the command.
-pub fn run(arguments: &LayoutScoreArguments) -> Result<ExitCode, Failure> {
-    let scored = as_user(&invoker()?, &Work::reading("scoring the order"), || scored(arguments))?;
-    if arguments.json {
-        print_json(&scored);
-    } else {
-        print!("{}", table(&scored));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn scored(arguments: &LayoutScoreArguments) -> Result<Scored, Failure> {
-    let binary = super::binary(&arguments.binary)?;
-    let works = super::works(&arguments.binary, &binary, &arguments.traces)?;
-    let code = super::code(&binary);
+/// Scores the orders of a binary by its traces, as the user whose files they are. `order`: one in a file, which is scored too.
+///
+/// # Errors
+/// A file cannot be read, or the traces show no use of the binary.
+pub fn scored(path: &Path, traces: &[PathBuf], order: Option<&Path>) -> Result<Scored, Failure> {
+    let binary = inputs::binary(path)?;
+    let works = inputs::works(path, &binary, traces)?;
+    let code = inputs::code(&binary);
     let used = score::all_used(&works);
     let missing = || Failure::new(Kind::Usage, "the traces have no first uses");
     let current = score::current(&code, &works).ok_or_else(missing)?;
     let as_it_is = ScoredOrder { name: "current".to_owned(), train: current.into(), held_out: Some(current.into()) };
     let mut orders = vec![as_it_is];
     let mut stale = None;
-    if let Some(path) = &arguments.order {
-        let (order, unknown) = given(path, &binary)?;
+    if let Some(file) = order {
+        let (order, unknown) = given(file, &binary)?;
         stale = Some(unknown);
         let train = score::train(&code, &works, &order).ok_or_else(missing)?;
         orders.push(ScoredOrder { name: "given".to_owned(), train: train.into(), held_out: None });
@@ -109,7 +98,7 @@ fn scored(arguments: &LayoutScoreArguments) -> Result<Scored, Failure> {
     }
     Ok(Scored {
         schema: SCHEMA.to_owned(),
-        binary: arguments.binary.to_string_lossy().into_owned(),
+        binary: path.to_string_lossy().into_owned(),
         build_id: binary.build_id.clone(),
         traces: works.len() as u64,
         functions: code.len() as u64,
@@ -123,7 +112,7 @@ fn scored(arguments: &LayoutScoreArguments) -> Result<Scored, Failure> {
 
 /// An order in a file, as addresses of the binary, and how many of its names the binary has not.
 fn given(path: &Path, binary: &Binary) -> Result<(Vec<u64>, u64), Failure> {
-    let bytes = super::bytes_of(path, super::MOST_ORDER)?;
+    let bytes = inputs::bytes_of(path, inputs::MOST_ORDER)?;
     let text = String::from_utf8_lossy(&bytes);
     let names = read_names(&text);
     let addresses: HashMap<&str, u64> =
@@ -132,45 +121,4 @@ fn given(path: &Path, binary: &Binary) -> Result<(Vec<u64>, u64), Failure> {
     let found: Vec<u64> = names.iter().filter_map(|name| addresses.get(rebuilt.find(name)?).copied()).collect();
     let stale = names.len() - found.len();
     Ok((found, stale as u64))
-}
-
-fn table(scored: &Scored) -> String {
-    let mut text = format!(
-        "{}: {} of {} functions used ({} of {} KiB), {} trace{}\n\n",
-        escape_terminal(&scored.binary),
-        scored.used,
-        scored.functions,
-        scored.used_bytes >> 10,
-        scored.function_bytes >> 10,
-        scored.traces,
-        if scored.traces == 1 { "" } else { "s" },
-    );
-    text.push_str("order           pages            held out   faults   cold faults   pages read\n");
-    let current = scored.orders.first().map_or(0.0, |order| order.train.pages);
-    let change = |pages: f64| {
-        if current > 0.0 && pages != current {
-            format!("{:+.0} %", 100.0 * (pages / current - 1.0))
-        } else {
-            String::new()
-        }
-    };
-    for order in &scored.orders {
-        let held_out = order.held_out.filter(|_| order.name != "current");
-        let held_out = held_out.map_or(String::new(), |cost| format!("{:.0} {}", cost.pages, change(cost.pages)));
-        let ScoredCost { pages, faults, cold_faults, pages_read } = order.train;
-        text.push_str(&format!(
-            "{:<14} {:>6.0} {:>7} {:>13} {:>8.0} {:>13.0} {:>12.0}\n",
-            escape_terminal(&order.name),
-            pages,
-            change(pages),
-            held_out,
-            faults,
-            cold_faults,
-            pages_read,
-        ));
-    }
-    if scored.traces == 1 {
-        text.push_str("\nOne trace shows nothing of other work: with several, each is held out once.\n");
-    }
-    text
 }
