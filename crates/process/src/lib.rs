@@ -40,5 +40,6 @@ pub use sandbox::{
 pub use state::{Entry, Found, StateDirectory, StateError};
 pub use trusted_path::{
     FileIdentity, fresh_directory, new_directory, open_beneath, open_plain, plain_directory, trusted_directory,
+    trusted_file,
 };
 pub use worker::{MOST_BYTES, Worker, WorkerError, remember_panics};

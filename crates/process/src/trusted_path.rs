@@ -8,8 +8,10 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, fstat, mk
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
 /// `S_ISVTX` and write permission for group and others, inode(7).
@@ -105,6 +107,24 @@ pub fn trusted_directory(path: &Path) -> io::Result<OwnedFd> {
         return Err(io::Error::other(format!("{} is no plain absolute path", path.display())));
     }
     Ok(directory)
+}
+
+/// Whether a file can be changed by root only, in directories of which that is so ([`trusted_directory`]); of a link of root's, both its own
+/// directories and those that it leads to.
+///
+/// # Errors
+/// `PermissionDenied` where others can change it, or what the kernel says.
+pub fn trusted_file(path: &Path) -> io::Result<()> {
+    let parent = path.parent().ok_or_else(|| io::Error::other("it has no directory"))?;
+    trusted_directory(&fs::canonicalize(parent)?)?;
+    let found = fs::symlink_metadata(path)?;
+    if found.is_symlink() && found.uid() == 0 {
+        return trusted_file(&fs::canonicalize(path)?);
+    }
+    match found.is_file() && found.uid() == 0 && found.mode() & WRITABLE_BY_OTHERS == 0 {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it can be changed by other users")),
+    }
 }
 
 /// Opens a directory by an absolute path that holds no symbolic link, whoever could have put one there.

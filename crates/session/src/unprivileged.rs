@@ -2,7 +2,7 @@
 //! (`slowpath_process::Worker`). Everything that parses foreign data (ELF, Parquet, plans) or writes output runs here, so nothing of it
 //! is done with privilege, for root's own files neither.
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use nix::unistd::geteuid;
 use serde::Serialize;
@@ -102,6 +102,27 @@ pub fn as_user<T: Serialize + DeserializeOwned>(
 fn has_no_more_than(identity: &Identity) -> bool {
     let uid = geteuid().as_raw();
     uid != 0 && uid == identity.uid && Capabilities::of_this_thread().is_ok_and(Capabilities::is_empty)
+}
+
+/// Takes on the identity of a user for good, before anything of the user's is opened; without one, that of who called sudo. What is worth a
+/// warning is returned. To be called while this process has one thread.
+///
+/// # Errors
+/// There is no such user, or the identity cannot be taken on.
+pub fn become_user(user: Option<&str>) -> Result<Vec<String>, Failure> {
+    let variables: Vec<_> = std::env::vars_os().collect();
+    let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+    let (identity, warnings) = Identity::for_invocation(user, borrowed).map_err(failed(Kind::Usage))?;
+    if geteuid().is_root() && identity.uid != 0 {
+        process::drop_to(&identity.credentials()).map_err(failed(Kind::Machine))?;
+        for (name, value) in identity.environment(variables) {
+            // SAFETY: the caller says that no other thread was started yet.
+            unsafe { std::env::set_var(name, value) };
+        }
+        return Ok(Vec::new());
+    }
+    let is_unasked_root = identity.uid == 0 && user.is_none();
+    Ok(if is_unasked_root { warnings.iter().map(ToString::to_string).collect() } else { Vec::new() })
 }
 
 /// A piece of work that is under way in a process of its own, which ends with this value.

@@ -54,6 +54,9 @@ fn reason(errno: i32) -> String {
     }
 }
 
+/// How often it is looked whether the end of a child is wanted.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// A connection to a zygote.
 #[derive(Debug)]
 pub struct Client {
@@ -186,6 +189,22 @@ impl Spawned {
     /// [`SpawnError::Late`] where it lives on; [`SpawnError::Gone`].
     pub fn wait_for(&self, limit: Duration) -> Result<Ending, SpawnError> {
         self.heard(Some(limit))
+    }
+
+    /// Waits until the child ends, and sends it SIGTERM once where its end `is_wanted`.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub fn wait_or_end(&self, is_wanted: &dyn Fn() -> bool) -> Result<Ending, SpawnError> {
+        loop {
+            match self.wait_for(LOOK) {
+                Err(SpawnError::Late(_)) if is_wanted() => break,
+                Err(SpawnError::Late(_)) => {}
+                waited => return waited,
+            }
+        }
+        self.signal(libc::SIGTERM)?;
+        self.wait()
     }
 
     fn heard(&self, limit: Option<Duration>) -> Result<Ending, SpawnError> {

@@ -6,8 +6,9 @@
 //!
 //! Owns: the server ([`serve`]) and what a program gives it ([`Preloaded`]); the clients ([`Client`], [`Spawned`]); the messages between them
 //! ([`message`]); who may ask for what ([`Policy`]); the socket ([`listener`]); spares; what the command preloads ([`preload`], [`template`]) and
-//! how it keeps that there ([`supervisor`]); children made in several ways, for a benchmark ([`measure`]). Leaves to `analysis` whether one pays, to `slowpath_process` giving up privilege and
-//! messages with descriptors, to `slowpath_seccomp` filters, to `slowpath_zygote_c` other languages.
+//! how it keeps that there ([`supervisor`]); children made in several ways, for a benchmark ([`measure`]); what its commands print
+//! ([`printed`]). Leaves to `analysis` whether one pays, to `slowpath_process` giving up privilege and messages with descriptors, to
+//! `slowpath_seccomp` filters, to `slowpath_zygote_c` other languages.
 //!
 //! # What a zygote costs
 //!
@@ -30,10 +31,12 @@ pub mod foreign;
 pub mod listener;
 pub mod measure;
 pub mod message;
+mod named;
 mod namespaces;
 pub mod policy;
 pub mod preload;
 mod pressure;
+pub mod printed;
 pub mod readiness;
 mod server;
 mod single_thread;
@@ -44,6 +47,7 @@ pub mod template;
 pub use child::{Child, Preloaded};
 pub use client::{Client, SpawnError, Spawned};
 pub use message::{AskedFilter, AskedIdentity, Ending, Refusal, RefusalKind, SpawnRequest, Status, Word};
+pub use named::{PreloadError, PreloadWanted};
 pub use namespaces::Namespace;
 pub use policy::Policy;
 pub use server::{End, ServeError, serve};

@@ -1,6 +1,6 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::{lab, record, zygote};
+use super::{lab, record};
 use slowpath_artifacts::audit::Audited;
 use slowpath_budget::Check;
 use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
@@ -52,9 +52,9 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("preload-check.json", schema_of::<CheckReport>()),
         ("preload-replay.json", schema_of::<ReplayReport>()),
         ("zygote-advise.json", schema_of::<slowpath_analysis::zygote_advice::ZygoteAdvice>()),
-        ("zygote-serve.json", schema_of::<zygote::Served>()),
-        ("zygote-spawn.json", schema_of::<zygote::SpawnedChild>()),
-        ("zygote-status.json", schema_of::<zygote::ZygoteStatus>()),
+        ("zygote-serve.json", schema_of::<slowpath_zygote::printed::Served>()),
+        ("zygote-spawn.json", schema_of::<slowpath_zygote::printed::SpawnedChild>()),
+        ("zygote-status.json", schema_of::<slowpath_zygote::printed::ZygoteStatus>()),
     ];
     for (name, schema) in schemas {
         let path = directory.join(name);

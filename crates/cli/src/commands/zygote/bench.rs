@@ -1,6 +1,5 @@
 //! `slowpath zygote bench`: the ways to have a child, in counterbalanced blocks, one child of each in each block.
 
-use super::preloaded;
 use crate::arguments::ZygoteBenchArguments;
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind, failed};
@@ -17,7 +16,7 @@ use std::time::Duration;
 /// Runs the command.
 pub fn run(arguments: &ZygoteBenchArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
-    let preload = preloaded::of(&arguments.preload)?;
+    let preload = super::preload(&arguments.preload)?;
     // Of this process's own user, who preloads too; what a killed one leaves, the next command removes.
     let identity = Identity::of_caller().map_err(failed(Kind::Machine))?;
     let place = FreshDirectory::new(&identity).map_err(failed(Kind::Machine))?;

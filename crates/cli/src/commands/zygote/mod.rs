@@ -2,16 +2,13 @@
 
 mod advise;
 mod bench;
-mod preloaded;
 mod serve;
 mod spawn;
 
-#[cfg(test)]
-pub use {serve::Served, spawn::SpawnedChild, spawn::ZygoteStatus};
-
-use crate::arguments::{ZygoteArguments, ZygoteCommand};
+use crate::arguments::{ZygoteArguments, ZygoteCommand, ZygotePreloadArguments};
 use crate::failure::{Failure, Kind};
-use slowpath_zygote::{RefusalKind, SpawnError};
+use slowpath_zygote::preload::Preload;
+use slowpath_zygote::{PreloadError, PreloadWanted, RefusalKind, SpawnError};
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -22,6 +19,23 @@ pub fn run(arguments: &ZygoteArguments) -> Result<ExitCode, Failure> {
         ZygoteCommand::Status(arguments) => spawn::status(arguments),
         ZygoteCommand::Bench(arguments) => bench::run(arguments),
         ZygoteCommand::Advise(arguments) => advise::run(arguments),
+    }
+}
+
+/// What is preloaded.
+fn preload(arguments: &ZygotePreloadArguments) -> Result<Preload, Failure> {
+    let ZygotePreloadArguments { preload, entry, python } = arguments;
+    let wanted = PreloadWanted { what: preload.clone(), entry: entry.clone(), python: python.clone() };
+    Preload::of(&wanted).map_err(|error| {
+        let kind = if matches!(error, PreloadError::NoLibrary) { Kind::Machine } else { Kind::Usage };
+        hinted(Failure::from_error(kind, &error), error.remedy())
+    })
+}
+
+fn hinted(failure: Failure, hint: Option<&str>) -> Failure {
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 
@@ -37,9 +51,5 @@ fn spawn_failure(error: &SpawnError) -> Failure {
         }
         _ => (Kind::Machine, None),
     };
-    let failure = Failure::from_error(kind, error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    hinted(Failure::from_error(kind, error), hint)
 }

@@ -2,51 +2,20 @@
 
 use super::spawn_failure;
 use crate::arguments::{ZygoteSpawnArguments, ZygoteStatusArguments};
-use crate::commands::{invoker, print_json};
+use crate::commands::{invoker, print_json, show};
 use crate::failure::{Failure, Kind};
 use crate::foreign_file;
 use crate::interrupt;
 use crate::unprivileged::{Work, as_user};
-use schemars::JsonSchema;
-use serde::Serialize;
 use slowpath_seccomp::{MOST_BYTES, parse};
-use slowpath_zygote::{AskedFilter, AskedIdentity, Client, Ending, SpawnError, SpawnRequest, Spawned, Status, Word};
+use slowpath_zygote::printed::{SpawnedChild, ZygoteStatus};
+use slowpath_zygote::{AskedFilter, AskedIdentity, Client, SpawnRequest, Word};
 use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-/// How often it is looked whether the user wants the child to end.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// What `slowpath zygote spawn --json` prints.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct SpawnedChild {
-    /// `slowpath-zygote-spawn/1`.
-    schema: &'static str,
-    /// Its process id in the zygote's pid namespace.
-    pid: i32,
-    /// Whether it was a spare.
-    from_spare: bool,
-    /// From asking until it was what was asked for and began its work, in ms.
-    started_ms: f64,
-    /// Its exit code; null where a signal ended it.
-    exit_code: Option<i32>,
-    /// The signal that ended it.
-    signal: Option<i32>,
-}
-
-/// What `slowpath zygote status --json` prints.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ZygoteStatus {
-    /// `slowpath-zygote-status/1`.
-    schema: &'static str,
-    /// How it is.
-    #[serde(flatten)]
-    status: Status,
-}
+use std::time::Instant;
 
 /// Runs the command.
 pub fn run(arguments: &ZygoteSpawnArguments) -> Result<ExitCode, Failure> {
@@ -56,41 +25,13 @@ pub fn run(arguments: &ZygoteSpawnArguments) -> Result<ExitCode, Failure> {
     let began = Instant::now();
     let spawned = Client::connect(&arguments.socket).and_then(|client| client.spawn(request, &descriptors));
     let child = spawned.map_err(|error| spawn_failure(&error))?;
-    let started_ms = began.elapsed().as_secs_f64() * 1e3;
-    let ending = waited(&child).map_err(|error| spawn_failure(&error))?;
-    let (exit_code, signal) = match ending {
-        Ending::Exited(code) => (Some(code), None),
-        Ending::Killed(signal) => (None, Some(signal)),
-    };
+    let started = began.elapsed();
+    let ending = child.wait_or_end(&interrupt::requested).map_err(|error| spawn_failure(&error))?;
+    let shown = SpawnedChild::new(&child, started, &ending);
     if arguments.json {
-        let schema = "slowpath-zygote-spawn/1";
-        print_json(&SpawnedChild {
-            schema,
-            pid: child.pid,
-            from_spare: child.from_spare,
-            started_ms,
-            exit_code,
-            signal,
-        });
+        print_json(&shown);
     }
-    // As a shell has it.
-    let code = exit_code.unwrap_or_else(|| 128 + signal.unwrap_or(0));
-    Ok(ExitCode::from((code & 0xff) as u8))
-}
-
-/// Waits for its end, and passes on that the user wants it.
-fn waited(child: &Spawned) -> Result<Ending, SpawnError> {
-    let mut was_told = false;
-    loop {
-        match child.wait_for(LOOK) {
-            Err(SpawnError::Late(_)) => {}
-            waited => return waited,
-        }
-        if interrupt::requested() && !was_told {
-            was_told = true;
-            child.signal(libc::SIGTERM)?;
-        }
-    }
+    Ok(ExitCode::from(shown.status()))
 }
 
 fn request(arguments: &ZygoteSpawnArguments) -> Result<SpawnRequest, Failure> {
@@ -123,8 +64,8 @@ fn filter(path: &Path, allow_speculation: bool) -> Result<AskedFilter, Failure> 
     })?;
     if allow_speculation {
         eprintln!(
-            "slowpath: warning: with --allow-speculation the child is open to attacks by speculative execution that the kernel's default \
-             for filtered processes may close"
+            "slowpath: warning: --allow-speculation leaves the child open to speculative-execution attacks that the kernel's default \
+             for seccomp-filtered processes may prevent"
         );
     }
     Ok(AskedFilter { program: program.into(), allow_speculation })
@@ -153,22 +94,6 @@ fn descriptors(arguments: &ZygoteSpawnArguments) -> Result<Vec<BorrowedFd<'stati
 pub fn status(arguments: &ZygoteStatusArguments) -> Result<ExitCode, Failure> {
     let status =
         Client::connect(&arguments.socket).and_then(|client| client.status()).map_err(|error| spawn_failure(&error))?;
-    if arguments.json {
-        print_json(&ZygoteStatus { schema: "slowpath-zygote-status/1", status });
-        return Ok(ExitCode::SUCCESS);
-    }
-    println!(
-        "process {}: {} children alive, {} started, {} refused, {} failed",
-        status.pid, status.alive, status.started, status.refused, status.failed
-    );
-    println!(
-        "spares: {} ready, {} wanted by {:.1} requests/s and {:.1} ms a start; {} children came of one, {} dropped under memory pressure",
-        status.spares,
-        status.spares_wanted,
-        status.arrivals_per_second,
-        status.start_ms,
-        status.from_spares,
-        status.spares_dropped
-    );
+    show(arguments.json, &ZygoteStatus::from(status), |status, _| status.to_string());
     Ok(ExitCode::SUCCESS)
 }
