@@ -1,16 +1,25 @@
 //! What a command sees that is to find artifacts unreadable, stale or missing, as elsewhere: files of this machine, with less.
 //!
-//! What it sees is never more than without: permissions only go, and what is the user's own is seen as nobody's.
+//! The file of states is read as the invoker, the files that it names are looked at as the caller, both in sandboxes. What the command sees is never more than without: permissions only go, and what is the user's own is seen as nobody's.
 
 use nix::fcntl::AtFlags;
 use nix::sys::stat::fstatat;
+use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::access::{AclFact, Component, LookupEnd};
-use slowpath_artifacts::field_state::{Aged, FieldArtifact, FieldState};
+use slowpath_artifacts::field_state::{Aged, FieldArtifact, FieldState, MOST_BYTES};
 use slowpath_artifacts::gather::Machine;
-use slowpath_launch::{LookedAt, MOST_COPIED_BYTES, Permissions, SeenFile};
+use slowpath_launch::{
+    ContextStep, EndPolicy, Exit, Identity, Launcher, LookedAt, MOST_COPIED_BYTES, MountStep, Permissions, SeenFile,
+    StdioPolicy,
+};
 use slowpath_process::{MountPoint, NOBODY};
 use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::foreign_file;
+use slowpath_session::interrupt::{self, Interruptible};
+use slowpath_session::target::{Target, invoker, launch_failure, launcher};
+use slowpath_session::unprivileged::{Work, as_user};
+use slowpath_tables::missing::declared;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -25,6 +34,59 @@ pub struct Seen {
     pub files: Vec<SeenFile>,
     /// What the user should know.
     pub notes: Vec<String>,
+}
+
+/// Whether this process may give a command mounts of its own.
+///
+/// # Errors
+/// It is not root's.
+pub fn require_root() -> Result<(), Failure> {
+    if geteuid().is_root() {
+        return Ok(());
+    }
+    let gap = declared::OWN_MOUNTS
+        .because("mounts of a command's own need root", "run it with sudo; the command still runs as you");
+    Err(Failure::unavailable("run a command that sees other artifacts", &[gap]))
+}
+
+/// Launches the target in mounts in which it finds what the file of states says; `say` gets what the user should know of them.
+///
+/// # Errors
+/// The file is wrong, nothing that it names is here, the command could not be launched, or ctrl-C.
+pub fn launch(target: &Target, states: &Path, say: &dyn Fn(&str)) -> Result<Option<Exit>, Failure> {
+    let state = read(states)?;
+    let caller = Identity::of_caller().map_err(failed(Kind::Machine))?;
+    let uid = target.identity.uid;
+    let seen = as_user(&caller, &Work::reading("looking at the artifacts"), || Seen::of(&state, uid))?;
+    seen.notes.iter().for_each(|line| say(line));
+    if seen.files.is_empty() {
+        let why = "nothing that the file names is here: the command would see no difference";
+        return Err(Failure::new(Kind::Usage, why));
+    }
+    if uid == 0 {
+        say("root reads what is unreadable for others: --user names the user of the command");
+    }
+    let mounts = seen.files.into_iter().map(|file| MountStep::Seen(Box::new(file))).collect();
+    let (mut spec, _fresh) = target.seeing(mounts).spec(EndPolicy::KillTree, StdioPolicy::Inherit)?;
+    if uid != 0 {
+        // A set-user-id program would take what is not there for the machine's own state.
+        spec.context.push(ContextStep::NoNewPrivileges);
+    }
+    let outcome = launcher().launch(&spec, &mut Interruptible).map_err(|error| launch_failure(&error))?;
+    if interrupt::requested() {
+        return Err(Failure::new(Kind::Interrupted, "interrupted"));
+    }
+    Ok(outcome.exit)
+}
+
+fn read(path: &Path) -> Result<FieldState, Failure> {
+    as_user(&invoker()?, &Work::reading("reading the file of states"), || {
+        let wrong = |why: String| Failure::new(Kind::Usage, format!("{}: {why}", path.display()));
+        let bytes =
+            foreign_file::read(path, MOST_BYTES).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+        FieldState::parse(&bytes)
+            .map_err(|error| wrong(error.to_string()).hint("docs/artifacts.md shows the form of the file"))
+    })
 }
 
 /// A file that is here.

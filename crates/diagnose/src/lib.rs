@@ -7,6 +7,8 @@
 //! both and tries first what costs more; [`running`] records what runs already, and tries nothing. They share how many blocks there is
 //! time for ([`TimeLimit`]), when these end, what is observed and how it is summed up.
 //!
+//! Artifacts that launches cannot use are found without a launch too ([`artifact_audit`]), and made so for one ([`aged_artifacts`]).
+//!
 //! What was proved can be kept: [`kept`] shows, applies and takes back.
 //!
 //! Leaves to others: recording (`session`), what recordings mean (`analysis`), plans (`fix`), launches in blocks and their verdicts
@@ -14,6 +16,7 @@
 
 pub mod aged_artifacts;
 mod arm_summary;
+pub mod artifact_audit;
 mod artifact_directories;
 mod blocks;
 mod both;
