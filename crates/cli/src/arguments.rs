@@ -40,13 +40,11 @@ pub use export::ExportArguments;
 pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
 pub use fleet::FleetArguments;
 pub use import::ImportArguments;
-pub use ipc::{
-    BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments,
-    with_two_dashes,
-};
+use ipc::with_two_dashes;
+pub use ipc::{BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments};
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
-    ScenarioArguments, SelftestArguments, Words,
+    ScenarioArguments, SelftestArguments,
 };
 pub use layout::{
     BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutTraceArguments, LayoutTryArguments,
@@ -58,7 +56,7 @@ pub use zygote::{
     ZygoteServeArguments, ZygoteSpawnArguments, ZygoteStatusArguments,
 };
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 use slowpath_lab::{Settings, Throttle};
 use slowpath_launch::ReadyWhen;
@@ -78,41 +76,25 @@ pub struct Arguments {
     pub command: Command,
 }
 
-impl Arguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            Command::Doctor(arguments) => arguments.json,
-            Command::Diagnose(arguments) => arguments.json,
-            Command::Launch(arguments) => arguments.json(),
-            Command::Check(arguments) => arguments.json,
-            Command::Record(arguments) => arguments.json,
-            Command::Import(arguments) => arguments.json,
-            Command::Query(arguments) => arguments.json,
-            Command::Analyze(arguments) => arguments.json,
-            Command::Compare(arguments) => arguments.json,
-            Command::Context(arguments) => arguments.json(),
-            Command::Explain(arguments) => arguments.json,
-            Command::Ipc(arguments) => arguments.json(),
-            Command::Layout(arguments) => arguments.json(),
-            Command::Fix(arguments) => arguments.json(),
-            Command::Artifacts(arguments) => arguments.json(),
-            Command::Android(arguments) => arguments.json(),
-            Command::Preload(arguments) => matches!(
-                &arguments.command,
-                PreloadCommand::Check { json: true, .. } | PreloadCommand::Replay { json: true, .. }
-            ),
-            Command::Lab(arguments) => {
-                matches!(
-                    &arguments.command,
-                    LabCommand::Run(LabRunArguments { json: true, .. }) | LabCommand::List { json: true }
-                )
-            }
-            Command::Fleet(arguments) => arguments.json(),
-            Command::Zygote(arguments) => arguments.json(),
-            Command::Report(_) | Command::Export(_) | Command::Completions(_) | Command::Man(_) => false,
-        }
-    }
+/// Reads the command line: what it asks for, and whether standard output is to hold one JSON object.
+///
+/// # Errors
+/// It asks for help, or is wrong.
+pub fn read(words: impl Iterator<Item = OsString>) -> Result<(Arguments, bool), clap::Error> {
+    let matches = Arguments::command().try_get_matches_from(with_two_dashes(words))?;
+    let is_json = wants_json(&matches);
+    Arguments::from_arg_matches(&matches).map(|arguments| (arguments, is_json))
+}
+
+/// Whether a command or one of its forms was given `--json`, or what means the same.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let of_benchmark = matches.try_get_one::<BenchmarkFormat>("benchmark_format");
+    // The words of the Python package, which parses them itself.
+    let passed_on = matches.try_get_many::<OsString>("words");
+    matches.try_get_one::<bool>("json").is_ok_and(|json| json == Some(&true))
+        || of_benchmark.is_ok_and(|format| format == Some(&BenchmarkFormat::Json))
+        || passed_on.is_ok_and(|words| words.is_some_and(|mut words| words.any(|word| word == "--json")))
+        || matches.subcommand().is_some_and(|(_, form)| wants_json(form))
 }
 
 /// The commands.
@@ -474,7 +456,6 @@ pub struct LabRunArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_declaration_is_sound() {
@@ -483,7 +464,21 @@ mod tests {
 
     #[test]
     fn words_after_the_dashes_belong_to_the_target() {
-        let parsed = Arguments::try_parse_from(["slowpath", "record", "-o", "d", "--", "ls", "--json"]).unwrap();
-        assert!(!parsed.json());
+        assert!(!is_json("record -o d -- ls --json") && is_json("record -o d --json -- ls"));
+    }
+
+    #[test]
+    fn one_json_object_is_asked_for_at_any_depth_and_in_the_words_of_other_tools() {
+        for yes in ["doctor --json", "launch ladder --base ls --add a=-l --json", "ipc throughput --json"] {
+            assert!(is_json(yes), "{yes}");
+        }
+        assert!(is_json("ipc throughput --benchmark_format json") && is_json("fleet compare --json a"));
+        for no in ["doctor", "ipc throughput --benchmark_format csv", "fleet compare a", "context run 1 -- ls --json"] {
+            assert!(!is_json(no), "{no}");
+        }
+    }
+
+    fn is_json(words: &str) -> bool {
+        read(format!("slowpath {words}").split(' ').map(OsString::from)).unwrap().1
     }
 }

@@ -9,7 +9,6 @@ mod failure;
 mod progress;
 mod standard_output;
 
-use clap::Parser;
 use slowpath_session::{
     foreign_file, fresh_directory, interrupt, output_directory, recorded_launch, target, unprivileged, whole_file,
 };
@@ -25,13 +24,13 @@ fn main() -> ExitCode {
     target::remember_limits();
     slowpath_process::remember_panics();
     printing::guarded(|| {
-        let arguments = match arguments::Arguments::try_parse_from(arguments::with_two_dashes(std::env::args_os())) {
-            Ok(arguments) => arguments,
+        let (arguments, is_json) = match arguments::read(std::env::args_os()) {
+            Ok(read) => read,
             Err(told) => return printing::command_line(&told),
         };
         match commands::run(&arguments) {
             Ok(code) => code,
-            Err(failure) => failure::report(&failure, arguments.json()),
+            Err(failure) => failure::report(&failure, is_json),
         }
     })
 }

@@ -20,6 +20,7 @@ pub mod artifact_audit;
 mod artifact_directories;
 mod blocks;
 mod both;
+pub mod child_starts;
 mod cold;
 mod denied_files;
 pub mod directory;

@@ -6,6 +6,7 @@
 
 pub mod chrome_trace;
 pub mod collapsed;
+mod compared_directories;
 mod comparison_page;
 mod context;
 mod context_bisection;
@@ -15,6 +16,7 @@ pub mod firefox;
 mod flame_graphs;
 pub mod gaps;
 pub mod html;
+pub mod html_file;
 pub mod ipc;
 mod page;
 mod page_ledger;
@@ -30,6 +32,7 @@ pub mod terminal;
 mod terms;
 mod timeline;
 
+pub use compared_directories::compare_directories;
 pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
 pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext, ShownToggle};
 pub use context_bisection::{

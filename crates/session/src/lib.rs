@@ -11,6 +11,7 @@
 //! the files of a recording (`recording`), what it means, and everything that a command prints.
 
 pub mod failure;
+pub mod fleet_package;
 pub mod foreign_file;
 pub mod fresh_directory;
 pub mod interrupt;

@@ -42,6 +42,11 @@ impl Work {
         Self::new(name, Duty::Read)
     }
 
+    /// It measures, and no filter of a sandbox makes its system calls slower.
+    pub fn measuring(name: &'static str) -> Self {
+        Self::new(name, Duty::Measure)
+    }
+
     /// It reads files, and writes beneath a directory.
     pub fn writing_beneath(name: &'static str, directory: &Path) -> Self {
         Self { places: Some(vec![Place::Beneath(directory.to_owned())]), ..Self::new(name, Duty::Write) }

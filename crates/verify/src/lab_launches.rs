@@ -1,14 +1,49 @@
-//! Cold launches of a command in a lab of its own, one after the other.
+//! Cold launches of a command in a lab of its own, one after the other; and which labs there are.
 
 use crate::{cold, lab_session};
 use schemars::JsonSchema;
 use serde::Serialize;
-use slowpath_lab::Settings;
+use slowpath_lab::{Settings, leftovers};
 use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::{Target, launcher, not_ready};
 use slowpath_session::{Progress, interrupt};
 use slowpath_tables::{Quantity, Unit};
+
+/// What `slowpath lab list --json` prints.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Labs {
+    /// `slowpath-labs/1`.
+    pub schema: &'static str,
+    /// The labs.
+    pub labs: Vec<OneLab>,
+}
+
+/// A lab on this machine.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct OneLab {
+    /// Its directory or cgroup.
+    pub path: String,
+    /// Pid of the slowpath that made it.
+    pub pid: u32,
+    /// Whether that process lives.
+    pub owner_alive: bool,
+    /// Bytes of the image on disk, while its owner lives.
+    pub bytes: Option<u64>,
+}
+
+impl Labs {
+    /// Those on this machine.
+    pub fn here() -> Self {
+        let lab = |trace: leftovers::Trace| OneLab {
+            path: trace.path.display().to_string(),
+            pid: trace.pid,
+            owner_alive: trace.owner_alive,
+            bytes: trace.size.map(|size| size.0),
+        };
+        Self { schema: "slowpath-labs/1", labs: leftovers::list().into_iter().map(lab).collect() }
+    }
+}
 
 /// Launches of a command in a lab.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -10,6 +10,7 @@ mod devices;
 mod error;
 mod process;
 mod repair;
+mod repaired;
 mod server;
 
 pub use client::{Adb, Answer, Broken};
@@ -17,4 +18,5 @@ pub use collect::{Asked, collect};
 pub use devices::{Device, choose, devices};
 pub use error::AdbError;
 pub use repair::{Applied, RepairOutcome, apply, chosen};
+pub use repaired::AndroidRepair;
 pub use server::check_server;

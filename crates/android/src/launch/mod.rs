@@ -15,13 +15,16 @@ use script::{Plan, Target};
 use slowpath_experiment::design::schedule;
 use slowpath_tables::missing::declared;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The file that keeps what is printed.
 pub const LAUNCHES: &str = "launches.json";
+
+/// Addresses of a list.
+const MOST_URLS: usize = 10_000;
 
 /// Launches in a row that may fail before the device counts as one that cannot.
 const PATIENCE: u32 = 4;
@@ -71,6 +74,26 @@ pub fn is_address(url: &str) -> bool {
     url.len() <= 8192
         && url.split_once(':').is_some_and(|(scheme, rest)| is_word(scheme) && !rest.is_empty())
         && !url.chars().any(|letter| letter.is_control() || letter.is_whitespace())
+}
+
+/// The addresses of a list, one a line; empty lines and those that begin with `#` are none. The inner error says what is wrong with it.
+///
+/// # Errors
+/// It cannot be read.
+pub fn addresses_of(list: impl BufRead) -> io::Result<Result<Vec<String>, String>> {
+    let mut urls = Vec::new();
+    for line in list.lines() {
+        let line = line?;
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if !is_address(line) || urls.len() >= MOST_URLS {
+            return Ok(Err(format!("{line:?} is no address")));
+        }
+        urls.push(line.to_owned());
+    }
+    Ok(if urls.is_empty() { Err("it has no address".to_owned()) } else { Ok(urls) })
 }
 
 /// Launches, and keeps what was found in an empty directory after each launch. Also where the device goes away: why is

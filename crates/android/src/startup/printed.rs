@@ -28,6 +28,11 @@ impl StartupKind {
             Self::Hot => "hot",
         }
     }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Cold, Self::Warm, Self::Hot].into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// Startups and child starts of a trace.

@@ -13,18 +13,6 @@ pub struct AndroidArguments {
     pub command: AndroidCommand,
 }
 
-impl AndroidArguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            AndroidCommand::Collect(arguments) => arguments.json,
-            AndroidCommand::Audit(arguments) => arguments.json,
-            AndroidCommand::Context(arguments) => arguments.json,
-            AndroidCommand::Launch(arguments) => arguments.json,
-        }
-    }
-}
-
 /// What can be done with a device.
 #[derive(Debug, Subcommand)]
 pub enum AndroidCommand {

@@ -13,17 +13,6 @@ pub struct ArtifactsArguments {
     pub command: ArtifactsCommand,
 }
 
-impl ArtifactsArguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            ArtifactsCommand::Audit(arguments) => arguments.json,
-            ArtifactsCommand::Age(_) => false,
-            ArtifactsCommand::Guard(arguments) => arguments.json,
-        }
-    }
-}
-
 /// What can be done with artifacts.
 #[derive(Debug, Subcommand)]
 pub enum ArtifactsCommand {

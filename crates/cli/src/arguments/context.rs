@@ -16,19 +16,6 @@ pub struct ContextArguments {
     pub command: ContextCommand,
 }
 
-impl ContextArguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            ContextCommand::Show { json, .. } => *json,
-            ContextCommand::Save { .. } | ContextCommand::Run(_) => false,
-            ContextCommand::Diff(arguments) => arguments.json,
-            ContextCommand::SyscallCost(arguments) => arguments.json,
-            ContextCommand::Bisect(arguments) => arguments.json,
-        }
-    }
-}
-
 /// What can be done with contexts.
 #[derive(Debug, Subcommand)]
 pub enum ContextCommand {

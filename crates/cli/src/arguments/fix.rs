@@ -23,18 +23,6 @@ const AFTER_HELP: &str = "Examples:
   sudo slowpath fix apply report grant_read --permissions
   slowpath fix undo report";
 
-impl FixArguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            FixCommand::List { json, .. } => *json,
-            FixCommand::Show(arguments) => arguments.json,
-            FixCommand::Apply(arguments) => arguments.json,
-            FixCommand::Undo(arguments) => arguments.json,
-        }
-    }
-}
-
 /// What can be done with fixes.
 #[derive(Debug, Subcommand)]
 pub enum FixCommand {

@@ -10,10 +10,3 @@ pub struct FleetArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
     pub words: Vec<OsString>,
 }
-
-impl FleetArguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        self.words.iter().any(|word| word == "--json")
-    }
-}

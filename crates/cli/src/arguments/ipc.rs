@@ -15,18 +15,6 @@ pub struct IpcArguments {
     pub command: IpcCommand,
 }
 
-impl IpcArguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            IpcCommand::Throughput(arguments) => arguments.format() == BenchmarkFormat::Json,
-            IpcCommand::Latency(arguments) => arguments.json,
-            IpcCommand::Compare(arguments) => arguments.json,
-            IpcCommand::Doctor { json } => *json,
-        }
-    }
-}
-
 /// What can be asked of IPC.
 #[derive(Debug, Subcommand)]
 pub enum IpcCommand {

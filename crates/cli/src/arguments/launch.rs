@@ -208,19 +208,6 @@ impl BenchmarkOptions {
     }
 }
 
-impl BenchmarkArguments {
-    /// Whether JSON is asked for.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            None => self.options.json,
-            Some(LaunchCommand::Ladder(arguments)) => arguments.options.json,
-            Some(LaunchCommand::Selftest(arguments)) => arguments.options.json,
-            Some(LaunchCommand::Scenario(arguments)) => arguments.json,
-            Some(LaunchCommand::Children(arguments)) => arguments.json,
-        }
-    }
-}
-
 /// Words of a command, in a type of their own: clap takes a bare list for repeated values.
 #[derive(Clone, Debug)]
 pub struct Words(pub Vec<OsString>);

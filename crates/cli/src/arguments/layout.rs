@@ -16,19 +16,6 @@ pub struct LayoutArguments {
     pub command: LayoutCommand,
 }
 
-impl LayoutArguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            LayoutCommand::Trace(arguments) => arguments.json,
-            LayoutCommand::Order(arguments) => arguments.json,
-            LayoutCommand::Score(arguments) => arguments.json,
-            LayoutCommand::Why(arguments) => arguments.json,
-            LayoutCommand::Try(arguments) => arguments.options.json,
-        }
-    }
-}
-
 /// What can be done about the order of code.
 #[derive(Debug, Subcommand)]
 pub enum LayoutCommand {

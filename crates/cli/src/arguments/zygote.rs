@@ -16,19 +16,6 @@ pub struct ZygoteArguments {
     pub command: ZygoteCommand,
 }
 
-impl ZygoteArguments {
-    /// Whether standard output is to hold one JSON object.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            ZygoteCommand::Serve(arguments) => arguments.json,
-            ZygoteCommand::Spawn(arguments) => arguments.json,
-            ZygoteCommand::Status(arguments) => arguments.json,
-            ZygoteCommand::Bench(arguments) => arguments.json,
-            ZygoteCommand::Advise(arguments) => arguments.json,
-        }
-    }
-}
-
 /// What can be done with zygotes.
 #[derive(Debug, Subcommand)]
 pub enum ZygoteCommand {

@@ -36,9 +36,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let invocation = arguments.invocation(budget.ready.as_ref());
     let arms = [arms::one(&(&invocation).into(), arguments.target.clone())?];
     let target = &arms[0].target;
-    for warning in &target.warnings {
-        eprintln!("slowpath: warning: {warning}");
-    }
+    super::warn(target);
     let progress = Progress::new(arguments.quiet);
     let targets = std::iter::once(target);
     let mut conditions = Conditions::prepare(settings(&arguments.device), budget.cold, targets, &progress)?;

@@ -6,19 +6,18 @@
 //! Owns the words of the command line, the page and the screen; the work is `slowpath_diagnose`'s.
 
 use crate::arguments::{DiagnoseArguments, settings};
-use crate::commands::report;
 use crate::commands::{invoker, print_json};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::target::{PATIENCE, Target};
+use crate::target::PATIENCE;
 use crate::unprivileged::{Work, as_user};
 use crate::{interrupt, output_directory, recorded_launch};
 use slowpath_diagnose::directory::{DIAGNOSIS_FILE, write_json};
+use slowpath_diagnose::kept;
 use slowpath_diagnose::{Case, Launches, TimeLimit, USUAL_LIMIT, diagnose};
-use slowpath_fix::{FixPlan, apply};
 use slowpath_launch::Identity;
 use slowpath_report::terminal::{self, Style};
-use slowpath_report::{Decision, Diagnosis, Verdict};
+use slowpath_report::{Diagnosis, html_file};
 use slowpath_session::running::processes;
 use slowpath_verify::lab_session;
 use std::io::IsTerminal;
@@ -41,7 +40,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         recorded_launch::require_profile("diagnose")?;
     }
     interrupt::watch();
-    let target = &target(arguments)?;
+    let target = &super::target(&arguments.invocation, &arguments.command, Some(PATIENCE))?;
     let directory = &prepared(arguments, &target.identity)?;
     let is_both = launches == Launches::Both;
     let limit = arguments.max_time.or(is_both.then_some(USUAL_LIMIT));
@@ -89,13 +88,12 @@ fn finish(
 ) -> Result<ExitCode, Failure> {
     progress.step("writing the report");
     let what = Work::writing_beneath("writing the report", directory);
-    as_user(identity, &what, || save(directory, diagnosis))?;
+    as_user(identity, &what, || save(directory, diagnosis, progress))?;
     progress.done();
     show(arguments, directory, diagnosis);
     Ok(ExitCode::SUCCESS)
 }
 
-/// The target of the command line, after what the user should know of it.
 /// The directory for everything.
 fn prepared(arguments: &DiagnoseArguments, identity: &Identity) -> Result<PathBuf, Failure> {
     match &arguments.output {
@@ -104,22 +102,14 @@ fn prepared(arguments: &DiagnoseArguments, identity: &Identity) -> Result<PathBu
     }
 }
 
-fn target(arguments: &DiagnoseArguments) -> Result<Target, Failure> {
-    let target = Target::of(&arguments.invocation, arguments.command.clone(), Some(PATIENCE))?;
-    for warning in &target.warnings {
-        eprintln!("slowpath: warning: {warning}");
-    }
-    Ok(target)
-}
-
 fn page(directory: &Path) -> PathBuf {
     directory.join("report.html")
 }
 
 /// Writes the diagnosis and its page. To be called as the target's user.
-fn save(directory: &Path, diagnosis: &Diagnosis) -> Result<(), Failure> {
+fn save(directory: &Path, diagnosis: &Diagnosis, progress: &Progress) -> Result<(), Failure> {
     write_json(directory, DIAGNOSIS_FILE, diagnosis)?;
-    report::write_page(&report::of_diagnosis(directory, diagnosis)?, &page(directory))
+    html_file::of_diagnosis(directory, diagnosis, &page(directory), progress)
 }
 
 fn show(arguments: &DiagnoseArguments, directory: &Path, diagnosis: &Diagnosis) {
@@ -128,17 +118,8 @@ fn show(arguments: &DiagnoseArguments, directory: &Path, diagnosis: &Diagnosis) 
     } else {
         print!("{}", terminal::diagnosis(diagnosis, &Style::detect(std::io::stdout().is_terminal())));
         println!("report: {}", terminal::escape_terminal(&page(directory).to_string_lossy()));
-        to_keep(directory, diagnosis).iter().for_each(|line| println!("keep it: {}", terminal::escape_terminal(line)));
+        kept::commands(directory, diagnosis)
+            .iter()
+            .for_each(|line| println!("keep it: {}", terminal::escape_terminal(line)));
     }
-}
-
-/// Commands that show what would be changed to keep the fixes that are proved.
-fn to_keep(directory: &Path, diagnosis: &Diagnosis) -> Vec<String> {
-    let is_proved = |plan: &&FixPlan| {
-        let proved = |verdict: &Verdict| verdict.arm == plan.name && verdict.decision == Some(Decision::Proved);
-        diagnosis.verdicts.iter().any(proved) && apply::refused_everywhere(plan).is_none()
-    };
-    let proved = diagnosis.fixes.iter().filter(is_proved);
-    let directory = directory.to_string_lossy();
-    proved.filter_map(|plan| shlex::try_join(["slowpath", "fix", "show", &directory, &plan.name]).ok()).collect()
 }

@@ -4,12 +4,11 @@ use crate::arguments::{LabArguments, LabCommand, LabRunArguments, settings};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::target::{PATIENCE, Target};
-use schemars::JsonSchema;
-use serde::Serialize;
+use crate::target::PATIENCE;
 use slowpath_lab::leftovers;
 use slowpath_report::terminal::{escape_terminal, lab_launches};
-use slowpath_verify::{lab_launches as launches, lab_session};
+use slowpath_verify::lab_launches::{self as launches, Labs};
+use slowpath_verify::lab_session;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -24,10 +23,7 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, Failure> {
 fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
     lab_session::require("run a lab", true)?;
     interrupt::watch();
-    let target = Target::of(&arguments.target.invocation, arguments.target.command.clone(), Some(PATIENCE))?;
-    for warning in &target.warnings {
-        eprintln!("slowpath: warning: {warning}");
-    }
+    let target = super::target(&arguments.target.invocation, &arguments.target.command, Some(PATIENCE))?;
     let progress = Progress::new(arguments.quiet);
     let launched = launches::run(&target, settings(&arguments.device), arguments.runs, &progress)?;
     progress.done();
@@ -44,46 +40,16 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `slowpath lab list --json` prints.
-#[derive(Serialize, JsonSchema)]
-pub struct Labs {
-    /// `slowpath-labs/1`.
-    schema: &'static str,
-    /// The labs.
-    labs: Vec<OneLab>,
-}
-
-/// A lab on this machine.
-#[derive(Serialize, JsonSchema)]
-pub struct OneLab {
-    /// Its directory or cgroup.
-    path: String,
-    /// Pid of the slowpath that made it.
-    pid: u32,
-    /// Whether that process lives.
-    owner_alive: bool,
-    /// Bytes of the image on disk, while its owner lives.
-    bytes: Option<u64>,
-}
-
 fn list(json: bool) -> Result<ExitCode, Failure> {
-    let labs: Vec<OneLab> = leftovers::list()
-        .into_iter()
-        .map(|trace| OneLab {
-            path: trace.path.display().to_string(),
-            pid: trace.pid,
-            owner_alive: trace.owner_alive,
-            bytes: trace.size.map(|size| size.0),
-        })
-        .collect();
+    let labs = Labs::here();
     if json {
-        super::print_json(&Labs { schema: "slowpath-labs/1", labs });
+        super::print_json(&labs);
         return Ok(ExitCode::SUCCESS);
     }
-    if labs.is_empty() {
+    if labs.labs.is_empty() {
         eprintln!("slowpath: there are no labs");
     }
-    for lab in labs {
+    for lab in labs.labs {
         let owner = if lab.owner_alive { "in use by" } else { "left by" };
         println!("{}  {owner} process {}", escape_terminal(&lab.path), lab.pid);
     }

@@ -1,8 +1,8 @@
 //! `slowpath query`: becomes the command `query` of the Python package `slowpath-fleet`, as the user who called.
 
-use super::fleet;
 use crate::arguments::QueryArguments;
 use crate::failure::Failure;
+use slowpath_session::fleet_package::become_package;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -15,5 +15,5 @@ pub fn run(arguments: &QueryArguments) -> Result<ExitCode, Failure> {
     words.push("--".into());
     words.push(arguments.recording.clone().into());
     words.extend(arguments.sql.as_ref().map(OsString::from));
-    fleet::become_package("slowpath query", &words)
+    match become_package("slowpath query", &words)? {}
 }

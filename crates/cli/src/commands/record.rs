@@ -7,7 +7,7 @@ use crate::failure::{self, Failure, Kind};
 use crate::progress::Progress;
 use crate::recorded_launch;
 use crate::standard_output::OutputToError;
-use crate::target::{Target, not_ready};
+use crate::target::not_ready;
 use crate::{interrupt, output_directory};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,10 +47,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     if of_running(arguments) {
         return record_running(arguments);
     }
-    let target = Target::of(&arguments.invocation, arguments.command.clone(), None)?;
-    for warning in &target.warnings {
-        eprintln!("slowpath: warning: {warning}");
-    }
+    let target = super::target(&arguments.invocation, &arguments.command, None)?;
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
     let progress = Progress::new(arguments.quiet);
     interrupt::watch();

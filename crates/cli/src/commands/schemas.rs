@@ -1,6 +1,6 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::{lab, record};
+use super::record;
 use slowpath_artifacts::audit::Audited;
 use slowpath_budget::Check;
 use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
@@ -22,7 +22,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("android-collect.json", schema_of::<slowpath_android::evidence::EvidenceManifest>()),
         ("android-launch.json", schema_of::<slowpath_android::launch::AndroidLaunches>()),
         ("android-startup.json", schema_of::<slowpath_android::startup::TraceStartups>()),
-        ("android-repair.json", schema_of::<super::android::repaired::AndroidRepair>()),
+        ("android-repair.json", schema_of::<slowpath_android::adb::AndroidRepair>()),
         ("artifacts-audit.json", schema_of::<Audited>()),
         ("guard-line.json", schema_of::<slowpath_guard::Line>()),
         ("doctor.json", schema_of::<Doctor>()),
@@ -48,7 +48,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("layout-score.json", schema_of::<slowpath_layout::scored::Scored>()),
         ("layout-trial.json", schema_of::<slowpath_layout::trial::LayoutTrial>()),
         ("layout-why.json", schema_of::<slowpath_layout::explained::Explained>()),
-        ("lab-list.json", schema_of::<lab::Labs>()),
+        ("lab-list.json", schema_of::<slowpath_verify::lab_launches::Labs>()),
         ("preload-check.json", schema_of::<CheckReport>()),
         ("preload-replay.json", schema_of::<ReplayReport>()),
         ("zygote-advise.json", schema_of::<slowpath_analysis::zygote_advice::ZygoteAdvice>()),

@@ -15,7 +15,7 @@ pub use printed::{
 };
 pub use proposed::TargetOptions;
 
-use crate::printed::Decision;
+use crate::printed::{Decision, Diagnosis, Verdict};
 use diagnosed::Diagnosed;
 use failures::failure;
 use printed::{APPLY_SCHEMA, LIST_SCHEMA, SHOW_SCHEMA, UNDO_SCHEMA};
@@ -29,6 +29,17 @@ use slowpath_fix::{FixPlan, Word, is_same_name};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::recorded_launch::now_rfc3339;
 use std::path::Path;
+
+/// Commands that show what would be changed to keep the fixes that are proved.
+pub fn commands(directory: &Path, diagnosis: &Diagnosis) -> Vec<String> {
+    let is_proved = |plan: &&FixPlan| {
+        let proved = |verdict: &Verdict| verdict.arm == plan.name && verdict.decision == Some(Decision::Proved);
+        diagnosis.verdicts.iter().any(proved) && slowpath_fix::apply::refused_everywhere(plan).is_none()
+    };
+    let proved = diagnosis.fixes.iter().filter(is_proved);
+    let directory = directory.to_string_lossy();
+    proved.filter_map(|plan| shlex::try_join(["slowpath", "fix", "show", &directory, &plan.name]).ok()).collect()
+}
 
 /// The fixes of the diagnosis in a directory, and which are applied.
 ///

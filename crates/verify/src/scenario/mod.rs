@@ -3,11 +3,13 @@
 //!
 //! Owns the rounds, their numbers and what is said of them. Leaves lists of pages and the conversation with a browser to `browse`.
 
+mod browsers;
 mod measure;
 mod printed;
 mod round;
 mod summary;
 
+pub use browsers::browsers;
 pub use printed::{
     OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioMeasure, ScenarioRound,
 };
@@ -26,8 +28,6 @@ use std::time::{Duration, Instant};
 
 /// Name of the profile in the fresh directory of a launch.
 const PROFILE: &str = "profile";
-/// What is added to the words of a browser.
-pub const ADDED: [&str; 2] = ["--remote-debugging-port=0", "--user-data-dir={tmp}/profile"];
 
 /// How rounds are made and compared.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ struct Measurements {
     why: String,
 }
 
-/// Visits the pages in the browsers of `arms`, whose words end with [`ADDED`]. As root their child launches are recorded too.
+/// Visits the pages in the browsers of `arms`, which [`browsers`] made. As root their child launches are recorded too.
 ///
 /// # Errors
 /// A browser failed in its first round, this machine cannot do it, or the user ended it before the first round.

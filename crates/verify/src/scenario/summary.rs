@@ -53,7 +53,7 @@ fn conditions(settings: &ScenarioSettings) -> Vec<String> {
         "every round starts each browser once, with a fresh profile, and visits every page once in one tab".to_owned(),
         "the order of the pages is another in every round, and the same for all arms of it".to_owned(),
         "local pages are served on loopback, each from an address of its own, and are not cached".to_owned(),
-        format!("added to every browser: {}", super::ADDED.join(" ")),
+        format!("added to every browser: {}", super::browsers::ADDED.join(" ")),
         format!("differences up to {} % count as none", settings.min_effect * 100.0),
     ]
 }

@@ -10,20 +10,18 @@ use crate::output_directory;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
 use serde::{Deserialize, Serialize};
-use slowpath_android::launch::{AndroidLaunches, Wanted, is_address, is_compilation, launch};
+use slowpath_android::launch::{AndroidLaunches, Wanted, addresses_of, is_compilation, launch};
 use slowpath_android::startup::{StartupKind, TraceStartups, read};
 use slowpath_android::text::is_package_name;
 use slowpath_import::Input;
 use slowpath_launch::Identity;
 use slowpath_process::Duty;
 use slowpath_report::terminal::{android_launches, android_startups};
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Addresses of a list.
-const MOST_URLS: usize = 10_000;
 /// Packages of a block.
 const MOST_PACKAGES: usize = 8;
 
@@ -97,7 +95,7 @@ fn scripted(identity: &Identity, arguments: &AndroidLaunchArguments, output: &Pa
             packages: &arguments.packages,
             urls: &urls,
             blocks: arguments.runs,
-            kind: kind_of(&arguments.start),
+            kind: StartupKind::named(&arguments.start).unwrap_or(StartupKind::Cold),
             compilation: arguments.compilation.as_deref(),
             after: Duration::try_from_secs_f64(arguments.after).unwrap_or(Duration::from_secs(3)),
             settle: Duration::try_from_secs_f64(arguments.settle).unwrap_or(Duration::from_secs(1)),
@@ -128,32 +126,13 @@ fn scripted(identity: &Identity, arguments: &AndroidLaunchArguments, output: &Pa
     }))
 }
 
-fn kind_of(word: &str) -> StartupKind {
-    let kinds = [StartupKind::Cold, StartupKind::Warm, StartupKind::Hot];
-    kinds.into_iter().find(|kind| kind.name() == word).unwrap_or(StartupKind::Cold)
-}
-
-/// The addresses of a list, one a line; empty lines and those that begin with `#` are none.
+/// The addresses of a list.
 fn addresses(list: &Path) -> Result<Vec<String>, Failure> {
     let unread =
         |error: std::io::Error| Failure::from_error(Kind::Usage, &error).during(format!("reading {}", list.display()));
     let file = foreign_file::open(list).map_err(unread)?;
-    let mut urls = Vec::new();
-    for line in BufReader::new(file).lines() {
-        let line = line.map_err(unread)?;
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if !is_address(line) || urls.len() >= MOST_URLS {
-            return Err(Failure::new(Kind::Usage, format!("{}: {line:?} is no address", list.display()))
-                .hint("one address with its scheme a line: https://example.com/"));
-        }
-        urls.push(line.to_owned());
-    }
-    if urls.is_empty() {
-        return Err(Failure::new(Kind::Usage, format!("{} has no address", list.display()))
-            .hint("one address with its scheme a line: https://example.com/"));
-    }
-    Ok(urls)
+    addresses_of(BufReader::new(file)).map_err(unread)?.map_err(|wrong| {
+        Failure::new(Kind::Usage, format!("{}: {wrong}", list.display()))
+            .hint("one address with its scheme a line: https://example.com/")
+    })
 }

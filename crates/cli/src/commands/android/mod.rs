@@ -4,7 +4,7 @@
 
 mod context;
 mod launch;
-pub mod repaired;
+mod repaired;
 
 use crate::arguments::{
     AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,

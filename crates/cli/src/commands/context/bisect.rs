@@ -5,7 +5,6 @@ use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::target::Target;
 use slowpath_report::ContextBisection;
 use slowpath_report::terminal;
 use slowpath_verify::context_bisection::{self, Wanted, patience};
@@ -24,10 +23,7 @@ pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
         seed: arguments.seed,
     };
     let patience = patience(wanted.max_time);
-    let target = Target::of(wanted.invocation.clone(), wanted.command.clone(), Some(patience))?;
-    for warning in &target.warnings {
-        eprintln!("slowpath: warning: {warning}");
-    }
+    let target = crate::commands::target(wanted.invocation.clone(), &wanted.command, Some(patience))?;
     let progress = Progress::new(arguments.quiet);
     let bisected = context_bisection::run(&wanted, &target, &progress)?;
     progress.done();

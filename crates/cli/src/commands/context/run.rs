@@ -3,7 +3,7 @@
 use crate::arguments::{ContextRunArguments, InvocationArguments};
 use crate::failure::{Failure, Kind};
 use crate::interrupt::{self, Interruptible};
-use crate::target::{Target, launch_failure, launcher};
+use crate::target::{launch_failure, launcher};
 use slowpath_context::{Here, named, plan};
 use slowpath_launch::{EndPolicy, Exit, Launcher, StdioPolicy};
 use slowpath_report::terminal::{context_applied, context_not_applied};
@@ -16,10 +16,7 @@ const BY_SIGNAL: i32 = 128;
 pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> {
     let invocation = InvocationArguments::until_exit(&arguments.user, &arguments.env);
     let context = named::named(&arguments.subject, &(&invocation).into())?;
-    let target = Target::of(&invocation, arguments.command.clone(), None)?;
-    for warning in &target.warnings {
-        eprintln!("slowpath: warning: {warning}");
-    }
+    let target = crate::commands::target(&invocation, &arguments.command, None)?;
     let (base, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Inherit)?;
     let plan = plan(&context, &context, &Here::for_target(&target.identity, arguments.trust.trust_context));
     for line in context_not_applied(&plan) {

@@ -3,11 +3,11 @@
 pub use slowpath_verify::benchmark::LaunchArm;
 
 use crate::arguments::{
-    BenchmarkArguments, InvocationArguments, LadderArguments, ScenarioArguments, SelftestArguments, Words,
+    BenchmarkArguments, InvocationArguments, LadderArguments, ScenarioArguments, SelftestArguments,
 };
 use crate::failure::Failure;
-use slowpath_launch::ReadyWhen;
 use slowpath_verify::benchmark::arms::named;
+use slowpath_verify::scenario::browsers;
 use std::ffi::OsString;
 
 /// All arms of the command line; the first is what the others are compared with.
@@ -30,18 +30,15 @@ pub fn of_ladder(arguments: &LadderArguments) -> Result<Vec<LaunchArm>, Failure>
     named(commands, &(&arguments.options.invocation).into())
 }
 
-/// The browsers of a scenario, each with the words `added`.
-pub fn of_scenario(arguments: &ScenarioArguments, added: &[OsString]) -> Result<Vec<LaunchArm>, Failure> {
-    let plain = std::iter::once(&arguments.browser).chain(&arguments.vs).map(|words| (None, words));
-    let all = plain.chain(arguments.arm.iter().map(|(name, words)| (Some(name.clone()), words)));
-    let with = |words: &Words| words.0.iter().chain(added).cloned().collect();
+/// The browsers of a scenario.
+pub fn of_scenario(arguments: &ScenarioArguments) -> Result<Vec<LaunchArm>, Failure> {
+    let plain = std::iter::once(&arguments.browser).chain(&arguments.vs).map(|words| (None, words.0.clone()));
+    let all = plain.chain(arguments.arm.iter().map(|(name, words)| (Some(name.clone()), words.0.clone())));
     let invocation = InvocationArguments {
-        user: arguments.user.clone(),
-        ready: ReadyWhen::Exit,
         timeout: arguments.timeout,
-        env: arguments.env.clone(),
+        ..InvocationArguments::until_exit(&arguments.user, &arguments.env)
     };
-    named(all.map(|(name, words)| (name, with(words))).collect(), &(&invocation).into())
+    browsers(all.collect(), &(&invocation).into())
 }
 
 /// The same command twice.

@@ -8,8 +8,8 @@ mod scenario;
 mod selftest;
 
 use crate::arguments::{BenchmarkArguments, BenchmarkOptions, Export, LaunchCommand};
-use crate::commands::print_json;
-use crate::failure::{Failure, Kind};
+use crate::commands::{launched, print_json, warn};
+use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
@@ -48,9 +48,7 @@ pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
 
 /// Says what the user should know of the arms.
 fn begin(arms: Vec<LaunchArm>) -> Vec<LaunchArm> {
-    for warning in arms.iter().take(1).flat_map(|arm| &arm.target.warnings) {
-        eprintln!("slowpath: warning: {warning}");
-    }
+    arms.iter().take(1).for_each(|arm| warn(&arm.target));
     arms
 }
 
@@ -65,17 +63,10 @@ fn export(options: &BenchmarkOptions, arms: &[LaunchArm], benchmark: &Benchmark)
     as_user(&first.target.identity, &what, || whole_file::replace(path, 0o666, text.as_bytes()))
 }
 
-/// The exit code: a launch that failed is told, whatever else was found, and so is ctrl-C.
+/// The exit code.
 fn finish<'a>(benchmarks: impl IntoIterator<Item = &'a Benchmark>) -> Result<ExitCode, Failure> {
     let arms = benchmarks.into_iter().flat_map(|benchmark| &benchmark.arms);
-    match arms.map(|arm| arm.failed).sum::<u32>() {
-        0 if interrupt::requested() => Ok(ExitCode::from(Kind::Interrupted as u8)),
-        0 => Ok(ExitCode::SUCCESS),
-        failures => {
-            eprintln!("slowpath: {failures} launches failed; they are counted and not timed");
-            Ok(ExitCode::from(Kind::Target as u8))
-        }
-    }
+    Ok(launched(arms.map(|arm| arm.failed).sum(), "launches"))
 }
 
 fn exported(benchmark: &Benchmark, form: Export) -> String {

@@ -1,17 +1,15 @@
 //! `slowpath launch scenario`: pages visited in running browsers.
 
-use super::arms::{self, LaunchArm};
+use super::arms;
 use super::begin;
 use crate::arguments::ScenarioArguments;
-use crate::commands::show;
+use crate::commands::{launched, show};
 use crate::failure::{Failure, Kind};
-use crate::interrupt;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
 use slowpath_browse::pages;
 use slowpath_report::terminal;
-use slowpath_verify::scenario::{self, ADDED, ScenarioSettings};
-use std::ffi::OsStr;
+use slowpath_verify::scenario::{self, ScenarioSettings};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs the command.
 pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {
-    let arms = begin(browsers(arguments)?);
+    let arms = begin(arms::of_scenario(arguments)?);
     let first = arms.first().ok_or_else(|| Failure::new(Kind::Usage, "there is no browser"))?;
     // The list is the user's.
     let pages = as_user(&first.target.identity, &Work::reading("reading the list of pages"), || {
@@ -42,44 +40,5 @@ pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {
     let scenario = scenario::run(&settings, &arms, &pages, &progress)?;
     progress.done();
     show(arguments.json, &scenario, terminal::scenario);
-    match scenario.arms.iter().map(|arm| arm.failed).sum::<u32>() {
-        0 if interrupt::requested() => Ok(ExitCode::from(Kind::Interrupted as u8)),
-        0 => Ok(ExitCode::SUCCESS),
-        failures => {
-            eprintln!("slowpath: {failures} rounds failed; they are counted and not timed");
-            Ok(ExitCode::from(Kind::Target as u8))
-        }
-    }
-}
-
-/// The arms, with what lets them be driven.
-fn browsers(arguments: &ScenarioArguments) -> Result<Vec<LaunchArm>, Failure> {
-    let given =
-        std::iter::once(&arguments.browser).chain(&arguments.vs).chain(arguments.arm.iter().map(|(_, words)| words));
-    for words in given {
-        for word in &words.0 {
-            let text = word.to_string_lossy();
-            if text.starts_with("--user-data-dir") || text.starts_with("--remote-debugging") {
-                return Err(Failure::new(
-                    Kind::Usage,
-                    format!("{text}: the profile and the port are chosen for each round"),
-                )
-                .hint("leave it out; every round begins with a fresh profile"));
-            }
-        }
-        let program = words.0.first().map(|word| base(word)).unwrap_or_default();
-        if program.contains("firefox") {
-            return Err(Failure::new(
-                Kind::Machine,
-                format!("{program}: unavailable: this version drives browsers through DevTools, which Firefox no longer has (removed in 129)"),
-            )
-            .hint("`slowpath launch --ready browser` compares its start with that of others"));
-        }
-    }
-    arms::of_scenario(arguments, &ADDED.map(Into::into))
-}
-
-fn base(word: &OsStr) -> String {
-    let text = word.to_string_lossy();
-    text.rsplit('/').next().unwrap_or_default().to_owned()
+    Ok(launched(scenario.arms.iter().map(|arm| arm.failed).sum(), "rounds"))
 }

@@ -1,13 +1,13 @@
 //! `slowpath layout try`: variants of a build, built and launched.
 
 use crate::arguments::LayoutTryArguments;
-use crate::commands::show;
+use crate::commands::{launched, show};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
 use slowpath_layout::order::FORMATS;
 use slowpath_layout::trial::variants::{Variant, variant};
-use slowpath_layout::trial::{self, Coolness, LayoutTrial, Trial};
+use slowpath_layout::trial::{self, Coolness, Trial};
 use slowpath_report::terminal;
 use std::process::ExitCode;
 
@@ -41,18 +41,6 @@ pub fn run(arguments: &LayoutTryArguments) -> Result<ExitCode, Failure> {
     let tried = trial::run(&trial, &options.settings(), &progress)?;
     progress.done();
     show(options.json, &tried, terminal::layout_trial);
-    Ok(exit_code(&tried))
-}
-
-/// A launch that failed is told, whatever else was found, and so is ctrl-C.
-fn exit_code(tried: &LayoutTrial) -> ExitCode {
     let arms = tried.cold.iter().chain(&tried.warm).flat_map(|benchmark| &benchmark.arms);
-    match arms.map(|arm| arm.failed).sum::<u32>() {
-        0 if interrupt::requested() => ExitCode::from(Kind::Interrupted as u8),
-        0 => ExitCode::SUCCESS,
-        failures => {
-            eprintln!("slowpath: {failures} launches failed; they are counted and not timed");
-            ExitCode::from(Kind::Target as u8)
-        }
-    }
+    Ok(launched(arms.map(|arm| arm.failed).sum(), "launches"))
 }

@@ -1,15 +1,14 @@
 //! `slowpath zygote bench`: the ways to have a child, in counterbalanced blocks, one child of each in each block.
 
 use crate::arguments::ZygoteBenchArguments;
-use crate::commands::print_json;
+use crate::commands::{launched, show};
 use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;
 use crate::interrupt;
 use crate::progress::Progress;
 use slowpath_launch::Identity;
-use slowpath_report::terminal::{self, Style};
+use slowpath_report::terminal;
 use slowpath_verify::zygote_bench::{ZygoteBenchSettings, bench};
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -29,14 +28,6 @@ pub fn run(arguments: &ZygoteBenchArguments) -> Result<ExitCode, Failure> {
     let benchmark = bench(&preload, place.path(), &settings, &Progress::new(arguments.quiet));
     drop(place);
     let benchmark = benchmark?;
-    if arguments.json {
-        print_json(&benchmark);
-    } else {
-        print!("{}", terminal::benchmark(&benchmark, &Style::detect(std::io::stdout().is_terminal())));
-    }
-    match benchmark.arms.iter().map(|arm| arm.failed).sum::<u32>() {
-        0 if interrupt::requested() => Ok(ExitCode::from(Kind::Interrupted as u8)),
-        0 => Ok(ExitCode::SUCCESS),
-        _ => Ok(ExitCode::from(Kind::Target as u8)),
-    }
+    show(arguments.json, &benchmark, terminal::benchmark);
+    Ok(launched(benchmark.arms.iter().map(|arm| arm.failed).sum(), "children"))
 }

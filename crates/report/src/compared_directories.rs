@@ -1,0 +1,69 @@
+//! Two sets of recordings in directories, compared. They are read, and the page is written, as the user whose they are, which is for the
+//! command to see to.
+
+use crate::html_file;
+use crate::{
+    COMPARISON_PAGE_SCHEMA, Compared, ComparisonPage, FlameRecordings, RecordingComparison, compare_recordings,
+};
+use slowpath_analysis::recorded_costs::recorded_costs;
+use slowpath_diagnose::recording_sets as sets;
+use slowpath_recording::Tables;
+use slowpath_session::failure::Failure;
+use slowpath_session::recorded_launch::now_rfc3339;
+use slowpath_session::{Progress, open_recording};
+use std::path::{Path, PathBuf};
+
+/// Compares two sets of recordings, and writes the page of the comparison where it is to be written. `per_second`: whether costs are divided
+/// by how long was recorded.
+///
+/// # Errors
+/// A recording cannot be read, is on both sides, or the page cannot be written.
+pub fn compare_directories(
+    [before, after]: [&[PathBuf]; 2],
+    per_second: bool,
+    page: Option<&Path>,
+    progress: &dyn Progress,
+) -> Result<RecordingComparison, Failure> {
+    let before = sets::recordings(before)?;
+    let after = sets::recordings(after)?;
+    sets::each_once(&before, &after)?;
+    // Only the page shows the stacks.
+    let mut flames = page.map(|_| FlameRecordings::default());
+    let of_all = before.len() + after.len();
+    let mut read = |directories: &[PathBuf], done: usize, add: fn(&mut FlameRecordings, &Tables)| {
+        let one = |(index, directory): (usize, &PathBuf)| {
+            progress.count("reading the recordings", done + index, of_all);
+            recording(directory, flames.as_mut(), add, progress)
+        };
+        // One after the other: what is kept of a recording is small beside its tables.
+        directories.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()
+    };
+    let costs_before = read(&before, 0, FlameRecordings::add_before)?;
+    let costs_after = read(&after, before.len(), FlameRecordings::add_after)?;
+    let comparison = compare_recordings(&costs_before, &costs_after, per_second);
+    if let (Some(flames), Some(output)) = (flames, page) {
+        progress.step("writing the page");
+        let page = ComparisonPage {
+            schema: COMPARISON_PAGE_SCHEMA.to_owned(),
+            generated: now_rfc3339(),
+            flame_graphs: flames.compared(&costs_before, &costs_after, comparison.per),
+            comparison,
+        };
+        html_file::write(&page, output)?;
+        return Ok(page.comparison);
+    }
+    Ok(comparison)
+}
+
+fn recording(
+    directory: &Path,
+    flames: Option<&mut FlameRecordings>,
+    add: fn(&mut FlameRecordings, &Tables),
+    progress: &dyn Progress,
+) -> Result<Compared, Failure> {
+    let tables = open_recording::open(directory, |text| progress.warn(text))?;
+    if let Some(flames) = flames {
+        add(flames, &tables);
+    }
+    Ok(Compared { recording: directory.to_string_lossy().into_owned(), costs: recorded_costs(&tables) })
+}
