@@ -10,7 +10,7 @@ import { ledgerProcess, ledgerThread } from "../fixtures/ledger";
 import { makeReport } from "../fixtures/report";
 import { reportOf } from "../fixtures/text-columns";
 import { displayText } from "../src/display-text";
-import type { PageLedger, Report } from "../src/types";
+import type { HtmlLedger, Report } from "../src/types";
 import { flamePlace, ReportBrowser, scrollTo, text, visit } from "./open-page";
 
 let browser: ReportBrowser;
@@ -22,7 +22,7 @@ after(() => browser.close());
 function ledgerReport(): Report {
   const threads = [ledgerThread("app", 7, 7, "app", 1000, { user: 600, minor_fault: 300, lock: 50 }), ledgerThread("app", 7, 8, "pool", 1000, { timer: 990, user: 30 })];
   const busiest = { threads, processes: [ledgerProcess(threads)], incomplete_threads: 1, lost_intervals: 0, has_memory_calls: false };
-  const ledger: PageLedger = { busiest, other_processes: null, other_threads: null };
+  const ledger: HtmlLedger = { busiest, other_processes: null, other_threads: null };
   return reportOf({ ledger });
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { fill } from "../fixtures/fill";
-import type { ComparisonPage } from "../src/comparison-types";
+import type { HtmlComparison } from "../src/comparison-types";
 import type { Report } from "../src/types";
 
 export interface Opened {
@@ -38,7 +38,7 @@ export class ReportBrowser {
     return new ReportBrowser(browser, mkdtempSync(join(tmpdir(), "slowpath-report-")));
   }
 
-  async open(report: Report | ComparisonPage, visit: Visit = {}): Promise<Opened> {
+  async open(report: Report | HtmlComparison, visit: Visit = {}): Promise<Opened> {
     const template = readFileSync(new URL("../report.html", import.meta.url), "utf8");
     const file = join(this.folder, "report.html");
     writeFileSync(file, visit.unfilled ? template : fill(template, report));

@@ -7,7 +7,7 @@ import type { FlameGraphs, FlameWeight, LedgerCategory, Quantity, Unavailable, U
 
 export const COMPARISON_SCHEMA = "slowpath-comparison-page/1";
 
-export interface ComparisonPage {
+export interface HtmlComparison {
   schema: typeof COMPARISON_SCHEMA;
   /** When the page was made, RFC 3339. */
   generated: string;

@@ -5,7 +5,7 @@ import { answer } from "./derive/answer";
 import { armsPicture } from "./derive/arms";
 import { groupReads } from "./derive/file-reads";
 import { ioTotals } from "./derive/io-totals";
-import type { ComparisonPage } from "./comparison-types";
+import type { HtmlComparison } from "./comparison-types";
 import { titleOf } from "./derive/comparison";
 import { readPage, UnreadableReport } from "./derive/read-report";
 import { displayText } from "./display-text";
@@ -86,7 +86,7 @@ function partsOfPage(links: readonly (readonly string[])[]): HTMLElement {
   return h("nav", { "aria-label": "Parts of the report" }, ...links.map(([id = "", text = ""]) => h("a", { href: `#${id}` }, text)));
 }
 
-function showComparison(page: ComparisonPage, root: HTMLElement): void {
+function showComparison(page: HtmlComparison, root: HTMLElement): void {
   const { comparison } = page;
   document.title = `Slowpath: ${displayText(titleOf(comparison))}`;
   const tooltip = new Tooltip(document.body);

@@ -42,7 +42,7 @@ export interface Report {
   unavailable: Unavailable[];
   io_map: IoMap | null;
   /** Where the time of threads and processes went; null where that was not recorded. */
-  ledger: PageLedger | null;
+  ledger: HtmlLedger | null;
   /** Call stacks by weight; null where no row has one. */
   flame_graphs: FlameGraphs | null;
   /** What every thread did when; null where of none both begin and end are known, left out in older data. */
@@ -258,7 +258,7 @@ export interface ReadColumns {
   process: number[];
 }
 
-export interface PageLedger {
+export interface HtmlLedger {
   /** The busiest threads and processes, each busiest first. */
   busiest: Ledger;
   /** What is left out, together; null for nothing. */

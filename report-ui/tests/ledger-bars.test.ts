@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { ledgerProcess, ledgerThread, pageLedger } from "../fixtures/ledger";
 import { seeded } from "../fixtures/random";
 import { barSentence, CATEGORIES, ledgerPicture, UNEXPLAINED, type LedgerBar } from "../src/derive/ledger-bars";
-import type { LedgerThread, PageLedger } from "../src/types";
+import type { LedgerThread, HtmlLedger } from "../src/types";
 
-function ledgerOf(threads: LedgerThread[], more: Partial<PageLedger> = {}): PageLedger {
+function ledgerOf(threads: LedgerThread[], more: Partial<HtmlLedger> = {}): HtmlLedger {
   return { busiest: { threads, processes: [ledgerProcess(threads)], incomplete_threads: 0, lost_intervals: 0, has_memory_calls: true }, other_processes: null, other_threads: null, ...more };
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel's own threads did for memory while a recording went on, and which share of it recorded processes caused.
+//! What kernel threads did for memory while a recording went on, and which share of it recorded processes caused.
 //!
 //! Owns the shares. A thread's CPU time is known; whose fault it was is told in two ways, which need not agree, and a share is the
 //! interval between them with the middle as its value. Where only one is known there is no interval.
@@ -26,7 +26,7 @@ const PROBE: &str = "memory_work";
 
 /// How a share was got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Attribution {
     /// By who woke the thread.
     WakeUps,
     /// By who got pages.
@@ -37,7 +37,7 @@ pub enum Way {
     ScannedRanges,
 }
 
-impl Way {
+impl Attribution {
     /// As a reader finds it.
     pub fn words(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ pub enum Task {
 /// Counts that tell one way.
 #[derive(Clone, Debug, PartialEq)]
 struct Parts {
-    way: Way,
+    way: Attribution,
     of: BTreeMap<ProcessKey, f64>,
     all: f64,
 }
@@ -83,7 +83,7 @@ struct Thread {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartOfAll {
     /// Which.
-    pub way: Way,
+    pub way: Attribution,
     /// Of these processes.
     pub of: f64,
     /// Of all.
@@ -165,7 +165,7 @@ impl<'a> BackgroundReclaim<'a> {
         })
     }
 
-    /// All recorded processes but the kernel's own threads.
+    /// All recorded processes but kernel threads.
     pub fn processes(&self) -> &BTreeSet<ProcessKey> {
         &self.processes
     }
@@ -257,9 +257,10 @@ impl Evidence<'_> {
                 None => Vec::new(),
             },
             Task::HugePages => {
-                let made =
-                    self.counted(Way::HugePages, |row| row.work == MemoryWorkKind::KhugepagedCollapse && row.succeeded);
-                let seen = self.counted(Way::ScannedRanges, |row| row.work == MemoryWorkKind::KhugepagedScan);
+                let made = self.counted(Attribution::HugePages, |row| {
+                    row.work == MemoryWorkKind::KhugepagedCollapse && row.succeeded
+                });
+                let seen = self.counted(Attribution::ScannedRanges, |row| row.work == MemoryWorkKind::KhugepagedScan);
                 [made, seen].into_iter().filter(|parts| parts.all > 0.0).collect()
             }
             Task::Other => Vec::new(),
@@ -267,7 +268,7 @@ impl Evidence<'_> {
     }
 
     /// Rows by process.
-    fn counted(&self, way: Way, is_meant: impl Fn(&MemoryWork) -> bool) -> Parts {
+    fn counted(&self, way: Attribution, is_meant: impl Fn(&MemoryWork) -> bool) -> Parts {
         let mut parts = Parts { way, of: BTreeMap::new(), all: 0.0 };
         for row in self.rows.iter().filter(|row| is_meant(row)) {
             parts.all += 1.0;
@@ -283,7 +284,7 @@ impl Evidence<'_> {
         let is_meant =
             |row: &MemoryWork| row.work == work && (node.is_none() || row.node.is_none() || row.node == node);
         let by_kswapd = |row: &MemoryWork| self.kswapds.contains(&row.pid);
-        let mut parts = self.counted(Way::WakeUps, |row| is_meant(row) && !by_kswapd(row));
+        let mut parts = self.counted(Attribution::WakeUps, |row| is_meant(row) && !by_kswapd(row));
         let handed_on = self.rows.iter().filter(|row| is_meant(row) && by_kswapd(row)).count() as f64;
         if handed_on > 0.0 {
             parts.all += handed_on;
@@ -299,7 +300,7 @@ impl Evidence<'_> {
         let allocated = self.allocated.as_ref()?;
         let of = allocated.of.iter().filter(|(process, _)| self.processes.contains(process));
         let of = of.map(|(process, pages)| (*process, *pages)).collect();
-        Some(Parts { way: Way::AllocatedPages, of, all: allocated.all })
+        Some(Parts { way: Attribution::AllocatedPages, of, all: allocated.all })
     }
 }
 

@@ -4,7 +4,7 @@
 //! *charged* to the innermost function that is not the kernel's, nor one of the C and C++ libraries, of the dynamic loader or of an
 //! allocator: with all that these did for it, and without what other functions of the program did that it called. So a row has one
 //! function, and the functions of a recording add up to it. Where stacks end before there is such a function, the row is charged
-//! to what there is: `[truncated]`, `[unknown]`, `[kernel]` for the kernel's own threads, `[no stack]`.
+//! to what there is: `[truncated]`, `[unknown]`, `[kernel]` for kernel threads, `[no stack]`.
 //!
 //! Owns that choice. Leaves which code works for others to
 //! [`allocating_stack`](crate::findings::allocating_stack), and the innermost function itself to

@@ -15,7 +15,7 @@ use crate::off_cpu_times::OffCpuTimes;
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Nanos, PAGE_SIZE};
 
-/// Least time to fill 2 MiB with zeros: at 100 GB/s, more than one processor of today writes.
+/// Least time to fill 2 MiB with zeros: at 100 GB/s, more than one CPU of today writes.
 const LEAST_TIME: Nanos = Nanos(20_000);
 
 /// Faults in one part that can be those of a huge page: a read maps the page of zeros, a write the block's own.

@@ -2,7 +2,7 @@
 //! unexplained as a row of its own.
 //!
 //! Two witnesses that know nothing of each other are added up. *Waits* come from events (`off_cpu`): when the thread left its
-//! processor, why, and when it was back. *Time on the CPU* comes from the scheduler's own counter (`run_time`), not from what
+//! CPU, why, and when it was back. *Time on the CPU* comes from the scheduler's own counter (`run_time`), not from what
 //! the waits leave over. So what is missing or counted twice shows: `unexplained` is the time from begin to end less both, and
 //! may be negative. Only where the counter of a thread is not known, its time on the CPU is what the waits leave, and there is no
 //! `unexplained`, because it would be nothing by construction.
@@ -11,8 +11,8 @@
 //! rest is user or kernel time as samples or the kernel's ticks say ([`SplitBy`]).
 //!
 //! - A wait has its reason until the wake-up, and is `runnable` from then on. Waits for storage in a fault are fault time; a fault that
-//!   waits for the processor or for a lock of the kernel's is not.
-//! - Stolen time lies in stays on a processor, but the scheduler's counter leaves it out (`update_rq_clock_task` in
+//!   waits for the CPU or for a lock of the kernel's is not.
+//! - Stolen time lies in stays on a CPU, but the scheduler's counter leaves it out (`update_rq_clock_task` in
 //!   kernel/sched/core.c takes it off the clock that it counts by, wherever it is kept at all): it is added, not taken off.
 //! - The counter is brought up to date at ticks and switches. At the end of a thread it is read at its last switch and exact
 //!   (`thread_counters`); in recordings without these rows, and of a thread that runs when recording begins or ends, up to a tick is
@@ -50,7 +50,7 @@ pub struct ThreadLedger {
     pub name: Option<String>,
     /// When it began, or began to be followed.
     pub began: Nanos,
-    /// When it left its processor for good, or recording ended.
+    /// When it left its CPU for good, or recording ended.
     pub ended: Nanos,
     /// Its time by category.
     pub account: Account,
@@ -62,7 +62,7 @@ pub struct ThreadLedger {
     pub split_by: SplitBy,
     /// 95 % interval of [`Category::Kernel`], where samples told.
     pub kernel_interval: Option<(Nanos, Nanos)>,
-    /// Time that it waited for a processor by the kernel's own counter, where that is kept: a check of
+    /// Time that it waited for a CPU by the kernel's own counter, where that is kept: a check of
     /// [`Category::Runnable`] and [`Category::Throttled`].
     pub runnable_by_kernel: Option<Nanos>,
     /// Page faults of unknown duration: their time is in other categories.

@@ -1,7 +1,7 @@
 //! What of the durations of page faults and memory calls their threads did not run.
 //!
 //! Owns how much of it is no cost of them. Durations are of the clock: a thread that another one displaces in a fault of a microsecond
-//! is in it for milliseconds, and on an overloaded machine faults last longer than all processor time that there is. Where waits were
+//! is in it for milliseconds, and on an overloaded machine faults last longer than all CPU time that there is. Where waits were
 //! recorded, the intervals in which a thread did not run (`off_cpu`) that lie in a fault or a call of it are taken off. Leaves where a
 //! thread's time went to [`crate::ledger`], and costs to [`crate::findings`].
 //!

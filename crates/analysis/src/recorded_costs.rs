@@ -35,7 +35,7 @@ pub enum Measure {
     SampledCpuTime,
     /// The part of it in the kernel. Ms.
     SampledKernelTime,
-    /// Time that the kernel's own threads ran, by the scheduler's clock; part of `cpu_time`. Ms.
+    /// Time that kernel threads ran, by the scheduler's clock; part of `cpu_time`. Ms.
     KernelThreadTime,
     /// CPU time of the kernel's threads for memory (kswapd, kcompactd, khugepaged) that recorded processes caused. Not part of their
     /// `cpu_time`; where the whole system was recorded, part of `kernel_thread_time`. Ms.
@@ -59,7 +59,7 @@ pub enum Measure {
     ReleaseTime,
     /// Time off the CPU, all threads together: mostly waiting for work. Ms.
     OffCpuTime,
-    /// The part of it in which threads could have run and waited for a processor. Ms.
+    /// The part of it in which threads could have run and waited for a CPU. Ms.
     RunnableTime,
 }
 
@@ -171,7 +171,7 @@ pub struct RecordedCosts {
     pub is_launch: bool,
     /// Of the whole recording; what was not recorded is missing.
     pub totals: BTreeMap<Measure, f64>,
-    /// By program; names of the kernel's own threads are in brackets. Foreign text.
+    /// By program; names of kernel threads are in brackets. Foreign text.
     pub programs: BTreeMap<(String, Measure), f64>,
     /// By charged function.
     pub functions: BTreeMap<(ChargedFunction, Measure), f64>,

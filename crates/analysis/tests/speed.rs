@@ -155,7 +155,7 @@ fn large() -> Tables {
 fn the_time_of_analysing_a_million_faults_and_insertions_is_printed() {
     let tables = large();
     let begun = Instant::now();
-    // On a busy machine the processor time says more: the first number of schedstat, in ns.
+    // On a busy machine the CPU time says more: the first number of schedstat, in ns.
     let processor = || -> f64 {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e6

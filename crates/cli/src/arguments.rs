@@ -100,55 +100,55 @@ fn wants_json(matches: &ArgMatches) -> bool {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what can be recorded on this machine, what cannot, why, and what would change that.
+    /// Show what can be recorded on this machine, what cannot, why, and how to change that.
     Doctor(DoctorArguments),
-    /// Record, find the hidden cost, try the fixes, and prove what they gain.
+    /// Record a command, find its hidden costs, try the fixes, and measure what they gain.
     Diagnose(DiagnoseArguments),
     /// Time launches, cold or warm, of one command or of several against each other.
     Launch(Box<BenchmarkArguments>),
-    /// Launch a command and fail when it exceeds a budget of times, faults, bytes, processes or denied opens.
+    /// Launch a command and fail if it exceeds a budget of times, faults, bytes, processes or denied opens.
     Check(Box<CheckArguments>),
-    /// Record a command and its process tree from its first instruction, or processes that run.
+    /// Record a command and its process tree from its first instruction, or running processes.
     Record(RecordArguments),
-    /// Make a recording of another tool's trace: strace, perf script, ftrace, xperf, Perfetto.
+    /// Convert another tool's trace into a recording: strace, perf script, ftrace, xperf, Perfetto.
     Import(ImportArguments),
-    /// Explain a recording.
+    /// Show the findings of a recording.
     Analyze(AnalyzeArguments),
-    /// Say what changed between recordings of a workload before and after a change.
+    /// Show what changed between recordings of a workload before and after a change.
     Compare(CompareArguments),
-    /// Read what surrounds a process and can make the same code slower, and say what differs between two.
+    /// Read a process's execution context (everything outside its code that affects its speed), and compare two.
     Context(Box<ContextArguments>),
-    /// Measure mechanisms of IPC: throughput, latency, inheritance of priority, and why a deadline was missed.
+    /// Measure IPC mechanisms: throughput, latency, priority inheritance, and why a deadline was missed.
     Ipc(IpcArguments),
-    /// See which functions a launch uses and in which order, and say what another order of the binary would save.
+    /// Trace which functions a launch uses and in which order, and predict what another code layout would save.
     Layout(LayoutArguments),
-    /// Say what a name in a report means: a finding, a fix, a family of artifacts, a context factor, a verdict, an outcome of a
-    /// guard, something unavailable.
+    /// Explain a name from a report: a finding, fix, artifact family, context factor, verdict, guard outcome, or anything
+    /// unavailable.
     Explain(ExplainArguments),
     /// Write the HTML report of a recording or a diagnosis.
     Report(ReportArguments),
-    /// Ask a recording in SQL; needs the Python package slowpath-fleet, as `slowpath fleet` does.
+    /// Query a recording with SQL; needs the Python package slowpath-fleet, like `slowpath fleet`.
     Query(QueryArguments),
-    /// Write a recording in another tool's format.
+    /// Export a recording to another tool's format.
     Export(ExportArguments),
     /// Keep the fixes of a diagnosis: list them, show what would change, apply, undo.
     Fix(FixArguments),
-    /// Say which compiled and cached artifacts a user cannot use, who denies, and what would allow it; check and repair a product's own.
+    /// Find compiled and cached artifacts that a user cannot use, with cause and remedy; check and repair a product's own.
     Artifacts(ArtifactsArguments),
-    /// Collect from an Android device which compiled code its isolated processes (renderers) cannot read, say what follows, and repair it.
+    /// Find compiled code on an Android device that its isolated processes (renderers) cannot read, estimate its cost, and repair it.
     Android(AndroidArguments),
     /// Make, use and check preload plans.
     Preload(PreloadArguments),
-    /// Private cold starts that disturb nobody.
+    /// Run cold starts in a private lab, without affecting other processes.
     Lab(LabArguments),
-    /// Field data: compare launches of many machines, find the slow slice, judge an experiment.
+    /// Analyze field data: compare launches across machines, find the slow slice, evaluate an experiment.
     #[command(disable_help_flag = true)]
     Fleet(FleetArguments),
-    /// Preload once, fork isolated children in milliseconds: serve them, ask for them, measure what that saves.
+    /// Preload once, then fork isolated children in milliseconds: serve, spawn, and measure the saving.
     Zygote(ZygoteArguments),
-    /// Print the script with which a shell completes commands and options.
+    /// Print a shell completion script.
     Completions(CompletionsArguments),
-    /// Write the man pages, one a command.
+    /// Write the man pages, one per command.
     Man(ManArguments),
 }
 
@@ -158,11 +158,11 @@ pub struct InvocationArguments {
     /// Who the target runs as: a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// When the target is ready: exit, line:REGEX, file:PATH, tcp:[HOST:]PORT, http://URL, notify, or browser[:PAGE]
+    /// When the target counts as ready: exit, line:REGEX, file:PATH, tcp:[HOST:]PORT, http://URL, notify, or browser[:PAGE]
     /// (a page is served on loopback, `{url}` in the command is its address, its first script calls back).
     #[arg(long, value_name = "WHEN", default_value = "exit")]
     pub ready: ReadyWhen,
-    /// Give up a launch that is not ready after this many seconds.
+    /// Abort a launch that is not ready after this many seconds.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub timeout: Option<f64>,
     /// Set a variable in the target's environment.
@@ -206,7 +206,7 @@ pub struct DoctorArguments {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// Remove what killed slowpath processes left (labs, cgroups, fresh directories).
+    /// Remove leftovers of killed slowpath processes (labs, cgroups, fresh directories).
     #[arg(long)]
     pub clean: bool,
 }
@@ -217,10 +217,10 @@ pub struct DeviceArguments {
     /// Readahead of the lab's device.
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "128K")]
     pub readahead: u64,
-    /// Limit reads from the lab's device to this many operations a second.
+    /// Limit reads from the lab's device to this many operations per second.
     #[arg(long, value_name = "N")]
     pub iops: Option<u64>,
-    /// Limit reads from the lab's device to this many bytes a second (K, M, G).
+    /// Limit reads from the lab's device to this many bytes per second (K, M, G).
     #[arg(long, value_name = "B", value_parser = bytes)]
     pub bandwidth: Option<u64>,
 }
@@ -242,18 +242,18 @@ pub fn settings(arguments: &DeviceArguments) -> Settings {
 pub enum StackEvent {
     /// Page faults.
     Fault,
-    /// System calls that change address spaces; records them, as --memory-calls.
+    /// Syscalls that change address spaces; implies --memory-calls.
     Alloc,
-    /// CPU samples; takes them, 1000 times a second without --sample.
+    /// CPU samples; implies --sample 1000 unless --sample is given.
     Cpu,
-    /// Intervals in which threads do not run; records them, as --off-cpu.
+    /// Off-CPU intervals of threads; implies --off-cpu.
     Wait,
 }
 
 /// `slowpath explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
-    /// The name, such as cold_file_reads; without it all names are listed.
+    /// A name, such as cold_file_reads; without it, all names are listed.
     pub name: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
@@ -266,17 +266,17 @@ pub struct RecordArguments {
     /// Directory of the recording.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Stop after this time (30, 30s, 10m); without it when the command ends, or at ctrl-C. A command that still runs keeps running.
+    /// Stop after this time (30, 30s, 10m). Default: when the command ends, or at ctrl-C. A command that is still running keeps running.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<f64>,
-    /// Sample what threads are running, HZ times a second on each CPU, with their call stacks.
+    /// Sample running threads with their call stacks, HZ times per second on each CPU.
     #[arg(short = 'F', long, alias = "cpu", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub sample: Option<u32>,
     /// Record call stacks of these events.
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub stacks: Vec<StackEvent>,
-    /// Report which share of the recorded stacks is wrong or truncated: every Nth (default: 64th) on each CPU is copied with up to
-    /// 32 KiB of its memory, and unwound again by another library from the programs' files. With --stacks or --sample.
+    /// Report the share of wrong or truncated stacks: every Nth stack (default: 64th) on each CPU is copied with up to 32 KiB of
+    /// stack memory and unwound again by another library from the programs' files. Requires --stacks or --sample.
     #[arg(
         long,
         value_name = "N",
@@ -286,26 +286,26 @@ pub struct RecordArguments {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub audit_stacks: Option<u32>,
-    /// Stop when the recording takes this much of the disk (K, M, G); what was recorded until then is kept.
+    /// Stop when the recording reaches this size on disk (K, M, G); what was recorded until then is kept.
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "4G")]
     pub max_size: u64,
-    /// Also record when each process had finished its start (waited for events for the first time), for `slowpath launch
-    /// children`. Adds tens of ns to every context switch on the machine.
+    /// Also record when each process finished starting (first wait for events), for `slowpath launch children`. Adds tens of ns
+    /// to every context switch on the machine.
     #[arg(long, alias = "first-waits")]
     pub child_startup: bool,
-    /// Also record when threads do not run, why, and who wakes them. Adds up to ~0.2 us to every context switch on the
+    /// Also record off-CPU time of threads, its reason, and who wakes them. Adds up to ~0.2 us to every context switch on the
     /// machine.
     #[arg(long, alias = "waits")]
     pub off_cpu: bool,
-    /// Also record mmap, munmap, mremap, brk and madvise with their duration and result, and which of the pages that are given back,
-    /// or held at the end, are all zeros. Adds ~120 ns to every syscall on the machine, and ~150 ms of calibration before start.
+    /// Also record mmap, munmap, mremap, brk and madvise with duration and result, and which pages are all zeros when they are
+    /// freed or at exit. Adds ~120 ns to every syscall on the machine, and ~150 ms of calibration before start.
     #[arg(long)]
     pub memory_calls: bool,
-    /// Also record opens and reads of processes that run already; of a command they are recorded anyway. Adds ~120 ns to every syscall
-    /// on the machine, also of processes that are not recorded.
+    /// Also record opens and reads of running processes (for a command this is the default). Adds ~120 ns to every syscall on the
+    /// machine, including those of processes that are not recorded.
     #[arg(long, conflicts_with = "no_files")]
     pub files: bool,
-    /// Record no opens and reads of the command: other processes then pay nothing for their system calls.
+    /// Do not record opens and reads of the command, so that syscalls of other processes get no slower.
     #[arg(long)]
     pub no_files: bool,
     /// Print one JSON object.
@@ -314,14 +314,14 @@ pub struct RecordArguments {
     /// No progress.
     #[arg(long)]
     pub quiet: bool,
-    /// Instead of launching a command: a process that runs, with its threads and the children it makes from now on.
+    /// Record a running process instead of a command, with its threads and the children it starts from now on.
     /// Repeatable.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = NOT_RUNNING)]
     pub pid: Vec<u32>,
     /// Record all processes whose name or command line this expression matches.
     #[arg(long = "match", value_name = "REGEX", conflicts_with_all = NOT_RUNNING)]
     pub matching: Option<Regex>,
-    /// Record everything on this machine but slowpath itself.
+    /// Record everything on this machine except slowpath itself.
     #[arg(long, conflicts_with_all = NOT_RUNNING, conflicts_with_all = ["pid", "matching"])]
     pub system: bool,
     /// How the command is launched.
@@ -340,7 +340,7 @@ const NOT_RUNNING: [&str; 5] = ["command", "user", "ready", "timeout", "env"];
 pub struct AnalyzeArguments {
     /// A recording.
     pub recording: PathBuf,
-    /// A recording of the same command in a lab at readahead 0: says which pages are needed.
+    /// A recording of the same command in a lab at readahead 0, which shows which pages are needed.
     #[arg(long, alias = "needed", value_name = "DIR")]
     pub training: Option<PathBuf>,
     /// Print one JSON object.
@@ -378,7 +378,7 @@ pub enum PreloadCommand {
         #[arg(short, long, value_name = "PLAN")]
         output: PathBuf,
     },
-    /// Start CMD with the plan's files being read ahead beside it. Needs no privilege.
+    /// Start CMD while a prefetcher reads the plan's files ahead. Needs no privilege.
     Run {
         /// The plan.
         plan: PathBuf,
@@ -392,7 +392,7 @@ pub enum PreloadCommand {
         #[arg(last = true, required = true, value_name = "CMD")]
         command: Vec<OsString>,
     },
-    /// Read a plan's ranges now, wait until all are in memory, and say how long it took.
+    /// Read a plan's ranges now, wait until all are in memory, and show how long it took.
     Replay {
         /// The plan.
         plan: PathBuf,
@@ -400,7 +400,7 @@ pub enum PreloadCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Say which files of a plan have changed, are missing or cannot be read. Exits with 1 if any.
+    /// List files of a plan that have changed, are missing or cannot be read. Exits with 1 if there are any.
     Check {
         /// The plan.
         plan: PathBuf,
@@ -421,7 +421,7 @@ pub struct LabArguments {
 /// What can be done with labs.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Launch CMD cold in a lab and say how long it took and what it read.
+    /// Launch CMD cold in a lab and show how long it took and what it read.
     Run(LabRunArguments),
     /// List the labs on this machine.
     List {
@@ -429,7 +429,7 @@ pub enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Remove labs whose slowpath is gone.
+    /// Remove labs whose slowpath process no longer exists.
     Remove,
 }
 

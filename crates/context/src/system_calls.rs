@@ -19,7 +19,7 @@ fn answered(result: libc::c_long) -> io::Result<libc::c_long> {
 /// The core-scheduling cookie; 0: none.
 ///
 /// # Errors
-/// The kernel has no core scheduling (EINVAL), the processors no siblings (ENODEV), or it refuses.
+/// The kernel has no core scheduling (EINVAL), the CPUs no siblings (ENODEV), or it refuses.
 pub(crate) fn core_cookie(tid: u32) -> io::Result<u64> {
     let mut cookie: u64 = 0;
     // SAFETY: the kernel writes 8 bytes to a number of ours.
@@ -31,7 +31,7 @@ pub(crate) fn core_cookie(tid: u32) -> io::Result<u64> {
 /// Whether the calling thread may guess, and who chooses (`PR_SPEC_*`); 0 asks for stores, 1 for indirect branches.
 ///
 /// # Errors
-/// The processor or the kernel does not offer it.
+/// The CPU or the kernel does not offer it.
 pub(crate) fn speculation(which: libc::c_ulong) -> io::Result<i32> {
     // SAFETY: takes integers and touches no memory of ours.
     let answer = answered(unsafe { libc::prctl(PR_GET_SPECULATION_CTRL, which, 0, 0, 0) }.into())?;

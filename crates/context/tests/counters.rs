@@ -133,7 +133,7 @@ fn a_limit_of_memory_is_seen_in_how_often_its_group_was_there() {
     shows(&pair, "control_groups memory.max", &python(&program), Metric::MemoryLimitHits, 10.0);
 }
 
-/// A process that computes on one processor, until it is dropped.
+/// A process that computes on one CPU, until it is dropped.
 struct Hog(Child);
 
 impl Hog {

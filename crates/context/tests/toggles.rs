@@ -9,7 +9,7 @@ use slowpath_launch::{BoxError, Hooks, LaunchSpec, Launcher};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Control groups and the machine's processors are one for all tests.
+/// Control groups and the machine's CPUs are one for all tests.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn one_processor() -> bool {

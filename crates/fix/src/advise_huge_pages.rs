@@ -19,7 +19,7 @@ pub const FIX: Declaration = Declaration {
     title: "the program asks for huge pages where it maps memory",
     what: "The block is aligned to 2 MiB and advised with madvise(MADV_HUGEPAGE) before it is touched first.",
     why: "One fault brings 2 MiB instead of 4 KiB.",
-    price: "resident memory: a huge page is there as a whole when one byte of it is used",
+    price: "resident memory: a huge page is resident as a whole once one byte of it is used",
     by_hand: "in the source, at the place that the finding names",
     trial: "not by slowpath: it is a change of the source",
 };
@@ -44,7 +44,7 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
                 .to_owned(),
             "after a fork the first write to a shared huge page splits it".to_owned(),
         ],
-        price: "resident memory: a huge page is there as a whole when one byte of it is used".to_owned(),
+        price: "resident memory: a huge page is resident as a whole once one byte of it is used".to_owned(),
         security_cost: "none".to_owned(),
         ..plan_in_source(ADVISE_HUGE_PAGES, number, &place)
     }

@@ -19,8 +19,7 @@ pub const FIX: Declaration = Declaration {
     name: ALLOCATOR_TUNABLES,
     former: &[],
     title: "glibc's malloc keeps freed memory",
-    what: "GLIBC_TUNABLES raises the thresholds from which on malloc maps blocks one by one, and from which on it \
-           gives free memory back.",
+    what: "GLIBC_TUNABLES raises the thresholds above which malloc maps blocks individually and returns free memory to the kernel.",
     why: "Memory that stays in the heap is neither unmapped nor zeroed and faulted in again when the program needs it \
           next.",
     price: "resident memory: what was freed stays with the process",

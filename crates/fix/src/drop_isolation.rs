@@ -17,7 +17,7 @@ pub const FIX: Declaration = Declaration {
     former: &[],
     title: "the process runs as a user who may use the artifacts",
     what: "The process is no longer started under a user of its own, but as the owner of the artifacts or in a group that may read them.",
-    why: "Whoever may read the result does not do the work again.",
+    why: "A process that may read the result need not repeat the work.",
     price: "none in time; the boundary between the process and its owner is gone (see the security cost). Prefer grant_read or \
             share_artifact, which open the artifacts alone",
     by_hand: "User=, Group= or SupplementaryGroups= of the systemd unit; `android:isolatedProcess=\"false\"` of an Android service. A group \

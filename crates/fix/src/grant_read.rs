@@ -20,8 +20,8 @@ pub const FIX: Declaration = Declaration {
     name: GRANT_READ,
     former: &[],
     title: "the user may read the artifact",
-    what: "One permission bit more on each file or directory that denies (chmod), or an entry of its ACL for the user (setfacl).",
-    why: "The process reads the result instead of doing the work again, and so does every later one.",
+    what: "One more permission bit on each file or directory that denies access (chmod), or an entry of its ACL for the user (setfacl).",
+    why: "The process, and every later one, reads the result instead of repeating the work.",
     price: "chmod o+r or o+x lets every user read; an ACL entry lets in the one user. The source of compiled code is mostly readable \
             anyway, caches of private data are not",
     by_hand: "`sudo slowpath artifacts audit --recording DIR` names the file that denies and the change; undo with the opposite chmod, or \

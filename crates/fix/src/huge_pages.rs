@@ -20,7 +20,7 @@ pub const FIX: Declaration = Declaration {
     what: "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 makes glibc ask for transparent huge pages (MADV_HUGEPAGE) for its \
            heaps and blocks.",
     why: "One fault brings 2 MiB instead of 4 KiB.",
-    price: "resident memory: a huge page is there as a whole when one byte of it is used",
+    price: "resident memory: a huge page is resident as a whole once one byte of it is used",
     by_hand: "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND (glibc 2.35 and later); without the variable nothing is \
               changed",
     trial: "in warm launches, where /sys/kernel/mm/transparent_hugepage/enabled is madvise",
@@ -72,7 +72,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
                 .to_owned(),
             "no effect with a glibc before 2.35, and on programs that refuse huge pages themselves".to_owned(),
         ],
-        price: "resident memory: a huge page is there as a whole when one byte of it is used".to_owned(),
+        price: "resident memory: a huge page is resident as a whole once one byte of it is used".to_owned(),
         security_cost: "none: the variable is the user's own; programs in secure mode ignore it".to_owned(),
         undo: format!("start the program without {VARIABLE}, or with the value before"),
         trial,

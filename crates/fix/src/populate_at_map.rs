@@ -16,7 +16,7 @@ pub const FIX: Declaration = Declaration {
     title: "page tables are filled when memory is mapped",
     what: "MAP_POPULATE, or madvise(MADV_POPULATE_WRITE), brings all pages of a block in one call.",
     why: "The kernel is entered once instead of once for each page; it zeroes every page all the same.",
-    price: "pages that are never used are brought too",
+    price: "unused pages become resident too",
     by_hand: "in the source: one flag of mmap(2), or one call of madvise(2)",
     trial: "not by slowpath: it is a change of the source",
 };
@@ -30,7 +30,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
             from: None,
             to: "madvise(MADV_POPULATE_WRITE) on its whole pages (Linux 5.14), or mmap with MAP_POPULATE".to_owned(),
         }],
-        side_effects: vec!["pages that are never used are brought too".to_owned()],
+        side_effects: vec!["unused pages become resident too".to_owned()],
         price: "the kernel still zeroes every page; only entering it for each one is saved".to_owned(),
         security_cost: "none".to_owned(),
         trial: Trial {

@@ -19,7 +19,8 @@ pub const FIX: Declaration = Declaration {
     title: "children are forked from a process that has started once",
     what: "One process (a zygote) loads, relocates and initialises what all children need, and then waits; each child is a fork of it \
            instead of a program that is executed.",
-    why: "A fork hands on what was done: libraries stay mapped and relocated, files read, tables built. A child pays for the copy of the page \
+    why: "A fork inherits what was done: libraries stay mapped and relocated, files read, tables built. A child pays for the copy of the \
+        page \
           tables, and for the pages that it writes.",
     price: "the zygote stays in memory, though its pages are shared with the children; what is preloaded must be able to be forked: no threads, \
             no open connections, random seeds drawn anew in each child",

@@ -15,9 +15,8 @@ pub const FIX: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "another readahead of the device",
-    what: "The kernel reads more, or less, around each page that is missing (read_ahead_kb of the device).",
-    why: "A larger readahead brings neighbouring pages that the launch needs next; a smaller one reads fewer pages \
-          that nobody needs.",
+    what: "The kernel reads more, or less, around each missing page (read_ahead_kb of the device).",
+    why: "A larger readahead brings neighbouring pages that the launch needs next; a smaller one reads fewer unneeded pages.",
     price: "it changes every program on the device: more memory and bandwidth, or more requests",
     by_hand: "as root: echo KIB > /sys/class/bdi/MAJOR:MINOR/read_ahead_kb; the former value, or a reboot, undoes it",
     trial: "in a lab only, on its own device; slowpath never changes a real one",

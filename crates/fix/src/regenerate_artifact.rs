@@ -22,9 +22,9 @@ pub const FIX: Declaration = Declaration {
     name: REGENERATE_ARTIFACT,
     former: &[],
     title: "the artifact is made once, by a user who may save it",
-    what: "The command that makes the artifact runs as its owner: at installation, and whenever what it is made from changes.",
+    what: "The command that makes the artifact runs as its owner: at installation, and whenever its source changes.",
     why: "Processes that may not save the result do the work at each start. Once it is saved where they look for it, they read it.",
-    price: "disk, and a step more at each installation; where that is forgotten, the artifact is stale again",
+    price: "disk space, and one more installation step; if it is forgotten, the artifact is stale again",
     by_hand: "the command of the family (`slowpath explain python_bytecode`), with a umask of 022; where the place may not be written at all, one \
               of its own for the user (PYTHONPYCACHEPREFIX=DIRECTORY for Python); `slowpath artifacts guard POLICY --repair` does it when a product starts",
     trial: "the command of the family, and then the program itself, is launched once as the target's user, to whom the directories \

@@ -17,8 +17,8 @@ pub const FIX: Declaration = Declaration {
     name: SHARE_ARTIFACT,
     former: &[],
     title: "a copy of the artifacts that all users read",
-    what: "The artifacts are made once more, in a directory that only their maker writes and every user reads; the program is told to \
-           look there.",
+    what: "The artifacts are made once more, in a directory that only their maker writes and every user reads; the program is configured \
+        to look there.",
     why: "The permissions of the originals stay as they are, and one copy serves every user: a file that is mapped is in memory once for all of \
           them.",
     price: "disk for the copy, and a second place that becomes stale with the sources: the step belongs to each installation. Everybody \

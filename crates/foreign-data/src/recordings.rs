@@ -20,7 +20,7 @@ use slowpath_report::{
     children_of_runs, compare_recordings, critical_path_of, firefox, flame_graphs_of, ledger_of, round_trips_of,
 };
 use slowpath_report::{chrome_trace, pprof, speedscope};
-use slowpath_report::{page_ledger_of, perfetto, shares_of, table_csv, timeline_of};
+use slowpath_report::{html_ledger_of, perfetto, shares_of, table_csv, timeline_of};
 use slowpath_tables::Bytes;
 use std::cell::OnceCell;
 use std::fs;
@@ -119,7 +119,7 @@ fn examine(tables: &Tables) {
         diagnosis: None,
         losses: analysis.losses,
         io_map: Some(io_map(&facts, demand.as_ref())),
-        ledger: analysis.ledger.map(page_ledger_of),
+        ledger: analysis.ledger.map(html_ledger_of),
         flame_graphs: flame_graphs_of(tables, &CallStacks::new(tables)),
         timeline: timeline_of(tables),
     };

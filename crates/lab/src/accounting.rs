@@ -1,4 +1,4 @@
-//! Reads that went past the lab: file-backed reads from another device than the lab's during a launch in it. Pure.
+//! Lab misses: file-backed reads from another device than the lab's during a launch in it. Pure.
 
 use crate::coldness::PAST_LAB_AT_MOST;
 use serde::Serialize;
@@ -40,13 +40,13 @@ impl PastLab {
         sums
     }
 
-    /// Share of all bytes that went past the lab, 0 to 1; 0 when nothing was read.
+    /// Share of all bytes that missed the lab, 0 to 1; 0 when nothing was read.
     pub fn share(&self) -> f64 {
         let all = self.in_lab + self.past;
         if all == Bytes(0) { 0.0 } else { self.past.0 as f64 / all.0 as f64 }
     }
 
-    /// Whether the launch counts as cold by this measure: at most 1 % past the lab.
+    /// Whether the launch counts as cold by this measure: at most 1 % of misses.
     pub fn acceptable(&self) -> bool {
         self.share() <= PAST_LAB_AT_MOST
     }

@@ -27,7 +27,7 @@ pub enum ContextStep {
         /// -20 to 19.
         nice: i32,
     },
-    /// The processors it may run on (sched_setaffinity(2)).
+    /// The CPUs it may run on (sched_setaffinity(2)).
     Affinity {
         /// Their numbers.
         processors: Vec<u32>,
@@ -68,7 +68,7 @@ pub enum ContextStep {
     },
     /// A core-scheduling cookie of its own (`PR_SCHED_CORE_CREATE`).
     CoreCookie,
-    /// What the processor may guess (`PR_SET_SPECULATION_CTRL`).
+    /// What the CPU may guess (`PR_SET_SPECULATION_CTRL`).
     Speculation {
         /// Which guess.
         of: Speculation,
@@ -116,7 +116,7 @@ pub enum ContextStep {
 /// Bytes of an instruction.
 const INSTRUCTION: usize = 8;
 
-/// What a processor guesses (Documentation/userspace-api/spec_ctrl.rst).
+/// What a CPU guesses (Documentation/userspace-api/spec_ctrl.rst).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speculation {

@@ -38,10 +38,10 @@ pub enum Metric {
     VoluntarySwitches,
     /// Context switches of threads of the tree that could have gone on.
     InvoluntarySwitches,
-    /// Time in which the command's first thread could have run and waited for a processor; not that of its other threads and its
+    /// Time in which the command's first thread could have run and waited for a CPU; not that of its other threads and its
     /// children.
     RunDelay,
-    /// Time from the release of exec to ready in which the command's first thread neither ran nor waited for a processor: it slept,
+    /// Time from the release of exec to ready in which the command's first thread neither ran nor waited for a CPU: it slept,
     /// waited for storage, for others, or stood still at its quota.
     Waiting,
     /// Periods in which the quota of the launch's own control group was used up.

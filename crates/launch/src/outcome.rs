@@ -125,9 +125,9 @@ pub struct TreeUsage {
 /// not in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadTimes {
-    /// Time on a processor, ns, with the microseconds between fork and exec.
+    /// Time on a CPU, ns, with the microseconds between fork and exec.
     pub on_cpu: u64,
-    /// Time in which it could have run and waited for a processor, ns. Since Linux 6.12 waits that follow a short sleep are often
+    /// Time in which it could have run and waited for a CPU, ns. Since Linux 6.12 waits that follow a short sleep are often
     /// missing (delayed dequeue); those of a thread that was switched away are all there.
     pub run_delay: u64,
 }
@@ -140,7 +140,7 @@ pub struct GroupCounts {
     pub periods: Option<u64>,
     /// Those in which the quota was used up.
     pub throttled_periods: Option<u64>,
-    /// Time in which processors were kept from the group, ns.
+    /// Time in which CPUs were kept from the group, ns.
     pub throttled: Option<u64>,
     /// How often memory was at its limit.
     pub memory_limit_hits: Option<u64>,

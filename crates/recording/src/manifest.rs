@@ -16,7 +16,7 @@ use std::fmt;
 /// Version of the tables and of the manifest that this program writes and knows to read.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Counter of a manifest: CPU samples a second on each processor, as asked for.
+/// Counter of a manifest: CPU samples a second on each CPU, as asked for.
 pub const CPU_SAMPLE_HZ: &str = "cpu_sample_hz";
 
 /// Everything about a recording that is not a row of a table.
@@ -131,7 +131,7 @@ pub struct Host {
     pub machine: String,
     /// Bytes of a page.
     pub page_size: u64,
-    /// Processors on line.
+    /// CPUs on line.
     pub cpus: u32,
     /// Memory in bytes (`MemTotal`).
     pub memory_bytes: u64,
@@ -336,7 +336,7 @@ impl Manifest {
         (step.abs() > passed.abs() / 2_000 + 10_000_000).then(|| i64::try_from(step).unwrap_or(i64::MAX))
     }
 
-    /// Samples a second on each processor, as they were asked for; `None` without, and for a number that is no rate.
+    /// Samples a second on each CPU, as they were asked for; `None` without, and for a number that is no rate.
     pub fn cpu_sample_hz(&self) -> Option<u64> {
         self.counters.get(CPU_SAMPLE_HZ).copied().filter(|rate| (1..=1_000_000_000).contains(rate))
     }

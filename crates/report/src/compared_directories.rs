@@ -3,7 +3,7 @@
 
 use crate::html_file;
 use crate::{
-    COMPARISON_PAGE_SCHEMA, Compared, ComparisonPage, FlameRecordings, RecordingComparison, compare_recordings,
+    Compared, FlameRecordings, HTML_COMPARISON_SCHEMA, HtmlComparison, RecordingComparison, compare_recordings,
 };
 use slowpath_analysis::recorded_costs::recorded_costs;
 use slowpath_diagnose::recording_sets as sets;
@@ -43,8 +43,8 @@ pub fn compare_directories(
     let comparison = compare_recordings(&costs_before, &costs_after, per_second);
     if let (Some(flames), Some(output)) = (flames, page) {
         progress.step("writing the page");
-        let page = ComparisonPage {
-            schema: COMPARISON_PAGE_SCHEMA.to_owned(),
+        let page = HtmlComparison {
+            schema: HTML_COMPARISON_SCHEMA.to_owned(),
             generated: now_rfc3339(),
             flame_graphs: flames.compared(&costs_before, &costs_after, comparison.per),
             comparison,

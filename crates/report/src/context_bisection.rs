@@ -13,7 +13,7 @@ use slowpath_context::factor::Known;
 use slowpath_experiment::Estimate;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 use slowpath_verify::Metric;
-use slowpath_verify::bisection::{Ended, Kind, LogRatio, Moved, TotalAnswer};
+use slowpath_verify::bisection::{CounterShift, Ended, GapAnswer, Kind, LogRatio};
 use slowpath_verify::context_bisection::{ContextBisected, Wanted};
 use slowpath_verify::printed::quantity;
 
@@ -29,15 +29,15 @@ pub struct ContextBisection {
     pub conclusion: String,
     /// The command.
     pub command: Vec<String>,
-    /// The way that was called fast.
-    pub fast: BisectedWay,
+    /// The side that was called fast.
+    pub fast: BisectedSide,
     /// The other.
-    pub slow: BisectedWay,
+    pub slow: BisectedSide,
     /// What was compared; less is better.
     pub metric: Metric,
     /// The difference that was to be explained.
     pub total: BisectedTotal,
-    /// The reproduced contexts beside the ways as given; null where nothing was given but contexts, or nothing was to be explained.
+    /// The reproduced contexts beside the sides as given; null where nothing was given but contexts, or nothing was to be explained.
     pub reproduction: Option<BisectedReproduction>,
     /// What makes the command slower, the largest effect first: each with an effect and a counter of its mechanism.
     pub causes: Vec<BisectedCause>,
@@ -83,9 +83,9 @@ impl ContextBisection {
     }
 }
 
-/// One of the two ways.
+/// One of the two sides.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct BisectedWay {
+pub struct BisectedSide {
     /// As it was named: a process, a file, or a wrapper; empty: without a wrapper.
     pub given: String,
     /// Its context.
@@ -96,26 +96,26 @@ pub struct BisectedWay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BisectedAnswer {
-    /// The slow way is slower by more than what matters.
+    /// The slow side is slower by more than what matters.
     Slower,
     /// The difference is shown to be smaller than what matters.
     NoDifference,
     /// No difference was shown.
     NotShown,
-    /// The slow way is faster.
+    /// The slow side is faster.
     Faster,
 }
 
-/// The difference of the two ways.
+/// The difference of the two sides.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BisectedTotal {
     /// What it was answered.
     pub answer: BisectedAnswer,
     /// Slow against fast, percent; 95 % interval over all looks.
     pub difference: Option<Quantity>,
-    /// Median of the fast way.
+    /// Median of the fast side.
     pub fast: Option<Quantity>,
-    /// Median of the slow way.
+    /// Median of the slow side.
     pub slow: Option<Quantity>,
     /// Pairs of launches.
     pub pairs: u32,
@@ -179,7 +179,7 @@ pub struct BisectedCause {
     /// What the slow context has more than without it, percent.
     pub necessary: Option<Quantity>,
     /// Counters of its mechanism that rose in the same launches.
-    pub counters: Vec<MovedCounter>,
+    pub counters: Vec<BisectedCounterShift>,
     /// How it makes a command slower, in words.
     pub mechanism: String,
     /// What can be done, with its price.
@@ -188,7 +188,7 @@ pub struct BisectedCause {
 
 /// A counter with and without a cause, in the same blocks.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct MovedCounter {
+pub struct BisectedCounterShift {
     /// Which.
     pub metric: Metric,
     /// Median without it.
@@ -199,9 +199,9 @@ pub struct MovedCounter {
     pub p: f64,
 }
 
-impl MovedCounter {
+impl BisectedCounterShift {
     /// Of a bisection.
-    pub fn of(moved: &Moved) -> Self {
+    pub fn of(moved: &CounterShift) -> Self {
         let value = |value| Quantity::exact(value, moved.metric.unit());
         Self { metric: moved.metric, without: value(moved.without), with: value(moved.with), p: moved.p }
     }
@@ -306,13 +306,13 @@ impl From<Ended> for BisectionEnd {
     }
 }
 
-impl From<TotalAnswer> for BisectedAnswer {
-    fn from(answer: TotalAnswer) -> Self {
+impl From<GapAnswer> for BisectedAnswer {
+    fn from(answer: GapAnswer) -> Self {
         match answer {
-            TotalAnswer::Slower => Self::Slower,
-            TotalAnswer::NoDifference => Self::NoDifference,
-            TotalAnswer::NotShown => Self::NotShown,
-            TotalAnswer::Faster => Self::Faster,
+            GapAnswer::Slower => Self::Slower,
+            GapAnswer::NoDifference => Self::NoDifference,
+            GapAnswer::NotShown => Self::NotShown,
+            GapAnswer::Faster => Self::Faster,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Owns putting data into the page so that they stay data. Leaves the page itself to `report-ui`, whose policy
 //! (Content-Security-Policy) names script and style by their hashes; they are not touched here.
 
-use crate::comparison_page::ComparisonPage;
+use crate::html_comparison::HtmlComparison;
 use crate::page::ReportData;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub enum HtmlError {
 pub trait PageData: Serialize {}
 
 impl PageData for ReportData {}
-impl PageData for ComparisonPage {}
+impl PageData for HtmlComparison {}
 
 /// The page with its data.
 ///

@@ -7,7 +7,6 @@
 pub mod chrome_trace;
 pub mod collapsed;
 mod compared_directories;
-mod comparison_page;
 mod context;
 mod context_bisection;
 pub mod explain;
@@ -16,10 +15,11 @@ pub mod firefox;
 mod flame_graphs;
 pub mod gaps;
 pub mod html;
+mod html_comparison;
 pub mod html_file;
+mod html_ledger;
 pub mod ipc;
 mod page;
-mod page_ledger;
 pub mod perfetto;
 pub mod pprof;
 mod recording_comparison;
@@ -33,19 +33,19 @@ mod terms;
 mod timeline;
 
 pub use compared_directories::compare_directories;
-pub use comparison_page::{COMPARISON_PAGE_SCHEMA, ComparisonPage};
 pub use context::{CONTEXT_DIFF_SCHEMA, ComparedContext, ContextComparison, ShownContext, ShownToggle};
 pub use context_bisection::{
-    BisectedAnswer, BisectedCandidate, BisectedCause, BisectedReproduction, BisectedTotal, BisectedWay, BisectionEnd,
-    CONTEXT_BISECT_SCHEMA, CandidateVerdict, CauseKind, ContextBisection, MovedCounter, RemainingDifference,
-    change_in_percent,
+    BisectedAnswer, BisectedCandidate, BisectedCause, BisectedCounterShift, BisectedReproduction, BisectedSide,
+    BisectedTotal, BisectionEnd, CONTEXT_BISECT_SCHEMA, CandidateVerdict, CauseKind, ContextBisection,
+    RemainingDifference, change_in_percent,
 };
 pub use flame_graphs::{
     DifferentialFlames, DifferentialGraph, DifferentialTree, FlameFrames, FlameGraph, FlameGraphs, FlamePlace,
     FlameRecordings, FlameTree, FlameWeight, NodesOfChance, PlaceKind, of_tables as flame_graphs_of,
 };
+pub use html_comparison::{HTML_COMPARISON_SCHEMA, HtmlComparison};
+pub use html_ledger::{HtmlLedger, LedgerSum, of_ledger as html_ledger_of};
 pub use page::{Machine, REPORT_SCHEMA, ReportData};
-pub use page_ledger::{LedgerSum, PageLedger, of_ledger as page_ledger_of};
 pub use recording_comparison::{
     Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
     LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,

@@ -1,7 +1,7 @@
 //! What the HTML page of a recording or a diagnosis holds.
 
 use crate::flame_graphs::{FlameGraphs, of_tables as flame_graphs_of};
-use crate::page_ledger::{PageLedger, of_ledger as page_ledger_of};
+use crate::html_ledger::{HtmlLedger, of_ledger as html_ledger_of};
 use crate::terminal::sentences;
 use crate::timeline::{PageTimeline, of_tables as timeline_of};
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ pub const REPORT_SCHEMA: &str = "slowpath-report/2";
 pub struct Machine {
     /// Release of the kernel.
     pub kernel: String,
-    /// Processors.
+    /// CPUs.
     pub cpus: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
@@ -60,7 +60,7 @@ pub struct ReportData {
     /// Reads from storage; null where none were recorded.
     pub io_map: Option<IoMap>,
     /// Where the time of threads and processes went; null where that was not recorded.
-    pub ledger: Option<PageLedger>,
+    pub ledger: Option<HtmlLedger>,
     /// Call stacks by weight; null where no row has one.
     pub flame_graphs: Option<FlameGraphs>,
     /// What every thread did when; null where of none both begin and end are known. Left out in older data.
@@ -117,7 +117,7 @@ impl ReportData {
             diagnosis,
             losses: manifest.losses.clone(),
             io_map: Some(map),
-            ledger: ledger.map(page_ledger_of),
+            ledger: ledger.map(html_ledger_of),
             flame_graphs: flame_graphs_of(tables, &CallStacks::new(tables)),
             timeline: timeline_of(tables),
         }

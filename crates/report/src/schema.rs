@@ -3,7 +3,7 @@
 use crate::explain::Explanations;
 use crate::page::ReportData;
 use crate::{
-    Benchmark, ComparisonPage, ContextBisection, ContextComparison, RecordingComparison, Scenario, ShownContext,
+    Benchmark, ContextBisection, ContextComparison, HtmlComparison, RecordingComparison, Scenario, ShownContext,
 };
 use schemars::{JsonSchema, generate::SchemaSettings};
 use slowpath_analysis::printed::Analysis;
@@ -26,7 +26,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
     vec![
         ("analyze.json", schema_of::<Analysis>()),
         ("compare.json", schema_of::<RecordingComparison>()),
-        ("comparison-page.json", schema_of::<ComparisonPage>()),
+        ("comparison-page.json", schema_of::<HtmlComparison>()),
         ("context.json", schema_of::<ShownContext>()),
         ("context-bisect.json", schema_of::<ContextBisection>()),
         ("context-diff.json", schema_of::<ContextComparison>()),

@@ -255,7 +255,7 @@ fn what_one_side_did_not_record_is_a_gap_and_never_zero() {
     let other = without(|tables| tables.manifest.command = vec!["/usr/bin/other".to_owned()]);
     assert!(gap(&other, "one workload").is_some_and(|reason| reason.contains("other, video")), "{:?}", other.gaps);
     let machine = without(|tables| tables.manifest.host.cpus = 64);
-    assert!(gap(&machine, "one machine").is_some_and(|reason| reason.contains("64 processors")), "{:?}", machine.gaps);
+    assert!(gap(&machine, "one machine").is_some_and(|reason| reason.contains("64 CPUs")), "{:?}", machine.gaps);
     assert!(gap(&compare_recordings(&[plain(20)], &[plain(20)], false), "one ").is_none());
 }
 

@@ -3,7 +3,7 @@
 use crate::program::Program;
 use std::io;
 
-/// Whether the kernel may switch off processor optimisations of the thread because of the filter.
+/// Whether the kernel may switch off CPU optimisations of the thread because of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speculation {
     /// It must not (`SECCOMP_FILTER_FLAG_SPEC_ALLOW`, Linux 4.17 and later).

@@ -1,4 +1,4 @@
-//! This machine's own libraries, kernel and vdso, with binutils and the kernel as second witnesses.
+//! This machine's own libraries, kernel and vdso, with binutils and the kernel as cross-checks.
 
 mod program;
 

@@ -21,7 +21,7 @@ pub enum Arm {
     FilterSpeculationAllowed,
     /// With the filter, installed without a flag.
     Filter,
-    /// Without a filter, and with the processor's speculation restricted as far as this machine offers it to a thread.
+    /// Without a filter, and with the CPU's speculation restricted as far as this machine offers it to a thread.
     SpeculationDisabled,
 }
 

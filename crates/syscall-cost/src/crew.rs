@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How long a thread may take to begin, and a burst to be done: on a processor that others use at a higher priority it is late.
+/// How long a thread may take to begin, and a burst to be done: on a CPU that others use at a higher priority it is late.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Room for a thread that calls a handful of functions.
@@ -37,7 +37,7 @@ impl Member {
     }
 }
 
-/// Starts the thread of an arm, on the processors of the caller, and reads its state.
+/// Starts the thread of an arm, on the CPUs of the caller, and reads its state.
 ///
 /// # Errors
 /// The kernel refuses what the arm has, or the thread did not begin.

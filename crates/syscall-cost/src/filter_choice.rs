@@ -125,7 +125,7 @@ fn process_failure(error: &ProcessError) -> Failure {
     let (kind, hint) = match error {
         ProcessError::NoProcess(_) => (Kind::Usage, "`ps` lists the processes"),
         ProcessError::NoFilter(_) => {
-            (Kind::Usage, "`slowpath context show PID` tells of its threads which have filters")
+            (Kind::Usage, "`slowpath context show PID` shows which of its threads have filters")
         }
         ProcessError::Privilege(_) => {
             (Kind::Machine, "run it with sudo, outside of a container or service that has a filter itself")

@@ -87,7 +87,7 @@ pub struct MeasuredWorkload {
 /// Everything that was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
-    /// The processor.
+    /// The CPU.
     pub processor: u32,
     /// All arms.
     pub arms: Vec<MeasuredArm>,
@@ -182,7 +182,7 @@ fn filter_remedy() -> String {
     "a filter that allows futex and clock_gettime, and that the kernel takes".to_owned()
 }
 
-/// Keeps this thread, and those that it starts, on the processor that it is on.
+/// Keeps this thread, and those that it starts, on the CPU that it is on.
 fn pin() -> nix::Result<u32> {
     let processor = sched_getcpu()?;
     let mut set = CpuSet::new();

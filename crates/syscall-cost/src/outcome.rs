@@ -95,7 +95,7 @@ impl WorkloadCost {
     }
 }
 
-/// A filter that made the kernel restrict the processor.
+/// A filter that made the kernel restrict the CPU.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ForcedMitigation {
     /// The factors of `slowpath context` that it changed.
@@ -117,7 +117,7 @@ pub struct SyscallCost {
     pub schema: &'static str,
     /// The filter.
     pub filter: ShownFilter,
-    /// The processor that all bursts ran on.
+    /// The CPU that all bursts ran on.
     pub processor: u32,
     /// Blocks; each has a burst of every workload in every arm.
     pub blocks: usize,

@@ -31,7 +31,7 @@ pub enum Workload {
     IndirectCalls,
 }
 
-/// Slots of the tables: both stay in the first level of every processor's caches.
+/// Slots of the tables: both stay in the first level of every CPU's caches.
 const SLOTS: usize = 512;
 
 /// Address of the file that is read and opened.
@@ -126,7 +126,7 @@ impl Bench {
         }
     }
 
-    /// A chain of loads, and stores to places that a slower chain tells: a processor that may let loads overtake stores does both
+    /// A chain of loads, and stores to places that a slower chain tells: a CPU that may let loads overtake stores does both
     /// at once.
     #[inline(never)]
     fn stores_and_loads(&self, steps: u64) {

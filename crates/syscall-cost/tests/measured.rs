@@ -1,4 +1,4 @@
-//! A whole measurement in this process. It stays on one processor and leaves the threads of the arms behind, so there is one test here.
+//! A whole measurement in this process. It stays on one CPU and leaves the threads of the arms behind, so there is one test here.
 
 use slowpath_seccomp::built_in;
 use slowpath_syscall_cost::{Arm, Plan, ShownFilter, SyscallCost, Workload, calls, measure};

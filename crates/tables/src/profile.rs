@@ -74,7 +74,7 @@ table! {
         start: Nanos,
         /// Thread id.
         tid: u32,
-        /// Processor.
+        /// CPU.
         cpu: u32,
         /// True when it ran in the kernel.
         kernel: bool,
@@ -96,10 +96,10 @@ table! {
     /// An interval in which a thread did not run. Intervals of a thread do not overlap; between them it ran.
     OffCpu = "off_cpu" {
         /// When it stopped running, or was made; for an interval that began before the recording, when that began. For `stolen`
-        /// a place in the stay on the processor whose end is known, not the moment itself.
+        /// a place in the stay on the CPU whose end is known, not the moment itself.
         ts: Nanos,
         /// Until it ran again; for an interval beyond the recording, until its end. For `stolen` the sum over one stay on a
-        /// processor, by the hypervisor's own account; less than 20 us are not told, nor a stay that outlasts the recording.
+        /// CPU, by the hypervisor's own account; less than 20 us are not told, nor a stay that outlasts the recording.
         duration: Nanos,
         /// Pid.
         pid: u32,
@@ -109,10 +109,10 @@ table! {
         tid: u32,
         /// Why it did not run.
         reason: OffCpuReason,
-        /// The last part of the interval, in which it stood in a run queue and waited for a processor, by the kernel's own count where
+        /// The last part of the interval, in which it stood in a run queue and waited for a CPU, by the kernel's own count where
         /// that is kept (`sched_info.run_delay`); the whole of it for `runnable` and `throttled`.
         runnable: Nanos,
-        /// When the wake-up came that ended its wait. It stands in a run queue a moment later: when its processor has been interrupted,
+        /// When the wake-up came that ended its wait. It stands in a run queue a moment later: when its CPU has been interrupted,
         /// where another one woke it. Null where it was not woken, where the kernel has not told of it, and in recordings that lack the
         /// column: `runnable` began with the wake-up then.
         woken: Option<Nanos>,
@@ -157,7 +157,7 @@ table! {
     /// scheduler; that of one that ended is exact.
     ThreadCounters = "thread_counters" {
         /// When: at the first exec of the recorded command, or when a thread that ran already began to be followed; at the end of
-        /// recording, or when an ended thread left its processor for good, after it had given back its memory.
+        /// recording, or when an ended thread left its CPU for good, after it had given back its memory.
         ts: Nanos,
         /// Pid.
         pid: u32,
@@ -175,7 +175,7 @@ table! {
         utime: Nanos,
         /// System part, on many kernels counted by ticks.
         stime: Nanos,
-        /// Time so far that it could have run and waited for a processor; null where the kernel does not keep it.
+        /// Time so far that it could have run and waited for a CPU; null where the kernel does not keep it.
         run_delay: Option<Nanos>,
     }
 }

@@ -29,7 +29,7 @@ macro_rules! unit {
                 *self = *self + other;
             }
         }
-        /// Saturates at zero: kernel clocks of two processors can differ by a few nanoseconds.
+        /// Saturates at zero: kernel clocks of two CPUs can differ by a few nanoseconds.
         impl Sub for $name {
             type Output = Self;
             fn sub(self, other: Self) -> Self {

@@ -118,13 +118,13 @@ words! {
         Child = "child",
         /// Waited for a lock inside the kernel, or for anything else there.
         Kernel = "kernel",
-        /// Could run; another task had the processor.
+        /// Could run; another task had the CPU.
         Runnable = "runnable",
         /// Could run; its control group had used up its quota when it stopped running.
         Throttled = "throttled",
         /// Was stopped by a signal, a tracer or a freezer.
         Stopped = "stopped",
-        /// Was running, as far as this system knows; the processor was taken away by the hypervisor.
+        /// Was running, as far as this system knows; the CPU was taken away by the hypervisor.
         Stolen = "stolen",
     }
 }

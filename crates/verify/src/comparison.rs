@@ -1,6 +1,6 @@
 //! Runs the arms block by block, in the order that `experiment` designed, and collects what counts.
 
-use crate::surroundings::Surroundings;
+use crate::host_activity::HostActivity;
 use slowpath_experiment::{Samples, design};
 use slowpath_launch::{Measures, Metric};
 
@@ -51,7 +51,7 @@ pub struct Measured {
     /// Its numbers.
     pub measures: Measures,
     /// What else happened on the machine.
-    pub around: Surroundings,
+    pub around: HostActivity,
 }
 
 /// The launches of one arm.

@@ -32,7 +32,7 @@ pub enum Conditions {
     Warm,
     /// In a lab, proved cold.
     Lab(Box<Lab>),
-    /// The files that the arms use are put out of memory.
+    /// The files that the arms use are evicted from the page cache.
     Evicted {
         /// The files.
         files: Vec<PathBuf>,

@@ -2,7 +2,7 @@
 //!
 //! Owns: a lab for a target ([`lab_session`]), one cold or warm launch in it ([`lab_launch`]) and several ([`lab_launches`]), launches under conditions
 //! ([`conditions`]) and in blocks ([`benchmark`]), one of them recorded ([`recorded_launch`]), the numbers of the machine
-//! around a launch ([`surroundings`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
+//! around a launch ([`host_activity`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
 //! untreated launch and its shams ([`judgement`]), the arms of a diagnosis and what each is for
 //! ([`declared_arms`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of
 //! two ways slower ([`bisection`], of two contexts [`context_bisection`]), pages visited in browsers ([`scenario`]), and how long children take until they are ready
@@ -19,6 +19,7 @@ pub mod conditions;
 pub mod context_bisection;
 pub mod declared_arms;
 pub mod doctor;
+pub mod host_activity;
 pub mod judgement;
 pub mod lab_launch;
 pub mod lab_launches;
@@ -26,7 +27,6 @@ pub mod lab_session;
 pub mod printed;
 pub mod recorded_launch;
 pub mod scenario;
-pub mod surroundings;
 pub mod until_decided;
 pub mod zygote_bench;
 
@@ -34,8 +34,8 @@ pub use comparison::{
     Arm, ArmResult, Comparison, ComparisonError, Measured, Role, Sample, compare, compare_until, matrix,
 };
 pub use declared_arms::DeclaredArm;
+pub use host_activity::{HostActivity, HostCounters, Moment};
 pub use judgement::{Judgement, judge};
 pub use lab_launch::{LabLaunchError, LaunchInLab, cold, warm};
 pub use slowpath_launch::{Measures, Metric, measures};
-pub use surroundings::{Moment, Surroundings, Witnesses};
 pub use until_decided::UntilDecided;

@@ -1,18 +1,18 @@
-//! The ways to have a child of a zygote's program, in counterbalanced blocks: one child of each way in each block.
+//! The methods to have a child of a zygote's program, in counterbalanced blocks: one child of each method in each block.
 //!
 //! Owns the order of the children, what is measured of each and what the numbers allow to say. Leaves how a child is had to
 //! `zygote::measure`.
 
 use crate::benchmark::{ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch};
 use crate::printed::quantity;
-use crate::{Metric, Surroundings, Witnesses};
+use crate::{HostActivity, HostCounters, Metric};
 use slowpath_experiment::design::schedule;
 use slowpath_experiment::{Level, Samples, effect, median, multiple, outcome, quantile};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::interrupt;
 use slowpath_session::progress::Progress;
 use slowpath_tables::{Quantity, Unit};
-use slowpath_zygote::measure::{Executed, ForkServer, Ready, SparePool, Way, Zygote};
+use slowpath_zygote::measure::{Executed, ForkServer, Ready, SparePool, StartMethod, Zygote};
 use slowpath_zygote::preload::Preload;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,11 +27,11 @@ const QUANTILES: [f64; 2] = [0.5, 0.99];
 /// How much is measured.
 #[derive(Clone, Debug)]
 pub struct ZygoteBenchSettings {
-    /// Blocks, each with one child of every way.
+    /// Blocks, each with one child of every method.
     pub blocks: u32,
     /// It ends after so long, at the next block.
     pub max_time: Duration,
-    /// Children of a way that live at once when their memory is measured.
+    /// Children of a method that live at once when their memory is measured.
     pub children: u32,
     /// Seed of the order.
     pub seed: u64,
@@ -39,12 +39,12 @@ pub struct ZygoteBenchSettings {
 
 /// An arm and its children.
 struct Arm<'a> {
-    way: Box<dyn Way + 'a>,
+    method: Box<dyn StartMethod + 'a>,
     launches: Vec<Option<OneLaunch>>,
     failed: BTreeMap<String, u32>,
 }
 
-/// Measures every way to have a child of what is preloaded; sockets are made in `place`, a directory of the caller's own.
+/// Measures every method to have a child of what is preloaded; sockets are made in `place`, a directory of the caller's own.
 ///
 /// # Errors
 /// What is to be preloaded does not start, or the caller preloads a program that serves by itself.
@@ -71,20 +71,22 @@ pub fn bench(
 fn arms<'a>(preload: &'a Preload, place: &Path) -> Result<(Vec<Arm<'a>>, Vec<String>), Failure> {
     let cannot =
         |what: &'static str| move |error: std::io::Error| Failure::from_error(Kind::Target, &error).during(what);
-    let mut ways: Vec<Box<dyn Way + 'a>> = vec![Box::new(Executed(preload))];
-    ways.push(Box::new(SparePool::new(preload).map_err(cannot("starting what is to be preloaded"))?));
+    let mut methods: Vec<Box<dyn StartMethod + 'a>> = vec![Box::new(Executed(preload))];
+    methods.push(Box::new(SparePool::new(preload).map_err(cannot("starting what is to be preloaded"))?));
     let zygote = Zygote::new(preload, &place.join("z"), 0).map_err(cannot("starting the zygote"))?;
     let mut notes = vec![format!("the zygote itself took {:.0} ms to preload, once", zygote.start.as_secs_f64() * 1e3)];
-    ways.push(Box::new(zygote));
-    ways.push(Box::new(Zygote::new(preload, &place.join("s"), 2).map_err(cannot("starting the zygote with spares"))?));
+    methods.push(Box::new(zygote));
+    methods
+        .push(Box::new(Zygote::new(preload, &place.join("s"), 2).map_err(cannot("starting the zygote with spares"))?));
     if let Preload::Python { interpreter, modules, .. } = preload {
-        ways.push(Box::new(ForkServer::new(interpreter, modules).map_err(cannot("starting Python's fork server"))?));
+        methods.push(Box::new(ForkServer::new(interpreter, modules).map_err(cannot("starting Python's fork server"))?));
         notes.push(
             "children of the fork server keep its user and its namespaces; those of a zygote can have others"
                 .to_owned(),
         );
     }
-    let arms = ways.into_iter().map(|way| Arm { way, launches: Vec::new(), failed: BTreeMap::new() }).collect();
+    let arms =
+        methods.into_iter().map(|method| Arm { method, launches: Vec::new(), failed: BTreeMap::new() }).collect();
     Ok((arms, notes))
 }
 
@@ -92,12 +94,12 @@ fn arms<'a>(preload: &'a Preload, place: &Path) -> Result<(Vec<Arm<'a>>, Vec<Str
 fn measure(settings: &ZygoteBenchSettings, arms: &mut [Arm<'_>], progress: &dyn Progress) -> usize {
     // What is done once (a fork server that starts, pages that come from the disk) belongs to no child.
     for arm in arms.iter_mut() {
-        if let Ok(ready) = arm.way.start() {
+        if let Ok(ready) = arm.method.start() {
             ready.end();
         }
     }
     let until = Instant::now() + settings.max_time;
-    let witnesses = Witnesses::new();
+    let counters = HostCounters::new();
     let order = schedule(arms.len(), settings.blocks as usize, settings.seed);
     for (number, block) in order.iter().enumerate() {
         if interrupt::requested() || Instant::now() >= until {
@@ -105,11 +107,11 @@ fn measure(settings: &ZygoteBenchSettings, arms: &mut [Arm<'_>], progress: &dyn 
         }
         progress.count("starting children", number, order.len());
         for (position, index) in block.iter().enumerate() {
-            let before = witnesses.look();
+            let before = counters.look();
             let arm = &mut arms[*index];
-            match arm.way.start() {
+            match arm.method.start() {
                 Ok(ready) => {
-                    let around = witnesses.look().since(&before, 0.0);
+                    let around = counters.look().since(&before, 0.0);
                     arm.launches.push(Some(launch(&ready, position, around)));
                     ready.end();
                 }
@@ -123,7 +125,7 @@ fn measure(settings: &ZygoteBenchSettings, arms: &mut [Arm<'_>], progress: &dyn 
     order.len()
 }
 
-fn launch(ready: &Ready, position: usize, around: Surroundings) -> OneLaunch {
+fn launch(ready: &Ready, position: usize, around: HostActivity) -> OneLaunch {
     let wall = (Metric::Wall, ready.after.as_secs_f64() * 1e3);
     let measures = std::iter::once(wall).chain(ready.pss().map(|pss| (Metric::Pss, pss))).collect();
     OneLaunch { position: u32::try_from(position).unwrap_or(u32::MAX), measures, around }
@@ -132,14 +134,14 @@ fn launch(ready: &Ready, position: usize, around: Surroundings) -> OneLaunch {
 /// The memory of several children that live at once, which is what a program with so many pays.
 fn memory_at_once(settings: &ZygoteBenchSettings, arms: &mut [Arm<'_>]) -> Vec<String> {
     let one = |arm: &mut Arm<'_>| {
-        let ready: Vec<Ready> = (0..settings.children).filter_map(|_| arm.way.start().ok()).collect();
+        let ready: Vec<Ready> = (0..settings.children).filter_map(|_| arm.method.start().ok()).collect();
         let all: Option<Vec<f64>> = ready.iter().map(Ready::pss).collect();
         let count = ready.len();
         // Of fewer than were asked for the sum says nothing.
         let sum =
             all.filter(|_| count == settings.children as usize).map(|all| all.iter().sum::<f64>() / f64::from(1 << 20));
         ready.into_iter().for_each(Ready::end);
-        sum.map(|sum| format!("{count} children of {} at once: PSS {sum:.1} MiB together", arm.way.name()))
+        sum.map(|sum| format!("{count} children of {} at once: PSS {sum:.1} MiB together", arm.method.name()))
     };
     if interrupt::requested() { Vec::new() } else { arms.iter_mut().filter_map(one).collect() }
 }
@@ -161,7 +163,7 @@ fn summary(
     Ok(Benchmark {
         schema: LAUNCH_SCHEMA.to_owned(),
         ready: "everything is preloaded, and the child's work could begin".to_owned(),
-        conditions: vec!["warm: every way has had one child before".to_owned()],
+        conditions: vec!["warm: every method has had one child before".to_owned()],
         seed: settings.seed,
         blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
         ended,
@@ -187,8 +189,8 @@ fn of_arm(arm: &Arm<'_>) -> BenchmarkArm {
         Some(ArmQuantile { metric, quantile: at, value })
     };
     BenchmarkArm {
-        name: arm.way.name().to_owned(),
-        command: vec![arm.way.words().to_owned()],
+        name: arm.method.name().to_owned(),
+        command: vec![arm.method.words().to_owned()],
         launches: arm.launches.clone(),
         medians: METRICS.into_iter().filter_map(of_metric).collect(),
         quantiles: METRICS.into_iter().flat_map(|metric| QUANTILES.map(|one| at(metric, one))).flatten().collect(),
@@ -222,8 +224,8 @@ fn comparisons(arms: &[Arm<'_>], blocks: usize) -> Result<Vec<ArmComparison>, Fa
             let effect = effect::paired(&samples, 0, index, level).map_err(failed(Kind::Machine))?;
             raw.push(effect::p_value(&samples, 0, index).map_err(failed(Kind::Machine))?);
             found.push(ArmComparison {
-                arm: arm.way.name().to_owned(),
-                against: arms[0].way.name().to_owned(),
+                arm: arm.method.name().to_owned(),
+                against: arms[0].method.name().to_owned(),
                 metric,
                 outcome: outcome::judge(&effect, 0.0).into(),
                 difference: effect.difference.map(|one| quantity(one, metric.unit())),

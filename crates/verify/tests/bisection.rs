@@ -7,7 +7,7 @@ mod machine;
 
 use machine::{Course, Machine};
 use slowpath_verify::Metric;
-use slowpath_verify::bisection::{Bisection, BisectionError, Ended, Group, Kind, State, TotalAnswer, Treatment};
+use slowpath_verify::bisection::{Bisection, BisectionError, Ended, GapAnswer, Group, Kind, State, Treatment};
 
 /// Members of the causes that are named.
 fn named(found: &Bisection) -> Vec<Group> {
@@ -102,10 +102,10 @@ fn two_pairs_that_hide_each_other_are_found_by_delta_debugging() {
     assert!(found >= 18, "found in {found} of 20");
 }
 
-/// Three seconds that two candidates add to one second are no interplay, although the second of them raises the logarithm by less. Each
+/// Three seconds that two candidates add to one second are no interaction, although the second of them raises the logarithm by less. Each
 /// question is wrong in 2.5 of 100 at most, and there are three: for the pair, and for each by itself.
 #[test]
-fn costs_that_add_up_in_seconds_are_no_interplay() {
+fn costs_that_add_up_in_seconds_are_no_interaction() {
     let seconds = |slow: &Group| {
         let costs = [(1, 2.0), (2, 2.0)];
         (1.0 + costs.iter().filter(|(one, _)| slow.contains(one)).map(|(_, cost)| cost).sum::<f64>()).ln()
@@ -117,7 +117,7 @@ fn costs_that_add_up_in_seconds_are_no_interplay() {
             found += usize::from(all_named(&run) == Group::from([1, 2]));
             claimed += usize::from(run.causes.iter().any(|cause| cause.kind != Kind::Alone));
         }
-        assert!(found >= 118 && claimed <= 9, "{course:?}: found in {found} of 120, an interplay in {claimed}");
+        assert!(found >= 118 && claimed <= 9, "{course:?}: found in {found} of 120, an interaction in {claimed}");
     }
 }
 
@@ -164,9 +164,9 @@ fn where_the_two_ways_do_not_differ_nothing_is_tried_and_nothing_named() {
     let mut flagged = 0;
     for seed in 0..300 {
         let run = Machine { alone: 5, ..Machine::new(10, &effect) }.bisect(seed);
-        flagged += usize::from(run.total.answer == TotalAnswer::Slower);
+        flagged += usize::from(run.gap.answer == GapAnswer::Slower);
         assert!(named(&run).is_empty(), "{run:?}");
-        assert!(run.tested.is_empty() || run.total.answer == TotalAnswer::Slower);
+        assert!(run.effects.is_empty() || run.gap.answer == GapAnswer::Slower);
     }
     assert!(flagged <= 15, "{flagged} of 300");
 }
@@ -193,7 +193,7 @@ fn a_harmless_candidate_beside_a_cause_is_named_in_fewer_than_five_of_a_hundred_
 fn what_the_reproduction_lacks_is_told_and_nothing_is_named() {
     let effect = |_: &Group| 0.0;
     let run = Machine { beside: percent(40.0), ..Machine::new(6, &effect) }.bisect(1);
-    assert_eq!(run.total.answer, TotalAnswer::Slower);
+    assert_eq!(run.gap.answer, GapAnswer::Slower);
     let reproduction = run.reproduction.as_ref().unwrap();
     assert!(!reproduction.is_shown && run.causes.is_empty(), "{run:?}");
     let rest = reproduction.rest.unwrap().estimate.value;
@@ -216,8 +216,8 @@ fn an_effect_without_its_counter_is_told_and_not_named() {
 fn a_slow_way_that_is_faster_is_told() {
     let effect = |slow: &Group| if slow.contains(&0) { -percent(30.0) } else { 0.0 };
     let run = Machine::new(3, &effect).bisect(1);
-    assert_eq!(run.total.answer, TotalAnswer::Faster);
-    assert!(run.tested.is_empty());
+    assert_eq!(run.gap.answer, GapAnswer::Faster);
+    assert!(run.effects.is_empty());
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_single_candidate_is_judged_too() {
     let run = Machine { alone: 1, ..Machine::new(1, &effect) }.bisect(1);
     assert_eq!(named(&run), [Group::from([0])], "{run:?}");
     let none = Machine { beside: percent(30.0), ..Machine::new(0, &effect) }.bisect(1);
-    assert!(none.causes.is_empty() && none.tested.is_empty() && none.total.answer == TotalAnswer::Slower);
+    assert!(none.causes.is_empty() && none.effects.is_empty() && none.gap.answer == GapAnswer::Slower);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_candidate_with_which_the_command_fails_is_told_and_the_others_go_on() {
     let effect = |slow: &Group| if slow.contains(&0) { percent(50.0) } else { 0.0 };
     let run = Machine { fails: Some((Group::from([1]), 0)), alone: 3, ..Machine::new(3, &effect) }.bisect(1);
     assert_eq!(named(&run), [Group::from([0])], "{run:?}");
-    let failed = run.tested.iter().find(|one| one.group == Group::from([1])).unwrap();
+    let failed = run.effects.iter().find(|one| one.group == Group::from([1])).unwrap();
     assert!(matches!(&failed.sufficient.state, State::Failed(reason) if reason == "it fails"), "{failed:?}");
 }
 
@@ -250,7 +250,7 @@ fn the_time_is_kept_and_what_is_whole_is_told() {
     }
     let stopped = Machine { stop_after: Some(60), alone: 6, ..Machine::new(12, &effect) }.bisect(1);
     assert_eq!(stopped.ended, Ended::Stopped);
-    assert!(stopped.launches <= 61 && stopped.total.answer == TotalAnswer::Slower, "{stopped:?}");
+    assert!(stopped.launches <= 61 && stopped.gap.answer == GapAnswer::Slower, "{stopped:?}");
 }
 
 /// What hangs with a candidate is tried in one block and not again, and takes no more than the time that there is.
@@ -274,7 +274,7 @@ fn what_hangs_takes_no_time_from_the_others() {
     for seed in 0..10 {
         let run = hanging(Group::from([1]), 60.0, 90.0).bisect(seed);
         assert!(run.took.as_secs_f64() < 90.0 + 60.0, "{:?}", run.took);
-        let failed = run.tested.iter().find(|one| one.group == Group::from([1])).expect("it was tried");
+        let failed = run.effects.iter().find(|one| one.group == Group::from([1])).expect("it was tried");
         assert!(matches!(failed.sufficient.state, State::Failed(_)), "{failed:?}");
     }
 }
@@ -292,10 +292,10 @@ fn a_whole_context_that_fails_is_told_as_such() {
         let told = error.to_string();
         assert!(told.starts_with("the reproduced slow context was not ready in 2 launches in a row"), "{told}");
     }
-    // The ways as given can be launched: what they differ by is told.
+    // The sides as given can be launched: what they differ by is told.
     let run = failing(0, 0.1).bisect(1);
-    let reproduction = run.reproduction.as_ref().expect("the ways differ");
-    assert!(run.total.answer == TotalAnswer::Slower && !reproduction.is_shown && run.tested.is_empty(), "{run:?}");
+    let reproduction = run.reproduction.as_ref().expect("the sides differ");
+    assert!(run.gap.answer == GapAnswer::Slower && !reproduction.is_shown && run.effects.is_empty(), "{run:?}");
     let told = reproduction.failure.as_deref().unwrap_or_default();
     assert_eq!(told, "the reproduced slow context was not ready in 3 launches in a row: it fails");
     // It fails later on: that is no fault of the candidates, and nothing goes on without it.
@@ -303,7 +303,7 @@ fn a_whole_context_that_fails_is_told_as_such() {
     assert!(run.ended == Ended::Failed && run.took.as_secs_f64() < 60.0, "{run:?}");
     assert_eq!(run.failure.as_deref(), Some(told));
     let is_failed = |state: &State| matches!(state, State::Failed(_));
-    assert!(!run.tested.iter().any(|one| is_failed(&one.sufficient.state) || is_failed(&one.necessary.state)));
+    assert!(!run.effects.iter().any(|one| is_failed(&one.sufficient.state) || is_failed(&one.necessary.state)));
 }
 
 #[test]
@@ -311,9 +311,9 @@ fn a_metric_that_is_zero_or_absent_is_told_with_those_that_are_not() {
     let effect = |slow: &Group| if slow.contains(&0) { percent(50.0) } else { 0.0 };
     let error = |value| Machine { value, ..Machine::new(2, &effect) }.error(1);
     let zero = error(Metric::VoluntarySwitches);
-    assert_eq!(zero.to_string(), "voluntary_switches is zero in most launches of the fast way");
+    assert_eq!(zero.to_string(), "voluntary_switches is zero in most launches of the fast side");
     assert!(matches!(zero, BisectionError::NoValue { others, .. } if others == [Metric::Wall]));
-    assert_eq!(error(Metric::Processes).to_string(), "processes has no value in most launches of the fast way");
+    assert_eq!(error(Metric::Processes).to_string(), "processes has no value in most launches of the fast side");
 }
 
 /// The time that is told to be enough is enough, in most cases.
@@ -324,11 +324,11 @@ fn what_is_not_shown_is_told_with_the_time_that_would_decide_it() {
     for seed in 0..40 {
         let machine = Machine { seconds: 8.0, ..Machine::new(2, &effect) };
         let run = machine.bisect(seed);
-        let Some(enough) = run.total.enough else { continue };
-        assert!(run.total.answer == TotalAnswer::NotShown && enough.as_secs_f64() > 8.0, "{run:?}");
+        let Some(enough) = run.gap.enough else { continue };
+        assert!(run.gap.answer == GapAnswer::NotShown && enough.as_secs_f64() > 8.0, "{run:?}");
         open += 1;
         let again = Machine { seconds: enough.as_secs_f64(), ..machine }.bisect(seed + 1000);
-        decided += usize::from(again.total.answer != TotalAnswer::NotShown);
+        decided += usize::from(again.gap.answer != GapAnswer::NotShown);
     }
     assert!(open >= 20 && 2 * decided > open, "{decided} of {open} are decided");
 }

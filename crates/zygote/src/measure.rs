@@ -79,7 +79,7 @@ fn reported(channel: &mut UnixStream) -> io::Result<u32> {
 }
 
 /// One way to have a child.
-pub trait Way {
+pub trait StartMethod {
     /// Its name.
     fn name(&self) -> &'static str;
     /// What it does, in words.
@@ -95,7 +95,7 @@ pub trait Way {
 #[derive(Debug)]
 pub struct Executed<'a>(pub &'a Preload);
 
-impl Way for Executed<'_> {
+impl StartMethod for Executed<'_> {
     fn name(&self) -> &'static str {
         "posix_spawn"
     }
@@ -132,7 +132,7 @@ impl<'a> SparePool<'a> {
     }
 }
 
-impl Way for SparePool<'_> {
+impl StartMethod for SparePool<'_> {
     fn name(&self) -> &'static str {
         "spare_pool"
     }
@@ -196,7 +196,7 @@ impl Zygote {
     }
 }
 
-impl Way for Zygote {
+impl StartMethod for Zygote {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -298,7 +298,7 @@ impl ForkServer {
     }
 }
 
-impl Way for ForkServer {
+impl StartMethod for ForkServer {
     fn name(&self) -> &'static str {
         "forkserver"
     }

@@ -1,7 +1,7 @@
 //! Spare children: forked ahead of a request, and made what it asks for when it comes.
 //!
 //! A spare has no work, no identity and no descriptors of anybody; it ends with the zygote. What it saves is the fork, which copies the page
-//! tables of what is preloaded, and the processor's time of a moment when nobody waits.
+//! tables of what is preloaded, and the CPU time of a moment when nobody waits.
 
 use crate::child::{ForkError, Order, WrittenOrder, forked, wait_for_order};
 use crate::connection::{Process, Progress, Running};

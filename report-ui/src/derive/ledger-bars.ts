@@ -4,7 +4,7 @@
 // in the same order everywhere, so that bars can be compared; the rows of its table come as they are.
 
 import { count } from "../format";
-import type { LedgerCategory, LedgerProcess, LedgerRow, LedgerSum, LedgerThread, PageLedger, Quantity } from "../types";
+import type { LedgerCategory, LedgerProcess, LedgerRow, LedgerSum, LedgerThread, HtmlLedger, Quantity } from "../types";
 
 export const UNEXPLAINED = "unexplained";
 export type BarPart = LedgerCategory | typeof UNEXPLAINED;
@@ -89,7 +89,7 @@ export interface LedgerPicture {
   notes: string[];
 }
 
-export function ledgerPicture(ledger: PageLedger): LedgerPicture {
+export function ledgerPicture(ledger: HtmlLedger): LedgerPicture {
   const { busiest, other_processes, other_threads } = ledger;
   const processes = busiest.processes.map(ofProcess);
   const threads = busiest.threads.map(ofThread);
@@ -151,7 +151,7 @@ function sum(bars: readonly LedgerBar[]): LedgerBar {
   return barOf("all processes", "together", ms(whole), rows, unexplained === null ? null : ms(unexplained));
 }
 
-function notes({ busiest }: PageLedger): string[] {
+function notes({ busiest }: HtmlLedger): string[] {
   const all: string[] = [];
   if (busiest.incomplete_threads > 0) all.push(`${things(busiest.incomplete_threads, "thread is", "threads are")} left out: begin or end was not recorded.`);
   if (busiest.lost_intervals > 0) all.push(`${things(busiest.lost_intervals, "interval", "intervals")} off the CPU were lost; their time is unexplained.`);

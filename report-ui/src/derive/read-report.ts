@@ -3,7 +3,7 @@
 // Owns the checks without which a view could fail half-way: the schema, columns of one length whose
 // indices exist, and trees that are trees. It does not judge the content.
 
-import { COMPARISON_SCHEMA, type ComparisonPage } from "../comparison-types";
+import { COMPARISON_SCHEMA, type HtmlComparison } from "../comparison-types";
 import { BrokenTimeline, readTimeline, type Timeline } from "./timeline";
 import { SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
 
@@ -13,7 +13,7 @@ export class UnreadableReport extends Error {
 }
 
 /** What the page shows, told by its schema. */
-export type PageData = { report: Report; timeline: Timeline | null } | { comparison: ComparisonPage };
+export type PageData = { report: Report; timeline: Timeline | null } | { comparison: HtmlComparison };
 
 export function readPage(text: string): PageData {
   let parsed: unknown;
@@ -30,7 +30,7 @@ export function readPage(text: string): PageData {
     return { report, timeline: checkedTimeline(report) };
   }
   if (schema === COMPARISON_SCHEMA) {
-    const page = parsed as ComparisonPage;
+    const page = parsed as HtmlComparison;
     if (page.flame_graphs) checkFlames(page.flame_graphs, ({ depth, frame, before, after }) => ({ depth, frame, weights: [before, after] }));
     return { comparison: page };
   }

@@ -1,6 +1,6 @@
 // The page of a comparison: what changed in sentences and tables, and what speaks against the figures.
 
-import type { Change, Comparison, ComparedRecording, ComparisonPage, FindingChange, Measure } from "../comparison-types";
+import type { Change, Comparison, ComparedRecording, HtmlComparison, FindingChange, Measure } from "../comparison-types";
 import { beside, comparisonAnswer, figure, functionTables, judged, measureWords, MEASURES, perOf, shortName, sideWords, stateWords, titleOf, type Per } from "../derive/comparison";
 import { shellCommand } from "../display-text";
 import { count, quantityInterval } from "../format";
@@ -13,7 +13,7 @@ import { sortableTable, type Column } from "./sortable-table";
 /** Rows before "show all". */
 const ROWS = 8;
 
-export function comparisonHead({ comparison, generated }: ComparisonPage): HTMLElement {
+export function comparisonHead({ comparison, generated }: HtmlComparison): HTMLElement {
   const title = titleOf(comparison);
   return h(
     "header",

@@ -3,7 +3,7 @@
 import { barSentence, ledgerPicture, partDid, partWords, UNEXPLAINED, type BarRow, type LedgerBar } from "../derive/ledger-bars";
 import { count, inUnit, percent, quantityInterval, quantityValue } from "../format";
 import { isOfProcess, type Selection, type Selections } from "../selection";
-import type { PageLedger } from "../types";
+import type { HtmlLedger } from "../types";
 import { h, isolated, section, type Child } from "./element";
 import { drawBar, stepThrough, swatch } from "./ledger-bar";
 import type { Tooltip, TooltipLine } from "./tooltip";
@@ -13,7 +13,7 @@ const PROCESSES = 6;
 const THREADS = 12;
 
 /** `selections` is null where there is no other part to be filtered. */
-export function ledgerView(ledger: PageLedger, tooltip: Tooltip, selections: Selections | null): HTMLElement {
+export function ledgerView(ledger: HtmlLedger, tooltip: Tooltip, selections: Selections | null): HTMLElement {
   const picture = ledgerPicture(ledger);
   const body = h("div", { class: "ledger" });
   const lists = [barList("Processes", "process, time of all its threads", picture.processes, PROCESSES, tooltip, selections), barList("Threads", "thread, time from its begin to its end", picture.threads, THREADS, tooltip, selections)];

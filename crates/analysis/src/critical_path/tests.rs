@@ -123,7 +123,7 @@ ts  duration pid start tid reason runnable woken waker_pid waker_tid
 310 340      7   1     7   futex  10       600   7         8
 605 300      7   1     8   timer  20       -     -         -
 ";
-    // The waker sleeps again when the interrupt of the other processor comes.
+    // The waker sleeps again when the interrupt of the other CPU comes.
     let path = found(rows);
     assert_eq!(told(&path), [(7, 100, 250, RAN), (8, 250, 600, RAN), (7, 600, 650, "runnable"), (7, 650, 1000, RAN)]);
     let path = found(&rows.replace("600 ", "-   "));

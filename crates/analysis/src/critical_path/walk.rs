@@ -37,7 +37,7 @@ struct Away {
 type Place = (i32, Option<u32>);
 
 impl Away {
-    /// `None` for what is no interval off the processor.
+    /// `None` for what is no interval off the CPU.
     fn of(row: &OffCpu) -> Option<Self> {
         let (from, to) = (row.ts, Nanos(row.ts.0.saturating_add(row.duration.0)));
         let category = Category::of_wait(row.reason);

@@ -1,4 +1,4 @@
-//! Finding `background_reclaim`: the kernel's own threads work for the memory of a program, and nobody sees that at the program.
+//! Finding `background_reclaim`: kernel threads work for the memory of a program, and nobody sees that at the program.
 //!
 //! **What is bad.** A program that allocates much, or asks for huge pages late, leaves work behind: kswapd reclaims pages, kcompactd
 //! moves them together, khugepaged copies small pages into a huge one. It is paid by threads that belong to nobody.
@@ -43,7 +43,7 @@ pub const FINDING: Declaration = Declaration {
     title: "reclaim and compaction by kernel threads",
     what: "Memory that the program uses makes kswapd reclaim pages, kcompactd move them, or khugepaged copy them into \
            huge pages.",
-    why: "The work is charged to kernel threads, so no profile of the program shows it; it takes CPU time from everybody.",
+    why: "The work is charged to kernel threads, so no profile of the program shows it; it takes CPU time from all processes.",
     helps: "Use less memory at once, keep buffers instead of freeing them (reuse_buffer), ask for huge pages before \
             the first touch. Trade-off: see the finding.",
     by_hand: "before and after the run: cat /proc/$(pgrep -x kswapd0)/schedstat (the first number, ns) and grep -E \
@@ -153,7 +153,8 @@ fn finding(mut launches: Vec<Found<'_>>, kept: &BTreeMap<String, String>) -> Opt
 
 fn title(found: &Found<'_>) -> String {
     let made = found.charged().flat_map(|thread| &thread.ways);
-    let made: f64 = made.filter(|way| way.way == crate::background_reclaim::Way::HugePages).map(|way| way.of).sum();
+    let made: f64 =
+        made.filter(|way| way.way == crate::background_reclaim::Attribution::HugePages).map(|way| way.of).sum();
     let mut done = Vec::new();
     if found.charges(Task::Reclaim) {
         done.push("kswapd reclaim pages".to_owned());

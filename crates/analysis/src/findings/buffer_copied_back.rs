@@ -42,7 +42,7 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory_fixes::AVOID_COPY;
-use round_trips::{RoundTrip, Way};
+use round_trips::{CopySide, RoundTrip};
 use serde_json::Value;
 use slowpath_tables::{Quantity, Unit};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub const FINDING: Declaration = Declaration {
     title: "data copied into a buffer and back out",
     what: "Data are copied into a block to work on it, and copied back to where they came from.",
     why: "Both copies take CPU time and cache space; where the data can be used in place, neither is needed.",
-    helps: "avoid_copy: work on the data where they are. Trade-off: who owns the data must not change them meanwhile.",
+    helps: "avoid_copy: work on the data where they are. Trade-off: the data's owner must not change them meanwhile.",
     by_hand: "perf record --call-graph dwarf -p PID shows the time in memcpy and its callers; the registers at its \
               entry (perf probe) show the two addresses",
     least: materiality::words,
@@ -79,12 +79,12 @@ struct Found<'a> {
 
 impl Found<'_> {
     /// The stack with most samples of a direction.
-    fn main_site(&self, way: &Way) -> AllocatingStack {
+    fn main_site(&self, way: &CopySide) -> AllocatingStack {
         way.sites.first().map(|site| self.memory.stacks.of_row(site.stack)).unwrap_or_default()
     }
 
     fn saving(&self) -> Quantity {
-        let low = |way: &Way| sampled_time(way.samples, self.hertz).low.unwrap_or_default();
+        let low = |way: &CopySide| sampled_time(way.samples, self.hertz).low.unwrap_or_default();
         let low = low(&self.trip.copied_in).min(low(&self.trip.copied_back));
         Quantity { low: Some(low), ..self.cost }
     }

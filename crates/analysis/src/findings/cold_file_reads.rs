@@ -35,10 +35,10 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "reads from storage before ready",
-    what: "A launch that finds its files not in the page cache reads them when it touches them: libraries, data and \
-           caches, page fault by page fault, in the order in which the program happens to need them.",
-    why: "Each read is small and waited for, many go backwards, and the device idles in between. A profile shows page \
-          faults in whatever function came first.",
+    what: "A launch whose files are not in the page cache reads them on first touch: libraries, data and caches, page fault by page \
+        fault, in whatever order the program needs them.",
+    why: "Reads are small and synchronous, many go backwards, and the device idles in between. A profile shows page faults in whatever \
+        function touches the page first.",
     helps: "preload_plan reads the needed pages in large requests in the order of use, beside the start; \
             readahead_size changes how much the kernel reads for each fault. Trade-off: a plan is rebuilt when the \
             files change, and reads compete with other I/O.",

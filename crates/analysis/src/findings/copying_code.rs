@@ -21,7 +21,7 @@ use slowpath_tables::{CpuSample, Nanos, ProcessKey};
 /// Functions of C libraries that copy from their second argument to the first (memcpy(3), memmove(3), mempcpy(3)).
 const COPYING: [&str; 3] = ["memcpy", "memmove", "mempcpy"];
 
-/// Beginnings of the names that glibc gives to what these are for a processor, or with a check of the size
+/// Beginnings of the names that glibc gives to what these are for a CPU, or with a check of the size
 /// (`sysdeps/x86_64/multiarch/ifunc-impl-list.c`, `sysdeps/aarch64/multiarch/ifunc-impl-list.c`, `debug/memcpy_chk.c`).
 const COPYING_VARIANTS: [&str; 3] = ["__memcpy_", "__memmove_", "__mempcpy_"];
 

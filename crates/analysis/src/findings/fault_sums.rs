@@ -3,7 +3,7 @@
 //! **Value.** A fault whose duration is not known counts as long as the others are on average.
 //!
 //! A duration is what the thread ran in the fault, and what it waited for storage or for memory, where waits were recorded
-//! ([`crate::off_cpu_times`]). Else it is of the clock, not of the processor: a thread that another one displaces in a fault is in it
+//! ([`crate::off_cpu_times`]). Else it is of the clock, not of the CPU: a thread that another one displaces in a fault is in it
 //! for longer.
 //!
 //! **Interval.** *Low* has every fault of the median duration, which such outliers do not move; a fault that has to wait for memory is
@@ -92,7 +92,7 @@ impl FaultSums {
     }
 
     /// Time in them where none is taken to last longer than that which only a twentieth of them exceeds: a thread that was displaced in
-    /// a fault of a microsecond is in it for some milliseconds, of which it uses no processor time.
+    /// a fault of a microsecond is in it for some milliseconds, of which it uses no CPU time.
     pub fn undisturbed(&self) -> f64 {
         self.undisturbed
     }

@@ -55,10 +55,10 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "heap memory given back and faulted in again",
-    what: "The allocator returns free memory at the top of its heap to the kernel (brk, MADV_DONTNEED), and the \
-           program needs as much again in its next round.",
-    why: "Every page that comes back is a page fault and is zeroed once more. The call that gives back stands in some \
-          free(), the faults in whatever touches the memory next.",
+    what: "The allocator returns free memory at the top of its heap to the kernel (brk, MADV_DONTNEED), and the program soon needs it \
+        again.",
+    why: "Every returned page costs another page fault and is zeroed again. The call that returns memory is in some free(), the faults \
+        are in whatever touches the memory next.",
     helps: "Let malloc keep the memory (allocator_tunables: trim_threshold, top_pad), replace_allocator, or reuse the \
             buffer in the source. Trade-off: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e brk,madvise -p PID lists the calls; perf record -e page-faults -d \

@@ -41,8 +41,8 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "many libraries before main",
-    what: "A program names many libraries, directly or by way of others, and the run-time linker looks for each, opens and maps it before \
-           main.",
+    what: "A program depends on many libraries, directly or indirectly, and the run-time linker searches for, opens and maps each of \
+        them before main.",
     why: "A library takes about ten system calls and as many page faults before any of its code runs, and one more place in which each \
           symbol is searched. Libraries that come with others are often used by none of what the start does.",
     helps: "Link without those that are not used (-Wl,--as-needed), open those that only some work needs when it begins (dlopen), link small \

@@ -39,7 +39,7 @@ pub const UNTIMED_MEDIUM: f64 = 0.01;
 pub(crate) const UNKNOWN_COSTS: [&str; 2] = [
     "durations hold what recording costs inside a fault, and lack entering and leaving the kernel, which can cost more: \
      neither is calibrated on this machine",
-    "not included: what zeroing and unmapping displace from caches, interruptions of other processors, work of the kernel \
+    "not included: what zeroing and unmapping displace from caches, interruptions of other CPUs, work of the kernel \
      later and elsewhere",
 ];
 

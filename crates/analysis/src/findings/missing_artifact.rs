@@ -30,11 +30,11 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "compiled or cached files that were never made",
-    what: "A process looks for a compiled or cached file that is not there (ENOENT), does the work, and is refused to save the result, or to make its directory; or \
-           several processes make the same file one after the other.",
-    why: "Every process pays for the work. It shows only where the user of the program may not write what belongs to it.",
-    helps: "Make the file once as a user who may (regenerate_artifact: `python3 -m compileall DIRECTORY`, at installation). Price: disk, and a step more at \
-            each installation.",
+    what: "A process looks for a compiled or cached file that is not there (ENOENT), does the work, and is not allowed to save the \
+        result or create its directory; or several processes make the same file one after the other.",
+    why: "Every process repeats the work. It happens only where the program's user may not write to its installation.",
+    helps: "Make the file once as a user who may (regenerate_artifact: `python3 -m compileall DIRECTORY`, at installation). Trade-off: \
+        disk space, and one more installation step.",
     by_hand: "strace -f -Z -e trace=file -- COMMAND lists calls that fail: ENOENT of a file, and later EACCES or EROFS where it should \
               be made, is one",
     least: materiality::words,

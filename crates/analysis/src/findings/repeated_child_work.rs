@@ -62,13 +62,13 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "starts that children of one program repeat",
-    what: "Three or more children of one program open the same files one after the other when they start, and so load, relocate, read and \
-           initialise the same, each for itself.",
-    why: "A process that is executed begins with nothing. What its siblings have done a moment ago is in the page cache at best: mapping, \
-          relocating and initialising is done again in each.",
+    what: "Three or more children of one program open the same files one after the other when they start, and so each of them loads, \
+        relocates, reads and initialises the same things.",
+    why: "An executed process starts from scratch. At best, the files that its siblings just used are in the page cache: each process \
+        maps, relocates and initialises them again.",
     helps: "Start one process up to that point and fork the children from it (preload_in_zygote), start them ahead of time, or let one process \
             do the work of several. Trade-off: preloaded code must be able to be forked (no threads, no open connections, random seeds drawn \
-            anew), and copies have the same layout of addresses.",
+            anew), and forks share their address space layout.",
     by_hand: "strace -f -tt -e trace=execve,openat -- COMMAND shows the same opens in each child; perf trace -s sums their time",
     least,
     shows_in: ShowsIn::AnyWork,

@@ -1,6 +1,6 @@
 //! How much CPU time samples stand for.
 //!
-//! **Value.** Samples times the time between two of a processor. **Interval.** Samples that come by chance are Poisson-distributed: 95 %
+//! **Value.** Samples times the time between two of a CPU. **Interval.** Samples that come by chance are Poisson-distributed: 95 %
 //! by Byar's approximation to the exact limits (Breslow and Day, Statistical Methods in Cancer Research, volume II, 1987, page 69).
 //! The timer is regular, not random: work that keeps step with it is met more often or less than by chance, and nothing tells.
 
@@ -9,7 +9,7 @@ use slowpath_tables::{Quantity, Unit};
 /// Quantile of the normal distribution for 95 %, two-sided.
 const NORMAL_975: f64 = 1.96;
 
-/// CPU time of so many samples, taken `hertz` times a second on each processor, in ms.
+/// CPU time of so many samples, taken `hertz` times a second on each CPU, in ms.
 pub(crate) fn sampled_time(samples: u64, hertz: u64) -> Quantity {
     let period = 1000.0 / hertz.max(1) as f64;
     let (low, high) = poisson_95(samples as f64);

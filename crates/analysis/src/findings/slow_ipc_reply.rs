@@ -48,10 +48,11 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "waits for slow replies of another process",
-    what: "A thread asks another process and waits, and the other waits itself before it answers, computes for long, or gets no CPU.",
-    why: "Nothing runs in the one that waits, and its own profile shows nothing: the cause is in the process that answers.",
-    helps: "Mend what the server waits for (the evidence names where), ask for several things at once, ask earlier, or keep the answer. \
-            Where it stands in a run queue: a transport that inherits priority. Trade-off: none for a wait that nobody needs.",
+    what: "A thread sends a request to another process and waits; before it replies, that process waits itself, computes for a long \
+        time, or gets no CPU.",
+    why: "The waiting process is off-CPU, so its own profile shows nothing: the cause is in the process that replies.",
+    helps: "Fix what the server waits for (the evidence shows where), batch requests, send them earlier, or cache the reply. If the \
+        server is runnable but not running: use a transport with priority inheritance. Trade-off: none for an unnecessary wait.",
     by_hand: "perf trace -p CLIENT,SERVER -s, or strace -f -r -T -p SERVER: between the read of the request and the write of the reply \
               stands what it waited for; perf sched timehist --wakeup shows who woke whom",
     least: || {

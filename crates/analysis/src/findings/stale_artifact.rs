@@ -31,11 +31,12 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "compiled or cached files that do not fit",
-    what: "A process reads a compiled or cached file, then the source it was made from, does the work again, and is refused to save the \
-           result; or several processes save it one after the other.",
-    why: "Every process pays for the work, as if there were no file. A source that was copied or unpacked anew is enough.",
-    helps: "Make the file anew as a user who may write it (regenerate_artifact: `python3 -m compileall -f DIRECTORY`), whenever the source changes. `sudo slowpath \
-            artifacts audit --recording DIR` says which files are stale and why. Price: a step more at each installation.",
+    what: "A process reads a compiled or cached file, then the source it was made from, repeats the work, and is not allowed to save the \
+        result; or several processes save it one after the other.",
+    why: "Every process repeats the work, as if there were no file. Copying or unpacking the source again is enough to cause it.",
+    helps: "Regenerate the file as a user who may write it (regenerate_artifact: `python3 -m compileall -f DIRECTORY`), whenever the \
+        source changes. `sudo slowpath \
+            artifacts audit --recording DIR` says which files are stale and why. Trade-off: one more installation step.",
     by_hand: "strace -f -Z -e trace=openat -- COMMAND lists writes that fail; one beside a cache file that was opened before with its \
               source is one",
     least: materiality::words,

@@ -56,11 +56,10 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "dense memory in 4 KiB pages that transparent huge pages (THP) would have held",
-    what: "Memory that stays is touched densely in small pages, in spans that would fit aligned huge pages.",
-    why: "The first touch of each 4 KiB page is a fault; a huge page is one fault for 2 MiB. Most machines give THP \
-          only to who asks (madvise).",
-    helps: "huge_pages (glibc.malloc.hugetlb for malloc), advise_huge_pages in the source. Trade-off: pages that nobody \
-            touches become resident too.",
+    what: "Long-lived memory is touched densely in 4 KiB pages, in ranges where aligned huge pages would fit.",
+    why: "The first touch of each 4 KiB page is a fault; a huge page is one fault for 2 MiB. Most machines use THP only on request \
+        (madvise).",
+    helps: "huge_pages (glibc.malloc.hugetlb for malloc), advise_huge_pages in the source. Trade-off: untouched pages become resident too.",
     by_hand: "grep -E 'AnonHugePages|Rss' /proc/PID/smaps shows what is huge; perf stat -e \
               page-faults,dTLB-load-misses the difference with GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
     least: materiality::words,

@@ -42,11 +42,11 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "sleeps and time-outs before ready",
-    what: "A thread on the critical path to ready sleeps, waits between retries, or waits until a time-out is over.",
-    why: "Nothing runs meanwhile: the launch is later by the length of the wait, whatever the machine. Time-outs of name lookups and \
-          missing services are seconds.",
-    helps: "Wait for the event instead of a time, ask in parallel, or mend what does not answer (a name server in /etc/resolv.conf, a \
-            service). Trade-off: none, where the event is known.",
+    what: "A thread on the critical path to ready sleeps, waits between retries, or waits for a time-out to expire.",
+    why: "Nothing runs meanwhile, so the launch takes that much longer on any machine. Time-outs of name lookups and missing services \
+        last seconds.",
+    helps: "Wait for the event instead of a fixed time, query in parallel, or fix what does not answer (a name server in \
+        /etc/resolv.conf, a service). Trade-off: none, if there is an event to wait for.",
     by_hand: "strace -f -T -e trace=clock_nanosleep,poll,ppoll,epoll_wait,select,pselect6,futex -- COMMAND shows each wait with its \
               length; poll returns 0 and futex ETIMEDOUT where a time-out was over",
     least: || {

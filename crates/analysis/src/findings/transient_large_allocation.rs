@@ -60,8 +60,7 @@ pub const FINDING: Declaration = Declaration {
     what: "The program allocates a large block for each frame, message or file; the allocator maps it from the kernel \
            and unmaps it when it is freed.",
     why: "Every page of the block is a page fault each time, zeroed by the kernel and overwritten by the program, and \
-          is freed again by munmap. The cost stands in the function that touches the block first, not in the one that \
-          allocates it.",
+          is freed again by munmap. The cost appears in the function that first touches the block, not in the one that allocates it.",
     helps: "Keep the block (reuse_buffer in the source), let malloc keep it (allocator_tunables, replace_allocator), \
             or map it with fewer faults (huge_pages, populate_at_map). Trade-off: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e mmap,munmap -p PID lists the calls with size and duration; perf \
@@ -225,7 +224,7 @@ fn saving_reasons(found: &Found<'_>) -> Vec<String> {
     }];
     if prediction.disagrees() {
         reasons.push(format!(
-            "durations say {:.1} ms and the measurement {:.1} ms: caches, other processors, scarce memory or a control group make \
+            "durations say {:.1} ms and the measurement {:.1} ms: caches, other CPUs, scarce memory or a control group make \
              faults dearer or cheaper here than they were then{}",
             prediction.recorded.value,
             prediction.calibrated.value,

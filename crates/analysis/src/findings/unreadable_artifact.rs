@@ -36,9 +36,10 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &[],
     title: "compiled or cached files that may not be read",
-    what: "The open of a compiled or cached file, or a look at it (access(2), stat(2)), is denied (EACCES, EPERM), and the process does the work again that the file holds: it \
-           reads the source instead, compiles or computes, and may be refused to save the result.",
-    why: "Every process of that user does it again, and none says so. Root may read everything, so a developer with sudo never sees it.",
+    what: "The open of a compiled or cached file, or a look at it (access(2), stat(2)), is denied (EACCES, EPERM), and the process \
+        repeats the work whose result the file holds: it reads the source instead, compiles or computes, and may not be allowed to save \
+        the result.",
+    why: "Every process of that user repeats it silently. Root may read everything, so a developer with sudo never sees it.",
     helps: "Let the user read the file and enter its directories (grant_read); `sudo slowpath artifacts audit --recording DIR` names the rule that \
             denies and the smallest change. Price: others with the same right can read the file too. Else a copy for all (share_artifact), or, \
             last, a user who may (drop_isolation).",

@@ -59,7 +59,7 @@ pub const FINDING: Declaration = Declaration {
     name: NAME,
     former: &["oversized_first_touch"],
     title: "pages zeroed and never used",
-    what: "A buffer is made larger than what goes into it and cleared as a whole; its other pages hold zeros to the end.",
+    what: "A buffer is larger than its contents and cleared as a whole; the remaining pages stay zero.",
     why: "Each of these pages costs a page fault, the kernel's zeroing, the program's own clearing, and memory.",
     helps: "right_size_buffer: allocate or clear only what is used. Trade-off: the program has to know the size, or to \
             grow the buffer.",

@@ -50,13 +50,13 @@ categories! {
     Child = "children",
     /// Waited for a lock inside the kernel, or for anything else there.
     KernelWait = "kernel waits",
-    /// Could run; another task had the processor.
+    /// Could run; another task had the CPU.
     Runnable = "runnable",
     /// Could run; its control group had used up its quota.
     Throttled = "throttled",
     /// Was stopped by a signal, a tracer or a freezer.
     Stopped = "stopped",
-    /// Ran, as far as this system knows; a hypervisor had taken the processor away.
+    /// Ran, as far as this system knows; a hypervisor had taken the CPU away.
     Stolen = "stolen",
 }
 
@@ -80,7 +80,7 @@ impl Category {
     }
 
     /// Whether a thread that has nothing to do spends its time so: it waits for what somebody else will do. A futex is one of them:
-    /// threads of a pool wait for work on it; and the kernel's own threads wait for theirs in the kernel.
+    /// threads of a pool wait for work on it; and kernel threads wait for theirs in the kernel.
     pub fn is_idle(self) -> bool {
         matches!(
             self,

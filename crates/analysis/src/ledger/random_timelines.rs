@@ -13,7 +13,7 @@ enum Piece {
     Stolen(u64, u64),
     /// Runs, waits for storage, could run, runs.
     Major(u64, u64, u64, u64),
-    /// Runs, another has the processor, runs.
+    /// Runs, another has the CPU, runs.
     Minor(u64, u64, u64),
     /// Runs in a call, has a fault in it, waits for a lock there.
     Call(u64, u64, u64),

@@ -243,7 +243,7 @@ mod tests {
         line.fault(&fault(100, Some(50), FaultKind::Major));
         line.off_cpu(&off(110, 30, 5, OffCpuReason::FaultIo));
         line.fault(&fault(200, Some(10), FaultKind::Minor));
-        // Somebody else had the processor.
+        // Somebody else had the CPU.
         line.off_cpu(&off(203, 4, 4, OffCpuReason::Runnable));
         line.fault(&fault(300, None, FaultKind::Minor));
         let walked = line.walk(Nanos(0), Nanos(400));

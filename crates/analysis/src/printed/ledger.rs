@@ -53,7 +53,7 @@ pub struct LedgerThread {
     pub thread: Option<String>,
     /// When it began, or began to be followed, `CLOCK_MONOTONIC`, ns.
     pub began: Nanos,
-    /// When it left its processor for good, or recording ended, `CLOCK_MONOTONIC`, ns.
+    /// When it left its CPU for good, or recording ended, `CLOCK_MONOTONIC`, ns.
     pub ended: Nanos,
     /// From begin to end.
     pub wall: Quantity,
@@ -66,7 +66,7 @@ pub struct LedgerThread {
     pub unexplained_share: Option<Quantity>,
     /// Time on the CPU by the scheduler's counter.
     pub on_cpu: Option<Quantity>,
-    /// Time that it waited for a processor by the kernel's own counter (schedstat), to check `runnable` and `throttled`.
+    /// Time that it waited for a CPU by the kernel's own counter (schedstat), to check `runnable` and `throttled`.
     pub runnable_by_kernel: Option<Quantity>,
     /// What told user and kernel time apart.
     pub split_by: SplitBy,

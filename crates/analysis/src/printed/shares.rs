@@ -53,7 +53,7 @@ pub struct Used {
     pub cpu_samples: Option<u64>,
     /// Time off the CPU, all threads together: mostly waiting for work.
     pub off_cpu: Option<Quantity>,
-    /// The part of it in which threads could have run and waited for a processor.
+    /// The part of it in which threads could have run and waited for a CPU.
     pub runnable: Option<Quantity>,
     /// Bytes by which mmap, mremap and brk let address spaces grow.
     pub allocated: Option<Quantity>,

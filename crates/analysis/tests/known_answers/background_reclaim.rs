@@ -1,6 +1,6 @@
 //! Finding `background_reclaim` and its shares, on recordings with answers known by hand.
 
-use slowpath_analysis::background_reclaim::{BackgroundReclaim, Way, sum};
+use slowpath_analysis::background_reclaim::{Attribution, BackgroundReclaim, sum};
 use slowpath_analysis::finding::{Finding, Row};
 use slowpath_analysis::findings::{background_reclaim, of_recordings};
 use slowpath_analysis::recorded_costs::{Measure, Source, recorded_costs};
@@ -129,13 +129,13 @@ fn a_share_lies_between_what_two_ways_say_and_the_rest_is_others() {
     let costs = memory.costs(memory.processes());
     let names: Vec<&str> = costs.iter().map(|one| one.thread.as_str()).collect();
     assert_eq!(names, ["kcompactd0", "khugepaged", "ksmd", "kswapd0"]);
-    let ways = |number: usize| -> Vec<(Way, f64, f64)> {
+    let ways = |number: usize| -> Vec<(Attribution, f64, f64)> {
         costs[number].ways.iter().map(|way| (way.way, way.of, way.all)).collect()
     };
-    assert_eq!(ways(3), [(Way::WakeUps, 12.0, 20.0), (Way::AllocatedPages, 40.0, 100.0)]);
+    assert_eq!(ways(3), [(Attribution::WakeUps, 12.0, 20.0), (Attribution::AllocatedPages, 40.0, 100.0)]);
     // Ten wake-ups by kswapd are for 0.6 the program's.
-    assert_eq!(ways(0), [(Way::WakeUps, 6.0, 20.0), (Way::AllocatedPages, 40.0, 100.0)]);
-    assert_eq!(ways(1), [(Way::HugePages, 3.0, 4.0), (Way::ScannedRanges, 4.0, 8.0)]);
+    assert_eq!(ways(0), [(Attribution::WakeUps, 6.0, 20.0), (Attribution::AllocatedPages, 40.0, 100.0)]);
+    assert_eq!(ways(1), [(Attribution::HugePages, 3.0, 4.0), (Attribution::ScannedRanges, 4.0, 8.0)]);
     assert_eq!((ways(2), costs[2].share), (vec![], None));
     let kswapd = &costs[3].cost;
     near(Some(kswapd.value), 10.0);

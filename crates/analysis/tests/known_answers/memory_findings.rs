@@ -13,7 +13,7 @@ pub fn row<'a>(finding: &'a Finding, column: &str) -> &'a BTreeMap<String, Value
     rows.find(|row| row.contains_key(column)).unwrap_or_else(|| panic!("no {column} in {finding:#?}"))
 }
 
-/// Every fault and every call lasts 900 ns longer, in which another thread has the processor: what comes next is a microsecond away, at
+/// Every fault and every call lasts 900 ns longer, in which another thread has the CPU: what comes next is a microsecond away, at
 /// least.
 fn displace(tables: &mut Tables) {
     let more = Nanos(900);

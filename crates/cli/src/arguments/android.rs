@@ -16,15 +16,15 @@ pub struct AndroidArguments {
 /// What can be done with a device.
 #[derive(Debug, Subcommand)]
 pub enum AndroidCommand {
-    /// Collect through adb what an audit needs. Changes nothing on the device, and goes without what needs root there.
+    /// Collect the evidence for an audit through adb. Changes nothing on the device, and skips what needs root there.
     Collect(AndroidCollectArguments),
-    /// Say which compiled code isolated processes (renderers) cannot read, what that costs, and what repairs it; with --apply, repair it.
+    /// Show compiled code that isolated processes (renderers) cannot read, its cost and repairs; with --apply, repair it.
     Audit(AndroidAuditArguments),
-    /// Say what differs between the same code in an app and in a shell, and whether a seccomp filter has switched optimisations of the
-    /// processor off.
+    /// Compare the context of the same code in an app and in a shell, and whether a seccomp filter has disabled CPU
+    /// speculation.
     Context(AndroidContextArguments),
-    /// Launch apps over adb in counterbalanced blocks, each with a Perfetto trace of the device, or say what a trace shows of launches:
-    /// startups, starts of child processes, class verification, waits for binder and storage.
+    /// Launch apps over adb in counterbalanced blocks, each with a Perfetto trace of the device, or analyze the launches in a trace:
+    /// startups, child process starts, class verification, waits for binder and storage.
     Launch(AndroidLaunchArguments),
 }
 
@@ -37,7 +37,7 @@ pub struct AdbArguments {
     /// The adb client.
     #[arg(long, value_name = "PROGRAM", default_value = "adb")]
     pub adb: PathBuf,
-    /// Give up a command on the device after this time (30, 30s, 10m).
+    /// Time limit of a command on the device (30, 30s, 10m).
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "60s")]
     pub timeout: f64,
 }
@@ -76,23 +76,23 @@ pub struct AndroidAuditArguments {
     /// What `android collect` wrote, or a directory with dexopt.txt and listing.txt (docs/android.md).
     #[arg(value_name = "EVIDENCE")]
     pub evidence: PathBuf,
-    /// Audit this package alone; can be given several times.
+    /// Audit only this package. Repeatable.
     #[arg(long, value_name = "PACKAGE")]
     pub package: Vec<String>,
-    /// A Perfetto trace of launches, which says what unreadable code costs each process; can be given several times.
+    /// A Perfetto trace of launches, to measure what unreadable code costs each process. Repeatable.
     #[arg(long, value_name = "FILE")]
     pub trace: Vec<PathBuf>,
-    /// Write a policy for `slowpath artifacts guard`, of the one package.
+    /// Write a policy for `slowpath artifacts guard`; needs exactly one package.
     #[arg(long, value_name = "FILE")]
     pub guard_policy: Option<PathBuf>,
-    /// Run the repair of this name on the device (without a name the first one of each package that needs one), collect again and audit
+    /// Run the repair with this name on the device (default: the first repair of each package that needs one), then collect and audit
     /// again.
     #[arg(long, value_name = "REPAIR", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "output")]
     pub apply: Option<String>,
-    /// With --apply: directory of the evidence after it.
+    /// With --apply: directory for the evidence collected afterwards.
     #[arg(short, long, value_name = "AFTER", requires = "apply")]
     pub output: Option<PathBuf>,
-    /// Client and device; without --serial the one of the evidence.
+    /// Client and device (default: the device of the evidence).
     #[command(flatten)]
     pub adb: AdbArguments,
     /// Print one JSON object.
@@ -116,10 +116,10 @@ Exit codes: 0 audited, or every package that needed a repair is usable after it;
 #[derive(Debug, Args)]
 #[command(after_help = CONTEXT_AFTER_HELP)]
 pub struct AndroidContextArguments {
-    /// Of the app: a copy of `/proc/PID/status`, a directory of such files, or what `slowpath context save` wrote.
+    /// The app's context: a copy of `/proc/PID/status`, a directory of such files, or what `slowpath context save` wrote.
     #[arg(value_name = "APP")]
     pub app: OsString,
-    /// Of the same code started from a shell.
+    /// The context of the same code started from a shell.
     #[arg(value_name = "SHELL")]
     pub shell: OsString,
     /// Print one JSON object, as `slowpath context diff --json`.
@@ -145,26 +145,25 @@ pub struct AndroidLaunchArguments {
     /// Directory of the traces and of launches.json, rewritten after each launch.
     #[arg(short, long, value_name = "DIR", conflicts_with = "trace")]
     pub output: Option<PathBuf>,
-    /// Blocks: in each, every package is launched once. An interval of a 95th percentile needs 73.
+    /// Blocks: in each, every package is launched once. A confidence interval of the 95th percentile needs 73.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// How each launch is prepared: cold (the app is stopped), warm (its process is there, the activity is made again), hot (the activity
-    /// is there).
+    /// How each launch is prepared: cold (app stopped), warm (process running, activity recreated), hot (activity exists).
     #[arg(long, value_name = "KIND", default_value = "cold", value_parser = ["cold", "warm", "hot"])]
     pub start: String,
-    /// Open the addresses in this file, one a line, in turn, and not the main activity.
+    /// Open the URLs in this file, one per line, in turn, instead of the main activity.
     #[arg(long, value_name = "FILE")]
     pub url_list: Option<PathBuf>,
-    /// Compile the packages before, by this compile filter (speed, speed-profile, verify), or reset.
+    /// Compile the packages first with this compiler filter (speed, speed-profile, verify), or reset.
     #[arg(long, value_name = "FILTER")]
     pub compilation: Option<String>,
-    /// Go on tracing for this time behind the first frame: children start, and the app says that it is fully drawn.
+    /// Keep tracing for this time after the first frame, for child starts and reportFullyDrawn.
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "3s")]
     pub after: f64,
-    /// Pause before each launch, and after Perfetto has begun.
+    /// Pause before each launch, and after Perfetto has started.
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "1s")]
     pub settle: f64,
-    /// Only `am start -W`, without Perfetto on the device.
+    /// Use `am start -W` only, without Perfetto on the device.
     #[arg(long)]
     pub no_trace: bool,
     /// Seed of the order in which packages are launched in the blocks.

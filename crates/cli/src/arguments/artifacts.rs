@@ -16,12 +16,12 @@ pub struct ArtifactsArguments {
 /// What can be done with artifacts.
 #[derive(Debug, Subcommand)]
 pub enum ArtifactsCommand {
-    /// Find artifacts below paths and say which a user cannot use: unreadable, stale or missing. Changes nothing.
+    /// Find artifacts that a user cannot use: unreadable, stale or missing. Changes nothing.
     Audit(ArtifactsAuditArguments),
-    /// Run a command that finds artifacts unreadable, stale or missing, as on another machine: in mounts of its own, and nothing outside
-    /// is changed. Exits with the command's status.
+    /// Run a command with artifacts unreadable, stale or missing as on another machine, in its own mount namespace; nothing outside
+    /// changes. Exits with the command's status.
     Age(ArtifactsAgeArguments),
-    /// Check the artifacts of a policy for the users who need them, as a product does at its own start; with --repair, repair them.
+    /// Check the artifacts in a policy for the users who need them, as a product does at startup; with --repair, repair them.
     Guard(ArtifactsGuardArguments),
 }
 
@@ -35,7 +35,7 @@ pub struct ArtifactsAgeArguments {
     /// Run the command as this user, a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// A variable of its environment; can be given several times.
+    /// Set a variable in the command's environment. Repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
     /// The command.
@@ -59,23 +59,23 @@ pub struct ArtifactsAuditArguments {
     /// followed in these paths and nowhere below.
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Decide for this user, a name or a uid (default: the user who called sudo, else the caller; from a root shell 65534,
+    /// Check for this user, a name or a uid (default: the user who called sudo, else the caller; from a root shell 65534,
     /// nobody).
     #[arg(long = "as", value_name = "USER")]
     pub user: Option<String>,
-    /// Audit what this process has mapped and the artifacts beside these files. Without --as for the process itself, with its groups and
-    /// capabilities.
+    /// Audit the files that this process has mapped and the artifacts next to them. Default user: the process's own, with its groups
+    /// and capabilities.
     #[arg(long, value_name = "PID", conflicts_with_all = ["paths", "listing", "recording"])]
     pub pid: Option<u32>,
-    /// Audit the artifacts that a recording names: what its processes opened, mapped and read, and opens that they were refused. Without
-    /// --as for the user of the recorded command.
+    /// Audit the artifacts in a recording: files that its processes opened, mapped or read, and failed opens. Default user: that of
+    /// the recorded command.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "listing"])]
     pub recording: Option<PathBuf>,
-    /// Audit a listing of another machine instead of paths: the output of `ls -lanRZ DIR` (Android's too). What is denied there is certain;
-    /// what is allowed stays unknown where the listing does not show all of it.
+    /// Audit a listing of another machine instead of paths: the output of `ls -lanRZ DIR` (Android's too). Denials are
+    /// certain; access is unknown where the listing does not show everything.
     #[arg(long, value_name = "FILE", conflicts_with = "paths", requires = "user")]
     pub listing: Option<PathBuf>,
-    /// Directory entries to look at, at most.
+    /// Maximum number of directory entries to examine.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.entries)]
     pub max_entries: u64,
     /// Print one JSON object with all artifacts.
@@ -94,13 +94,13 @@ pub struct ArtifactsGuardArguments {
     /// it; as root or with --repair that holds for every directory of its path.
     #[arg(value_name = "POLICY")]
     pub policy: PathBuf,
-    /// Run the commands of the policy for what is missing, unreadable or stale, each at most once a version of the policy.
+    /// Run the policy's repair commands for missing, unreadable or stale files, each at most once per policy version.
     #[arg(long)]
     pub repair: bool,
-    /// The product's own pseudonym of its user, which the lines have as `user` for `slowpath fleet`.
+    /// The product's pseudonym for its user, written as `user` in each line for `slowpath fleet`.
     #[arg(long, value_name = "NAME")]
     pub pseudonym: Option<String>,
-    /// Print JSON lines, one for each file and user.
+    /// Print JSON lines, one per file and user.
     #[arg(long)]
     pub json: bool,
 }

@@ -18,10 +18,10 @@ pub struct CheckArguments {
     /// Exit with 1 also when a limit is undecided.
     #[arg(long)]
     pub strict: bool,
-    /// Take this recording for what needs one, instead of recording one more launch.
+    /// Use this recording instead of recording another launch.
     #[arg(long, value_name = "DIR")]
     pub recording: Option<PathBuf>,
-    /// Time at most, such as 30s, 10m or 1h; the launch that runs is finished.
+    /// Time limit, such as 30s, 10m or 1h; the current launch is finished.
     #[arg(long, value_name = "T", value_parser = duration, default_value = "10m")]
     pub max_time: Duration,
     /// Seed of the size of the environment, which differs from launch to launch.
@@ -36,11 +36,11 @@ pub struct CheckArguments {
     /// Who the target runs as: a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// When the target is ready, instead of what the budget says: exit, line:REGEX, file:PATH, tcp:[HOST:]PORT,
+    /// When the target counts as ready, overriding the budget: exit, line:REGEX, file:PATH, tcp:[HOST:]PORT,
     /// http://URL, notify, or browser[:PAGE].
     #[arg(long, value_name = "WHEN")]
     pub ready: Option<ReadyWhen>,
-    /// Give up a launch that is not ready after this many seconds.
+    /// Abort a launch that is not ready after this many seconds.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub timeout: Option<f64>,
     /// Set a variable in the target's environment.
@@ -55,8 +55,8 @@ pub struct CheckArguments {
 }
 
 const AFTER_HELP: &str = "Limits on counts and sizes hold for every launch. Limits on times hold for the median, or for \
-the quantile that the name asks for (wall_p95), and are decided when its whole interval lies on one side. Exits with 1 \
-when a limit is exceeded, with 3 when one could not be measured here, with 0 otherwise.";
+the quantile that the name asks for (wall_p95), and are decided when the whole confidence interval lies on one side of the limit. \
+Exits with 1 when a limit is exceeded, with 3 when one could not be measured here, with 0 otherwise.";
 
 impl CheckArguments {
     /// How the target is launched; `ready` is what the budget says.

@@ -6,23 +6,23 @@ use std::path::PathBuf;
 /// `slowpath compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// A recording of the workload as it was before, or a directory that holds several.
+    /// A recording of the workload before the change, or a directory with several.
     #[arg(value_name = "BEFORE", required_unless_present_all = ["more_before", "more_after"], requires = "after")]
     pub before: Option<PathBuf>,
-    /// A recording of the workload as it is after, or a directory that holds several.
+    /// A recording of the workload after the change, or a directory with several.
     #[arg(value_name = "AFTER")]
     pub after: Option<PathBuf>,
-    /// One more of those before; several with --before again.
+    /// Another recording from before the change. Repeatable.
     #[arg(long = "before", value_name = "DIR")]
     pub more_before: Vec<PathBuf>,
-    /// One more of those after; several with --after again.
+    /// Another recording from after the change. Repeatable.
     #[arg(long = "after", value_name = "DIR")]
     pub more_after: Vec<PathBuf>,
-    /// Compare figures of a second. Without it launches are compared as they are, other recordings only where they are equally
+    /// Compare values per second. By default, launches are compared as totals, other recordings only if they are equally
     /// long.
     #[arg(long)]
     pub per_second: bool,
-    /// Also write an HTML page with all of it, the time ledgers beside each other and the differential flame graphs.
+    /// Also write an HTML page with the comparison, both time ledgers and differential flame graphs.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print one JSON object.

@@ -21,7 +21,7 @@ pub struct ContextArguments {
 pub enum ContextCommand {
     /// Show everything outside of a program's code that can change its speed.
     Show {
-        /// Whose.
+        /// Which process.
         #[command(flatten)]
         read: ContextReadArguments,
         /// Print one JSON object, which `context diff` reads.
@@ -30,17 +30,17 @@ pub enum ContextCommand {
     },
     /// Save a context, to compare it later or on another machine.
     Save {
-        /// Whose.
+        /// Which process.
         #[command(flatten)]
         read: ContextReadArguments,
-        /// The file.
+        /// Output file.
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
     },
-    /// Say what differs between two contexts, what is known of its cost, and which differences follow from each other.
+    /// Show what differs between two contexts, known costs, and which differences cause others.
     Diff(ContextDiffArguments),
-    /// Measure what syscalls cost here, and what a seccomp filter costs them and the program's own code, with and without
-    /// permission to speculate.
+    /// Measure the cost of syscalls on this machine, and what a seccomp filter adds to them and to user code, with and without
+    /// speculation allowed.
     SyscallCost(SyscallCostArguments),
     /// Find which difference of two contexts makes the same command slower, by launching it with one of them at a time.
     Bisect(Box<ContextBisectArguments>),
@@ -48,17 +48,17 @@ pub enum ContextCommand {
     Run(ContextRunArguments),
 }
 
-/// Whose context is read.
+/// The process to read.
 #[derive(Debug, Args)]
 pub struct ContextReadArguments {
-    /// A process, a saved context, or a directory with files of the kernel that were copied on another machine (`proc/PID/...`, `sys/...`,
-    /// or the files of the process alone).
+    /// A pid, a saved context, or a directory with kernel files copied from another machine (`proc/PID/...`, `sys/...`, or the files of
+    /// the process only).
     #[arg(value_name = "PID|FILE|DIR", required_unless_present = "command", conflicts_with = "command")]
     pub subject: Option<OsString>,
     /// How the command is started.
     #[command(flatten)]
     pub invocation: InvocationArguments,
-    /// A command that is started, read, and ended. It is read when --ready says, and ~60 ms after its start with --ready exit.
+    /// A command to start, read and terminate. It is read when ready (--ready), or ~60 ms after its start with --ready exit.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
@@ -66,9 +66,9 @@ pub struct ContextReadArguments {
 /// How far contexts are trusted.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct TrustArguments {
-    /// Apply also what the command's user may not do: another user and groups, capabilities, real-time policies, negative nice
+    /// Also apply what the command's user is not permitted to set: another user and groups, capabilities, real-time policies, negative nice
     /// values, higher limits; and, from a context of somebody else's process, variables that can make it run other code (LD_*,
-    /// GLIBC_TUNABLES, PATH, PYTHON*, ...) and the working directory. Only for contexts whose author you trust as yourself.
+    /// GLIBC_TUNABLES, PATH, PYTHON*, ...) and the working directory. Use only with contexts from a source you fully trust.
     #[arg(long)]
     pub trust_context: bool,
 }
@@ -79,13 +79,13 @@ pub struct ContextDiffArguments {
     /// A process, a saved context, a directory of copied files, or a command with its words in quotes.
     #[arg(value_name = "A")]
     pub a: OsString,
-    /// The other one.
+    /// The other context.
     #[arg(value_name = "B")]
     pub b: OsString,
     /// How commands are started.
     #[command(flatten)]
     pub invocation: InvocationArguments,
-    /// What is taken of the contexts.
+    /// What is applied of the contexts.
     #[command(flatten)]
     pub trust: TrustArguments,
     /// Print one JSON object.
@@ -101,7 +101,7 @@ pub struct SyscallCostArguments {
     /// JSON of seccompiler (FILE#NAME where it holds several), or raw instructions.
     #[arg(long, value_name = "F", default_value = "allow-list")]
     pub filter: OsString,
-    /// Time at most, such as 5s or 1m; the first blocks are finished in any case.
+    /// Time limit, such as 5s or 1m; the first blocks are always finished.
     #[arg(long, value_name = "T", value_parser = duration, default_value = "10s")]
     pub max_time: Duration,
     /// Seed of the order of the arms.
@@ -116,17 +116,17 @@ pub struct SyscallCostArguments {
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP_OF_BISECT)]
 pub struct ContextBisectArguments {
-    /// The way that is fast: a process, a saved context, or a wrapper, which is words that run the command behind them
+    /// The fast side: a pid, a saved context, or a wrapper command that runs the words after it
     /// (`nice -n 19`, `env MALLOC_PERTURB_=1`, a script that ends in `exec "$@"`; "" is none), quoted as in a shell.
     #[arg(long, value_name = "PID|FILE|WRAPPER")]
     pub fast: OsString,
-    /// The way that is slow.
+    /// The slow side.
     #[arg(long, value_name = "PID|FILE|WRAPPER")]
     pub slow: OsString,
-    /// What is compared, less is better: wall, cpu, user, system, minor_faults, ...
+    /// The metric to compare, lower is better: wall, cpu, user, system, minor_faults, ...
     #[arg(long, value_name = "METRIC", default_value = "wall")]
     pub metric: Metric,
-    /// Time at most, such as 30s, 3m or 1h.
+    /// Time limit, such as 30s, 3m or 1h.
     #[arg(long, value_name = "T", value_parser = duration, default_value = "180s")]
     pub max_time: Duration,
     /// Seed of the order of the launches and of the size of their environment.
@@ -141,7 +141,7 @@ pub struct ContextBisectArguments {
     /// How the command is launched.
     #[command(flatten)]
     pub invocation: InvocationArguments,
-    /// What is taken of the contexts.
+    /// What is applied of the contexts.
     #[command(flatten)]
     pub trust: TrustArguments,
     /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
@@ -156,20 +156,20 @@ slow one. A cause is named only with its effect and a counter of its mechanism; 
 /// `slowpath context run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What could not be applied is told on standard error with its reason. The exit status is the command's, 128 and \
+    after_help = "What could not be applied is reported on standard error, with the reason. The exit status is the command's, 128 and \
 the signal's number where one ended it; processes that it leaves behind are ended."
 )]
 pub struct ContextRunArguments {
     /// A process, a saved context, or a directory of copied files.
     #[arg(value_name = "PID|FILE|DIR")]
     pub subject: OsString,
-    /// Say what would be applied and what could not, and run nothing.
+    /// Show what would be applied and what cannot be, without running the command.
     #[arg(long)]
     pub dry_run: bool,
     /// Who the command runs as: a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// What is taken of the context.
+    /// What is applied of the context.
     #[command(flatten)]
     pub trust: TrustArguments,
     /// Set a variable in the command's environment, unless the context has it.

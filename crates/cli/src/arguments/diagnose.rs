@@ -9,26 +9,26 @@ use std::time::Duration;
 /// `slowpath diagnose`.
 #[derive(Debug, Args)]
 pub struct DiagnoseArguments {
-    /// Instead of launching a command: a process that runs, with its threads and the children it makes from now on. Records it for
-    /// --duration and says what it hides; tries nothing. Repeatable.
+    /// Diagnose a running process instead of a command, with its threads and the children it starts from now on. Records it for
+    /// --duration and reports its findings; tries no fixes. Repeatable.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = OF_TRIALS)]
     pub pid: Vec<u32>,
     /// With --pid: record for this time (30, 30s, 10m; default: 10s), or until ctrl-C.
     #[arg(long, value_name = "TIME", value_parser = seconds, requires = "pid", conflicts_with = "command")]
     pub duration: Option<f64>,
-    /// Diagnose cold starts only: what a launch waits for storage, judged by the time to ready. Needs a lab. Without --cold and
-    /// --warm both are diagnosed.
+    /// Diagnose cold starts only: waits for storage, judged by time to ready. Needs a lab. Without --cold or --warm, both are
+    /// diagnosed.
     #[arg(long, conflicts_with = "warm")]
     pub cold: bool,
-    /// Diagnose launches with everything in memory only: hidden costs of memory, judged by CPU time. Needs no lab.
+    /// Diagnose warm launches only: hidden memory costs with everything in the page cache, judged by CPU time. Needs no lab.
     #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
     pub warm: bool,
-    /// Blocks of the experiment, each one launch of every arm [default: until every fix is decided, at most 15]. One arm needs at
-    /// least 6 blocks, eight arms 9. --max-time may allow fewer.
+    /// Blocks of the experiment, each with one launch of every arm [default: until every fix is decided, at most 15]. One arm needs
+    /// at least 6 blocks, eight arms 9. --max-time may allow fewer.
     #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub blocks: Option<u32>,
-    /// Time for everything, such as 90s or 10m: as many blocks as fit, and no trial where too few would fit to judge. 5m without
-    /// --cold and --warm, no limit with one of them.
+    /// Total time limit, such as 90s or 10m: runs as many blocks as fit, and skips a trial if too few would fit for a verdict
+    /// [default: 5m; none with --cold or --warm].
     #[arg(long, value_name = "T", value_parser = launch::duration)]
     pub max_time: Option<Duration>,
     /// Which arms to compare besides cold and warm launches.

@@ -14,10 +14,10 @@ pub struct ExportArguments {
     /// The format.
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub to: &'static RecordingExport,
-    /// For collapsed: what the numbers of the stacks add up (default: the first of these that was recorded).
+    /// For collapsed: the weight of each stack (default: the first of these that was recorded).
     #[arg(long, alias = "what", value_parser = weights())]
     pub weight: Option<Weight>,
-    /// For csv: the table. Its call stacks become names.
+    /// For csv: the table. Call stacks are written as function names.
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
     /// Where to write it (default: standard output).

@@ -26,7 +26,7 @@ const AFTER_HELP: &str = "Examples:
 /// What can be done with fixes.
 #[derive(Debug, Subcommand)]
 pub enum FixCommand {
-    /// List the fixes of a diagnosis: proved, not shown or not tried, and which are applied.
+    /// List the fixes of a diagnosis: proved, not shown to help, or not tried; and which are applied.
     List {
         /// The directory of the diagnosis.
         directory: PathBuf,
@@ -34,11 +34,11 @@ pub enum FixCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show a fix with its price, security cost and undo, and as a diff what applying it would change. Changes nothing.
+    /// Show a fix with its trade-offs, security cost and undo, and the diff that applying it would make. Changes nothing.
     Show(FixShowArguments),
-    /// Apply a fix to a file that one of the options names, or to permissions. Without an option, list them.
+    /// Apply a fix to a file named by one of the options, or to permissions. Without such an option, list the possibilities.
     Apply(FixApplyArguments),
-    /// Restore every file that was changed for fixes of a diagnosis, to the byte, also after a crash.
+    /// Restore every file that fixes of a diagnosis changed, byte for byte, also after a crash.
     Undo(FixUndoArguments),
 }
 
@@ -54,19 +54,19 @@ pub struct FixTargetArguments {
     /// Write a drop-in for this service: /etc/systemd/system/NAME.service.d/50-slowpath-FIX.conf.
     #[arg(long, value_name = "NAME", group = "where")]
     pub systemd_unit: Option<String>,
-    /// The service is one of the user's own manager: ~/.config/systemd/user instead of /etc/systemd/system.
+    /// The service belongs to the user's service manager: ~/.config/systemd/user instead of /etc/systemd/system.
     #[arg(long, requires = "systemd_unit")]
     pub user: bool,
-    /// Have the Exec lines of a desktop file start with the fix.
+    /// Prefix the Exec lines of a desktop file with the fix.
     #[arg(long, value_name = "PATH", group = "where")]
     pub desktop_file: Option<PathBuf>,
     /// Change the permissions of the files that the fix names.
     #[arg(long, group = "where")]
     pub permissions: bool,
-    /// Where a preload plan is put (default: the path of the wrapper or desktop file, with .plan behind it).
+    /// Where to put a preload plan (default: the path of the wrapper or desktop file plus .plan).
     #[arg(long, value_name = "PATH")]
     pub plan: Option<PathBuf>,
-    /// For a wrapper: the command to start, where it is not that of the diagnosis.
+    /// For a wrapper: the command to start, if it is not that of the diagnosis.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
@@ -97,7 +97,7 @@ pub struct FixApplyArguments {
     pub directory: PathBuf,
     /// The fix, by its name in `slowpath fix list`.
     pub name: String,
-    /// Apply a fix that the launches did not show to help.
+    /// Apply a fix even though the trial did not show that it helps.
     #[arg(long)]
     pub unproved: bool,
     /// Print one JSON object.
@@ -115,11 +115,11 @@ pub struct FixApplyArguments {
 restored then, unless --keep-changed is given."
 )]
 pub struct FixUndoArguments {
-    /// The directory of the diagnosis; it need not be there any more.
+    /// The directory of the diagnosis; it need not exist any more.
     pub directory: PathBuf,
-    /// Only this fix (default: all that were applied, the last first).
+    /// Only this fix (default: all applied fixes, the latest first).
     pub name: Option<String>,
-    /// Leave files that were changed since as they are, and restore the others.
+    /// Keep files that have been changed since, and restore the others.
     #[arg(long)]
     pub keep_changed: bool,
     /// Print one JSON object.

@@ -8,16 +8,16 @@ use std::path::PathBuf;
 /// `slowpath import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// Traces of one tool and one clock, such as the files of `strace -ff`.
+    /// Traces from one tool with one clock, such as the files of `strace -ff`.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Directory of the recording.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// The format (default: found by the content of the first file).
+    /// The format (default: detected from the first file).
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub format: Option<&'static Importer>,
-    /// Stop when the recording takes this much of the disk (K, M, G); what was read until then is kept.
+    /// Stop when the recording reaches this size on disk (K, M, G); what was read until then is kept.
     #[arg(long, value_name = "SIZE", value_parser = super::bytes, default_value = "4G")]
     pub max_size: u64,
     /// Print one JSON object.

@@ -18,16 +18,16 @@ pub struct IpcArguments {
 /// What can be asked of IPC.
 #[derive(Debug, Subcommand)]
 pub enum IpcCommand {
-    /// Round trips of growing payloads, in the format of Google Benchmark.
+    /// Measure round trips with growing payloads, in Google Benchmark's format.
     Throughput(ThroughputArguments),
-    /// Pairs of processes: latency of real-time and normal callers, inheritance of priority, missed deadlines and their
+    /// Measure pairs of processes: latency of real-time and normal callers, priority inheritance, missed deadlines and their
     /// trace. Exit code 1 where priority is not inherited, a pair ended early, or a miss stopped the trace.
     #[command(after_help = AFTER_HELP_OF_LATENCY)]
     Latency(LatencyArguments),
-    /// Asked against each other, in counterbalanced blocks.
+    /// Compare transports in counterbalanced blocks.
     Compare(IpcCompareArguments),
-    /// Which transports work here, whether callers can be real-time, whether a miss can be traced, and conditions on this
-    /// machine that affect results.
+    /// Show which transports work here, whether callers can be real-time, whether a miss can be traced, and conditions on
+    /// this machine that affect results.
     Doctor {
         /// Print one JSON object.
         #[arg(long)]
@@ -103,14 +103,14 @@ pub struct ThroughputArguments {
     /// Form of the output.
     #[arg(long = "benchmark_format", value_name = "FORM", default_value = "console")]
     pub benchmark_format: BenchmarkFormat,
-    /// Shortest run of a benchmark in seconds.
+    /// Minimum run time of a benchmark in seconds.
     #[arg(long = "benchmark_min_time", value_name = "SECONDS", value_parser = seconds, default_value = "0.1")]
     pub benchmark_min_time: f64,
-    /// Runs of each benchmark; several have aggregates.
+    /// Runs of each benchmark; with several, aggregates are shown.
     #[arg(long = "benchmark_repetitions", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000),
           default_value_t = 1)]
     pub benchmark_repetitions: u32,
-    /// Add the figure that the original documentation calls bandwidth; it is too large by the number of iterations.
+    /// Also print what the original documentation calls bandwidth; it is too large by a factor of the iterations.
     #[arg(long)]
     pub reference: bool,
     /// The same as --benchmark_format=json.
@@ -151,13 +151,13 @@ pub struct LatencyArguments {
     /// Transport.
     #[arg(long, value_name = "T", value_parser = one_transport, default_value = "pipe")]
     pub transport: &'static Transport,
-    /// Transactions a second and pair, counted from when they should have begun (default: the next begins when the last ended).
+    /// Transactions per second and pair, timed from their scheduled start (default: each starts when the previous one ends).
     #[arg(long, value_name = "HZ", value_parser = hertz)]
     pub rate: Option<f64>,
-    /// Processes of normal priority that compute beside.
+    /// Additional CPU-bound processes of normal priority.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub load: u32,
-    /// Worker pool instead of pairs: N workers that call each other at random.
+    /// Use a worker pool instead of pairs: N workers that call each other at random.
     #[arg(short = 'w', value_name = "N",
           conflicts_with_all = ["pair", "deadline_us", "verbose", "trace", "output", "rate", "load"])]
     pub workers: Option<u32>,
@@ -167,13 +167,13 @@ pub struct LatencyArguments {
     /// Split the workers into clients and servers.
     #[arg(short = 'p', requires = "workers")]
     pub split: bool,
-    /// Expected latency at most, in us; calls beyond are counted.
+    /// Maximum expected latency in us; slower calls are counted.
     #[arg(short = 'm', value_name = "US", requires = "workers")]
     pub most_us: Option<u64>,
-    /// Run a training round first; twice its worst latency is what is expected.
+    /// Run a training round first, and expect at most twice its worst latency.
     #[arg(short = 't', requires = "workers", conflicts_with = "most_us")]
     pub training: bool,
-    /// Print one JSON object: the keys of the original (schd-dbg, libhwbinder_latency), ours beside them.
+    /// Print one JSON object: the keys of the original (schd-dbg, libhwbinder_latency) and additional ones.
     #[arg(long)]
     pub json: bool,
 }
@@ -185,7 +185,7 @@ the result says so.";
 /// `slowpath ipc compare`.
 #[derive(Debug, Args)]
 pub struct IpcCompareArguments {
-    /// Asked; the first is what the others are compared with. `all`: all that work here.
+    /// Transports; the others are compared with the first. `all`: all that work here.
     #[arg(long, value_name = "T,T,...", value_parser = transports, value_delimiter = ',', required = true)]
     pub transports: Vec<Asked>,
     /// Payload.

@@ -14,16 +14,16 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub struct BenchmarkArguments {
-    /// What else can be measured.
+    /// Other measurements.
     #[command(subcommand)]
     pub command: Option<LaunchCommand>,
     /// How.
     #[command(flatten)]
     pub options: BenchmarkOptions,
-    /// A further arm: its name and its command, quoted as in a shell (which is not started).
+    /// Another arm: its name and command, quoted as in a shell (no shell is started).
     #[arg(long, value_name = "NAME=CMD", value_parser = named_command)]
     pub arm: Vec<(String, Words)>,
-    /// A further arm without a name of its own, compared with the first.
+    /// Another arm without a name, compared with the first.
     #[arg(long, value_name = "CMD", value_parser = words)]
     pub vs: Vec<Words>,
     /// The first arm; `{tmp}` in any command becomes a fresh empty directory for each launch.
@@ -38,14 +38,14 @@ intervals allow for that. A launch that fails is counted and never timed, and th
 /// Forms of `slowpath launch`.
 #[derive(Debug, Subcommand)]
 pub enum LaunchCommand {
-    /// What does each addition to a command cost, cold and warm? One arm for the base, one for the base with each addition.
+    /// Measure what each addition to a command costs, cold and warm: one arm for the base, one for the base with each addition.
     Ladder(LadderArguments),
-    /// How far can a comparison be trusted here and now? Compares a command with itself, again and again.
+    /// Measure how far comparisons can be trusted on this machine now, by comparing a command with itself repeatedly.
     Selftest(SelftestArguments),
-    /// How fast do pages come in a running browser? Visits a list of pages in each arm, round after round.
+    /// Measure page loads in a running browser: visits a list of pages in each arm, round after round.
     Scenario(ScenarioArguments),
-    /// How long do the child processes of recorded launches take until they are ready? By kind, the first against the later
-    /// ones, new processes against copies of a running one.
+    /// Show how long child processes of recorded launches take to become ready: by kind, first and later ones, new processes and
+    /// forks of a running one.
     Children(ChildrenArguments),
 }
 
@@ -55,7 +55,7 @@ pub struct LadderArguments {
     /// The command without any addition, quoted as in a shell.
     #[arg(long, value_name = "CMD", value_parser = words)]
     pub base: Words,
-    /// A name, and words that stand behind the base for this arm.
+    /// A name, and the words to append to the base for this arm.
     #[arg(long, value_name = "NAME=ARGS", required = true, value_parser = named_words)]
     pub add: Vec<(String, Words)>,
     /// How.
@@ -82,13 +82,13 @@ pub struct SelftestArguments {
 #[command(after_help = AFTER_HELP_OF_SCENARIO)]
 pub struct ScenarioArguments {
     /// The pages: a directory whose sub-directories hold an index.html (or whose files are *.html), or a file with a URL
-    /// or a path a line, with a name and a blank before it where one is wanted.
+    /// or path per line, optionally preceded by a name and a space.
     #[arg(value_name = "PAGES")]
     pub pages: PathBuf,
-    /// The browser, quoted as in a shell; of the Chromium family.
+    /// The browser command (Chromium family), quoted as in a shell.
     #[arg(long, value_name = "CMD", value_parser = words)]
     pub browser: Words,
-    /// Another browser, or the same in another way, compared with the first.
+    /// Another browser, or the same with other options, compared with the first.
     #[arg(long, value_name = "CMD", value_parser = words)]
     pub vs: Vec<Words>,
     /// The same with a name.
@@ -100,10 +100,10 @@ pub struct ScenarioArguments {
     /// The smallest difference that matters, in percent of the first browser.
     #[arg(long, alias = "detect", value_name = "P", value_parser = percent, default_value = "2%")]
     pub min_effect: f64,
-    /// Time at most, such as 30s, 10m or 1h; the round that runs is finished.
+    /// Time limit, such as 30s, 10m or 1h; the current round is finished.
     #[arg(long, value_name = "T", value_parser = duration, default_value = "30m")]
     pub max_time: Duration,
-    /// Give up a start or a page after this many seconds.
+    /// Abort a start or a page load after this many seconds.
     #[arg(long, value_name = "TIME", value_parser = super::seconds)]
     pub timeout: Option<f64>,
     /// Who the browsers run as: a name or a uid (default: the user who called sudo, else the caller).
@@ -142,11 +142,11 @@ pub struct ChildrenArguments {
 #[derive(Debug, Args)]
 pub struct BenchmarkOptions {
     /// Launch cold: in a private lab (proved cold page by page), after evicting the files that the command uses, or after
-    /// dropping all caches of this machine (which disturbs everybody on it).
+    /// dropping all caches of this machine (which affects everything running on it).
     #[arg(long, value_parser = coldness(), value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lab",
           conflicts_with = "warm")]
     pub cold: Option<Coldness>,
-    /// Launch warm (the default): one launch of each arm before the first that counts.
+    /// Launch warm (the default): one unmeasured launch of each arm first.
     #[arg(long)]
     pub warm: bool,
     /// What is compared: wall, cpu, user, system, minor_faults, major_faults, bytes_read, peak_rss, pss, switches,
@@ -162,11 +162,11 @@ pub struct BenchmarkOptions {
     /// Exactly this many blocks, instead of stopping when every comparison is decided.
     #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub blocks: Option<u32>,
-    /// Blocks at most.
+    /// Maximum number of blocks.
     #[arg(long, alias = "max-runs", value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "blocks")]
     pub max_blocks: u32,
-    /// Time at most, such as 30s, 10m or 1h; the block that runs is finished.
+    /// Time limit, such as 30s, 10m or 1h; the current block is finished.
     #[arg(long, value_name = "T", value_parser = duration, default_value = "10m")]
     pub max_time: Duration,
     /// Seed of the order of the launches and of the size of their environment.
@@ -230,7 +230,7 @@ fn coldness() -> impl TypedValueParser<Value = Coldness> {
 /// Forms of a result for other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Export {
-    /// A row a launch.
+    /// One row per launch.
     Csv,
     /// A table for a pull request.
     Markdown,

@@ -19,14 +19,14 @@ pub struct LayoutArguments {
 /// What can be done about the order of code.
 #[derive(Debug, Subcommand)]
 pub enum LayoutCommand {
-    /// Run a command and write which functions it used, and in which order it used them first. Needs no special build and no symbols. Exits
-    /// with the command's status.
+    /// Run a command and record which functions it uses, in order of first use. Needs no special build and no symbols. Exits with the
+    /// command's status.
     Trace(LayoutTraceArguments),
-    /// Make an order for a linker from one or more traces.
+    /// Make a linker order file from one or more traces.
     Order(LayoutOrderArguments),
-    /// Say how many pages and faults the traced work needs now, and how many in another order, before anything is rebuilt.
+    /// Predict how many pages and faults the traced work needs with the current and with other orders, without rebuilding.
     Score(LayoutScoreArguments),
-    /// Say which section of a binary costs its start which pages, and the flag that would leave fewer.
+    /// Show which sections of a binary cost how many pages at start, and which flag would reduce them.
     Why(LayoutWhyArguments),
     /// Build variants of a program (code in the order of a trace, packed relocations), launch them in blocks, cold and warm, and compare
     /// what their starts take.
@@ -40,13 +40,13 @@ pub struct LayoutTraceArguments {
     /// The trace that is written.
     #[arg(short, long, value_name = "TRACE")]
     pub output: PathBuf,
-    /// Trace shared objects too, also those that are loaded later, not executables alone.
+    /// Trace shared objects too, including those loaded later, not just executables.
     #[arg(long)]
     pub all_objects: bool,
     /// Run the command as this user, a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// A variable of its environment; can be given several times.
+    /// Set a variable in the command's environment. Repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
     /// End the trace after this time (30, 30s, 10m); the command keeps running.
@@ -77,20 +77,20 @@ pub struct LayoutOrderArguments {
     /// Traces of `slowpath layout trace`, one for each kind of work.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
-    /// Who reads the order.
+    /// The linker that reads the order.
     #[arg(long = "for", value_name = "LINKER", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|one| one.name)))]
     pub linker: String,
     /// The order that is written.
     #[arg(short, long, value_name = "ORDER")]
     pub output: PathBuf,
-    /// How it is made; `best` takes the one that needs the fewest pages for work that it was not made from.
+    /// The algorithm; `best` picks the one whose orders need the fewest pages for held-out traces.
     #[arg(long, value_name = "NAME", default_value = BEST,
         value_parser = PossibleValuesParser::new([BEST].into_iter().chain(ALGORITHMS.iter().map(|one| one.name))))]
     pub algorithm: String,
     /// The binary that is ordered, as the traces have it (default: the program of the first trace).
     #[arg(long, value_name = "PATH")]
     pub object: Option<PathBuf>,
-    /// Take the names of this build of the binary, where they differ from the traced one's in what compilers append.
+    /// Use the symbol names of this build, where they differ from the traced one's only in compiler-generated suffixes.
     #[arg(long, value_name = "BINARY")]
     pub names_of: Option<PathBuf>,
     /// Print one JSON object.
@@ -129,8 +129,8 @@ const SCORE_AFTER_HELP: &str = "Examples:
   slowpath layout score ./server start.trace query.trace
   slowpath layout score ./server start.trace --order order --json
 
-`held out` is work that an order was not made from: each trace in an order of all others. Counted are pages of code; what the run-time \
-linker writes is not in it.";
+`held out`: each trace is scored in an order made from all others. Only code pages are counted, not pages that the run-time linker \
+writes.";
 
 /// `slowpath layout why`.
 #[derive(Debug, Args)]
@@ -154,7 +154,7 @@ pub struct LayoutTryArguments {
     /// writes the binary to $SLOWPATH_OUTPUT.
     #[arg(long, value_name = "CMD")]
     pub build: OsString,
-    /// What is compared with the baseline, separated by commas.
+    /// Variants to compare with the baseline, separated by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = USUAL,
         value_parser = PossibleValuesParser::new(VARIANTS.iter().map(|one| one.name)))]
     pub variants: Vec<String>,
@@ -164,7 +164,7 @@ pub struct LayoutTryArguments {
     /// Make the order of these traces (default: of one launch of the baseline).
     #[arg(long, value_name = "TRACE")]
     pub trace: Vec<PathBuf>,
-    /// How variants are launched; without --cold or --warm both, as far as this machine can have a lab.
+    /// How variants are launched; default: warm, and cold if this machine can have a lab.
     #[command(flatten)]
     pub options: BenchmarkOptions,
     /// The command; `{binary}` in it is the binary of each variant.
@@ -176,6 +176,6 @@ const TRY_AFTER_HELP: &str = "Examples:
   slowpath layout try --build 'cc $SLOWPATH_CFLAGS -O2 main.c $SLOWPATH_LDFLAGS -o $SLOWPATH_OUTPUT' -- {binary} --version
   slowpath layout try --build './build.sh' --variants relr,no-pie,lazy --warm -- {binary} --check
 
-Builds run as the user of the launches, one after the other, in the current directory. $SLOWPATH_VARIANT and $SLOWPATH_ORDER_FILE say which \
-variant it is and where its order stands. Without --metric, cold launches are compared by wall, bytes_read and peak_rss, warm ones by \
+Builds run as the user of the launches, one after the other, in the current directory. $SLOWPATH_VARIANT is the name of the variant, \
+$SLOWPATH_ORDER_FILE its order file. Without --metric, cold launches are compared by wall, bytes_read and peak_rss, warm ones by \
 wall, minor_faults and peak_rss.";

@@ -19,19 +19,19 @@ pub struct ZygoteArguments {
 /// What can be done with zygotes.
 #[derive(Debug, Subcommand)]
 pub enum ZygoteCommand {
-    /// Preload, and fork isolated children for whoever asks and may. Ends with ctrl-C; SIGHUP preloads anew.
+    /// Preload, then fork isolated children for permitted clients. Ends with ctrl-C; SIGHUP preloads again.
     #[command(after_help = SERVE_AFTER_HELP)]
     Serve(Box<ZygoteServeArguments>),
-    /// Ask a zygote for a child, and wait for it. Exits with its code (128 and the number of a signal that ended it).
+    /// Request a child from a zygote and wait for it. Exits with its exit code (128 + the signal number if a signal killed it).
     #[command(after_help = SPAWN_AFTER_HELP)]
     Spawn(Box<ZygoteSpawnArguments>),
-    /// Say how a zygote is: children, spares, demand.
+    /// Show a zygote's state: children, spares, demand.
     Status(ZygoteStatusArguments),
     /// Measure what a zygote saves: posix_spawn, a pool of spare processes, a zygote, one with spares, and Python's fork server, in one
     /// interleaved run.
     Bench(ZygoteBenchArguments),
-    /// Say whether a zygote would pay for a program: would a child's start become shorter by 20 % or more? The program is recorded, or
-    /// was.
+    /// Show whether a zygote would pay for a program: whether child starts would become at least 20 % shorter. Records the program, or
+    /// takes a recording.
     #[command(after_help = ADVISE_AFTER_HELP)]
     Advise(ZygoteAdviseArguments),
 }
@@ -62,26 +62,26 @@ pub struct ZygoteServeArguments {
     /// Listen at this path; it is removed at the end.
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Take the socket that a service manager hands over (systemd: ListenSequentialPacket=).
+    /// Use the socket passed by a service manager (systemd: ListenSequentialPacket=).
     #[arg(long)]
     pub activated: bool,
     /// Who may ask for what, and how many (TOML, docs/zygote.md).
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// End after so long without a connection, such as 5s; over the policy's.
+    /// Exit after this time without a connection, such as 5s; overrides the policy.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub idle: Option<Duration>,
-    /// Keep at least so many spare children ready; over the policy's.
+    /// Keep at least this many spare children ready; overrides the policy.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     pub spares: Option<u32>,
-    /// Who the zygote runs as: a name or a uid (default: the user who called sudo, else the caller). Only a zygote of root's can give
-    /// children other users.
+    /// Who the zygote runs as: a name or a uid (default: the user who called sudo, else the caller). Only a zygote that runs as root can
+    /// give children other users.
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
     /// Print one JSON object at the end.
     #[arg(long)]
     pub json: bool,
-    /// Say nothing of starts.
+    /// Do not report starts.
     #[arg(long)]
     pub quiet: bool,
 }
@@ -92,34 +92,34 @@ pub struct ZygoteSpawnArguments {
     /// Where the zygote listens.
     #[arg(long, value_name = "PATH")]
     pub socket: PathBuf,
-    /// The child's user id (default: the caller's, or that of a zygote that is not root's).
+    /// The child's user id (default: the caller's, or the zygote's if that does not run as root).
     #[arg(long, value_name = "UID", requires = "gid")]
     pub uid: Option<u32>,
     /// The child's group id.
     #[arg(long, value_name = "GID", requires = "uid")]
     pub gid: Option<u32>,
-    /// A supplementary group of the child; can be given several times (default: none).
+    /// A supplementary group of the child (default: none). Repeatable.
     #[arg(long, value_name = "GID", requires = "uid")]
     pub group: Vec<u32>,
-    /// Install this filter in the child as the last step: JSON of seccompiler, a profile of a container runtime, or raw instructions.
+    /// Install this seccomp filter in the child as the last step: seccompiler JSON, a container runtime's profile, or raw instructions.
     #[arg(long, value_name = "FILE")]
     pub seccomp: Option<PathBuf>,
-    /// Install it with the flag that lets the kernel keep speculation: faster on some kernels, and a security trade-off (docs/zygote.md).
+    /// Install it with SECCOMP_FILTER_FLAG_SPEC_ALLOW: faster on some kernels, with a security trade-off (docs/zygote.md).
     #[arg(long, requires = "seccomp")]
     pub allow_speculation: bool,
-    /// Namespaces of the child's own: mount, network, ipc, uts, cgroup, pid, user.
+    /// New namespaces for the child: mount, network, ipc, uts, cgroup, pid, user.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Namespace::named)]
     pub namespaces: Vec<Namespace>,
-    /// Set a variable in the child's environment; can be given several times.
+    /// Set a variable in the child's environment. Repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
-    /// Hand this descriptor over under the same number, beside 0, 1 and 2; can be given several times.
+    /// Pass this file descriptor under the same number, besides 0, 1 and 2. Repeatable.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=255))]
     pub fd: Vec<u32>,
     /// Print one JSON object; what the child prints goes to standard error.
     #[arg(long)]
     pub json: bool,
-    /// What the child is given to do.
+    /// Arguments for the child.
     #[arg(last = true, value_name = "ARGS")]
     pub arguments: Vec<OsString>,
 }
@@ -144,10 +144,10 @@ pub struct ZygoteBenchArguments {
     /// Blocks, each with one child of every arm.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(6..=10_000))]
     pub blocks: u32,
-    /// End after this time (30, 30s, 10m), at the next block.
+    /// Time limit (30, 30s, 10m), checked after each block.
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "300")]
     pub max_time: f64,
-    /// Children of an arm that live at once when their memory is measured.
+    /// Number of children alive at once when memory is measured.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub children: u32,
     /// Seed of the order.
@@ -165,13 +165,13 @@ pub struct ZygoteBenchArguments {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").args(["recording", "command"]).required(true)))]
 pub struct ZygoteAdviseArguments {
-    /// A recording of the program with its children.
+    /// A recording of the program and its children.
     #[arg(conflicts_with_all = ["command", "output", "duration", "user", "ready", "timeout", "env"])]
     pub recording: Option<PathBuf>,
     /// Keep the recording of CMD in this directory.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Record CMD for this time at most (30, 30s, 10m).
+    /// Record CMD for at most this time (30, 30s, 10m).
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<f64>,
     /// How CMD is launched.

@@ -101,5 +101,5 @@ fn wrong_usage_is_told_with_what_would_be_right() {
     words(&["--fast", "", "--slow", "nice", "--", "/bin/false"]).fails_with(4, &["was not ready in 3 launches"]);
     // A command that has ended has no memory that could be looked at.
     let without_value = ["--fast", "", "--slow", "nice", "--metric", "pss", "--", "/bin/true"];
-    words(&without_value).fails_with(2, &["pss has no value", "the fast way", "--metric METRIC", "wall"]);
+    words(&without_value).fails_with(2, &["pss has no value", "the fast side", "--metric METRIC", "wall"]);
 }

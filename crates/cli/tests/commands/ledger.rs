@@ -101,7 +101,7 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
     ];
     for (name, expected) in largest {
         let thread = of(&ledger, said[name].tid);
-        // On a machine that is busy with other things any of them may wait for a processor most of its time.
+        // On a machine that is busy with other things any of them may wait for a CPU most of its time.
         let first = thread["rows"].as_array().unwrap().iter().find(|row| row["category"] != "runnable").unwrap();
         assert_eq!(first["category"], expected, "{name}: {thread:#}");
         if name != "main" {
@@ -119,7 +119,7 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
         let runnable = time(thread, "runnable") + time(thread, "throttled");
         agrees(&format!("{name}, runnable by the counter"), runnable, number(&thread["runnable_by_kernel"]), 2.0);
     }
-    // Two that share a processor wait for it; what samples say of user and kernel has an interval.
+    // Two that share a CPU wait for it; what samples say of user and kernel has an interval.
     let shares = of(&ledger, said["shares0"].tid);
     assert!(time(shares, "runnable") > 0.3 * number(&shares["wall"]), "{shares:#}");
     assert_eq!(of(&ledger, said["computes"].tid)["split_by"], "samples");

@@ -108,7 +108,7 @@ fn of_a_killed_recorder_everything_is_kept_that_it_had_told() {
     assert_no_kernel_object_left(&done);
     let Tables { manifest, faults, .. } = tables(&out);
     assert_eq!((manifest.ended, manifest.stop_reason.as_deref()), (None, Some("the recorder was killed")));
-    // What a processor had collected and not told, at most 31 faults each.
+    // What a CPU had collected and not told, at most 31 faults each.
     let lost = 31 * std::thread::available_parallelism().unwrap().get();
     assert!(faults.len() + lost >= before + 5_000, "{} faults, {before} before", faults.len());
     let analyzed = run(slowpath(["analyze"]).arg(&out));

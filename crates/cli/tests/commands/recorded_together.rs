@@ -1,4 +1,4 @@
-//! Several programs in one recording, one after the other. Loading the recorder with call stacks takes seconds of processor time in a
+//! Several programs in one recording, one after the other. Loading the recorder with call stacks takes seconds of CPU time in a
 //! debug build, most of them in the kernel, which checks programs; findings and counts are told by program.
 
 use crate::recorded_case::analyzed;

@@ -1,4 +1,4 @@
-//! What is reported against a second witness of the kernel.
+//! What is reported, cross-checked against the kernel.
 
 use crate::running::*;
 use crate::traces::{assert_nothing_left, loop_devices_of, processes_with};

@@ -224,7 +224,7 @@ fn assert_bar(all: &Row, most_truncated: f64) {
     assert!(share(all.truncated) <= most_truncated, "{} of {} stacks end early", all.truncated, all.stacks);
 }
 
-/// Which share of the stacks ends early depends on how soon the recorder gets a processor, so a program is recorded while no
+/// Which share of the stacks ends early depends on how soon the recorder gets a CPU, so a program is recorded while no
 /// other is. That is also why these tests are a program of their own.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -247,7 +247,7 @@ fn stacks_of_faults_are_those_that_programs_keep_by_hand() {
 
 /// A table is made when a file is mapped, which takes some hundred microseconds: what is called before ends early. How many stacks
 /// that concerns depends on how much of its life a program has just opened something, and how soon the recorder gets a
-/// processor; these programs do little else.
+/// CPU; these programs do little else.
 #[test]
 fn stacks_through_code_that_is_mapped_meanwhile_are_those_that_programs_keep_by_hand() {
     if !root() {

@@ -1,4 +1,4 @@
-//! SELinux enforcing -> a seccomp filter -> the processor may not speculate: an app that is slower than the same code in a shell.
+//! SELinux enforcing -> a seccomp filter -> the CPU may not speculate: an app that is slower than the same code in a shell.
 //!
 //! Up to Linux 5.15 a thread that installs a seccomp filter without `SECCOMP_FILTER_FLAG_SPEC_ALLOW` loses two optimisations for good
 //! (kernel/seccomp.c, `arch_seccomp_spec_mitigate`; arch/x86/kernel/cpu/bugs.c). Later kernels changed the default, which was carried

@@ -1,4 +1,4 @@
-//! On which processors and memory nodes a thread may run (sched_setaffinity(2), cpuset(7)).
+//! On which CPUs and memory nodes a thread may run (sched_setaffinity(2), cpuset(7)).
 
 use super::control_groups::explains_affinity;
 use crate::factor::{Factor, Former, Known, Scope, Weight};
@@ -47,7 +47,7 @@ fn read(subject: &Subject<'_>) -> Reading {
     Reading::of(parts.map(Value::table), "this kernel does not tell it")
 }
 
-/// Processors in a list such as `0-3,8`.
+/// CPUs in a list such as `0-3,8`.
 fn count(list: &str) -> Option<usize> {
     numbers(list).map(|numbers| numbers.len())
 }

@@ -34,7 +34,7 @@ fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Light,
         "rules of the audit system often leave out processes without a login; where a rule applies each system call takes a longer way. \
-         The rules themselves are told to the audit administrator only (`auditctl -l`)",
+         The rules themselves are readable by the audit administrator only (`auditctl -l`)",
         "auditctl(8); kernel/auditsc.c",
     )
 }

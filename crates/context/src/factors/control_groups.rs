@@ -1,4 +1,4 @@
-//! What control groups allow a process: processor time, memory, I/O, processors; version 1 and 2 in one vocabulary.
+//! What control groups allow a process: CPU time, memory, I/O, CPUs; version 1 and 2 in one vocabulary.
 //!
 //! A limit counts wherever it stands between the group and the root, so the tightest is told, and not the groups' names.
 

@@ -70,7 +70,7 @@ fn known(a: &Value, b: &Value) -> Known {
     if any(&["LD_", "MALLOC_", "GLIBC_TUNABLES", "_RJEM", "GO", "OMP_", "PYTHON", "JAVA", "JDK", "NODE"]) {
         return Known::new(
             Weight::Heavy,
-            "settings of the dynamic linker, of malloc and of run-time systems: from nothing to many times the processor time \
+            "settings of the dynamic linker, of malloc and of run-time systems: from nothing to many times the CPU time \
              (glibc.malloc.mmap_threshold 84x, MALLOC_PERTURB_ 1.63x, tcache_count=0 1.21x of programs that only allocate)",
             "ld.so(8); mallopt(3); measured by slowpath's authors",
         );

@@ -1,4 +1,4 @@
-//! Whether a thread runs with the processor's speculation restricted: memory accesses that overtake stores, and indirect branches
+//! Whether a thread runs with the CPU's speculation restricted: memory accesses that overtake stores, and indirect branches
 //! (Documentation/userspace-api/spec_ctrl.rst; the words are those of fs/proc/array.c, `task_seccomp`).
 //!
 //! What a kernel does on its own account follows from its parameters and not from its version: changes of the default were
@@ -108,7 +108,7 @@ fn known_indirect_branch(a: &Value, b: &Value) -> Known {
     }
     Known::new(
         Weight::Heavy,
-        "predictors are not shared with the sibling processor and are emptied at switches between tasks: programs with many calls \
+        "predictors are not shared with the sibling CPU and are emptied at switches between tasks: programs with many calls \
          through pointers (interpreters, virtual functions) pay most",
         "Documentation/admin-guide/hw-vuln/spectre.rst, \"Mitigation control\"",
     )

@@ -28,7 +28,7 @@ pub struct Found {
     /// What could not be recorded.
     pub unavailable: Vec<Unavailable>,
     /// The page-cache rows beside the block layer's counter, in words.
-    pub witness: Option<String>,
+    pub cross_check: Option<String>,
 }
 
 impl Found {
@@ -57,17 +57,17 @@ pub fn found(
         for finding in findings.iter_mut().filter(|finding| is_answered(finding)) {
             finding.predicted_saving = predicted.map(|predicted| -predicted.change);
         }
-        let witness = witness(&cold);
+        let cross_check = cross_check(&cold);
         let mut losses = cold.manifest.losses.clone();
         losses.merge(&needed.manifest.losses);
         let mut unavailable = cold.manifest.unavailable.clone();
         let time = time_spent_of(&cold, Condition::Cold, &mut unavailable);
-        Ok(Found { findings, time, losses, unavailable, witness })
+        Ok(Found { findings, time, losses, unavailable, cross_check })
     })
 }
 
 /// The page-cache rows of the cold recording against the block layer's counter of the same device.
-fn witness(cold: &Tables) -> Option<String> {
+fn cross_check(cold: &Tables) -> Option<String> {
     let counted = *cold.manifest.counters.get(LAB_DEVICE_BYTES)? as f64;
     let lab = cold.manifest.devices.iter().find(|device| device.lab)?.dev;
     let added = cold

@@ -112,7 +112,7 @@ fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {
 
 fn notes(input: &Input<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(input.found.witness.clone());
+    notes.extend(input.found.cross_check.clone());
     let trained = input.trained;
     notes.push(format!(
         "a launch needs at least {:.1} MB from storage; {:.2} % of the recorded cold launch's reads went past the lab",

@@ -122,7 +122,7 @@ fn record_all(
 struct RecordedCold {
     outcome: LaunchOutcome,
     raw: RawCapture,
-    /// What the block layer counted for the lab's device: the second witness of the page-cache rows.
+    /// What the block layer counted for the lab's device: a cross-check of the page-cache rows.
     device_bytes: Bytes,
 }
 

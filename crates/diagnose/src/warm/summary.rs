@@ -14,7 +14,7 @@ use slowpath_verify::{Comparison, Judgement, Metric, judge};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What decides: a hidden cost of memory is work of the processor, in whichever thread of the tree, and shows in the time to ready
+/// What decides: a hidden cost of memory is work of the CPU, in whichever thread of the tree, and shows in the time to ready
 /// only where somebody waits for it.
 pub const JUDGED_BY: Metric = Metric::Cpu;
 /// What stands beside it; the last is the price.

@@ -2,7 +2,7 @@
 //! is left behind here, and read back where the kernel tells it.
 //!
 //! Owns terminal, file mode mask, descriptors, credentials and keys. Deliberately inherited, because who starts the launch decides on
-//! it: scheduling, processors, control groups, the OOM score, limits ([`LaunchSpec::limits`]), securebits, and the label of a
+//! it: scheduling, CPUs, control groups, the OOM score, limits ([`LaunchSpec::limits`]), securebits, and the label of a
 //! security module, whose policy decides what an exec makes of it.
 
 use std::io;

@@ -52,7 +52,7 @@ fn addresses_processors_and_huge_pages_are_set_for_one_launch() {
     {
         assert!(told(script, &[one], |_| {}).ends_with("\t0\n"));
     } else {
-        println!("skipped: one processor");
+        println!("skipped: one CPU");
     }
     let small = ContextStep::HugePages { disabled: true };
     assert_eq!(told("grep THP_enabled /proc/self/status", &[small], |_| {}).trim(), "THP_enabled:\t0");

@@ -156,7 +156,7 @@ impl Sandbox {
     }
 
     /// Without a controlling terminal nothing can be put into its input, and its keys send no signals here. A parser has no terminal's
-    /// descriptor and opens none; what measures is to be scheduled as a target is, and a new session has a share of the processors of its
+    /// descriptor and opens none; what measures is to be scheduled as a target is, and a new session has a share of the CPUs of its
     /// own (CONFIG_SCHED_AUTOGROUP). For these two keys are ignored where they end something.
     fn leave_terminal(&self) -> Result<(), SandboxError> {
         let ends: &[Signal] = match (self.outlives, self.duty) {

@@ -1,22 +1,22 @@
 //! From the launches of a bisection to what is printed.
 
 use super::{
-    BisectedCandidate, BisectedCause, BisectedReproduction, BisectedTotal, BisectedWay, CONTEXT_BISECT_SCHEMA,
-    CandidateVerdict, ContextBisection, MovedCounter, RemainingDifference, change_in_percent,
+    BisectedCandidate, BisectedCause, BisectedCounterShift, BisectedReproduction, BisectedSide, BisectedTotal,
+    CONTEXT_BISECT_SCHEMA, CandidateVerdict, ContextBisection, RemainingDifference, change_in_percent,
 };
 use crate::context::ComparedContext;
 use crate::quantity;
 use slowpath_context::remedies::remedies;
 use slowpath_context::toggles::{Candidate, Plan, Remaining};
 use slowpath_tables::{Quantity, Unit};
-use slowpath_verify::bisection::{Bisection, Cause, Direction, Group, LogRatio, State, Tested, TotalAnswer};
+use slowpath_verify::bisection::{Bisection, CandidateEffect, Cause, Direction, GapAnswer, Group, LogRatio, State};
 use slowpath_verify::context_bisection::{ContextBisected, GivenSide, Sides, Wanted};
 
 /// Of the launches.
 pub(super) fn of(wanted: &Wanted, bisected: &ContextBisected) -> ContextBisection {
     let ContextBisected { sides, plan, found } = bisected;
     let unit = wanted.metric.unit();
-    let total = &found.total;
+    let total = &found.gap;
     let percent = |ratio: &Option<LogRatio>| ratio.as_ref().map(change_in_percent);
     let (named, unnamed): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(|cause| cause.is_named());
     let of_causes = |causes: Vec<&Cause>| causes.into_iter().map(|cause| caused(plan, cause)).collect();
@@ -64,8 +64,8 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn side(side: &GivenSide) -> BisectedWay {
-    BisectedWay { given: side.given.clone(), context: ComparedContext::of(&side.context) }
+fn side(side: &GivenSide) -> BisectedSide {
+    BisectedSide { given: side.given.clone(), context: ComparedContext::of(&side.context) }
 }
 
 fn remaining(one: &Remaining) -> RemainingDifference {
@@ -90,7 +90,7 @@ fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
         is_bundled: cause.is_bundled,
         sufficient: cause.sufficient.as_ref().map(change_in_percent),
         necessary: cause.necessary.as_ref().map(change_in_percent),
-        counters: cause.counters.iter().map(MovedCounter::of).collect(),
+        counters: cause.counters.iter().map(BisectedCounterShift::of).collect(),
         mechanism: mechanisms.join("; "),
         remedies: members.iter().flat_map(|one| remedies(one.factor, &one.name)).collect(),
     }
@@ -98,10 +98,10 @@ fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
 
 fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> BisectedCandidate {
     // The smallest group tells most of it.
-    let with_it = found.tested.iter().filter(|tested| tested.group.contains(&index));
+    let with_it = found.effects.iter().filter(|tested| tested.group.contains(&index));
     let tested = with_it.min_by_key(|tested| tested.group.len());
-    let pairs = |way: &Direction| way.ratio.map_or(0, |ratio| ratio.pairs);
-    let effect = |way: &Direction| way.ratio.as_ref().map(change_in_percent);
+    let pairs = |side: &Direction| side.ratio.map_or(0, |ratio| ratio.pairs);
+    let effect = |side: &Direction| side.ratio.as_ref().map(change_in_percent);
     BisectedCandidate {
         name: one.name.clone(),
         factor: one.factor.to_owned(),
@@ -125,20 +125,20 @@ fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> B
 }
 
 /// The others that a candidate was only tried with. A set whose members could not be told apart says more than that each was tried by itself.
-fn tried_with(found: &Bisection, index: usize, tested: Option<&Tested>) -> Group {
+fn tried_with(found: &Bisection, index: usize, tested: Option<&CandidateEffect>) -> Group {
     let bundle = found.causes.iter().find(|cause| cause.is_bundled && cause.members.contains(&index));
     let together = bundle.map(|cause| &cause.members).or(tested.map(|tested| &tested.group));
     together.into_iter().flatten().copied().filter(|other| *other != index).collect()
 }
 
-fn failure(tested: &Tested) -> Option<String> {
-    [&tested.sufficient, &tested.necessary].into_iter().find_map(|way| match &way.state {
+fn failure(tested: &CandidateEffect) -> Option<String> {
+    [&tested.sufficient, &tested.necessary].into_iter().find_map(|side| match &side.state {
         State::Failed(reason) => Some(reason.clone()),
         _ => None,
     })
 }
 
-fn verdict(found: &Bisection, index: usize, tested: Option<&Tested>) -> CandidateVerdict {
+fn verdict(found: &Bisection, index: usize, tested: Option<&CandidateEffect>) -> CandidateVerdict {
     let with_it = found.causes.iter().find(|cause| cause.members.contains(&index));
     if let Some(cause) = with_it {
         return match (cause.is_named(), cause.is_bundled) {
@@ -190,14 +190,14 @@ fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
     }
     // Without a cause, what is left is the difference of the reproductions in all blocks.
     let value = |ratio: Option<LogRatio>| ratio.map(|ratio| ratio.estimate.value);
-    let first = value(found.reproduction.as_ref().map_or(found.total.ratio, |one| one.ratio));
+    let first = value(found.reproduction.as_ref().map_or(found.gap.ratio, |one| one.ratio));
     if found.causes.is_empty() && value(found.rest).zip(first).is_some_and(|(all, first)| all < first / 2.0) {
         notes.push(
             "the difference did not last: in all blocks together it is less than half of what it was at first; the machine changed meanwhile"
                 .to_owned(),
         );
     }
-    if !sides.are_given() && found.total.answer != TotalAnswer::NotShown {
+    if !sides.are_given() && found.gap.answer != GapAnswer::NotShown {
         notes.push(
             "only contexts were given: the difference is that between their reproductions, and what these lack is not in it".to_owned(),
         );
@@ -208,13 +208,13 @@ fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowpath_verify::bisection::{Ended, Kind, Total};
+    use slowpath_verify::bisection::{BaselineGap, Ended, Kind};
     use std::time::Duration;
 
     #[test]
     fn members_of_a_set_that_could_not_be_told_apart_are_told_with_each_other() {
         let direction = || Direction { ratio: None, state: State::Small };
-        let tested = [Group::from([0]), Group::from([1]), Group::from([2, 3])].map(|group| Tested {
+        let tested = [Group::from([0]), Group::from([1]), Group::from([2, 3])].map(|group| CandidateEffect {
             group,
             sufficient: direction(),
             necessary: direction(),
@@ -228,9 +228,9 @@ mod tests {
             counters: Vec::new(),
         };
         let found = Bisection {
-            total: Total { answer: TotalAnswer::Slower, ratio: None, fast: None, slow: None, enough: None },
+            gap: BaselineGap { answer: GapAnswer::Slower, ratio: None, fast: None, slow: None, enough: None },
             reproduction: None,
-            tested: tested.to_vec(),
+            effects: tested.to_vec(),
             causes: vec![bundle],
             rest: None,
             margin: 0.02,

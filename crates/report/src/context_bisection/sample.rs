@@ -29,7 +29,7 @@ fn candidate(name: &str, verdict: CandidateVerdict) -> BisectedCandidate {
 
 /// One cause, one harmless candidate, one difference that remains.
 pub(crate) fn bisection() -> ContextBisection {
-    let way = |given: &str| BisectedWay {
+    let side = |given: &str| BisectedSide {
         given: given.to_owned(),
         context: ComparedContext {
             origin: "this machine".to_owned(),
@@ -38,7 +38,7 @@ pub(crate) fn bisection() -> ContextBisection {
             command: vec![],
         },
     };
-    let counter = MovedCounter {
+    let counter = BisectedCounterShift {
         metric: Metric::User,
         without: Quantity::exact(30.0, Unit::Ms),
         with: Quantity::exact(49.0, Unit::Ms),
@@ -48,8 +48,8 @@ pub(crate) fn bisection() -> ContextBisection {
         schema: CONTEXT_BISECT_SCHEMA,
         conclusion: String::new(),
         command: vec!["work".to_owned()],
-        fast: way(""),
-        slow: way("env MALLOC_PERTURB_=165 LANG=C"),
+        fast: side(""),
+        slow: side("env MALLOC_PERTURB_=165 LANG=C"),
         metric: Metric::Wall,
         total: BisectedTotal {
             answer: BisectedAnswer::Slower,

@@ -2,11 +2,11 @@
 
 use crate::{ArmComparison, Benchmark, BenchmarkArm, LAUNCH_SCHEMA, OneLaunch, Outcome};
 use slowpath_tables::{Quantity, Unit};
-use slowpath_verify::{Metric, Surroundings};
+use slowpath_verify::{HostActivity, Metric};
 
 fn launch(position: u32, ms: f64) -> Option<OneLaunch> {
     let measures = [(Metric::Wall, ms), (Metric::User, ms / 2.0)].into();
-    Some(OneLaunch { position, measures, around: Surroundings::default() })
+    Some(OneLaunch { position, measures, around: HostActivity::default() })
 }
 
 fn arm(name: &str, launches: Vec<Option<OneLaunch>>, median: f64) -> BenchmarkArm {

@@ -54,7 +54,7 @@ macro_rules! marker {
 marker! {
     /// A thread did not run.
     Wait = "slowpath-wait", "{marker.name}", [
-        "runnable" "Could run, waited for a processor" Duration,
+        "runnable" "Could run, waited for a CPU" Duration,
         "waker" "Woken by (pid/tid)" String,
         "syscall" "System call" Integer,
     ]

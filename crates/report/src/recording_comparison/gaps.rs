@@ -72,7 +72,7 @@ fn machines(all: &[Named<'_>]) -> Option<Unavailable> {
         .map(|one| &one.costs.host)
         .map(|host| {
             format!(
-                "Linux {} on {} with {} processors, {} MiB",
+                "Linux {} on {} with {} CPUs, {} MiB",
                 host.kernel,
                 host.machine,
                 host.cpus,

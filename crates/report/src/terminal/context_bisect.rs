@@ -62,15 +62,15 @@ fn whole(found: &ContextBisection, style: &Style) -> Section {
     let total = &found.total;
     let median = |value: &Option<Quantity>| value.as_ref().map_or("-".to_owned(), |one| figures::value(one, style));
     let mut items = Vec::new();
-    for (name, way, value) in [("fast", &found.fast, &total.fast), ("slow", &found.slow, &total.slow)] {
-        let given = if way.given.is_empty() { "without a wrapper" } else { &way.given };
+    for (name, side, value) in [("fast", &found.fast, &total.fast), ("slow", &found.slow, &total.slow)] {
+        let given = if side.given.is_empty() { "without a wrapper" } else { &side.given };
         items.push(wrapped(&format!("  {name}  {}  ", right(&median(value), 10, style)), Paint::Plain, given, style));
     }
     let text = format!("slow against fast: {}, {} pairs", told(total.difference.as_ref(), style), total.pairs);
     items.push(wrapped("  ", Paint::Plain, &text, style));
     if let Some(reproduction) = &found.reproduction {
         let text = format!(
-            "reproduced: {}; unexplained rest of the two ways as given: {}",
+            "reproduced: {}; unexplained rest of the two sides as given: {}",
             told(reproduction.difference.as_ref(), style),
             told(reproduction.unexplained.as_ref(), style)
         );

@@ -18,7 +18,7 @@ pub fn lab_launches(launched: &LabLaunches) -> String {
             escape_terminal(state)
         );
         for file in &launch.left_out {
-            let _ = writeln!(text, "  past the lab: {}", escape_terminal(file));
+            let _ = writeln!(text, "  lab miss: {}", escape_terminal(file));
         }
     }
     text

@@ -168,7 +168,7 @@ mod tests {
     use slowpath_recording::Tables;
 
     /// So many threads of one process, and one of another. Each ran a tenth of its time and waited on a futex; the first had to
-    /// wait for the processor, and something is missing of it.
+    /// wait for the CPU, and something is missing of it.
     fn recorded(threads: u32) -> Ledger {
         let mut text = "== execs\nts pid start filename run_time\n1 7 1 a 0\n1 8 1 \"b\\u001b[31m\" 0\n\
                         == forks\nts pid start tid thread\n"

@@ -112,7 +112,7 @@ pub fn diagnosis() -> Diagnosis {
         losses: Losses(BTreeMap::from([("faults".to_owned(), 0), ("reads".to_owned(), 12)])),
         unavailable: vec![Unavailable {
             what: "instruction counts".to_owned(),
-            reason: "the processor's counters are not exposed here".to_owned(),
+            reason: "the CPU's counters are not exposed here".to_owned(),
             remedy: "run on the host".to_owned(),
         }],
         notes: vec!["libc was shared with other programs and stayed warm".to_owned()],

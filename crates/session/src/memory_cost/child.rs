@@ -62,7 +62,7 @@ const LARGEST: usize = 16 << 20;
 const ADVISED: usize = 4 << 20;
 /// What is copied from: it stays in the caches.
 const SOURCE: usize = 64 << 10;
-/// What is written to displace a block from caches: more than the second level of any processor of today has.
+/// What is written to displace a block from caches: more than the second level of any CPU of today has.
 const DISPLACING: usize = 4 << 20;
 
 /// Operations of one kind.
@@ -256,7 +256,7 @@ fn cpu_time() -> io::Result<u64> {
     Ok(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// How often another thread was given the processor of this one.
+/// How often another thread was given the CPU of this one.
 fn interruptions() -> io::Result<i64> {
     Ok(getrusage(UsageWho::RUSAGE_THREAD)?.involuntary_context_switches())
 }

@@ -320,7 +320,7 @@ mod tests {
             println!("skipped: recording needs root");
             return;
         }
-        // What keeps programs attached: links, events of processors, programs and maps.
+        // What keeps programs attached: links, events of CPUs, programs and maps.
         let held = |pid: u32| -> Vec<String> {
             let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
             let names = descriptors.filter_map(|one| Some(std::fs::read_link(one.path()).ok()?.display().to_string()));

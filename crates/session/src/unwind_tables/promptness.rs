@@ -16,7 +16,7 @@ impl UsualSlices {
 }
 
 /// Asks for short slices for this thread and what it starts from now on. Who asks for shorter ones than the others gets the same
-/// share of a processor, in more parts, and with it the processor at once when it wakes up. Kernels before 6.12 take no notice.
+/// share of a CPU, in more parts, and with it the CPU at once when it wakes up. Kernels before 6.12 take no notice.
 /// Returns what there was before; `None` where nothing was asked for.
 pub fn ask_for_short_slices() -> Option<UsualSlices> {
     let size = size_of::<libc::sched_attr>() as u32;

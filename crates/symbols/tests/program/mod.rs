@@ -1,4 +1,4 @@
-//! Programs that tests compile, and what binutils say of them: the second witness.
+//! Programs that tests compile, and what binutils say of them, as a cross-check.
 
 // Not every test file uses everything.
 #![allow(dead_code)]

@@ -19,7 +19,7 @@ pub use settings::{BenchmarkSettings, run};
 
 use crate::conditions::Conditions;
 use crate::{
-    Arm, ArmResult, Comparison, ComparisonError, Measured, Metric, Moment, Role, Sample, Witnesses, compare_until,
+    Arm, ArmResult, Comparison, ComparisonError, HostCounters, Measured, Metric, Moment, Role, Sample, compare_until,
     measures,
 };
 use slowpath_experiment::design;
@@ -85,7 +85,7 @@ pub struct Launches<'a> {
     arms: Vec<Launched<'a>>,
     conditions: &'a mut Conditions,
     launcher: ProcessLauncher,
-    witnesses: Witnesses,
+    counters: HostCounters,
     last: Option<Moment>,
     seed: u64,
 }
@@ -113,7 +113,7 @@ pub fn pad(seed: u64, block: usize) -> (OsString, OsString) {
 impl<'a> Launches<'a> {
     /// Of these arms under these conditions.
     pub fn new(arms: Vec<Launched<'a>>, conditions: &'a mut Conditions, seed: u64) -> Self {
-        Self { arms, conditions, launcher: launcher(), witnesses: Witnesses::new(), last: None, seed }
+        Self { arms, conditions, launcher: launcher(), counters: HostCounters::new(), last: None, seed }
     }
 
     /// One launch of each arm that does not count; one that fails ends the benchmark before it began.
@@ -173,9 +173,9 @@ impl<'a> Launches<'a> {
         // A command that has ended has no memory to look at.
         spec.memory = target.ready != ReadyWhen::Exit;
         // Between two warm launches nothing is done: the look after one is that before the next.
-        let before = self.last.take().unwrap_or_else(|| self.witnesses.look());
+        let before = self.last.take().unwrap_or_else(|| self.counters.look());
         let launched = self.conditions.launch(&mut self.launcher, spec)?;
-        let after = self.witnesses.look();
+        let after = self.counters.look();
         self.last = self.conditions.is_warm().then(|| after.clone());
         if interrupt::requested() {
             return Ok(Sample::Stopped);

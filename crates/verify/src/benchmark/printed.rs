@@ -3,7 +3,7 @@
 //! Owns names and shape; `report` shows it in other forms.
 
 use crate::printed::Outcome;
-use crate::{Metric, Surroundings};
+use crate::{HostActivity, Metric};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::{Quantity, Unavailable, Unit};
@@ -86,7 +86,7 @@ pub struct OneLaunch {
     /// Its numbers, in the units of the benchmark.
     pub measures: BTreeMap<Metric, f64>,
     /// What the rest of the machine did.
-    pub around: Surroundings,
+    pub around: HostActivity,
 }
 
 /// A quantile of an arm.

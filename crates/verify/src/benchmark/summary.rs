@@ -7,7 +7,7 @@ use super::{
 };
 use crate::conditions::Conditions;
 use crate::printed::quantity;
-use crate::{ArmResult, Comparison, Measured, Metric, Surroundings};
+use crate::{ArmResult, Comparison, HostActivity, Measured, Metric};
 use slowpath_experiment::{Effect, Level, effect, median, multiple, outcome, outliers};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_tables::{Quantity, Unit};
@@ -94,7 +94,7 @@ fn standing_out(result: &ArmResult, metric: Metric) -> Vec<Outlier> {
         })
         .collect();
     let values: Vec<f64> = counted.iter().map(|(_, _, value)| *value).collect();
-    let usual: Vec<Surroundings> = counted.iter().map(|(_, launch, _)| launch.around).collect();
+    let usual: Vec<HostActivity> = counted.iter().map(|(_, launch, _)| launch.around).collect();
     let major: Vec<f64> =
         counted.iter().filter_map(|(_, launch, _)| launch.measures.get(&Metric::MajorFaults).copied()).collect();
     let usual_major = median::point(&major).unwrap_or(0.0);

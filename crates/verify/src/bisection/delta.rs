@@ -1,6 +1,6 @@
 //! A smallest set of candidates that together reproduce at least half of the difference, where single ones do not explain it: delta
 //! debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software
-//! Engineering 28 (2002), 183-200, algorithm ddmin). "Fails" is here: with only these slow the logarithm of the time rises by at least half of the total.
+//! Engineering 28 (2002), 183-200, algorithm ddmin). "Fails" is here: with only these slow the logarithm of the time rises by at least half of the gap.
 
 use super::launches::{Launches, Stage};
 use super::treatment::{Group, Treatment};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Blocks of a test, and as many more where their signs differ.
 const BLOCKS: usize = 5;
-/// Share of the total that the set must reproduce.
+/// Share of the gap that the set must reproduce.
 pub(super) const REPRODUCED: f64 = 0.5;
 
 /// The search.
@@ -77,7 +77,7 @@ impl<E> Delta<'_, '_, E> {
                 self.launches.note(stage);
                 return Ok(None);
             }
-            let threshold = REPRODUCED * self.target.total;
+            let threshold = REPRODUCED * self.target.gap;
             open.retain(|index| {
                 let pairs = self.launches.pairs(self.settings.metric, &fast, &treatments[*index], from);
                 let above = pairs.iter().filter(|pair| **pair >= threshold).count();

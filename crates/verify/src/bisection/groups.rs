@@ -1,7 +1,7 @@
 //! Which candidates are tried by themselves and which as one.
 
 use super::treatment::Group;
-use super::{Expected, Suspect};
+use super::{Candidate, Expected};
 
 /// Up to so many are tried one by one rather than in parts: each part must be compared with the whole contexts anew.
 const ONE_BY_ONE: usize = 8;
@@ -10,10 +10,11 @@ const PART: usize = 4;
 
 /// The groups to begin with: each of those that are known to matter, and all others as one. Where even that takes more than is
 /// `affordable`, those that are expected least join the others.
-pub(super) fn first(suspects: &[Suspect], affordable: impl Fn(usize) -> bool) -> Vec<Group> {
-    let mut alone: Vec<usize> = (0..suspects.len()).filter(|one| suspects[*one].expected < Expected::Little).collect();
-    let mut others: Group = (0..suspects.len()).filter(|one| !alone.contains(one)).collect();
-    alone.sort_by_key(|one| suspects[*one].expected);
+pub(super) fn first(candidates: &[Candidate], affordable: impl Fn(usize) -> bool) -> Vec<Group> {
+    let mut alone: Vec<usize> =
+        (0..candidates.len()).filter(|one| candidates[*one].expected < Expected::Little).collect();
+    let mut others: Group = (0..candidates.len()).filter(|one| !alone.contains(one)).collect();
+    alone.sort_by_key(|one| candidates[*one].expected);
     while alone.len() > 1 && !affordable(alone.len() + usize::from(!others.is_empty())) {
         others.extend(alone.pop());
     }
@@ -39,26 +40,26 @@ pub(super) fn parts(group: &Group) -> Vec<Group> {
 mod tests {
     use super::*;
 
-    fn suspects(expected: &[Expected]) -> Vec<Suspect> {
-        expected.iter().map(|expected| Suspect { expected: *expected, counters: Vec::new() }).collect()
+    fn candidates(expected: &[Expected]) -> Vec<Candidate> {
+        expected.iter().map(|expected| Candidate { expected: *expected, counters: Vec::new() }).collect()
     }
 
     #[test]
     fn what_is_known_to_matter_is_tried_by_itself_and_the_rest_as_one() {
         use Expected::{Heavy, Little, Moderate};
-        let groups = first(&suspects(&[Little, Heavy, Moderate, Little, Little]), |_| true);
+        let groups = first(&candidates(&[Little, Heavy, Moderate, Little, Little]), |_| true);
         assert_eq!(groups, [Group::from([1]), Group::from([2]), Group::from([0, 3, 4])]);
-        assert_eq!(first(&suspects(&[Little; 3]), |_| true), [0, 1, 2].map(|one| Group::from([one])));
-        assert_eq!(first(&suspects(&[Little]), |_| true), [Group::from([0])]);
+        assert_eq!(first(&candidates(&[Little; 3]), |_| true), [0, 1, 2].map(|one| Group::from([one])));
+        assert_eq!(first(&candidates(&[Little]), |_| true), [Group::from([0])]);
         assert!(first(&[], |_| true).is_empty());
     }
 
     #[test]
     fn where_time_is_short_what_is_expected_least_is_tried_as_one() {
         use Expected::{Heavy, Little, Moderate};
-        let groups = first(&suspects(&[Moderate, Heavy, Heavy, Little]), |groups| groups <= 3);
+        let groups = first(&candidates(&[Moderate, Heavy, Heavy, Little]), |groups| groups <= 3);
         assert_eq!(groups, [Group::from([1]), Group::from([2]), Group::from([0, 3])]);
-        assert_eq!(first(&suspects(&[Heavy; 3]), |_| false), [Group::from([0]), Group::from([1, 2])]);
+        assert_eq!(first(&candidates(&[Heavy; 3]), |_| false), [Group::from([0]), Group::from([1, 2])]);
     }
 
     #[test]

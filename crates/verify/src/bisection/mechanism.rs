@@ -1,28 +1,28 @@
 //! Whether the mechanism of a cause was seen: one of its counters rose in the launches that show its effect.
 
 use super::launches::Launches;
-use super::outcome::Moved;
+use super::outcome::CounterShift;
 use super::treatment::Treatment;
-use super::{Settings, Suspect};
+use super::{Candidate, Settings};
 use slowpath_experiment::{median, signed_rank};
 use slowpath_launch::Metric;
 
 /// The error with which any of the counters of a cause is said to have risen.
 const ERROR: f64 = 0.01;
-/// One is the sum of the others: none of them is a second witness of another.
+/// One is the sum of the others: none of them is a cross-check of another.
 const FAMILY: [Metric; 3] = [Metric::Cpu, Metric::User, Metric::System];
 
-/// The counters of these suspects that rose between two treatments, by a paired test in that direction; the error is divided among
+/// The counters of these candidates that rose between two treatments, by a paired test in that direction; the error is divided among
 /// all that are tested (Bonferroni).
 ///
 /// What is asked is not whether something moved, but whether an effect that is shown already has its mechanism.
 pub(super) fn moved<E>(
     launches: &Launches<'_, E>,
     settings: &Settings,
-    suspects: &[&Suspect],
+    candidates: &[&Candidate],
     [quicker, slower]: [&Treatment; 2],
-) -> Vec<Moved> {
-    let metrics = witnesses(suspects, settings.metric);
+) -> Vec<CounterShift> {
+    let metrics = usable_counters(candidates, settings.metric);
     // The test is two-sided: half of its p-value is that of a rise.
     let error = 2.0 * ERROR / metrics.len().max(1) as f64;
     let tested = metrics.into_iter().filter_map(|metric| {
@@ -34,15 +34,15 @@ pub(super) fn moved<E>(
         }
         let p = signed_rank::p_value(&differences)?;
         let middle = |side: usize| median::point(&rows.iter().map(|row| row[side]).collect::<Vec<f64>>());
-        Some(Moved { metric, without: middle(0)?, with: middle(1)?, p })
+        Some(CounterShift { metric, without: middle(0)?, with: middle(1)?, p })
     });
     tested.filter(|moved| moved.p <= error).collect()
 }
 
-/// Counters that can witness an effect on `metric`: not the metric itself, and no other of the processor's times beside one of them.
+/// Counters that can confirm an effect on `metric`: not the metric itself, and no other of the CPU times beside one of them.
 /// Where a mechanism has nothing else, the parts of the time are all that can be asked for.
-fn witnesses(suspects: &[&Suspect], metric: Metric) -> Vec<Metric> {
-    let mut all: Vec<Metric> = suspects.iter().flat_map(|suspect| suspect.counters.iter().copied()).collect();
+fn usable_counters(candidates: &[&Candidate], metric: Metric) -> Vec<Metric> {
+    let mut all: Vec<Metric> = candidates.iter().flat_map(|candidate| candidate.counters.iter().copied()).collect();
     all.sort();
     all.dedup();
     let is_other = |one: &Metric| *one != metric;
@@ -71,7 +71,7 @@ mod tests {
         use Metric::{BytesRead, MajorFaults, MinorFaults, RunDelay, Switches, Waiting};
         let counters = vec![MinorFaults, MajorFaults, Switches, RunDelay, Waiting, BytesRead];
         let settings = Settings { metric: Metric::Wall, max_time: Duration::MAX, seed: 1, given: false, margin: 0.02 };
-        let suspect = Suspect { expected: Expected::Little, counters: counters.clone() };
+        let candidate = Candidate { expected: Expected::Little, counters: counters.clone() };
         let (fast, slow) = (Treatment::fast(), Treatment::slow(1));
         let mut by_chance = 0;
         for seed in 0..400 {
@@ -87,17 +87,17 @@ mod tests {
             let bench = Bench { launch: &mut launch, elapsed: &|| Duration::ZERO, progress: &mut |_| true };
             let mut launches = Launches::new(bench, seed);
             assert!(launches.run("", &[fast.clone(), slow.clone()], 20, Duration::MAX).is_ok());
-            by_chance += usize::from(!moved(&launches, &settings, &[&suspect], [&fast, &slow]).is_empty());
+            by_chance += usize::from(!moved(&launches, &settings, &[&candidate], [&fast, &slow]).is_empty());
         }
         // 1 % of 400, and twice the deviation of such a number.
         assert!(by_chance <= 8, "in {by_chance} of 400");
     }
 
     #[test]
-    fn a_part_of_the_processor_time_is_no_witness_of_it_where_there_is_another() {
+    fn a_part_of_the_cpu_time_is_no_cross_check_of_it_where_there_is_another() {
         use Metric::{Cpu, MinorFaults, System, User, Wall};
         let of = |counters: &[Metric], metric| {
-            witnesses(&[&Suspect { expected: Expected::Little, counters: counters.to_vec() }], metric)
+            usable_counters(&[&Candidate { expected: Expected::Little, counters: counters.to_vec() }], metric)
         };
         let all = [Cpu, User, System, MinorFaults];
         assert_eq!(of(&all, Cpu), [MinorFaults]);

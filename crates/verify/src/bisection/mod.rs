@@ -2,36 +2,39 @@
 //!
 //! Owns the order of the search and what its launches allow to say:
 //!
-//! 1. [`total`]: the two ways as they were given. Where they do not differ by what matters there is nothing to explain. Then their
+//! 1. [`baseline_gap`]: the two sides as they were given. Where they do not differ by what matters there is nothing to explain. Then their
 //!    reproduction, in which every candidate has the value of one side.
 //! 2. [`round`]: each candidate in both directions, those that nothing is known of as one (group testing: R. Dorfman, "The Detection of
 //!    Defective Members of Large Populations", Annals of Mathematical Statistics 14 (1943), 436-440), divided when they show an effect.
-//! 3. [`interplay`]: effects that do not add up, and [`delta`] with [`sets`] where single ones do not explain the difference.
+//! 3. [`interaction`]: effects that do not add up, and [`delta`] with [`sets`] where single ones do not explain the difference.
 //! 4. [`mechanism`]: a cause is named only where a counter of its mechanism rose as well.
 //!
-//! Errors: the total has 5 % for itself and gates all else. 4 % are divided among all candidates in both directions (Bonferroni), and
+//! Errors: the gap has 5 % for itself and gates all else. 4 % are divided among all candidates in both directions (Bonferroni), and
 //! spent over the looks of each ([`slowpath_experiment::looks`]); 1 % is for sets whose members show nothing alone, divided among these. A group of several is never named, so its error
 //! costs time alone. So a factor without any effect is named in fewer than 5 % of the runs, whatever is left out, stopped or put off.
 //!
 //! What a candidate is, and how it is applied, belongs to the caller.
 
+mod baseline_gap;
 mod delta;
 mod groups;
-mod interplay;
+mod interaction;
 mod launches;
 mod mechanism;
 mod outcome;
 mod round;
 mod sets;
-mod total;
 mod treatment;
 
 pub use launches::{Bench, LogRatio};
-pub use outcome::{Bisection, Cause, Direction, Ended, Kind, Moved, Reproduction, State, Tested, Total, TotalAnswer};
+pub use outcome::{
+    BaselineGap, Bisection, CandidateEffect, Cause, CounterShift, Direction, Ended, GapAnswer, Kind, Reproduction,
+    State,
+};
 pub use treatment::{Group, Side, Treatment};
 
 use delta::{Delta, REPRODUCED};
-use interplay::Interplay;
+use interaction::Interaction;
 use launches::{Launches, NotReady};
 use round::{Round, joint, rest};
 use slowpath_experiment::Level;
@@ -51,7 +54,7 @@ pub enum Expected {
 
 /// A candidate, as far as the search must know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suspect {
+pub struct Candidate {
     /// How much it is known to matter.
     pub expected: Expected,
     /// Counters of its mechanism: any of them shows it.
@@ -67,15 +70,15 @@ pub struct Settings {
     pub max_time: Duration,
     /// Seed of the order of the launches.
     pub seed: u64,
-    /// Whether the two ways can be launched as they were given ([`Treatment::Given`]), beside their reproduction.
+    /// Whether the two sides can be launched as they were given ([`Treatment::Given`]), beside their reproduction.
     pub given: bool,
-    /// Smallest effect that matters, as a logarithm of a ratio. A tenth of the total matters at least.
+    /// Smallest effect that matters, as a logarithm of a ratio. A tenth of the gap matters at least.
     pub margin: f64,
 }
 
 /// A difference of 2 % or less is none that a user would act on.
 pub const MARGIN: f64 = crate::judgement::MARGIN;
-/// An effect below this share of the total is none of its causes.
+/// An effect below this share of the gap is none of its causes.
 const PART: f64 = 0.1;
 /// Error of all single candidates together.
 const ERROR: f64 = 0.04;
@@ -108,26 +111,26 @@ pub enum BisectionError<E: std::error::Error + 'static> {
     /// A launch could not be made.
     #[error("a launch could not be made")]
     Launch(#[source] E),
-    /// One of the two ways, or its reproduction, was never ready.
+    /// One of the two sides, or its reproduction, was never ready.
     #[error("{0}")]
     NeverReady(String),
-    /// Most launches of one of the ways have no value of the metric, or zero, which is no part of a ratio.
-    #[error("{} {} in most launches of {way}", metric.name(), if *is_zero { "is zero" } else { "has no value" })]
+    /// Most launches of one of the sides have no value of the metric, or zero, which is no part of a ratio.
+    #[error("{} {} in most launches of {side}", metric.name(), if *is_zero { "is zero" } else { "has no value" })]
     NoValue {
         /// What was to be compared.
         metric: Metric,
-        /// Which of the ways, in words.
-        way: &'static str,
+        /// Which of the sides, in words.
+        side: &'static str,
         /// It is zero; else it is absent.
         is_zero: bool,
-        /// Metrics that all launches of both ways have.
+        /// Metrics that all launches of both sides have.
         others: Vec<Metric>,
     },
     /// The user asked to stop before the first block was whole.
     #[error("stopped on request")]
     Stopped,
     /// Not one block ends in the time.
-    #[error("two launches of each way take longer than the time allows")]
+    #[error("two launches of each side take longer than the time allows")]
     TooLong,
 }
 
@@ -135,13 +138,13 @@ pub enum BisectionError<E: std::error::Error + 'static> {
 fn never_ready(which: &Treatment, failure: &NotReady) -> String {
     let NotReady { reason, launches } = failure;
     let launches = if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches in a row") };
-    format!("{} was not ready in {launches}: {reason}", way(which))
+    format!("{} was not ready in {launches}: {reason}", side_name(which))
 }
 
-fn way(treatment: &Treatment) -> &'static str {
+fn side_name(treatment: &Treatment) -> &'static str {
     match treatment {
-        Treatment::Given(Side::Fast) => "the fast way",
-        Treatment::Given(Side::Slow) => "the slow way",
+        Treatment::Given(Side::Fast) => "the fast side",
+        Treatment::Given(Side::Slow) => "the slow side",
         Treatment::Slow(group) if group.is_empty() => "the reproduced fast context",
         Treatment::Slow(_) => "the reproduced slow context",
     }
@@ -153,7 +156,7 @@ struct Target {
     /// Candidates.
     count: usize,
     /// The difference of the reproduced contexts, as a logarithm.
-    total: f64,
+    gap: f64,
     /// The smallest effect that matters.
     margin: f64,
 }
@@ -185,31 +188,31 @@ impl Target {
     }
 }
 
-/// Searches for what makes the slow way slower.
+/// Searches for what makes the slow side slower.
 ///
 /// # Errors
-/// A launch cannot be made, one of the two ways is never ready, or it was stopped before there was anything to say. That nothing
+/// A launch cannot be made, one of the two sides is never ready, or it was stopped before there was anything to say. That nothing
 /// is found, or that time is over, is a result.
 pub fn bisect<E: std::error::Error + 'static>(
-    suspects: &[Suspect],
+    candidates: &[Candidate],
     settings: &Settings,
     bench: Bench<'_, E>,
 ) -> Result<Bisection, BisectionError<E>> {
-    let count = suspects.len();
+    let count = candidates.len();
     let share = |part: f64| settings.max_time.mul_f64(part);
     let mut launches = Launches::new(bench, settings.seed);
-    let ways = match settings.given {
+    let sides = match settings.given {
         true => [Treatment::Given(Side::Fast), Treatment::Given(Side::Slow)],
         false => [Treatment::fast(), Treatment::slow(count)],
     };
-    let total = total::total(&mut launches, settings, &ways, count, share(TOTAL_UNTIL))?;
-    let size = total.ratio.map_or(0.0, |ratio| ratio.estimate.value);
+    let gap = baseline_gap::baseline_gap(&mut launches, settings, &sides, count, share(TOTAL_UNTIL))?;
+    let size = gap.ratio.map_or(0.0, |ratio| ratio.estimate.value);
     let margin = settings.margin.max(PART * size);
-    let is_slower = total.answer == TotalAnswer::Slower;
+    let is_slower = gap.answer == GapAnswer::Slower;
     let mut found = Bisection {
-        total,
+        gap,
         reproduction: None,
-        tested: Vec::new(),
+        effects: Vec::new(),
         causes: Vec::new(),
         rest: None,
         margin,
@@ -218,19 +221,19 @@ pub fn bisect<E: std::error::Error + 'static>(
         launches: 0,
         took: Duration::ZERO,
     };
-    let mut target = Target { count, total: size, margin };
+    let mut target = Target { count, gap: size, margin };
     if is_slower && count > 0 {
         let mut can_search = true;
         if settings.given {
             let until = share(REPRODUCTION_UNTIL);
             let reproduction =
-                total::reproduction(&mut launches, settings, &target, until).map_err(BisectionError::Launch)?;
-            target.total = reproduction.ratio.map_or(0.0, |ratio| ratio.estimate.value);
+                baseline_gap::reproduction(&mut launches, settings, &target, until).map_err(BisectionError::Launch)?;
+            target.gap = reproduction.ratio.map_or(0.0, |ratio| ratio.estimate.value);
             can_search = reproduction.is_shown;
             found.reproduction = Some(reproduction);
         }
         if can_search {
-            search(&mut launches, suspects, settings, &target, &mut found).map_err(BisectionError::Launch)?;
+            search(&mut launches, candidates, settings, &target, &mut found).map_err(BisectionError::Launch)?;
         }
         found.failure = target.failure(&launches);
     }
@@ -243,21 +246,21 @@ pub fn bisect<E: std::error::Error + 'static>(
 /// Searches among the candidates.
 fn search<E>(
     launches: &mut Launches<'_, E>,
-    suspects: &[Suspect],
+    candidates: &[Candidate],
     settings: &Settings,
     target: &Target,
     found: &mut Bisection,
 ) -> Result<(), E> {
-    found.tested = one_at_a_time(launches, suspects, settings, target)?;
+    found.effects = one_at_a_time(launches, candidates, settings, target)?;
     let until = settings.max_time;
-    let mut interplay = Interplay { launches, settings, target, suspects, until };
-    found.causes = interplay.causes(&found.tested)?;
+    let mut interaction = Interaction { launches, settings, target, candidates, until };
+    found.causes = interaction.causes(&found.effects)?;
     found.rest = what_is_left(launches, settings, target, &found.causes)?;
-    let is_open = found.rest.is_none_or(|rest| rest.estimate.value > target.margin.max(REPRODUCED * target.total));
+    let is_open = found.rest.is_none_or(|rest| rest.estimate.value > target.margin.max(REPRODUCED * target.gap));
     if is_open && target.count > 1 && !matches!(launches.ended(), Ended::Stopped | Ended::Failed) {
         let set = Delta { launches, settings, target, until }.smallest()?;
         if let Some(set) = set {
-            let confirmed = Interplay { launches, settings, target, suspects, until }.confirmed(&set)?;
+            let confirmed = Interaction { launches, settings, target, candidates, until }.confirmed(&set)?;
             if with_set(&mut found.causes, confirmed) {
                 found.rest = what_is_left(launches, settings, target, &found.causes)?;
             }
@@ -274,17 +277,17 @@ fn search<E>(
 /// Everything in both directions, groups that show an effect in parts.
 fn one_at_a_time<E>(
     launches: &mut Launches<'_, E>,
-    suspects: &[Suspect],
+    candidates: &[Candidate],
     settings: &Settings,
     target: &Target,
-) -> Result<Vec<Tested>, E> {
+) -> Result<Vec<CandidateEffect>, E> {
     let until = settings.max_time.mul_f64(ROUNDS_UNTIL);
     let both = launches.cost(&Treatment::fast()) + launches.cost(&Treatment::slow(target.count));
     let time = until.saturating_sub(launches.elapsed()).as_secs_f64();
     let affordable = |groups: usize| both * round::price(groups, target.level(1, groups)) <= time;
-    let mut groups = groups::first(suspects, affordable);
-    let mut tested: Vec<Tested> = Vec::new();
-    let mut divided: Vec<Tested> = Vec::new();
+    let mut groups = groups::first(candidates, affordable);
+    let mut tested: Vec<CandidateEffect> = Vec::new();
+    let mut divided: Vec<CandidateEffect> = Vec::new();
     let mut phase = "one at a time";
     while !groups.is_empty() {
         let singles = tested.iter().filter(|one| one.is_shown()).flat_map(|one| one.group.iter().copied());

@@ -21,34 +21,34 @@ pub enum Ended {
 
 /// Whether there is anything to explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TotalAnswer {
-    /// The slow way is slower by more than what matters.
+pub enum GapAnswer {
+    /// The slow side is slower by more than what matters.
     Slower,
     /// The difference is shown to be smaller than what matters.
     NoDifference,
     /// No difference was shown; the interval says how large one could be.
     NotShown,
-    /// It is the other way round: the one that was called slow is faster.
+    /// It is the reverse: the one that was called slow is faster.
     Faster,
 }
 
 /// The difference that is to be explained.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Total {
+pub struct BaselineGap {
     /// What it was answered.
-    pub answer: TotalAnswer,
+    pub answer: GapAnswer,
     /// Slow over fast; `None` without a pair.
     pub ratio: Option<LogRatio>,
-    /// Median of the fast way, in the unit of the metric.
+    /// Median of the fast side, in the unit of the metric.
     pub fast: Option<Estimate>,
-    /// Median of the slow way.
+    /// Median of the slow side.
     pub slow: Option<Estimate>,
     /// All of the time ([`super::Settings::max_time`]) with which it would probably be decided, where it is not; `None` as well where no more launches
     /// are made, whatever the time allows.
     pub enough: Option<Duration>,
 }
 
-/// The difference between the reproduced contexts, beside that of the two ways as given.
+/// The difference between the reproduced contexts, beside that of the two sides as given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproduction {
     /// All candidates slow over all fast.
@@ -63,7 +63,7 @@ pub struct Reproduction {
 
 /// What the launches say of a candidate, or of several that were only tried together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tested {
+pub struct CandidateEffect {
     /// The candidates.
     pub group: Group,
     /// Everything fast and only these slow, over everything fast.
@@ -72,7 +72,7 @@ pub struct Tested {
     pub necessary: Direction,
 }
 
-impl Tested {
+impl CandidateEffect {
     /// Whether either direction shows an effect.
     pub fn is_shown(&self) -> bool {
         self.sufficient.state == State::Shown || self.necessary.state == State::Shown
@@ -139,11 +139,11 @@ pub struct Cause {
     /// Everything slow, over everything slow and only these fast.
     pub necessary: Option<LogRatio>,
     /// Counters of its mechanism that rose in the same launches.
-    pub counters: Vec<Moved>,
+    pub counters: Vec<CounterShift>,
 }
 
 impl Cause {
-    /// Whether it is a single candidate or an interplay of single ones, and its mechanism was seen: only that is named as a cause.
+    /// Whether it is a single candidate or an interaction of single ones, and its mechanism was seen: only that is named as a cause.
     pub fn is_named(&self) -> bool {
         !self.is_bundled && !self.counters.is_empty()
     }
@@ -151,7 +151,7 @@ impl Cause {
 
 /// A counter that differs between the launches with and without a cause.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moved {
+pub struct CounterShift {
     /// Which.
     pub metric: Metric,
     /// Its median without the cause.
@@ -166,16 +166,16 @@ pub struct Moved {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bisection {
     /// The difference that was to be explained.
-    pub total: Total,
-    /// The reproduced contexts beside the ways as given; `None` where nothing was given but the contexts, or nothing was to be explained.
+    pub gap: BaselineGap,
+    /// The reproduced contexts beside the sides as given; `None` where nothing was given but the contexts, or nothing was to be explained.
     pub reproduction: Option<Reproduction>,
     /// What was tried one at a time, in both directions; those that were tried together and then apart, apart.
-    pub tested: Vec<Tested>,
+    pub effects: Vec<CandidateEffect>,
     /// What was found, the largest effect first.
     pub causes: Vec<Cause>,
     /// Everything slow, over everything fast but for what was found: what is not explained of the reproduced difference.
     pub rest: Option<LogRatio>,
-    /// The smallest effect that matters, as a logarithm; fixed by the total before any candidate was tried.
+    /// The smallest effect that matters, as a logarithm; fixed by the gap before any candidate was tried.
     pub margin: f64,
     /// Which of the whole contexts was not ready any more, and why, in words; nothing could be compared with it from then on.
     pub failure: Option<String>,

@@ -5,7 +5,7 @@
 //! these do not explain the difference.
 
 use super::launches::{Launches, LogRatio, Stage};
-use super::outcome::{Direction, State, Tested};
+use super::outcome::{CandidateEffect, Direction, State};
 use super::treatment::{Group, Treatment};
 use super::{Settings, Target};
 use slowpath_experiment::looks::Looks;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Blocks with all arms, before those go on that seem to matter.
 const SCREEN: usize = 4;
-/// Share of the total above which an effect seems to matter then.
+/// Share of the gap above which an effect seems to matter then.
 const SEEMS: f64 = 0.25;
 /// Blocks that are planned at least: with them the first look comes at 12.
 const FEWEST: usize = 20;
@@ -131,7 +131,7 @@ impl<E> Round<'_, '_, E> {
     ///
     /// # Errors
     /// A launch cannot be made.
-    pub(super) fn run(mut self, phase: &str, groups: &[Group]) -> Result<Vec<Tested>, E> {
+    pub(super) fn run(mut self, phase: &str, groups: &[Group]) -> Result<Vec<CandidateEffect>, E> {
         let from = self.launches.next_block();
         let most = self.planned(groups);
         let count = self.target.count;
@@ -157,7 +157,7 @@ impl<E> Round<'_, '_, E> {
             arm.judge(self.launches, self.settings, self.target, from, true);
         }
         self.launches.note(stage);
-        let tested = pairs.into_iter().map(|Pair { group, arms: [sufficient, necessary] }| Tested {
+        let tested = pairs.into_iter().map(|Pair { group, arms: [sufficient, necessary] }| CandidateEffect {
             group,
             sufficient: sufficient.direction(),
             necessary: necessary.direction(),
@@ -165,9 +165,9 @@ impl<E> Round<'_, '_, E> {
         Ok(tested.collect())
     }
 
-    /// Those that seem to matter go first, as long as they do. Where what is shown explains the total, nothing else is needed.
+    /// Those that seem to matter go first, as long as they do. Where what is shown explains the gap, nothing else is needed.
     fn leaders(&mut self, phase: &str, pairs: &mut [Pair], from: usize) -> Result<Stage, E> {
-        let seems = self.target.margin.max(SEEMS * self.target.total);
+        let seems = self.target.margin.max(SEEMS * self.target.gap);
         let leading = |pairs: &[Pair], least: f64| -> BTreeSet<usize> {
             let leads = |pair: &Pair| pair.arms.iter().any(|arm| arm.value() >= least);
             (0..pairs.len()).filter(|index| leads(&pairs[*index])).collect()
@@ -222,7 +222,7 @@ impl<E> Round<'_, '_, E> {
         Ok(if self.target.failure(self.launches).is_some() { Stage::Failed } else { stage })
     }
 
-    /// Whether what was found leaves so little of the total that nothing else need be looked for.
+    /// Whether what was found leaves so little of the gap that nothing else need be looked for.
     fn is_explained(&mut self, pairs: &[Pair]) -> Result<bool, E> {
         let shown = pairs.iter().filter(|pair| pair.is_shown()).flat_map(|pair| pair.group.iter().copied());
         let found: Group = shown.chain(self.found.iter().copied()).collect();
@@ -235,11 +235,11 @@ impl<E> Round<'_, '_, E> {
         Ok(rest(self.launches, self.settings, self.target, &found).is_some_and(|rest| self.target.is_little(&rest)))
     }
 
-    /// Blocks that the arms are planned for: as many as an effect of a third of the total takes, and as the time allows.
+    /// Blocks that the arms are planned for: as many as an effect of a third of the gap takes, and as the time allows.
     fn planned(&self, groups: &[Group]) -> usize {
         let (fast, slow) = (Treatment::fast(), Treatment::slow(self.target.count));
         let sigma = power::robust_sigma(&self.launches.pairs(self.settings.metric, &fast, &slow, 0));
-        let effect = (self.target.total / 3.0).max(self.target.margin);
+        let effect = (self.target.gap / 3.0).max(self.target.margin);
         let needed = sigma.and_then(|sigma| power::pairs_needed(sigma, effect)).unwrap_or(FEWEST);
         let wanted = ((needed as f64 * CORRECTED) as usize).clamp(FEWEST, MOST);
         let both = self.launches.cost(&fast) + self.launches.cost(&slow);
@@ -264,7 +264,7 @@ pub(super) fn joint<E>(
     launches.run("what was found, at once", &[fast, slow, with, without], JOINT.saturating_sub(have), until)
 }
 
-/// What is left of the total when all of `found` are slow and everything else is fast.
+/// What is left of the gap when all of `found` are slow and everything else is fast.
 pub(super) fn rest<E>(
     launches: &Launches<'_, E>,
     settings: &Settings,

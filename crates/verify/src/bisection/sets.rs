@@ -3,7 +3,7 @@
 //!
 //! A member is kept only where the set is slower than the set without it. What could not be tried so is told as one of several, and not named.
 
-use super::interplay::{Interplay, MOST_MEMBERS};
+use super::interaction::{Interaction, MOST_MEMBERS};
 use super::launches::LogRatio;
 use super::outcome::{Cause, Kind};
 use super::round::{fewest_blocks, joint};
@@ -14,7 +14,7 @@ use slowpath_experiment::Level;
 /// Blocks beyond the fewest that allow an interval: with those alone every single one must agree.
 const SPARE: usize = 2;
 
-impl<E> Interplay<'_, '_, E> {
+impl<E> Interaction<'_, '_, E> {
     /// The causes in a set; none where it has no effect.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl<E> Interplay<'_, '_, E> {
         joint(self.launches, self.target.count, members, self.until)?;
         let [sufficient, necessary] = self.both(members, level, from);
         let [added, taken] =
-            [&sufficient, &necessary].map(|way| way.is_some_and(|ratio| self.target.is_effect(&ratio)));
+            [&sufficient, &necessary].map(|direction| direction.is_some_and(|ratio| self.target.is_effect(&ratio)));
         let counters = self.counters(members, added, taken);
         Ok(Cause { members: members.clone(), kind, is_bundled, sufficient, necessary, counters })
     }
@@ -96,7 +96,7 @@ impl<E> Interplay<'_, '_, E> {
 #[cfg(test)]
 mod tests {
     use super::super::launches::{Bench, Launches};
-    use super::super::{Expected, Settings, Suspect, Target};
+    use super::super::{Candidate, Expected, Settings, Target};
     use super::*;
     use crate::comparison::{Measured, Sample};
     use slowpath_experiment::design;
@@ -123,12 +123,17 @@ mod tests {
         let bench = Bench { launch: &mut launch, elapsed: &|| time.get(), progress: &mut |_| true };
         let until = Duration::from_secs(seconds);
         let settings = Settings { metric: Metric::Wall, max_time: until, seed, given: false, margin: 0.02 };
-        let target = Target { count: 12, total: 1.0, margin: 0.02 };
-        let suspects = vec![Suspect { expected: Expected::Little, counters: vec![Metric::Switches] }; 12];
+        let target = Target { count: 12, gap: 1.0, margin: 0.02 };
+        let candidates = vec![Candidate { expected: Expected::Little, counters: vec![Metric::Switches] }; 12];
         let mut launches = Launches::new(bench, seed);
-        let mut interplay =
-            Interplay { launches: &mut launches, settings: &settings, target: &target, suspects: &suspects, until };
-        interplay.confirmed(&set.iter().copied().collect()).unwrap_or_default()
+        let mut interaction = Interaction {
+            launches: &mut launches,
+            settings: &settings,
+            target: &target,
+            candidates: &candidates,
+            until,
+        };
+        interaction.confirmed(&set.iter().copied().collect()).unwrap_or_default()
     }
 
     fn both(slow: &Group) -> f64 {

@@ -1,8 +1,8 @@
-//! What is launched in a bisection: the two ways as they were given, or reproduced with some candidates slow and the others fast.
+//! What is launched in a bisection: the two sides as they were given, or reproduced with some candidates slow and the others fast.
 
 use std::collections::BTreeSet;
 
-/// Which of the two ways to run the command, or which value of a candidate.
+/// Which of the two sides to run the command, or which value of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
     /// The one that is taken for faster.
@@ -11,7 +11,7 @@ pub enum Side {
     Slow,
 }
 
-/// Candidates by their place in the list of suspects.
+/// Candidates by their place in the list of candidates.
 pub type Group = BTreeSet<usize>;
 
 /// The conditions of a launch.

@@ -4,7 +4,7 @@
 use super::sides::Sides;
 use crate::benchmark::pad;
 use crate::bisection::{Group, Side, Treatment};
-use crate::{Measured, Metric, Moment, Sample, Witnesses, measures};
+use crate::{HostCounters, Measured, Metric, Moment, Sample, measures};
 use slowpath_context::factors::environment::BYTES;
 use slowpath_context::toggles::{self, Plan, Prepared};
 use slowpath_launch::{EndPolicy, LaunchError, LaunchSpec, Launcher, ProcessLauncher, ReadyWhen, StdioPolicy};
@@ -24,7 +24,7 @@ pub struct Arms<'a> {
     /// Bytes of the environment of any arm, once it is padded; 0: the size is a difference of its own.
     bytes: usize,
     launcher: ProcessLauncher,
-    witnesses: Witnesses,
+    counters: HostCounters,
     last: Option<Moment>,
     seed: u64,
 }
@@ -43,8 +43,8 @@ impl<'a> Arms<'a> {
         seed: u64,
     ) -> Result<Self, Failure> {
         let count = plan.candidates.len();
-        let (launcher, witnesses) = (launcher(), Witnesses::new());
-        let mut arms = Self { target, given, prepared, base, count, bytes: 0, launcher, witnesses, last: None, seed };
+        let (launcher, counters) = (launcher(), HostCounters::new());
+        let mut arms = Self { target, given, prepared, base, count, bytes: 0, launcher, counters, last: None, seed };
         // Where the size is a candidate itself, arms are not made equal in it.
         if !plan.candidates.iter().any(|one| one.name.contains(BYTES)) {
             let fast = bytes(&arms.reproduced(&Group::new())?);
@@ -111,9 +111,9 @@ impl<'a> Arms<'a> {
         spec.env.push((name, value));
         // A command that has ended has no memory to look at.
         spec.memory = self.target.ready != ReadyWhen::Exit;
-        let before = self.last.take().unwrap_or_else(|| self.witnesses.look());
+        let before = self.last.take().unwrap_or_else(|| self.counters.look());
         let launched = self.launcher.launch(&spec, &mut Interruptible);
-        let after = self.witnesses.look();
+        let after = self.counters.look();
         self.last = Some(after.clone());
         if interrupt::requested() {
             return Ok(Sample::Stopped);

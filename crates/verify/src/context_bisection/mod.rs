@@ -9,7 +9,7 @@ mod sides;
 pub use sides::{GivenSide, Sides};
 
 use crate::Metric;
-use crate::bisection::{self, Bench, Bisection, BisectionError, Expected, MARGIN, Settings, Suspect};
+use crate::bisection::{self, Bench, Bisection, BisectionError, Candidate, Expected, MARGIN, Settings};
 use arms::Arms;
 use slowpath_context::Weight;
 use slowpath_context::toggles::{self, Here, Plan};
@@ -86,7 +86,7 @@ fn bisected(
     let (base, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
     let prepared = plan.prepare(&base).map_err(|error| Failure::from(&error))?;
     let mut arms = Arms::new(target, sides, plan, &prepared, base.env, wanted.seed)?;
-    let suspects: Vec<Suspect> = plan.candidates.iter().map(suspect).collect();
+    let candidates: Vec<Candidate> = plan.candidates.iter().map(candidate).collect();
     let settings = Settings {
         metric: wanted.metric,
         max_time: wanted.max_time,
@@ -103,16 +103,16 @@ fn bisected(
             !interrupt::requested()
         },
     };
-    bisection::bisect(&suspects, &settings, bench).map_err(failure)
+    bisection::bisect(&candidates, &settings, bench).map_err(failure)
 }
 
-fn suspect(candidate: &toggles::Candidate) -> Suspect {
+fn candidate(candidate: &toggles::Candidate) -> Candidate {
     let expected = match candidate.known.weight {
         Weight::Heavy => Expected::Heavy,
         Weight::Moderate => Expected::Moderate,
         Weight::Light | Weight::Unknown | Weight::Harmless => Expected::Little,
     };
-    Suspect { expected, counters: candidate.counters.to_vec() }
+    Candidate { expected, counters: candidate.counters.to_vec() }
 }
 
 fn failure(error: BisectionError<Failure>) -> Failure {
@@ -120,7 +120,7 @@ fn failure(error: BisectionError<Failure>) -> Failure {
         BisectionError::Launch(failure) => failure,
         BisectionError::Stopped => Failure::new(Kind::Interrupted, "interrupted"),
         error @ BisectionError::TooLong => Failure::from_error(Kind::Usage, &error)
-            .hint("`--max-time T` allows more; some 30 launches of each way are the least"),
+            .hint("`--max-time T` allows more; some 30 launches of each side are the least"),
         error @ BisectionError::NeverReady(_) => Failure::from_error(Kind::Target, &error).hint(
             "`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take (a tenth of `--max-time` unless given)",
         ),

@@ -15,7 +15,7 @@ pub use printed::{
 };
 
 use crate::benchmark::{self, LaunchArm};
-use crate::{Comparison, Measured, Metric, Sample, Witnesses, compare_until};
+use crate::{Comparison, HostCounters, Measured, Metric, Sample, compare_until};
 use round::{Ended, Plan, Round};
 use slowpath_browse::Page;
 use slowpath_experiment::design;
@@ -85,12 +85,12 @@ fn measure_all(
     let limit = settings.limit;
     let mut rounds: Vec<Vec<Option<Round>>> = arms.iter().map(|_| (0..most).map(|_| None).collect()).collect();
     let mut launcher = launcher();
-    let witnesses = &mut Witnesses::new();
+    let counters = &mut HostCounters::new();
     let mut one = |arm: usize, block: usize, keep: &mut Option<Round>| -> Result<Sample, Failure> {
         let plan = Plan { pages, order: &orders[block], limit, record };
-        let before = witnesses.look();
+        let before = counters.look();
         let ended = round::round(&mut launcher, &arms[arm], &plan, benchmark::pad(settings.seed, block))?;
-        let around = |own: f64| witnesses.look().since(&before, own);
+        let around = |own: f64| counters.look().since(&before, own);
         Ok(match ended {
             Ended::Stopped => Sample::Stopped,
             Ended::Failed(reason) => Sample::Failed(reason),

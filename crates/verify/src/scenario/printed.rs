@@ -3,7 +3,7 @@
 //! A round is the unit of every interval: visits of one browser share its state and are not independent. So each round gives
 //! one number of each measure (the 95 % quantile of its visits, say), and those are what is compared by pairs.
 
-use crate::Surroundings;
+use crate::HostActivity;
 use crate::children::ChildLaunches;
 use crate::printed::Outcome;
 use schemars::JsonSchema;
@@ -86,7 +86,7 @@ pub struct ScenarioRound {
     /// Its numbers.
     pub measures: BTreeMap<String, f64>,
     /// What the rest of the machine did.
-    pub around: Surroundings,
+    pub around: HostActivity,
 }
 
 /// One visit.

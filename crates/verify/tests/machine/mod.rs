@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use slowpath_verify::bisection::{
-    Bench, Bisection, BisectionError, Expected, Group, Settings, Side, Suspect, Treatment, bisect,
+    Bench, Bisection, BisectionError, Candidate, Expected, Group, Settings, Side, Treatment, bisect,
 };
 use slowpath_verify::{Measured, Metric, Sample};
 use std::cell::{Cell, RefCell};
@@ -31,7 +31,7 @@ pub struct Machine<'a> {
     pub alone: usize,
     /// Logarithm of what these cost together.
     pub effect: &'a dyn Fn(&Group) -> f64,
-    /// What the slow way as given costs besides.
+    /// What the slow side as given costs besides.
     pub beside: f64,
     pub course: Course,
     /// Seconds of a launch without anything slow.
@@ -44,7 +44,7 @@ pub struct Machine<'a> {
     /// Seconds until a launch that fails is given up.
     pub hangs: f64,
     pub stop_after: Option<usize>,
-    /// What is compared. Launches of the fast way have no voluntary switches, and none has a number of processes.
+    /// What is compared. Launches of the fast side have no voluntary switches, and none has a number of processes.
     pub value: Metric,
 }
 
@@ -119,8 +119,8 @@ impl<'a> Machine<'a> {
             .into();
             Ok::<_, Infallible>(Sample::Measured(Measured { measures, ..Measured::default() }))
         };
-        let suspects: Vec<Suspect> = (0..self.candidates)
-            .map(|one| Suspect {
+        let candidates: Vec<Candidate> = (0..self.candidates)
+            .map(|one| Candidate {
                 expected: if one < self.alone { Expected::Heavy } else { Expected::Little },
                 counters: vec![Metric::Switches],
             })
@@ -137,7 +137,7 @@ impl<'a> Machine<'a> {
             elapsed: &|| Duration::from_secs_f64(clock.get()),
             progress: &mut |progress| self.stop_after.is_none_or(|most| progress.launches < most),
         };
-        let found = bisect(&suspects, &settings, bench);
+        let found = bisect(&candidates, &settings, bench);
         (found, order.into_inner())
     }
 }

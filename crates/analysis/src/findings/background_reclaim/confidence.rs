@@ -15,7 +15,7 @@
 //! **High** otherwise.
 
 use super::Found;
-use crate::background_reclaim::Way;
+use crate::background_reclaim::Attribution;
 use crate::finding::Confidence;
 use crate::findings::doubts::{Doubts, WIDTH_MEDIUM, width};
 
@@ -26,7 +26,8 @@ const WIDTH_LOW: f64 = 1.0;
 const FEW_WAKE_UPS: f64 = 10.0;
 
 /// What must be known to read the figures, whatever the confidence.
-const UNKNOWN: &str = "shares are told by what can be counted: who woke a thread was not alone in using memory, and pages that the \
+const UNKNOWN: &str = "shares are estimated from what can be counted: whoever woke a thread was not alone in using memory, and pages \
+that the \
                        kernel itself needed for the program are not counted as its own";
 
 /// Applies the rule.
@@ -54,7 +55,7 @@ pub(super) fn judge(found: &Found<'_>) -> Doubts {
         if let ([only], true) = (thread.ways.as_slice(), found.memory.has_events) {
             doubts.lower(Confidence::Medium, format!("the share of {name} is known by {} only", only.way.words()));
         }
-        if let Some(few) = thread.ways.iter().find(|way| way.way == Way::WakeUps && way.all < FEW_WAKE_UPS) {
+        if let Some(few) = thread.ways.iter().find(|way| way.way == Attribution::WakeUps && way.all < FEW_WAKE_UPS) {
             doubts
                 .lower(Confidence::Medium, format!("{name} was woken {:.0} times: who did is a small sample", few.all));
         }

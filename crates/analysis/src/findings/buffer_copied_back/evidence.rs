@@ -1,7 +1,7 @@
 //! What proves the finding, as rows, and what would end it.
 
 use super::Found;
-use super::round_trips::{OtherEnd, Way};
+use super::round_trips::{CopySide, OtherEnd};
 use crate::finding::{Evidence, Row, row};
 use crate::findings::memory_evidence::{WayOut, rounded};
 use crate::findings::sampled_time::sampled_time;
@@ -14,7 +14,7 @@ const MOST_SITES: usize = 10;
 /// Names of the directions in rows.
 const DIRECTIONS: [&str; 2] = ["copy in", "copy back"];
 
-fn ways<'a>(found: &'a Found<'_>) -> impl Iterator<Item = (&'static str, &'a Way)> {
+fn ways<'a>(found: &'a Found<'_>) -> impl Iterator<Item = (&'static str, &'a CopySide)> {
     DIRECTIONS.into_iter().zip([&found.trip.copied_in, &found.trip.copied_back])
 }
 
@@ -32,14 +32,14 @@ pub(super) fn copies(found: &Found<'_>) -> Evidence {
         ])
     };
     let mut rows: Vec<Row> = ways(found).map(|(name, way)| line(name, way.samples, way.in_kernel)).collect();
-    let sum = |of: fn(&Way) -> u64| ways(found).map(|(_, way)| of(way)).fold(0, u64::saturating_add);
+    let sum = |of: fn(&CopySide) -> u64| ways(found).map(|(_, way)| of(way)).fold(0, u64::saturating_add);
     rows.push(line("both", sum(|way| way.samples), sum(|way| way.in_kernel)));
     let other_end = match found.trip.other_end {
         OtherEnd::Same => "Data go back to the memory that they came from.",
         OtherEnd::Unknown => "Where data came from and went to is not known: no block that was mapped while recording.",
     };
     let text = format!(
-        "CPU samples of code that copied, {} a second on each processor, with an address in the block ({} seen). {other_end} Those in \
+        "CPU samples of code that copied, {} a second on each CPU, with an address in the block ({} seen). {other_end} Those in \
          the kernel, faults of the copies mostly, are not in the cost.",
         found.hertz, found.trip.blocks
     );

@@ -41,7 +41,7 @@ pub(crate) enum OtherEnd {
 
 /// Copies in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct CopySide {
     /// Samples in user code.
     pub samples: u64,
     /// Samples in the kernel below it: faults of the copy, which other findings bill, and interrupts.
@@ -77,9 +77,9 @@ pub(crate) struct RoundTrip {
     /// The processes.
     pub processes: BTreeSet<ProcessKey>,
     /// Copies into it.
-    pub copied_in: Way,
+    pub copied_in: CopySide,
     /// Copies out of it.
-    pub copied_back: Way,
+    pub copied_back: CopySide,
     /// Where data came from and went to.
     pub other_end: OtherEnd,
 }
@@ -265,7 +265,7 @@ impl Search<'_, '_> {
         are_the_same(both, from.len(), to.len(), self.mapped_at(place)).then_some(OtherEnd::Same)
     }
 
-    fn way(&mut self, numbers: &[usize]) -> Way {
+    fn way(&mut self, numbers: &[usize]) -> CopySide {
         let mut sites: BTreeMap<usize, Site> = BTreeMap::new();
         for number in numbers {
             let copy = &self.copies[*number];
@@ -277,7 +277,7 @@ impl Search<'_, '_> {
         let mut sites: Vec<Site> = sites.into_values().collect();
         sites.sort_by_key(|site| std::cmp::Reverse((site.samples, site.in_kernel)));
         let sum = |of: fn(&Site) -> u64| sites.iter().map(of).sum();
-        Way { samples: sum(|site| site.samples), in_kernel: sum(|site| site.in_kernel), sites }
+        CopySide { samples: sum(|site| site.samples), in_kernel: sum(|site| site.in_kernel), sites }
     }
 }
 

@@ -7,7 +7,7 @@
 //! kind too.
 //!
 //! **Not included** here, and in part in [`super::prediction`]: entering and leaving the kernel at a fault (the clock runs between
-//! the two), what zeroing and unmapping displace from caches and address translation, the other processors that are interrupted to
+//! the two), what zeroing and unmapping displace from caches and address translation, the other CPUs that are interrupted to
 //! forget the addresses, and work that the kernel does later elsewhere (giving memory back to its allocator's lists, reclaim,
 //! compaction).
 
@@ -34,7 +34,7 @@ pub(crate) struct Bill {
     pub per_operation: Quantity,
     /// What of that keeping the blocks saves, in ms, by the durations alone.
     pub saving: Quantity,
-    /// The same where a fault is not taken to be longer than most ([`FaultSums::undisturbed`]), in ms: what comes nearest to processor
+    /// The same where a fault is not taken to be longer than most ([`FaultSums::undisturbed`]), in ms: what comes nearest to CPU
     /// time, which is what keeping the blocks saves.
     pub undisturbed_saving: f64,
     /// Size of a block, median.

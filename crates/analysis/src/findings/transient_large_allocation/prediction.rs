@@ -4,11 +4,11 @@
 //!
 //! 1. **Recorded**: the durations of their faults and calls ([`super::bill`]), and for each fault what no duration shows, less what
 //!    recording adds inside one ([`BlockCost::unseen`](slowpath_recording::BlockCost::unseen)). Durations hold what is particular to
-//!    this program: caches that others use meanwhile, pages that another processor freed, memory that is scarce, a control group
+//!    this program: caches that others use meanwhile, pages that another CPU freed, memory that is scarce, a control group
 //!    that is charged. Where waits were not recorded, they are of the clock, and a thread that is displaced in a fault raises them: at the
 //!    value, the longest twentieth counts as long as the others' longest.
 //! 2. **Calibrated**: the pages that were touched, times what keeping a block of this size saved for each page in a quiet single
-//!    thread ([`crate::cost_model`]). It is processor time with all that belongs to it, but of another program.
+//!    thread ([`crate::cost_model`]). It is CPU time with all that belongs to it, but of another program.
 //!
 //! **Value**: the first where it is whole, else the second: durations alone lack what is not seen. **Interval**: all that either of
 //! them holds. Where they are far from each other, one of the circumstances above is dear here, and keeping the block saves it or

@@ -64,7 +64,7 @@ fn filter(path: &Path, allow_speculation: bool) -> Result<AskedFilter, Failure> 
     })?;
     if allow_speculation {
         eprintln!(
-            "slowpath: warning: --allow-speculation leaves the child open to speculative-execution attacks that the kernel's default \
+            "slowpath: warning: --allow-speculation leaves the child open to speculative execution attacks that the kernel's default \
              for seccomp-filtered processes may prevent"
         );
     }

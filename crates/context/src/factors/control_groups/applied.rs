@@ -249,7 +249,7 @@ impl OnePart<'_> {
         Ok(files)
     }
 
-    /// `20.0 % of a processor`, as the reading tells it.
+    /// `20.0 % of a CPU`, as the reading tells it.
     fn quota(&self, quota: Option<&str>) -> Result<Vec<Setting>, String> {
         let percent = |text: &str| text.split(' ').next().and_then(|number| number.parse::<f64>().ok());
         let unified = self.contrast.here.hierarchies.of("cpu")?.unified;
@@ -318,7 +318,7 @@ impl OnePart<'_> {
         self.files("cpu", &[(file, rest)], &[])
     }
 
-    /// Processors and memory nodes; what is not given is the caller's own.
+    /// CPUs and memory nodes; what is not given is the caller's own.
     fn processor_set(&self, processors: Option<&str>, nodes: Option<&str>) -> Result<Vec<Setting>, String> {
         let own = self.contrast.here.value("control_groups");
         let own = |part: &str| own.and_then(|own| own.part(part)).map(str::to_owned);

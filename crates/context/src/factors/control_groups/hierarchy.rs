@@ -77,7 +77,7 @@ pub(super) fn numbers<'a>(
     chain.iter().filter_map(text).filter_map(|text| text.split_whitespace().next()?.parse().ok())
 }
 
-/// The least share of a processor, and the period in us in which it is counted, of what each level allows (both in us).
+/// The least share of a CPU, and the period in us in which it is counted, of what each level allows (both in us).
 pub(super) fn least_share(levels: impl Iterator<Item = (f64, f64)>) -> Option<(String, String)> {
     let (quota, period) = levels
         .filter(|(quota, period)| *quota > 0.0 && *period > 0.0)

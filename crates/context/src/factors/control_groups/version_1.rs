@@ -53,7 +53,7 @@ pub(super) fn add(place: &Place, controller: &str, chain: &Chain, parts: &mut BT
     }
 }
 
-/// The least share of a processor that a level allows, with its period.
+/// The least share of a CPU that a level allows, with its period.
 fn quota(place: &Place, chain: &Chain) -> Option<(String, String)> {
     least_share(chain.iter().filter_map(|group| {
         let single = std::slice::from_ref(group).to_vec();

@@ -42,7 +42,7 @@ pub(super) fn add(place: &Place, chain: &Chain, parts: &mut BTreeMap<String, Str
     parts.extend(huge_page_limits(place, chain, ".max"));
 }
 
-/// The least share of a processor that a level allows (`cpu.max`: `QUOTA PERIOD`), with its period.
+/// The least share of a CPU that a level allows (`cpu.max`: `QUOTA PERIOD`), with its period.
 fn quota(place: &Place, chain: &Chain) -> Option<(String, String)> {
     least_share(chain.iter().filter_map(|group| {
         let text = place.read(&format!("{group}/cpu.max")).ok()?;

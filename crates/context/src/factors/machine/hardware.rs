@@ -1,4 +1,4 @@
-//! The processors: model, microcode, siblings, frequency governor, clock.
+//! The CPUs: model, microcode, siblings, frequency governor, clock.
 
 use super::parts_of_files;
 use crate::factor::{Factor, Former, Known, Scope, Weight};
@@ -47,7 +47,7 @@ pub const CLOCK: Factor = Factor {
     toggle: OF_MACHINE,
 };
 
-/// Lines of `/proc/cpuinfo` that tell which processor it is: x86 and Arm.
+/// Lines of `/proc/cpuinfo` that tell which CPU it is: x86 and Arm.
 const LINES: [(&str, &str); 7] = [
     ("model name", "model"),
     ("microcode", "microcode"),
@@ -66,7 +66,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
             if let Some((_, name)) = LINES.iter().find(|(line, _)| *line == key.trim()) {
                 let known = kinds.entry(name).or_default();
-                // Phones have several kinds of processor.
+                // Phones have several kinds of CPU.
                 if !known.contains(&value.trim()) {
                     known.push(value.trim());
                 }

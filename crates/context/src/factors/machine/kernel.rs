@@ -79,7 +79,7 @@ fn known(a: &Value, b: &Value) -> Known {
     }
     Known::new(
         Weight::Moderate,
-        "not known from release and preemption: they are told, and no cause is taken from them",
+        "not known from release and preemption: they are shown, and no cause is derived from them",
         "Documentation/process; backports differ from vendor to vendor",
     )
 }

@@ -1,4 +1,4 @@
-//! What the kernel does against flaws of the processor (Documentation/admin-guide/hw-vuln), and the parameters that chose it.
+//! What the kernel does against flaws of the CPU (Documentation/admin-guide/hw-vuln), and the parameters that chose it.
 
 use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};

@@ -4,19 +4,19 @@
 //! when it is added and whose removal does not help may be hidden by others (OR). Which of both it is, or neither, says a double
 //! difference of four treatments in blocks that were launched for nothing else: what the one costs beside the other, less what it costs
 //! without it. Costs that add up in seconds have none on the linear scale, and those that multiply have none of their logarithms, so an
-//! interplay is claimed only where the 95 % intervals on both scales exclude zero in the same direction: where costs add up on
+//! interaction is claimed only where the 95 % intervals on both scales exclude zero in the same direction: where costs add up on
 //! either, in at most 2.5 of 100 such questions. Otherwise a candidate acts by itself.
 
 use super::launches::{Launches, LogRatio, Stage};
 use super::mechanism;
-use super::outcome::{Cause, Direction, Kind, State, Tested};
+use super::outcome::{CandidateEffect, Cause, Direction, Kind, State};
 use super::round::joint;
 use super::treatment::{Group, Treatment};
-use super::{Settings, Suspect, Target};
+use super::{Candidate, Settings, Target};
 use slowpath_experiment::{Level, signed_rank};
 use std::time::Duration;
 
-/// An effect in one direction below this share of that in the other speaks for an interplay.
+/// An effect in one direction below this share of that in the other speaks for an interaction.
 const LOPSIDED: f64 = 0.5;
 /// Share of the effect of a set that its members alone must lack, or have too much.
 const LACKING: f64 = 0.25;
@@ -37,21 +37,21 @@ pub(super) enum Acting {
 }
 
 /// What causes are made with.
-pub(super) struct Interplay<'r, 'a, E> {
+pub(super) struct Interaction<'r, 'a, E> {
     pub launches: &'r mut Launches<'a, E>,
     pub settings: &'r Settings,
     pub target: &'r Target,
-    pub suspects: &'r [Suspect],
+    pub candidates: &'r [Candidate],
     pub until: Duration,
 }
 
-impl<E> Interplay<'_, '_, E> {
+impl<E> Interaction<'_, '_, E> {
     /// The causes among what was tried.
     ///
     /// # Errors
     /// A launch cannot be made.
-    pub(super) fn causes(&mut self, tested: &[Tested]) -> Result<Vec<Cause>, E> {
-        let mut left: Vec<&Tested> = tested.iter().filter(|one| one.is_shown()).collect();
+    pub(super) fn causes(&mut self, tested: &[CandidateEffect]) -> Result<Vec<Cause>, E> {
+        let mut left: Vec<&CandidateEffect> = tested.iter().filter(|one| one.is_shown()).collect();
         let mut causes: Vec<Cause> = Vec::new();
         for kind in [Kind::Together, Kind::Each] {
             let members = interacting(kind, &left);
@@ -65,7 +65,8 @@ impl<E> Interplay<'_, '_, E> {
         }
         for one in left {
             let kind = self.kind(one)?;
-            let [sufficient, necessary] = [&one.sufficient, &one.necessary].map(|way| way.state == State::Shown);
+            let [sufficient, necessary] =
+                [&one.sufficient, &one.necessary].map(|direction| direction.state == State::Shown);
             let counters = self.counters(&one.group, sufficient, necessary);
             causes.push(Cause {
                 members: one.group.clone(),
@@ -80,7 +81,7 @@ impl<E> Interplay<'_, '_, E> {
     }
 
     /// The sets of this kind among `members`: pairs are asked for first, so that two pairs are no set of four.
-    fn sets<'t>(&mut self, kind: Kind, members: &[&'t Tested]) -> Result<Vec<Vec<&'t Tested>>, E> {
+    fn sets<'t>(&mut self, kind: Kind, members: &[&'t CandidateEffect]) -> Result<Vec<Vec<&'t CandidateEffect>>, E> {
         let count = members.len();
         let pairs: Vec<[usize; 2]> =
             (0..count).flat_map(|one| (one + 1..count).map(move |other| [one, other])).collect();
@@ -134,7 +135,7 @@ impl<E> Interplay<'_, '_, E> {
         Ok(sets.into_iter().map(|set| set.into_iter().map(|index| members[index]).collect()).collect())
     }
 
-    /// By how much a pair and its members alone differ, where that is an interplay of this kind.
+    /// By how much a pair and its members alone differ, where that is an interaction of this kind.
     fn strength(&self, kind: Kind, groups: [&Group; 3], level: Level, from: usize) -> Option<f64> {
         let fast = Treatment::fast();
         let [one, other, both] = groups.map(|group| Treatment::Slow(group.clone()));
@@ -150,7 +151,7 @@ impl<E> Interplay<'_, '_, E> {
     }
 
     /// A set as a cause, where the set as a whole has an effect.
-    fn set(&mut self, kind: Kind, members: &[&Tested]) -> Result<Option<Cause>, E> {
+    fn set(&mut self, kind: Kind, members: &[&CandidateEffect]) -> Result<Option<Cause>, E> {
         let set: Group = members.iter().flat_map(|one| one.group.iter().copied()).collect();
         joint(self.launches, self.target.count, &set, self.until)?;
         // Its members have shown effects at their own corrected levels already.
@@ -165,7 +166,7 @@ impl<E> Interplay<'_, '_, E> {
     }
 
     /// How one acts that belongs to no set.
-    fn kind(&mut self, one: &Tested) -> Result<Kind, E> {
+    fn kind(&mut self, one: &CandidateEffect) -> Result<Kind, E> {
         let (wanted, kind) = match leaning(one) {
             None => return Ok(Kind::Alone),
             Some(Acting::More) => (Acting::More, Kind::OnlyWithOthers),
@@ -233,26 +234,26 @@ impl<E> Interplay<'_, '_, E> {
     /// Both effects of a set, in the blocks from `from` on.
     pub(super) fn both(&self, set: &Group, level: Level, from: usize) -> [Option<LogRatio>; 2] {
         let count = self.target.count;
-        let ways = [
+        let directions = [
             (Treatment::fast(), Treatment::Slow(set.clone())),
             (Treatment::without(set, count), Treatment::slow(count)),
         ];
-        ways.map(|(quicker, slower)| {
+        directions.map(|(quicker, slower)| {
             LogRatio::of(&self.launches.pairs(self.settings.metric, &quicker, &slower, from), level)
         })
     }
 
     /// Counters that moved in a direction that shows the effect.
-    pub(super) fn counters(&self, set: &Group, sufficient: bool, necessary: bool) -> Vec<super::outcome::Moved> {
-        let suspects: Vec<&Suspect> = set.iter().filter_map(|one| self.suspects.get(*one)).collect();
+    pub(super) fn counters(&self, set: &Group, sufficient: bool, necessary: bool) -> Vec<super::outcome::CounterShift> {
+        let candidates: Vec<&Candidate> = set.iter().filter_map(|one| self.candidates.get(*one)).collect();
         let count = self.target.count;
-        let ways = [
+        let directions = [
             (sufficient, Treatment::fast(), Treatment::Slow(set.clone())),
             (necessary, Treatment::without(set, count), Treatment::slow(count)),
         ];
-        let of_ways = ways.iter().filter(|(is_shown, _, _)| *is_shown);
-        let mut each = of_ways
-            .map(|(_, quicker, slower)| mechanism::moved(self.launches, self.settings, &suspects, [quicker, slower]));
+        let of_directions = directions.iter().filter(|(is_shown, _, _)| *is_shown);
+        let mut each = of_directions
+            .map(|(_, quicker, slower)| mechanism::moved(self.launches, self.settings, &candidates, [quicker, slower]));
         each.find(|moved| !moved.is_empty()).unwrap_or_default()
     }
 }
@@ -272,10 +273,10 @@ fn is_lopsided(one: &Direction, other: &Direction) -> bool {
     one.measured().zip(other.measured()).is_some_and(|(one, other)| one < LOPSIDED * other)
 }
 
-/// The interplay that both effects of one speak for.
-fn leaning(one: &Tested) -> Option<Acting> {
+/// The interaction that both effects of one speak for.
+fn leaning(one: &CandidateEffect) -> Option<Acting> {
     let (sufficient, necessary) = (&one.sufficient, &one.necessary);
-    match [sufficient, necessary].map(|way| way.state == State::Shown) {
+    match [sufficient, necessary].map(|direction| direction.state == State::Shown) {
         [false, true] if is_lopsided(sufficient, necessary) => Some(Acting::More),
         [true, false] if is_lopsided(necessary, sufficient) => Some(Acting::Less),
         _ => None,
@@ -283,22 +284,22 @@ fn leaning(one: &Tested) -> Option<Acting> {
 }
 
 /// Those that could belong to a set of this kind.
-fn interacting<'t>(kind: Kind, tested: &[&'t Tested]) -> Vec<&'t Tested> {
-    fn ways(kind: Kind, one: &Tested) -> [&Direction; 2] {
+fn interacting<'t>(kind: Kind, tested: &[&'t CandidateEffect]) -> Vec<&'t CandidateEffect> {
+    fn directions(kind: Kind, one: &CandidateEffect) -> [&Direction; 2] {
         match kind {
             Kind::Together => [&one.sufficient, &one.necessary],
             _ => [&one.necessary, &one.sufficient],
         }
     }
-    let is_one_sided = |one: &&&Tested| {
-        let [less, more] = ways(kind, one);
+    let is_one_sided = |one: &&&CandidateEffect| {
+        let [less, more] = directions(kind, one);
         more.state == State::Shown && is_lopsided(less, more)
     };
-    let mut found: Vec<&Tested> = tested.iter().filter(is_one_sided).copied().collect();
+    let mut found: Vec<&CandidateEffect> = tested.iter().filter(is_one_sided).copied().collect();
     if let [only] = found.as_slice() {
         // Its partner may have an effect of its own besides.
-        let lacking = |one: &Tested| {
-            let [less, more] = ways(kind, one).map(Direction::measured);
+        let lacking = |one: &CandidateEffect| {
+            let [less, more] = directions(kind, one).map(Direction::measured);
             more.zip(less).map_or(0.0, |(more, less)| more - less)
         };
         let others = tested.iter().filter(|one| one.group != only.group && lacking(one) > 0.0);

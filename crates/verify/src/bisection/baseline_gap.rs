@@ -1,9 +1,9 @@
-//! The difference to be explained: of the two ways as they were given, and of their reproduction.
+//! The difference to be explained: of the two sides as they were given, and of their reproduction.
 
 use super::launches::{Launches, LogRatio, Stage};
-use super::outcome::{Reproduction, Total, TotalAnswer};
+use super::outcome::{BaselineGap, GapAnswer, Reproduction};
 use super::treatment::{Side, Treatment};
-use super::{BisectionError, Ended, Settings, TOTAL_UNTIL, Target, never_ready, way};
+use super::{BisectionError, Ended, Settings, TOTAL_UNTIL, Target, never_ready, side_name};
 use slowpath_experiment::Level;
 use slowpath_experiment::looks::Looks;
 use slowpath_launch::Metric;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What the user is told meanwhile.
 const PHASE: &str = "the whole difference";
-/// Blocks of the total at most. More would see differences below the margin, which are of no interest.
+/// Blocks of the gap at most. More would see differences below the margin, which are of no interest.
 const MOST: usize = 80;
 /// Blocks that it has whatever share of the time they take.
 const LEAST: usize = 6;
@@ -19,21 +19,21 @@ const LEAST: usize = 6;
 const FIRST_LOOK: usize = 12;
 /// Blocks in which the reproduction is compared with what was given, at most.
 const MOST_REPRODUCED: usize = 24;
-/// Share of the total above which it seems to be reproduced.
+/// Share of the gap above which it seems to be reproduced.
 const SEEMS: f64 = 0.25;
 
-/// Compares the two ways until it is decided whether they differ, or until `until`. Their reproductions are in the first blocks too.
+/// Compares the two sides until it is decided whether they differ, or until `until`. Their reproductions are in the first blocks too.
 ///
 /// # Errors
 /// One of them is never ready, a launch cannot be made, or the user stopped it before the first block was whole.
-pub(super) fn total<E: std::error::Error + 'static>(
+pub(super) fn baseline_gap<E: std::error::Error + 'static>(
     launches: &mut Launches<'_, E>,
     settings: &Settings,
-    ways: &[Treatment; 2],
+    sides: &[Treatment; 2],
     count: usize,
     until: Duration,
-) -> Result<Total, BisectionError<E>> {
-    let mut all = ways.to_vec();
+) -> Result<BaselineGap, BisectionError<E>> {
+    let mut all = sides.to_vec();
     if count > 0 {
         all.extend([Treatment::fast(), Treatment::slow(count)]);
     }
@@ -41,7 +41,7 @@ pub(super) fn total<E: std::error::Error + 'static>(
     all.dedup();
     // One launch of each that does not count: it brings files into memory, and tells how long a launch takes.
     let warmed = launches.run("warming up", &all, 1, settings.max_time).map_err(BisectionError::Launch)?;
-    ready(launches, ways)?;
+    ready(launches, sides)?;
     if warmed == Stage::Stopped {
         return Err(BisectionError::Stopped);
     }
@@ -49,29 +49,29 @@ pub(super) fn total<E: std::error::Error + 'static>(
     // Less than this says nothing, and then there is nothing that the rest of the time were for.
     let mut stage = launches.run(PHASE, &all, LEAST, settings.max_time).map_err(BisectionError::Launch)?;
     if launches.next_block() >= LEAST {
-        ready(launches, ways)?;
-        valued(launches, settings.metric, ways)?;
+        ready(launches, sides)?;
+        valued(launches, settings.metric, sides)?;
     }
-    let most = LEAST + blocks_until(launches, ways, until);
+    let most = LEAST + blocks_until(launches, sides, until);
     let looks = Looks::new(most.min(MOST), Level::P95);
-    let [fast, slow] = ways;
-    let mut answer = TotalAnswer::NotShown;
+    let [fast, slow] = sides;
+    let mut answer = GapAnswer::NotShown;
     let mut ratio = None;
     for look in looks.blocks() {
         if stage == Stage::Whole {
             let more = look.saturating_sub(launches.next_block());
-            stage = launches.run(PHASE, ways, more, until).map_err(BisectionError::Launch)?;
+            stage = launches.run(PHASE, sides, more, until).map_err(BisectionError::Launch)?;
         }
-        ready(launches, ways)?;
+        ready(launches, sides)?;
         let done = launches.next_block();
         let level = if stage == Stage::Whole { looks.at(done) } else { looks.last(done) }.unwrap_or(Level::P95);
         ratio = LogRatio::of(&launches.pairs(settings.metric, fast, slow, 0), level);
         answer = judged(ratio.as_ref(), settings.margin);
-        if answer != TotalAnswer::NotShown || stage != Stage::Whole {
+        if answer != GapAnswer::NotShown || stage != Stage::Whole {
             break;
         }
     }
-    if answer == TotalAnswer::NotShown && launches.next_block() < MOST {
+    if answer == GapAnswer::NotShown && launches.next_block() < MOST {
         launches.note(Stage::Late);
     }
     if launches.ended() == Ended::Stopped && launches.next_block() == 0 {
@@ -82,13 +82,13 @@ pub(super) fn total<E: std::error::Error + 'static>(
         ready(launches, &all)?;
         return Err(BisectionError::TooLong);
     }
-    let is_open = answer == TotalAnswer::NotShown && launches.ended() != Ended::Stopped;
-    let enough = is_open.then(|| enough(launches, settings, ways, ratio.as_ref())).flatten();
+    let is_open = answer == GapAnswer::NotShown && launches.ended() != Ended::Stopped;
+    let enough = is_open.then(|| enough(launches, settings, sides, ratio.as_ref())).flatten();
     let (fast, slow) = (launches.median(settings.metric, fast), launches.median(settings.metric, slow));
-    Ok(Total { answer, ratio, fast, slow, enough })
+    Ok(BaselineGap { answer, ratio, fast, slow, enough })
 }
 
-/// All of the time with which it would probably be decided whether the ways differ: half an interval must not be wider than what matters, and
+/// All of the time with which it would probably be decided whether the sides differ: half an interval must not be wider than what matters, and
 /// gets narrower with the root of the number of pairs. `None`: so many pairs are made already as ever are.
 fn enough<E>(
     launches: &Launches<'_, E>,
@@ -118,38 +118,38 @@ fn ready<E: std::error::Error + 'static>(
     }
 }
 
-/// Most launches of both ways have a value that can be compared.
+/// Most launches of both sides have a value that can be compared.
 fn valued<E: std::error::Error + 'static>(
     launches: &Launches<'_, E>,
     metric: Metric,
-    ways: &[Treatment; 2],
+    sides: &[Treatment; 2],
 ) -> Result<(), BisectionError<E>> {
-    let values = |metric: Metric, way: &Treatment| launches.values(metric, [way], 0);
+    let values = |metric: Metric, side: &Treatment| launches.values(metric, [side], 0);
     let positive = |values: &[[f64; 1]]| values.iter().filter(|[value]| *value > 0.0).count();
-    for one in ways {
+    for one in sides {
         let (all, found) = (launches.shared(one, one, 0), values(metric, one));
         if 2 * positive(&found) < all {
-            let has = |other: &Metric| ways.iter().all(|one| positive(&values(*other, one)) == all);
+            let has = |other: &Metric| sides.iter().all(|one| positive(&values(*other, one)) == all);
             let others = Metric::ALL.into_iter().filter(has).collect();
-            return Err(BisectionError::NoValue { metric, way: way(one), is_zero: !found.is_empty(), others });
+            return Err(BisectionError::NoValue { metric, side: side_name(one), is_zero: !found.is_empty(), others });
         }
     }
     Ok(())
 }
 
-fn judged(ratio: Option<&LogRatio>, margin: f64) -> TotalAnswer {
+fn judged(ratio: Option<&LogRatio>, margin: f64) -> GapAnswer {
     let Some((ratio, (low, high))) = ratio.and_then(|ratio| Some((ratio, ratio.estimate.interval()?))) else {
-        return TotalAnswer::NotShown;
+        return GapAnswer::NotShown;
     };
     match ratio.estimate.value {
-        _ if high < margin && low > -margin => TotalAnswer::NoDifference,
-        value if low > 0.0 && value > margin => TotalAnswer::Slower,
-        value if high < 0.0 && value < -margin => TotalAnswer::Faster,
-        _ => TotalAnswer::NotShown,
+        _ if high < margin && low > -margin => GapAnswer::NoDifference,
+        value if low > 0.0 && value > margin => GapAnswer::Slower,
+        value if high < 0.0 && value < -margin => GapAnswer::Faster,
+        _ => GapAnswer::NotShown,
     }
 }
 
-/// Compares the reproduced contexts, beside the ways as they were given. Where they seem to differ, the blocks that there are suffice:
+/// Compares the reproduced contexts, beside the sides as they were given. Where they seem to differ, the blocks that there are suffice:
 /// both are in every later block too. Where not, it goes on until that is shown.
 ///
 /// # Errors
@@ -176,7 +176,7 @@ pub(super) fn reproduction<E>(
             .map(|[a, b, fast, slow]| (b / a).ln() - (slow / fast).ln())
             .collect();
         found.rest = LogRatio::of(&rests, Level::P95);
-        let seems = target.margin.max(SEEMS * target.total);
+        let seems = target.margin.max(SEEMS * target.gap);
         found.is_shown = found.failure.is_none() && found.ratio.is_some_and(|ratio| ratio.estimate.value > seems);
         if stage != Stage::Whole && !found.is_shown && found.failure.is_none() {
             launches.note(Stage::Late);

@@ -7,14 +7,14 @@ use crate::recording_comparison::RecordingComparison;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Value of [`ComparisonPage::schema`].
-pub const COMPARISON_PAGE_SCHEMA: &str = "slowpath-comparison-page/1";
+/// Value of [`HtmlComparison::schema`].
+pub const HTML_COMPARISON_SCHEMA: &str = "slowpath-comparison-page/1";
 
 /// Everything the HTML page of a comparison shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ComparisonPage {
-    /// [`COMPARISON_PAGE_SCHEMA`].
-    #[schemars(extend("const" = COMPARISON_PAGE_SCHEMA))]
+pub struct HtmlComparison {
+    /// [`HTML_COMPARISON_SCHEMA`].
+    #[schemars(extend("const" = HTML_COMPARISON_SCHEMA))]
     pub schema: String,
     /// When the page was made, RFC 3339.
     pub generated: String,

@@ -17,7 +17,7 @@ const MOST_THREADS: usize = 300;
 
 /// The ledger of the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PageLedger {
+pub struct HtmlLedger {
     /// The ledger as `analyze` prints it, but of the busiest threads and processes only.
     pub busiest: Ledger,
     /// The threads that are left out; null for none.
@@ -71,18 +71,18 @@ fn sum<'a>(parts: impl Iterator<Item = Part<'a>>) -> Option<LedgerSum> {
 }
 
 /// The ledger of a page from that of an analysis.
-pub fn of_ledger(ledger: Ledger) -> PageLedger {
+pub fn of_ledger(ledger: Ledger) -> HtmlLedger {
     cut(ledger, MOST_PROCESSES, MOST_THREADS)
 }
 
-fn cut(mut ledger: Ledger, most_processes: usize, most_threads: usize) -> PageLedger {
+fn cut(mut ledger: Ledger, most_processes: usize, most_threads: usize) -> HtmlLedger {
     let threads = ledger.threads.iter().skip(most_threads);
     let other_threads = sum(threads.map(|one| (&one.wall, &*one.rows, one.unexplained.as_ref())));
     let processes = ledger.processes.iter().skip(most_processes);
     let other_processes = sum(processes.map(|one| (&one.thread_time, &*one.rows, one.unexplained.as_ref())));
     ledger.threads.truncate(most_threads);
     ledger.processes.truncate(most_processes);
-    PageLedger { busiest: ledger, other_threads, other_processes }
+    HtmlLedger { busiest: ledger, other_threads, other_processes }
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use std::os::unix::fs::FileExt;
 
 /// What the machine did during one launch, in milliseconds. What the kernel does not tell is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Surroundings {
-    /// Time that the hypervisor gave to others, summed over processors (`/proc/stat`, to 10 ms).
+pub struct HostActivity {
+    /// Time that the hypervisor gave to others, summed over CPUs (`/proc/stat`, to 10 ms).
     pub stolen: Option<f64>,
-    /// CPU time of all other processes and of interrupts, summed over processors (`/proc/stat`, to 10 ms).
+    /// CPU time of all other processes and of interrupts, summed over CPUs (`/proc/stat`, to 10 ms).
     pub others: Option<f64>,
-    /// Time in which some task waited for a processor (`/proc/pressure/cpu`).
+    /// Time in which some task waited for a CPU (`/proc/pressure/cpu`).
     pub waited_for_cpu: Option<f64>,
     /// Time in which some task waited for storage (`/proc/pressure/io`).
     pub waited_for_io: Option<f64>,
@@ -34,18 +34,18 @@ const TICK_MS: f64 = 10.0;
 
 /// The files with the machine's counters, kept open: looking at them again then takes a few us.
 #[derive(Debug)]
-pub struct Witnesses {
+pub struct HostCounters {
     stat: Option<File>,
     pressures: [Option<File>; 3],
 }
 
-impl Default for Witnesses {
+impl Default for HostCounters {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Witnesses {
+impl HostCounters {
     /// Opens what the kernel offers.
     pub fn new() -> Self {
         let pressures = ["cpu", "io", "memory"].map(|name| File::open(format!("/proc/pressure/{name}")).ok());
@@ -55,7 +55,7 @@ impl Witnesses {
     /// The counters now.
     pub fn look(&self) -> Moment {
         let mut buffer = [0; 4096];
-        let (busy, stolen) = first_line(&self.stat, &mut buffer).and_then(processor_times).unzip();
+        let (busy, stolen) = first_line(&self.stat, &mut buffer).and_then(cpu_times).unzip();
         let pressures = self.pressures.each_ref().map(|file| first_line(file, &mut buffer).and_then(some_total));
         Moment { busy, stolen, pressures }
     }
@@ -70,10 +70,10 @@ fn first_line<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> 
 
 impl Moment {
     /// What happened since `before`, during a launch that itself used `own_cpu_ms` of CPU time.
-    pub fn since(&self, before: &Self, own_cpu_ms: f64) -> Surroundings {
+    pub fn since(&self, before: &Self, own_cpu_ms: f64) -> HostActivity {
         let change = |now: Option<f64>, then: Option<f64>| Some((now? - then?).max(0.0));
         let [cpu, io, memory] = [0, 1, 2].map(|index| change(self.pressures[index], before.pressures[index]));
-        Surroundings {
+        HostActivity {
             stolen: change(self.stolen, before.stolen),
             others: change(self.busy, before.busy).map(|busy| (busy - own_cpu_ms).max(0.0)),
             waited_for_cpu: cpu,
@@ -83,9 +83,9 @@ impl Moment {
     }
 }
 
-/// Busy and stolen time of all processors in ms, from the first line of `/proc/stat` (proc(5)): user, nice, system, idle,
+/// Busy and stolen time of all CPUs in ms, from the first line of `/proc/stat` (proc(5)): user, nice, system, idle,
 /// iowait, irq, softirq, steal; guest time is part of user time.
-fn processor_times(line: &str) -> Option<(f64, f64)> {
+fn cpu_times(line: &str) -> Option<(f64, f64)> {
     let mut fields = line.strip_prefix("cpu ")?.split_ascii_whitespace().map(|field| field.parse::<u64>().ok());
     let mut ticks = [0; 8];
     for tick in &mut ticks {
@@ -105,11 +105,11 @@ fn some_total(line: &str) -> Option<f64> {
 /// nothing is told apart.
 const NAMEABLE_MS: f64 = 10.0;
 
-impl Surroundings {
-    /// What was unlike the launch's usual surroundings, in words: each thing that took at least [`NAMEABLE_MS`] more and
+impl HostActivity {
+    /// What was unlike the launch's usual host activity, in words: each thing that took at least [`NAMEABLE_MS`] more and
     /// twice as long as in the median launch of `usual`.
     pub fn unlike(&self, usual: &[Self]) -> Vec<String> {
-        type Part = fn(&Surroundings) -> Option<f64>;
+        type Part = fn(&HostActivity) -> Option<f64>;
         const PARTS: [(Part, &str); 5] = [
             (|one| one.stolen, "stolen by the hypervisor"),
             (|one| one.others, "used by other processes"),
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn the_first_line_of_stat_gives_busy_and_stolen_time() {
-        assert_eq!(processor_times("cpu  100 5 50 9999 7 1 2 30 4 0"), Some((1580.0, 300.0)));
-        assert_eq!((processor_times("cpu  1 2 3"), processor_times("cpu0 1 1 1 1 1 1 1 1")), (None, None));
+        assert_eq!(cpu_times("cpu  100 5 50 9999 7 1 2 30 4 0"), Some((1580.0, 300.0)));
+        assert_eq!((cpu_times("cpu  1 2 3"), cpu_times("cpu0 1 1 1 1 1 1 1 1")), (None, None));
     }
 
     #[test]
@@ -147,17 +147,17 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells_its_processor_times() {
-        let witnesses = Witnesses::new();
-        let before = witnesses.look();
-        let around = witnesses.look().since(&before, 0.0);
+    fn this_machine_tells_its_cpu_times() {
+        let counters = HostCounters::new();
+        let before = counters.look();
+        let around = counters.look().since(&before, 0.0);
         assert!(around.others.is_some() && around.stolen.is_some(), "{around:?}");
     }
 
     #[test]
     fn only_what_is_much_more_than_usual_is_named() {
-        let quiet = Surroundings { stolen: Some(0.0), others: Some(20.0), ..Surroundings::default() };
-        let busy = Surroundings { stolen: Some(5.0), others: Some(180.0), ..Surroundings::default() };
+        let quiet = HostActivity { stolen: Some(0.0), others: Some(20.0), ..HostActivity::default() };
+        let busy = HostActivity { stolen: Some(5.0), others: Some(180.0), ..HostActivity::default() };
         assert_eq!(busy.unlike(&[quiet, quiet, busy]), ["180 ms used by other processes (usually 20)"]);
         assert!(quiet.unlike(&[quiet, busy, busy]).is_empty());
     }
