@@ -19,7 +19,7 @@ use slowpath_report::{ANALYZE_SCHEMA, Analysis, Compared, Machine, REPORT_SCHEMA
 use slowpath_report::{
     children_of_runs, compare_recordings, critical_path_of, firefox, flame_graphs_of, ledger_of, round_trips_of,
 };
-use slowpath_report::{chrome_trace, pprof, speedscope};
+use slowpath_report::{chrome_trace, markdown, pprof, speedscope};
 use slowpath_report::{html_ledger_of, perfetto, shares_of, table_csv, timeline_of};
 use slowpath_tables::Bytes;
 use std::cell::OnceCell;
@@ -131,7 +131,7 @@ fn examine(tables: &Tables) {
     for (name, _) in tables.row_counts() {
         table_csv::write(tables, name, true, &mut sink).expect("every table has a form as text");
     }
-    for export in [&chrome_trace::EXPORT, &speedscope::EXPORT, &pprof::EXPORT] {
+    for export in [&chrome_trace::EXPORT, &speedscope::EXPORT, &pprof::EXPORT, &markdown::EXPORT] {
         let to = Destination { name: "x".to_owned(), is_terminal: false };
         if let Ok(work) = (export.prepare)(tables, &ExportOptions::default()) {
             work(&mut sink, &to).expect("a sink takes everything");

@@ -25,6 +25,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     read_by: "ui.perfetto.dev, chrome://tracing, trace_processor",
     is_text: true,
     takes: None,
+    of_diagnosis: None,
     prepare,
 };
 

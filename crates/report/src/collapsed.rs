@@ -23,6 +23,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     read_by: "flamegraph.pl, inferno-flamegraph, speedscope",
     is_text: true,
     takes: Some(OwnOption::Weight),
+    of_diagnosis: None,
     prepare,
 };
 

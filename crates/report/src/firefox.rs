@@ -38,6 +38,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     read_by: "profiler.firefox.com, profiler-cli",
     is_text: false,
     takes: None,
+    of_diagnosis: None,
     prepare,
 };
 

@@ -52,7 +52,10 @@ fn open(directory: &Path, progress: &dyn Progress) -> Result<Tables, Failure> {
 }
 
 /// A diagnosis that `diagnose` wrote.
-fn saved(path: &Path) -> Result<Diagnosis, Failure> {
+///
+/// # Errors
+/// The file is none.
+pub fn saved(path: &Path) -> Result<Diagnosis, Failure> {
     let wrong = |why: String| {
         Failure::new(Kind::Usage, format!("{} is no diagnosis: {why}", path.display()))
             .hint("`slowpath diagnose` writes it; the recordings beside it can be read with `slowpath analyze DIR/cold` or DIR/warm")

@@ -2,7 +2,7 @@
 //!
 //! Owns the types that `--json` prints and their published schemas, the summary for a terminal, filling the page that
 //! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's
-//! profile. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
+//! profile, a summary in Markdown. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
 
 pub mod chrome_trace;
 pub mod collapsed;
@@ -19,6 +19,7 @@ mod html_comparison;
 pub mod html_file;
 mod html_ledger;
 pub mod ipc;
+pub mod markdown;
 mod page;
 pub mod perfetto;
 pub mod pprof;

@@ -37,6 +37,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     read_by: "ui.perfetto.dev, trace_processor",
     is_text: false,
     takes: None,
+    of_diagnosis: None,
     prepare,
 };
 

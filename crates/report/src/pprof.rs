@@ -21,6 +21,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     read_by: "go tool pprof, speedscope, Grafana Pyroscope",
     is_text: false,
     takes: None,
+    of_diagnosis: None,
     prepare,
 };
 

@@ -4,13 +4,13 @@
 //! it. Leaves where it is written to the command.
 
 use crate::collapsed::{self, Weight};
-use crate::{chrome_trace, firefox, perfetto, pprof, speedscope, table_csv};
+use crate::{Diagnosis, chrome_trace, firefox, markdown, perfetto, pprof, speedscope, table_csv};
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
 use std::io::{self, Write};
 
 /// All, in the order in which they are listed.
-pub const ALL: [&RecordingExport; 7] = [
+pub const ALL: [&RecordingExport; 8] = [
     &perfetto::EXPORT,
     &firefox::EXPORT,
     &collapsed::EXPORT,
@@ -18,6 +18,7 @@ pub const ALL: [&RecordingExport; 7] = [
     &pprof::EXPORT,
     &chrome_trace::EXPORT,
     &table_csv::EXPORT,
+    &markdown::EXPORT,
 ];
 
 /// A form of a recording that other tools read.
@@ -37,7 +38,9 @@ pub struct RecordingExport {
     pub is_text: bool,
     /// The option that is for this one only.
     pub takes: Option<OwnOption>,
-    /// What is written. Nothing is opened before it has said that there is something to write.
+    /// What is written of a diagnosis, whose launch the recording explains; null for an export that is of recordings only.
+    pub of_diagnosis: Option<OfDiagnosis>,
+    /// What is written of a recording. Nothing is opened before it has said that there is something to write.
     pub prepare: for<'a> fn(&'a Tables, &ExportOptions) -> Result<Work<'a>, NotExported>,
 }
 
@@ -91,6 +94,9 @@ pub struct Exported {
 
 /// Writes an export.
 pub type Work<'a> = Box<dyn FnOnce(&mut dyn Write, &Destination) -> io::Result<Exported> + 'a>;
+
+/// What an export writes of a diagnosis and the recording that explains it.
+pub type OfDiagnosis = for<'a> fn(&'a Diagnosis, &'a Tables) -> Work<'a>;
 
 /// Why there is nothing to write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

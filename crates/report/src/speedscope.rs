@@ -22,6 +22,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     read_by: "speedscope",
     is_text: true,
     takes: None,
+    of_diagnosis: None,
     prepare,
 };
 

@@ -26,6 +26,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     read_by: "spreadsheets, R, pandas",
     is_text: true,
     takes: Some(OwnOption::Table),
+    of_diagnosis: None,
     prepare,
 };
 

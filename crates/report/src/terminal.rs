@@ -65,6 +65,7 @@ pub use layout::{layout_order, layout_score, layout_trace_doubts, layout_traced,
 pub use layout_trial::layout_trial;
 pub use recorded::recorded;
 pub use recording_comparison::recording_comparison;
+pub(crate) use recording_comparison::words as measure_words;
 pub use scenario::scenario;
 pub use selftest::selftest;
 pub use stack_audit::stack_audit;

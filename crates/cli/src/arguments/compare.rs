@@ -25,6 +25,9 @@ pub struct CompareArguments {
     /// Also write an HTML page with the comparison, both time ledgers and differential flame graphs.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Print a summary in GitHub-flavoured Markdown, for a pull request.
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// `slowpath export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// A recording.
+    /// A recording; for markdown also the directory of a diagnosis.
     pub recording: PathBuf,
     /// The format.
     #[arg(long, value_name = "FORMAT", value_parser = formats())]

@@ -5,7 +5,7 @@ use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
-use slowpath_report::compare_directories;
+use slowpath_report::{compare_directories, markdown};
 use slowpath_report::terminal::{self, escape_terminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +22,11 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         progress.done();
         compared
     })?;
-    show(arguments.json, &comparison, terminal::recording_comparison);
+    if arguments.markdown {
+        print!("{}", markdown::of_comparison(&comparison));
+    } else {
+        show(arguments.json, &comparison, terminal::recording_comparison);
+    }
     if let Some(page) = page {
         eprintln!("slowpath: the page of the comparison is {}", escape_terminal(&page.to_string_lossy()));
     }

@@ -86,6 +86,41 @@ fn a_table_is_a_file_of_rows_with_the_names_of_its_stacks() {
 }
 
 #[test]
+fn a_summary_for_a_pull_request_is_of_a_recording_a_diagnosis_or_a_comparison() {
+    let place = place();
+    let shown = recording(place.path(), SAMPLES);
+    let done = export(&shown, &["--to", "markdown"]);
+    done.succeeds();
+    assert!(done.stdout.starts_with("## slowpath: `/usr/bin/app`\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("\n| `ring_buffer` | 3 |\n"), "{}", done.stdout);
+    let diagnosis = serde_json::json!({
+        "schema": "slowpath-diagnose/1", "warm": true, "command": ["/usr/bin/app"], "recording": "warm",
+        "launch": {"ready": "it ends", "seed": 1, "blocks": 0, "conditions": [], "arms": []},
+        "findings": [], "verdicts": [], "share_of_gap_removed": [], "losses": {}, "notes": ["a | b"],
+        "unavailable": [{"what": "samples", "reason": "no <events>", "remedy": "none"}],
+    });
+    let directory = place.path().join("diagnosis");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("diagnosis.json"), diagnosis.to_string()).unwrap();
+    fs::rename(&shown, directory.join("warm")).unwrap();
+    let done = export(&directory, &["--to", "markdown"]);
+    done.succeeds();
+    let parts = [
+        "## slowpath diagnose: `/usr/bin/app`\n",
+        "\n| samples | no \\<events\\> | none |\n",
+        "\n- Note: a &#124; b\n",
+    ];
+    assert!(parts.iter().all(|part| done.stdout.contains(part)), "{}", done.stdout);
+    export(&directory, &["--to", "collapsed"])
+        .fails_with(2, &["is a diagnosis, and --to collapsed is for recordings", "/warm"]);
+    let before = recording(place.path(), SAMPLES);
+    let done = run(slowpath(["compare", "--quiet", "--markdown"]).arg(before).arg(directory.join("warm")));
+    done.succeeds();
+    assert!(done.stdout.starts_with("## slowpath compare: `/usr/bin/app`\n\n1 recording before, 1 recording after. "));
+    assert!(done.stdout.contains("\n| `ring_buffer` | 3 | 3 |\n"), "{}", done.stdout);
+}
+
+#[test]
 fn what_was_not_recorded_is_refused_with_what_would_record_it_and_leaves_no_file() {
     let place = place();
     let recording = recording(place.path(), "== execs\nts pid start\n1 8 1\n");

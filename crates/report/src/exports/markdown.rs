@@ -1,8 +1,9 @@
 //! A table for a pull request.
 
+use crate::markdown::sentence;
 use crate::terminal::{Style, figures};
 use crate::{ArmComparison, Benchmark, Outcome};
-use slowpath_tables::{Quantity, is_dangerous};
+use slowpath_tables::Quantity;
 use std::fmt::Write;
 
 /// One table a compared metric, and the notes below.
@@ -15,14 +16,14 @@ pub fn table(benchmark: &Benchmark) -> String {
             out,
             "| arm | {} median (95 %) | n | against {} | ratio | verdict |\n|---|---|---|---|---|---|",
             metric.name(),
-            benchmark.arms.first().map_or_else(String::new, |arm| escape(&arm.name))
+            benchmark.arms.first().map_or_else(String::new, |arm| sentence(&arm.name))
         );
         for arm in &benchmark.arms {
             let median = arm.medians.get(metric).map_or("-".to_owned(), |m| figures::with_interval(m, &style));
             let counted = arm.launches.iter().flatten().count();
             let found = benchmark.comparisons.iter().find(|one| one.arm == arm.name && one.metric == *metric);
             let cells = found.map_or_else(|| "- | - | -".to_owned(), |one| cells(one, &style));
-            let _ = writeln!(out, "| {} | {median} | {counted} | {cells} |", escape(&arm.name));
+            let _ = writeln!(out, "| {} | {median} | {counted} | {cells} |", sentence(&arm.name));
         }
         out.push('\n');
     }
@@ -31,11 +32,11 @@ pub fn table(benchmark: &Benchmark) -> String {
         "{} blocks, seed {}, {}; {}.",
         benchmark.blocks,
         benchmark.seed,
-        escape(&benchmark.conditions.join(", ")),
-        escape(&benchmark.ended)
+        sentence(&benchmark.conditions.join(", ")),
+        sentence(&benchmark.ended)
     );
     for note in &benchmark.notes {
-        let _ = writeln!(out, "- {}", escape(note));
+        let _ = writeln!(out, "- {}", sentence(note));
     }
     out
 }
@@ -55,21 +56,6 @@ fn cells(one: &ArmComparison, style: &Style) -> String {
     format!("{} | {} | {verdict}", told(&one.difference), told(&one.ratio))
 }
 
-/// Text that ends no cell, starts no markup and names nobody.
-fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            c if is_dangerous(c) => out.push(' '),
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '~' => out.extend(['\\', c]),
-            // A mention or a link to an issue would call people.
-            '@' => out.push_str("&#64;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,7 +68,7 @@ mod tests {
         let text = table(&benchmark);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(rows.len(), 4, "{text}");
-        assert!(rows[2].starts_with("| a\\|b &#64;me \\<img\\> |"), "{}", rows[2]);
+        assert!(rows[2].starts_with("| a&#124;b @&#8203;me&#92;u{202e}\\<img\\> |"), "{}", rows[2]);
         assert!(rows[3].contains("inconclusive"), "{}", rows[3]);
         let cells = |row: &str| row.replace("\\|", "").matches('|').count();
         assert!(rows.iter().all(|row| cells(row) == 7), "{text}");

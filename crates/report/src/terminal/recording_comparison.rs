@@ -149,7 +149,8 @@ fn paint(change: &Change) -> Paint {
     }
 }
 
-fn words(measure: Measure) -> &'static str {
+/// A figure in words; those that are part of the one before begin with spaces.
+pub(crate) fn words(measure: Measure) -> &'static str {
     match measure {
         Measure::TimeToReady => "time to ready",
         Measure::CpuTime => "CPU time",

@@ -8,9 +8,12 @@ use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
 use output::Output;
+use slowpath_diagnose::directory::{DIAGNOSIS_FILE, recordings};
 use slowpath_recording::Tables;
-use slowpath_report::recording_exports::{Destination, ExportOptions, Exported};
+use slowpath_report::html_file;
+use slowpath_report::recording_exports::{self, Destination, ExportOptions, Exported};
 use slowpath_report::terminal::escape_terminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -23,9 +26,14 @@ pub fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     let written = as_user(&super::invoker()?, &what, || {
         let progress = Progress::new(arguments.quiet);
         progress.step("reading the recording");
-        let tables = analyze::open(&arguments.recording)?;
-        progress.step("writing the export");
-        let written = export(arguments, &options, &tables);
+        let diagnosis = arguments.recording.join(DIAGNOSIS_FILE);
+        let written = if diagnosis.exists() {
+            of_diagnosis(arguments, &diagnosis, &progress)
+        } else {
+            let tables = analyze::open(&arguments.recording)?;
+            progress.step("writing the export");
+            export(arguments, &options, &tables)
+        };
         progress.done();
         written
     })?;
@@ -42,6 +50,27 @@ fn export(arguments: &ExportArguments, options: &ExportOptions, tables: &Tables)
     // What cannot be exported leaves no empty file.
     let work = (arguments.to.prepare)(tables, options)
         .map_err(|error| Failure::new(Kind::Usage, error.problem).hint(error.remedy))?;
+    write(arguments, work)
+}
+
+/// Of a diagnosis with the recording that explains it.
+fn of_diagnosis(arguments: &ExportArguments, file: &Path, progress: &Progress) -> Result<Exported, Failure> {
+    let diagnosis = html_file::saved(file)?;
+    let shown = arguments.recording.join(recordings(&diagnosis).0);
+    let Some(prepare) = arguments.to.of_diagnosis else {
+        let problem = format!(
+            "{} is a diagnosis, and --to {} is for recordings",
+            arguments.recording.display(),
+            arguments.to.name
+        );
+        return Err(Failure::new(Kind::Usage, problem).hint(format!("its recording is {}", shown.display())));
+    };
+    let tables = analyze::open(&shown)?;
+    progress.step("writing the export");
+    write(arguments, prepare(&diagnosis, &tables))
+}
+
+fn write(arguments: &ExportArguments, work: recording_exports::Work<'_>) -> Result<Exported, Failure> {
     let output = if arguments.to.is_text { Output::open(arguments)? } else { Output::for_programs(arguments)? };
     let to = Destination { name: output.name(), is_terminal: output.is_terminal() };
     Ok(output.write(|out| work(out, &to))?.unwrap_or_default())
