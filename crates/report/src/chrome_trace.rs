@@ -26,6 +26,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     is_text: true,
     takes: None,
     of_diagnosis: None,
+    files: None,
     prepare,
 };
 

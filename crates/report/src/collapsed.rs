@@ -24,6 +24,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     is_text: true,
     takes: Some(OwnOption::Weight),
     of_diagnosis: None,
+    files: None,
     prepare,
 };
 

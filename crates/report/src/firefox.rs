@@ -39,6 +39,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     is_text: false,
     takes: None,
     of_diagnosis: None,
+    files: None,
     prepare,
 };
 

@@ -35,6 +35,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     is_text: true,
     takes: None,
     of_diagnosis: Some(diagnosis::of_diagnosis),
+    files: None,
     prepare,
 };
 

@@ -38,6 +38,7 @@ pub const EXPORT: RecordingExport = RecordingExport {
     is_text: false,
     takes: None,
     of_diagnosis: None,
+    files: None,
     prepare,
 };
 

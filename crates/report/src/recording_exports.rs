@@ -40,6 +40,8 @@ pub struct RecordingExport {
     pub takes: Option<OwnOption>,
     /// What is written of a diagnosis, whose launch the recording explains; null for an export that is of recordings only.
     pub of_diagnosis: Option<OfDiagnosis>,
+    /// The files of a directory, where its own option does not ask for one of them; null for an export that is one file.
+    pub files: Option<Files>,
     /// What is written of a recording. Nothing is opened before it has said that there is something to write.
     pub prepare: for<'a> fn(&'a Tables, &ExportOptions) -> Result<Work<'a>, NotExported>,
 }
@@ -95,8 +97,31 @@ pub struct Exported {
 /// Writes an export.
 pub type Work<'a> = Box<dyn FnOnce(&mut dyn Write, &Destination) -> io::Result<Exported> + 'a>;
 
+impl RecordingExport {
+    /// The files of the directory that it is, unless its own option asks for one of them.
+    pub fn directory(&self, options: &ExportOptions) -> Option<Files> {
+        let asks_for_one = match self.takes {
+            Some(OwnOption::Weight) => options.weight.is_some(),
+            Some(OwnOption::Table) => options.table.is_some(),
+            None => false,
+        };
+        self.files.filter(|_| !asks_for_one)
+    }
+}
+
 /// What an export writes of a diagnosis and the recording that explains it.
 pub type OfDiagnosis = for<'a> fn(&'a Diagnosis, &'a Tables) -> Work<'a>;
+
+/// A file of an export that is a directory.
+pub struct ExportFile<'a> {
+    /// Its name in the directory.
+    pub name: String,
+    /// Writes it.
+    pub work: Work<'a>,
+}
+
+/// The files of an export that is a directory.
+pub type Files = for<'a> fn(&'a Tables) -> Vec<ExportFile<'a>>;
 
 /// Why there is nothing to write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,6 +149,14 @@ mod tests {
         assert_eq!(names.len(), ALL.len());
         assert!(ALL.iter().all(|export| named(export.name).is_some_and(|found| found.name == export.name)));
         assert!(named("csvs").is_none());
+    }
+
+    #[test]
+    fn an_export_is_a_directory_unless_one_file_of_it_is_asked_for() {
+        let table = ExportOptions { table: Some("opens".to_owned()), ..ExportOptions::default() };
+        assert!(table_csv::EXPORT.directory(&table).is_none() && perfetto::EXPORT.directory(&table).is_none());
+        assert!(table_csv::EXPORT.directory(&ExportOptions::default()).is_some());
+        assert!(perfetto::EXPORT.directory(&ExportOptions::default()).is_none());
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! A table of a recording as comma-separated values (RFC 4180), for spreadsheets, R, pandas and shell tools.
+//! Tables of a recording as comma-separated values (RFC 4180), for spreadsheets, R, pandas and shell tools: all of them, a file each
+//! in a directory, or one.
 //!
-//! Owns the text of cells. A null is an empty field. The column `stack` of a table holds the names of the frames, outermost
-//! first, with semicolons between them and escaped as [`crate::collapsed`] does. Text that a spreadsheet would take for a
-//! formula is quoted by a leading `'`.
+//! Owns the text of cells. A null is an empty field. In one table alone the column `stack` holds the names of the frames, outermost
+//! first, with semicolons between them and escaped as [`crate::collapsed`] does; beside the others it is the number of the row in
+//! `stacks`. Text that a spreadsheet would take for a formula has a `'` before it ([`harmless`]).
 
 use crate::collapsed::escape;
 use crate::exports::csv::harmless;
 use crate::gaps;
-use crate::recording_exports::{ExportOptions, Exported, NotExported, OwnOption, RecordingExport, Work};
+use crate::recording_exports::{ExportFile, ExportOptions, Exported, NotExported, OwnOption, RecordingExport, Work};
 use crate::terminal::escape_terminal;
 use arrow_array::{
     Array, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array, cast::AsArray,
@@ -20,13 +21,16 @@ use std::io::{self, Write};
 /// The declaration.
 pub const EXPORT: RecordingExport = RecordingExport {
     name: "csv",
-    title: "One table for spreadsheets, R and pandas",
-    what: "One table, which `--table` names, with the columns of the recording format; call stacks become names.",
-    lacks: "All other tables. DuckDB, pandas and polars read the tables of a recording as they are.",
+    title: "Tables for spreadsheets, R and pandas, a file each, or one",
+    what: "Every table as a file of its name in the directory that `-o` names, with the columns of the recording format. With \
+           `--table` that table alone, in which call stacks become names.",
+    lacks: "The manifest: what was recorded, lost and not observed. DuckDB, pandas and polars read the tables of a recording as \
+            they are.",
     read_by: "spreadsheets, R, pandas",
     is_text: true,
     takes: Some(OwnOption::Table),
     of_diagnosis: None,
+    files: Some(files),
     prepare,
 };
 
@@ -36,19 +40,34 @@ fn prepare<'a>(tables: &'a Tables, options: &ExportOptions) -> Result<Work<'a>, 
         Some(name) if counts.iter().any(|(table, _)| table == name) => {
             let name = name.clone();
             return Ok(Box::new(move |mut out, to| {
-                let rows = write(tables, &name, to.is_terminal, &mut out).map_err(|error| match error {
-                    TableError::Io(error) => error,
-                    other => io::Error::other(other),
-                })?;
+                let rows = written(write(tables, &name, to.is_terminal, &mut out))?;
                 let next = format!("{}: {rows} rows of table {name}", to.name);
                 Ok(Exported { notes: gaps::notes(&tables.manifest), next })
             }));
         }
         Some(name) => format!("there is no table {name:?}"),
-        None => "--to csv needs the name of a table".to_owned(),
+        None => "--to csv needs a directory for all tables, or the name of one".to_owned(),
     };
     let list: Vec<String> = counts.iter().map(|(table, rows)| format!("{table} ({rows} rows)")).collect();
-    Err(NotExported { problem, remedy: format!("--table with one of: {}", list.join(", ")) })
+    Err(NotExported { problem, remedy: format!("-o DIRECTORY, or --table with one of: {}", list.join(", ")) })
+}
+
+fn files(tables: &Tables) -> Vec<ExportFile<'_>> {
+    let file = |name: &'static str| {
+        let work: Work<'_> = Box::new(move |mut out, to| {
+            let rows = written(write_table(tables, name, to.is_terminal, Stacks::Numbers, &mut out))?;
+            Ok(Exported { notes: Vec::new(), next: format!("{}: {rows} rows", to.name) })
+        });
+        ExportFile { name: format!("{name}.csv"), work }
+    };
+    tables.row_counts().into_iter().map(|(name, _)| file(name)).collect()
+}
+
+fn written(rows: Result<u64, TableError>) -> io::Result<u64> {
+    rows.map_err(|error| match error {
+        TableError::Io(error) => error,
+        other => io::Error::other(other),
+    })
 }
 
 /// Rows that are columns at the same time: memory for the cells of these, not of all.
@@ -77,6 +96,25 @@ pub enum TableError {
 /// # Errors
 /// There is no such table, or `out` failed.
 pub fn write(tables: &Tables, name: &str, is_shown: bool, out: &mut impl Write) -> Result<u64, TableError> {
+    write_table(tables, name, is_shown, Stacks::Names, out)
+}
+
+/// What the column of call stacks holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stacks {
+    /// The names of the frames.
+    Names,
+    /// The number of the row in the table of stacks.
+    Numbers,
+}
+
+fn write_table(
+    tables: &Tables,
+    name: &str,
+    is_shown: bool,
+    stacks: Stacks,
+    out: &mut impl Write,
+) -> Result<u64, TableError> {
     let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 16).from_writer(out);
     let io = |error: csv::Error| match error.into_kind() {
         csv::ErrorKind::Io(error) => TableError::Io(error),
@@ -90,7 +128,7 @@ pub fn write(tables: &Tables, name: &str, is_shown: bool, out: &mut impl Write) 
         if from == 0 {
             writer.write_record(batch.schema().fields().iter().map(|field| field.name())).map_err(io)?;
         }
-        let cells = cells(&batch, tables, &mut folded)?;
+        let cells = cells(&batch, tables, stacks, &mut folded)?;
         for row in 0..batch.num_rows() {
             for cell in &cells {
                 text.clear();
@@ -121,13 +159,14 @@ enum Cells<'a> {
 fn cells<'a, 't>(
     batch: &'a RecordBatch,
     tables: &'t Tables,
+    stacks: Stacks,
     folded: &mut Option<Folded<'t>>,
 ) -> Result<Vec<Cells<'a>>, TableError> {
     let schema = batch.schema();
     let cell = |(field, column): (&arrow_schema::FieldRef, &'a arrow_array::ArrayRef)| {
         Ok(match column.data_type() {
             DataType::UInt64 => Cells::U64(column.as_primitive()),
-            DataType::UInt32 if field.name() == STACK => {
+            DataType::UInt32 if field.name() == STACK && stacks == Stacks::Names => {
                 folded.get_or_insert_with(|| Folded::new(tables));
                 Cells::Stack(column.as_primitive())
             }
@@ -155,10 +194,8 @@ impl Cells<'_> {
             }
             Self::Text(array) if array.is_valid(row) => out.write_all(harmless(array.value(row)).as_bytes()),
             Self::Stack(array) if array.is_valid(row) => {
-                if let Some(folded) = folded {
-                    folded.write(array.value(row), out);
-                }
-                Ok(())
+                let text = folded.map(|folded| folded.text(array.value(row))).unwrap_or_default();
+                out.write_all(harmless(&text).as_bytes())
             }
             _ => Ok(()),
         }
@@ -183,19 +220,10 @@ impl<'a> Folded<'a> {
         Self { stacks, frames }
     }
 
-    fn write(&self, stack: u32, out: &mut Vec<u8>) {
-        let Some(path) = self.stacks.path(Some(stack)) else { return };
-        let from = out.len();
-        for frame in self.stacks.outermost_first(path) {
-            if out.len() > from {
-                out.push(b';');
-            }
-            out.extend_from_slice(self.frames[frame as usize].as_bytes());
-        }
-        // A mangled name or an operator can come first.
-        if out.get(from).is_some_and(|first| matches!(first, b'=' | b'+' | b'-' | b'@')) {
-            out.insert(from, b'\'');
-        }
+    fn text(&self, stack: u32) -> String {
+        let Some(path) = self.stacks.path(Some(stack)) else { return String::new() };
+        let frames = self.stacks.outermost_first(path);
+        frames.into_iter().map(|frame| self.frames[frame as usize].as_str()).collect::<Vec<_>>().join(";")
     }
 }
 
@@ -242,6 +270,21 @@ mod tests {
         write(&tables, "opens", true, &mut shown).unwrap();
         assert!(String::from_utf8(shown).unwrap().ends_with("\n15,8,11,8,'=1+1\\u{a},0,,-2,,\n"));
         assert!(csv_of(&tables, "cpu_samples").ends_with(",'-cmd,,,\n"));
+    }
+
+    #[test]
+    fn all_tables_are_files_whose_stacks_are_numbers() {
+        let tables = Tables::from_text("== cpu_samples\nts stack\n1 0\n== stacks\nid frame\n0 0\n").unwrap();
+        let to = crate::recording_exports::Destination { name: "x".to_owned(), is_terminal: false };
+        let mut texts = std::collections::BTreeMap::new();
+        for file in files(&tables) {
+            let mut out = Vec::new();
+            (file.work)(&mut out, &to).unwrap();
+            texts.insert(file.name, String::from_utf8(out).unwrap());
+        }
+        assert_eq!(texts.len(), tables.row_counts().len());
+        assert!(texts["cpu_samples.csv"].ends_with("\n1,0,0,0,0,false,0,,,\n"), "{}", texts["cpu_samples.csv"]);
+        assert_eq!(texts["opens.csv"].lines().count(), 1);
     }
 
     #[test]

@@ -17,10 +17,10 @@ pub struct ExportArguments {
     /// For collapsed: the weight of each stack (default: the first of these that was recorded).
     #[arg(long, alias = "what", value_parser = weights())]
     pub weight: Option<Weight>,
-    /// For csv: the table. Call stacks are written as function names.
+    /// For csv: this table alone. Its call stacks are written as function names.
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
-    /// Where to write it (default: standard output).
+    /// Where to write it (default: standard output); for csv without --table a directory that is new or empty.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// No progress.

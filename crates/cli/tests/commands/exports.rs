@@ -85,6 +85,82 @@ fn a_table_is_a_file_of_rows_with_the_names_of_its_stacks() {
     assert_eq!(lines[3], "4000000,8,900,8,1,true,,,,");
 }
 
+/// Names that spreadsheets and readers of CSV take for more than names.
+const NAMES: [&str; 7] =
+    ["=1+1", "a;=b", "say \"hi\", you", "two\nlines\r\n=c", "'quoted'", "plain", "\u{9b}31m\u{202e}é"];
+
+/// Reads every file by Python's own reader: the header, rows, sums of the columns of numbers, and all text, unquoted.
+const READ_BACK: &str = r"
+import csv, json, pathlib, re, sys
+found = {}
+for path in pathlib.Path(sys.argv[1]).iterdir():
+    with open(path, newline='', encoding='utf-8') as file:
+        rows = list(csv.reader(file, strict=True))
+    columns = []
+    for at, name in enumerate(rows[0]):
+        cells = [row[at] for row in rows[1:]]
+        full = [cell for cell in cells if cell]
+        if full and all(re.fullmatch(r'-?[0-9]+', cell) for cell in full):
+            columns.append([name, str(sum(map(int, full)))])
+        else:
+            columns.append([name, [re.sub(r'(^|[;\t\r\n])\'', r'\1', cell) for cell in cells]])
+    assert all(len(row) == len(rows[0]) for row in rows)
+    found[path.name] = [len(rows) - 1, columns]
+print(json.dumps(found))
+";
+
+#[test]
+fn every_table_is_a_file_that_python_reads_back_as_the_recording_holds_it() {
+    let place = place();
+    let text = |name: &str| serde_json::to_string(name).unwrap();
+    let opens: String = (0..).zip(NAMES).map(|(at, name)| format!("{at} 8 900 8 {} 0 -2 - -\n", text(name))).collect();
+    let opens = format!("== opens\nts pid start tid path flags result dev ino\n{opens}");
+    let recording = recording(place.path(), &format!("{SAMPLES}{opens}"));
+    let directory = place.path().join("tables");
+    let done = export(&recording, &["--to", "csv", "-o", directory.to_str().unwrap()]);
+    done.succeeds();
+    assert!(
+        done.stderr.contains("tables, each a file") && done.stderr.contains("3 events were lost"),
+        "{}",
+        done.stderr
+    );
+    let read = run(std::process::Command::new("/usr/bin/python3").args(["-c", READ_BACK]).arg(&directory));
+    read.succeeds();
+    let read: serde_json::Value = serde_json::from_str(&read.stdout).unwrap();
+    let tables = Recording::open(&recording).unwrap().tables().unwrap();
+    let counts = tables.row_counts();
+    assert_eq!(read.as_object().unwrap().len(), counts.len());
+    let rows = |name: &str| read[format!("{name}.csv")][0].as_u64();
+    for (name, count) in counts {
+        assert_eq!(rows(name), Some(count as u64), "{name}");
+    }
+    let column = |table: &str, name: &str| {
+        let columns = read[format!("{table}.csv")][1].as_array().unwrap();
+        columns.iter().find(|column| column[0] == name).unwrap_or_else(|| panic!("no {name} in {columns:?}"))[1].clone()
+    };
+    let sum = |values: Vec<i128>| serde_json::Value::from(values.into_iter().sum::<i128>().to_string());
+    let of = |ts: Nanos| i128::from(ts.0);
+    let samples = &tables.cpu_samples;
+    assert_eq!(column("cpu_samples", "ts"), sum(samples.iter().map(|row| of(row.ts)).collect()));
+    assert_eq!(
+        column("cpu_samples", "stack"),
+        sum(samples.iter().filter_map(|row| row.stack).map(i128::from).collect())
+    );
+    let calls = &tables.memory_calls;
+    assert_eq!(column("memory_calls", "duration"), sum(calls.iter().map(|row| of(row.duration)).collect()));
+    assert_eq!(column("memory_calls", "address"), sum(calls.iter().map(|row| i128::from(row.address)).collect()));
+    assert_eq!(column("opens", "result"), sum(tables.opens.iter().map(|row| i128::from(row.result)).collect()));
+    assert_eq!(column("opens", "path"), serde_json::json!(NAMES));
+    assert_eq!(column("symbols", "function"), serde_json::json!(["main", "work(int)\u{1b}[31m;"]));
+    // A directory that holds something is left as it is, and what cannot be exported makes none.
+    let again = export(&recording, &["--to", "csv", "-o", directory.to_str().unwrap()]);
+    again.fails_with(2, &["is not empty"]);
+    assert!(directory.join("opens.csv").exists());
+    let never = place.path().join("never");
+    export(&place.path().join("nothing"), &["--to", "csv", "-o", never.to_str().unwrap()]).fails_with(2, &["nothing"]);
+    assert!(!never.exists());
+}
+
 #[test]
 fn a_summary_for_a_pull_request_is_of_a_recording_a_diagnosis_or_a_comparison() {
     let place = place();
@@ -131,7 +207,8 @@ fn what_was_not_recorded_is_refused_with_what_would_record_it_and_leaves_no_file
         .fails_with(2, &["holds no CPU samples", "hint: record with --sample 1000"]);
     to(&[&collapsed[..], &["off-cpu"]].concat()).fails_with(2, &["holds no intervals off the CPU", "hint:"]);
     to(&["--to", "collapsed"]).fails_with(2, &["holds no samples, waits, faults or memory calls", "--sample 1000"]);
-    to(&["--to", "csv"]).fails_with(2, &["needs the name of a table", "execs (1 rows), exits (0 rows)"]);
+    let none = export(&recording, &["--to", "csv"]);
+    none.fails_with(2, &["needs a directory for all tables, or the name of one", "execs (1 rows), exits (0 rows)"]);
     to(&["--to", "csv", "--table", "exec"]).fails_with(2, &["there is no table \"exec\"", "--table with one of:"]);
     to(&["--to", "csv", "--weight", "cpu"]).fails_with(2, &["--weight is for --to collapsed only"]);
     to(&["--to", "perfetto", "--table", "execs"]).fails_with(2, &["--table is for --to csv only"]);

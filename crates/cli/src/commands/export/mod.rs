@@ -5,13 +5,15 @@ mod output;
 use crate::arguments::ExportArguments;
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind};
+use crate::output_directory;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
+use crate::whole_file::{WholeFile, unwritable};
 use output::Output;
 use slowpath_diagnose::directory::{DIAGNOSIS_FILE, recordings};
 use slowpath_recording::Tables;
-use slowpath_report::html_file;
-use slowpath_report::recording_exports::{self, Destination, ExportOptions, Exported};
+use slowpath_report::recording_exports::{self, Destination, ExportFile, ExportOptions, Exported};
+use slowpath_report::{gaps, html_file};
 use slowpath_report::terminal::escape_terminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,8 +24,18 @@ pub fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     if let Some((option, export)) = options.misplaced(arguments.to) {
         return Err(Failure::new(Kind::Usage, format!("{option} is for --to {} only", export.name)));
     }
-    let what = Work::writing("exporting the recording", arguments.output.as_deref());
-    let written = as_user(&super::invoker()?, &what, || {
+    let user = super::invoker()?;
+    let name = "exporting the recording";
+    // A directory is made before anything in it can be written.
+    let into = match (arguments.to.directory(&options), &arguments.output) {
+        (Some(files), Some(path)) => Some((files, output_directory::prepare(path, &user)?)),
+        _ => None,
+    };
+    let what = match &into {
+        Some((_, directory)) => Work::writing_beneath(name, directory),
+        None => Work::writing(name, arguments.output.as_deref()),
+    };
+    let work = || {
         let progress = Progress::new(arguments.quiet);
         progress.step("reading the recording");
         let diagnosis = arguments.recording.join(DIAGNOSIS_FILE);
@@ -32,11 +44,15 @@ pub fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
         } else {
             let tables = analyze::open(&arguments.recording)?;
             progress.step("writing the export");
-            export(arguments, &options, &tables)
+            match &into {
+                Some((files, directory)) => into_directory(&tables, files(&tables), directory),
+                None => export(arguments, &options, &tables),
+            }
         };
         progress.done();
         written
-    })?;
+    };
+    let written = output_directory::unless_empty(|| as_user(&user, &what, work))?;
     for note in written.notes {
         eprintln!("slowpath: note: {}", escape_terminal(&note));
     }
@@ -51,6 +67,24 @@ fn export(arguments: &ExportArguments, options: &ExportOptions, tables: &Tables)
     let work = (arguments.to.prepare)(tables, options)
         .map_err(|error| Failure::new(Kind::Usage, error.problem).hint(error.remedy))?;
     write(arguments, work)
+}
+
+/// Every file whole; where one cannot be written, none of them stays.
+fn into_directory(tables: &Tables, files: Vec<ExportFile<'_>>, directory: &Path) -> Result<Exported, Failure> {
+    let (mut made, count) = (Vec::new(), files.len());
+    for file in files {
+        let path = directory.join(&file.name);
+        let to = Destination { name: file.name, is_terminal: false };
+        let done = WholeFile::begin(&path, output::MODE).and_then(|out| out.write(|out| (file.work)(out, &to)));
+        if let Err(error) = done {
+            // One that cannot be removed stays: the error that matters is the first.
+            made.iter().for_each(|path| drop(std::fs::remove_file(path)));
+            return Err(unwritable(&path.to_string_lossy(), &error));
+        }
+        made.push(path);
+    }
+    let next = format!("{}: {count} tables, each a file", directory.display());
+    Ok(Exported { notes: gaps::notes(&tables.manifest), next })
 }
 
 /// Of a diagnosis with the recording that explains it.

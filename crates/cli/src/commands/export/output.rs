@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, IsTerminal, Stdout, Write};
 use std::path::PathBuf;
 
 /// Exports are for everybody whom the user's mask does not exclude.
-const MODE: u32 = 0o666;
+pub const MODE: u32 = 0o666;
 
 /// An open output.
 pub enum Output {
