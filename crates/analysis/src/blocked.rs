@@ -6,6 +6,7 @@
 //! What counts, and until when:
 //!
 //! - a **major fault** on a file: its whole duration (the kernel calls a fault major when it had to start a read);
+//!   where what its address means is not known, the file is that of the first page that its thread brought into the cache in it;
 //! - a **minor fault** on a file: the page was in the cache but still under way, brought by another thread or by a
 //!   prefetcher; counted when it took [`LOCKED_PAGE_WAIT`] or more *and* a read of the block device completed in it,
 //!   up to the last such completion;
@@ -25,7 +26,7 @@ use crate::files::{FileId, Files};
 use crate::integer_hash::IntegerMap;
 use crate::launch_facts::FaultPlace;
 use slowpath_recording::Tables;
-use slowpath_tables::{Asker, FaultKind, Nanos, PAGE_SIZE, PageCacheOp, ProcessKey};
+use slowpath_tables::{Asker, FaultKind, Nanos, PAGE_SIZE, PageCache, PageCacheOp, ProcessKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Shortest time that a minor fault or a read without insertions must take to count as waiting: a minor fault with
@@ -129,6 +130,12 @@ impl Completions {
     }
 }
 
+/// The first pages that each fault brought into the page cache, by thread and time: what a fault read whose address means nothing.
+fn inserted_in_faults(tables: &Tables) -> BTreeMap<(u32, Nanos), &PageCache> {
+    let in_faults = tables.page_cache.iter().filter(|row| row.op == PageCacheOp::Add && row.asker == Asker::Fault);
+    in_faults.rev().map(|row| ((row.tid, row.ts), row)).collect()
+}
+
 impl Blocked {
     /// Finds the waiting; `places` is parallel to `tables.faults`, tables are sorted by time.
     pub fn new(tables: &Tables, files: &mut Files, places: &[FaultPlace]) -> Self {
@@ -136,6 +143,7 @@ impl Blocked {
         let completions = Completions::new(tables);
         let devices: Vec<Vec<u64>> = devices_of_files(tables, files);
         let devices_of = |file: FileId| devices.get(file.index()).map_or(&[][..], Vec::as_slice);
+        let inserted = inserted_in_faults(tables);
         for (fault, place) in tables.faults.iter().zip(places) {
             let file = match (*place, fault.kind) {
                 (FaultPlace::File { file, page, .. }, _) => Some((file, page)),
@@ -144,8 +152,10 @@ impl Blocked {
                     continue;
                 }
                 (FaultPlace::Unknown, FaultKind::Major) => {
-                    blocked.unresolved += 1;
-                    None
+                    let end = fault.ts + fault.duration.unwrap_or_default();
+                    let read = inserted.range((fault.tid, fault.ts)..=(fault.tid, end)).next();
+                    blocked.unresolved += u64::from(read.is_none());
+                    read.map(|(_, row)| (files.id(row.file()), row.page.0))
                 }
                 (_, FaultKind::Minor) => continue,
             };

@@ -10,10 +10,13 @@ use crate::files::{FileId, Files};
 use crate::insertions::{self, Insertion};
 use crate::loader_work::{self, Start};
 use crate::processes::Processes;
-use slowpath_recording::Tables;
+use slowpath_recording::{Probe, ProbeState, Tables};
 use slowpath_tables::{Nanos, ProcessKey};
 use std::borrow::Cow;
 use std::sync::OnceLock;
+
+/// The probe that records what addresses mean.
+const MAPPING: &str = "mapping";
 
 /// What a faulting address meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +149,9 @@ fn span(tables: &Tables) -> (Nanos, Nanos) {
 
 fn fault_places(tables: &Tables, files: &mut Files) -> Vec<FaultPlace> {
     let mut spaces = AddressSpaces::new(&tables.forks, &tables.execs, &tables.mappings);
+    // A trace without mappings knows of no address that no file lies behind it.
+    let is_without = |probe: &Probe| probe.name == MAPPING && probe.state == ProbeState::Unavailable;
+    let are_known = !tables.mappings.is_empty() || !tables.manifest.probes.iter().any(is_without);
     tables
         .faults
         .iter()
@@ -153,8 +159,8 @@ fn fault_places(tables: &Tables, files: &mut Files) -> Vec<FaultPlace> {
             Place::File { file, offset, prot } => {
                 FaultPlace::File { file: files.id(file), page: offset.page().0, prot }
             }
-            Place::Anonymous => FaultPlace::Anonymous,
-            Place::Unknown => FaultPlace::Unknown,
+            Place::Anonymous if are_known => FaultPlace::Anonymous,
+            Place::Anonymous | Place::Unknown => FaultPlace::Unknown,
         })
         .collect()
 }

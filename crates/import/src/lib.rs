@@ -13,6 +13,8 @@ mod files;
 pub mod foreign;
 mod ftrace;
 mod imported;
+#[cfg(test)]
+mod imported_findings;
 mod input;
 mod kernel_event;
 mod moment;

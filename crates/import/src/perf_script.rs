@@ -344,4 +344,4 @@ fn four(text: &str) -> Option<[u32; 4]> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

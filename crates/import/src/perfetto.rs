@@ -318,4 +318,4 @@ fn emit(trace: &mut Trace<'_>, events: &mut KernelEvents, event: Event) -> Resul
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

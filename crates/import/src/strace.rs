@@ -88,4 +88,4 @@ fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportErro
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -98,4 +98,4 @@ fn about(trace: &mut Trace<'_>, line: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

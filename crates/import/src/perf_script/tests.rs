@@ -3,7 +3,7 @@ use crate::foreign::import_bytes;
 use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_tables::{FaultKind, FrameKind, OffCpuReason};
 
-const TRACE: &str = "\
+pub(crate) const TRACE: &str = "\
 # nrcpus online : 2
 # os release : 6.1.0
 app   100/100   [000]    10.000001: PERF_RECORD_COMM exec: app:100/100

@@ -4,7 +4,7 @@ use crate::foreign::import_bytes;
 use prost::Message;
 use slowpath_tables::OffCpuReason;
 
-fn trace(packets: Vec<TracePacket>) -> Vec<u8> {
+pub(crate) fn trace(packets: Vec<TracePacket>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for packet in packets {
         bytes.push(0x0a);
@@ -32,7 +32,7 @@ fn bundle(cpu: u32, event: Vec<FtraceEvent>) -> TracePacket {
     TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() }
 }
 
-fn sample() -> Vec<TracePacket> {
+pub(crate) fn sample() -> Vec<TracePacket> {
     let info = SystemInfo {
         utsname: Some(Utsname { release: Some("6.1".to_owned()), machine: Some("aarch64".to_owned()) }),
         page_size: Some(4096),

@@ -46,7 +46,7 @@ fn thread(tid: u32, pid: u32, name: &str) -> Record {
 }
 
 /// Two samples of a thread with the same stack, one in the kernel, and a wait; files and threads behind them, as simpleperf writes.
-fn recorded() -> Vec<u8> {
+pub(crate) fn recorded() -> Vec<u8> {
     let events = ["cpu-clock:u", "sched:sched_switch"].map(|name| name.as_bytes().to_vec()).to_vec();
     file(&[
         Record { meta_info: Some(MetaInfo { event_type: events }), ..Record::default() },

@@ -1,7 +1,7 @@
 use crate::foreign::import_bytes;
 use slowpath_tables::{MappingOp, MemoryCallKind};
 
-const TRACE: &str = r#"100 1700000000.000100 execve("/usr/bin/cat", ["cat", "/etc/a, b"], 0x7ffc /* 3 vars */) = 0 <0.000200>
+pub(crate) const TRACE: &str = r#"100 1700000000.000100 execve("/usr/bin/cat", ["cat", "/etc/a, b"], 0x7ffc /* 3 vars */) = 0 <0.000200>
 100 1700000000.000400 openat(AT_FDCWD</home/u>, "a.txt", O_RDONLY|O_CLOEXEC) = 3</home/u/a.txt> <0.000010>
 100 1700000000.000500 read(3</home/u/a.txt>, "x"..., 4096) = 4096 <0.000020>
 100 1700000000.000600 read(3</home/u/a.txt>, "y"..., 4096) = 100 <0.000020>

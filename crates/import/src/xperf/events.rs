@@ -20,6 +20,8 @@ const SECTOR: u64 = 512;
 const INTERVALS_A_SECOND: u64 = 10_000_000;
 /// `MEM_COMMIT` (winnt.h).
 const COMMIT: u64 = 0x1000;
+/// `MAP_PRIVATE | MAP_ANONYMOUS` of Linux: what the committed pages are, and what blocks are followed by.
+const PRIVATE_MEMORY: u32 = 0x22;
 
 /// What is known from earlier events.
 #[derive(Debug, Default)]
@@ -208,7 +210,7 @@ impl Events {
             old_length: None,
             old_address: None,
             shrinks: false,
-            argument: 0,
+            argument: if allocates { PRIVATE_MEMORY } else { 0 },
             result: 0,
             stack: None,
         }));

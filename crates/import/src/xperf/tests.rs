@@ -41,6 +41,10 @@ const EVENTS: &str = "\
               SomeOther,      10600,    1
 ";
 
+pub(crate) fn trace() -> String {
+    format!("{HEADER}{EVENTS}")
+}
+
 #[test]
 fn events_of_windows_become_rows_by_the_names_of_their_columns() {
     let text = format!("{HEADER}{EVENTS}");

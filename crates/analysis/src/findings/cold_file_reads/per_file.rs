@@ -21,6 +21,10 @@ struct Reading {
     pages: Vec<u64>,
     by_cause: [u64; Cause::ALL.len()],
     request_pages: BTreeMap<Kind, Vec<u64>>,
+    /// First page of the request before.
+    last_request: Option<u64>,
+    /// Requests that begin before the one before them.
+    requests_backward: u64,
 }
 
 /// How many different pages of `read` are not among `needed`.
@@ -63,7 +67,10 @@ pub(super) fn rows(facts: &LaunchFacts<'_>, requests: &[Insertion], needed: Opti
     }
     for request in requests {
         let kind = kind_of_request(facts, request);
-        files[request.file.index()].request_pages.entry(kind).or_default().push(request.pages);
+        let reading = &mut files[request.file.index()];
+        reading.request_pages.entry(kind).or_default().push(request.pages);
+        let before = reading.last_request.replace(request.page);
+        reading.requests_backward += u64::from(before.is_some_and(|before| request.page < before));
     }
     let blocked = facts.blocked.per_file(facts.released, facts.until());
     let needed = needed.map(Needed::new);
@@ -95,7 +102,7 @@ pub(super) fn rows(facts: &LaunchFacts<'_>, requests: &[Insertion], needed: Opti
     Evidence {
         text:
             "What was read of each file before ready, what of it a launch without readahead demanded, the direction of \
-               its steps, and how long threads waited."
+               its steps and of what was read, and how long threads waited."
                 .to_owned(),
         rows,
     }
@@ -121,6 +128,7 @@ fn file_row(
         ("steps_forward", optional(jumps.map(|jumps| jumps.forward))),
         ("steps_backward", optional(jumps.map(|jumps| jumps.backward))),
         ("steps_adjacent", optional(jumps.map(|jumps| jumps.adjacent))),
+        ("requests_backward", Value::from(reading.requests_backward)),
         ("blocked_ms", milliseconds(blocked)),
     ]);
     let by_cause = Cause::ALL.iter().zip(&reading.by_cause).filter(|(_, pages)| **pages > 0);
