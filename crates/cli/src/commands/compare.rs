@@ -5,8 +5,8 @@ use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
-use slowpath_report::{compare_directories, markdown};
 use slowpath_report::terminal::{self, escape_terminal};
+use slowpath_report::{compare_directories, markdown};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -13,8 +13,8 @@ use output::Output;
 use slowpath_diagnose::directory::{DIAGNOSIS_FILE, recordings};
 use slowpath_recording::Tables;
 use slowpath_report::recording_exports::{self, Destination, ExportFile, ExportOptions, Exported};
-use slowpath_report::{gaps, html_file};
 use slowpath_report::terminal::escape_terminal;
+use slowpath_report::{gaps, html_file};
 use std::path::Path;
 use std::process::ExitCode;
 
