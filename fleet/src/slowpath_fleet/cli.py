@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
     whole = argparse.ArgumentParser(
         prog="slowpath-fleet",
-        description="Analyze field data: compare launches across machines, find the slow slice, evaluate an experiment.",
+        description="Analyze field data: compare launches, find the slow slice, evaluate an experiment.",
         epilog="Exit codes: 0 done, 1 a verdict failed, 2 wrong usage, 3 this machine cannot do it.",
     )
     parts = whole.add_subparsers(dest="command", metavar="COMMAND", required=True)
