@@ -75,20 +75,20 @@ static __always_inline bool is_call_of_32_bits(struct task_struct *task)
 #endif
 }
 
-/* The state of the task where it is followed and its call has the number that it seems to have, else 0. */
+/* The state of a task that is followed; 0 for others, and in calls of 32-bit programs. */
 static __always_inline struct task_state *caller_state(struct task_struct *task)
 {
 	struct task_state *state = state_of(task);
 	return state && !is_call_of_32_bits(task) ? state : 0;
 }
 
-/* Numbers that have a place; newer calls that are recorded would have one too. */
+/* More than the highest number above. */
 #define CALLS 512
-/* Where the program of a call stands, and where the one stands that the first goes on to. */
+/* Index of the program of a call, and of a second one, which the first tail-calls. */
 #define FIRST(number) (number)
 #define SECOND(number) (CALLS + (number))
 
-/* An array of programs by call, `calls_entered` or `calls_returned`: one in all probes, each of which puts its own programs there. */
+/* Programs by call: `calls_entered` and `calls_returned` are shared by all probes, and each adds its own programs. */
 #define PROGRAMS_OF_CALLS(name)                                                                                        \
 	struct {                                                                                                       \
 		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);                                                                 \

@@ -4,7 +4,7 @@ use crate::capture_error::CaptureError;
 use crate::options::Options;
 use crate::owner::SECTION;
 use crate::page_content;
-use crate::probes::{Compiled, Kernel, Probe};
+use crate::probes::{Compiled, Kernel, Probe, is_at_calls};
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -69,9 +69,6 @@ pub(crate) const FAULT_ENTRY: &str = "tp_btf/page_fault_";
 /// Sections of the programs that tell changes of address spaces without the tracepoints of system calls.
 const AREA_TREE: [&str; 2] = ["tp_btf/ma_write", "tp_btf/mmap_lock_released"];
 
-/// Section of the programs that tell changes of address spaces where system calls return.
-const AFTER_CALLS: &str = "tp_btf/sys_exit";
-
 /// Whether the kernel tells changes of address spaces by the events of their tree. Before areas had locks of their own (kernel 6.4),
 /// each page fault of the machine gave back the lock that those events tell of.
 pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
@@ -85,7 +82,7 @@ pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
 /// Whether a program that tells changes of address spaces is left out: one at system calls where the kernel's tree tells them, one at
 /// the tree where it does not.
 pub(crate) fn is_replaced_by_tree(section: &str, kernel: Kernel) -> bool {
-    if kernel.tells_area_tree { section == AFTER_CALLS } else { is_at_tree(section) }
+    if kernel.tells_area_tree { is_at_calls(section) } else { is_at_tree(section) }
 }
 
 /// Whether a program is at the tree of an address space.
@@ -148,7 +145,7 @@ pub(crate) fn load(
     let (mut replaced, mut missing) = (Vec::new(), Vec::new());
     let kernel = Kernel {
         tells_area_tree: options.area_tree && has_area_tree(btf),
-        exit_has_memory: options.exit_memory && page_content::exit_has_memory(btf),
+        exit_has_memory: page_content::exit_has_memory(btf, options),
     };
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();

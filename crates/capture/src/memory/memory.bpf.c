@@ -11,7 +11,7 @@
 #define PR_SET_THP_DISABLE 41
 #define PR_THP_DISABLE_EXCEPT_ADVISED 2
 
-/* What a system call is told as. */
+/* The kind of memory call that is recorded for a system call. */
 static __always_inline u32 told_as(long number)
 {
 	switch (number) {

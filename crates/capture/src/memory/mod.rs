@@ -16,7 +16,7 @@ pub(crate) static PROBE: Probe = Probe {
     title: "system calls that change address spaces",
     what: "mmap, munmap, mremap, brk, madvise and prctl with their duration and result, and their call stack where those are asked for.",
     asked_for: "`--memory-calls`, `--stacks alloc`",
-    price: "that of `system_calls`, some 0.3 us at each call that is told, and some 150 ms of calibration before the start",
+    price: "that of `system_calls`, some 0.3 us for each recorded call, and some 150 ms of calibration before the start",
     is_handed_calls: true,
     is_wanted: |options| options.memory_calls && !options.processes_only,
     has_stacks: |options| options.stacks.memory_calls,

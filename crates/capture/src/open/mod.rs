@@ -19,7 +19,7 @@ pub(crate) static PROBE: Probe = Probe {
     title: "opens of files",
     what: "Each attempt to open a file, with its result.",
     asked_for: "of a command always, but with `--no-files`; of processes that run already with `--files`",
-    price: "that of `system_calls`, and some 0.3 us at each call that is told",
+    price: "that of `system_calls`, and some 0.5 us for each recorded call",
     is_handed_calls: true,
     is_wanted: |options| options.files && !options.processes_only,
     records: &[RecordKind::of::<open_event>(EVENT_OPEN, "opens", |bytes, to| {

@@ -103,7 +103,7 @@ static __always_inline bool is_refused(long result)
 
 #define ARGUMENT(number) PT_REGS_PARM##number##_SYSCALL(regs)
 
-/* What a call asked for, and whether it is one that is told. The calls that end in `at` have the start of a relative path as their
+/* What a call asked for, and whether it is recorded. The calls that end in `at` have the start of a relative path as their
  * first argument. */
 static __always_inline bool asked_for(struct pt_regs *regs, int call, struct wanted_open *asked)
 {
@@ -166,7 +166,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(after_open, struct pt_regs *regs, long result)
 {
 	int call = syscall_of(regs);
-	/* Other calls are told where they are refused. */
+	/* Other calls are recorded only where they are refused. */
 	if (!opens(call) && !is_refused(result))
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();

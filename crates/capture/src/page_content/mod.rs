@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::events::EVENT_PAGE_CONTENT;
 use crate::events::{LOOK_END, LOOK_EXIT, LOOK_MUNMAP, LOOK_RECORD_PAGES, page_content_event, record};
 use crate::objects::Loaded;
+use crate::options::Options;
 use crate::probes::{Probe, SYSTEM_CALLS};
 use crate::records::RecordKind;
 use libbpf_rs::Btf;
@@ -28,7 +29,7 @@ pub(crate) static PROBE: Probe = Probe {
     is_handed_calls: true,
     is_wanted: |options| options.memory_calls && !options.processes_only,
     // The one read-only variable: `exit_has_memory`.
-    settings: Some(|btf, options| u32::from(options.exit_memory && exit_has_memory(btf)).to_ne_bytes().into()),
+    settings: Some(|btf, options| u32::from(exit_has_memory(btf, options)).to_ne_bytes().into()),
     is_replaced: |section, _, kernel| section == AT_EXIT && !kernel.exit_has_memory,
     gap: Some(gap),
     records: &[RecordKind::of::<page_content_event>(EVENT_PAGE_CONTENT, "page_contents", |bytes, to| {
@@ -42,13 +43,13 @@ pub(crate) static PROBE: Probe = Probe {
 pub(crate) const AT_EXIT: &str = "tp_btf/sched_process_exit";
 
 /// Whether a process has its memory still where the kernel tells of its end: since 6.16, in which the event got a second argument
-/// as well (commit "exit: move and extend sched_process_exit() tracepoint").
-pub(crate) fn exit_has_memory(btf: &Btf<'_>) -> bool {
+/// as well (commit "exit: move and extend sched_process_exit() tracepoint"). Not where older kernels are imitated.
+pub(crate) fn exit_has_memory(btf: &Btf<'_>, options: &Options) -> bool {
     let event = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_process_exit");
     let pointer = event.and_then(|event| btf.type_by_id::<Ptr<'_>>(event.referenced_type_id()));
     let arguments = pointer.and_then(|pointer| btf.type_by_id::<FuncProto<'_>>(pointer.referenced_type_id()));
     // The first is the kernel's own.
-    arguments.is_some_and(|arguments| arguments.iter().count() == 3)
+    options.exit_memory && arguments.is_some_and(|arguments| arguments.iter().count() == 3)
 }
 
 /// What is not looked at where a probe was loaded without the program at the end of processes.

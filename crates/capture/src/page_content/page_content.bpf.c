@@ -267,7 +267,7 @@ int BPF_PROG(before_release, struct pt_regs *regs, unsigned long call)
 		look_at_range(task, regs);
 	else if (!exit_has_memory && caller_state(task))
 		look_at_process(task);
-	/* Such a call is one whose duration is told. */
+	/* `memory` records its duration. */
 	if (call < CALLS)
 		bpf_tail_call(ctx, &calls_entered, SECOND(call));
 	return 0;

@@ -21,7 +21,7 @@ pub(crate) static PROBE: Probe = Probe {
     is_wanted: |_| true,
     settings: Some(|btf, options| {
         // The one read-only variable: `exit_tells_last`.
-        u32::from(options.exit_memory && crate::page_content::exit_has_memory(btf)).to_ne_bytes().into()
+        u32::from(crate::page_content::exit_has_memory(btf, options)).to_ne_bytes().into()
     }),
     end_walk: Some("end_tasks"),
     records: &[

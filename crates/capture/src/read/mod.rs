@@ -13,7 +13,7 @@ pub(crate) static PROBE: Probe = Probe {
     title: "reads of files",
     what: "Each read-like system call on a regular file, with its duration.",
     asked_for: "of a command always, but with `--no-files`; of processes that run already with `--files`",
-    price: "that of `system_calls`, and some 0.5 us at each call that is told",
+    price: "that of `system_calls`, and some 0.5 us for each recorded call",
     is_handed_calls: true,
     is_wanted: |options| options.files && !options.processes_only,
     records: &[RecordKind::of::<read_event>(EVENT_READ, "reads", |bytes, to| {

@@ -1,5 +1,5 @@
-//! Probe `system_calls`: the two programs that all system calls of the machine pass. It records nothing: it goes on to the programs of
-//! the probes that look at a call (`bpf/system_calls.bpf.h`).
+//! Probe `system_calls`: two programs, at entry and return of every system call of the machine. They record nothing and tail-call the
+//! program of the probe that records the call (`bpf/system_calls.bpf.h`).
 
 use crate::options::Options;
 use crate::probes::{Probe, SYSTEM_CALLS};
@@ -8,8 +8,8 @@ use crate::probes::{Probe, SYSTEM_CALLS};
 pub(crate) static PROBE: Probe = Probe {
     name: "system_calls",
     title: "entry and return of system calls",
-    what: "Hands the calls that other probes look at (`open`, `read`, `memory`, `page_content`) to them. It records nothing itself.",
-    asked_for: "where one of those probes is",
+    what: "Dispatches system calls to the probes that record them (`open`, `read`, `memory`, `page_content`). It records nothing itself.",
+    asked_for: "with any of those probes",
     price: "some 120 ns at each system call of the machine, recorded or not",
     is_wanted: |options: &Options| (options.files || options.memory_calls) && !options.processes_only,
     tracepoints: SYSTEM_CALLS,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* All system calls of the machine: those that a probe looks at go on to its program. */
+/* Sees every system call of the machine and tail-calls the program of the probe that records it. */
 #include "../../bpf/system_calls.bpf.h"
 
 PROGRAMS_OF_CALLS(calls_entered);
 PROGRAMS_OF_CALLS(calls_returned);
 
-/* What a tail call finds it does not return from. */
+/* A tail call returns only where there is no such program. */
 #define GO_ON(context, programs, number)                                                                               \
 	do {                                                                                                           \
 		if ((number) >= CALLS)                                                                                 \
