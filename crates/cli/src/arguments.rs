@@ -15,6 +15,7 @@ mod fleet;
 mod former_options;
 mod import;
 mod ipc;
+mod later;
 mod launch;
 mod layout;
 mod query;
@@ -42,6 +43,7 @@ pub use fleet::FleetArguments;
 pub use import::ImportArguments;
 use ipc::with_two_dashes;
 pub use ipc::{BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments};
+use later::Later;
 pub use launch::{
     BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
     ScenarioArguments, SelftestArguments,
@@ -101,55 +103,55 @@ fn wants_json(matches: &ArgMatches) -> bool {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show what can be recorded on this machine, what cannot, why, and how to change that.
-    Doctor(DoctorArguments),
+    Doctor(Later<DoctorArguments>),
     /// Record a command, find its hidden costs, try the fixes, and measure what they gain.
-    Diagnose(DiagnoseArguments),
+    Diagnose(Later<DiagnoseArguments>),
     /// Time launches, cold or warm, of one command or of several against each other.
-    Launch(Box<BenchmarkArguments>),
+    Launch(Later<BenchmarkArguments>),
     /// Launch a command and fail if it exceeds a budget of times, faults, bytes, processes or denied opens.
-    Check(Box<CheckArguments>),
+    Check(Later<CheckArguments>),
     /// Record a command and its process tree from its first instruction, or running processes.
-    Record(RecordArguments),
+    Record(Later<RecordArguments>),
     /// Convert another tool's trace into a recording: strace, perf script, ftrace, xperf, Perfetto.
-    Import(ImportArguments),
+    Import(Later<ImportArguments>),
     /// Show the findings of a recording.
-    Analyze(AnalyzeArguments),
+    Analyze(Later<AnalyzeArguments>),
     /// Show what changed between recordings of a workload before and after a change.
-    Compare(CompareArguments),
+    Compare(Later<CompareArguments>),
     /// Read a process's execution context (everything outside its code that affects its speed), and compare two.
-    Context(Box<ContextArguments>),
+    Context(Later<ContextArguments>),
     /// Measure IPC mechanisms: throughput, latency, priority inheritance, and why a deadline was missed.
-    Ipc(IpcArguments),
+    Ipc(Later<IpcArguments>),
     /// Trace which functions a launch uses and in which order, and predict what another code layout would save.
-    Layout(LayoutArguments),
+    Layout(Later<LayoutArguments>),
     /// Explain a name from a report: a finding, fix, artifact family, context factor, verdict, guard outcome, or anything
     /// unavailable.
-    Explain(ExplainArguments),
+    Explain(Later<ExplainArguments>),
     /// Write the HTML report of a recording or a diagnosis.
-    Report(ReportArguments),
+    Report(Later<ReportArguments>),
     /// Query a recording with SQL; needs the Python package slowpath-fleet, like `slowpath fleet`.
-    Query(QueryArguments),
+    Query(Later<QueryArguments>),
     /// Export a recording to another tool's format.
-    Export(ExportArguments),
+    Export(Later<ExportArguments>),
     /// Keep the fixes of a diagnosis: list them, show what would change, apply, undo.
-    Fix(FixArguments),
+    Fix(Later<FixArguments>),
     /// Find compiled and cached artifacts that a user cannot use, with cause and remedy; check and repair a product's own.
-    Artifacts(ArtifactsArguments),
+    Artifacts(Later<ArtifactsArguments>),
     /// Find compiled code on an Android device that its isolated processes (renderers) cannot read, estimate its cost, and repair it.
-    Android(AndroidArguments),
+    Android(Later<AndroidArguments>),
     /// Make, use and check preload plans.
-    Preload(PreloadArguments),
+    Preload(Later<PreloadArguments>),
     /// Run cold starts in a private lab, without affecting other processes.
-    Lab(LabArguments),
+    Lab(Later<LabArguments>),
     /// Analyze field data: compare launches across machines, find the slow slice, evaluate an experiment.
     #[command(disable_help_flag = true)]
-    Fleet(FleetArguments),
+    Fleet(Later<FleetArguments>),
     /// Preload once, then fork isolated children in milliseconds: serve, spawn, and measure the saving.
-    Zygote(ZygoteArguments),
+    Zygote(Later<ZygoteArguments>),
     /// Print a shell completion script.
-    Completions(CompletionsArguments),
+    Completions(Later<CompletionsArguments>),
     /// Write the man pages, one per command.
-    Man(ManArguments),
+    Man(Later<ManArguments>),
 }
 
 /// How a target is launched.

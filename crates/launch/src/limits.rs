@@ -41,25 +41,6 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    const ALL: [LimitKind; 16] = [
-        Self::As,
-        Self::Core,
-        Self::Cpu,
-        Self::Data,
-        Self::Fsize,
-        Self::Locks,
-        Self::Memlock,
-        Self::Msgqueue,
-        Self::Nice,
-        Self::Nofile,
-        Self::Nproc,
-        Self::Rss,
-        Self::Rtprio,
-        Self::Rttime,
-        Self::Sigpending,
-        Self::Stack,
-    ];
-
     fn resource(self) -> Resource {
         match self {
             Self::As => Resource::RLIMIT_AS,
@@ -94,9 +75,9 @@ impl Limit {
     }
 }
 
-/// The limits of the calling process: to be taken before it raises its own (for BPF, for descriptors), and given to
+/// Those limits of the calling process: to be taken before it raises its own (for BPF, for descriptors), and given to
 /// its targets.
-pub fn current_limits() -> Vec<Limit> {
-    let read = |kind: LimitKind| getrlimit(kind.resource()).ok().map(|(soft, hard)| Limit { kind, soft, hard });
-    LimitKind::ALL.into_iter().filter_map(read).collect()
+pub fn current_limits(kinds: &[LimitKind]) -> Vec<Limit> {
+    let read = |kind: &LimitKind| getrlimit(kind.resource()).ok().map(|(soft, hard)| Limit { kind: *kind, soft, hard });
+    kinds.iter().filter_map(read).collect()
 }

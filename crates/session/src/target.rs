@@ -4,7 +4,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;
 use slowpath_launch::{
     ContextStep, EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, Limit,
-    MountNamespace, MountStep, ProcessLauncher, ReadyWhen, StdioPolicy, current_limits,
+    LimitKind, MountNamespace, MountStep, ProcessLauncher, ReadyWhen, StdioPolicy, current_limits,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -38,17 +38,21 @@ pub struct Target {
 /// A launch that takes longer than this is given up by commands that launch many times, unless `--timeout` says otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The resource limits of this process when it began.
+/// The limits that this process raises for itself: of locked memory (libbpf does, before Linux 5.11). Only these are read at each
+/// launch; all of them would be 16 system calls.
+const RAISED: [LimitKind; 1] = [LimitKind::Memlock];
+
+/// The limits of [`RAISED`] when this process began.
 static LIMITS: OnceLock<Vec<Limit>> = OnceLock::new();
 
-/// Remembers the limits that targets get: before anything raises one (libbpf does, that of locked memory, before Linux 5.11).
+/// Remembers the limits that targets get, before anything raises one.
 pub fn remember_limits() {
-    LIMITS.get_or_init(current_limits);
+    LIMITS.get_or_init(|| current_limits(&RAISED));
 }
 
 /// Those that this process has changed since.
 fn changed_limits() -> Vec<Limit> {
-    let now = current_limits();
+    let now = current_limits(&RAISED);
     LIMITS.get().into_iter().flatten().filter(|limit| !now.contains(limit)).copied().collect()
 }
 
@@ -278,11 +282,11 @@ mod tests {
     fn a_limit_that_slowpath_changed_for_itself_is_not_the_targets() {
         use nix::sys::resource::{Resource, getrlimit, setrlimit};
         remember_limits();
-        let (soft, hard) = getrlimit(Resource::RLIMIT_MSGQUEUE).unwrap();
-        setrlimit(Resource::RLIMIT_MSGQUEUE, soft / 2, hard).unwrap();
+        let (soft, hard) = getrlimit(Resource::RLIMIT_MEMLOCK).unwrap();
+        setrlimit(Resource::RLIMIT_MEMLOCK, soft / 2, hard).unwrap();
         let changed = changed_limits();
-        setrlimit(Resource::RLIMIT_MSGQUEUE, soft, hard).unwrap();
-        assert_eq!(changed, [Limit { kind: slowpath_launch::LimitKind::Msgqueue, soft, hard }]);
+        setrlimit(Resource::RLIMIT_MEMLOCK, soft, hard).unwrap();
+        assert_eq!(changed, [Limit { kind: LimitKind::Memlock, soft, hard }]);
         assert_eq!(changed_limits(), []);
     }
 

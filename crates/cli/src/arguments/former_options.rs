@@ -33,6 +33,7 @@ fn an_option_of_the_version_before_is_still_taken_and_not_shown() {
         words.truncate(before);
         let is_shown = |option: &str| {
             let mut root = Arguments::command();
+            root.build();
             let (name, further) = (words[0], words.get(1).copied().unwrap_or_default());
             let of = root.find_subcommand_mut(name).unwrap();
             let has_forms = of.find_subcommand(further).is_some();

@@ -1,6 +1,6 @@
 //! The command line of `slowpath launch`.
 
-use super::{DeviceArguments, InvocationArguments};
+use super::{DeviceArguments, InvocationArguments, Later};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use slowpath_verify::Metric;
@@ -39,14 +39,14 @@ intervals allow for that. A launch that fails is counted and never timed, and th
 #[derive(Debug, Subcommand)]
 pub enum LaunchCommand {
     /// Measure what each addition to a command costs, cold and warm: one arm for the base, one for the base with each addition.
-    Ladder(LadderArguments),
+    Ladder(Later<LadderArguments>),
     /// Measure how far comparisons can be trusted on this machine now, by comparing a command with itself repeatedly.
-    Selftest(SelftestArguments),
+    Selftest(Later<SelftestArguments>),
     /// Measure page loads in a running browser: visits a list of pages in each arm, round after round.
-    Scenario(ScenarioArguments),
+    Scenario(Later<ScenarioArguments>),
     /// Show how long child processes of recorded launches take to become ready: by kind, first and later ones, new processes and
     /// forks of a running one.
-    Children(ChildrenArguments),
+    Children(Later<ChildrenArguments>),
 }
 
 /// `slowpath launch ladder`.

@@ -14,8 +14,11 @@ pub fn completions(arguments: &CompletionsArguments) -> Result<ExitCode, Failure
     let names: BTreeSet<String> = slowpath_report::explain::all().into_iter().map(|one| one.name).collect();
     let is_word = |name: &String| !name.contains(' ');
     let names = PossibleValuesParser::new(names.into_iter().filter(is_word));
-    let mut command = Arguments::command()
-        .mut_subcommand("explain", |explain| explain.mut_arg("name", |name| name.value_parser(names)));
+    let mut command = Arguments::command();
+    // Declares the arguments of every command.
+    command.build();
+    let mut command =
+        command.mut_subcommand("explain", |explain| explain.mut_arg("name", |name| name.value_parser(names)));
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "slowpath", &mut script);
     // The script goes to a shell, not to a screen: as it is.
@@ -32,7 +35,8 @@ pub fn man(arguments: &ManArguments) -> Result<ExitCode, Failure> {
     };
     std::fs::create_dir_all(directory).map_err(unwritable)?;
     // `slowpath help COMMAND` shows what each page says; a page of its own would list the commands once more.
-    let command = Arguments::command().disable_help_subcommand(true);
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    command.build();
     clap_mangen::generate_to(command, directory).map_err(unwritable)?;
     Ok(ExitCode::SUCCESS)
 }
