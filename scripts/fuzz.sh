@@ -40,7 +40,7 @@ toolchain() {
     echo "$pinned"
 }
 
-# The fuzzers, built by the pinned tools.
+# The fuzzers that are named, built by the pinned tools.
 build() {
     nightly=$(toolchain)
     local tools=$PWD/target/tools
@@ -53,7 +53,10 @@ build() {
     echo "rustc: $(rustup run "$nightly" rustc --version), cargo-fuzz $cargo_fuzz"
     # cargo-fuzz has no --locked.
     cp fuzz/Cargo.lock target/fuzz/Cargo.lock
-    PATH=$tools/bin:$PATH rustup run "$nightly" cargo fuzz build
+    local name
+    for name in "$@"; do
+        PATH=$tools/bin:$PATH rustup run "$nightly" cargo fuzz build "$name"
+    done
     cmp -s fuzz/Cargo.lock target/fuzz/Cargo.lock || { echo "fuzz: fuzz/Cargo.lock is not up to date; it was changed" >&2; exit 2; }
 }
 
@@ -100,7 +103,7 @@ run_one() {
 }
 
 run() {
-    build
+    build "$@"
     local head="| Target | Executions | per s | Edges | Features | Corpus | Peak RSS (MiB) | Result |" failed=0 running=0 name
     echo "$head"
     for name in "$@"; do
@@ -136,7 +139,7 @@ run() {
 }
 
 minimise() {
-    build
+    build "$@"
     local name
     for name in "$@"; do
         local kept=target/fuzz/kept/$name
