@@ -1,60 +1,43 @@
 //! The command line, declared once: names, meaning, defaults. `-o` names the output, `--json` the machine-readable
 //! form, `--user` the identity, everywhere.
 
-mod android;
-mod artifacts;
-mod check;
-mod compare;
-mod context;
-mod diagnose;
-mod documentation;
-mod export;
-mod fix;
-mod fleet;
+pub mod android;
+pub mod artifacts;
+pub mod check;
+pub mod compare;
+pub mod context;
+pub mod diagnose;
+pub mod documentation;
+pub mod export;
+pub mod fix;
+pub mod fleet;
 #[cfg(test)]
 mod former_options;
-mod import;
-mod ipc;
-mod launch;
-mod layout;
-mod query;
+pub mod import;
+pub mod ipc;
+pub mod launch;
+pub mod layout;
+pub mod query;
 mod size;
-mod zygote;
+pub mod zygote;
 
-pub use android::{
-    AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
-    AndroidContextArguments, AndroidLaunchArguments,
-};
-pub use artifacts::{
-    ArtifactsAgeArguments, ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand, ArtifactsGuardArguments,
-};
-pub use check::CheckArguments;
-pub use compare::CompareArguments;
-pub use context::{
-    ContextArguments, ContextBisectArguments, ContextCommand, ContextDiffArguments, ContextReadArguments,
-    ContextRunArguments, SyscallCostArguments,
-};
-pub use diagnose::DiagnoseArguments;
-pub use documentation::{CompletionsArguments, ManArguments};
-pub use export::ExportArguments;
-pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
-pub use fleet::FleetArguments;
-pub use import::ImportArguments;
-use ipc::with_two_dashes;
-pub use ipc::{BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments};
-pub use launch::{
-    BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
-    ScenarioArguments, SelftestArguments,
-};
-pub use layout::{
-    BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutTraceArguments, LayoutTryArguments,
-};
-pub use query::QueryArguments;
+use android::AndroidArguments;
+use artifacts::ArtifactsArguments;
+use check::CheckArguments;
+use compare::CompareArguments;
+use context::ContextArguments;
+use diagnose::DiagnoseArguments;
+use documentation::{CompletionsArguments, ManArguments};
+use export::ExportArguments;
+use fix::FixArguments;
+use fleet::FleetArguments;
+use import::ImportArguments;
+use ipc::{BenchmarkFormat, IpcArguments, with_two_dashes};
+use launch::BenchmarkArguments;
+use layout::LayoutArguments;
+use query::QueryArguments;
 use size::bytes;
-pub use zygote::{
-    ZygoteAdviseArguments, ZygoteArguments, ZygoteBenchArguments, ZygoteCommand, ZygotePreloadArguments,
-    ZygoteServeArguments, ZygoteSpawnArguments, ZygoteStatusArguments,
-};
+use zygote::ZygoteArguments;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use regex::Regex;

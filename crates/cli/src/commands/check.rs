@@ -3,7 +3,8 @@
 //!
 //! Owns the order of work and the exit code. Launching is that of `slowpath launch` with one arm.
 
-use crate::arguments::{CheckArguments, settings};
+use crate::arguments::check::CheckArguments;
+use crate::arguments::settings;
 use crate::commands::{analyze, invoker, show};
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;

@@ -5,7 +5,8 @@
 //!
 //! Owns the words of the command line, the page and the screen; the work is `slowpath_diagnose`'s.
 
-use crate::arguments::{DiagnoseArguments, settings};
+use crate::arguments::diagnose::DiagnoseArguments;
+use crate::arguments::settings;
 use crate::commands::{invoker, print_json};
 use crate::failure::Failure;
 use crate::progress::Progress;

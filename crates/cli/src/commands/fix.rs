@@ -1,6 +1,6 @@
 //! `slowpath fix`: what a diagnosis proved becomes a change that a person can read before it is made, and take back.
 
-use crate::arguments::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
+use crate::arguments::fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
 use serde::Serialize;

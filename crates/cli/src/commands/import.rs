@@ -1,6 +1,6 @@
 //! `slowpath import`: traces of other tools as a recording. They are parsed and written as the user, in a sandbox.
 
-use crate::arguments::ImportArguments;
+use crate::arguments::import::ImportArguments;
 use crate::failure::{self, Failure, Kind};
 use crate::foreign_file;
 use crate::interrupt;

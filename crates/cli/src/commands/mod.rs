@@ -26,7 +26,9 @@ mod report;
 mod schemas;
 mod zygote;
 
-use crate::arguments::{Arguments, ArtifactsCommand, Command, LabCommand, ZygoteCommand};
+use crate::arguments::artifacts::ArtifactsCommand;
+use crate::arguments::zygote::ZygoteCommand;
+use crate::arguments::{Arguments, Command, LabCommand};
 use crate::failure::{Failure, Kind};
 use crate::fresh_directory;
 use crate::interrupt;

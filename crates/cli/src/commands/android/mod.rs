@@ -6,7 +6,7 @@ mod context;
 mod launch;
 mod repaired;
 
-use crate::arguments::{
+use crate::arguments::android::{
     AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
     AndroidLaunchArguments,
 };

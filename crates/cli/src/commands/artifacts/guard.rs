@@ -1,6 +1,6 @@
 //! `slowpath artifacts guard`: what a product runs at its own start. What is looked at, decided and repaired is `slowpath_guard`'s.
 
-use crate::arguments::ArtifactsGuardArguments;
+use crate::arguments::artifacts::ArtifactsGuardArguments;
 use crate::failure::{Failure, Kind};
 use slowpath_guard::{GuardError, Options, RepairState, Report, guard};
 use slowpath_report::terminal::guarded;

@@ -1,6 +1,7 @@
 //! `slowpath context run`: a command in the context of a process or of a saved one.
 
-use crate::arguments::{ContextRunArguments, InvocationArguments};
+use crate::arguments::InvocationArguments;
+use crate::arguments::context::ContextRunArguments;
 use crate::failure::{Failure, Kind};
 use crate::interrupt::{self, Interruptible};
 use crate::target::{launch_failure, launcher};

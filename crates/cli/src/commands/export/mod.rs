@@ -2,7 +2,7 @@
 
 mod output;
 
-use crate::arguments::ExportArguments;
+use crate::arguments::export::ExportArguments;
 use crate::commands::analyze;
 use crate::failure::{Failure, Kind};
 use crate::output_directory;

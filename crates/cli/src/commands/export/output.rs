@@ -1,6 +1,6 @@
 //! Where an export goes: a file, or standard output.
 
-use crate::arguments::ExportArguments;
+use crate::arguments::export::ExportArguments;
 use crate::failure::{Failure, Kind};
 use crate::whole_file::{WholeFile, buffered, unwritable};
 use std::io::{self, ErrorKind, IsTerminal, Stdout, Write};

@@ -1,7 +1,7 @@
 //! `slowpath ipc latency`: pairs of processes.
 
 use super::{interrupted, ipc_failure, not_here, too_little};
-use crate::arguments::LatencyArguments;
+use crate::arguments::ipc::LatencyArguments;
 use crate::commands::{invoker, now_rfc3339, print_json};
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;

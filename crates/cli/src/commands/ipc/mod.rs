@@ -8,7 +8,7 @@ mod latency;
 mod pool;
 mod throughput;
 
-use crate::arguments::{IpcArguments, IpcCommand};
+use crate::arguments::ipc::{IpcArguments, IpcCommand};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use slowpath_ipc::transport::choice::{Asked, NotHere, chosen};

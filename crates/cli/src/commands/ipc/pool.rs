@@ -1,7 +1,7 @@
 //! `slowpath ipc latency -w N`: the worker pool.
 
 use super::{interrupted, ipc_failure, not_here, too_little};
-use crate::arguments::LatencyArguments;
+use crate::arguments::ipc::LatencyArguments;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::interrupt;

@@ -7,7 +7,7 @@ mod ladder;
 mod scenario;
 mod selftest;
 
-use crate::arguments::{BenchmarkArguments, BenchmarkOptions, Export, LaunchCommand};
+use crate::arguments::launch::{BenchmarkArguments, BenchmarkOptions, Export, LaunchCommand};
 use crate::commands::{launched, print_json, warn};
 use crate::failure::Failure;
 use crate::interrupt;

@@ -2,7 +2,7 @@
 
 use super::arms;
 use super::begin;
-use crate::arguments::ScenarioArguments;
+use crate::arguments::launch::ScenarioArguments;
 use crate::commands::{launched, show};
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;

@@ -5,7 +5,7 @@ mod bench;
 mod serve;
 mod spawn;
 
-use crate::arguments::{ZygoteArguments, ZygoteCommand, ZygotePreloadArguments};
+use crate::arguments::zygote::{ZygoteArguments, ZygoteCommand, ZygotePreloadArguments};
 use crate::failure::{Failure, Kind};
 use slowpath_zygote::preload::Preload;
 use slowpath_zygote::{PreloadError, PreloadWanted, RefusalKind, SpawnError};

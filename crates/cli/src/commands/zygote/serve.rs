@@ -1,6 +1,6 @@
 //! `slowpath zygote serve`.
 
-use crate::arguments::ZygoteServeArguments;
+use crate::arguments::zygote::ZygoteServeArguments;
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind, failed};
 use crate::foreign_file;
