@@ -168,9 +168,10 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "android",
-        may_use: &["tables", "artifacts", "experiment", "import"],
+        may_use: &["tables", "artifacts", "experiment", "import", "session"],
         why: "reads what a device printed and runs the user's adb client; who may read a file is for artifacts to say, what launches show for \
-              experiment (intervals), which bytes are a packet of a trace for import, and whom it works as for the command",
+              experiment (intervals), which bytes are a packet of a trace for import, and how work is done as the invoker for session, which \
+              knows no device",
     },
     Rule {
         name: "guard",
