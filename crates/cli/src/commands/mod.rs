@@ -22,8 +22,6 @@ mod preload;
 mod query;
 mod record;
 mod report;
-#[cfg(test)]
-mod schemas;
 mod zygote;
 
 use crate::arguments::artifacts::ArtifactsCommand;
