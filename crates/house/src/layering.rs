@@ -129,8 +129,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "budget",
-        may_use: &["tables", "recording", "analysis", "experiment", "launch", "verify"],
-        why: "judges numbers and recordings that others made; it names when a launch is ready and what is measured of it, and makes none",
+        may_use: &["tables", "recording", "analysis", "experiment", "launch", "session", "verify"],
+        why: "judges numbers and recordings; it says how many launches a verdict takes, which verify makes, and has budgets and recordings read \
+              as their user (session, on which verify stands)",
     },
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
