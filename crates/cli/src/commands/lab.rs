@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::target::PATIENCE;
-use slowpath_lab::leftovers;
 use slowpath_report::terminal::{escape_terminal, lab_launches};
+use slowpath_verify::doctor::Leftovers;
 use slowpath_verify::lab_launches::{self as launches, Labs};
 use slowpath_verify::lab_session;
 use std::process::ExitCode;
@@ -57,12 +57,7 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn remove() -> Result<ExitCode, Failure> {
-    let mut stayed = Vec::new();
-    for (trace, result) in leftovers::clean() {
-        match result {
-            Ok(()) => println!("removed {}", escape_terminal(&trace.path.to_string_lossy())),
-            Err(error) => stayed.push(super::doctor::stayed(&trace.path, &error)),
-        }
-    }
-    Ok(super::doctor::all_removed(&stayed))
+    let left = Leftovers::of_labs();
+    left.removed.iter().for_each(|path| println!("removed {path}"));
+    Ok(super::doctor::all_removed(&left.not_removed))
 }
