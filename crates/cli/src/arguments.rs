@@ -4,6 +4,7 @@
 pub mod android;
 pub mod artifacts;
 pub mod check;
+mod choice;
 pub mod compare;
 pub mod context;
 pub mod diagnose;

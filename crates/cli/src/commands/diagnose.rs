@@ -52,7 +52,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         directory,
         progress,
         settings: settings(&arguments.device),
-        set: arguments.arms.into(),
+        set: arguments.arms,
         blocks: arguments.blocks,
         seed: arguments.seed,
     };
