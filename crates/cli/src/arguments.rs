@@ -19,7 +19,6 @@ pub mod ipc;
 pub mod launch;
 pub mod layout;
 pub mod query;
-mod size;
 pub mod zygote;
 
 use android::AndroidArguments;
@@ -37,7 +36,6 @@ use ipc::{BenchmarkFormat, IpcArguments, with_two_dashes};
 use launch::BenchmarkArguments;
 use layout::LayoutArguments;
 use query::QueryArguments;
-use size::bytes;
 use zygote::ZygoteArguments;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -45,6 +43,7 @@ use regex::Regex;
 use slowpath_lab::{Settings, Throttle};
 use slowpath_launch::ReadyWhen;
 use slowpath_session::target::Invocation;
+use slowpath_tables::Bytes;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -177,6 +176,11 @@ pub struct TargetArguments {
     /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// Bytes of a size such as `128K` or `4G`.
+fn bytes(text: &str) -> Result<u64, String> {
+    text.parse().map(|Bytes(bytes)| bytes)
 }
 
 /// Seconds of a time such as `30`, `30s`, `0.5s` or `10m`.

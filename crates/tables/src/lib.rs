@@ -15,6 +15,7 @@ pub mod name_pattern;
 mod profile;
 mod quantity;
 mod rows;
+mod size;
 mod time_of_day;
 mod units;
 mod vocabulary;
