@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::target::PATIENCE;
-use slowpath_report::terminal::{escape_terminal, lab_launches};
+use slowpath_report::terminal::{lab_launches, lab_list};
 use slowpath_verify::doctor::Leftovers;
 use slowpath_verify::lab_launches::{self as launches, Labs};
 use slowpath_verify::lab_session;
@@ -49,10 +49,7 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
     if labs.labs.is_empty() {
         eprintln!("slowpath: there are no labs");
     }
-    for lab in labs.labs {
-        let owner = if lab.owner_alive { "in use by" } else { "left by" };
-        println!("{}  {owner} process {}", escape_terminal(&lab.path), lab.pid);
-    }
+    print!("{}", lab_list(&labs));
     Ok(ExitCode::SUCCESS)
 }
 
