@@ -10,9 +10,6 @@ use slowpath_launch::{EndPolicy, Exit, Launcher, StdioPolicy};
 use slowpath_report::terminal::{context_applied, context_not_applied};
 use std::process::ExitCode;
 
-/// What a shell adds to the number of the signal that ended a command.
-const BY_SIGNAL: i32 = 128;
-
 /// Runs the command.
 pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> {
     let invocation = InvocationArguments::until_exit(&arguments.user, &arguments.env);
@@ -38,10 +35,5 @@ pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> 
 
 /// The status of a command as slowpath's own.
 pub fn exit_code(exit: Option<Exit>) -> ExitCode {
-    ExitCode::from(match exit {
-        // An exit status has eight bits.
-        Some(Exit::Code(code)) => code as u8,
-        Some(Exit::Signal(signal)) => (BY_SIGNAL + signal) as u8,
-        None => Kind::Target as u8,
-    })
+    ExitCode::from(exit.map_or(Kind::Target as u8, Exit::status))
 }
