@@ -44,6 +44,7 @@ use slowpath_lab::{Settings, Throttle};
 use slowpath_launch::ReadyWhen;
 use slowpath_session::target::Invocation;
 use slowpath_tables::Bytes;
+use slowpath_tables::written::duration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -185,7 +186,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 /// Seconds of a time such as `30`, `30s`, `0.5s` or `10m`.
 fn seconds(text: &str) -> Result<f64, String> {
-    launch::duration(text).map(|time| time.as_secs_f64())
+    duration(text).map(|time| time.as_secs_f64())
 }
 
 /// `slowpath doctor`.

@@ -15,10 +15,10 @@ pub mod name_pattern;
 mod profile;
 mod quantity;
 mod rows;
-mod size;
 mod time_of_day;
 mod units;
 mod vocabulary;
+pub mod written;
 
 pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};

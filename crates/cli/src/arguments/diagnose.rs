@@ -1,10 +1,11 @@
 //! Arguments of `slowpath diagnose`.
 
 use super::choice::choice;
-use super::{DeviceArguments, InvocationArguments, launch, seconds};
+use super::{DeviceArguments, InvocationArguments, seconds};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use slowpath_diagnose::ArmSet;
+use slowpath_tables::written::duration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct DiagnoseArguments {
     pub blocks: Option<u32>,
     /// Total time limit, such as 90s or 10m: runs as many blocks as fit, and skips a trial if too few would fit for a verdict
     /// [default: 5m; none with --cold or --warm].
-    #[arg(long, value_name = "T", value_parser = launch::duration)]
+    #[arg(long, value_name = "T", value_parser = duration)]
     pub max_time: Option<Duration>,
     /// Which arms to compare besides cold and warm launches.
     #[arg(long, value_parser = arm_sets(), default_value = "quick")]

@@ -5,6 +5,7 @@ use super::{DeviceArguments, InvocationArguments};
 use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use slowpath_report::exports::{self, BenchmarkExport};
+use slowpath_tables::written::{duration, percent, quantile};
 use slowpath_verify::Metric;
 use slowpath_verify::benchmark::BenchmarkSettings;
 use slowpath_verify::benchmark::words::{Words, named_command, named_words, words};
@@ -223,54 +224,4 @@ fn coldness() -> impl TypedValueParser<Value = Coldness> {
         ),
         ("drop", "All caches of the machine are dropped", Coldness::Drop),
     ])
-}
-
-fn number(text: &str) -> Result<f64, String> {
-    text.trim_end_matches('%').trim().parse().map_err(|_| format!("{text:?} is no number"))
-}
-
-/// A share from a number of percent.
-fn percent(text: &str) -> Result<f64, String> {
-    match number(text)? {
-        value if value > 0.0 && value <= 100.0 => Ok(value / 100.0),
-        _ => Err("expected more than 0 and at most 100 percent".to_owned()),
-    }
-}
-
-fn quantile(text: &str) -> Result<f64, String> {
-    match number(text)? {
-        value if value > 0.0 && value < 100.0 => Ok(value / 100.0),
-        _ => Err("expected more than 0 and less than 100".to_owned()),
-    }
-}
-
-/// A time such as `90`, `90s`, `10m` or `1.5h`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let (digits, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(digits) if text.ends_with('m') => (digits, 60.0),
-        Some(digits) if text.ends_with('h') => (digits, 3600.0),
-        Some(digits) => (digits, 1.0),
-        None => (text, 1.0),
-    };
-    match digits.parse::<f64>().map(|value| value * seconds) {
-        Ok(value) if value > 0.0 && value < 1e7 => Ok(Duration::from_secs_f64(value)),
-        _ => Err("expected a time such as 30s, 10m or 1h".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_and_shares_have_units_and_limits() {
-        assert_eq!(duration("1.5h").unwrap().as_secs(), 5400);
-        assert_eq!(duration("90").unwrap(), duration("90s").unwrap());
-        assert_eq!((percent("2%"), percent("0.5")), (Ok(0.02), Ok(0.005)));
-        assert_eq!(quantile("95"), Ok(0.95));
-        for bad in ["", "m", "-3s", "0", "1e99", "nan"] {
-            assert!(duration(bad).is_err(), "{bad:?}");
-        }
-        assert!(percent("0").is_err() && percent("nan").is_err() && quantile("100").is_err());
-    }
 }
