@@ -56,9 +56,5 @@ fn imported(arguments: &ImportArguments, directory: &Path) -> Result<Imported, F
 }
 
 fn of(error: &NotImported) -> Failure {
-    let failure = Failure::from_error(Kind::Usage, error);
-    match error.remedy() {
-        Some(remedy) => failure.hint(remedy),
-        None => failure,
-    }
+    Failure::from_error(Kind::Usage, error).hint_if_any(error.remedy())
 }
