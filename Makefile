@@ -87,7 +87,7 @@ schemas: report-ui ## write docs/reference and docs/schemas anew from the types
 	UPDATE_DOCS=1 cargo test --quiet --locked -p slowpath-house --test docs
 	@scripts/fleet-python.sh
 	target/fleet-venv/bin/python -m slowpath_fleet.published_schemas docs/schemas
-	UPDATE_SCHEMAS=1 cargo test --quiet --locked -p slowpath-cli --bin slowpath schemas
+	UPDATE_SCHEMAS=1 cargo test --quiet --locked -p slowpath-cli --test commands schemas
 
 # What is installed, and where the parts of it go that shells and man look for.
 PROGRAM ?= target/release/slowpath

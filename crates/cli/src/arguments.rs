@@ -1,68 +1,52 @@
 //! The command line, declared once: names, meaning, defaults. `-o` names the output, `--json` the machine-readable
 //! form, `--user` the identity, everywhere.
 
-mod android;
-mod artifacts;
-mod check;
-mod compare;
-mod context;
-mod diagnose;
-mod documentation;
-mod export;
-mod fix;
-mod fleet;
+pub mod android;
+pub mod artifacts;
+pub mod check;
+mod choice;
+pub mod compare;
+pub mod context;
+pub mod diagnose;
+pub mod documentation;
+pub mod export;
+pub mod fix;
+pub mod fleet;
 #[cfg(test)]
 mod former_options;
-mod import;
-mod ipc;
+pub mod import;
+pub mod ipc;
 mod later;
-mod launch;
-mod layout;
-mod query;
-mod size;
-mod zygote;
+pub mod launch;
+pub mod layout;
+pub mod query;
+pub mod zygote;
 
-pub use android::{
-    AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
-    AndroidContextArguments, AndroidLaunchArguments,
-};
-pub use artifacts::{
-    ArtifactsAgeArguments, ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand, ArtifactsGuardArguments,
-};
-pub use check::CheckArguments;
-pub use compare::CompareArguments;
-pub use context::{
-    ContextArguments, ContextBisectArguments, ContextCommand, ContextDiffArguments, ContextReadArguments,
-    ContextRunArguments, SyscallCostArguments,
-};
-pub use diagnose::DiagnoseArguments;
-pub use documentation::{CompletionsArguments, ManArguments};
-pub use export::ExportArguments;
-pub use fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
-pub use fleet::FleetArguments;
-pub use import::ImportArguments;
-use ipc::with_two_dashes;
-pub use ipc::{BenchmarkFormat, IpcArguments, IpcCommand, IpcCompareArguments, LatencyArguments, ThroughputArguments};
+use android::AndroidArguments;
+use artifacts::ArtifactsArguments;
+use check::CheckArguments;
+use compare::CompareArguments;
+use context::ContextArguments;
+use diagnose::DiagnoseArguments;
+use documentation::{CompletionsArguments, ManArguments};
+use export::ExportArguments;
+use fix::FixArguments;
+use fleet::FleetArguments;
+use import::ImportArguments;
+use ipc::{BenchmarkFormat, IpcArguments, with_two_dashes};
 use later::Later;
-pub use launch::{
-    BenchmarkArguments, BenchmarkOptions, ChildrenArguments, Coldness, Export, LadderArguments, LaunchCommand,
-    ScenarioArguments, SelftestArguments,
-};
-pub use layout::{
-    BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments, LayoutTraceArguments, LayoutTryArguments,
-};
-pub use query::QueryArguments;
-use size::bytes;
-pub use zygote::{
-    ZygoteAdviseArguments, ZygoteArguments, ZygoteBenchArguments, ZygoteCommand, ZygotePreloadArguments,
-    ZygoteServeArguments, ZygoteSpawnArguments, ZygoteStatusArguments,
-};
+use launch::BenchmarkArguments;
+use layout::LayoutArguments;
+use query::QueryArguments;
+use zygote::ZygoteArguments;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 use slowpath_lab::{Settings, Throttle};
 use slowpath_launch::ReadyWhen;
 use slowpath_session::target::Invocation;
+use slowpath_tables::Bytes;
+use slowpath_tables::written::duration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -197,9 +181,14 @@ pub struct TargetArguments {
     pub command: Vec<OsString>,
 }
 
+/// Bytes of a size such as `128K` or `4G`.
+fn bytes(text: &str) -> Result<u64, String> {
+    text.parse().map(|Bytes(bytes)| bytes)
+}
+
 /// Seconds of a time such as `30`, `30s`, `0.5s` or `10m`.
 fn seconds(text: &str) -> Result<f64, String> {
-    launch::duration(text).map(|time| time.as_secs_f64())
+    duration(text).map(|time| time.as_secs_f64())
 }
 
 /// `slowpath doctor`.

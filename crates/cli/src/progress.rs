@@ -3,10 +3,10 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use slowpath_report::terminal::escape_terminal;
 use slowpath_session as session;
-use slowpath_session::progress::words;
+use slowpath_session::progress::{Series, words};
 use std::cell::RefCell;
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What the user sees while a command works.
 pub struct Progress {
@@ -14,14 +14,7 @@ pub struct Progress {
     /// When the time of the command is over, where it has a limit.
     until: Option<Instant>,
     /// The series of launches that goes on.
-    series: RefCell<Option<Series>>,
-}
-
-/// A series, from its first launch on.
-struct Series {
-    text: String,
-    began: Instant,
-    done: usize,
+    series: RefCell<Series>,
 }
 
 impl Progress {
@@ -30,7 +23,7 @@ impl Progress {
         let is_shown = !quiet && std::io::stderr().is_terminal();
         // No thread of its own draws: the process forks.
         let bar = if is_shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        Self { bar, until: None, series: RefCell::new(None) }
+        Self { bar, until: None, series: RefCell::default() }
     }
 
     /// Says with every step how long the command takes at most.
@@ -57,13 +50,7 @@ impl Progress {
         if self.bar.is_hidden() {
             return;
         }
-        let mut series = self.series.borrow_mut();
-        if series.as_ref().is_none_or(|series| series.text != text || series.done > done) {
-            *series = Some(Series { text: text.to_owned(), began: Instant::now(), done });
-        }
-        let left = series
-            .as_ref()
-            .and_then(|series| left(series.began.elapsed(), done - series.done, total.saturating_sub(done)));
+        let left = self.series.borrow_mut().left(text, done, total);
         let left = left.map(|left| format!(", {} left", words(left))).unwrap_or_default();
         self.step(format!("{text}: {done} of {total}{left}"));
     }
@@ -89,23 +76,5 @@ impl session::Progress for Progress {
 
     fn done(&self) {
         Self::done(self);
-    }
-}
-
-/// How long the rest takes where it is as fast as what was done in `elapsed`.
-fn left(elapsed: Duration, done: usize, rest: usize) -> Option<Duration> {
-    (done > 0).then(|| elapsed.mul_f64(rest as f64 / done as f64))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rest_of_a_series_is_as_fast_as_its_beginning() {
-        assert_eq!(left(Duration::from_secs(10), 5, 15), Some(Duration::from_secs(30)));
-        assert_eq!(left(Duration::from_secs(10), 0, 15), None);
-        assert_eq!(words(Duration::from_secs(40)), "40 s");
-        assert_eq!(words(Duration::from_secs(121)), "3 min");
     }
 }

@@ -1,12 +1,16 @@
-//! Preload plans as files: the recordings that one is made from, and writing it.
+//! Preload plans as files: the recordings that one is made from, writing and reading it.
 
 use slowpath_analysis::demand::Demand;
 use slowpath_analysis::launch_facts::LaunchFacts;
-use slowpath_fix::preload_plan::PreloadPlan;
-use slowpath_fix::preload_plan::file::write;
-use slowpath_session::failure::{Failure, Kind};
+use slowpath_analysis::merge::merge;
+use slowpath_fix::preload_plan::build::build;
+use slowpath_fix::preload_plan::file::{read, write};
+use slowpath_fix::preload_plan::{PlanOptions, PreloadPlan, Provenance};
+use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::foreign_file;
 use slowpath_session::open_recording::open;
-use std::io::{BufWriter, Write};
+use slowpath_session::recorded_launch::now_rfc3339;
+use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The trainings in `directories`: recordings at readahead 0, or the `needed-N` of a diagnosis.
@@ -33,6 +37,29 @@ pub fn trainings(directories: &[PathBuf], warn: impl Fn(&str)) -> Result<(Vec<De
         demands.push(demand);
     }
     Ok((demands, recordings.iter().map(|path| path.to_string_lossy().into_owned()).collect()))
+}
+
+/// Makes a plan from trainings and writes it, as whoever this process is; what is in it is returned.
+///
+/// # Errors
+/// As [`trainings`] and [`write_plan`].
+pub fn make_plan(directories: &[PathBuf], to: &Path, warn: impl Fn(&str)) -> Result<String, Failure> {
+    let (demands, recordings) = trainings(directories, warn)?;
+    let merged = merge(&demands.iter().collect::<Vec<_>>());
+    let provenance = Provenance { created: now_rfc3339(), command: Vec::new(), recordings };
+    let built = build(&merged, &PlanOptions::default(), provenance);
+    write_plan(&built.plan, to)?;
+    Ok(built.plan.fix_plan("").title)
+}
+
+/// Reads a plan, which anybody may have written.
+///
+/// # Errors
+/// It cannot be opened, or is none.
+pub fn read_plan(path: &Path) -> Result<PreloadPlan, Failure> {
+    let file = foreign_file::open(path)
+        .map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be read: {error}", path.display())))?;
+    read(BufReader::new(file)).map_err(failed(Kind::Usage))
 }
 
 /// Writes a plan, new, for its user alone.

@@ -9,6 +9,7 @@ use crate::store::{Opened, Store};
 use crate::tries::{Ended, Tries};
 use slowpath_process::WorkerError;
 use slowpath_tables::rfc3339;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -60,6 +61,12 @@ impl Report {
         } else {
             u8::from(!self.lines.iter().all(|line| line.outcome.is_fine()))
         }
+    }
+
+    /// Why a repair that was asked for was not run, once for each artifact.
+    pub fn refused(&self) -> BTreeSet<(&str, &str)> {
+        let refused = self.lines.iter().filter(|one| one.repair == Some(RepairState::Refused));
+        refused.map(|one| (one.artifact.as_str(), one.repair_reason.as_deref().unwrap_or_default())).collect()
     }
 
     /// The lines as text, each with its end.

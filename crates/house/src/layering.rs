@@ -129,8 +129,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "budget",
-        may_use: &["tables", "recording", "analysis", "experiment", "launch", "verify"],
-        why: "judges numbers and recordings that others made; it names when a launch is ready and what is measured of it, and makes none",
+        may_use: &["tables", "recording", "analysis", "experiment", "launch", "session", "verify"],
+        why: "judges numbers and recordings; it says how many launches a verdict takes, which verify makes, and has budgets and recordings read \
+              as their user (session, on which verify stands)",
     },
     Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
     Rule {
@@ -168,9 +169,10 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "android",
-        may_use: &["tables", "artifacts", "experiment", "import"],
+        may_use: &["tables", "artifacts", "experiment", "import", "session"],
         why: "reads what a device printed and runs the user's adb client; who may read a file is for artifacts to say, what launches show for \
-              experiment (intervals), which bytes are a packet of a trace for import, and whom it works as for the command",
+              experiment (intervals), which bytes are a packet of a trace for import, and how work is done as the invoker for session, which \
+              knows no device",
     },
     Rule {
         name: "guard",

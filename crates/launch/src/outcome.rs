@@ -95,6 +95,16 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Exit {
+    /// As a shell has it: the exit status, of eight bits, or 128 and the number of the signal.
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Code(code) => code as u8,
+            Self::Signal(signal) => (128 + signal) as u8,
+        }
+    }
+}
+
 /// Resources of the target and of all its descendants that were waited for (by their parent or by the observer),
 /// from `getrusage(2)` as `wait4(2)` gives it. Includes the microseconds between fork and exec. Processes whose
 /// parent ignores `SIGCHLD` are not in it: the kernel drops their counts.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
 use slowpath_context::Scope;
 use slowpath_diagnose::printed::Decision;
+use slowpath_session::failure::{Failure, Kind};
 use slowpath_tables::missing::{self, Missing, declared};
 use slowpath_verify::printed::Outcome;
 use slowpath_verify::{DeclaredArm, Role, declared_arms};
@@ -162,6 +163,22 @@ pub fn named(name: &str) -> Vec<Explanation> {
     }
     let missing = missing::named(name).map(of_missing);
     declared_arms::named(name).map(of_arm).or(missing).into_iter().collect()
+}
+
+/// What has this name.
+///
+/// # Errors
+/// Nothing has; the hint has names that are near.
+pub fn found(name: &str) -> Result<Vec<Explanation>, Failure> {
+    let found = named(name);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let hint = match likely(name).as_slice() {
+        [] => "`slowpath explain` lists all names".to_owned(),
+        likely => format!("perhaps {}; `slowpath explain` lists all names", likely.join(", ")),
+    };
+    Err(Failure::new(Kind::Usage, format!("nothing is called {name:?}")).hint(hint))
 }
 
 /// A few names that somebody could have meant who wrote one that there is not.

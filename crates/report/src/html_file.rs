@@ -3,12 +3,14 @@
 
 use crate::html::{self, PageData};
 use crate::{Diagnosis, MOST_DIAGNOSIS_BYTES, ReportData};
-use slowpath_diagnose::directory::{DIAGNOSIS_FILE, recordings};
+use slowpath_diagnose::directory::{DIAGNOSIS_FILE, recordings, write_json};
+use slowpath_launch::Identity;
 use slowpath_recording::Tables;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::recorded_launch::now_rfc3339;
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_session::{Progress, foreign_file, open_recording, whole_file};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes the page of a directory, which holds a diagnosis or a recording.
 ///
@@ -36,6 +38,24 @@ pub fn of_diagnosis(
     let needed = needed.map(|needed| open(&directory.join(needed), progress)).transpose()?;
     let shown = open(&directory.join(shown), progress)?;
     write(&ReportData::of_diagnosis(diagnosis, &shown, needed.as_ref(), now_rfc3339()), to)
+}
+
+/// Writes a diagnosis and its page into its directory, as its user; the page's name is returned.
+///
+/// # Errors
+/// As [`of_diagnosis`], or the diagnosis cannot be written.
+pub fn with_diagnosis(
+    directory: &Path,
+    identity: &Identity,
+    diagnosis: &Diagnosis,
+    progress: &dyn Progress,
+) -> Result<PathBuf, Failure> {
+    let page = directory.join("report.html");
+    as_user(identity, &Work::writing_beneath("writing the report", directory), || {
+        write_json(directory, DIAGNOSIS_FILE, diagnosis)?;
+        of_diagnosis(directory, diagnosis, &page, progress)
+    })?;
+    Ok(page)
 }
 
 /// Writes a page; the file is made new or replaced as a whole, and never through a link.

@@ -23,6 +23,7 @@ pub mod markdown;
 mod page;
 pub mod perfetto;
 pub mod pprof;
+mod recorded;
 mod recording_comparison;
 pub mod recording_exports;
 pub mod schema;
@@ -47,6 +48,7 @@ pub use flame_graphs::{
 pub use html_comparison::{HTML_COMPARISON_SCHEMA, HtmlComparison};
 pub use html_ledger::{HtmlLedger, LedgerSum, of_ledger as html_ledger_of};
 pub use page::{Machine, REPORT_SCHEMA, ReportData};
+pub use recorded::Recorded;
 pub use recording_comparison::{
     Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
     LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,

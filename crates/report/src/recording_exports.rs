@@ -1,7 +1,12 @@
 //! Recordings in the forms of other tools: what an export is declared as, and which there are.
 //!
 //! An export is one file with one declaration, `EXPORT`, listed in [`ALL`]. The words of `--to`, `explain` and the reference follow from
-//! it. Leaves where it is written to the command.
+//! it. [`export()`] writes one. Leaves to the command whose words these are, and what is said of it afterwards.
+
+mod output;
+mod written;
+
+pub use written::{ExportWanted, export};
 
 use crate::collapsed::{self, Weight};
 use crate::{Diagnosis, chrome_trace, firefox, markdown, perfetto, pprof, speedscope, table_csv};

@@ -64,6 +64,15 @@ impl Failure {
         self
     }
 
+    /// The same, where there is something.
+    #[must_use]
+    pub fn hint_if_any(self, hint: Option<impl Into<String>>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     /// What was being done when it happened.
     #[must_use]
     pub fn during(mut self, what: impl Into<String>) -> Self {

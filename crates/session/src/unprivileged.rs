@@ -42,6 +42,11 @@ impl Work {
         Self::new(name, Duty::Read)
     }
 
+    /// It starts programs of the user's.
+    pub fn starting_programs(name: &'static str) -> Self {
+        Self::new(name, Duty::Run)
+    }
+
     /// It measures, and no filter of a sandbox makes its system calls slower.
     pub fn measuring(name: &'static str) -> Self {
         Self::new(name, Duty::Measure)

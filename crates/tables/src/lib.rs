@@ -18,6 +18,7 @@ mod rows;
 mod time_of_day;
 mod units;
 mod vocabulary;
+pub mod written;
 
 pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};

@@ -4,8 +4,11 @@ use crate::lab_session::LAB;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_capture::machine::{self, Check, Need};
-use slowpath_lab::availability;
+use slowpath_lab::{availability, leftovers};
+use slowpath_session::fresh_directory;
 use slowpath_tables::Unavailable;
+use std::io;
+use std::path::PathBuf;
 
 /// What a machine can do, and what killed slowpath processes left on it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -39,6 +42,39 @@ pub struct Leftovers {
     pub removed: Vec<String>,
     /// Paths, each with the reason.
     pub not_removed: Vec<String>,
+}
+
+impl Leftovers {
+    /// What is there: labs, fresh directories, and `more` of another kind.
+    pub fn here(more: Vec<PathBuf>) -> Self {
+        let labs = leftovers::list().into_iter().filter(|trace| !trace.owner_alive).map(|trace| trace.path);
+        let all = labs.chain(fresh_directory::leftovers()).chain(more);
+        Self { found: all.map(|path| path.display().to_string()).collect(), ..Self::default() }
+    }
+
+    /// Removes what is there, after `more` of another kind was. One that stays keeps no other from being removed.
+    pub fn cleaned(more: Vec<(PathBuf, io::Result<()>)>) -> Self {
+        let mut left = Self::of_labs();
+        left.note(fresh_directory::clean());
+        left.note(more);
+        left
+    }
+
+    /// Removes labs that belong to nobody alive.
+    pub fn of_labs() -> Self {
+        let mut left = Self::default();
+        left.note(leftovers::clean().into_iter().map(|(trace, result)| (trace.path, result)));
+        left
+    }
+
+    fn note(&mut self, cleaned: impl IntoIterator<Item = (PathBuf, io::Result<()>)>) {
+        for (path, result) in cleaned {
+            match result {
+                Ok(()) => self.removed.push(path.display().to_string()),
+                Err(error) => self.not_removed.push(format!("{}: {error}", path.display())),
+            }
+        }
+    }
 }
 
 impl Doctor {

@@ -6,9 +6,11 @@
 use crate::message::{AskedIdentity, Refusal, RefusalKind, SpawnRequest};
 use crate::namespaces::Namespace;
 use serde::{Deserialize, Deserializer, de};
-use slowpath_process::{Credentials, NO_ID, Peer};
+use slowpath_process::{Credentials, NO_ID, Peer, trusted_file};
 use std::fmt::Write;
+use std::io;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::time::Duration;
 
 /// Bytes of a policy at most.
@@ -139,6 +141,31 @@ impl Policy {
         policy.most_spares = policy.most_spares.max(policy.spares);
         policy.check()?;
         Ok(policy)
+    }
+
+    /// The policy in a file, of which `read` reads so many bytes; root takes only one that nobody else can have written.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn of_file(path: &Path, read: impl FnOnce(&Path, u64) -> io::Result<Vec<u8>>) -> Result<Self, String> {
+        if nix::unistd::geteuid().is_root() {
+            let found = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
+            trusted_file(&found).map_err(|error| error.to_string())?;
+        }
+        let bytes = read(path, MOST_BYTES).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+        Self::parse(&text).map_err(|error| error.to_string())
+    }
+
+    /// The same with what somebody asks for instead.
+    #[must_use]
+    pub fn overridden(mut self, idle: Option<Duration>, spares: Option<u32>) -> Self {
+        self.idle = idle.or(self.idle);
+        if let Some(spares) = spares {
+            self.spares = spares;
+            self.most_spares = self.most_spares.max(spares);
+        }
+        self
     }
 
     /// Whether its numbers are within the limits.

@@ -1,9 +1,9 @@
 //! The command line of `slowpath check`.
 
-use super::launch::duration;
 use super::{DeviceArguments, InvocationArguments, seconds};
 use clap::Args;
 use slowpath_launch::ReadyWhen;
+use slowpath_tables::written::duration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

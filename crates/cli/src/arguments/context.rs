@@ -1,8 +1,8 @@
 //! The arguments of `slowpath context`.
 
 use super::InvocationArguments;
-use super::launch::duration;
 use clap::{Args, Subcommand};
+use slowpath_tables::written::duration;
 use slowpath_verify::Metric;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,7 +1,11 @@
 //! Arguments of `slowpath diagnose`.
 
-use super::{DeviceArguments, InvocationArguments, launch, seconds};
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use super::{DeviceArguments, InvocationArguments, seconds};
+use clap::Args;
+use clap::builder::TypedValueParser;
+use slowpath_diagnose::ArmSet;
+use slowpath_tables::written::duration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,10 +33,10 @@ pub struct DiagnoseArguments {
     pub blocks: Option<u32>,
     /// Total time limit, such as 90s or 10m: runs as many blocks as fit, and skips a trial if too few would fit for a verdict
     /// [default: 5m; none with --cold or --warm].
-    #[arg(long, value_name = "T", value_parser = launch::duration)]
+    #[arg(long, value_name = "T", value_parser = duration)]
     pub max_time: Option<Duration>,
     /// Which arms to compare besides cold and warm launches.
-    #[arg(long, value_enum, default_value_t = ArmSet::Quick)]
+    #[arg(long, value_parser = arm_sets(), default_value = "quick")]
     pub arms: ArmSet,
     /// Seed of the order of the launches.
     #[arg(long, default_value_t = 1)]
@@ -74,23 +78,14 @@ const OF_TRIALS: [&str; 13] = [
     "bandwidth",
 ];
 
-/// Which arms a diagnosis compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ArmSet {
-    /// The plan and both shams.
-    Quick,
-    /// Quick, whole-file advice, and the sizes of readahead.
-    Standard,
-    /// Quick, whole-file advice, and variants of the plan: order, gap, cap, threads, metadata.
-    Variants,
-}
-
-impl From<ArmSet> for slowpath_diagnose::ArmSet {
-    fn from(set: ArmSet) -> Self {
-        match set {
-            ArmSet::Quick => Self::Quick,
-            ArmSet::Standard => Self::Standard,
-            ArmSet::Variants => Self::Variants,
-        }
-    }
+fn arm_sets() -> impl TypedValueParser<Value = ArmSet> {
+    choice([
+        ("quick", "The plan and both shams", ArmSet::Quick),
+        ("standard", "Quick, whole-file advice, and the sizes of readahead", ArmSet::Standard),
+        (
+            "variants",
+            "Quick, whole-file advice, and variants of the plan: order, gap, cap, threads, metadata",
+            ArmSet::Variants,
+        ),
+    ])
 }

@@ -1,7 +1,7 @@
 //! The arguments of `slowpath export`. Formats and weights are those that `report` declares.
 
+use super::choice::choice;
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use slowpath_report::collapsed::Weight;
 use slowpath_report::recording_exports::{self, RecordingExport};
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ pub struct ExportArguments {
     /// A recording; for markdown also the directory of a diagnosis.
     pub recording: PathBuf,
     /// The format.
-    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    #[arg(long, value_name = "FORMAT", value_parser = choice(recording_exports::ALL.map(|one| (one.name, one.title, one))))]
     pub to: &'static RecordingExport,
     /// For collapsed: the weight of each stack (default: the first of these that was recorded).
-    #[arg(long, alias = "what", value_parser = weights())]
+    #[arg(long, alias = "what", value_parser = choice(Weight::ALL.map(|one| (one.name(), one.title(), one))))]
     pub weight: Option<Weight>,
     /// For csv: this table alone. Its call stacks are written as function names.
     #[arg(long, value_name = "NAME")]
@@ -26,18 +26,4 @@ pub struct ExportArguments {
     /// No progress.
     #[arg(long)]
     pub quiet: bool,
-}
-
-fn formats() -> impl TypedValueParser<Value = &'static RecordingExport> {
-    let words = recording_exports::ALL.map(|export| PossibleValue::new(export.name).help(export.title));
-    PossibleValuesParser::new(words)
-        .try_map(|word| recording_exports::named(&word).ok_or_else(|| format!("there is no format {word}")))
-}
-
-fn weights() -> impl TypedValueParser<Value = Weight> {
-    let words = Weight::ALL.map(|weight| PossibleValue::new(weight.name()).help(weight.title()));
-    PossibleValuesParser::new(words).try_map(|word| {
-        let named = Weight::ALL.into_iter().find(|weight| weight.name() == word);
-        named.ok_or_else(|| format!("there is no weight {word}"))
-    })
 }

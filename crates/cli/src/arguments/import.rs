@@ -1,8 +1,8 @@
 //! The arguments of `slowpath import`. Formats are those that `import` declares.
 
+use super::choice::choice;
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use slowpath_import::{ALL, Importer, named};
+use slowpath_import::{ALL, Importer};
 use std::path::PathBuf;
 
 /// `slowpath import`.
@@ -15,7 +15,7 @@ pub struct ImportArguments {
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     /// The format (default: detected from the first file).
-    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    #[arg(long, value_name = "FORMAT", value_parser = choice(ALL.map(|one| (one.name, one.title, one))))]
     pub format: Option<&'static Importer>,
     /// Stop when the recording reaches this size on disk (K, M, G); what was read until then is kept.
     #[arg(long, value_name = "SIZE", value_parser = super::bytes, default_value = "4G")]
@@ -26,9 +26,4 @@ pub struct ImportArguments {
     /// No progress.
     #[arg(long)]
     pub quiet: bool,
-}
-
-fn formats() -> impl TypedValueParser<Value = &'static Importer> {
-    let words = ALL.map(|importer| PossibleValue::new(importer.name).help(importer.title));
-    PossibleValuesParser::new(words).try_map(|word| named(&word).ok_or_else(|| format!("there is no format {word}")))
 }

@@ -1,10 +1,15 @@
 //! The command line of `slowpath launch`.
 
-use super::{DeviceArguments, InvocationArguments, Later};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum};
+use super::choice::choice;
+use super::later::Later;
+use super::{DeviceArguments, InvocationArguments};
+use clap::builder::TypedValueParser;
+use clap::{Args, Subcommand};
+use slowpath_report::exports::{self, BenchmarkExport};
+use slowpath_tables::written::{duration, percent, quantile};
 use slowpath_verify::Metric;
 use slowpath_verify::benchmark::BenchmarkSettings;
+use slowpath_verify::benchmark::words::{Words, named_command, named_words, words};
 pub use slowpath_verify::conditions::Coldness;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -176,8 +181,9 @@ pub struct BenchmarkOptions {
     #[arg(long)]
     pub json: bool,
     /// Also write the result in this form.
-    #[arg(long, value_enum, value_name = "FORM", requires = "output")]
-    pub export: Option<Export>,
+    #[arg(long, value_parser = choice(exports::ALL.iter().map(|one| (one.name, one.title, one))), value_name = "FORM",
+          requires = "output")]
+    pub export: Option<&'static BenchmarkExport>,
     /// Where to write it.
     #[arg(short, long, value_name = "FILE", requires = "export")]
     pub output: Option<PathBuf>,
@@ -208,126 +214,15 @@ impl BenchmarkOptions {
     }
 }
 
-/// Words of a command, in a type of their own: clap takes a bare list for repeated values.
-#[derive(Clone, Debug)]
-pub struct Words(pub Vec<OsString>);
-
 /// The words for [`Coldness`], which budgets have too.
 fn coldness() -> impl TypedValueParser<Value = Coldness> {
-    let word = |name: &'static str, help: &'static str| PossibleValue::new(name).help(help);
-    PossibleValuesParser::new([
-        word("lab", "In a private lab"),
-        word("evict", "The command's files are evicted from the page cache, as far as nobody else maps them"),
-        word("drop", "All caches of the machine are dropped"),
+    choice([
+        ("lab", "In a private lab", Coldness::Lab),
+        (
+            "evict",
+            "The command's files are evicted from the page cache, as far as nobody else maps them",
+            Coldness::Evict,
+        ),
+        ("drop", "All caches of the machine are dropped", Coldness::Drop),
     ])
-    .map(|word| match word.as_str() {
-        "evict" => Coldness::Evict,
-        "drop" => Coldness::Drop,
-        _ => Coldness::Lab,
-    })
-}
-
-/// Forms of a result for other programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Export {
-    /// One row per launch.
-    Csv,
-    /// A table for a pull request.
-    Markdown,
-    /// The JSON of `hyperfine --export-json`.
-    Hyperfine,
-}
-
-fn split(text: &str) -> Result<Vec<OsString>, String> {
-    let words = shlex::split(text).ok_or_else(|| format!("a quote in {text:?} does not end"))?;
-    Ok(words.into_iter().map(OsString::from).collect())
-}
-
-fn words(text: &str) -> Result<Words, String> {
-    let words = split(text)?;
-    if words.first().is_none_or(|program| program.is_empty()) {
-        return Err("the command is empty".to_owned());
-    }
-    Ok(Words(words))
-}
-
-fn named(text: &str) -> Result<(String, &str), String> {
-    match text.split_once('=') {
-        Some(("", _)) => Err("the name is empty".to_owned()),
-        Some((name, rest)) => Ok((name.to_owned(), rest)),
-        None => Err("expected NAME=CMD".to_owned()),
-    }
-}
-
-fn named_command(text: &str) -> Result<(String, Words), String> {
-    let (name, command) = named(text)?;
-    Ok((name, words(command)?))
-}
-
-fn named_words(text: &str) -> Result<(String, Words), String> {
-    let (name, arguments) = named(text)?;
-    match split(arguments)? {
-        none if none.is_empty() => Err("no words stand behind the name".to_owned()),
-        some => Ok((name, Words(some))),
-    }
-}
-
-fn number(text: &str) -> Result<f64, String> {
-    text.trim_end_matches('%').trim().parse().map_err(|_| format!("{text:?} is no number"))
-}
-
-/// A share from a number of percent.
-fn percent(text: &str) -> Result<f64, String> {
-    match number(text)? {
-        value if value > 0.0 && value <= 100.0 => Ok(value / 100.0),
-        _ => Err("expected more than 0 and at most 100 percent".to_owned()),
-    }
-}
-
-fn quantile(text: &str) -> Result<f64, String> {
-    match number(text)? {
-        value if value > 0.0 && value < 100.0 => Ok(value / 100.0),
-        _ => Err("expected more than 0 and less than 100".to_owned()),
-    }
-}
-
-/// A time such as `90`, `90s`, `10m` or `1.5h`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let (digits, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(digits) if text.ends_with('m') => (digits, 60.0),
-        Some(digits) if text.ends_with('h') => (digits, 3600.0),
-        Some(digits) => (digits, 1.0),
-        None => (text, 1.0),
-    };
-    match digits.parse::<f64>().map(|value| value * seconds) {
-        Ok(value) if value > 0.0 && value < 1e7 => Ok(Duration::from_secs_f64(value)),
-        _ => Err("expected a time such as 30s, 10m or 1h".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_split_as_a_shell_would_without_expanding() {
-        let (name, command) = named_command("b=sh -c 'sleep 1; echo \"$x\"' a\\ b").unwrap();
-        assert_eq!(name, "b");
-        assert_eq!(command.0, ["sh", "-c", "sleep 1; echo \"$x\"", "a b"]);
-        for bad in ["", "=ls", "b=", "b=''", "b='ls", "ls"] {
-            assert!(named_command(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn times_and_shares_have_units_and_limits() {
-        assert_eq!(duration("1.5h").unwrap().as_secs(), 5400);
-        assert_eq!(duration("90").unwrap(), duration("90s").unwrap());
-        assert_eq!((percent("2%"), percent("0.5")), (Ok(0.02), Ok(0.005)));
-        assert_eq!(quantile("95"), Ok(0.95));
-        for bad in ["", "m", "-3s", "0", "1e99", "nan"] {
-            assert!(duration(bad).is_err(), "{bad:?}");
-        }
-        assert!(percent("0").is_err() && percent("nan").is_err() && quantile("100").is_err());
-    }
 }

@@ -1,6 +1,7 @@
 //! The command line of `slowpath layout`.
 
-use super::{BenchmarkOptions, seconds};
+use super::launch::BenchmarkOptions;
+use super::seconds;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use slowpath_layout::order::{ALGORITHMS, FORMATS};

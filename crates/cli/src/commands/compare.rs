@@ -1,6 +1,6 @@
 //! `slowpath compare`: what changed between two recordings, or two sets of recordings, of one workload.
 
-use crate::arguments::CompareArguments;
+use crate::arguments::compare::CompareArguments;
 use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::progress::Progress;

@@ -5,14 +5,13 @@
 //!
 //! Owns the words of the command line, the page and the screen; the work is `slowpath_diagnose`'s.
 
-use crate::arguments::{DiagnoseArguments, settings};
+use crate::arguments::diagnose::DiagnoseArguments;
+use crate::arguments::settings;
 use crate::commands::{invoker, print_json};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::target::PATIENCE;
-use crate::unprivileged::{Work, as_user};
 use crate::{interrupt, output_directory, recorded_launch};
-use slowpath_diagnose::directory::{DIAGNOSIS_FILE, write_json};
 use slowpath_diagnose::kept;
 use slowpath_diagnose::{Case, Launches, TimeLimit, USUAL_LIMIT, diagnose};
 use slowpath_launch::Identity;
@@ -51,7 +50,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         directory,
         progress,
         settings: settings(&arguments.device),
-        set: arguments.arms.into(),
+        set: arguments.arms,
         blocks: arguments.blocks,
         seed: arguments.seed,
     };
@@ -87,10 +86,9 @@ fn finish(
     progress: &Progress,
 ) -> Result<ExitCode, Failure> {
     progress.step("writing the report");
-    let what = Work::writing_beneath("writing the report", directory);
-    as_user(identity, &what, || save(directory, diagnosis, progress))?;
+    let page = html_file::with_diagnosis(directory, identity, diagnosis, progress)?;
     progress.done();
-    show(arguments, directory, diagnosis);
+    show(arguments, directory, &page, diagnosis);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -102,22 +100,12 @@ fn prepared(arguments: &DiagnoseArguments, identity: &Identity) -> Result<PathBu
     }
 }
 
-fn page(directory: &Path) -> PathBuf {
-    directory.join("report.html")
-}
-
-/// Writes the diagnosis and its page. To be called as the target's user.
-fn save(directory: &Path, diagnosis: &Diagnosis, progress: &Progress) -> Result<(), Failure> {
-    write_json(directory, DIAGNOSIS_FILE, diagnosis)?;
-    html_file::of_diagnosis(directory, diagnosis, &page(directory), progress)
-}
-
-fn show(arguments: &DiagnoseArguments, directory: &Path, diagnosis: &Diagnosis) {
+fn show(arguments: &DiagnoseArguments, directory: &Path, page: &Path, diagnosis: &Diagnosis) {
     if arguments.json {
         print_json(diagnosis);
     } else {
         print!("{}", terminal::diagnosis(diagnosis, &Style::detect(std::io::stdout().is_terminal())));
-        println!("report: {}", terminal::escape_terminal(&page(directory).to_string_lossy()));
+        println!("report: {}", terminal::escape_terminal(&page.to_string_lossy()));
         kept::commands(directory, diagnosis)
             .iter()
             .for_each(|line| println!("keep it: {}", terminal::escape_terminal(line)));

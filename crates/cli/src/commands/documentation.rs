@@ -1,6 +1,7 @@
 //! `slowpath completions` and `slowpath man`: what is installed beside the program, from the declaration of its arguments.
 
-use crate::arguments::{Arguments, CompletionsArguments, ManArguments};
+use crate::arguments::Arguments;
+use crate::arguments::documentation::{CompletionsArguments, ManArguments};
 use crate::failure::{Failure, Kind, failed};
 use clap::CommandFactory;
 use clap::builder::PossibleValuesParser;

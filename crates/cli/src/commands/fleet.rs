@@ -1,6 +1,6 @@
 //! `slowpath fleet`: becomes the Python package `slowpath-fleet`, as the user who called.
 
-use crate::arguments::FleetArguments;
+use crate::arguments::fleet::FleetArguments;
 use crate::failure::Failure;
 use slowpath_session::fleet_package::become_package;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! `slowpath import`: traces of other tools as a recording. They are parsed and written as the user, in a sandbox.
 
-use crate::arguments::ImportArguments;
+use crate::arguments::import::ImportArguments;
 use crate::failure::{self, Failure, Kind};
 use crate::foreign_file;
 use crate::interrupt;
@@ -56,9 +56,5 @@ fn imported(arguments: &ImportArguments, directory: &Path) -> Result<Imported, F
 }
 
 fn of(error: &NotImported) -> Failure {
-    let failure = Failure::from_error(Kind::Usage, error);
-    match error.remedy() {
-        Some(remedy) => failure.hint(remedy),
-        None => failure,
-    }
+    Failure::from_error(Kind::Usage, error).hint_if_any(error.remedy())
 }

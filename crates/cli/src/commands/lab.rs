@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::target::PATIENCE;
-use slowpath_lab::leftovers;
-use slowpath_report::terminal::{escape_terminal, lab_launches};
+use slowpath_report::terminal::{lab_launches, lab_list};
+use slowpath_verify::doctor::Leftovers;
 use slowpath_verify::lab_launches::{self as launches, Labs};
 use slowpath_verify::lab_session;
 use std::process::ExitCode;
@@ -49,20 +49,12 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
     if labs.labs.is_empty() {
         eprintln!("slowpath: there are no labs");
     }
-    for lab in labs.labs {
-        let owner = if lab.owner_alive { "in use by" } else { "left by" };
-        println!("{}  {owner} process {}", escape_terminal(&lab.path), lab.pid);
-    }
+    print!("{}", lab_list(&labs));
     Ok(ExitCode::SUCCESS)
 }
 
 fn remove() -> Result<ExitCode, Failure> {
-    let mut stayed = Vec::new();
-    for (trace, result) in leftovers::clean() {
-        match result {
-            Ok(()) => println!("removed {}", escape_terminal(&trace.path.to_string_lossy())),
-            Err(error) => stayed.push(super::doctor::stayed(&trace.path, &error)),
-        }
-    }
-    Ok(super::doctor::all_removed(&stayed))
+    let left = Leftovers::of_labs();
+    left.removed.iter().for_each(|path| println!("removed {path}"));
+    Ok(super::doctor::all_removed(&left.not_removed))
 }

@@ -22,11 +22,11 @@ mod preload;
 mod query;
 mod record;
 mod report;
-#[cfg(test)]
-mod schemas;
 mod zygote;
 
-use crate::arguments::{Arguments, ArtifactsCommand, Command, LabCommand, ZygoteCommand};
+use crate::arguments::artifacts::ArtifactsCommand;
+use crate::arguments::zygote::ZygoteCommand;
+use crate::arguments::{Arguments, Command, LabCommand};
 use crate::failure::{Failure, Kind};
 use crate::fresh_directory;
 use crate::interrupt;

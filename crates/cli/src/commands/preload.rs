@@ -1,20 +1,15 @@
 //! `slowpath preload`: plans are made from recordings, used without privilege, and checked against the files.
 
 use crate::arguments::{PreloadArguments, PreloadCommand};
-use crate::failure::{Failure, Kind, failed};
-use crate::foreign_file;
+use crate::commands::{invoker, show};
+use crate::failure::{Failure, Kind};
 use crate::unprivileged::{Work, as_user};
 use serde::Serialize;
-use slowpath_analysis::merge::merge;
-use slowpath_diagnose::plan_files::{trainings, write_plan};
+use slowpath_diagnose::plan_files::{make_plan, read_plan};
 use slowpath_fix::preload_plan::beside::run_beside;
-use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::check::check;
-use slowpath_fix::preload_plan::file::read;
 use slowpath_fix::preload_plan::replay::{ReplayLimits, replay_and_wait};
-use slowpath_fix::preload_plan::{PlanOptions, PreloadPlan, Provenance};
-use slowpath_report::terminal::escape_terminal;
-use std::io::BufReader;
+use slowpath_report::terminal::{escape_terminal, plan_checked, plan_replayed};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,23 +28,11 @@ pub fn run(arguments: &PreloadArguments) -> Result<ExitCode, Failure> {
 }
 
 fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
-    let what = Work::writing("making the plan", output);
-    let said = as_user(&super::invoker()?, &what, || {
-        let (demands, recordings) = trainings(directories, |text| eprintln!("slowpath: warning: {text}"))?;
-        let merged = merge(&demands.iter().collect::<Vec<_>>());
-        let provenance = Provenance { created: super::now_rfc3339(), command: Vec::new(), recordings };
-        let built = build(&merged, &PlanOptions::default(), provenance);
-        write_plan(&built.plan, output)?;
-        Ok(built.plan.fix_plan("").title)
+    let said = as_user(&invoker()?, &Work::writing("making the plan", output), || {
+        make_plan(directories, output, |text| eprintln!("slowpath: warning: {text}"))
     })?;
     eprintln!("slowpath: {} holds: {}", escape_terminal(&output.to_string_lossy()), escape_terminal(&said));
     Ok(ExitCode::SUCCESS)
-}
-
-fn read_plan(path: &Path) -> Result<PreloadPlan, Failure> {
-    let file = foreign_file::open(path)
-        .map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be read: {error}", path.display())))?;
-    read(BufReader::new(file)).map_err(failed(Kind::Usage))
 }
 
 /// A library's report as the JSON of a command.
@@ -62,31 +45,15 @@ struct Printed<T> {
 
 fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let what = Work::reading("replaying the plan");
-    let report =
-        as_user(&super::invoker()?, &what, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
-    if json {
-        super::print_json(&Printed { schema: "slowpath-replay/1", report });
-    } else {
-        let time = report.arrived_ns.unwrap_or(report.elapsed_ns);
-        println!("{:.1} MB in {} ranges, in memory after {:.1} ms", report.bytes.as_mb(), report.ranges, time.as_ms());
-        for (reason, skipped) in &report.skipped {
-            println!("  left out: {} files, {} ranges: {reason:?}", skipped.files, skipped.ranges);
-        }
-    }
+    let report = as_user(&invoker()?, &what, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
+    show(json, &Printed { schema: "slowpath-replay/1", report }, |printed, _| plan_replayed(&printed.report));
     Ok(ExitCode::SUCCESS)
 }
 
 fn check_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let what = Work::reading("checking the plan");
-    let report = as_user(&super::invoker()?, &what, || Ok(check(&read_plan(path)?, true)))?;
+    let report = as_user(&invoker()?, &what, || Ok(check(&read_plan(path)?, true)))?;
     let whole = report.unusable.is_empty();
-    if json {
-        super::print_json(&Printed { schema: "slowpath-plan-check/1", report });
-    } else {
-        println!("{} files, {:.1} of {:.1} MB usable", report.files, report.usable_bytes.as_mb(), report.bytes.as_mb());
-        for file in &report.unusable {
-            println!("  {}: {:?} ({:.1} MB)", escape_terminal(&file.path), file.reason, file.bytes.as_mb());
-        }
-    }
+    show(json, &Printed { schema: "slowpath-plan-check/1", report }, |printed, _| plan_checked(&printed.report));
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(Kind::Check as u8) })
 }

@@ -1,6 +1,6 @@
 //! `slowpath query`: becomes the command `query` of the Python package `slowpath-fleet`, as the user who called.
 
-use crate::arguments::QueryArguments;
+use crate::arguments::query::QueryArguments;
 use crate::failure::Failure;
 use slowpath_session::fleet_package::become_package;
 use std::ffi::OsString;

@@ -9,11 +9,10 @@ use crate::recorded_launch;
 use crate::standard_output::OutputToError;
 use crate::target::not_ready;
 use crate::{interrupt, output_directory};
-use schemars::JsonSchema;
-use serde::Serialize;
 use slowpath_capture::{Options, StackEvents};
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
+use slowpath_report::Recorded;
 use slowpath_report::terminal::{recorded, stack_audit};
 use slowpath_session::recorded_command::{self, RecordedCommand};
 use slowpath_session::running::{self, Wanted};
@@ -21,17 +20,6 @@ use slowpath_tables::Bytes;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// What `slowpath record --json` prints.
-#[derive(Serialize, JsonSchema)]
-pub struct Recorded {
-    /// `slowpath-record/1`.
-    schema: &'static str,
-    /// Directory of the recording.
-    recording: String,
-    /// Its manifest.
-    manifest: Manifest,
-}
 
 /// Runs the command.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
@@ -128,8 +116,7 @@ fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop:
         stack_audit(&manifest.counters).iter().for_each(|line| eprintln!("slowpath: {line}"));
     }
     if arguments.json {
-        let recording = directory.to_string_lossy().into_owned();
-        super::print_json(&Recorded { schema: "slowpath-record/1", recording, manifest });
+        super::print_json(&Recorded::new(directory, manifest));
     } else if !arguments.quiet {
         eprintln!("slowpath: {}", recorded(&manifest, directory));
     }

@@ -61,6 +61,7 @@ mod regeneration_trials;
 mod relocations;
 mod repeated_starts;
 mod running;
+mod schemas;
 mod shares;
 mod slow_ipc_replies;
 mod stack_audit;

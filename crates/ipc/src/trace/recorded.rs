@@ -1,4 +1,5 @@
-//! The trace of a miss as tables of a recording, so that `analyze`, `report` and `export` work on it. Pure.
+//! The trace of a miss as tables of a recording, so that `analyze`, `report` and `export` work on it. Pure, but for who measures
+//! ([`Owner::this_process`], [`manifest_of`]).
 //!
 //! The processes of the pairs are what was recorded: when their threads did not run (`off_cpu`), when they began and ended. What
 //! everybody else did is in `cpu_events`, by CPU.
@@ -10,6 +11,7 @@
 use super::cpus;
 use super::parse::{Event, Kind, events};
 use crate::latency::{PairSamples, Process};
+use crate::transport::Transport;
 use slowpath_recording::{Manifest, Probe, ProbeState, Tables, WriteError, Writer};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Exec, Exit, Fork, Nanos, OffCpu, OffCpuReason};
@@ -26,6 +28,24 @@ pub struct Owner {
     pub uid: u32,
     /// Their group.
     pub gid: u32,
+}
+
+impl Owner {
+    /// This process, which forks the pairs.
+    pub fn this_process() -> Self {
+        let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        Self { parent: std::process::id(), uid, gid }
+    }
+}
+
+/// What the manifest says of a measurement with this transport, for a user; when, and on which machine, is the caller's to say.
+pub fn manifest_of(transport: &Transport, uid: u32) -> Manifest {
+    Manifest {
+        command: ["slowpath", "ipc", "latency", "--transport", transport.name].map(str::to_owned).to_vec(),
+        uid,
+        cwd: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
+        ..Manifest::default()
+    }
 }
 
 /// The recording of a trace. `waits` is what the transport's two ends wait for; `manifest` says when and on which machine.

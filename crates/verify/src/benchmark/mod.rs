@@ -11,6 +11,7 @@ pub mod selftest;
 mod settings;
 pub mod stopping;
 mod summary;
+pub mod words;
 
 pub use printed::{
     ArmComparison, ArmQuantile, Benchmark, BenchmarkArm, LADDER_SCHEMA, LAUNCH_SCHEMA, Ladder, OneLaunch, Outlier,

@@ -1,6 +1,6 @@
 //! `slowpath android context`: story 5's chain, of two contexts that were copied from a device.
 
-use crate::arguments::AndroidContextArguments;
+use crate::arguments::android::AndroidContextArguments;
 use crate::commands::show;
 use crate::failure::{Failure, Kind, failed};
 use slowpath_context::named::existing;

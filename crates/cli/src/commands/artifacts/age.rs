@@ -1,6 +1,7 @@
 //! `slowpath artifacts age`: a command that finds artifacts unreadable, stale or missing, as elsewhere, in mounts of its own.
 
-use crate::arguments::{ArtifactsAgeArguments, InvocationArguments};
+use crate::arguments::InvocationArguments;
+use crate::arguments::artifacts::ArtifactsAgeArguments;
 use crate::commands::context::exit_code;
 use crate::failure::Failure;
 use crate::target::Target;

@@ -1,10 +1,9 @@
 //! `slowpath artifacts guard`: what a product runs at its own start. What is looked at, decided and repaired is `slowpath_guard`'s.
 
-use crate::arguments::ArtifactsGuardArguments;
+use crate::arguments::artifacts::ArtifactsGuardArguments;
 use crate::failure::{Failure, Kind};
-use slowpath_guard::{GuardError, Options, RepairState, Report, guard};
+use slowpath_guard::{GuardError, Options, guard};
 use slowpath_report::terminal::guarded;
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -19,7 +18,7 @@ pub fn run(arguments: &ArtifactsGuardArguments) -> Result<ExitCode, Failure> {
     } else {
         print!("{}", guarded(&report, arguments.repair));
     }
-    for (artifact, why) in refused(&report) {
+    for (artifact, why) in report.refused() {
         eprintln!("slowpath: {artifact} may not be repaired: {why}");
     }
     Ok(ExitCode::from(report.exit_code()))
@@ -29,10 +28,4 @@ fn failure(error: GuardError) -> Failure {
     let kind = if error.exit_code() == 2 { Kind::Usage } else { Kind::Machine };
     let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
     Failure::new(kind, format!("{error}{cause}"))
-}
-
-/// Why a repair that was asked for was not run, once for each artifact.
-fn refused(report: &Report) -> BTreeSet<(&str, &str)> {
-    let refused = report.lines.iter().filter(|one| one.repair == Some(RepairState::Refused));
-    refused.map(|one| (one.artifact.as_str(), one.repair_reason.as_deref().unwrap_or_default())).collect()
 }

@@ -3,7 +3,7 @@
 mod age;
 mod guard;
 
-use crate::arguments::{ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand};
+use crate::arguments::artifacts::{ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand};
 use crate::commands::show;
 use crate::failure::Failure;
 use crate::progress::Progress;

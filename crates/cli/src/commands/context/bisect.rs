@@ -1,6 +1,6 @@
 //! `slowpath context bisect`: which difference of two contexts makes the same command slower.
 
-use crate::arguments::ContextBisectArguments;
+use crate::arguments::context::ContextBisectArguments;
 use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;

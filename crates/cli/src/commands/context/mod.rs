@@ -6,7 +6,7 @@ mod syscall_cost;
 
 pub use run::exit_code;
 
-use crate::arguments::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
+use crate::arguments::context::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
 use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::interrupt;

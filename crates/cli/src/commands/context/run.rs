@@ -1,6 +1,7 @@
 //! `slowpath context run`: a command in the context of a process or of a saved one.
 
-use crate::arguments::{ContextRunArguments, InvocationArguments};
+use crate::arguments::InvocationArguments;
+use crate::arguments::context::ContextRunArguments;
 use crate::failure::{Failure, Kind};
 use crate::interrupt::{self, Interruptible};
 use crate::target::{launch_failure, launcher};
@@ -8,9 +9,6 @@ use slowpath_context::{Here, named, plan};
 use slowpath_launch::{EndPolicy, Exit, Launcher, StdioPolicy};
 use slowpath_report::terminal::{context_applied, context_not_applied};
 use std::process::ExitCode;
-
-/// What a shell adds to the number of the signal that ended a command.
-const BY_SIGNAL: i32 = 128;
 
 /// Runs the command.
 pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> {
@@ -37,10 +35,5 @@ pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> 
 
 /// The status of a command as slowpath's own.
 pub fn exit_code(exit: Option<Exit>) -> ExitCode {
-    ExitCode::from(match exit {
-        // An exit status has eight bits.
-        Some(Exit::Code(code)) => code as u8,
-        Some(Exit::Signal(signal)) => (BY_SIGNAL + signal) as u8,
-        None => Kind::Target as u8,
-    })
+    ExitCode::from(exit.map_or(Kind::Target as u8, Exit::status))
 }

@@ -1,6 +1,6 @@
 //! `slowpath context syscall-cost`: what system calls cost here, and what a filter costs.
 
-use crate::arguments::SyscallCostArguments;
+use crate::arguments::context::SyscallCostArguments;
 use crate::commands::show;
 use crate::failure::Failure;
 use slowpath_report::terminal;

@@ -1,7 +1,7 @@
 //! `slowpath ipc compare`.
 
 use super::{interrupted, ipc_failure, say_gaps, transports};
-use crate::arguments::IpcCompareArguments;
+use crate::arguments::ipc::IpcCompareArguments;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::interrupt;

@@ -1,8 +1,8 @@
 //! `slowpath ipc latency`: pairs of processes.
 
 use super::{interrupted, ipc_failure, not_here, too_little};
-use crate::arguments::LatencyArguments;
-use crate::commands::{invoker, now_rfc3339, print_json};
+use crate::arguments::ipc::LatencyArguments;
+use crate::commands::{invoker, now_rfc3339, show};
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::output_directory::{prepare, remove_empty};
@@ -12,7 +12,7 @@ use slowpath_ipc::conditions::Conditions;
 use slowpath_ipc::latency::judgement::{is_enough, judged};
 use slowpath_ipc::latency::{Missed, PairSamples, Placement, Plan, run as run_pairs};
 use slowpath_ipc::trace::explain::{Explanation, explain_text};
-use slowpath_ipc::trace::recorded::{Owner, recorded, write};
+use slowpath_ipc::trace::recorded::{Owner, manifest_of, recorded, write};
 use slowpath_ipc::trace::{Instance, Text};
 use slowpath_ipc::transport::choice::available;
 use slowpath_launch::Identity;
@@ -61,11 +61,7 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     let mut result = judged(&plan, &measured, conditions, instance.as_ref(), explanation, &interrupt::requested)
         .map_err(ipc_failure)?;
     result.recording = recording;
-    if arguments.json {
-        print_json(&result);
-    } else {
-        print!("{}", text(&result));
-    }
+    show(arguments.json, &result, |result, _| text(result));
     if interrupt::requested() {
         return Ok(interrupted());
     }
@@ -95,17 +91,9 @@ fn record(
     directory: &Path,
     invoker: &Identity,
 ) -> Result<String, Failure> {
-    let manifest = Manifest {
-        created: now_rfc3339(),
-        host: host(),
-        clock: clock(),
-        command: ["slowpath", "ipc", "latency", "--transport", plan.transport.name].map(str::to_owned).to_vec(),
-        uid: invoker.uid,
-        cwd: std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
-        ..Manifest::default()
-    };
-    let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
-    let owner = Owner { parent: std::process::id(), uid, gid };
+    let of_plan = manifest_of(plan.transport, invoker.uid);
+    let manifest = Manifest { created: now_rfc3339(), host: host(), clock: clock(), ..of_plan };
+    let owner = Owner::this_process();
     let work = Work::writing_beneath("writing the recording of the miss", directory).silent();
     as_user(invoker, &work, || {
         let tables = recorded(&text.bytes, measured, plan.transport.waits, owner, manifest);

@@ -8,7 +8,7 @@ mod latency;
 mod pool;
 mod throughput;
 
-use crate::arguments::{IpcArguments, IpcCommand};
+use crate::arguments::ipc::{IpcArguments, IpcCommand};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use slowpath_ipc::transport::choice::{Asked, NotHere, chosen};
@@ -48,11 +48,7 @@ fn ipc_failure(error: IpcError) -> Failure {
         IpcError::Corrupted { .. } => Kind::Check,
         IpcError::System { .. } | IpcError::Connect { .. } | IpcError::Died { .. } => Kind::Machine,
     };
-    let failure = Failure::from_error(kind, &error);
-    match error.remedy() {
-        Some(remedy) => failure.hint(remedy),
-        None => failure,
-    }
+    Failure::from_error(kind, &error).hint_if_any(error.remedy())
 }
 
 fn not_here(missing: NotHere) -> Failure {

@@ -1,8 +1,8 @@
 //! `slowpath ipc latency -w N`: the worker pool.
 
 use super::{interrupted, ipc_failure, not_here, too_little};
-use crate::arguments::LatencyArguments;
-use crate::commands::print_json;
+use crate::arguments::ipc::LatencyArguments;
+use crate::commands::show;
 use crate::failure::Failure;
 use crate::interrupt;
 use slowpath_ipc::latency::pool::{Plan, run as run_pool};
@@ -26,11 +26,7 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<ExitCode, Failure> {
     if interrupt::requested() && !pool.is_enough() {
         return Err(too_little());
     }
-    if arguments.json {
-        print_json(&pool);
-    } else {
-        print!("{}", text(&pool));
-    }
+    show(arguments.json, &pool, |pool, _| text(pool));
     if interrupt::requested() {
         return Ok(interrupted());
     }

@@ -1,7 +1,7 @@
 //! `slowpath ipc throughput`.
 
 use super::{interrupted, ipc_failure, say_gaps, transports};
-use crate::arguments::{BenchmarkFormat, ThroughputArguments};
+use crate::arguments::ipc::{BenchmarkFormat, ThroughputArguments};
 use crate::commands::{now_rfc3339, print_json};
 use crate::failure::Failure;
 use crate::interrupt;

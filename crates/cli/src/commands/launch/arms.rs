@@ -2,9 +2,8 @@
 
 pub use slowpath_verify::benchmark::LaunchArm;
 
-use crate::arguments::{
-    BenchmarkArguments, InvocationArguments, LadderArguments, ScenarioArguments, SelftestArguments,
-};
+use crate::arguments::InvocationArguments;
+use crate::arguments::launch::{BenchmarkArguments, LadderArguments, ScenarioArguments, SelftestArguments};
 use crate::failure::Failure;
 use slowpath_verify::benchmark::arms::named;
 use slowpath_verify::scenario::browsers;

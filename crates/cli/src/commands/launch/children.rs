@@ -1,6 +1,6 @@
 //! `slowpath launch children`: how long the child processes of recorded launches take until they are ready, by kind.
 
-use crate::arguments::ChildrenArguments;
+use crate::arguments::launch::ChildrenArguments;
 use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::unprivileged::{Work, as_user};

@@ -1,7 +1,7 @@
 //! `slowpath launch ladder`: what each addition to a command costs, cold and warm.
 
 use super::{arms, begin, export, finish, show};
-use crate::arguments::{Coldness, LadderArguments};
+use crate::arguments::launch::{Coldness, LadderArguments};
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;

@@ -7,7 +7,7 @@ mod ladder;
 mod scenario;
 mod selftest;
 
-use crate::arguments::{BenchmarkArguments, BenchmarkOptions, Export, LaunchCommand};
+use crate::arguments::launch::{BenchmarkArguments, BenchmarkOptions, LaunchCommand};
 use crate::commands::{launched, print_json, warn};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -15,8 +15,8 @@ use crate::progress::Progress;
 use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
 use arms::LaunchArm;
+use slowpath_report::Benchmark;
 use slowpath_report::terminal::{self, Style};
-use slowpath_report::{Benchmark, exports};
 use slowpath_verify::benchmark;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ fn show(benchmark: &Benchmark) {
 
 fn export(options: &BenchmarkOptions, arms: &[LaunchArm], benchmark: &Benchmark) -> Result<(), Failure> {
     let (Some(form), Some(path), Some(first)) = (options.export, &options.output, arms.first()) else { return Ok(()) };
-    let text = exported(benchmark, form);
+    let text = (form.text)(benchmark);
     let what = Work::writing("writing the export", path.as_path());
     as_user(&first.target.identity, &what, || whole_file::replace(path, 0o666, text.as_bytes()))
 }
@@ -67,12 +67,4 @@ fn export(options: &BenchmarkOptions, arms: &[LaunchArm], benchmark: &Benchmark)
 fn finish<'a>(benchmarks: impl IntoIterator<Item = &'a Benchmark>) -> Result<ExitCode, Failure> {
     let arms = benchmarks.into_iter().flat_map(|benchmark| &benchmark.arms);
     Ok(launched(arms.map(|arm| arm.failed).sum(), "launches"))
-}
-
-fn exported(benchmark: &Benchmark, form: Export) -> String {
-    match form {
-        Export::Csv => exports::csv::table(benchmark),
-        Export::Markdown => exports::markdown::table(benchmark),
-        Export::Hyperfine => format!("{:#}\n", exports::hyperfine::json(benchmark)),
-    }
 }

@@ -2,19 +2,17 @@
 
 use super::arms;
 use super::begin;
-use crate::arguments::ScenarioArguments;
+use crate::arguments::launch::ScenarioArguments;
 use crate::commands::{launched, show};
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
+use crate::target::PATIENCE;
 use crate::unprivileged::{Work, as_user};
 use slowpath_browse::pages;
 use slowpath_report::terminal;
 use slowpath_verify::scenario::{self, ScenarioSettings};
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// A page or a start that takes longer is given up, unless `--timeout` says otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs the command.
 pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {

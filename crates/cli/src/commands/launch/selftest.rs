@@ -2,7 +2,7 @@
 //! and how small a difference could be seen with so much noise?
 
 use super::{arms, begin};
-use crate::arguments::SelftestArguments;
+use crate::arguments::launch::SelftestArguments;
 use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;

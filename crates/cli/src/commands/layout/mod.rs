@@ -5,7 +5,7 @@
 mod trace;
 mod trial;
 
-use crate::arguments::{BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments};
+use crate::arguments::layout::{BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments};
 use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::unprivileged::{Work, as_user};

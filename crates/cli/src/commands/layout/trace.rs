@@ -1,6 +1,7 @@
 //! `slowpath layout trace`: a command under the tracer.
 
-use crate::arguments::{InvocationArguments, LayoutTraceArguments};
+use crate::arguments::InvocationArguments;
+use crate::arguments::layout::LayoutTraceArguments;
 use crate::commands::context::exit_code;
 use crate::commands::print_json;
 use crate::failure::{self, Failure, Kind};

@@ -1,6 +1,6 @@
 //! `slowpath layout try`: variants of a build, built and launched.
 
-use crate::arguments::LayoutTryArguments;
+use crate::arguments::layout::LayoutTryArguments;
 use crate::commands::{launched, show};
 use crate::failure::{Failure, Kind};
 use crate::interrupt;

@@ -1,6 +1,6 @@
 //! `slowpath zygote advise`: records a program, or takes a recording of it. What that says of its children is `analysis`'s.
 
-use crate::arguments::ZygoteAdviseArguments;
+use crate::arguments::zygote::ZygoteAdviseArguments;
 use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::output_directory::unless_empty;

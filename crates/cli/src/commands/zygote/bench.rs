@@ -1,6 +1,6 @@
 //! `slowpath zygote bench`: the ways to have a child, in counterbalanced blocks, one child of each in each block.
 
-use crate::arguments::ZygoteBenchArguments;
+use crate::arguments::zygote::ZygoteBenchArguments;
 use crate::commands::{launched, show};
 use crate::failure::{Failure, Kind, failed};
 use crate::fresh_directory::FreshDirectory;

@@ -5,7 +5,7 @@ mod bench;
 mod serve;
 mod spawn;
 
-use crate::arguments::{ZygoteArguments, ZygoteCommand, ZygotePreloadArguments};
+use crate::arguments::zygote::{ZygoteArguments, ZygoteCommand, ZygotePreloadArguments};
 use crate::failure::{Failure, Kind};
 use slowpath_zygote::preload::Preload;
 use slowpath_zygote::{PreloadError, PreloadWanted, RefusalKind, SpawnError};
@@ -28,15 +28,8 @@ fn preload(arguments: &ZygotePreloadArguments) -> Result<Preload, Failure> {
     let wanted = PreloadWanted { what: preload.clone(), entry: entry.clone(), python: python.clone() };
     Preload::of(&wanted).map_err(|error| {
         let kind = if matches!(error, PreloadError::NoLibrary) { Kind::Machine } else { Kind::Usage };
-        hinted(Failure::from_error(kind, &error), error.remedy())
+        Failure::from_error(kind, &error).hint_if_any(error.remedy())
     })
-}
-
-fn hinted(failure: Failure, hint: Option<&str>) -> Failure {
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
 }
 
 /// Why there is no child, by what it means for the caller.
@@ -51,5 +44,5 @@ fn spawn_failure(error: &SpawnError) -> Failure {
         }
         _ => (Kind::Machine, None),
     };
-    hinted(Failure::from_error(kind, error), hint)
+    Failure::from_error(kind, error).hint_if_any(hint)
 }

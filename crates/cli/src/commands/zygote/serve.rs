@@ -1,14 +1,12 @@
 //! `slowpath zygote serve`.
 
-use crate::arguments::ZygoteServeArguments;
+use crate::arguments::zygote::ZygoteServeArguments;
 use crate::commands::print_json;
 use crate::failure::{Failure, Kind, failed};
 use crate::foreign_file;
 use crate::unprivileged::become_user;
-use slowpath_process::trusted_file;
 use slowpath_zygote::Policy;
 use slowpath_zygote::listener::{Bound, inherited};
-use slowpath_zygote::policy;
 use slowpath_zygote::printed::Served;
 use slowpath_zygote::supervisor::{SuperviseError, supervise};
 use std::os::fd::OwnedFd;
@@ -44,26 +42,12 @@ fn supervise_failure(error: &SuperviseError) -> Failure {
 }
 
 fn policy_of(arguments: &ZygoteServeArguments) -> Result<Policy, Failure> {
-    let mut policy = match &arguments.policy {
+    let policy = match &arguments.policy {
         None => Policy::default(),
-        Some(path) => {
-            let wrong =
-                |why: String| Failure::new(Kind::Usage, format!("policy {} cannot be used: {why}", path.display()));
-            if nix::unistd::geteuid().is_root() {
-                let found = std::fs::canonicalize(path).map_err(|error| wrong(error.to_string()))?;
-                trusted_file(&found).map_err(|error| wrong(error.to_string()))?;
-            }
-            let bytes = foreign_file::read(path, policy::MOST_BYTES).map_err(|error| wrong(error.to_string()))?;
-            let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
-            Policy::parse(&text).map_err(|error| wrong(error.to_string()))?
-        }
+        Some(path) => Policy::of_file(path, foreign_file::read)
+            .map_err(|why| Failure::new(Kind::Usage, format!("policy {} cannot be used: {why}", path.display())))?,
     };
-    policy.idle = arguments.idle.or(policy.idle);
-    if let Some(spares) = arguments.spares {
-        policy.spares = spares;
-        policy.most_spares = policy.most_spares.max(spares);
-    }
-    Ok(policy)
+    Ok(policy.overridden(arguments.idle, arguments.spares))
 }
 
 /// The socket at a path, or the one that was handed over.

@@ -1,7 +1,7 @@
 //! `slowpath zygote spawn` and `slowpath zygote status`.
 
 use super::spawn_failure;
-use crate::arguments::{ZygoteSpawnArguments, ZygoteStatusArguments};
+use crate::arguments::zygote::{ZygoteSpawnArguments, ZygoteStatusArguments};
 use crate::commands::{invoker, print_json, show};
 use crate::failure::{Failure, Kind};
 use crate::foreign_file;

@@ -1,10 +1,9 @@
 //! Where an export goes: a file, or standard output.
 
-use crate::arguments::ExportArguments;
-use crate::failure::{Failure, Kind};
-use crate::whole_file::{WholeFile, buffered, unwritable};
+use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::whole_file::{WholeFile, buffered, unwritable};
 use std::io::{self, ErrorKind, IsTerminal, Stdout, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Exports are for everybody whom the user's mask does not exclude.
 pub const MODE: u32 = 0o666;
@@ -18,15 +17,15 @@ pub enum Output {
 }
 
 impl Output {
-    /// Opens what the arguments name.
+    /// Opens the file, or standard output where there is none.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn open(arguments: &ExportArguments) -> Result<Self, Failure> {
-        match &arguments.output {
+    pub fn open(file: Option<&Path>) -> Result<Self, Failure> {
+        match file {
             None => Ok(Self::Standard(io::stdout())),
             Some(path) => match WholeFile::begin(path, MODE) {
-                Ok(file) => Ok(Self::File(file, path.clone())),
+                Ok(file) => Ok(Self::File(file, path.to_owned())),
                 Err(error) => Err(unwritable(&path.to_string_lossy(), &error)),
             },
         }
@@ -36,8 +35,8 @@ impl Output {
     ///
     /// # Errors
     /// Also that it would fill a terminal.
-    pub fn for_programs(arguments: &ExportArguments) -> Result<Self, Failure> {
-        let output = Self::open(arguments)?;
+    pub fn for_programs(file: Option<&Path>) -> Result<Self, Failure> {
+        let output = Self::open(file)?;
         if output.is_terminal() {
             let problem = "this format is for programs, not for a terminal";
             return Err(Failure::new(Kind::Usage, problem).hint("name a file with -o"));

@@ -1,6 +1,5 @@
 //! The published JSON schemas of what the commands themselves print; those of analyses and diagnoses belong to `report`.
 
-use super::record;
 use slowpath_artifacts::audit::Audited;
 use slowpath_budget::Check;
 use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
@@ -27,7 +26,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("guard-line.json", schema_of::<slowpath_guard::Line>()),
         ("doctor.json", schema_of::<Doctor>()),
         ("import.json", schema_of::<slowpath_import::Imported>()),
-        ("record.json", schema_of::<record::Recorded>()),
+        ("record.json", schema_of::<slowpath_report::Recorded>()),
         ("lab-run.json", schema_of::<LabLaunches>()),
         ("launch-ladder.json", schema_of::<Ladder>()),
         ("launch-selftest.json", schema_of::<Selftest>()),

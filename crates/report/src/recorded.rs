@@ -1,0 +1,24 @@
+//! What `slowpath record --json` prints.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use slowpath_recording::Manifest;
+use std::path::Path;
+
+/// What `slowpath record --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Recorded {
+    /// `slowpath-record/1`.
+    schema: &'static str,
+    /// Directory of the recording.
+    recording: String,
+    /// Its manifest.
+    manifest: Manifest,
+}
+
+impl Recorded {
+    /// A recording in a directory.
+    pub fn new(directory: &Path, manifest: Manifest) -> Self {
+        Self { schema: "slowpath-record/1", recording: directory.to_string_lossy().into_owned(), manifest }
+    }
+}
