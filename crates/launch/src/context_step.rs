@@ -197,7 +197,7 @@ impl fmt::Display for ContextStep {
             }
             Self::NoNewPrivileges => f.write_str("give up new privileges"),
             Self::SystemCallFilter { program, .. } => {
-                write!(f, "put on a system call filter of {} instructions", program.len() / INSTRUCTION)
+                write!(f, "install a seccomp filter of {} instructions", program.len() / INSTRUCTION)
             }
             Self::EnterDirectory { path } => write!(f, "enter {}", path.display()),
             Self::Traced => f.write_str("be traced"),

@@ -80,7 +80,7 @@ fn known(a: &Value, b: &Value) -> Known {
     if ["cpu.max", "cpuset.cpus", "memory.max", "memory.high"].into_iter().any(differs) {
         return Known::new(
             Weight::Heavy,
-            "a quota stops all threads of the group until the next period when it is used up; at its memory limit a program reclaims its own \
+            "a used-up quota throttles all threads of the group until the next period; at its memory limit a program reclaims its own \
              pages at each fault",
             "Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst",
         );

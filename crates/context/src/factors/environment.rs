@@ -50,7 +50,7 @@ const KEPT: [&str; 17] = [
 pub const BYTES: &str = "bytes of all";
 
 fn read(subject: &Subject<'_>) -> Reading {
-    Reading::of(subject.file("environ").map(|text| Value::table(variables(&text))), "this kernel does not tell it")
+    Reading::of(subject.file("environ").map(|text| Value::table(variables(&text))), "this kernel does not report it")
 }
 
 fn variables(text: &str) -> Vec<(String, String)> {
@@ -78,7 +78,7 @@ fn known(a: &Value, b: &Value) -> Known {
     if any(&["PATH", "TMPDIR", "TZ", "LANG", "LC_"]) {
         return Known::new(
             Weight::Light,
-            "a longer way to each command, other directories for temporary files, time zones read anew; collation and upper case of other \
+            "a longer search for each command, other directories for temporary files, time zones read anew; collation and upper case of other \
              languages cost programs that sort and compare text",
             "environ(7); locale(7); tzset(3)",
         );

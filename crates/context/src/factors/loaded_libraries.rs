@@ -35,7 +35,7 @@ const MOST_FILES: usize = 1000;
 
 fn read(subject: &Subject<'_>) -> Reading {
     let maps = subject.file("maps").map(|text| Value::Table(mapped(&text)));
-    Reading::of(maps, "this kernel does not tell it")
+    Reading::of(maps, "this kernel does not report it")
 }
 
 /// Paths of the files that are mapped executable (proc_pid_maps(5)), with device and inode.
@@ -155,7 +155,8 @@ fn known(a: &Value, b: &Value) -> Known {
     if names(a) != names(b) {
         return Known::new(
             Weight::Heavy,
-            "code that only one of them has: a preloaded library can replace any function (malloc), others are features that only one uses",
+            "libraries that only one side loads: a preloaded one can replace any function (malloc), others are features that only one \
+             side uses",
             "ld.so(8)",
         );
     }
@@ -186,7 +187,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             Outcome::Follows("it can follow from the user: other files may be read".to_owned())
         }
         None => Outcome::Not(
-            "other files are mapped, or files that are linked otherwise: install the same in both, and compare again"
+            "other files are mapped, or files that are linked differently: install the same on both sides, and compare again"
                 .to_owned(),
         ),
     };

@@ -139,25 +139,25 @@ const WITHOUT: &str = "a control group of the same kind without a limit";
 const QUOTA: How = How {
     irreversible: false,
     counters: &[Metric::ThrottledPeriods],
-    mechanism: "when the quota of a period is used up all threads of the group stand still until the next",
+    mechanism: "when a period's quota is used up, all threads of the group are throttled until the next period",
     sham: WITHOUT,
 };
 const SHARE: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "where CPUs are contended the weight divides them between groups, and threads wait longer for their turn",
-    sham: "a control group of the same kind with the weight that new groups have",
+    mechanism: "the weight divides contended CPUs between groups, and threads wait longer for their turn",
+    sham: "a cgroup of the same kind with the default weight",
 };
 const PROCESSORS: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
     mechanism: "threads that may use fewer CPUs wait for each other and for others there",
-    sham: "a control group of the same kind with all CPUs and nodes of the caller's",
+    sham: "a cgroup of the same kind with all CPUs and nodes of the caller",
 };
 const MEMORY: How = How {
     irreversible: false,
     counters: &[Metric::MemoryLimitHits, Metric::MajorFaults],
-    mechanism: "at its limit the group reclaims its own pages at each fault, and reads again what it gave up",
+    mechanism: "at its limit the group reclaims its own pages at each fault, and reads evicted file pages again",
     sham: WITHOUT,
 };
 const STORAGE: How = How {
@@ -205,7 +205,7 @@ impl OnePart<'_> {
             }
             "cpu.weight" => self.set(&SHARE, |weight| self.weight_files(weight)),
             "cpu.rt_runtime_us" => self.follows(
-                "a group of its own has no budget for real-time threads unless it is given one; others it does not concern",
+                "a cgroup of its own has no budget for real-time threads until it gets one; this concerns no other threads",
             ),
             "cpuset.cpus" => self.set(&PROCESSORS, |list| self.processor_set(list, None)),
             "cpuset.mems" => self.set(&PROCESSORS, |list| self.processor_set(None, list)),
@@ -306,7 +306,7 @@ impl OnePart<'_> {
         };
         if rest.parse::<u64>().is_err() {
             return Err(format!(
-                "it stands in several groups above each other ({numbers}), and a launch gets one below the caller's own"
+                "several nested cgroups set it ({numbers}), and a launch gets one below the caller's own"
             ));
         }
         // Beside tasks and groups of others, more than what each new group has is more than a user may have.

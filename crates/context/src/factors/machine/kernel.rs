@@ -35,7 +35,7 @@ fn read(subject: &Subject<'_>) -> Reading {
     let place = subject.place();
     let release = match place.read("proc/sys/kernel/osrelease") {
         Ok(release) => release,
-        Err(missing) => return Reading::missing(&missing, "this kernel does not tell it"),
+        Err(missing) => return Reading::missing(&missing, "this kernel does not report it"),
     };
     let version = place.read("proc/sys/kernel/version").unwrap_or_default();
     let mut parts = BTreeMap::from([("release".to_owned(), release.trim().to_owned())]);
