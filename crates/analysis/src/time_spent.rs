@@ -107,7 +107,7 @@ pub struct TimeSpent {
 pub struct ToReady {
     /// From the release of exec to ready. The parts' `to_ready` and `unexplained` add up to it.
     pub time: Nanos,
-    /// Time on the critical path of which nothing was recorded.
+    /// Time on the critical path for which nothing was recorded.
     pub unexplained: Nanos,
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
     /// The file in which the browser tells its address does not hold one.
-    #[error("the browser told no address for DevTools")]
+    #[error("the browser reported no address for DevTools")]
     NoAddress,
     /// The conversation failed.
     #[error("{what}: {problem}")]

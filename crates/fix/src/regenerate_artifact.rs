@@ -27,9 +27,9 @@ pub const FIX: Declaration = Declaration {
     price: "disk space, and one more installation step; if it is forgotten, the artifact is stale again",
     by_hand: "the command of the family (`slowpath explain python_bytecode`), with a umask of 022; where the place may not be written at all, one \
               of its own for the user (PYTHONPYCACHEPREFIX=DIRECTORY for Python); `slowpath artifacts guard POLICY --repair` does it when a product starts",
-    trial: "the command of the family, and then the program itself, is launched once as the target's user, to whom the directories \
-            belong in mounts of its own; the launches of the trial see what it made there, read-only (needs root). The sham sees the same directories in such \
-            mounts, with nothing made. No file is changed, and no set-user-ID program gives privileges in these launches",
+    trial: "the command of the family, then the program itself, runs once as the target's user, who owns the directories in private \
+            mounts; the trial's launches see the result read-only (needs root). The sham sees the same directories in such mounts, \
+            without the result. No file is changed, and no set-user-ID program gives privileges in these launches",
 };
 
 /// How it is tried, where it can be.

@@ -123,7 +123,7 @@ fn plan(case: &Case<'_>, library: Option<&str>, value: &OsStr, trial: Trial) -> 
         privilege: Privilege::User,
         side_effects: vec![
             "programs that it starts inherit the variable".to_owned(),
-            "every allocation of the program goes another way: its speed, its memory and its crashes can change"
+            "every allocation of the program takes another code path: its speed, its memory and its crashes can change"
                 .to_owned(),
             "mallopt, malloc_trim and mallinfo of the C library have no effect on it".to_owned(),
         ],

@@ -135,8 +135,8 @@ impl Stealing {
                 ("this kernel does not keep stolen time", "a kernel with CONFIG_PARAVIRT_TIME_ACCOUNTING=y")
             }
             Self { ticks: 0, .. } => (
-                "the hypervisor has told of no stolen time since boot",
-                "ask the provider whether it tells stolen time",
+                "the hypervisor has reported no steal time since boot",
+                "ask the provider whether the host reports steal time",
             ),
             _ => return None,
         };

@@ -57,7 +57,7 @@ pub(crate) fn gap(probe: &Loaded) -> Option<Unavailable> {
     let is_gap = probe.replaced.iter().any(|section| section == AT_EXIT);
     is_gap.then(|| {
         declared::ENDED_BY_SIGNAL.because(
-            "this kernel tells of the end of a process when its memory is gone",
+            "this kernel reports the end of a process only after its memory is gone",
             "a kernel of 6.16 or later; processes that end themselves are looked at",
         )
     })

@@ -56,7 +56,7 @@ pub fn context_comparison(comparison: &ContextComparison, style: &Style) -> Stri
         spaced: true,
         ..Section::default()
     });
-    let note = "a difference is no cause: what each costs this program, only a measurement tells".to_owned();
+    let note = "a difference is not a cause: only a measurement shows what each costs this program".to_owned();
     parts.push(sections::doubts(&Losses::default(), &gaps(&comparison.unavailable), &[note], style));
     super::screen(parts, super::Rest::InJson, style)
 }

@@ -208,7 +208,7 @@ fn visit_all(plan: &Plan, profile: &Path) -> Result<Visited, Failure> {
             return Err(Failure::new(
                 Kind::Target,
                 format!(
-                    "the browser told no address for DevTools within {seconds} s: it must be of the Chromium family, \
+                    "the browser reported no address for DevTools within {seconds} s: it must be of the Chromium family, \
                      and not hand over to one that runs already"
                 ),
             ));

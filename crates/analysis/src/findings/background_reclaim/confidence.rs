@@ -47,7 +47,7 @@ pub(super) fn judge(found: &Found<'_>) -> Doubts {
         let share = width * 100.0;
         doubts.lower(
             level,
-            format!("the interval is as wide as {share:.0} % of the cost: the two ways to the share differ"),
+            format!("the interval is as wide as {share:.0} % of the cost: the two estimates of the share differ"),
         );
     }
     for thread in found.charged() {

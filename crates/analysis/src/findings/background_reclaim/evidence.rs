@@ -45,7 +45,7 @@ pub(super) fn shares(found: &Found<'_>) -> Evidence {
             ("share", rounded(way.share(), 4)),
         ])
     });
-    let text = "How the shares were got; where there are two ways, the interval is what lies between them.";
+    let text = "How the shares were estimated; where there are two estimates, the interval spans them.";
     Evidence { text: text.to_owned(), rows: rows.collect() }
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn predict(
     let model = model.ok_or("what blocks cost was not measured beside this recording")?;
     let blocks = || group.operations.iter().map(|number| &memory.blocks[*number as usize]);
     if blocks().any(|block| block.populated) {
-        return Err("blocks are populated by a call, so faults do not tell how much of them was touched");
+        return Err("blocks are populated by a call, so faults do not show how much of them was touched");
     }
     if bill.perhaps_huge {
         return Err("pages are huge ones, or may be, for which nothing was measured");
