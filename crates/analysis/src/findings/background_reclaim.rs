@@ -8,7 +8,7 @@
 //! Threads of the kernel take no fault of a program, so nothing of it is in any other finding.
 //!
 //! **Not part of it**: what a thread of the program reclaims, moves or collapses itself (direct reclaim, a control group at its limit,
-//! `MADV_COLLAPSE`). That time is in its own faults and calls, which other findings bill; it is told as evidence only.
+//! `MADV_COLLAPSE`). That time is in its own faults and calls, which other findings count; it is told as evidence only.
 //!
 //! **Predicted saving.** None: what is left of it when the program allocates less depends on how much memory is free then.
 //!

@@ -73,9 +73,9 @@ pub(crate) struct Claim<'a> {
     pub processes: &'a BTreeSet<ProcessKey>,
     /// Who asked for the memory, or gave it back.
     pub stack: &'a AllocatingStack,
-    /// Faults of the bill.
+    /// Faults of the cost.
     pub faults: &'a FaultSums,
-    /// The bill.
+    /// The cost.
     pub total: &'a Quantity,
     /// Whether pages may be huge ones.
     pub perhaps_huge: bool,

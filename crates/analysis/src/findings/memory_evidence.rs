@@ -21,7 +21,7 @@ pub(crate) fn rounded(value: f64, digits: i32) -> Value {
     Value::from((value * scale).round() / scale)
 }
 
-/// Parts of a bill (ns), the largest first, then their sum.
+/// Parts of a cost (ns), the largest first, then their sum.
 pub(crate) fn parts(text: &str, parts: &[(&str, f64)], operations: f64) -> Evidence {
     let part = |name: &str, nanos: f64| {
         row([
