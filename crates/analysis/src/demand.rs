@@ -1,7 +1,7 @@
 //! Which pages of which files a launch demands, in order, and by whom.
 //!
 //! Owns the demand of one training launch: a launch in a lab whose device has `read_ahead_kb` 0, so that a page enters
-//! the page cache only when somebody asks for it. A launch with readahead tells which pages were *read*, not which were
+//! the page cache only when somebody asks for it. A launch with readahead shows which pages were *read*, not which were
 //! needed; [`Demand::of_training`] refuses it with the reason, and callers then know nothing about need. Leaves
 //! combining several trainings to [`crate::merge`].
 

@@ -1,4 +1,4 @@
-//! The fix `allocator_tunables`: glibc's malloc is told, by `GLIBC_TUNABLES`, to keep memory that it would give back.
+//! The fix `allocator_tunables`: `GLIBC_TUNABLES` makes glibc's malloc keep memory that it would give back.
 //!
 //! Owns the variable: the settings that findings ask for, put to those that the user has. The values themselves come from the
 //! findings ([`MallocSettings`]). Refused where the variable would not be heeded: programs without glibc's malloc, programs that

@@ -85,7 +85,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     vec![Proposal {
         plan: plan(case, library, &value, trial),
         findings: places(if is_possible { &willing } else { case.findings }),
-        // What another allocator keeps is its own affair.
+        // What another allocator keeps is up to that allocator.
         predicted: None,
         gap,
         caution: None,

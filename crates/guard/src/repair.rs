@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// All that a repair has of an environment, beside who its user is: what the product was started with is none of its affair.
+/// All that a repair has of an environment, beside who its user is: it does not get what the product was started with.
 const ENVIRONMENT: [(&str, &str); 2] = [("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("LANG", "C.UTF-8")];
 
 /// How often it is looked whether it has ended: at first often, for most take some milliseconds.

@@ -104,7 +104,7 @@ impl ReadyWhen {
         Ok(())
     }
 
-    /// The interval in ns at which this condition is tried; 0 where an event tells it.
+    /// The interval in ns at which this condition is tried; 0 where an event reports it.
     pub fn resolution(&self) -> u64 {
         match self {
             ReadyWhen::Tcp { .. } | ReadyWhen::Http { .. } => ATTEMPT_INTERVAL.as_nanos() as u64,

@@ -103,7 +103,7 @@ fn listening(path: &Path) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let made = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
     bind(made.as_raw_fd(), &UnixAddr::new(path)?)?;
-    // The policy decides, not the mode: whoever is refused is told so.
+    // The policy decides, not the mode: whoever is refused is answered so.
     fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
     listen(&made, Backlog::new(BACKLOG)?)?;
     Ok(made)

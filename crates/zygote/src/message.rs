@@ -1,7 +1,7 @@
 //! What clients and a zygote say to each other: MessagePack, one message in a packet of a `SOCK_SEQPACKET` socket.
 //!
 //! Reading is total on any bytes, takes no more memory than the message has, and gives only what is within the limits below. Pure: who may
-//! ask for what is the policy's affair.
+//! ask for what is left to the policy.
 
 use crate::namespaces::Namespace;
 use rmp_serde::decode::{Deserializer, ReadReader};

@@ -110,7 +110,7 @@ fn named(wanted: &PreloadWanted, is_root: bool) -> Result<Preload, PreloadError>
     }
 }
 
-/// The path of an interpreter is not resolved: a virtual environment is told from the system's by its link.
+/// The path of an interpreter is not resolved: a virtual environment is distinguished from the system's by its link.
 fn interpreter(wanted: &PreloadWanted, is_root: bool) -> Result<PathBuf, PreloadError> {
     let found = match (&wanted.python, is_root) {
         (Some(path), _) => Some(path.clone()),

@@ -12,7 +12,7 @@
 //! **Predicted saving.** All of it: where the memory is kept, nobody gives it back, and first touches are not part of the cost;
 //! and what durations of faults lack (`prediction`). The price is memory: `held_bytes`.
 //!
-//! **Pages** are followed by [`crate::released_pages`], which says what a release is; releases are told apart by [`groups`]. A
+//! **Pages** are followed by [`crate::released_pages`], which says what a release is; releases are distinguished by [`groups`]. A
 //! block that is unmapped and mapped again is another pattern ([`super::transient_large_allocation`]), with all that is done to
 //! its pages meanwhile.
 //!

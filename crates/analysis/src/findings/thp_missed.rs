@@ -11,7 +11,7 @@
 //! misses of address translation, which can be worth more than the faults to programs that jump about in their memory. The price
 //! is memory: pages that nobody touched become resident (`untouched_bytes`).
 //!
-//! **Spans** are followed by [`crate::huge_page_spans`], which says when one is touched densely; they are told apart by [`groups`].
+//! **Spans** are followed by [`crate::huge_page_spans`], which says when one is touched densely; they are distinguished by [`groups`].
 //!
 //! **No finding** for sparse touches, and mappings that hold no aligned huge page; for shared memory and files. For memory that has
 //! huge pages: then there is one fault for each. For blocks that are mapped again and again

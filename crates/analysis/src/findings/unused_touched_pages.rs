@@ -14,7 +14,7 @@
 //! **Predicted saving.** All of it, with what durations of faults lack where that was measured, and giving the pages back ([`cost`]).
 //!
 //! **Blocks** are followed by [`crate::memory_blocks`] and told apart by place ([`groups`], which says what does not count). A block
-//! that is mapped again and again is [`super::transient_large_allocation`], which tells what share of it was never used; faults that
+//! that is mapped again and again is [`super::transient_large_allocation`], which shows what share of it was never used; faults that
 //! [`super::heap_trim_churn`] counts are not in it. Blocks that are counted here have no part in [`super::thp_missed`].
 //!
 //! **No finding** when fewer than [`LEAST_UNUSED`] pages, or less than [`LEAST_SHARE`] of those that were touched, were never used

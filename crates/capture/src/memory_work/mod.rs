@@ -1,6 +1,6 @@
 //! Probe `memory_work`: what the kernel does to have free and huge pages.
 //!
-//! Owns the rows. What the kernel's own threads cost is read by [`crate::memory_threads`], and whose fault that is told by `analysis`.
+//! Owns the rows. What the kernel's own threads cost is read by [`crate::memory_threads`], and whose fault that is reported by `analysis`.
 
 use crate::context::Context;
 use crate::events::EVENT_MEMORY_WORK;

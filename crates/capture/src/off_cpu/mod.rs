@@ -127,7 +127,7 @@ impl Stealing {
         }
     }
 
-    /// Why stolen time cannot be told, if it cannot.
+    /// Why stolen time cannot be determined, if it cannot.
     pub(crate) fn gap(self) -> Option<Unavailable> {
         let (reason, remedy) = match self {
             Self { is_guest: false, .. } => return None,
@@ -144,7 +144,7 @@ impl Stealing {
     }
 }
 
-/// Stolen time of all processors in ticks: the eighth number of the first line (proc_stat(5)).
+/// Stolen time of all CPUs in ticks: the eighth number of the first line (proc_stat(5)).
 fn stolen_ticks(stat: &str) -> u64 {
     let numbers = stat.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1);
     numbers.clone().nth(7).and_then(|number| number.parse().ok()).unwrap_or(0)

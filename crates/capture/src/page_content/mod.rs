@@ -42,7 +42,7 @@ pub(crate) static PROBE: Probe = Probe {
 /// Section of the program that looks where a process ends, whatever ends it.
 pub(crate) const AT_EXIT: &str = "tp_btf/sched_process_exit";
 
-/// Whether a process has its memory still where the kernel tells of its end: since 6.16, in which the event got a second argument
+/// Whether a process has its memory still where the kernel reports its end: since 6.16, in which the event got a second argument
 /// as well (commit "exit: move and extend sched_process_exit() tracepoint"). Not where older kernels are imitated.
 pub(crate) fn exit_has_memory(btf: &Btf<'_>, options: &Options) -> bool {
     let event = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_process_exit");

@@ -1,4 +1,4 @@
-//! Probe `present`: processes that run already. What it tells has the form of what [`crate::process`] and [`crate::mapping`] tell.
+//! Probe `present`: processes that run already. Its rows have the form of those of [`crate::process`] and [`crate::mapping`].
 
 use crate::probes::Probe;
 use crate::recorder::monotonic_now;

@@ -11,7 +11,7 @@ use crate::snapshot::Snapshot;
 
 const STATES: [&str; 2] = ["speculative_store_bypass", "indirect_branch_speculation"];
 
-/// What one context tells.
+/// What one context shows.
 struct Seen<'a> {
     mode: &'a str,
     states: [Option<&'a str>; 2],

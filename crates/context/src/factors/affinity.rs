@@ -30,9 +30,9 @@ struct AllowedList {
     name: &'static str,
     /// Its field in /proc/PID/status.
     field: &'static str,
-    /// The part of the control groups that it can follow from.
+    /// The part of the cgroups that it can follow from.
     of_group: &'static str,
-    /// How a launch gets it; none where only a control group gives it.
+    /// How a launch gets it; none where only a cgroup gives it.
     set: Option<Set>,
 }
 

@@ -46,7 +46,7 @@ const KEPT: [&str; 17] = [
     "_RJEM_MALLOC_CONF",
 ];
 
-/// The part that tells the size of everything, names that begin with a small letter cannot be a variable above.
+/// The part with the size of everything, names that begin with a small letter cannot be a variable above.
 pub const BYTES: &str = "bytes of all";
 
 fn read(subject: &Subject<'_>) -> Reading {

@@ -1,7 +1,7 @@
 //! The files with code that a process has mapped: which build, and how they are linked.
 //!
-//! Owns what is mapped ([`LOADED_LIBRARIES`]) and what a file tells of itself ([`examine`]). ELF files are foreign: whoever calls [`examine`] does
-//! so as the user whose files they are.
+//! Owns what is mapped ([`LOADED_LIBRARIES`]) and what a file says of itself ([`examine`]). ELF files are foreign: the caller of
+//! [`examine`] does so as the user whose files they are.
 
 use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
-/// The factor: path and what [`examine`] told of the file.
+/// The factor: path and what [`examine`] found in the file.
 pub const LOADED_LIBRARIES: Factor = Factor {
     name: "loaded_libraries",
     former: Former { names: &["objects"], parts: &[] },
@@ -55,7 +55,7 @@ fn mapped(text: &str) -> BTreeMap<String, String> {
 }
 
 /// What the files tell of themselves: those of `value` that were not looked at yet. Paths that show another file by now, or in this
-/// mount namespace, are told as such.
+/// mount namespace, are reported as such.
 pub fn examine(value: &mut Value) {
     let Value::Table(parts) = value else { return };
     for (path, told) in parts {
@@ -168,7 +168,7 @@ fn known(a: &Value, b: &Value) -> Known {
     )
 }
 
-/// Names of files that are told of a difference.
+/// Names of files that are shown of a difference.
 const MOST_NAMES: usize = 5;
 
 /// What is mapped follows from the command, and from variables and files that are factors themselves.

@@ -35,7 +35,7 @@ pub(super) struct Build<'a> {
     pub linker: Option<&'static Format>,
 }
 
-/// What came of a build, with what tells whether two are the same.
+/// What came of a build, with what shows whether two are the same.
 #[derive(Serialize, Deserialize)]
 struct Looked {
     file: BuiltFile,

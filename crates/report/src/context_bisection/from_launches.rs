@@ -97,7 +97,7 @@ fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
 }
 
 fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> BisectedCandidate {
-    // The smallest group tells most of it.
+    // The smallest group shows most of it.
     let with_it = found.effects.iter().filter(|tested| tested.group.contains(&index));
     let tested = with_it.min_by_key(|tested| tested.group.len());
     let pairs = |side: &Direction| side.ratio.map_or(0, |ratio| ratio.pairs);
@@ -124,7 +124,7 @@ fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> B
     }
 }
 
-/// The others that a candidate was only tried with. A set whose members could not be told apart says more than that each was tried by itself.
+/// The others that a candidate was only tried with. A set of indistinguishable members says more than that each was tried by itself.
 fn tried_with(found: &Bisection, index: usize, tested: Option<&CandidateEffect>) -> Group {
     let bundle = found.causes.iter().find(|cause| cause.is_bundled && cause.members.contains(&index));
     let together = bundle.map(|cause| &cause.members).or(tested.map(|tested| &tested.group));

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns of a factor's name.
 const NAME: usize = 28;
-/// Parts of a factor beyond which only their number is told: files of code.
+/// Parts of a factor beyond which only their number is reported: files of code.
 const MOST_PARTS: usize = 24;
 /// Parts of a difference that are shown.
 const PARTS_SHOWN: usize = 12;

@@ -69,7 +69,7 @@ pub struct Plan<'a> {
     pub record: bool,
 }
 
-/// What the worker tells.
+/// What the worker reports.
 #[derive(Serialize, Deserialize)]
 struct Visited {
     connected: Nanos,

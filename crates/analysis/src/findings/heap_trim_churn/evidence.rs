@@ -70,7 +70,7 @@ fn asks_for_trim(found: &Found<'_>) -> bool {
 }
 
 /// Settings of glibc that let it keep what oscillates. Whoever sets one of its thresholds ends its learning of the others, so
-/// blocks of these sizes must be told to stay in the heap.
+/// blocks of these sizes must be made to stay in the heap.
 fn glibc_settings(amplitude: u64) -> MallocSettings {
     let trim = amplitude.saturating_add(TOP_OF_HEAP).checked_next_power_of_two().unwrap_or(u64::MAX);
     let mmap = trim.min(MOST_MMAP_THRESHOLD);

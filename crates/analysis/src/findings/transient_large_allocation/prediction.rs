@@ -4,7 +4,7 @@
 //!
 //! 1. **Recorded**: the durations of their faults and calls ([`super::cost`]), and for each fault what no duration shows, less what
 //!    recording adds inside one ([`BlockCost::unseen`](slowpath_recording::BlockCost::unseen)). Durations hold what is particular to
-//!    this program: caches that others use meanwhile, pages that another CPU freed, memory that is scarce, a control group
+//!    this program: caches that others use meanwhile, pages that another CPU freed, memory that is scarce, a cgroup
 //!    that is charged. Where waits were not recorded, they are of the clock, and a thread that is displaced in a fault raises them: at the
 //!    value, the longest twentieth counts as long as the others' longest.
 //! 2. **Calibrated**: the pages that were touched, times what keeping a block of this size saved for each page in a quiet single

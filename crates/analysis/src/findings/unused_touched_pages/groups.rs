@@ -85,7 +85,7 @@ pub(crate) fn groups(
         });
     }
     let mut touched: IntegerSet<(u32, u64)> = IntegerSet::default();
-    // A fault that brings a huge page tells one address of many.
+    // A fault that brings a huge page shows one address of many.
     let mut huge: IntegerSet<(u32, u64)> = IntegerSet::default();
     for (row, (fault, block)) in tables.faults.iter().zip(&memory.of_fault).enumerate() {
         let Some(block) = *block else { continue };

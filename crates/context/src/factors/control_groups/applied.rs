@@ -55,7 +55,7 @@ impl OwnGroups {
 /// The group, where groups can be made below it.
 fn makeable(group: OwnGroup) -> Result<OwnGroup, String> {
     let shown = group.directory.display().to_string();
-    // With processes in it, a group of version 2 gives its controllers to no other, unless it is the root, which has no type.
+    // With processes in it, a cgroup v2 gives its controllers to no other, unless it is the root, which has no type.
     if group.unified && group.directory.join("cgroup.type").exists() {
         return Err(format!(
             "{shown} holds this process, and version 2 gives controllers only to groups below one without processes: run slowpath \
@@ -78,7 +78,7 @@ enum Rule {
     Value,
 }
 
-/// A file of one version of control groups.
+/// A file of one version of cgroups.
 struct ControllerFile {
     controller: &'static str,
     file: &'static str,
@@ -249,7 +249,7 @@ impl OnePart<'_> {
         Ok(files)
     }
 
-    /// `20.0 % of a CPU`, as the reading tells it.
+    /// `20.0 % of a CPU`, as the reading reports it.
     fn quota(&self, quota: Option<&str>) -> Result<Vec<Setting>, String> {
         let percent = |text: &str| text.split(' ').next().and_then(|number| number.parse::<f64>().ok());
         let unified = self.contrast.here.hierarchies.of("cpu")?.unified;
@@ -383,7 +383,7 @@ impl OnePart<'_> {
 
 const ALREADY: &str = "the caller's own control group has a tighter limit";
 
-/// Whether a part of what a thread may use follows from this part of its control groups.
+/// Whether a part of what a thread may use follows from this part of its cgroups.
 pub(crate) fn explains_affinity(contrast: &Contrast<'_>, name: &str, of_group: &str) -> bool {
     let (fast, slow) = contrast.other("control_groups");
     let part = |value: Option<&Value>, name: &str| value.and_then(|value| value.part(name)).map(str::to_owned);
