@@ -46,7 +46,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
             Some(wanted) => plan(case, &wanted, trial),
             None => plan_of_another(case, trial),
         };
-        let gap = Some(gap(ALLOCATOR_TUNABLES, &reason, "none from outside: the program's own allocator is to be set"));
+        let gap = Some(gap(ALLOCATOR_TUNABLES, &reason, "none from outside: configure the program's own allocator"));
         return vec![Proposal { plan, findings: places(case.findings), predicted: None, gap, caution: None }];
     };
     let overriding = case.programs.iter().flat_map(|program| &program.calls_mallopt).next();

@@ -75,7 +75,7 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         name: format!("{GRANT_READ}{number}"),
         title: format!("{user} may read {artifact}{more}"),
         changes: vec![Change {
-            what: format!("permissions on the way to {artifact}{more}"),
+            what: format!("permissions on the path to {artifact}{more}"),
             from: Some(format!("{user} is denied")),
             to: format!("{user} may read; `slowpath artifacts audit` names the file that denies and the change"),
         }],

@@ -59,9 +59,10 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         }],
         scope: Scope::Machine,
         privilege: Privilege::Root,
-        side_effects: vec!["what is made so is stale when its source changes: the step belongs to the installation".to_owned()],
+        side_effects: vec!["the result is stale when its source changes: make the step part of the installation".to_owned()],
         price: "disk for the files, and a step more at each installation".to_owned(),
-        security_cost: "the command runs as the owner of the files: it must come from whom they come from, and no other user may write there"
+        security_cost: "the command runs as the owner of the files: it must come from the same source as the files, and no other user may \
+                        write there"
             .to_owned(),
         undo: "none is needed: files that it made can be removed".to_owned(),
         trial: Trial { possible: false, how: "run that command on a copy of the program, and compare with `slowpath launch --vs`".to_owned() },

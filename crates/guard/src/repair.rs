@@ -54,7 +54,7 @@ pub fn prepare(repair: &Repair) -> Result<Prepared, String> {
         // With the groups that it has, which only root could change.
         Identity::of_caller().map_err(|error| error.to_string())?
     } else {
-        return Err(format!("it is to run as {}, and only root can become another user", repair.user));
+        return Err(format!("it has to run as {}, and only root can become another user", repair.user));
     };
     let (Some(given), arguments) = (repair.command.first(), &repair.command[1..]) else {
         return Err("it names no program".to_owned());

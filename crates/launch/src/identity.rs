@@ -73,7 +73,7 @@ pub enum IdentityError {
         value: String,
     },
     /// The user database gives a user an id that is none.
-    #[error("the user database gives `{0}` the id 4294967295, which to the kernel means \"unchanged\"")]
+    #[error("the user database gives `{0}` the id 4294967295, which the kernel reads as \"unchanged\"")]
     NoId(String),
     /// The user database could not be read.
     #[error("cannot read the user database")]

@@ -52,7 +52,7 @@ pub enum Metric {
 
 /// A name that is no metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no metric; there are {names}", names = Metric::ALL.map(Metric::name).join(", "))]
+#[error("{0:?} is not a metric; available: {names}", names = Metric::ALL.map(Metric::name).join(", "))]
 pub struct UnknownMetric(String);
 
 /// The numbers of one launch. A metric that this launch has no value for is missing.

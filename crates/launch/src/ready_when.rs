@@ -69,13 +69,13 @@ pub enum ReadyWhenError {
         what: &'static str,
     },
     /// Not a regular expression.
-    #[error("the pattern of `line:` is no regular expression")]
+    #[error("the pattern of `line:` is not a regular expression")]
     Pattern(#[from] regex::Error),
     /// Not a port.
-    #[error("`{0}` is no port: expected a number from 1 to 65535")]
+    #[error("`{0}` is not a port: expected a number from 1 to 65535")]
     Port(String),
     /// Not a host.
-    #[error("`{0}` names no host; an IPv6 address stands in brackets: [::1]:PORT")]
+    #[error("`{0}` has no host; put an IPv6 address in brackets: [::1]:PORT")]
     Host(String),
     /// TLS is not spoken.
     #[error("https is not supported: use tcp:HOST:PORT, or http:// where the server offers it")]

@@ -253,7 +253,7 @@ fn clock_gap(manifest: &Manifest) -> Option<Unavailable> {
     let step = manifest.clock_step()? as f64 / 1e9;
     Some(declared::ONE_CLOCK.because(
         format!("the clock was set, or the machine slept, during the recording: {step:+.3} s"),
-        "times in the tables are not concerned; the manifest has both relations, at the begin and at the end",
+        "times in the tables are not affected; the manifest has both offsets, of the begin and the end",
     ))
 }
 

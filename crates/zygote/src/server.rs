@@ -325,7 +325,7 @@ impl<'a> Server<'a> {
                 self.connections[index].until = Some(Instant::now() + PATIENCE);
             }
             FromClient::Spawn(_) if connection.child.is_some() => {
-                self.refuse(index, Refusal::malformed("this connection has a child: a connection is for one"));
+                self.refuse(index, Refusal::malformed("this connection already has its one child"));
             }
             FromClient::Spawn(spawn) => return self.spawn(index, *spawn, descriptors),
         }

@@ -79,7 +79,7 @@ pub enum SuperviseError {
         source: io::Error,
     },
     /// The template never served.
-    #[error("what is to be preloaded {0} before it was ready; what it said stands above")]
+    #[error("the preloaded program {0} before it was ready; its output is above")]
     NeverReady(Ending),
 }
 

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(guest.ticks, 80);
         assert_eq!(guest.gap(), None);
         assert_eq!(Stealing { is_guest: false, is_kept: false, ticks: 0 }.gap(), None);
-        assert!(Stealing { ticks: stolen_ticks(""), ..guest }.gap().unwrap().reason.contains("no stolen time"));
+        assert!(Stealing { ticks: stolen_ticks(""), ..guest }.gap().unwrap().reason.contains("no steal time"));
         assert!(Stealing { is_kept: false, ..guest }.gap().unwrap().remedy.contains("PARAVIRT_TIME"));
     }
 }

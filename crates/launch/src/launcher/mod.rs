@@ -64,7 +64,7 @@ pub fn launcher_main() -> ! {
     std::process::exit(match start() {
         Some((main, order)) => guard(&main, &order),
         None => {
-            eprintln!("this argument is how the launcher starts itself; it is of no use by hand");
+            eprintln!("the launcher starts itself with this argument; it has no use by hand");
             2
         }
     })

@@ -71,7 +71,7 @@ impl Before {
         let (watched, watching) = calibrator.watch(recorder);
         let blocks = costs(&measured, &watched, false);
         match blocks.is_empty() {
-            true => Err(gap(&"the machine is too slow or too busy for it to be measured in time")),
+            true => Err(gap(&"the machine is too slow or too busy to measure it in time")),
             false => Ok(MemoryCost { took: Nanos(measured.took) + watching, blocks }),
         }
     }

@@ -169,7 +169,7 @@ impl InProgress {
             }
             error => {
                 let failure = Failure::from_error(FailureKind::Machine, error)
-                    .hint("what was written before is whole; `slowpath analyze` reads it");
+                    .hint("what was written before is intact; `slowpath analyze` reads it");
                 self.failure.get_or_insert(failure).chain()
             }
         };
@@ -236,7 +236,7 @@ impl InProgress {
                 .map_err(|error| Failure::from_error(FailureKind::Machine, &error)),
             other => other.map_err(|error| {
                 Failure::from_error(FailureKind::Machine, &error)
-                    .hint("what was written before is whole; `slowpath analyze` reads it")
+                    .hint("what was written before is intact; `slowpath analyze` reads it")
             }),
         };
         failure.map_or(finished, Err)

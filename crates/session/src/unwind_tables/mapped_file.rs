@@ -38,8 +38,8 @@ impl Unopened {
     pub fn gap(&self) -> Option<&'static str> {
         match self {
             Self::Gone => None,
-            Self::Late => Some("opening it took longer than it may: a file system that hangs"),
-            Self::Another => Some("what was opened is not the file that was mapped"),
+            Self::Late => Some("opening it timed out: its file system hangs"),
+            Self::Another => Some("the opened file is not the mapped one"),
         }
     }
 }
