@@ -39,10 +39,9 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
             "start it in the session of the fast context, or write its nice value to /proc/PID/autogroup",
             "fairness: its session then gets more than others",
         )],
-        "affinity" => &[(
-            "allow it the CPUs of the fast context",
-            "fairness: CPUs that were reserved for others no longer are",
-        )],
+        "affinity" => {
+            &[("allow it the CPUs of the fast context", "fairness: CPUs that were reserved for others no longer are")]
+        }
         "utilization_clamp" => {
             &[("lift its upper bound of utilisation (uclamp.max)", "energy: the CPU runs at higher frequencies")]
         }
@@ -73,7 +72,9 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         }
         "control_groups" => return control_groups(part),
         "environment" => return environment(part),
-        "loaded_libraries" => &[("load the libraries of the fast context", "what the other libraries were installed for")],
+        "loaded_libraries" => {
+            &[("load the libraries of the fast context", "what the other libraries were installed for")]
+        }
         "file_systems" => &[(
             "move its files to the file system of the fast context",
             "what the other was chosen for: its size, its safety, its price",

@@ -240,8 +240,9 @@ pub fn launch_failure(error: &LaunchError) -> Failure {
     let failure = Failure::from_error(kind, error);
     match error {
         LaunchError::StoppedBeforeStart => Failure::new(kind, "interrupted before the command was started"),
-        LaunchError::Exec(ExecError::NotFound { .. }) => failure
-            .hint("give the command after `--`, the program first; it is looked up in PATH as the target's user"),
+        LaunchError::Exec(ExecError::NotFound { .. }) => {
+            failure.hint("give the command after `--`, the program first; it is looked up in PATH as the target's user")
+        }
         LaunchError::Exec(ExecError::PermissionDenied { .. }) => {
             failure.hint("`--user` says who the target runs as; that user must be able to reach and execute the file")
         }

@@ -285,7 +285,7 @@ mod tests {
             ("children = 5000", "4096 is the most"),
             ("ids = [0]", "without 0"),
             ("ids = [\"0-5\"]", "without 0"),
-            ("ids = [\"9-5\"]", "goes up"),
+            ("ids = [\"9-5\"]", "ascends"),
             ("ids = [\"x\"]", "no range"),
             ("ids = [4294967295]", "4294967295"),
             ("idle = \"5\"", "no time"),

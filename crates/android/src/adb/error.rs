@@ -98,7 +98,9 @@ impl AdbError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NoClient(_) => "install adb (Debian: apt install adb), or put it in PATH",
-            Self::NoServer { .. } => "run `adb start-server`; slowpath starts none, because it would outlive the command",
+            Self::NoServer { .. } => {
+                "run `adb start-server`; slowpath starts none, because it would outlive the command"
+            }
             Self::OtherServer { .. } => {
                 "use the adb that started the server, or `adb kill-server` and `adb start-server`"
             }

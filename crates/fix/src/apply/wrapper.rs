@@ -66,9 +66,7 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
     Ok(Rendered {
         content: script,
         mode: 0o755,
-        remarks: vec![
-            "arguments of the script are passed on to the command, after those of the diagnosis".to_owned(),
-        ],
+        remarks: vec!["arguments of the script are passed on to the command, after those of the diagnosis".to_owned()],
         then: "start the script instead of the command".to_owned(),
     })
 }

@@ -75,8 +75,9 @@ pub fn run(trial: &Trial, settings: &BenchmarkSettings, progress: &dyn Progress)
     }
     let whose = Target::of(trial.invocation.clone(), vec![OsString::from("/bin/true")], None)?;
     whose.warnings.iter().for_each(|warning| progress.warn(warning));
-    let directory = FreshDirectory::new(&whose.identity)
-        .map_err(|error| Failure::new(Kind::Machine, format!("the directory for the builds could not be created: {error}")))?;
+    let directory = FreshDirectory::new(&whose.identity).map_err(|error| {
+        Failure::new(Kind::Machine, format!("the directory for the builds could not be created: {error}"))
+    })?;
     let wanted = wanted(&trial.variants);
     let is_ordered = wanted.iter().any(|variant| variant.ordered);
     let build = Build {
