@@ -19,7 +19,7 @@ pub enum NeededUnknown {
     #[error("no launch at readahead 0 was recorded")]
     NoTraining,
     /// The launch did not run in a lab.
-    #[error("the launch did not run in a lab, so the kernel's readahead is mixed with what the program asked for")]
+    #[error("the launch did not run in a lab, so its reads mix the kernel's readahead with the program's own demand")]
     NoLab,
     /// The lab's device had readahead.
     #[error("device {device} had a readahead of {kib} KiB; a training launch needs 0")]
@@ -36,7 +36,7 @@ pub enum NeededUnknown {
         device: String,
     },
     /// It claims more pages than a launch needs.
-    #[error("the launch read more than {} GiB, which is no launch: record it again", (MOST_PAGES * PAGE_SIZE as usize) >> 30)]
+    #[error("the launch read more than {} GiB, too much for a launch: record it again", (MOST_PAGES * PAGE_SIZE as usize) >> 30)]
     TooMuch,
 }
 

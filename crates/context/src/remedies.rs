@@ -28,7 +28,7 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
             ),
             (
                 "start the kernel with spec_store_bypass_disable=prctl and spectre_v2_user=prctl",
-                "security: no filter restricts any program by itself then",
+                "security: filters then restrict no program by themselves",
             ),
         ],
         "scheduling" => &[(
@@ -89,7 +89,7 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         "limits" => &[("raise the limit", "what the limit protects: the memory and the CPUs of others")],
         "personality" => &[(
             "start it with the flags of the fast context (setarch)",
-            "security, where addresses are no longer random; none else",
+            "security, where addresses are no longer random; else none",
         )],
         "namespaces" => &[("start it in the namespaces of the fast context", "security: it sees and reaches more")],
         "audit" => &[("remove the audit rules that match it", "security: its calls are no longer logged")],
@@ -131,7 +131,7 @@ fn environment(part: &str) -> Vec<Remedy> {
     let price = match part {
         "MALLOC_PERTURB_" | "MALLOC_CHECK_" => "fewer uninitialised reads and use-after-frees are caught",
         "LD_PRELOAD" | "LD_AUDIT" => "what the library was loaded for",
-        "GLIBC_TUNABLES" => "what the setting was made for: mostly memory that is given back sooner",
+        "GLIBC_TUNABLES" => "what the setting is for: mostly memory that is freed sooner",
         "LD_BIND_NOW" => "security: the table of addresses can be written to while the program runs",
         _ => "what the variable was set for",
     };

@@ -117,7 +117,7 @@ const TERMS: [Term; 17] = [
     },
     Term {
         name: "n",
-        title: "launches of an arm that count, of those that were made",
+        title: "launches of an arm that count, of all its launches",
         what: "A launch that failed, or that was not as cold as it was to be, does not count.",
     },
 ];

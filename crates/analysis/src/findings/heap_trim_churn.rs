@@ -157,7 +157,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     reasons.extend(off_cpu(&found.memory.facts.tables, &found.cost.faults, found.cost.calls_off_cpu));
 
     let ways = evidence::ways_out(found);
-    let asked = "The call stack that gives back what costs most, the innermost function first; asked marks the first that is \
+    let asked = "The call stack of the costliest releases, the innermost function first; asked marks the first that is \
                  not the allocator's.";
     let mut evidence = vec![
         evidence::cost(found),

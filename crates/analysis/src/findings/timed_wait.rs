@@ -219,7 +219,7 @@ fn doubts(shown: &Found<'_>) -> Doubts {
     doubts.of_losses(tables.manifest.losses.of("off_cpu"), tables.off_cpu.len(), "rows of off_cpu");
     doubts
         .reasons
-        .push("it is the most that a launch can gain: what follows may then wait for something else".to_owned());
+        .push("it is an upper bound of the gain: what follows may then wait for something else".to_owned());
     doubts
 }
 

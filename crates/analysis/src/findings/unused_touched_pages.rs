@@ -198,7 +198,7 @@ fn judged(found: &Found<'_>) -> Doubts {
     let mut doubts = judge(&claim);
     let mut at_most_medium = |reason: String| doubts.lower(Confidence::Medium, reason);
     if cost.used_to.0 == 0 {
-        at_most_medium("no page that was looked at held anything: the zeros may be data that are read".to_owned());
+        at_most_medium("all inspected pages held zeros: the zeros may be data that are read".to_owned());
     } else if cost.behind < MOSTLY_BEHIND {
         let share = cost.behind * 100.0;
         at_most_medium(format!(
@@ -208,7 +208,7 @@ fn judged(found: &Found<'_>) -> Doubts {
     let is_shared = |allocator: Option<Allocator>| stack.through_allocator && allocator != Some(Allocator::Glibc);
     if is_shared(stack.allocator) {
         at_most_medium(
-            "the allocator may map memory for several at once: who asked need not be who touched".to_owned(),
+            "the allocator may map memory for several callers at once: the caller who allocates may not be the one who touches".to_owned(),
         );
     }
     let there = group.without_fault + group.seen.len() as u64;

@@ -22,7 +22,7 @@ use slowpath_tables::{Bytes, LookMoment, Nanos, PAGE_SIZE, PageContent, Unavaila
 pub(crate) static PROBE: Probe = Probe {
     name: "page_content",
     title: "what pages held at their end",
-    what: "Which pages were all zeros when their memory was given back, their process ended, or recording did.",
+    what: "Which pages were all zeros when their memory was freed, or when their process or the recording ended.",
     asked_for: "`--memory-calls`, `--stacks alloc`",
     price: "a look at the pages inside munmap and at the end of a process, in their own time",
     walks_areas: true,
@@ -58,7 +58,7 @@ pub(crate) fn gap(probe: &Loaded) -> Option<Unavailable> {
     is_gap.then(|| {
         declared::ENDED_BY_SIGNAL.because(
             "this kernel reports the end of a process only after its memory is gone",
-            "a kernel of 6.16 or later; processes that end themselves are looked at",
+            "a kernel of 6.16 or later; pages of processes that exit are inspected",
         )
     })
 }

@@ -112,7 +112,7 @@ fn read_pressure(subject: &Subject<'_>) -> Reading {
 fn known_pressure(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Moderate,
-        "tasks waited for what was short while it was read: the comparison is of two moments, and a fair one needs both at once",
+        "tasks waited for a contended resource at that time: two moments are compared, and a fair comparison needs both at once",
         "Documentation/accounting/psi.rst",
     )
 }

@@ -163,7 +163,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             return Err(OTHER_CODE.to_owned());
         }
         if value.is_some_and(|value| !is_text(value)) {
-            return Err("it holds bytes that are no text, which were not kept".to_owned());
+            return Err("it holds bytes that are not text, and was not kept".to_owned());
         }
         Ok(vec![Setting::Variable { name: name.to_owned(), value: value.map(str::to_owned) }])
     };
@@ -181,7 +181,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             if size(slow) - size(fast) == explained {
                 Outcome::Follows("it follows from the variables that differ".to_owned())
             } else {
-                Outcome::Not("it is of variables whose values are not kept, for they can hold secrets".to_owned())
+                Outcome::Not("it concerns variables without kept values, because these can hold secrets".to_owned())
             }
         } else {
             both(set(name, fast, contrast.contexts.0), set(name, slow, contrast.contexts.1), &HOW)

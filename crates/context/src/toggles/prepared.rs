@@ -35,7 +35,7 @@ pub enum ToggleError {
 impl From<&ToggleError> for Failure {
     fn from(error: &ToggleError) -> Self {
         Self::from_error(Kind::Machine, error)
-            .hint("control groups are made by root, below the group that slowpath runs in")
+            .hint("only root creates cgroups, below the cgroup that slowpath runs in")
     }
 }
 

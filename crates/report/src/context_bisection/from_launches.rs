@@ -171,7 +171,7 @@ fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
         );
     }
     if let Some(failure) = &found.failure {
-        notes.push(format!("{failure}; nothing could be compared with it from then on"));
+        notes.push(format!("{failure}; nothing could be compared with it from here on"));
     }
     for one in &plan.lacking {
         notes.push(format!(
@@ -193,13 +193,13 @@ fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
     let first = value(found.reproduction.as_ref().map_or(found.gap.ratio, |one| one.ratio));
     if found.causes.is_empty() && value(found.rest).zip(first).is_some_and(|(all, first)| all < first / 2.0) {
         notes.push(
-            "the difference did not last: in all blocks together it is less than half of what it was at first; the machine changed meanwhile"
+            "the difference did not last: over all blocks it is less than half of the first estimate; the machine changed meanwhile"
                 .to_owned(),
         );
     }
     if !sides.are_given() && found.gap.answer != GapAnswer::NotShown {
         notes.push(
-            "only contexts were given: the difference is that between their reproductions, and what these lack is not in it".to_owned(),
+            "only contexts were given: the difference is that between their reproductions, without what these lack".to_owned(),
         );
     }
     notes

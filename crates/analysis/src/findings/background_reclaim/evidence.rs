@@ -97,7 +97,7 @@ pub(super) fn ways_out(found: &Found<'_>, kept: Option<&str>) -> Vec<(Option<&'s
         match kept {
             Some(finding) => {
                 let how = format!(
-                    "in the source: keep the blocks that {finding} names: pages that are not given back need not be found anew"
+                    "in the source: keep the blocks that {finding} names: pages that are not freed need not be found again"
                 );
                 ways.push((Some(REUSE_BUFFER), how));
             }

@@ -148,7 +148,7 @@ pub(super) fn prefetcher(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Op
     });
     Some(Evidence {
         text:
-            "Pages that tasks outside the launch brought before it asked for them: a system prefetcher, or a neighbour."
+            "Pages that other tasks read before the launch needed them: a system prefetcher, or a neighbour."
                 .to_owned(),
         rows: rows.collect(),
     })

@@ -39,15 +39,15 @@ pub(crate) fn predict(
     if mode == Mode::Never {
         return Err("huge pages are switched off on this machine, so what they cost instead could not be measured");
     }
-    let model = model.ok_or("what blocks cost was not measured beside this recording")?;
+    let model = model.ok_or("the cost of blocks was not measured with this recording")?;
     let count = group.spans.len() as u64;
     let bytes = count.saturating_mul(spans.size.0);
     let per_page = match model.per_page_of_huge(bytes / group.mappings.max(1)) {
         Some(per_page) => per_page,
         None if model.asked_in_vain() => {
-            return Err("blocks that asked for huge pages got none when it was measured what they cost");
+            return Err("blocks that asked for huge pages got none during the calibration");
         }
-        None => return Err("what huge pages cost was not measured beside this recording"),
+        None => return Err("the cost of huge pages was not measured with this recording"),
     };
     let pages = count.saturating_mul(spans.pages().0) as f64;
     let ms = |ns: f64| pages * ns / 1e6;

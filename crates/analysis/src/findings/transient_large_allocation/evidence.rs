@@ -89,7 +89,7 @@ pub(super) fn never_used(found: &Found<'_>) -> Evidence {
         ])
     });
     let text =
-        "Which share of the touched pages held nothing but zeros when they were given back, from an even sample.";
+        "Share of the touched pages that held only zeros when they were freed, from an even sample.";
     Evidence { text: text.to_owned(), rows: shown.into_iter().collect() }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn never_used(found: &Found<'_>) -> Evidence {
 pub(super) fn saving(found: &Found<'_>) -> Evidence {
     let when = when_measured(&found.memory.facts.tables.manifest);
     let text =
-        format!("What keeping the blocks is predicted to save: what was recorded, what was measured {when}, and both.");
+        format!("Predicted saving of keeping the blocks: as recorded, as measured {when}, and both.");
     let Ok(prediction) = &found.prediction else { return Evidence { text, rows: Vec::new() } };
     let line = |name: &str, source: &str, value: [f64; 3], each: Option<(&str, f64)>| {
         let mut shown = row([

@@ -59,7 +59,7 @@ pub(crate) fn predict(
     cost: &Cost,
     model: Option<&CostModel>,
 ) -> Result<Prediction, &'static str> {
-    let model = model.ok_or("what blocks cost was not measured beside this recording")?;
+    let model = model.ok_or("the cost of blocks was not measured with this recording")?;
     let blocks = || group.operations.iter().map(|number| &memory.blocks[*number as usize]);
     if blocks().any(|block| block.populated) {
         return Err("blocks are populated by a call, so faults do not show how much of them was touched");

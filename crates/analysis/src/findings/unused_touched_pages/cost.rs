@@ -88,7 +88,7 @@ impl Cost {
 
     /// What leaving them out saves, in ms, or why that comes from durations alone.
     pub fn saving(&self, model: Option<&CostModel>) -> Result<Quantity, &'static str> {
-        let model = model.ok_or("what blocks cost was not measured beside this recording")?;
+        let model = model.ok_or("the cost of blocks was not measured with this recording")?;
         if self.perhaps_huge {
             return Err("pages may be huge ones, for which nothing was measured");
         }

@@ -64,7 +64,7 @@ fn makeable(group: OwnGroup) -> Result<OwnGroup, String> {
     }
     match nix::unistd::access(&group.directory, nix::unistd::AccessFlags::W_OK) {
         Ok(()) => Ok(group),
-        Err(error) => Err(format!("no group can be made below {shown} ({error}): run slowpath as root")),
+        Err(error) => Err(format!("cannot create a cgroup below {shown} ({error}): run slowpath as root")),
     }
 }
 
