@@ -34,8 +34,7 @@ pub enum ToggleError {
 
 impl From<&ToggleError> for Failure {
     fn from(error: &ToggleError) -> Self {
-        Self::from_error(Kind::Machine, error)
-            .hint("only root creates cgroups, below the cgroup that slowpath runs in")
+        Self::from_error(Kind::Machine, error).hint("only root creates cgroups, below the cgroup that slowpath runs in")
     }
 }
 

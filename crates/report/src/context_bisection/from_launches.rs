@@ -199,7 +199,8 @@ fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
     }
     if !sides.are_given() && found.gap.answer != GapAnswer::NotShown {
         notes.push(
-            "only contexts were given: the difference is that between their reproductions, without what these lack".to_owned(),
+            "only contexts were given: the difference is that between their reproductions, without what these lack"
+                .to_owned(),
         );
     }
     notes

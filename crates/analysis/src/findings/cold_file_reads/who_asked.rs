@@ -147,9 +147,8 @@ pub(super) fn prefetcher(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Op
         ])
     });
     Some(Evidence {
-        text:
-            "Pages that other tasks read before the launch needed them: a system prefetcher, or a neighbour."
-                .to_owned(),
+        text: "Pages that other tasks read before the launch needed them: a system prefetcher, or a neighbour."
+            .to_owned(),
         rows: rows.collect(),
     })
 }

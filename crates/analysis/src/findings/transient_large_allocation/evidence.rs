@@ -88,16 +88,14 @@ pub(super) fn never_used(found: &Found<'_>) -> Evidence {
             ("never_used_percent_high", percent(unused.high)),
         ])
     });
-    let text =
-        "Share of the touched pages that held only zeros when they were freed, from an even sample.";
+    let text = "Share of the touched pages that held only zeros when they were freed, from an even sample.";
     Evidence { text: text.to_owned(), rows: shown.into_iter().collect() }
 }
 
 /// What was recorded beside what was measured; nothing where nothing was measured.
 pub(super) fn saving(found: &Found<'_>) -> Evidence {
     let when = when_measured(&found.memory.facts.tables.manifest);
-    let text =
-        format!("Predicted saving of keeping the blocks: as recorded, as measured {when}, and both.");
+    let text = format!("Predicted saving of keeping the blocks: as recorded, as measured {when}, and both.");
     let Ok(prediction) = &found.prediction else { return Evidence { text, rows: Vec::new() } };
     let line = |name: &str, source: &str, value: [f64; 3], each: Option<(&str, f64)>| {
         let mut shown = row([
