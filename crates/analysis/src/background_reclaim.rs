@@ -1,6 +1,6 @@
 //! What kernel threads did for memory while a recording went on, and which share of it recorded processes caused.
 //!
-//! Owns the shares. A thread's CPU time is known; whose fault it was is told in two ways, which need not agree, and a share is the
+//! Owns the shares. A thread's CPU time is known; whose fault it was is estimated twice. The estimates may differ; a share is the
 //! interval between them with the middle as its value. Where only one is known there is no interval.
 //!
 //! - **kswapd** reclaims when free pages become few. By its *wake-ups*: who wakes it is whoever happens to allocate at that moment, so
@@ -21,7 +21,7 @@ use slowpath_recording::{MemoryThreads, ProbeState, Tables};
 use slowpath_tables::{MemoryWork, MemoryWorkKind, Nanos, PageCacheOp, Pages, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Name of the probe that tells who caused what.
+/// Name of the probe that shows who caused what.
 const PROBE: &str = "memory_work";
 
 /// How a share was got.
@@ -70,7 +70,7 @@ struct Parts {
     all: f64,
 }
 
-/// A thread and what tells its shares.
+/// A thread and the evidence of its shares.
 #[derive(Clone, Debug, PartialEq)]
 struct Thread {
     name: String,
@@ -127,7 +127,7 @@ pub struct DirectWork {
     pub pages: Pages,
 }
 
-/// The work of the kernel's threads for memory, with what tells whose it was.
+/// The work of the kernel's threads for memory, with the evidence of whose it was.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackgroundReclaim<'a> {
     /// Whether it was recorded who woke threads and whose memory they worked on.
@@ -233,7 +233,7 @@ impl Thread {
     }
 }
 
-/// What tells shares.
+/// The evidence of shares.
 struct Evidence<'a> {
     rows: &'a [MemoryWork],
     has_events: bool,

@@ -259,7 +259,7 @@ mod tests {
         let in_vain = BlockCost { huge_pages: false, ..huge(false, [900.0, 1000.0, 1100.0]) };
         let model = self::model(vec![small, in_vain]).unwrap();
         assert!(model.asked_in_vain() && model.per_page_of_huge(4 * MIB).is_none());
-        // A block that got huge pages without asking tells nothing of one that has none.
+        // A block that got huge pages without asking shows nothing of one that has none.
         let unasked = BlockCost { huge_pages: true, ..row(4 * MIB, false, [70.0, 80.0, 90.0]) };
         assert_eq!(self::model(vec![unasked]), None);
     }

@@ -1,7 +1,7 @@
 //! Which pages of which files a launch demands, in order, and by whom.
 //!
 //! Owns the demand of one training launch: a launch in a lab whose device has `read_ahead_kb` 0, so that a page enters
-//! the page cache only when somebody asks for it. A launch with readahead tells which pages were *read*, not which were
+//! the page cache only when somebody asks for it. A launch with readahead shows which pages were *read*, not which were
 //! needed; [`Demand::of_training`] refuses it with the reason, and callers then know nothing about need. Leaves
 //! combining several trainings to [`crate::merge`].
 
@@ -19,7 +19,7 @@ pub enum NeededUnknown {
     #[error("no launch at readahead 0 was recorded")]
     NoTraining,
     /// The launch did not run in a lab.
-    #[error("the launch did not run in a lab, so the kernel's readahead is mixed with what the program asked for")]
+    #[error("the launch did not run in a lab, so its reads mix the kernel's readahead with the program's own demand")]
     NoLab,
     /// The lab's device had readahead.
     #[error("device {device} had a readahead of {kib} KiB; a training launch needs 0")]
@@ -36,7 +36,7 @@ pub enum NeededUnknown {
         device: String,
     },
     /// It claims more pages than a launch needs.
-    #[error("the launch read more than {} GiB, which is no launch: record it again", (MOST_PAGES * PAGE_SIZE as usize) >> 30)]
+    #[error("the launch read more than {} GiB, too much for a launch: record it again", (MOST_PAGES * PAGE_SIZE as usize) >> 30)]
     TooMuch,
 }
 

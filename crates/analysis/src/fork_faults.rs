@@ -10,7 +10,7 @@
 //! - Pages of `MADV_FREE` stay: whether a fault after it and after a fork has a new page is not known, and it counts as the fork's.
 //! - A page that was only read before a fork and is written after it counts as the fork's too, though it would have been copied in
 //!   any case. Faults do not tell reads from writes.
-//! - What was touched before the recording, or without a fault that is told (pages beside a fault in a file, huge pages), is not
+//! - What was touched before the recording, or without a recorded fault (pages beside a fault in a file, huge pages), is not
 //!   known: faults in it are first touches, as elsewhere. What a call brought (`MAP_POPULATE`) is known.
 //! - A child of vfork shares the address space and causes none: nothing becomes read-only. Recordings do not tell it from one of
 //!   fork, so a page that has two faults with such a child between them (read, then written) counts as the fork's.
@@ -138,7 +138,7 @@ impl Replay<'_> {
         self.last_forks.get(&process).is_some_and(|last| ts <= *last)
     }
 
-    /// A call brought pages, without faults that are told.
+    /// A call brought pages, without recorded faults.
     fn bring(&mut self, ts: Nanos, call: &MemoryCall, (from, to): (u64, u64)) {
         if !self.is_of_use(call.process(), ts) {
             return;

@@ -6,7 +6,7 @@
 //!
 //! - Only minor faults count: what comes from swap had been there. Of each page only the first fault counts; a page that is read
 //!   first and written then has another one, in which the kernel replaces the page of zeros.
-//! - How a huge page is told: it is one fault, after which no other page of its span faults. So a span with faults in nearly all its
+//! - How a huge page is recognised: it is one fault, after which no other page of its span faults. So a span with faults in nearly all its
 //!   pages had none when they were touched, and one with a single fault may have had one or may have been touched sparsely: that is
 //!   not told apart, and need not be.
 //! - A span counts from when its mapping holds it as a whole. The heap grows in small steps, so that is often later than its first

@@ -169,7 +169,7 @@ pub(crate) struct Grouped<'a, R> {
 }
 
 impl<'a, R> Grouped<'a, R> {
-    /// `life_of` tells which of so many lives a row belongs to; a row of none is left out.
+    /// `life_of` returns which of so many lives a row belongs to; a row of none is left out.
     pub(crate) fn new(rows: &'a [R], lives: usize, life_of: impl Fn(&R) -> Option<u32>) -> Self {
         let count = rows.len().min(u32::MAX as usize);
         let life_of: Vec<Option<u32>> = rows[..count].iter().map(life_of).collect();
@@ -208,7 +208,7 @@ fn of_threads(tables: &Tables, lives: &Lives<'_>) -> Vec<ThreadLedger> {
 
 /// Gives the rows of every thread, in the order of `lives`, ready to be walked.
 fn each_life<'a>(tables: &Tables, lives: &Lives<'a>, mut see: impl FnMut(u32, &Life<'a>, &mut Timeline)) {
-    // A thread's first interval begins a moment before the row of its fork is made: the end of an interval tells whose it is.
+    // A thread's first interval begins a moment before the row of its fork is made: the end of an interval shows whose it is.
     let end = |ts: Nanos, duration: Nanos| Nanos(ts.0.saturating_add(duration.0));
     let count = lives.all.len();
     let off = Grouped::new(&tables.off_cpu, count, |row| lives.find(row.process(), row.tid, end(row.ts, row.duration)));

@@ -245,7 +245,7 @@ fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window) -> Start {
     let mut mapped: BTreeMap<FileId, u64> = BTreeMap::new();
     let mut last_mapped = Nanos(0);
     for (ts, file, length) in rows.mappings.get(&window.process).into_iter().flatten().filter(|row| is_within(row.0)) {
-        // A first mapping reserves all; what is split later is told once more.
+        // A first mapping reserves all; what is split later is reported again.
         let known = mapped.entry(*file).or_insert_with(|| {
             last_mapped = last_mapped.max(*ts);
             0

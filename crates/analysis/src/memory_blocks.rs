@@ -77,7 +77,7 @@ pub struct Block {
     pub is_shared: bool,
     /// Whether no swap space was set aside for it (`MAP_NORESERVE`): how allocators map the room that a heap may grow into.
     pub is_room: bool,
-    /// Whether a call brought its pages, without faults that are told (`MAP_POPULATE`, `MADV_POPULATE_*`).
+    /// Whether a call brought its pages, without recorded faults (`MAP_POPULATE`, `MADV_POPULATE_*`).
     pub populated: bool,
     /// Time in mmap and mremap, and in advice that brings pages.
     pub map_time: Nanos,

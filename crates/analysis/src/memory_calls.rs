@@ -68,7 +68,7 @@ pub(crate) enum Event {
     Step(Nanos, Step),
     /// A fault: number of its row.
     Fault(usize),
-    /// A CPU sample that tells arguments: number of its row.
+    /// A CPU sample with arguments: number of its row.
     Sample(usize),
 }
 
@@ -131,7 +131,7 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
     let ended = || tables.exits.iter().filter(|exit| exit.last && !exit.running);
     steps.extend(ended().map(|exit| (exit.ts, Step::Ends(exit.process()))));
     if !tables.page_contents.is_empty() {
-        // At the end of a process its pages are looked at after the end is told.
+        // At the end of a process its pages are looked at after the end is reported.
         let ends: IntegerMap<ProcessKey, Nanos> = ended().map(|exit| (exit.process(), exit.ts)).collect();
         steps.extend(tables.page_contents.iter().enumerate().map(|(number, look)| {
             let end = ends.get(&look.process()).copied().unwrap_or(look.ts);

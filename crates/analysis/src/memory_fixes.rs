@@ -15,7 +15,7 @@ pub const REUSE_BUFFER: &str = "reuse_buffer";
 pub const RIGHT_SIZE_BUFFER: &str = "right_size_buffer";
 /// Fix in the source: data are used where they lie, without a copy of them.
 pub const AVOID_COPY: &str = "avoid_copy";
-/// glibc's malloc is told to keep memory.
+/// glibc's malloc is configured to keep memory.
 pub const ALLOCATOR_TUNABLES: &str = "allocator_tunables";
 /// An allocator that keeps more, in front of the C library's.
 pub const REPLACE_ALLOCATOR: &str = "replace_allocator";

@@ -7,9 +7,9 @@
 //!
 //! - Waiting for storage stays: it is what a major fault is. That the thread then stood in a run queue is taken off.
 //! - Waiting for memory stays too: what the thread waited for inside the kernel while it reclaimed or moved pages itself, which table
-//!   `memory_work` tells. Where a kernel has no such events it is taken off like other waits there.
+//!   `memory_work` shows. Where a kernel has no such events it is taken off like other waits there.
 //! - Being displaced, and waiting for anything else, a lock of the address space for example, is taken off.
-//! - An interval lies in a fault or call in which it *ends*, and counts from the begin of that on. Its begin may be told some
+//! - An interval lies in a fault or call in which it *ends*, and counts from the begin of that on. Its begin may be reported some
 //!   microseconds early, for the scheduler reads its clock before it switches; so of a thread that is displaced right after a fault,
 //!   which is where the kernel looks for it, the interval can begin before the fault has ended.
 //! - What a hypervisor took (`stolen`) stays: in which fault it did is not known.
@@ -18,7 +18,7 @@ use crate::integer_hash::IntegerMap;
 use slowpath_recording::{ProbeState, Tables};
 use slowpath_tables::{Fault, MemoryCall, MemoryWork, MemoryWorkKind, Nanos, OffCpu, OffCpuReason, ProcessKey};
 
-/// Whether a recording tells when threads did not run.
+/// Whether a recording shows when threads did not run.
 pub(crate) fn waits_recorded(tables: &Tables) -> bool {
     let probes = &tables.manifest.probes;
     !tables.off_cpu.is_empty() || probes.iter().any(|one| one.name == "off_cpu" && one.state == ProbeState::Attached)

@@ -1,7 +1,8 @@
 //! Threads that sleep to keep a pace: frames, ticks.
 //!
-//! Owns how such a sleep is told from one that somebody waits for in vain: who keeps a pace sleeps the less the longer it worked before, who
-//! sleeps before each answer sleeps as long as ever. Sleeps of [`LONGEST`] or more are nobody's pace. A loop that sleeps the same time after
+//! Owns the distinction of such a sleep from one that somebody waits for in vain: a thread that keeps a pace sleeps less the longer
+//! it worked before, one that sleeps before each answer sleeps as long as ever. Sleeps of [`LONGEST`] or more are nobody's pace. A loop
+//! that sleeps the same time after
 //! each frame, whatever the frame took, keeps none by this rule.
 
 use crate::integer_hash::IntegerSet;

@@ -64,7 +64,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All, in the order in which they are told.
+    /// All, in display order.
     pub const ALL: [Self; 16] = [
         Self::TimeToReady,
         Self::CpuTime,
@@ -122,7 +122,7 @@ impl Measure {
         Some([self.source(), stacks])
     }
 
-    /// Whether it is told where it is zero everywhere: of a hidden cost that is an answer.
+    /// Whether it is reported where it is zero everywhere: of a hidden cost that is an answer.
     pub fn is_told_when_zero(self) -> bool {
         self == Self::BackgroundReclaim
     }

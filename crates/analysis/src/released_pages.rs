@@ -285,7 +285,7 @@ impl Replay<'_> {
         }
     }
 
-    /// A call brought pages, without faults that are told.
+    /// A call brought pages, without recorded faults.
     fn bring(&mut self, call: &MemoryCall, (from, to): (u64, u64)) {
         let Some(ranges) = self.ranges.get(&call.process()) else { return };
         let space = self.spaces.entry(call.process()).or_default();

@@ -1,6 +1,6 @@
 //! Where time went: that of a launch on its critical path until it was ready, and that on the CPU in all processes.
 //!
-//! Owns the few parts that a reader is told, and which category belongs to which. Every moment of the critical path is
+//! Owns the few parts that a reader sees, and which category belongs to which. Every moment of the critical path is
 //! in one part or unexplained; every moment on the CPU that the scheduler counted is in one part. Leaves the path to
 //! [`crate::critical_path`], categories and the threads' counters to [`crate::ledger`], and when a child is ready to
 //! [`crate::children`].
@@ -107,7 +107,7 @@ pub struct TimeSpent {
 pub struct ToReady {
     /// From the release of exec to ready. The parts' `to_ready` and `unexplained` add up to it.
     pub time: Nanos,
-    /// Time on the critical path of which nothing was recorded.
+    /// Time on the critical path for which nothing was recorded.
     pub unexplained: Nanos,
 }
 

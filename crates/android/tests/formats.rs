@@ -64,8 +64,8 @@ fn the_head_of_a_file_is_enough_and_an_unknown_version_has_the_layout_that_fits(
 #[test]
 fn what_is_no_oat_file_is_an_error_that_says_why() {
     let of = |bytes: &[u8]| Oat::parse(bytes).unwrap_err().to_string();
-    assert_eq!(of(b"PK\x03\x04"), "it does not begin as an ELF file does");
-    assert_eq!(of(&elf(64, 62, b"hello")), "it does not begin as .rodata of an oat file does");
+    assert_eq!(of(b"PK\x03\x04"), "it does not start like an ELF file");
+    assert_eq!(of(&elf(64, 62, b"hello")), "it does not start like .rodata of an oat file");
     assert_eq!(of(&elf(64, 62, &oat_header("225", 14, 1, &pairs())[..90])), "it ends inside an oat header");
     assert!(of(&elf(64, 62, &oat_header("260", 40, 1, &pairs()))).contains("version \"260\""), "no layout fits");
     let endless = oat_header("225", 14, 1, b"compiler-filter\0speed");

@@ -1,6 +1,6 @@
 //! The DevTools protocol over its socket on loopback: calls and their answers (<https://chromedevtools.github.io/devtools-protocol/>).
 //!
-//! One call is under way at a time; what the browser tells without being asked is passed over.
+//! One call is under way at a time; what the browser sends unasked is ignored.
 
 use crate::visitor::VisitError;
 use serde_json::{Value, json};

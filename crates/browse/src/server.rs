@@ -123,7 +123,7 @@ impl Drop for PageServer {
 async fn serve(listener: TcpListener, served: Arc<Served>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     loop {
-        // A connection that was given up before it was taken is the browser's affair.
+        // The browser may give up a connection before it is accepted.
         let Ok((stream, peer)) = listener.accept().await else { continue };
         let is_users = served.is_users(peer);
         let served = Arc::clone(&served);

@@ -1,4 +1,4 @@
-//! A visit, from what the page itself tells (W3C Navigation Timing Level 2, Paint Timing).
+//! A visit, from what the page itself reports (W3C Navigation Timing Level 2, Paint Timing).
 
 use serde::Deserialize;
 use slowpath_tables::{Milestone, Visit};

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// Why a page could not be visited.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
-    /// The file in which the browser tells its address does not hold one.
-    #[error("the browser told no address for DevTools")]
+    /// The file in which the browser reports its address does not hold one.
+    #[error("the browser reported no address for DevTools")]
     NoAddress,
     /// The conversation failed.
     #[error("{what}: {problem}")]
@@ -45,7 +45,7 @@ pub struct Visitor {
 /// How often an answer is asked for again while a page replaces another.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What the page tells of its own navigation, after it was loaded and had the time of a few frames to paint; nothing while
+/// What the page reports of its own navigation, after it was loaded and had the time of a few frames to paint; nothing while
 /// another page is still there.
 const ASK: &str = "new Promise(done => {
   if (location.href !== URL_OF_PAGE) { done(''); return; }

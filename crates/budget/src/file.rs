@@ -22,7 +22,7 @@ use slowpath_verify::conditions::Coldness;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// Launches at least, unless the budget says otherwise or only a recording tells what it limits.
+/// Launches at least, unless the budget says otherwise or only a recording shows what it limits.
 const RUNS: u32 = 10;
 /// No budget asks for more launches.
 const MOST_RUNS: u32 = 10_000;
@@ -69,7 +69,7 @@ impl Subject {
         }
     }
 
-    /// Whether only a recording tells its value.
+    /// Whether only a recording shows its value.
     pub fn needs_recording(self) -> bool {
         matches!(self, Self::Processes | Self::DeniedOpens | Self::ColdBytes)
     }
@@ -156,7 +156,7 @@ pub fn parse(text: &str) -> Result<Budget, FileProblem> {
         let words = format!("there is nothing to check: [limits] names no limit; known are {}", known());
         return Err(FileProblem::whole(words));
     }
-    // What only a recording tells takes no further launch; the one that is made says whether the target starts.
+    // What only a recording shows takes no further launch; the one that is made says whether the target starts.
     let usual = if limits.iter().all(|limit| limit.subject.needs_recording()) { 1 } else { RUNS };
     Ok(Budget {
         cold: document.launch.cold,

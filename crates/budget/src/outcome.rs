@@ -30,7 +30,7 @@ pub struct Check {
     pub verdict: Verdict,
     /// The limits, in the order of the budget.
     pub limits: Vec<CheckedLimit>,
-    /// Who is responsible for what was exceeded, as far as a recording tells.
+    /// Who is responsible for what was exceeded, as far as a recording shows.
     pub responsible: Vec<Responsible>,
     /// The recording: the directory given, or that of one more launch, which is not kept; null where there was none.
     pub recording: Option<String>,

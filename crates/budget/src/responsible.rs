@@ -121,7 +121,7 @@ fn note(subject: Subject, none: bool) -> Option<&'static str> {
         }
         (Subject::Time { .. }, true) => Some("the recording has no CPU times"),
         (Subject::Time { .. }, false) => Some("CPU time of each process, the recorder's cost included"),
-        (Subject::Largest(Metric::PeakRss), _) => Some("a recording does not tell what memory is used for"),
+        (Subject::Largest(Metric::PeakRss), _) => Some("a recording does not show what memory is used for"),
         (Subject::DeniedOpens, true) => Some("no open was refused in the recorded launch"),
         (Subject::Largest(Metric::BytesRead) | Subject::ColdBytes, true) => {
             Some("no file was read from storage in the recorded launch")

@@ -1,21 +1,21 @@
-//! What the decoder carries from record to record about processes: which had a pid when, and what was told of processes
+//! What the decoder carries from record to record about processes: which had a pid when, and what was reported of processes
 //! that ran already. Bounded: by the pids that there are and by [`ENDED_KEPT`], not by the length of a recording.
 
 use crate::events;
 use slowpath_tables::{Exec, Nanos, ProcessKey};
 use std::collections::{HashMap, VecDeque};
 
-/// Processes that are remembered after their end. A processor collects 32 faults before it tells of them, so faults of a
+/// Processes that are remembered after their end. A CPU collects 32 faults before it reports them, so faults of a
 /// process may come after its end; never after so many others, whose own faults fill the batches.
 const ENDED_KEPT: usize = 262_144;
 
-/// The walk over running tasks tells of a process and of its further threads within this time.
+/// The walk over running tasks reports a process and its further threads within this time.
 const WALK: Nanos = Nanos(5_000_000_000);
 
 /// What a decoder may know besides its record.
 #[derive(Default)]
 pub(crate) struct Context {
-    /// Starts of the processes that had a pid, in the order in which they were told.
+    /// Starts of the processes that had a pid, in the order in which they were reported.
     starts: HashMap<u32, Vec<Start>>,
     /// Ended processes, the earliest first.
     ended: VecDeque<ProcessKey>,
@@ -49,7 +49,7 @@ impl Context {
         ProcessKey { pid, start: found.map(|one| one.start).unwrap_or_default() }
     }
 
-    /// A process was told of.
+    /// A process was reported.
     pub(crate) fn learn(&mut self, pid: u32, start: Nanos) {
         let starts = self.starts.entry(pid).or_default();
         if starts.iter().any(|one| one.start == start) {

@@ -1,6 +1,6 @@
 //! From raw records to rows, in pieces: one pass in the order of the ring, pure, and safe on any bytes.
 //!
-//! However the records are cut into pieces, the rows are the same, up to their order and to rows of `files` that are told
+//! However the records are cut into pieces, the rows are the same, up to their order and to rows of `files` that are reported
 //! again when more is known; readers sort, and take the last. Only rows of overlays (a lab's) are joined with what was
 //! told up to their piece: what is recorded in a lab is decoded whole.
 
@@ -73,7 +73,7 @@ pub fn count_events(bytes: &[u8]) -> Losses {
     losses
 }
 
-/// Of records that are to be given up, those that the kernel tells once and to which later ones refer (processes, mappings, names,
+/// Of records that are to be given up, those that the kernel reports once and to which later ones refer (processes, mappings, names,
 /// call stacks); and the others, counted by kind.
 pub fn keep_told_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
     let (mut kept, mut losses) = (Vec::new(), Losses::default());
@@ -93,7 +93,7 @@ pub struct Decoder {
     stacks: Stacks,
     overlays: Overlays,
     files: Files,
-    /// Names that were told since the last rows of files.
+    /// Names that were reported since the last rows of files.
     fresh: BTreeSet<FileKey>,
     unreadable_bytes: u64,
     /// Names of the kernel's functions, by what stands for their addresses.
@@ -122,7 +122,7 @@ impl Decoder {
         self.copies.as_mut().map(CopyReader::take)
     }
 
-    /// Names of the kernel's functions that were told since this was asked last, by the address that stands for each in frames: not
+    /// Names of the kernel's functions that were reported since this was asked last, by the address that stands for each in frames: not
     /// the kernel's own, in a recording that is not root's.
     pub fn kernel_symbols(&mut self) -> Vec<(u64, String)> {
         std::mem::take(&mut self.kernel_symbols)
@@ -146,9 +146,9 @@ impl Decoder {
         let mut out = to.out;
         self.unreadable_bytes += unreadable as u64;
         (out.stacks, out.frames) = self.stacks.take();
-        // Each processor's batches come on their own.
+        // Each CPU's batches come on their own.
         out.faults.sort_by_key(|fault| fault.ts);
-        // What lasts is told at its end.
+        // What lasts is reported at its end.
         out.off_cpu.sort_by_key(|interval| interval.ts);
         out.memory_calls.sort_by_key(|call| call.ts);
         out.page_contents.sort_by_key(|look| look.ts);

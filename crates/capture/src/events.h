@@ -50,15 +50,15 @@ struct task_state {
 	unsigned long long syscall_ts;
 	/* 1 from the first exec on: what the launcher does in the target's process before is not the target's. */
 	unsigned long long running;
-	/* Since when its main thread waits for events now; when it did so first, for how long, and whether that was told. */
+	/* Since when its main thread waits for events now; when it did so first, for how long, and whether that was reported. */
 	unsigned long long waits_since;
 	unsigned long long first_wait;
 	unsigned long long waited;
 	int wait_call;
 	unsigned int wait_is_told;
-	/* 1 when the end of the task was told. */
+	/* 1 when the end of the task was reported. */
 	unsigned long long end_is_told;
-	/* Of a main thread: 1 when a thread of its process was told as the last. */
+	/* Of a main thread: 1 when a thread of its process was reported as the last. */
 	unsigned long long last_is_told;
 	/* 1 when the fault since fault_ts was taken in kernel mode. */
 	unsigned long long fault_in_kernel;
@@ -86,7 +86,7 @@ enum sight {
 	SIGHT_OPEN = 3,
 };
 
-/* What the kernel keeps for a task whose faults are timed and not recorded: not of the tree, so that no other probe tells of it. */
+/* What the kernel keeps for a task whose faults are timed and not recorded: not of the tree, so that no other probe reports it. */
 struct fault_clock {
 	unsigned long long since;
 	unsigned long long address;
@@ -165,8 +165,8 @@ struct fault_record {
 	unsigned int stack;
 };
 
-/* Faults are by far the most frequent events: a processor collects them and puts this many into the ring at once. The
- * header tells the kind only. */
+/* Faults are by far the most frequent events: a CPU collects them and puts this many into the ring at once. The
+ * header shows the kind only. */
 #define FAULT_BATCH 32
 
 struct fault_event {
@@ -228,7 +228,7 @@ struct block_event {
 	unsigned long long bytes;
 };
 
-/* What was called. Of those that open nothing only refusals are told. */
+/* What was called. Of those that open nothing only refusals are reported. */
 enum path_call {
 	PATH_OPEN = 0,
 	PATH_LOOK = 1,
@@ -239,7 +239,7 @@ struct open_event {
 	struct event_header header;
 	unsigned long long dev;
 	unsigned long long ino;
-	/* The directory that a relative path starts from; 0 where none is told. */
+	/* The directory that a relative path starts from; 0 where none is reported. */
 	unsigned long long base_dev;
 	unsigned long long base_ino;
 	unsigned int open_flags;
@@ -405,7 +405,7 @@ struct name_event {
  * number is 0; or an address of the kernel, whose upper bits are set. */
 #define STACK_FRAMES 127
 
-/* Files that can be told apart in stacks; number 0 is none, 1 the vdso. */
+/* Files that can be distinguished in stacks; number 0 is none, 1 the vdso. */
 #define MODULES 16384
 #define MODULE_VDSO 1
 /* Executable memory of no file: it has no table, and its frames are addresses. */
@@ -459,7 +459,7 @@ struct kernel_symbol_event {
 	char name[KERNEL_SYMBOL_BYTES];
 };
 
-/* Registers of a thread whose stack was told by number, and behind them so many bytes of its memory from the stack pointer upward:
+/* Registers of a thread whose stack was reported by number, and behind them so many bytes of its memory from the stack pointer upward:
  * to be unwound once more by other means. */
 #define COPY_BYTES 32768
 
@@ -483,7 +483,7 @@ struct cpu_sample_event {
 	unsigned long long first_argument;
 	unsigned long long second_argument;
 };
-/* In the header, beside FLAG_KERNEL: arguments are told; the instruction of user code copies from the second to the first. */
+/* In the header, beside FLAG_KERNEL: arguments are reported; the instruction of user code copies from the second to the first. */
 #define FLAG_ARGUMENTS 4
 #define FLAG_COPIES 8
 

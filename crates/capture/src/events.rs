@@ -68,7 +68,7 @@ pub fn view<T: Record>(record: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast::<u8>(), size_of::<T>()) }
 }
 
-/// The bytes of a record, for what is told in the kernel's place.
+/// The bytes of a record, for what is reported in the kernel's place.
 pub fn bytes_of<T: Record>(record: &T) -> Vec<u8> {
     view(record).to_vec()
 }

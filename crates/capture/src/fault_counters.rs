@@ -13,7 +13,7 @@ pub(crate) struct FaultCounters {
 }
 
 impl FaultCounters {
-    /// Those of this moment; `None` where the kernel tells none. `writer` is a process of the recorder's own. `vmstat` reads
+    /// Those of this moment; `None` where the kernel reports none. `writer` is a process of the recorder's own. `vmstat` reads
     /// `/proc/vmstat`: after the recorder's own, so that the machine's hold all of these.
     pub(crate) fn now(writer: Option<u32>, vmstat: impl FnOnce() -> String) -> (Option<Self>, String) {
         let stat = |process: &str| std::fs::read(format!("/proc/{process}/stat")).ok();

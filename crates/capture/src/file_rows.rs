@@ -36,12 +36,12 @@ fn pair(dev: Option<u64>, ino: Option<u64>) -> Option<FileKey> {
     dev.zip(ino).map(|(dev, ino)| FileKey { dev, ino })
 }
 
-/// The files that were told, and those that are to be.
+/// The files that were reported, and those that are to be.
 #[derive(Default)]
 pub(crate) struct Files {
     /// Named by rows and not told yet.
     wanted: BTreeSet<FileKey>,
-    /// Hash of what was told of each file.
+    /// Hash of what was reported of each file.
     told: HashMap<FileKey, u64>,
     /// Told without a path.
     pathless: BTreeSet<FileKey>,
@@ -74,7 +74,7 @@ impl Files {
         due.into_iter().filter_map(|file| self.row(file, names, place)).collect()
     }
 
-    /// The row of a file, unless the very same was told. A file without a path is called by its last name in brackets.
+    /// The row of a file, unless the very same was reported. A file without a path is called by its last name in brackets.
     fn row(&mut self, file: FileKey, names: &Names, place: &Place) -> Option<File> {
         let path = place.path(names, file);
         let is_pathless = path.is_none() && file.ino != 0;

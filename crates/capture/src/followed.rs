@@ -74,7 +74,7 @@ impl Recorder {
 
 /// What of a process could not be looked at.
 fn hidden(pid: u32, error: &DeadlineError) -> Unavailable {
-    let remedy = "find out what its memory waits for (a file system that hangs, userfaultfd)";
+    let remedy = "find out what blocks reads of its memory (a file system that hangs, userfaultfd)";
     declared::HELD_BY_ONE.of(&[&pid], error.to_string(), remedy)
 }
 

@@ -1,10 +1,10 @@
-//! Where the kernel keeps a processor's count of nested interrupts, from its type information, for `interrupts.bpf.h`.
+//! Where the kernel keeps a CPU's count of nested interrupts, from its type information, for `interrupts.bpf.h`.
 
 use libbpf_rs::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use std::ffi::OsStr;
 
-/// Where the count of nested interrupts stands relative to a processor's run queue.
+/// Where the count of nested interrupts stands relative to a CPU's run queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     distance: i64,

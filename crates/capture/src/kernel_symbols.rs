@@ -22,7 +22,7 @@ const LONGEST: u64 = 0xffff;
 /// Bytes of the kernel's list that are read; lists of large kernels have 20 MiB.
 const MAX_LIST: u64 = 256 << 20;
 
-/// The kernel's functions, and those of them that were told.
+/// The kernel's functions, and those of them that were reported.
 #[derive(Default)]
 pub(crate) struct KernelSymbols {
     text: Vec<u8>,
@@ -88,7 +88,7 @@ impl KernelSymbols {
         Some(out)
     }
 
-    /// The number for an address; tells the name of a function that is met for the first time.
+    /// The number for an address; reports the name of a function that is met for the first time.
     fn numbered(&mut self, address: u64, header: &event_header, out: &mut Vec<u8>) -> u64 {
         let next = self.symbols.partition_point(|(start, _)| *start <= address);
         let Some(&(start, Some((from, length)))) = next.checked_sub(1).and_then(|at| self.symbols.get(at)) else {

@@ -41,7 +41,7 @@ pub struct Facts {
     pub btf: bool,
     /// Names of BTF typedefs `btf_trace_*` that exist; `None` when BTF cannot be read.
     pub tracepoints: Option<Vec<String>>,
-    /// Changes of address spaces are told without tracepoints of system calls.
+    /// Changes of address spaces are reported without tracepoints of system calls.
     pub area_tree: bool,
     /// Address spaces can be walked by BPF programs.
     pub area_walk: bool,
@@ -51,7 +51,7 @@ pub struct Facts {
     pub kernel: String,
 }
 
-/// Number of processors that events must be opened on.
+/// Number of CPUs that events must be opened on.
 pub(crate) fn processors() -> i32 {
     // SAFETY: sysconf takes an integer and touches no memory of ours.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };

@@ -62,7 +62,7 @@ pub fn parse_mountinfo(text: &str) -> Vec<Mount> {
     text.lines().filter_map(parse_line).collect()
 }
 
-/// The mounts that a process sees; none when it is gone. Names that are no UTF-8 are told as far as they are.
+/// The mounts that a process sees; none when it is gone. Names that are no UTF-8 are reported as far as they are.
 pub(crate) fn mounts_of(process: &str) -> Vec<Mount> {
     let bytes = std::fs::read(format!("/proc/{process}/mountinfo")).unwrap_or_default();
     parse_mountinfo(&String::from_utf8_lossy(&bytes))

@@ -12,7 +12,7 @@ struct Entry {
     mode: u32,
 }
 
-/// All directory entries that were told.
+/// All directory entries that were reported.
 #[derive(Default)]
 pub(crate) struct Names {
     entries: HashMap<FileKey, Entry>,
@@ -54,7 +54,7 @@ impl Names {
         self.entries.get(&file).is_some_and(|entry| entry.mode & 0o170_000 == 0o040_000)
     }
 
-    /// Files and directories that were told since this was asked last.
+    /// Files and directories that were reported since this was asked last.
     pub(crate) fn take_fresh(&mut self) -> BTreeSet<FileKey> {
         std::mem::take(&mut self.fresh)
     }

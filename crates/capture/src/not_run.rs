@@ -1,4 +1,4 @@
-//! How often the kernel did not run programs of the recorder: where one ran on that processor already. Before Linux 7 that was an event inside the
+//! How often the kernel did not run programs of the recorder: where one ran on that CPU already. Before Linux 7 that was an event inside the
 //! program's own; since then tasks are preempted in tracepoints too, and another task's event goes untold meanwhile (kernel/trace/bpf_trace.c,
 //! `__bpf_trace_run`).
 //!
@@ -20,7 +20,7 @@ pub(crate) fn of_probe(probe: &Loaded) -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// The events that a program tells of, by the names of other losses.
+/// The events that a program reports, by the names of other losses.
 fn kind(probe: &'static Probe, program: &str) -> &'static str {
     let by_program = probe.records.iter().find(|record| record.program == Some(program));
     by_program

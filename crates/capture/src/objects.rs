@@ -69,7 +69,7 @@ pub(crate) const FAULT_ENTRY: &str = "tp_btf/page_fault_";
 /// Sections of the programs that tell changes of address spaces without the tracepoints of system calls.
 const AREA_TREE: [&str; 2] = ["tp_btf/ma_write", "tp_btf/mmap_lock_released"];
 
-/// Whether the kernel tells changes of address spaces by the events of their tree. Before areas had locks of their own (kernel 6.4),
+/// Whether the kernel reports changes of address spaces by the events of their tree. Before areas had locks of their own (kernel 6.4),
 /// each page fault of the machine gave back the lock that those events tell of.
 pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
     let is_lock =
@@ -79,7 +79,7 @@ pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
     has_own_locks && AREA_TREE.iter().all(|section| kernel_has(section, btf))
 }
 
-/// Whether a program that tells changes of address spaces is left out: one at system calls where the kernel's tree tells them, one at
+/// Whether a program that reports changes of address spaces is left out: one at system calls where the kernel's tree reports them, one at
 /// the tree where it does not.
 pub(crate) fn is_replaced_by_tree(section: &str, kernel: Kernel) -> bool {
     if kernel.tells_area_tree { is_at_calls(section) } else { is_at_tree(section) }
@@ -153,7 +153,7 @@ pub(crate) fn load(
         let is_replaced = (probe.is_replaced)(&section, options, kernel);
         if is_replaced || !has_event {
             program.set_autoload(false);
-            // On architectures without tracepoints at the entry of a fault an event tells it.
+            // On architectures without tracepoints at the entry of a fault an event reports it.
             let list = if is_replaced || section.starts_with(FAULT_ENTRY) { &mut replaced } else { &mut missing };
             list.push(section);
         }

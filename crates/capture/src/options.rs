@@ -19,12 +19,12 @@ pub struct Options {
     /// The lab, where the launch runs in one.
     pub lab: Option<LabDevice>,
     /// Whether the tracepoints at the entry of a fault are used where the architecture has them. Without them an event
-    /// tells the beginning, as on other architectures.
+    /// reports the beginning, as on other architectures.
     pub fault_entry: bool,
     /// Whether the events of the tree of an address space's areas are used where the kernel has them. Without them tracepoints of
     /// system calls tell what is mapped, as on older kernels.
     pub area_tree: bool,
-    /// Whether opens and reads are recorded, which makes every system call of the machine some 120 ns dearer: a tracepoint of
+    /// Whether opens and reads are recorded, which makes every system call of the machine some 120 ns more expensive: a tracepoint of
     /// any puts all tasks on the slow path of all, and two programs see all calls.
     pub files: bool,
     /// Whether it is recorded when each process waited for events for the first time, which costs every context switch of
@@ -43,9 +43,9 @@ pub struct Options {
     pub processes_only: bool,
     /// Which events are recorded with their call stacks.
     pub stacks: StackEvents,
-    /// Samples of running threads a second, on each processor.
+    /// Samples of running threads a second, on each CPU.
     pub cpu_hertz: Option<u32>,
-    /// Of how many walks of a processor one is copied with the stack's memory, to be compared with another unwinder's; 0 for none.
+    /// Of how many walks of a CPU one is copied with the stack's memory, to be compared with another unwinder's; 0 for none.
     pub copy_every: u32,
     /// Whether processes that run already can be followed, see [`Recorder::attach_running`].
     pub running: bool,

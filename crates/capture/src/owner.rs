@@ -66,7 +66,7 @@ impl Owner {
                 if events.is_empty() { "no events".to_owned() } else { events.join(", ") }
             );
             let reason = format!(
-                "user {}, whose recording this is, may not trace them: they are set-uid or the like, have capabilities, are another \
+                "user {}, the owner of this recording, may not trace them: they are set-uid or the like, have capabilities, are another \
                  user's, or keep themselves from being traced",
                 self.uid
             );

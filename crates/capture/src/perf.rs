@@ -1,4 +1,4 @@
-//! `perf_event_open(2)` for the kinds of events the probes need: software events of a processor (page faults, its clock).
+//! `perf_event_open(2)` for the kinds of events the probes need: software events of a CPU (page faults, its clock).
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -48,7 +48,7 @@ fn open(attributes: &Attributes, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// The event for all tasks on one processor and for faults of both modes: the program tells them apart.
+/// The event for all tasks on one CPU and for faults of both modes: the program distinguishes them.
 pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         kind: PERF_TYPE_SOFTWARE,
@@ -61,7 +61,7 @@ pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<Owne
     open(&attributes, -1, cpu)
 }
 
-/// The kernel's timer event of a processor, `hertz` times a second (`PERF_COUNT_SW_CPU_CLOCK`, whose period is in ns).
+/// The kernel's timer event of a CPU, `hertz` times a second (`PERF_COUNT_SW_CPU_CLOCK`, whose period is in ns).
 pub(crate) fn clock_of_processor(hertz: u32, cpu: i32) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         kind: PERF_TYPE_SOFTWARE,

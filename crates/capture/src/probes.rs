@@ -46,7 +46,7 @@ pub struct Probe {
     pub(crate) tracepoints: &'static [(&'static Missing, &'static [&'static str])],
 }
 
-/// What the kernel tells, and how.
+/// What the kernel reports, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kernel {
     /// Changes of address spaces by the events of their tree.

@@ -1,4 +1,4 @@
-//! Events that belong to a processor: page faults and the timer of samples. They end with their processor, and begin with one that
+//! Events that belong to a CPU: page faults and the timer of samples. They end with their CPU, and begin with one that
 //! comes on line.
 
 use crate::capture_error::CaptureError;
@@ -15,11 +15,11 @@ use std::os::fd::OwnedFd;
 const FAULT_PROGRAMS: [(&str, FaultEvent); 3] =
     [("fault_begin", FaultEvent::Begin), ("fault_minor", FaultEvent::Minor), ("fault_major", FaultEvent::Major)];
 
-/// How often it is looked whether processors came or went.
+/// How often it is looked whether CPUs came or went.
 const CHECK_NS: u64 = 1_000_000_000;
 
 impl Recorder {
-    /// Attaches the programs at the events of every processor that has none yet.
+    /// Attaches the programs at the events of every CPU that has none yet.
     pub(crate) fn attach_processors(&mut self) -> Result<(), CaptureError> {
         if self.options.processes_only {
             return Ok(());
@@ -40,7 +40,7 @@ impl Recorder {
         for (probe, program, event) in faults.chain(samples) {
             match event {
                 Ok(fd) => links.push(self.attach_event(probe, program, fd)?),
-                // A processor that is off line.
+                // A CPU that is off line.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(()),
                 Err(source) => return Err(CaptureError::Attach { probe, event: program.to_owned(), source }),
             }
@@ -61,8 +61,8 @@ impl Recorder {
         attach_perf(&program, fd).map_err(refused)
     }
 
-    /// Looks once a second whether processors came or went. The events of one that goes off line end with it; one that comes
-    /// gets its own, and what it did before is told as missing.
+    /// Looks once a second whether CPUs came or went. The events of one that goes off line end with it; one that comes
+    /// gets its own, and what it did before is reported as missing.
     pub(crate) fn follow_processors(&mut self) -> Result<(), CaptureError> {
         let now = monotonic_now();
         let since = now.0.saturating_sub(self.processors_checked.0);

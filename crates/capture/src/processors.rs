@@ -1,4 +1,4 @@
-//! Which processors are on line, and what changed: events of page faults belong to a processor.
+//! Which CPUs are on line, and what changed: events of page faults belong to a CPU.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn parse(text: &str) -> Option<BTreeSet<u32>> {
     Some(all)
 }
 
-/// What is to be done when `attached` have events and `on_line` run: the processors whose events went with them, and those
+/// What is to be done when `attached` have events and `on_line` run: the CPUs whose events went with them, and those
 /// that have none yet.
 pub(crate) fn changes(attached: &BTreeSet<u32>, on_line: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>) {
     (attached.difference(on_line).copied().collect(), on_line.difference(attached).copied().collect())

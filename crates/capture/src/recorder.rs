@@ -37,7 +37,7 @@ pub struct Recorder {
     pub(crate) tables: Option<Tables>,
     pub(crate) loaded: Vec<Loaded>,
     pub(crate) links: Vec<Link>,
-    /// Events of a processor, by its number.
+    /// Events of a CPU, by its number.
     pub(crate) processor_links: BTreeMap<u32, Vec<Link>>,
     pub(crate) processors_checked: Nanos,
     /// Whether processes are followed.
@@ -245,20 +245,20 @@ impl Recorder {
     /// Moves what the kernel has put into the ring into memory; call it about every 20 ms.
     ///
     /// # Errors
-    /// The ring cannot be read, or the kernel refuses the events of a processor that came on line.
+    /// The ring cannot be read, or the kernel refuses the events of a CPU that came on line.
     pub fn drain(&mut self) -> Result<(), CaptureError> {
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.follow_processors()
     }
 
-    /// Moves the faults that processors still hold into memory; no program runs any more.
+    /// Moves the faults that CPUs still hold into memory; no program runs any more.
     fn take_batches(&self) {
         let object = self.loaded.iter().find(|one| one.name == "fault").map(|one| &one.object);
         let maps = object.into_iter().flat_map(|object| object.maps()).filter(|map| map.name() == "batches");
         for map in maps {
             let batches = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
             for batch in batches {
-                // A processor that saw no fault has a batch of zeros.
+                // A CPU that saw no fault has a batch of zeros.
                 if events::record::<events::fault_event>(&batch).is_some_and(|batch| batch.count > 0) {
                     self.ring.add(&batch);
                 }
@@ -310,7 +310,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording and hands over what was seen. Of tasks of the tree that still run, what they are in is told as far as it
+    /// Ends the recording and hands over what was seen. Of tasks of the tree that still run, what they are in is reported as far as it
     /// goes, and their counters.
     ///
     /// # Errors
@@ -320,7 +320,7 @@ impl Recorder {
     }
 
     /// The same, and calls `loaded` while the programs are there still and follow nobody any more. All that was recorded can be taken
-    /// then ([`Self::take`]), but for the last faults of each processor; what others on the machine do from then on is left out.
+    /// then ([`Self::take`]), but for the last faults of each CPU; what others on the machine do from then on is left out.
     ///
     /// # Errors
     /// As [`Self::finish`].

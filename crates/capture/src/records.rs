@@ -33,9 +33,9 @@ pub(crate) struct RecordKind {
     pub(crate) size: fn(&[u8]) -> Option<usize>,
     /// Events that one stands for.
     pub(crate) events: fn(&[u8]) -> u64,
-    /// Whether the kernel tells it once and later records refer to it: it is kept where others are given up.
+    /// Whether the kernel reports it once and later records refer to it: it is kept where others are given up.
     pub(crate) is_told_once: bool,
-    /// The only program that tells it, where the probe has several.
+    /// The only program that reports it, where the probe has several.
     pub(crate) program: Option<&'static str>,
     /// Takes one.
     pub(crate) decode: fn(&[u8], &mut Decoding<'_>),
@@ -47,12 +47,12 @@ impl RecordKind {
         Self { kind, name, size: sized::<T>, events: |_| 1, is_told_once: false, program: None, decode }
     }
 
-    /// One that the kernel tells once.
+    /// One that the kernel reports once.
     pub(crate) const fn told_once(self) -> Self {
         Self { is_told_once: true, ..self }
     }
 
-    /// One that only this program of the probe tells.
+    /// One that only this program of the probe reports.
     pub(crate) const fn told_by(self, program: &'static str) -> Self {
         Self { program: Some(program), ..self }
     }
@@ -67,7 +67,7 @@ fn sized<T>(_: &[u8]) -> Option<usize> {
     Some(size_of::<T>())
 }
 
-/// What no single probe tells.
+/// What no single probe reports.
 static OF_NO_PROBE: [RecordKind; 4] = [
     RecordKind::of::<events::name_event>(events::EVENT_NAME, "file_names", |bytes, to| {
         if let Some(event) = record(bytes) {

@@ -105,7 +105,7 @@ impl Ring {
         self.raw.borrow_mut().known_modules.insert(module);
     }
 
-    /// A file that is to be told again when it is mapped again.
+    /// A file that is to be reported again when it is mapped again.
     pub(crate) fn forgets_module(&self, module: u32) {
         self.raw.borrow_mut().known_modules.remove(&module);
     }
@@ -143,7 +143,7 @@ mod tests {
     fn what_others_do_after_the_end_is_left_out_and_what_was_recorded_and_comes_late_is_not() {
         let header = |kind: u32, ts| event_header { kind: kind as u16, ts, ..Default::default() };
         let work = |ts| bytes_of(&memory_work_event { header: header(EVENT_MEMORY_WORK, ts), ..Default::default() });
-        // Told by the walk over those that live on, with the moment of which it tells.
+        // Reported by the walk over those that live on, with the moment of the report.
         let exit = |ts| bytes_of(&exit_event { header: header(EVENT_EXIT, ts), ..Default::default() });
         let mut raw = RawBytes::default();
         raw.push(&work(30));

@@ -4,11 +4,11 @@
 #ifndef SLOWPATH_WALKS_H
 #define SLOWPATH_WALKS_H
 
-/* What the recorder tells the programs that walk. Not a record. */
+/* What the recorder hands to the programs that walk. Not a record. */
 struct walk_settings {
 	/* Tables that were loaded: with each, stacks that ended for want of one are walked anew. */
 	unsigned int tables;
-	/* Of how many walks of a processor one is copied, 0 for none; and how many it copies in a second at most. */
+	/* Of how many walks of a CPU one is copied, 0 for none; and how many it copies in a second at most. */
 	unsigned int copy_every;
 	unsigned int copies_a_second;
 };

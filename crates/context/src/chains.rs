@@ -1,7 +1,7 @@
 //! Differences that follow from each other in ways that are known: what comes first, what it leads to, what that costs, and what can be
 //! done about it.
 //!
-//! A chain is told only where each of its links was read, in both contexts. The kernel's release is never taken as a link: what a
+//! A chain is reported only where each of its links was read, in both contexts. The kernel's release is never taken as a link: what a
 //! thread's own status says, counts.
 
 mod filter_restricts_speculation;

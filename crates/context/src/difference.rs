@@ -1,6 +1,6 @@
 //! What differs between two contexts, with what is known of each difference's cost.
 //!
-//! A difference is no cause: which one costs time only a measurement tells.
+//! A difference is not a cause: only a measurement shows which one costs time.
 
 use crate::factor::{Factor, Known, Scope};
 use crate::factors;

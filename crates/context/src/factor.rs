@@ -18,7 +18,7 @@ pub enum Scope {
     Machine,
 }
 
-/// How much a difference is known to matter, the most first. What it costs a given program, only a measurement tells.
+/// How much a difference is known to matter, the most first. What it costs a given program, only a measurement shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {

@@ -108,7 +108,7 @@ impl Reading {
         match missing {
             Missing::Absent => Self::absent(absent),
             Missing::Denied => Self::unavailable(
-                "the kernel refuses to tell it of this process",
+                "the kernel refuses to report it for this process",
                 "run it as the user of the process, or as root",
             ),
             Missing::NotSaved => {

@@ -11,41 +11,43 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
     let found: &[(&str, &str)] = match factor {
         "seccomp" => &[
             (
-                "decide most system calls with few instructions, and put one filter in place of several: the kernel runs all of them, and \
-                 caches a call that is allowed whatever its arguments are",
-                "work: the filters must be written again",
+                "decide most syscalls with few instructions, and replace several filters by one: the kernel runs all of them, and caches \
+                 the verdict on calls that are allowed whatever their arguments",
+                "work: the filters have to be rewritten",
             ),
             (
                 "install the filter with SECCOMP_FILTER_FLAG_SPEC_ALLOW, where it also restricts speculation",
-                "security: the process can be read by code that runs in it, through the CPU's guesses",
+                "security: code that runs in the process can read its memory by speculative execution",
             ),
-            ("run without the filter", "security: every system call is open to whoever takes the program over"),
+            ("run without the filter", "security: an attacker who takes over the program can make every syscall"),
         ],
         "speculative_store_bypass" | "indirect_branch_speculation" => &[
             (
-                "install system call filters with SECCOMP_FILTER_FLAG_SPEC_ALLOW, or do not ask for the restriction (PR_SET_SPECULATION_CTRL)",
-                "security: the process can be read by code that runs in it, through the CPU's guesses",
+                "install seccomp filters with SECCOMP_FILTER_FLAG_SPEC_ALLOW, or do not ask for the restriction (PR_SET_SPECULATION_CTRL)",
+                "security: code that runs in the process can read its memory by speculative execution",
             ),
             (
                 "start the kernel with spec_store_bypass_disable=prctl and spectre_v2_user=prctl",
-                "security: no filter restricts any program by itself then",
+                "security: filters then restrict no program by themselves",
             ),
         ],
         "scheduling" => &[(
             "start it with the policy and the nice value of the fast context",
-            "fairness: whoever runs beside it gets less of the CPUs",
+            "fairness: other processes get less CPU time",
         )],
         "autogroup" => &[(
             "start it in the session of the fast context, or write its nice value to /proc/PID/autogroup",
             "fairness: its session then gets more than others",
         )],
-        "affinity" => &[("allow it the CPUs of the fast context", "fairness: what was kept free of it no longer is")],
+        "affinity" => {
+            &[("allow it the CPUs of the fast context", "fairness: CPUs that were reserved for others no longer are")]
+        }
         "utilization_clamp" => {
             &[("lift its upper bound of utilisation (uclamp.max)", "energy: the CPU runs at higher frequencies")]
         }
         "core_scheduling" => &[(
-            "give it the cookie of those that it may share a core with",
-            "security: these can then learn from it through what the core has in common",
+            "give it the cookie of the tasks that it may share a core with",
+            "security: side channels of the shared core are open between them",
         )],
         "timer_slack_ns" => &[(
             "set its timer slack to that of the fast context (PR_SET_TIMERSLACK, or /proc/PID/timerslack_ns)",
@@ -55,7 +57,7 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
             "start it with the class of the fast context (ionice)",
             "fairness: others wait longer for the same storage",
         )],
-        "tracer" => &[("end the program that traces it", "what it is traced for")],
+        "tracer" => &[("detach or end the tracer", "what the tracer was for")],
         "security_label" => &[(
             "change what follows from its label (the policy of the domain), not the label",
             "security: what the policy kept from the program",
@@ -63,21 +65,23 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         "no_new_privs" => &[("do not set it", "security: set-uid programs that it starts get their rights")],
         "credentials" => &[(
             "let the user read what it cannot: caches that another user wrote, each directory above them; or fill them as this user",
-            "security: whoever may read the files can; none where they hold no secrets",
+            "security: everyone who may read the files can; none where they hold no secrets",
         )],
         "capabilities" => {
-            &[("give it the capability that it lacks", "security: whoever takes the program over has it too")]
+            &[("give it the capability that it lacks", "security: an attacker who takes over the program has it too")]
         }
         "control_groups" => return control_groups(part),
         "environment" => return environment(part),
-        "loaded_libraries" => &[("load the code of the fast context", "what the other code is there for")],
+        "loaded_libraries" => {
+            &[("load the libraries of the fast context", "what the other libraries were installed for")]
+        }
         "file_systems" => &[(
-            "put what it works on on the file system of the fast context",
+            "move its files to the file system of the fast context",
             "what the other was chosen for: its size, its safety, its price",
         )],
         "huge_pages" | "machine_huge_pages" => &[(
             "allow it huge pages (PR_SET_THP_DISABLE off; madvise where the machine asks for it)",
-            "memory: pages that are used in part are there as a whole",
+            "memory: partly used huge pages are resident as a whole",
         )],
         "memory_policy" => {
             &[("take its memory from the nodes of the fast context", "fairness: those nodes have less for others")]
@@ -85,13 +89,13 @@ pub fn remedies(factor: &str, name: &str) -> Vec<Remedy> {
         "limits" => &[("raise the limit", "what the limit protects: the memory and the CPUs of others")],
         "personality" => &[(
             "start it with the flags of the fast context (setarch)",
-            "security, where addresses are no longer random; none else",
+            "security, where addresses are no longer random; else none",
         )],
         "namespaces" => &[("start it in the namespaces of the fast context", "security: it sees and reaches more")],
-        "audit" => &[("take the rules of audit away that concern it", "security: its calls are no longer logged")],
+        "audit" => &[("remove the audit rules that match it", "security: its calls are no longer logged")],
         "mitigations" | "kernel_parameters" => &[(
             "start the kernel with the mitigations of the fast machine",
-            "security: other programs and guests can read its memory through the CPU's guesses",
+            "security: other programs and guests can read its memory by speculative execution",
         )],
         "cpufreq" => &[("set the governor of the fast machine", "energy")],
         _ => &[],
@@ -107,29 +111,27 @@ fn control_groups(part: &str) -> Vec<Remedy> {
     let has = |words: &[&str]| words.iter().any(|word| part.contains(word));
     vec![if has(&["quota", "cpu.max", "cfs"]) {
         remedy(
-            "raise the quota of its control group (cpu.max, cpu.cfs_quota_us), or let it have as many threads as the quota has CPUs",
+            "raise the quota of its cgroup (cpu.max, cpu.cfs_quota_us), or limit its threads to the number of CPUs in the quota",
             "fairness: others on these CPUs get less",
         )
     } else if has(&["weight", "shares"]) {
-        remedy("raise the weight of its control group", "fairness: groups beside it get less")
+        remedy("raise the weight of its cgroup", "fairness: sibling cgroups get less")
     } else if has(&["cpuset", "processors", "nodes"]) {
-        remedy("allow its control group more CPUs or nodes", "fairness: what was kept free of it no longer is")
+        remedy("allow its cgroup more CPUs or nodes", "fairness: CPUs that were reserved for others no longer are")
     } else if has(&["memory", "swap"]) {
-        remedy("raise the limit of memory of its control group", "memory: others on the machine have less")
+        remedy("raise the memory limit of its cgroup", "memory: others on the machine have less")
     } else if has(&["io", "blkio"]) {
-        remedy("raise the limit of I/O of its control group", "fairness: others wait longer for the same storage")
+        remedy("raise the I/O limit of its cgroup", "fairness: others wait longer for the same storage")
     } else {
-        remedy("give its control group the limits of the fast one", "fairness: others on the machine get less")
+        remedy("give its cgroup the limits of the fast one", "fairness: others on the machine get less")
     }]
 }
 
 fn environment(part: &str) -> Vec<Remedy> {
     let price = match part {
-        "MALLOC_PERTURB_" | "MALLOC_CHECK_" => {
-            "use of memory that is not initialised or freed already is found less often"
-        }
+        "MALLOC_PERTURB_" | "MALLOC_CHECK_" => "fewer uninitialised reads and use-after-frees are caught",
         "LD_PRELOAD" | "LD_AUDIT" => "what the library was loaded for",
-        "GLIBC_TUNABLES" => "what the setting was made for: mostly memory that is given back sooner",
+        "GLIBC_TUNABLES" => "what the setting is for: mostly memory that is freed sooner",
         "LD_BIND_NOW" => "security: the table of addresses can be written to while the program runs",
         _ => "what the variable was set for",
     };

@@ -83,7 +83,7 @@ mod tests {
     fn a_context_survives_the_way_through_its_json_and_other_json_is_refused() {
         let own = Snapshot::of_process(std::process::id()).unwrap();
         let text = serde_json::to_vec(&own).unwrap();
-        // Whoever wrote a file, it is not the process that it tells of.
+        // Whoever wrote a file, it is not the process that it describes.
         assert_eq!(Snapshot::of_json(&text).unwrap(), Snapshot { source: Source::Foreign, ..own });
         let of = |text: &str| Snapshot::of_json(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(of("{\"schema\": \"x\\u009b\"}"), "its schema is \"x\\u{9b}\", not slowpath-context/1");

@@ -144,7 +144,7 @@ impl Snapshot {
                 return Err(SnapshotError::Ended(pid));
             }
             let mut snapshot = Self::read(&place, &directory, Some(pid), HERE.to_owned());
-            // Four equal ids are told as one (`factors::credentials`).
+            // Four equal ids are reported as one (`factors::credentials`).
             let user = snapshot.reading("credentials").and_then(Reading::value).and_then(|value| value.part("user"));
             let user = user.filter(|_| has_own_namespaces(pid));
             snapshot.source = Source::Process { uid: user.and_then(|uid| uid.parse().ok()) };
@@ -258,7 +258,7 @@ impl Snapshot {
         self
     }
 
-    /// Reads the contents of its system call filters, of a process that runs here and has some: for that it is stopped for some ten
+    /// Reads the contents of its seccomp filters, of a process that runs here and has some: for that it is stopped for some ten
     /// microseconds, and it takes root. Where that is not to be had they stay unknown; how many there are is known without.
     pub fn read_filters(&mut self) {
         let has_some =

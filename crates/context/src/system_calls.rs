@@ -1,4 +1,4 @@
-//! What the kernel tells of a thread by system calls only. Own small module because libc has no safe form of them.
+//! What the kernel reports of a thread by system calls only. Own small module because libc has no safe form of them.
 
 use std::io;
 

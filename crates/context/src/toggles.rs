@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How a factor's difference gets into a launch; one in each factor's file.
 #[derive(Clone, Copy)]
 pub(crate) enum Toggle {
-    /// It tells the parts in which two contexts differ, and how each is set.
+    /// It names the parts in which two contexts differ, and how each is set.
     Parts(fn(&Contrast<'_>) -> Vec<Part>),
     /// Why it cannot be set.
     Never(&'static str),
@@ -114,7 +114,7 @@ pub struct Plan {
     pub candidates: Vec<Candidate>,
     /// What differs and cannot be applied here.
     pub remaining: Vec<Remaining>,
-    /// What differs because of a candidate, or only for the moment, and is told for completeness.
+    /// What differs because of a candidate, or only for the moment, and is reported for completeness.
     pub follows: Vec<Remaining>,
     /// What both have, unlike the caller: applied to every launch.
     pub common: Vec<Common>,
@@ -157,11 +157,11 @@ pub fn plan(fast: &Snapshot, slow: &Snapshot, here: &Here) -> Plan {
 }
 
 impl Plan {
-    /// Holds what must live as long as the launches (control groups that were made), removed when dropped. `base`: the command with
+    /// Holds what must live as long as the launches (cgroups that were made), removed when dropped. `base`: the command with
     /// the conditions that the contexts say nothing of.
     ///
     /// # Errors
-    /// A control group cannot be made.
+    /// A cgroup cannot be made.
     pub fn prepare(&self, base: &slowpath_launch::LaunchSpec) -> Result<Prepared, ToggleError> {
         Prepared::new(base, &self.settings, &self.common_settings, self.variables.as_ref())
     }

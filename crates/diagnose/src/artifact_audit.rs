@@ -46,7 +46,7 @@ pub struct AuditWanted {
     pub opens_missing: fn(&Manifest) -> Option<String>,
 }
 
-/// Who is told what goes on.
+/// Who hears what goes on.
 struct Told<'a> {
     progress: &'a dyn Progress,
     say: &'a dyn Fn(&str),

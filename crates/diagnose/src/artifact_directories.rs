@@ -53,7 +53,7 @@ fn directory(
 ) -> Result<TreatedFile, NotTriable> {
     let lookup = nearest(machine, artifact)?;
     let LookupEnd::File(as_is) = &lookup.end else {
-        return Err(not(format!("the way to {} cannot be looked at", artifact.display()), "diagnose as root"));
+        return Err(not(format!("the directories above {} cannot be read", artifact.display()), "diagnose as root"));
     };
     let after = own(identity, &lookup, as_is)?;
     Ok(treated(machine, mounts, &Changed { before: as_is.clone(), after })?.0)

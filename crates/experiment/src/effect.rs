@@ -27,7 +27,7 @@ pub struct Effect {
     /// Number of blocks left out because one of the two arms has no value there.
     pub dropped: usize,
     /// The smallest true difference that this number of pairs with this noise would show in 80 % of repetitions, in the
-    /// unit of the samples; see [`power::minimum_detectable_effect`]. `None` when it cannot be told.
+    /// unit of the samples; see [`power::minimum_detectable_effect`]. `None` when it cannot be determined.
     pub minimum_detectable_effect: Option<f64>,
     /// Robust standard deviation of a pair difference, in the unit of the samples; with [`power::pairs_needed`] it
     /// plans the next experiment. `None` below two pairs.

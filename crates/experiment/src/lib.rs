@@ -14,7 +14,7 @@
 //! Values are `f64` of one unit that the caller chose; lower is better only in [`outcome`].
 //!
 //! Beside that path: [`rank_sum`] for samples that no block pairs, [`looks`] for experiments that stop when they know enough, [`quantile`]s, [`multiple`] questions, and
-//! what a reader must be told of the launches ([`outliers`], [`series`]).
+//! what a reader must know of the launches ([`outliers`], [`series`]).
 //!
 //! Every interval comes from the exact null distribution of a rank statistic, so that its coverage holds for
 //! heavy tails and does not rest on large samples; `tests/coverage.rs` checks it by simulation. An interval

@@ -1,4 +1,4 @@
-//! Which values stand out. They are told, and stay in every figure: what is rare belongs to the program too.
+//! Which values stand out. They are reported, and stay in every figure: what is rare belongs to the program too.
 
 use crate::{median, power};
 

@@ -1,6 +1,6 @@
 //! A series of launches in the order in which they ran: does the machine drift, and do neighbours resemble each other?
 //!
-//! Drift of the values themselves is what blocks are for, and is told so that a reader knows; pair differences that
+//! Drift of the values themselves is what blocks are for, and is reported so that a reader knows; pair differences that
 //! depend on each other would make their interval too narrow, and are a doubt.
 
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -8,7 +8,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// Values below which these tests say nothing: the normal approximations of both are poor there.
 pub const FEWEST: usize = 10;
 
-/// Below this p-value a drift or a dependence is told. Two tests of every benchmark would cry wolf too often at 5 %.
+/// Below this p-value a drift or a dependence is reported. Two tests of every benchmark would cry wolf too often at 5 %.
 pub const TELL_BELOW: f64 = 0.01;
 
 /// Whether the values rise or fall: Mann-Kendall (H. B. Mann, Econometrica 13 (1945), 245-259), corrected for ties, with

@@ -1,4 +1,4 @@
-//! The fix `allocator_tunables`: glibc's malloc is told, by `GLIBC_TUNABLES`, to keep memory that it would give back.
+//! The fix `allocator_tunables`: `GLIBC_TUNABLES` makes glibc's malloc keep memory that it would give back.
 //!
 //! Owns the variable: the settings that findings ask for, put to those that the user has. The values themselves come from the
 //! findings ([`MallocSettings`]). Refused where the variable would not be heeded: programs without glibc's malloc, programs that
@@ -46,7 +46,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
             Some(wanted) => plan(case, &wanted, trial),
             None => plan_of_another(case, trial),
         };
-        let gap = Some(gap(ALLOCATOR_TUNABLES, &reason, "none from outside: the program's own allocator is to be set"));
+        let gap = Some(gap(ALLOCATOR_TUNABLES, &reason, "none from outside: configure the program's own allocator"));
         return vec![Proposal { plan, findings: places(case.findings), predicted: None, gap, caution: None }];
     };
     let overriding = case.programs.iter().flat_map(|program| &program.calls_mallopt).next();

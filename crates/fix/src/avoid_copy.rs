@@ -46,12 +46,16 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
     FixPlan {
         changes: changes.to_vec(),
         side_effects: vec![
-            "the data must stay as they are while they are looked at: who writes them has to wait, or to write elsewhere".to_owned(),
+            "the data must not change while they are used: writers have to wait, or to write elsewhere".to_owned(),
         ],
         price: "a lock or a second buffer, where others write the data".to_owned(),
-        security_cost: "data that another process can change are checked and used in place: it can change them between the two"
-            .to_owned(),
-        trial: Trial { possible: false, how: format!("change the source: {}", how.unwrap_or("use the data where they lie")) },
+        security_cost:
+            "data that another process can change are checked and used in place: it can change them between the two"
+                .to_owned(),
+        trial: Trial {
+            possible: false,
+            how: format!("change the source: {}", how.unwrap_or("use the data where they lie")),
+        },
         ..plan_in_source(AVOID_COPY, number, &places)
     }
 }

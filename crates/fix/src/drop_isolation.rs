@@ -39,12 +39,12 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         changes: vec![Change {
             what: format!("the user of {}", of.process),
             from: Some(of.user.clone()),
-            to: "the owner of the artifacts; or, which gives up less, one more group that may read them".to_owned(),
+            to: "the owner of the artifacts; or, with less loss of isolation, one more group that may read them".to_owned(),
         }],
         scope: Scope::Machine,
         privilege: Privilege::Root,
         side_effects: vec![
-            "files that the process makes belong to that user, and so does what it may signal, trace and use up".to_owned(),
+            "new files of the process belong to that user, and it may signal, trace and exhaust whatever that user may".to_owned(),
         ],
         price: "none in time or memory".to_owned(),
         security_cost: "an error in the process, in what it parses for example, then reads and writes everything that this user can, and \

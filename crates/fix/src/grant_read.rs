@@ -29,8 +29,7 @@ pub const FIX: Declaration = Declaration {
               makes the next one so too. Instead: a second copy where its users may read it and only its owner may write (for Python \
               PYTHONPYCACHEPREFIX, for fonts a cache of the system); or the process runs as the owner, which drops its isolation: what it \
               parses can then read and write all that the owner can",
-    trial: "launches that see the files with the change, in mounts of their own (needs root); the sham sees them as they are, in the same \
-            mounts",
+    trial: "launches that see the changed files in private mounts (needs root); the sham sees the unchanged files in the same mounts",
 };
 
 /// What denies one user, and what would let it in.
@@ -76,7 +75,7 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         name: format!("{GRANT_READ}{number}"),
         title: format!("{user} may read {artifact}{more}"),
         changes: vec![Change {
-            what: format!("permissions on the way to {artifact}{more}"),
+            what: format!("permissions on the path to {artifact}{more}"),
             from: Some(format!("{user} is denied")),
             to: format!("{user} may read; `slowpath artifacts audit` names the file that denies and the change"),
         }],

@@ -39,7 +39,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
         Some("madvise") if !willing.is_empty() => None,
         Some("madvise") => Some((reasons.first().cloned().unwrap_or_default(), "none from outside")),
         Some("always") => Some((
-            "all memory may have huge pages on this machine already".to_owned(),
+            "THP is already enabled for all memory on this machine".to_owned(),
             "none is needed; to compare, write madvise to /sys/kernel/mm/transparent_hugepage/enabled",
         )),
         Some(_) => Some((

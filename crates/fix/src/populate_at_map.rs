@@ -35,8 +35,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
         security_cost: "none".to_owned(),
         trial: Trial {
             possible: false,
-            how: "malloc's mmap is inside the C library, where nothing can take its place; change the source"
-                .to_owned(),
+            how: "malloc's mmap is inside the C library and cannot be replaced; change the source".to_owned(),
         },
         ..plan_in_source(POPULATE_AT_MAP, "", "where the block is allocated")
     };

@@ -43,10 +43,10 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         changes: vec![Change {
             what: format!("the source: {place}"),
             from: Some("each starts by itself".to_owned()),
-            to: "start one up to the point to which all are alike, and fork the others from it".to_owned(),
+            to: "start one up to the point where they begin to differ, and fork the others from it".to_owned(),
         }],
         side_effects: vec![
-            "threads, locks, connections and random seeds of the first process are copied as they are: start them behind the fork".to_owned(),
+            "threads, locks, connections and random seeds of the first process are copied as they are: create them after the fork".to_owned(),
         ],
         price: "one more process stays in memory; its pages are shared until a child writes them".to_owned(),
         security_cost: "all children have the same layout of addresses, so what is learned of one holds for all; and they hold whatever the \

@@ -1,7 +1,7 @@
 //! What is known of a program that a fix would concern: which files it runs from, and what keeps its environment from being
 //! heeded.
 //!
-//! Owns these facts: what the recording tells ([`Program::recorded`]), and what the files themselves tell ([`Program::look`]; as
+//! Owns these facts: what the recording shows ([`Program::recorded`]), and what the files themselves show ([`Program::look`]; as
 //! the target's user, the files are foreign). Leaves what follows from them to each fix.
 
 use object::{Object, ObjectSymbol, ReadCache};
@@ -49,7 +49,7 @@ pub struct RunsAs {
 }
 
 impl Program {
-    /// What a recording tells of the program with this name.
+    /// What a recording shows of the program with this name.
     pub fn recorded(tables: &Tables, name: &str) -> Self {
         let processes = Processes::new(&tables.forks, &tables.execs, &tables.exits);
         let meant: BTreeSet<ProcessKey> = processes.iter().filter(|one| one.name == name).map(|one| one.key).collect();

@@ -105,7 +105,7 @@ const MAKERS: [(&str, Maker); 13] = [
     (DROP_ISOLATION, drop_isolation::proposals),
 ];
 
-/// All fixes for these findings. `program` tells the program of a finding.
+/// All fixes for these findings. `program` returns the program of a finding.
 pub fn propose(
     findings: &[Finding],
     program: impl Fn(&Finding) -> Program,
@@ -190,7 +190,7 @@ pub(crate) mod tests {
     use slowpath_analysis::finding::{Confidence, Evidence, row};
     use std::collections::BTreeMap;
 
-    /// A finding of no pattern in particular that names a fix and what it is to be told.
+    /// A finding of no pattern in particular that names a fix and its settings.
     pub(crate) fn finding(fix: &str, settings: &str, saving: f64) -> Finding {
         let rows = vec![row([("fix", fix.into()), ("how", "keep one block".into()), ("settings", settings.into())])];
         Finding {

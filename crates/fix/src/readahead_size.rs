@@ -1,6 +1,6 @@
 //! The fix `readahead_size`: how much the kernel reads around a demand.
 //!
-//! Tried in the lab only, on the lab's own device; the report then tells which level helped. Changing a real device
+//! Tried in the lab only, on the lab's own device; the report then shows which level helped. Changing a real device
 //! changes every program on it, so slowpath names the command and does not run it.
 
 use crate::declaration::Declaration;

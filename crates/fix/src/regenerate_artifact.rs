@@ -27,9 +27,9 @@ pub const FIX: Declaration = Declaration {
     price: "disk space, and one more installation step; if it is forgotten, the artifact is stale again",
     by_hand: "the command of the family (`slowpath explain python_bytecode`), with a umask of 022; where the place may not be written at all, one \
               of its own for the user (PYTHONPYCACHEPREFIX=DIRECTORY for Python); `slowpath artifacts guard POLICY --repair` does it when a product starts",
-    trial: "the command of the family, and then the program itself, is launched once as the target's user, to whom the directories \
-            belong in mounts of its own; the launches of the trial see what it made there, read-only (needs root). The sham sees the same directories in such \
-            mounts, with nothing made. No file is changed, and no set-user-ID program gives privileges in these launches",
+    trial: "the command of the family, then the program itself, runs once as the target's user, who owns the directories in private \
+            mounts; the trial's launches see the result read-only (needs root). The sham sees the same directories in such mounts, \
+            without the result. No file is changed, and no set-user-ID program gives privileges in these launches",
 };
 
 /// How it is tried, where it can be.
@@ -59,9 +59,10 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         }],
         scope: Scope::Machine,
         privilege: Privilege::Root,
-        side_effects: vec!["what is made so is stale when its source changes: the step belongs to the installation".to_owned()],
+        side_effects: vec!["the result is stale when its source changes: make the step part of the installation".to_owned()],
         price: "disk for the files, and a step more at each installation".to_owned(),
-        security_cost: "the command runs as the owner of the files: it must come from whom they come from, and no other user may write there"
+        security_cost: "the command runs as the owner of the files: it must come from the same source as the files, and no other user may \
+                        write there"
             .to_owned(),
         undo: "none is needed: files that it made can be removed".to_owned(),
         trial: Trial { possible: false, how: "run that command on a copy of the program, and compare with `slowpath launch --vs`".to_owned() },

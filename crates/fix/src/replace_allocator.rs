@@ -85,7 +85,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     vec![Proposal {
         plan: plan(case, library, &value, trial),
         findings: places(if is_possible { &willing } else { case.findings }),
-        // What another allocator keeps is its own affair.
+        // What another allocator keeps is up to that allocator.
         predicted: None,
         gap,
         caution: None,
@@ -123,7 +123,7 @@ fn plan(case: &Case<'_>, library: Option<&str>, value: &OsStr, trial: Trial) -> 
         privilege: Privilege::User,
         side_effects: vec![
             "programs that it starts inherit the variable".to_owned(),
-            "every allocation of the program goes another way: its speed, its memory and its crashes can change"
+            "every allocation of the program takes another code path: its speed, its memory and its crashes can change"
                 .to_owned(),
             "mallopt, malloc_trim and mallinfo of the C library have no effect on it".to_owned(),
         ],

@@ -44,18 +44,18 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
         changes: vec![Change {
             what: format!("where the program looks for {}", of.artifacts),
             from: Some(format!("a place that is of no use to {}", of.user)),
-            to: place.unwrap_or("a directory that its maker alone writes and every user reads, as the program lets it be set").to_owned(),
+            to: place.unwrap_or("a directory that only its maker writes and every user reads, set by the program's own option").to_owned(),
         }],
         scope: Scope::Machine,
         privilege: Privilege::User,
         side_effects: vec![
-            "a process that can use both has the copy instead of the original: both must be of the same source".to_owned(),
+            "a process that can use both uses the copy instead of the original: both must come from the same source".to_owned(),
         ],
         price: "disk for the copy, and one more step at each installation; stale where it is forgotten".to_owned(),
         security_cost: "every user can read the copy, and every process executes or trusts what its maker put there: no user who is trusted \
                         less than these processes may write it, and none of them, or one child changes what the others run"
             .to_owned(),
-        undo: "take the variable or option away, then remove the directory".to_owned(),
+        undo: "remove the variable or option, then the directory".to_owned(),
         trial: Trial { possible: false, how: "make the copy, and compare with `slowpath launch --vs`".to_owned() },
         treatment: Treatment::None,
     }

@@ -140,7 +140,7 @@ fn count_unrepaired(checked: Checked, attempt: &Attempt) -> Counted {
                 (Some(RepairState::TriedBefore), ended.status, Some(why))
             }
             None => {
-                let why = format!("begun at this version on {}; that start did not live to its end", tried.began);
+                let why = format!("begun at this version on {}; that start ended early", tried.began);
                 (Some(RepairState::Interrupted), None, Some(why))
             }
         },

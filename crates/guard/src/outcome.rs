@@ -93,7 +93,7 @@ impl Outcome {
                 "A repair was tried at this version of the policy, by this start or an earlier one (`repair`), and a user of the \
                  artifact still or again cannot use it. It is not tried again before the version changes. `found` says what it was at \
                  this start.",
-                "run the command of the policy by hand as the user in `as`, and read what it says",
+                "run the command of the policy by hand as the user in `as`, and read its output",
             ),
             Self::Unknown => (
                 "unknown",

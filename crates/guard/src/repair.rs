@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// All that a repair has of an environment, beside who its user is: what the product was started with is none of its affair.
+/// All that a repair has of an environment, beside who its user is: it does not get what the product was started with.
 const ENVIRONMENT: [(&str, &str); 2] = [("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("LANG", "C.UTF-8")];
 
 /// How often it is looked whether it has ended: at first often, for most take some milliseconds.
@@ -54,7 +54,7 @@ pub fn prepare(repair: &Repair) -> Result<Prepared, String> {
         // With the groups that it has, which only root could change.
         Identity::of_caller().map_err(|error| error.to_string())?
     } else {
-        return Err(format!("it is to run as {}, and only root can become another user", repair.user));
+        return Err(format!("it has to run as {}, and only root can become another user", repair.user));
     };
     let (Some(given), arguments) = (repair.command.first(), &repair.command[1..]) else {
         return Err("it names no program".to_owned());

@@ -58,7 +58,7 @@ pub const ALLOWED: &[Rule] = &[
     Rule {
         name: "symbols",
         may_use: &["tables"],
-        why: "it knows machine code and ELF files; who recorded the frames, and where they go, is not its affair",
+        why: "it knows machine code and ELF files; others know who recorded the frames, and where they go",
     },
     Rule {
         name: "capture",
@@ -165,7 +165,7 @@ pub const ALLOWED: &[Rule] = &[
     Rule {
         name: "artifacts",
         may_use: &["tables", "process"],
-        why: "says who can use which file, from facts; what that costs a launch, and who is told, others know",
+        why: "says who can use which file, from facts; what that costs a launch, and who reports it, others know",
     },
     Rule {
         name: "android",

@@ -224,7 +224,8 @@ pub fn warnings(conditions: &Conditions, busy: usize, real_time: usize) -> Vec<W
         warn(
             "idle",
             format!(
-                "idle state {name} takes {latency} us to leave, and each wake-up of an idle CPU pays it; hold /dev/cpu_dma_latency open with 0"
+                "idle state {name} takes {latency} us to leave, and each wake-up of an idle CPU waits for that; hold /dev/cpu_dma_latency \
+                 open with 0"
             ),
         );
     }

@@ -47,7 +47,7 @@ pub enum LabError {
     #[error(transparent)]
     State(#[from] slowpath_process::StateError),
     /// Other users could replace what is put into the directory.
-    #[error("{} can be changed by other users; choose a directory of root's or one with the sticky bit", .0.display())]
+    #[error("{} can be changed by other users; choose a directory owned by root or one with the sticky bit", .0.display())]
     UnsafeDirectory(PathBuf),
     /// `mkfs.ext4` refused.
     #[error("mkfs.ext4 failed ({status}): {message}")]
@@ -64,7 +64,7 @@ pub enum LabError {
         skipped: usize,
     },
     /// The path of an extra file is not a plain relative path.
-    #[error("{} is no place for an extra file: it must be relative, without '..'", .0.display())]
+    #[error("{} is not a valid path for an extra file: it must be relative, without '..'", .0.display())]
     ExtraPath(PathBuf),
     /// [`crate::Lab::verify_cold`] was called without [`crate::Lab::prepare_cold`] before it.
     #[error("the lab was not prepared for a cold launch")]

@@ -208,7 +208,7 @@ fn without_waiting<T: Send + 'static>(server: fs::File, work: impl FnOnce() -> T
     // Its server is gone: whoever waits goes on.
     drop(server);
     let _ = worker.join();
-    answer.expect("it waited for a file system that never answers")
+    answer.expect("it waited for a file system that does not answer")
 }
 
 #[test]

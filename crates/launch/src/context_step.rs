@@ -1,7 +1,7 @@
 //! What surrounds a target and is set by itself between its fork and its exec, so that nothing else is changed by it.
 //!
 //! Owns what can be set and when in the life of the target-to-be; the system calls are in `apply`. What the caller of a launch
-//! gives otherwise (environment, limits, identity, working directory, control groups, session) stands in [`crate::LaunchSpec`].
+//! gives otherwise (environment, limits, identity, working directory, cgroups, session) stands in [`crate::LaunchSpec`].
 
 mod apply;
 
@@ -92,7 +92,7 @@ pub enum ContextStep {
     },
     /// Executing gives no privileges from here on (`PR_SET_NO_NEW_PRIVS`).
     NoNewPrivileges,
-    /// One more system call filter (seccomp(2)), put on last. A target that is not root's gives up new privileges with it, whether
+    /// One more seccomp filter (seccomp(2)), put on last. A target that is not root's gives up new privileges with it, whether
     /// [`Self::NoNewPrivileges`] is there or not: a set-uid program under a filter of somebody else's choice may take a refused
     /// call for one that was made.
     SystemCallFilter {
@@ -197,7 +197,7 @@ impl fmt::Display for ContextStep {
             }
             Self::NoNewPrivileges => f.write_str("give up new privileges"),
             Self::SystemCallFilter { program, .. } => {
-                write!(f, "put on a system call filter of {} instructions", program.len() / INSTRUCTION)
+                write!(f, "install a seccomp filter of {} instructions", program.len() / INSTRUCTION)
             }
             Self::EnterDirectory { path } => write!(f, "enter {}", path.display()),
             Self::Traced => f.write_str("be traced"),

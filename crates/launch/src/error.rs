@@ -36,7 +36,7 @@ pub enum LaunchError {
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// [`crate::Hooks::before_release`] refused.
-    #[error("the launch was given up before its start")]
+    #[error("the launch was abandoned before its start")]
     Hook(#[source] BoxError),
     /// [`crate::Hooks::stop_requested`] was true before the command was released.
     #[error("the launch was stopped on request before its start")]
@@ -73,7 +73,7 @@ pub enum ExecError {
         program: String,
     },
     /// The file is there, but what it needs to run (`#!` interpreter, ELF loader) is not.
-    #[error("{program} is there, but the interpreter or loader it names is not")]
+    #[error("{program} exists, but its interpreter or loader does not")]
     MissingInterpreter {
         /// The command as given.
         program: String,

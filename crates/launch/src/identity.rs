@@ -73,7 +73,7 @@ pub enum IdentityError {
         value: String,
     },
     /// The user database gives a user an id that is none.
-    #[error("the user database gives `{0}` the id 4294967295, which to the kernel means \"unchanged\"")]
+    #[error("the user database gives `{0}` the id 4294967295, which the kernel reads as \"unchanged\"")]
     NoId(String),
     /// The user database could not be read.
     #[error("cannot read the user database")]
@@ -257,7 +257,7 @@ fn is_about_the_launcher(name: &OsStr) -> bool {
         || matches!(name, b"NOTIFY_SOCKET" | b"PKEXEC_UID" | b"DOAS_USER")
 }
 
-/// The variable that tells who became root, and what it says: of several, that of `sudo` counts.
+/// The variable that names who became root, and what it says: of several, that of `sudo` counts.
 fn invoker<'a>(env: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>) -> Option<(&'static str, String)> {
     let place = |name: &OsStr| INVOKERS.iter().position(|one| name == *one);
     let found = env.into_iter().filter_map(|(name, value)| Some((place(name)?, value.to_string_lossy().into_owned())));

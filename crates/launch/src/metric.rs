@@ -44,15 +44,15 @@ pub enum Metric {
     /// Time from the release of exec to ready in which the command's first thread neither ran nor waited for a CPU: it slept,
     /// waited for storage, for others, or stood still at its quota.
     Waiting,
-    /// Periods in which the quota of the launch's own control group was used up.
+    /// Periods in which the quota of the launch's own cgroup was used up.
     ThrottledPeriods,
-    /// How often the memory of the launch's own control group was at its limit.
+    /// How often the memory of the launch's own cgroup was at its limit.
     MemoryLimitHits,
 }
 
 /// A name that is no metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no metric; there are {names}", names = Metric::ALL.map(Metric::name).join(", "))]
+#[error("{0:?} is not a metric; available: {names}", names = Metric::ALL.map(Metric::name).join(", "))]
 pub struct UnknownMetric(String);
 
 /// The numbers of one launch. A metric that this launch has no value for is missing.

@@ -93,7 +93,7 @@ impl fmt::Display for LeftOut {
         let why = match self.reason {
             LeftOutReason::Gone => "is gone",
             LeftOutReason::Replaced => "is another file than the one that was copied",
-            LeftOutReason::MayNeverAnswer => "lies on a network or user-space file system by now",
+            LeftOutReason::MayNeverAnswer => "is now on a network or user-space file system",
         };
         write!(f, "{} {why}", self.path.display())
     }

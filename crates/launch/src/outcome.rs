@@ -23,7 +23,7 @@ pub struct LaunchOutcome {
     pub usage: Option<TreeUsage>,
     /// Times of the target's first thread, until it was ready or had ended; `None` where the kernel does not tell.
     pub first_thread: Option<ThreadTimes>,
-    /// What the control groups that the target joined counted during the launch; `None` without a group.
+    /// What the cgroups that the target joined counted during the launch; `None` without a group.
     pub groups: Option<GroupCounts>,
     /// The processes of the tree that lived when the target was ready, where [`crate::LaunchSpec::memory`] asks for it.
     pub memory: Vec<ProcessMemory>,
@@ -125,7 +125,7 @@ pub struct TreeUsage {
     /// Context switches of threads that could have gone on.
     pub involuntary_switches: u64,
     /// Largest resident set of any of the processes, bytes. The kernel counts a process from its fork: a program that
-    /// needs less than the few MiB of the launcher that it was forked from is told as large as that.
+    /// needs less than the few MiB of the launcher that it was forked from is reported as large as that.
     pub largest_rss: u64,
     /// Processes that the observer reaped.
     pub reaped: u32,
@@ -142,8 +142,8 @@ pub struct ThreadTimes {
     pub run_delay: u64,
 }
 
-/// What control groups counted, from `cpu.stat`, and from `memory.failcnt` (version 1) or `memory.events` (version 2). Others in the
-/// same group are in it. `None`: no group tells it.
+/// What cgroups counted, from `cpu.stat`, and from `memory.failcnt` (version 1) or `memory.events` (version 2). Others in the
+/// same group are in it. `None`: no group reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupCounts {
     /// Periods of a quota in which something ran.

@@ -152,7 +152,7 @@ impl Launcher for ProcessLauncher {
             ReadyWhen::Browser { page: Some(path) } => Some(read_page(path).map_err(LaunchError::InvalidSpec)?),
             _ => None,
         };
-        // In a namespace of its own the target has another pid for the observer than for main: the target tells it itself.
+        // In a namespace of its own the target has another pid for the observer than for main: the target reports it itself.
         let (follows, stays) = (hooks.follows() || spec.pid_namespace, can_stay(spec));
         let order = Order { spec, page, main: std::process::id() as i32, follows, stays };
         let mut running = self.running(&order)?;
@@ -305,7 +305,7 @@ impl Heard {
             EndCause::GuardianDied => return Err(died("the guardian was killed".into())),
             EndCause::NeverReleased => return Err(died("the command was killed before its start".into())),
         };
-        // The pid as main knows it, where it was told: the observer's may be one of another namespace.
+        // The pid as main knows it, where it was reported: the observer's may be one of another namespace.
         let (Some(pid), Some(released_at)) = (self.pid.or(Some(ended.pid)), ended.released_at) else {
             return Err(match stop {
                 StopReason::Requested => LaunchError::StoppedBeforeStart,

@@ -5,7 +5,7 @@ use std::ptr;
 
 /// `PTRACE_EVENT_STOP`: a stop of the whole process, or the first one of a new thread or of an interrupted one.
 const EVENT_STOP: i32 = 128;
-/// What a stop at a system call is told from a trap by, with `PTRACE_O_TRACESYSGOOD`.
+/// What distinguishes a stop at a system call from a trap, with `PTRACE_O_TRACESYSGOOD`.
 const SYSTEM_CALL: i32 = 0x80;
 /// `PR_SET_PTRACER` (include/uapi/linux/prctl.h).
 const PR_SET_PTRACER: libc::c_int = 0x5961_6d61;
@@ -72,7 +72,7 @@ impl Stopped {
             (0, signal) if signal != libc::SIGTRAP | SYSTEM_CALL => (libc::PTRACE_SYSCALL, signal),
             _ => (libc::PTRACE_SYSCALL, 0),
         };
-        // One that was killed meanwhile is told by the next wait.
+        // One that was killed meanwhile is reported by the next wait.
         let _ = ask(request, self.pid, signal.into());
     }
 }

@@ -69,13 +69,13 @@ pub enum ReadyWhenError {
         what: &'static str,
     },
     /// Not a regular expression.
-    #[error("the pattern of `line:` is no regular expression")]
+    #[error("the pattern of `line:` is not a regular expression")]
     Pattern(#[from] regex::Error),
     /// Not a port.
-    #[error("`{0}` is no port: expected a number from 1 to 65535")]
+    #[error("`{0}` is not a port: expected a number from 1 to 65535")]
     Port(String),
     /// Not a host.
-    #[error("`{0}` names no host; an IPv6 address stands in brackets: [::1]:PORT")]
+    #[error("`{0}` has no host; put an IPv6 address in brackets: [::1]:PORT")]
     Host(String),
     /// TLS is not spoken.
     #[error("https is not supported: use tcp:HOST:PORT, or http:// where the server offers it")]
@@ -104,7 +104,7 @@ impl ReadyWhen {
         Ok(())
     }
 
-    /// The interval in ns at which this condition is tried; 0 where an event tells it.
+    /// The interval in ns at which this condition is tried; 0 where an event reports it.
     pub fn resolution(&self) -> u64 {
         match self {
             ReadyWhen::Tcp { .. } | ReadyWhen::Http { .. } => ATTEMPT_INTERVAL.as_nanos() as u64,
@@ -264,16 +264,16 @@ mod tests {
             ("soon", "is no ready condition"),
             ("exit:0", "is no ready condition"),
             ("line:", "needs a regular expression"),
-            ("line:(", "no regular expression"),
+            ("line:(", "not a regular expression"),
             ("file:", "needs a path"),
             ("tcp:", "needs [HOST:]PORT"),
             ("tcp:http", "`http` is no port"),
             ("tcp:0", "`0` is no port"),
-            ("tcp:::1", "stands in brackets"),
+            ("tcp:::1", "put an IPv6 address in brackets"),
             ("tcp:h:70000", "`70000` is no port"),
-            ("http://:80/", "names no host"),
+            ("http://:80/", "has no host"),
             ("http://h/a b", "cannot stand in a request"),
-            ("http://h\r\nX/", "names no host"),
+            ("http://h\r\nX/", "has no host"),
             ("https://h/", "https is not supported"),
             ("browser:", "needs an HTML file"),
         ] {

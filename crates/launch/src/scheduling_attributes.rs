@@ -1,4 +1,4 @@
-//! What `sched_getattr(2)` tells of a thread and `sched_setattr(2)` sets, with the clamps of its utilisation, which libc's structure lacks. Own
+//! What `sched_getattr(2)` reports of a thread and `sched_setattr(2)` sets, with its utilisation clamps, which libc's structure lacks. Own
 //! small module because libc has no safe form of either.
 
 use std::io;

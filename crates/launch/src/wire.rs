@@ -1,4 +1,4 @@
-//! The messages between main and launcher: MessagePack, one in a packet of a `SOCK_SEQPACKET` socket pair. The kernel tells
+//! The messages between main and launcher: MessagePack, one in a packet of a `SOCK_SEQPACKET` socket pair. The kernel reports
 //! the receiver who sent each ([`Sender`]): an order is taken from main alone, and from a process that is another user's already
 //! main takes what such a process may say, and nothing else.
 
@@ -33,7 +33,7 @@ pub(crate) enum ToLauncher<O = ()> {
     Stop,
     /// Ctrl-C at main's terminal, for a target that has no part in it.
     Interrupt,
-    /// Make the next launch, of this order; none: it comes along in a sealed memory file, which is dearer and takes any size.
+    /// Make the next launch, of this order; none: it comes along in a sealed memory file, which is more expensive and takes any size.
     Again(Option<O>),
 }
 

@@ -70,7 +70,7 @@ fn object_path(wanted: &OrderWanted, traces: &[Trace]) -> Result<String, Failure
     }
     let first = traces.iter().find_map(|trace| trace.objects.get(trace.program()? as usize));
     first.map(|object| object.path.clone()).ok_or_else(|| {
-        Failure::new(Kind::Usage, "the traces have no program whose functions were watched")
+        Failure::new(Kind::Usage, "the traces have no program with watched functions")
             .hint("`--object PATH` names another file of them")
     })
 }

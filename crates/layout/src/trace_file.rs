@@ -139,14 +139,14 @@ impl LeftOutReason {
     pub fn words(self) -> &'static str {
         match self {
             Self::Unreadable => "the target's user cannot read it",
-            Self::Replaced => "another file stands at its path than the mapped one",
+            Self::Replaced => "the file at its path is not the mapped one",
             Self::NotReadableElf => "it is no ELF file for x86-64 that can be read",
             Self::NoFunctions => "it has neither symbols nor frame descriptions",
             Self::TextRelocations => "the run-time linker writes into its code",
             Self::TooLarge => "it has more than 2 GiB",
             Self::Protected => "the kernel does not let its code be changed",
             Self::LoaderUnknown => {
-                "its run-time linker does not say when it loads objects: those of later were not seen"
+                "its run-time linker does not report when it loads objects: objects loaded later were not seen"
             }
         }
     }
@@ -156,7 +156,7 @@ impl LeftOutReason {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceFileError {
     /// No JSON object of this form.
-    #[error("it is no trace of `slowpath layout trace`")]
+    #[error("it is not a trace of `slowpath layout trace`")]
     Form(#[from] serde_json::Error),
     /// Another version.
     #[error("it has the form `{0}`, this version reads {TRACE_SCHEMA}")]

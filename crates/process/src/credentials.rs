@@ -158,7 +158,7 @@ fn verify_keeping(wanted: &Credentials, kept: Capabilities) -> Result<(), Creden
         // EINVAL: in this user namespace there is no root (setresuid(2)).
         Err(Errno::EPERM | Errno::EINVAL) => Ok(()),
         Err(errno) => Err(refused("setresuid")(errno)),
-        Ok(()) => Err(CredentialsError::NotTaken { what: "a way back to root".to_owned() }),
+        Ok(()) => Err(CredentialsError::NotTaken { what: "a return path to root".to_owned() }),
     }
 }
 

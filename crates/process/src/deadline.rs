@@ -35,7 +35,7 @@ pub type Answer = (Vec<u8>, Option<OwnedFd>);
 #[derive(Debug, thiserror::Error)]
 pub enum DeadlineError {
     /// It did not come in time: what was to be read is held back by whoever it belongs to.
-    #[error("no answer within {} ms: whoever it belongs to holds it back (a file system of a user's that hangs, for example)", .0.as_millis())]
+    #[error("no answer within {} ms: its owner holds it back (a hanging FUSE file system, for example)", .0.as_millis())]
     Late(Duration),
     /// The read failed.
     #[error("it could not be read")]

@@ -54,11 +54,11 @@ impl MountPoint {
 /// Why a path was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOpened {
-    /// It lies where an answer may never come.
-    #[error("it lies on {0}, where an answer may never come")]
+    /// It lies which may never answer.
+    #[error("it lies on {0}, which may never answer")]
     MayNeverAnswer(String),
     /// A symbolic link is in the way.
-    #[error("a symbolic link is in the way")]
+    #[error("a component of its path is a symbolic link")]
     Link,
     /// Something was mounted on the way after the table was read.
     #[error("something was mounted there in the meantime")]

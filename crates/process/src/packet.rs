@@ -1,7 +1,7 @@
 //! Messages of a `SOCK_SEQPACKET` socket, with the descriptors that come along, and who is at the other end.
 //!
 //! The other end may be anybody: a message has a limit, every descriptor that arrives is owned by the result or closed, and one that the
-//! kernel could not hand over (no number free, too many) is told. Leaves to others what the bytes mean.
+//! kernel could not hand over (no number free, too many) is reported. Leaves to others what the bytes mean.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -47,7 +47,7 @@ pub fn receive_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packe
             Ok(length) => break length,
             Err(_) => match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::Interrupted => {}
-                // The other end went without reading all that was sent to it. That is told once, and what it said before is still there.
+                // The other end went without reading all that was sent to it. That is reported once, and what it said before is still there.
                 error if error.kind() == io::ErrorKind::ConnectionReset && !was_reset => was_reset = true,
                 error => return Err(error),
             },
@@ -150,7 +150,7 @@ impl Peer {
         let socket = socket.as_fd().as_raw_fd();
         let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most the structure, whose length it is told.
+        // SAFETY: the kernel writes at most the structure, whose length it is passed.
         let done = unsafe {
             libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut who).cast(), &raw mut length)
         };
@@ -169,7 +169,7 @@ fn groups_of(socket: RawFd) -> io::Result<Vec<u32>> {
     let mut groups = vec![0u32; 64];
     loop {
         let mut length = size_of_val(groups.as_slice()) as libc::socklen_t;
-        // SAFETY: the kernel writes at most as many bytes as it is told that there are.
+        // SAFETY: the kernel writes at most as many bytes as it is passed.
         let done = unsafe {
             libc::getsockopt(socket, libc::SOL_SOCKET, SO_PEERGROUPS, groups.as_mut_ptr().cast(), &raw mut length)
         };
@@ -179,7 +179,7 @@ fn groups_of(socket: RawFd) -> io::Result<Vec<u32>> {
             return Ok(groups);
         }
         match io::Error::last_os_error() {
-            // The length that it would take is told.
+            // The length that it would take is reported.
             error if error.raw_os_error() == Some(libc::ERANGE) && count > groups.len() => groups.resize(count, 0),
             error => return Err(error),
         }

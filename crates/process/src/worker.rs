@@ -26,7 +26,7 @@ pub const MOST_BYTES: usize = 64 << 20;
 /// How often it is looked whether the worker was stopped, and whether its result is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a worker that was told to end may take until it is left to its fate: one that hangs in a file system cannot be waited for.
+/// How long a worker that was asked to end may take until it is left to its fate: one that hangs in a file system cannot be waited for.
 const END: Duration = Duration::from_secs(2);
 
 /// How long a stopped worker is left alone: long enough for who stops it to look at it.
@@ -105,7 +105,7 @@ impl Worker {
     /// Begins `work` in a sandbox. It has the standard streams, `kept`, and what it opens itself.
     ///
     /// # Errors
-    /// No process could be started. That it could not be confined is told as its result.
+    /// No process could be started. That it could not be confined is reported as its result.
     pub fn start(sandbox: &Sandbox, kept: &[RawFd], work: impl FnOnce() -> Vec<u8>) -> Result<Self, WorkerError> {
         let failed = |call| move |errno: Errno| WorkerError::Start { call, source: errno.into() };
         let (reader, writer) = pipe2(OFlag::O_CLOEXEC).map_err(failed("pipe2"))?;

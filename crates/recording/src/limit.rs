@@ -46,7 +46,7 @@ impl Limit {
         Bytes(if is_closed { 0 } else { (self.size.0 - kept).saturating_sub(written.0) })
     }
 
-    /// Notes a segment, and whether it was cut; the error tells the caller to stop.
+    /// Notes a segment, and whether it was cut; the error makes the caller stop.
     pub(crate) fn note(&mut self, table: &str, is_cut: bool, written: Bytes) -> Result<(), WriteError> {
         self.is_full_of_events |= is_cut && EVENTS.contains(&table);
         let is_near = written.0 > self.size.0 - self.size.0 / ANNOUNCED_SHARE;

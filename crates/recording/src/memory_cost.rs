@@ -26,7 +26,7 @@ pub struct BlockCost {
     /// last one gave back. A block of many MiB does that itself.
     pub displaced: bool,
     /// Whether it was measured after the recording: then there is a row of the same kind from before it, unless that was not reached.
-    /// Recordings that were cut short (the recorder was killed, or told to end a second time) have none from after. False in recordings
+    /// Recordings that were cut short (the recorder was killed, or asked to end a second time) have none from after. False in recordings
     /// that lack the field.
     #[serde(default)]
     pub after: bool,

@@ -1,6 +1,6 @@
 //! Putting rows in order that nearly are.
 //!
-//! Recorded rows come in pieces, each of them in order, that overlap by little: what one CPU tells waits for nobody. A
+//! Recorded rows come in pieces, each of them in order, that overlap by little: what one CPU reports waits for nobody. A
 //! general sort merges all pieces, a dozen passes over gigabytes; here only the rows at the seams move.
 
 /// Sorts rows by a key; rows of the same key keep their order.

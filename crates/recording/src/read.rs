@@ -103,7 +103,7 @@ pub enum Why {
     },
     /// It claims more than any recording has.
     #[error(
-        "it has {found} {what} and no recording has more than {most}: it is broken or made to exhaust memory; record again"
+        "it has {found} {what} and no recording has more than {most}: it is corrupt or crafted to exhaust memory; record again"
     )]
     TooLarge {
         /// What there is too much of.
@@ -115,7 +115,7 @@ pub enum Why {
     },
     /// Pages in a form that the writer never chooses.
     #[error(
-        "its pages have encoding {0}, which no recording has: it is broken or made to exhaust memory; record again"
+        "its pages have encoding {0}, which no recording has: it is corrupt or crafted to exhaust memory; record again"
     )]
     Encoding(i64),
     /// The manifest lists it more than once.

@@ -163,7 +163,7 @@ impl Tables {
         each_table!(append_all!(tables, more));
     }
 
-    /// Hands all rows to a writer; the manifest is the writer's own affair.
+    /// Hands all rows to a writer; the manifest is left to the writer.
     ///
     /// # Errors
     /// As [`Writer::push`]; all tables are tried, the first error is returned.

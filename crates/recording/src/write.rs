@@ -18,7 +18,7 @@ pub const SEGMENT_ROWS: usize = 100_000;
 /// tell about it.
 const KEPT_OF_FULL: usize = 4;
 
-/// Space held at first for the manifest, so that a full disk can still be told: enough for some 400 segments. It grows with
+/// Space held at first for the manifest, so that a full disk can still be reported: enough for some 400 segments. It grows with
 /// the manifest.
 const RESERVE: Bytes = Bytes(128 * 1024);
 
@@ -237,7 +237,7 @@ impl Writer {
         };
         if rows < waiting {
             self.manifest.losses.add(&format!("not_written.{table}"), waiting - rows);
-            // The error at hand tells more than one from the manifest; the former manifest is still true.
+            // The error at hand says more than one from the manifest; the former manifest is still true.
             let _ = self.write_manifest();
         }
         written?;

@@ -111,7 +111,7 @@ impl Weight {
     pub fn title(self) -> &'static str {
         match self {
             Self::Cpu => "Samples of running threads",
-            Self::OffCpu => "Microseconds in which threads did not run",
+            Self::OffCpu => "Off-CPU time of threads, in microseconds",
             Self::Faults => "Page faults",
             Self::FaultTime => "Microseconds in page faults",
             Self::Allocations => "Bytes by which mmap, mremap and brk let address spaces grow",

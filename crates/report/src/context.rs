@@ -50,7 +50,7 @@ impl ComparedContext {
     }
 }
 
-/// Whether a difference can be tried alone on the machine where it is told.
+/// Whether a difference can be tried alone on the machine where it is reported.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ShownToggle {
     /// The factor, and its part.

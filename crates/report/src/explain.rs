@@ -297,7 +297,7 @@ fn of_arm(arm: &DeclaredArm) -> Explanation {
     let role = match arm.role {
         Role::Baseline => "the launch that the others are compared with",
         Role::Fix => "a fix, or a variant of one",
-        Role::Sham => "a control: what surrounds a fix, without the fix",
+        Role::Sham => "a control: the wrapper of a fix, without the fix",
         Role::Rival => "what another tool would do",
         Role::Warm => "the best that reading ahead could reach",
     };

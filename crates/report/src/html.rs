@@ -21,7 +21,7 @@ pub enum HtmlError {
     Json(#[from] serde_json::Error),
 }
 
-/// Data that the page can show; it tells them by their schema.
+/// Data that the page can show; it distinguishes them by their schema.
 pub trait PageData: Serialize {}
 
 impl PageData for ReportData {}

@@ -243,5 +243,5 @@ fn intervals(before: usize, after: usize) -> String {
             "{before} and {after} recordings are too few for a 95 % interval: 4 and 4 have one, or 3 and 5, or 2 and 8"
         );
     }
-    "each interval is for its own row: of 20 rows in which nothing changed, about one lies beside zero".to_owned()
+    "each interval is for its own row: of 20 unchanged rows, about one excludes zero".to_owned()
 }

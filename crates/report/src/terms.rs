@@ -36,7 +36,7 @@ const TERMS: [Term; 17] = [
     },
     Term {
         name: "sham",
-        title: "an arm with what surrounds a fix and without its effect",
+        title: "an arm with a fix's wrapper and without its effect",
         what: "The same wrapper with an empty plan, the same volume of reads from an unrelated file, an environment of the same \
                size, or the same private mounts without the change. A fix counts as proved only if it beats its sham too.",
     },
@@ -72,13 +72,13 @@ const TERMS: [Term; 17] = [
     Term {
         name: "cold-warm difference",
         title: "what reading from storage costs a launch",
-        what: "The median cold launch less the median warm one. \"Removes 80 % of the difference\" means that the launch with \
-               the fix lies that far on the way from cold to warm.",
+        what: "The median cold launch less the median warm one. \"Removes 80 % of the difference\" means that the fix covers 80 % of the \
+               distance from cold to warm.",
     },
     Term {
         name: "predicted",
         title: "the change that was computed before the first launch with the fix",
-        what: "It is written down before the trial and printed beside what was measured, both with their 95 % intervals. The \
+        what: "It is stored before the trial and printed beside the measured value, both with their 95 % intervals. The \
                launches that judge a fix are never those that it was made from.",
     },
     Term {
@@ -101,7 +101,7 @@ const TERMS: [Term; 17] = [
     },
     Term {
         name: "unexplained",
-        title: "time on the critical path of which nothing was recorded",
+        title: "time on the critical path for which nothing was recorded",
         what: "Printed rather than spread over the other rows. The rows and this one add up to the total.",
     },
     Term {
@@ -117,7 +117,7 @@ const TERMS: [Term; 17] = [
     },
     Term {
         name: "n",
-        title: "launches of an arm that count, of those that were made",
+        title: "launches of an arm that count, of all its launches",
         what: "A launch that failed, or that was not as cold as it was to be, does not count.",
     },
 ];
@@ -126,8 +126,8 @@ const TERMS: [Term; 17] = [
 fn of_part(part: Part) -> Term {
     let what = match part {
         Part::Storage => {
-            "Major faults, and system calls that read from or wrote to storage and waited for it. The time in which a thread that \
-             was woken waits for a CPU is not in it."
+            "Major faults, and system calls that read from or wrote to storage and waited for it. It excludes the time that a woken \
+             thread waits for a CPU."
         }
         Part::FaultsAndMemory => {
             "Minor page faults, zeroing included, and mmap, munmap, brk, madvise and their like. `perf trace -F all` and \
@@ -141,8 +141,8 @@ fn of_part(part: Part) -> Term {
              first."
         }
         Part::ChildStart => {
-            "What children run between their fork and the moment at which they first wait for work, less their reads, faults \
-             and waits, which stand in their own rows."
+            "Running time of children between their fork and their first wait for work, without their reads, faults and waits, which have \
+             rows of their own."
         }
         Part::Program => "The program's own code, and the kernel's work for it that no other row holds.",
     };

@@ -97,7 +97,7 @@ pub struct TimelineProcess {
     pub name: String,
     /// Pid.
     pub pid: u32,
-    /// Start of the process, `CLOCK_MONOTONIC`, ns: tells processes apart that had one pid.
+    /// Start of the process, `CLOCK_MONOTONIC`, ns: distinguishes processes that had one pid.
     pub start: Nanos,
     /// Who forked it, as an index into `processes`; null where that is not here.
     pub parent: Option<u32>,

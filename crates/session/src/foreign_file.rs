@@ -28,7 +28,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        let text = format!("is larger than {} MiB, which no file of its kind is", most >> 20);
+        let text = format!("is larger than {} MiB, too large for its kind", most >> 20);
         return Err(io::Error::new(ErrorKind::FileTooLarge, text));
     }
     Ok(bytes)

@@ -154,7 +154,7 @@ pub fn write(
         let finished = writer.finish(|manifest| manifest.ended = Some(raw.facts.ended));
         pushed.and(finished).map_err(|error| {
             Failure::from_error(Kind::Machine, &error)
-                .hint("what was written before is whole; `slowpath analyze` reads it")
+                .hint("what was written before is intact; `slowpath analyze` reads it")
         })
     })
 }

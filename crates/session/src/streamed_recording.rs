@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// How long the records of a launch stay in memory: decoding and writing would compete with a cold start.
 const LAUNCH: Duration = Duration::from_secs(10);
 
-/// How often it is told what is lost, in case that the end comes without a word.
+/// How often losses are reported, in case that the end comes without a word.
 const TELLING: Duration = Duration::from_secs(5);
 
 /// A recorder whose records are written as they come.
@@ -241,7 +241,7 @@ fn tell_memory_cost(manifest: &mut Manifest, measured: Option<&Result<MemoryCost
 /// Everything that tables are to be seen to for.
 fn wakes(recorder: &Recorder, tables: &TableMaker) -> nix::Result<Epoll> {
     let wakes = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-    // The ring is readable nearly always; it is the edge that tells a file.
+    // The ring is readable nearly always; it is the edge that signals a file.
     let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
     wakes.add(recorder.module_told(), edge)?;
     tables.answers().try_for_each(|answers| wakes.add(answers, edge))?;
@@ -253,7 +253,7 @@ fn clock_gap(manifest: &Manifest) -> Option<Unavailable> {
     let step = manifest.clock_step()? as f64 / 1e9;
     Some(declared::ONE_CLOCK.because(
         format!("the clock was set, or the machine slept, during the recording: {step:+.3} s"),
-        "times in the tables are not concerned; the manifest has both relations, at the begin and at the end",
+        "times in the tables are not affected; the manifest has both offsets, of the begin and the end",
     ))
 }
 
@@ -302,7 +302,7 @@ impl Hooks for StreamedHooks<'_, '_> {
     }
 }
 
-/// Launches `spec` and writes its recording meanwhile. `launched` tells the launch for the manifest. Returns why recording
+/// Launches `spec` and writes its recording meanwhile. `launched` returns the launch for the manifest. Returns why recording
 /// stopped, where it was not the end of the launch.
 ///
 /// # Errors
@@ -328,7 +328,7 @@ pub fn launch(
                 return Err(failure.hint("what was recorded until then is kept"));
             }
             if recording.begun.is_some() {
-                // The launch's own failure is the one that is told.
+                // The launch's own failure is the one that is reported.
                 let _ = recording.writer.discard();
             }
             return Err(failure);

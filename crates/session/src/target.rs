@@ -134,7 +134,7 @@ impl Target {
         let wanted =
             self.command.iter().chain(self.extra.iter().map(|(_, value)| value)).any(|word| has_placeholder(word));
         let fresh = wanted.then(|| FreshDirectory::new(&self.identity)).transpose().map_err(|error| {
-            Failure::new(Kind::Machine, format!("no fresh directory for {{tmp}} could be made: {error}"))
+            Failure::new(Kind::Machine, format!("cannot create a fresh directory for {{tmp}}: {error}"))
         })?;
         let directory = fresh.as_ref().map(FreshDirectory::path);
         let argv = self.command.iter().map(|word| substituted(word, directory)).collect();
@@ -244,8 +244,9 @@ pub fn launch_failure(error: &LaunchError) -> Failure {
     let failure = Failure::from_error(kind, error);
     match error {
         LaunchError::StoppedBeforeStart => Failure::new(kind, "interrupted before the command was started"),
-        LaunchError::Exec(ExecError::NotFound { .. }) => failure
-            .hint("the command stands after `--`, the program first; it is looked up in PATH as the target's user"),
+        LaunchError::Exec(ExecError::NotFound { .. }) => {
+            failure.hint("give the command after `--`, the program first; it is looked up in PATH as the target's user")
+        }
         LaunchError::Exec(ExecError::PermissionDenied { .. }) => {
             failure.hint("`--user` says who the target runs as; that user must be able to reach and execute the file")
         }

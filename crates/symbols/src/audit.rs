@@ -3,7 +3,7 @@
 //! Owns: unwinding such a copy without the tables of this crate ([`Oracle`]), and the comparison ([`compare`]). Steps are done by
 //! `framehop` from the files' own `.eh_frame`. Where framehop would silently guess (no description covers the code) the oracle
 //! stops instead, and where a description needs expressions that read memory (signal trampolines, realigned stacks), which
-//! framehop cannot follow, gimli evaluates them. What cannot be followed to the outermost frame is told as incomplete and
+//! framehop cannot follow, gimli evaluates them. What cannot be followed to the outermost frame is reported as incomplete and
 //! proves nothing. Leaves taking copies and choosing stacks to whoever audits.
 
 mod evaluation;

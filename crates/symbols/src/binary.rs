@@ -65,7 +65,7 @@ pub struct BinarySection {
 pub struct Function {
     /// Address that the file states for its first instruction.
     pub address: u64,
-    /// Bytes; 0 where neither a symbol nor a description tells.
+    /// Bytes; 0 where neither a symbol nor a description has it.
     pub size: u64,
     /// The name that a linker knows it by, without a version; foreign text. None in a stripped file.
     pub name: Option<String>,

@@ -15,7 +15,7 @@ const SCRIPTS: u32 = 4;
 /// Bytes of a file that hold its program headers, or the first line of a script.
 const HEAD: u64 = 64 << 10;
 
-/// Files that `program` maps when it starts, as far as can be told without running it. The libraries are those that the dynamic
+/// Files that `program` maps when it starts, as far as is known without running it. The libraries are those that the dynamic
 /// loader itself lists (`ld.so --list`), so it is the user's own loader that is run, never the program.
 pub fn files_of(program: &Path) -> Vec<PathBuf> {
     let mut program = program.to_owned();

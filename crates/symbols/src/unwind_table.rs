@@ -98,7 +98,7 @@ pub enum FramePointerRule {
     AtCfa = 1,
     /// In memory at the frame pointer plus offset (a realigned stack).
     AtFramePointer = 2,
-    /// It cannot be told.
+    /// It cannot be determined.
     Unknown = 3,
 }
 

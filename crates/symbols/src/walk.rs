@@ -29,7 +29,7 @@ pub struct Registers {
     pub ip: u64,
     /// rsp.
     pub sp: u64,
-    /// rbp; 0 where it cannot be told.
+    /// rbp; 0 where it cannot be determined.
     pub bp: u64,
 }
 
@@ -74,12 +74,12 @@ pub struct Walk {
 
 /// Walks the stack of a thread.
 ///
-/// `code` tells what is mapped at an address, `read` the eight bytes there; none where they cannot be read.
+/// `code` returns what is mapped at an address, `read` the eight bytes there; none where they cannot be read.
 ///
 /// The first frame is looked up by its instruction pointer, a caller by its return address less one, so that a call at the very
 /// end of a function is not taken for the next one; what a signal interrupted again as it is. The return address stands 8 bytes
 /// below the CFA, which is the caller's stack pointer and lies above the present one (a signal may have come on a stack of
-/// its own). A return address of 0 is the end of the stack, whatever else could be read. Where rbp cannot be told, 0 stands for
+/// its own). A return address of 0 is the end of the stack, whatever else could be read. Where rbp cannot be determined, 0 stands for
 /// it, and a rule that needs it fails.
 pub fn walk<'t>(
     start: Registers,

@@ -62,7 +62,7 @@ pub(crate) fn enlist(arm: Arm, programs: &Arc<Vec<Program>>, bench: &Arc<Bench>)
     match applied.get() {
         Some(Ok(())) => {}
         Some(Err(refused)) => return Err(refused.told()),
-        None => return Err(missing("its thread told nothing".to_owned())),
+        None => return Err(missing("its thread reported nothing".to_owned())),
     }
     let state = ThreadState::of(tid.load(Ordering::Relaxed));
     let state = state.map_err(|error| (format!("its state cannot be read: {error}"), "a mounted /proc".to_owned()))?;

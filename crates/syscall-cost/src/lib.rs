@@ -1,4 +1,4 @@
-//! What a system call costs here, and what a system call filter costs: arms in alternating bursts in one process.
+//! What a system call costs here, and what a seccomp filter costs: arms in alternating bursts in one process.
 //!
 //! Filters and states of speculation cannot be taken back, but they belong to a thread. So each arm is a thread of one process
 //! ([`crew`]): all of them on one CPU, in one address space, never two at once. They hand over a baton after each burst of some

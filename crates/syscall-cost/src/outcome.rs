@@ -292,7 +292,7 @@ fn notes(measured: &Measured, arms: &[ArmShown], calm: bool) -> Vec<String> {
         notes.push(format!("{failed} calls failed; bursts with one of them are in no figure"));
     }
     notes.push(
-        "what switching between programs costs (predictors that are emptied, caches) is in no burst: all arms are one program".to_owned(),
+        "no burst includes the cost of switching between programs (flushed predictors, caches): all arms are one program".to_owned(),
     );
     notes
 }

@@ -52,8 +52,8 @@ pub(crate) const INDIRECT_BRANCH: &str = "indirect_branch_speculation";
 
 impl std::fmt::Display for ThreadState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let number = |value: Option<u32>| value.map_or("not told".to_owned(), |value| value.to_string());
-        let text = |value: &Option<String>| value.clone().unwrap_or("not told".to_owned());
+        let number = |value: Option<u32>| value.map_or("not reported".to_owned(), |value| value.to_string());
+        let text = |value: &Option<String>| value.clone().unwrap_or("not reported".to_owned());
         write!(
             f,
             "Seccomp {}, filters {}, store bypass: {}, indirect branch: {}",

@@ -126,7 +126,7 @@ impl Bench {
         }
     }
 
-    /// A chain of loads, and stores to places that a slower chain tells: a CPU that may let loads overtake stores does both
+    /// A chain of loads, and stores to places that a slower chain computes: a CPU that may let loads overtake stores does both
     /// at once.
     #[inline(never)]
     fn stores_and_loads(&self, steps: u64) {
@@ -208,7 +208,7 @@ fn indirect_calls(steps: u64) {
     let table = black_box(STEPS);
     let mut value = 1_u64;
     for step in 0..steps {
-        // A pattern of some length: history tells the next one, the address of the call alone does not.
+        // A pattern of some length: history predicts the next one, the address of the call alone does not.
         let which = (step ^ (step >> 2) ^ (step >> 5)) as usize % table.len();
         value = table[which](value);
     }

@@ -113,11 +113,11 @@ table! {
         /// that is kept (`sched_info.run_delay`); the whole of it for `runnable` and `throttled`.
         runnable: Nanos,
         /// When the wake-up came that ended its wait. It stands in a run queue a moment later: when its CPU has been interrupted,
-        /// where another one woke it. Null where it was not woken, where the kernel has not told of it, and in recordings that lack the
+        /// where another one woke it. Null where it was not woken, where the kernel has not reported it, and in recordings that lack the
         /// column: `runnable` began with the wake-up then.
         woken: Option<Nanos>,
         /// Pid of the task that woke it, recorded or not; null where no task did: an interrupt (a timer, a device), or nobody yet;
-        /// and where the kernel has not told of the wake-up.
+        /// and where the kernel has not reported the wake-up.
         waker_pid: Option<u32>,
         /// Thread id of that task.
         waker_tid: Option<u32>,
@@ -279,7 +279,7 @@ impl MemoryCall {
 table! {
     /// What the kernel did to have free and huge pages: in a recorded thread's own context, where it is part of the thread's
     /// faults and calls, or by one of its own threads, which a task woke or which worked on the memory of a process. Of the latter
-    /// those of all tasks of the machine are told. What the kernel's threads cost is `memory_threads` of the manifest.
+    /// those of all tasks of the machine are reported. What the kernel's threads cost is `memory_threads` of the manifest.
     MemoryWork = "memory_work" {
         /// When; of work in a thread's own context when it began.
         ts: Nanos,
@@ -300,7 +300,7 @@ table! {
         node: Option<u32>,
         /// Pages that were reclaimed; for huge pages those of a range.
         pages: Pages,
-        /// True where it did what it was done for; of compaction and scans that is not told, and false.
+        /// True where it did what it was done for; of compaction and scans that is not reported, and false.
         succeeded: bool,
     }
 }

@@ -148,7 +148,7 @@ table! {
 
 table! {
     /// A change of an address space that concerns a file, or an unmapping; also memory without a file that mmap or mremap made. An
-    /// area that is split or grows (mprotect of a part, munmap of a middle, a merge) is told once more in its new extent.
+    /// area that is split or grows (mprotect of a part, munmap of a middle, a merge) is reported again in its new extent.
     Mapping = "mappings" {
         /// When.
         ts: Nanos,
@@ -160,7 +160,7 @@ table! {
         op: MappingOp,
         /// First address.
         address: u64,
-        /// Length. What other calls than munmap took away is told with the free space around it.
+        /// Length. What other calls than munmap took away is reported with the free space around it.
         length: Bytes,
         /// Protection bits (`PROT_READ` 1, `PROT_WRITE` 2, `PROT_EXEC` 4) at that moment; mprotect changes them afterwards.
         prot: u32,

@@ -120,7 +120,7 @@ words! {
         Kernel = "kernel",
         /// Could run; another task had the CPU.
         Runnable = "runnable",
-        /// Could run; its control group had used up its quota when it stopped running.
+        /// Could run; its cgroup had used up its quota when it stopped running.
         Throttled = "throttled",
         /// Was stopped by a signal, a tracer or a freezer.
         Stopped = "stopped",
@@ -174,7 +174,7 @@ words! {
         Brk = "brk",
         /// `madvise`.
         Madvise = "madvise",
-        /// `prctl` with `PR_SET_THP_DISABLE`, with which a process refuses huge pages; no other use of it is told.
+        /// `prctl` with `PR_SET_THP_DISABLE`, with which a process refuses huge pages; no other use of it is reported.
         Prctl = "prctl",
     }
 }
@@ -184,7 +184,7 @@ words! {
     MemoryWorkKind {
         /// The thread itself reclaimed pages, because the machine had too few free ones.
         DirectReclaim = "direct_reclaim",
-        /// The thread itself reclaimed pages of its memory control group, because that was at its limit.
+        /// The thread itself reclaimed pages of its memory cgroup, because that was at its limit.
         GroupReclaim = "group_reclaim",
         /// The thread itself moved pages, to have free ones that lie together.
         DirectCompaction = "direct_compaction",

@@ -143,7 +143,7 @@ pub enum ComparisonError<E: std::error::Error + 'static> {
 /// Launches of one arm in one block until one counts; after that the cell stays empty.
 pub const ATTEMPTS: usize = 3;
 
-/// Runs `blocks` blocks. `launch(arm, block)` makes one launch; `progress(done, total)` is told after each and returns
+/// Runs `blocks` blocks. `launch(arm, block)` makes one launch; `progress(done, total)` is called after each and returns
 /// false to stop.
 ///
 /// # Errors

@@ -47,8 +47,8 @@ pub const WARM: DeclaredArm = DeclaredArm {
     name: "warm",
     title: "everything in memory",
     role: Role::Warm,
-    what: "The same launch in the same lab after one that filled the page cache. What lies between it and cold is the most that \
-           reading ahead can save.",
+    what: "The same launch in the same lab after one that filled the page cache. Its difference from cold is the most that reading ahead \
+           can save.",
 };
 
 /// The baseline of warm launches.
@@ -135,7 +135,7 @@ pub const ORDER_FILE: DeclaredArm = variant(
 
 /// Ranges in no order.
 pub const ORDER_RANDOM: DeclaredArm =
-    variant("order_random", "ranges at random", "A preload plan whose ranges are shuffled: what the order is worth.");
+    variant("order_random", "ranges at random", "A preload plan with shuffled ranges: shows the gain of the order.");
 
 /// No merging.
 pub const GAP_0: DeclaredArm = variant(

@@ -102,7 +102,7 @@ fn some_total(line: &str) -> Option<f64> {
 }
 
 /// Something that a launch must exceed the usual by before it is named as a reason, ms: below the resolution of a tick
-/// nothing is told apart.
+/// nothing is reported.
 const NAMEABLE_MS: f64 = 10.0;
 
 impl HostActivity {

@@ -1,7 +1,7 @@
 //! The life of a child, from the fork to its work.
 //!
 //! Each step of [`prepare`] does what its name says and reads back from the kernel that it is so; where one fails, nothing of the child's
-//! work is done and the zygote is told the step. Leaves to the server who may have which child.
+//! work is done and the zygote learns the step. Leaves to the server who may have which child.
 
 use crate::message::{AskedIdentity, SpawnRequest, Step, Word, decoded};
 use crate::namespaces::{self, ChildrenInNewPidNamespace, Namespace};

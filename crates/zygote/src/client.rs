@@ -29,7 +29,7 @@ pub enum SpawnError {
     #[error("the zygote refuses")]
     Refused(#[source] Refusal),
     /// A step of making the child failed.
-    #[error("the child could not be made: {} failed ({})", step.name(), reason(*errno))]
+    #[error("cannot create the child: {} failed ({})", step.name(), reason(*errno))]
     Failed {
         /// The step.
         step: Step,
@@ -37,13 +37,13 @@ pub enum SpawnError {
         errno: i32,
     },
     /// The zygote ended, or closed the connection.
-    #[error("the zygote went away before it answered")]
+    #[error("the zygote closed the connection before it answered")]
     Gone,
     /// It did not answer in time.
     #[error("the zygote did not answer within {} s", .0.as_secs())]
     Late(Duration),
     /// The connection failed, or what came is no answer.
-    #[error("the zygote's answer cannot be had")]
+    #[error("the zygote's answer cannot be read")]
     Answer(#[source] io::Error),
 }
 

@@ -25,10 +25,10 @@ pub enum ListenError {
     #[error("another zygote listens at {}", .0.display())]
     InUse(PathBuf),
     /// What is there is no socket.
-    #[error("{} is no socket, and is left alone", .0.display())]
+    #[error("{} is not a socket, and is left as it is", .0.display())]
     NotASocket(PathBuf),
     /// It cannot be made.
-    #[error("no socket can be made at {}", path.display())]
+    #[error("cannot create a socket at {}", path.display())]
     Refused {
         /// Where.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum ListenError {
         source: io::Error,
     },
     /// What was handed over is no listening `SOCK_SEQPACKET` socket.
-    #[error("descriptor 3, which LISTEN_FDS hands over, is no listening socket of type SOCK_SEQPACKET: {0}")]
+    #[error("descriptor 3, which LISTEN_FDS hands over, is not a listening socket of type SOCK_SEQPACKET: {0}")]
     Inherited(&'static str),
 }
 
@@ -103,7 +103,7 @@ fn listening(path: &Path) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let made = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
     bind(made.as_raw_fd(), &UnixAddr::new(path)?)?;
-    // The policy decides, not the mode: whoever is refused is told so.
+    // The policy decides, not the mode: whoever is refused is answered so.
     fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
     listen(&made, Backlog::new(BACKLOG)?)?;
     Ok(made)

@@ -179,9 +179,7 @@ impl Zygote {
         let timeout = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::MAX);
         poll(&mut [PollFd::new(ready.as_fd(), PollFlags::POLLIN)], timeout)?;
         if nix::unistd::read(&ready, &mut [0u8; 1]) != Ok(1) {
-            return Err(io::Error::other(
-                "what is to be preloaded ended before it was ready; what it said stands above",
-            ));
+            return Err(io::Error::other("the preloaded program ended before it was ready; its output is above"));
         }
         let (name, words) = match spares {
             0 => ("zygote", "a fork of a process that has preloaded"),

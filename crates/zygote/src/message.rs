@@ -1,7 +1,7 @@
 //! What clients and a zygote say to each other: MessagePack, one message in a packet of a `SOCK_SEQPACKET` socket.
 //!
 //! Reading is total on any bytes, takes no more memory than the message has, and gives only what is within the limits below. Pure: who may
-//! ask for what is the policy's affair.
+//! ask for what is left to the policy.
 
 use crate::namespaces::Namespace;
 use rmp_serde::decode::{Deserializer, ReadReader};
@@ -292,7 +292,7 @@ impl Eq for Status {}
 pub fn encoded(message: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     let bytes = rmp_serde::to_vec(message).map_err(|error| Refusal::malformed(error.to_string()))?;
     if bytes.len() > MOST_BYTES {
-        let text = format!("the request has {} bytes, and a message takes {MOST_BYTES}", bytes.len());
+        let text = format!("the request has {} bytes, and a message holds at most {MOST_BYTES}", bytes.len());
         return Err(Refusal::malformed(text));
     }
     Ok(bytes)
@@ -428,7 +428,7 @@ mod tests {
         wrong(|one| one.descriptors = vec![0], "a probe without descriptor 3");
         let long =
             FromClient::Spawn(Box::new(SpawnRequest { arguments: vec![vec![1u8; MOST_BYTES].into()], ..spawn() }));
-        assert!(encoded(&long).unwrap_err().why.contains("a message takes 131072"));
+        assert!(encoded(&long).unwrap_err().why.contains("a message holds at most 131072"));
     }
 
     #[test]

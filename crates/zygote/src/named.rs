@@ -27,7 +27,7 @@ pub enum PreloadError {
     #[error("{0}")]
     Wrong(String),
     /// Others could have written it.
-    #[error("root preloads nothing that others could have written: {}", path.display())]
+    #[error("root preloads only files that no one else can write: {}", path.display())]
     Untrusted {
         /// The file.
         path: PathBuf,
@@ -49,7 +49,7 @@ impl PreloadError {
                 Some("install it where only root can write, or run the zygote as another user (--user)")
             }
             Self::NoLibrary => {
-                Some("cargo build --release -p slowpath-zygote-c makes it; SLOWPATH_ZYGOTE_LIBRARY names another place")
+                Some("cargo build --release -p slowpath-zygote-c builds it; SLOWPATH_ZYGOTE_LIBRARY names another path")
             }
         }
     }
@@ -101,7 +101,7 @@ fn named(wanted: &PreloadWanted, is_root: bool) -> Result<Preload, PreloadError>
     }
     match words.strip_prefix(b"exec:") {
         Some(_) if wanted.entry.is_some() => {
-            Err(usage("a program has no --entry: it says itself what its children do".to_owned()))
+            Err(usage("a program has no --entry: it decides itself what its children do".to_owned()))
         }
         Some(program) => Ok(Preload::Helper { path: path(program)? }),
         None => {
@@ -110,7 +110,7 @@ fn named(wanted: &PreloadWanted, is_root: bool) -> Result<Preload, PreloadError>
     }
 }
 
-/// The path of an interpreter is not resolved: a virtual environment is told from the system's by its link.
+/// The path of an interpreter is not resolved: a virtual environment is distinguished from the system's by its link.
 fn interpreter(wanted: &PreloadWanted, is_root: bool) -> Result<PathBuf, PreloadError> {
     let found = match (&wanted.python, is_root) {
         (Some(path), _) => Some(path.clone()),

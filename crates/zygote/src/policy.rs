@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Ids {
             }
         };
         if range.is_empty() || *range.start() == 0 || *range.end() == NO_ID {
-            return Err(de::Error::custom("a range goes up, without 0 (root) and 4294967295 (which is no id)"));
+            return Err(de::Error::custom("a range ascends, without 0 (root) and 4294967295 (not an id)"));
         }
         Ok(Self(range))
     }
@@ -109,7 +109,7 @@ pub enum PolicyError {
     #[error("{0}")]
     Text(String),
     /// A number beyond its limit.
-    #[error("{key} is {value}, and {most} is the most")]
+    #[error("{key} is {value}, and the maximum is {most}")]
     TooMany {
         /// The key.
         key: &'static str,
@@ -230,7 +230,7 @@ impl Policy {
                 Some(_) => Err(Refusal::new(
                     RefusalKind::Cannot,
                     format!(
-                        "this zygote runs as user {}, and only one of root's can give children another identity",
+                        "this zygote runs as user {}, and only root's zygotes can give children another identity",
                         own.uid
                     ),
                 )),
@@ -270,12 +270,12 @@ impl Policy {
         let (user, pid) = (spawn.namespaces.contains(&Namespace::User), spawn.namespaces.contains(&Namespace::Pid));
         match own.uid {
             0 if user => {
-                cannot("a zygote of root's gives children a user id of their own and no user namespace: ask for the id")
+                cannot("root's zygotes give children a user id of their own and no user namespace: ask for the id")
             }
             0 => Ok(()),
             _ if pid => cannot("a pid namespace takes a zygote of root's"),
             _ if !user && !spawn.namespaces.is_empty() => {
-                cannot("without root the other namespaces take a user namespace: ask for user, too")
+                cannot("without root, other namespaces need a user namespace: ask for user, too")
             }
             _ => Ok(()),
         }
@@ -312,7 +312,7 @@ mod tests {
             ("children = 5000", "4096 is the most"),
             ("ids = [0]", "without 0"),
             ("ids = [\"0-5\"]", "without 0"),
-            ("ids = [\"9-5\"]", "goes up"),
+            ("ids = [\"9-5\"]", "ascends"),
             ("ids = [\"x\"]", "no range"),
             ("ids = [4294967295]", "4294967295"),
             ("idle = \"5\"", "no time"),
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(get(asked(5, 5, &[])).unwrap(), get(None).unwrap());
         for other in [asked(6, 5, &[]), asked(5, 6, &[]), asked(5, 5, &[1])] {
             let refusal = get(other).unwrap_err();
-            assert!(refusal.kind == RefusalKind::Cannot && refusal.why.contains("only one of root's"));
+            assert!(refusal.kind == RefusalKind::Cannot && refusal.why.contains("only root's zygotes"));
         }
     }
 

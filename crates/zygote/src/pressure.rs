@@ -12,7 +12,7 @@ const TRIGGER: &[u8] = b"some 100000 2000000\0";
 pub(crate) struct MemoryPressure(File);
 
 impl MemoryPressure {
-    /// Arms it: of the process's own cgroup v2 where that tells, else of the machine.
+    /// Arms it: of the process's own cgroup v2 where that reports pressure, else of the machine.
     ///
     /// # Errors
     /// The kernel has no pressure stall information, or not for this caller.

@@ -37,7 +37,7 @@ const END: Duration = Duration::from_secs(2);
 pub enum End {
     /// Nobody was connected for as long as the policy says.
     Idle,
-    /// It was told to end (`SIGTERM`, `SIGINT`).
+    /// It was asked to end (`SIGTERM`, `SIGINT`).
     Stopped,
     /// It is to be started anew (`SIGHUP`, or the policy's `renew`), and its last child has ended.
     Renew,
@@ -67,7 +67,7 @@ fn system<E: Into<io::Error>>(call: &'static str) -> impl FnOnce(E) -> ServeErro
     move |source| ServeError::System { call, source: source.into() }
 }
 
-/// Serves until it is told to end, or by the policy. Returns in the zygote alone: a child does its work and exits.
+/// Serves until it is asked to end, or by the policy. Returns in the zygote alone: a child does its work and exits.
 ///
 /// Requirements: the process has one thread, and nobody else in it waits for any child (`waitpid(-1)`). `SIGTERM`, `SIGINT` and `SIGHUP`
 /// are blocked meanwhile. Children end with the zygote.
@@ -126,7 +126,7 @@ impl<'a> Server<'a> {
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(asked, flags).map_err(system("signalfd"))?;
         let groups = getgroups().map_err(system("getgroups"))?.into_iter().map(nix::unistd::Gid::as_raw).collect();
-        // Where the kernel tells nothing of pressure, spares are dropped by nobody but the OOM killer.
+        // Where the kernel reports nothing of pressure, spares are dropped by nobody but the OOM killer.
         let pressure = (policy.most_spares > 0).then(MemoryPressure::armed).and_then(Result::ok);
         let (pid, now) = (getpid(), Instant::now());
         Ok(Self {
@@ -325,7 +325,7 @@ impl<'a> Server<'a> {
                 self.connections[index].until = Some(Instant::now() + PATIENCE);
             }
             FromClient::Spawn(_) if connection.child.is_some() => {
-                self.refuse(index, Refusal::malformed("this connection has a child: a connection is for one"));
+                self.refuse(index, Refusal::malformed("this connection already has its one child"));
             }
             FromClient::Spawn(spawn) => return self.spawn(index, *spawn, descriptors),
         }
@@ -421,7 +421,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Ends all children, and tells their clients.
+    /// Ends all children, and notifies their clients.
     fn end_all(&mut self) {
         self.spares.drop_all(Instant::now());
         for child in self.connections.iter().filter_map(|one| one.child.as_ref()) {

@@ -30,7 +30,7 @@ const STABLE: Duration = Duration::from_secs(60);
 /// How often it is looked whether mapped files were replaced.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How long a template may take to end its children when it is told to end.
+/// How long a template may take to end its children when it is asked to end.
 const END: Duration = Duration::from_secs(5);
 
 /// What a supervisor has to say.
@@ -62,7 +62,7 @@ pub enum Event {
 pub enum Finish {
     /// Nobody was connected for as long as the policy says.
     Idle,
-    /// It was told to end.
+    /// It was asked to end.
     Stopped,
 }
 
@@ -79,7 +79,7 @@ pub enum SuperviseError {
         source: io::Error,
     },
     /// The template never served.
-    #[error("what is to be preloaded {0} before it was ready; what it said stands above")]
+    #[error("the preloaded program {0} before it was ready; its output is above")]
     NeverReady(Ending),
 }
 
@@ -127,7 +127,7 @@ fn mapped(pid: i32) -> BTreeSet<Mapped> {
     paths.filter_map(|path| state(&path)).collect()
 }
 
-/// Serves until it is told to end (`SIGTERM`, `SIGINT`), or by the policy's `idle`. `SIGHUP` starts the template anew. The process should
+/// Serves until it is asked to end (`SIGTERM`, `SIGINT`), or by the policy's `idle`. `SIGHUP` starts the template anew. The process should
 /// have one thread, because these signals are blocked in the calling one.
 ///
 /// # Errors

@@ -109,7 +109,7 @@ struct RowsOfSteps<'a, R> {
 }
 
 impl<'a, R> RowsOfSteps<'a, R> {
-    /// `of` tells thread, begin and end of a row.
+    /// `of` returns thread, begin and end of a row.
     fn new(steps: &[Step], rows: &'a [R], of: impl Fn(&R) -> (ProcessKey, u32, u64, u64)) -> Self {
         let mut pairs = Vec::new();
         // Both are in order as a rule: the step that the last row began in is that of the next.

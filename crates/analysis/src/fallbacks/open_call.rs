@@ -38,7 +38,7 @@ pub(super) fn is_refused_directory(open: &Open) -> bool {
     open.call == Some(RefusedCall::MakeDirectory) && open.result < 0
 }
 
-/// Was refused to look at the path, or asked whether it may read it and was told no.
+/// Was refused to look at the path, or asked whether it may read it and got no.
 pub(super) fn is_look(open: &Open) -> bool {
     open.call == Some(RefusedCall::Look)
 }

@@ -157,7 +157,7 @@ impl Caller {
     }
 }
 
-/// What tells stacks apart: the functions and their files, the innermost first.
+/// What distinguishes stacks: the functions and their files, the innermost first.
 pub(crate) type Functions = Vec<(String, String)>;
 
 /// The functions of a stack, the innermost first.
@@ -187,7 +187,7 @@ impl AllocatingStack {
         self.callers.iter().skip(self.asked?.saturating_add(1)).find(|caller| caller.is_named)
     }
 
-    /// What tells it from others.
+    /// What distinguishes it from others.
     pub fn functions(&self) -> Functions {
         self.callers.iter().map(Caller::key).collect()
     }
@@ -316,7 +316,7 @@ pub(crate) fn works_for_others(function: &str, file: &str) -> bool {
     if ALLOCATING_FILES.iter().any(|name| file.starts_with(name)) {
         return true;
     }
-    // Functions that are made from templates are told with their results.
+    // Functions that are made from templates are reported with their results.
     let name = function.strip_prefix("void* ").or_else(|| function.strip_prefix("void ")).unwrap_or(function);
     ALLOCATING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || rust_names::is_of_library(name)

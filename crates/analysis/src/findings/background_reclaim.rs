@@ -7,12 +7,12 @@
 //! and what is nobody's, stands in [`crate::background_reclaim`]. In ms, over the whole recording; the interval is that of the shares.
 //! Threads of the kernel take no fault of a program, so nothing of it is in any other finding.
 //!
-//! **Not part of it**: what a thread of the program reclaims, moves or collapses itself (direct reclaim, a control group at its limit,
-//! `MADV_COLLAPSE`). That time is in its own faults and calls, which other findings bill; it is told as evidence only.
+//! **Not part of it**: what a thread of the program reclaims, moves or collapses itself (direct reclaim, a cgroup at its limit,
+//! `MADV_COLLAPSE`). That time is in its own faults and calls, which other findings count; it is reported as evidence only.
 //!
 //! **Predicted saving.** None: what is left of it when the program allocates less depends on how much memory is free then.
 //!
-//! **No finding** when the share is not known: a thread that nobody woke, or without the probe that tells of wake-ups. When it costs
+//! **No finding** when the share is not known: a thread that nobody woke, or without the probe that reports wake-ups. When it costs
 //! less than [`super::materiality`] demands, beside the CPU time of the program.
 //!
 //! **Confidence.** The rule stands in [`confidence`].

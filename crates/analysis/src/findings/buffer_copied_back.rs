@@ -11,7 +11,7 @@
 //! the faults, where their call stacks were recorded, that tell which of them the copy in filled before they were read.
 //!
 //! **Cost.** CPU time of both copies: samples in user code times their period, with the interval of [`super::sampled_time`]. Samples in
-//! the kernel below a copy are not in it: they are page faults, which [`super::transient_large_allocation`] bills. So nothing is billed
+//! the kernel below a copy are not in it: they are page faults, which [`super::transient_large_allocation`] counts. So nothing is counted
 //! twice.
 //!
 //! **Predicted saving.** The two copies; each stands in the evidence by itself. A copy in also brings data into caches, which whoever

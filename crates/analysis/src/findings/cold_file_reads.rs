@@ -125,8 +125,7 @@ pub fn find(observation: &Observation<'_>) -> Option<Finding> {
     }
     let mut evidence = vec![
         Evidence {
-            text: "Where the time to ready went; what no recorded wait for a file explains stands as unexplained."
-                .to_owned(),
+            text: "Where the time to ready went; time without a recorded wait for a file is unexplained.".to_owned(),
             rows: time_rows,
         },
         files,

@@ -223,7 +223,7 @@ struct Rest<'f, 'a> {
     times: CpuTimes,
     /// Processes and the libraries that they have loaded, of those that work without a trace.
     loaded: HashSet<(ProcessKey, &'static str)>,
-    /// Whose time is told: twice would be no bound.
+    /// Whose time is reported: twice would be no bound.
     told: HashSet<(ProcessKey, String)>,
 }
 

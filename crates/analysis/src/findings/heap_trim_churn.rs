@@ -7,12 +7,12 @@
 //!
 //! **Cost.** Over all operations (calls of which pages came back while recording): time in the first fault of each page that came
 //! back, in the calls, as far as their pages came back, and in calls of brk that made room for them again. In ms, over the whole
-//! recording. What the interval says and what is not included stands in [`bill`].
+//! recording. What the interval says and what is not included stands in [`cost`].
 //!
-//! **Predicted saving.** All of it: where the memory is kept, nobody gives it back, and first touches are not part of the bill;
+//! **Predicted saving.** All of it: where the memory is kept, nobody gives it back, and first touches are not part of the cost;
 //! and what durations of faults lack (`prediction`). The price is memory: `held_bytes`.
 //!
-//! **Pages** are followed by [`crate::released_pages`], which says what a release is; releases are told apart by [`groups`]. A
+//! **Pages** are followed by [`crate::released_pages`], which says what a release is; releases are distinguished by [`groups`]. A
 //! block that is unmapped and mapped again is another pattern ([`super::transient_large_allocation`]), with all that is done to
 //! its pages meanwhile.
 //!
@@ -24,7 +24,7 @@
 //! **Confidence.** The rule and its thresholds stand in [`super::memory_confidence`]; besides, it is medium at most where memory
 //! is away for [`LONG_AWAY`]: others could use it meanwhile, and whether that is worth the faults is not known here.
 
-pub mod bill;
+pub mod cost;
 mod evidence;
 pub mod groups;
 mod prediction;
@@ -41,7 +41,7 @@ use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
 use crate::released_pages::{Release, ReleaseKind};
-use bill::Bill;
+use cost::Cost;
 use groups::Churn;
 use serde_json::Value;
 use slowpath_tables::{Nanos, Unit};
@@ -76,7 +76,7 @@ pub const LONG_AWAY: Nanos = Nanos(1_000_000_000);
 struct Found<'a> {
     memory: &'a MemoryUse<'a>,
     group: &'a Churn,
-    bill: Bill,
+    cost: Cost,
     /// The stack that costs most of it.
     stack: AllocatingStack,
     share: CostShare,
@@ -106,17 +106,17 @@ pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
 
 fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let faults = memory.faults();
-    let numbers = bill::faults_of(&memory.churn, &memory.released);
+    let numbers = cost::faults_of(&memory.churn, &memory.released);
     let found = memory.churn.iter().zip(numbers).map(|(group, numbers)| {
-        let bill = bill::bill(group, &memory.released, &faults, &numbers);
-        let rows = numbers.iter().map(|row| (faults.rows[*row].stack, bill.faults.weight(faults.time(*row))));
+        let cost = cost::cost(group, &memory.released, &faults, &numbers);
+        let rows = numbers.iter().map(|row| (faults.rows[*row].stack, cost.faults.weight(faults.time(*row))));
         Found {
             memory,
             stack: group.stacks.first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),
-            share: memory.share_of(bill.total.value, group.processes.iter().copied()),
+            share: memory.share_of(cost.total.value, group.processes.iter().copied()),
             touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
             group,
-            bill,
+            cost,
         }
     });
     found.filter(|found| found.share.is_material()).collect()
@@ -124,23 +124,23 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
 fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
-    launches.sort_by(|a, b| a.bill.total.value.total_cmp(&b.bill.total.value));
+    launches.sort_by(|a, b| a.cost.total.value.total_cmp(&b.cost.total.value));
     let found = launches.get((launches.len() - 1) / 2)?;
-    let values: Vec<f64> = launches.iter().map(|found| found.bill.total.value).collect();
+    let values: Vec<f64> = launches.iter().map(|found| found.cost.total.value).collect();
     let several = (launches.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten();
-    let cost = several.unwrap_or(found.bill.total);
+    let cost = several.unwrap_or(found.cost.total);
 
     let pays = &found.group.processes;
     let claim = Claim {
         facts: found.memory.facts,
         processes: pays,
         stack: &found.stack,
-        faults: &found.bill.faults,
-        total: &found.bill.total,
-        perhaps_huge: found.bill.perhaps_huge,
+        faults: &found.cost.faults,
+        total: &found.cost.total,
+        perhaps_huge: found.cost.perhaps_huge,
     };
     let Doubts { mut confidence, mut reasons } = judge(&claim);
-    let away = found.bill.away.0;
+    let away = found.cost.away.0;
     if away >= LONG_AWAY {
         confidence = confidence.min(Confidence::Medium);
         let away = away.as_ms() / 1e3;
@@ -154,13 +154,13 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     // The first is about what was measured here.
     reasons.extend(unseen.map(|unseen| prediction::reason(unseen, when_measured(manifest))));
     reasons.extend(UNKNOWN_COSTS.iter().skip(usize::from(unseen.is_some())).map(|one| (*one).to_owned()));
-    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, found.bill.calls_off_cpu));
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.cost.faults, found.cost.calls_off_cpu));
 
     let ways = evidence::ways_out(found);
-    let asked = "The call stack that gives back what costs most, the innermost function first; asked marks the first that is \
+    let asked = "The call stack of the costliest releases, the innermost function first; asked marks the first that is \
                  not the allocator's.";
     let mut evidence = vec![
-        evidence::bill(found),
+        evidence::cost(found),
         evidence::operations(found),
         stack(asked, &found.stack),
         evidence::places(found),
@@ -170,7 +170,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, pays, &found.stack, &found.share);
-    about.insert("size_bytes".to_owned(), Value::from(found.bill.length));
+    about.insert("size_bytes".to_owned(), Value::from(found.cost.length));
     about.insert("kind".to_owned(), Value::from(found.group.kind.as_str()));
     Some(Finding {
         name: NAME.to_owned(),
@@ -178,7 +178,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         title: title(found),
         subject: about,
         cost,
-        predicted_saving: Some(prediction::saving(&cost, found.bill.faults.count, unseen)),
+        predicted_saving: Some(prediction::saving(&cost, found.cost.faults.count, unseen)),
         confidence,
         reasons,
         evidence,
@@ -189,7 +189,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
 
 fn title(found: &Found<'_>) -> String {
     let (program, operations) = (&found.group.program, found.group.operations.len());
-    let size = found.bill.length as f64 / f64::from(1 << 20);
+    let size = found.cost.length as f64 / f64::from(1 << 20);
     let what = match found.group.kind {
         ReleaseKind::BrkTrim => "of its heap",
         ReleaseKind::DontNeed => "of its pages (MADV_DONTNEED)",

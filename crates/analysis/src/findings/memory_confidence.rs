@@ -47,7 +47,7 @@ pub(crate) const UNKNOWN_COSTS: [&str; 2] = [
 pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums, calls: Nanos) -> Option<String> {
     if !waits_recorded(tables) {
         return Some(
-            "durations are of the clock: time in which threads were displaced, or waited, in a fault or a call is in the cost \
+            "durations are wall time: the cost includes time that threads were preempted or waited in a fault or a call \
              (record --off-cpu takes it off)"
                 .to_owned(),
         );
@@ -57,7 +57,7 @@ pub(crate) fn off_cpu(tables: &Tables, faults: &FaultSums, calls: Nanos) -> Opti
     (faults.off_cpu + calls > Nanos(0) || !lost.is_empty()).then(|| {
         let (faults, calls) = (faults.off_cpu.as_ms(), calls.as_ms());
         format!(
-            "not in the cost: time in which threads did not run, displaced or waiting for a lock, {faults:.1} ms in faults and {calls:.1} \
+            "not in the cost: off-CPU time of threads, preempted or waiting for a lock, {faults:.1} ms in faults and {calls:.1} \
              ms in calls; waiting for storage or for memory in a fault is in it{lost}"
         )
     })
@@ -73,9 +73,9 @@ pub(crate) struct Claim<'a> {
     pub processes: &'a BTreeSet<ProcessKey>,
     /// Who asked for the memory, or gave it back.
     pub stack: &'a AllocatingStack,
-    /// Faults of the bill.
+    /// Faults of the cost.
     pub faults: &'a FaultSums,
-    /// The bill.
+    /// The cost.
     pub total: &'a Quantity,
     /// Whether pages may be huge ones.
     pub perhaps_huge: bool,
@@ -107,7 +107,7 @@ pub(crate) fn judge(claim: &Claim<'_>) -> Doubts {
     } else if stack.who_asked().is_none() {
         doubts.lower(
             Confidence::Low,
-            "the call stack ends inside the allocator, or in code without names: who asked is not known".to_owned(),
+            "the call stack ends inside the allocator, or in code without names: the caller is not known".to_owned(),
         );
     } else if stack.is_truncated {
         doubts.lower(Confidence::Medium, "the call stack ends early: several callers may be taken for one".to_owned());
@@ -122,7 +122,7 @@ pub(crate) fn judge(claim: &Claim<'_>) -> Doubts {
         } else if !waits_recorded(tables) {
             "some faults or calls lasted far longer than most: threads were displaced or waited in them"
         } else {
-            "some faults or calls took far longer than most, without the time in which threads did not run"
+            "some faults or calls took far longer than most, even without off-CPU time"
         };
         doubts.lower(Confidence::Medium, format!("the interval is as wide as {share:.0} % of the cost: {why}"));
     }

@@ -21,7 +21,7 @@ pub(crate) fn rounded(value: f64, digits: i32) -> Value {
     Value::from((value * scale).round() / scale)
 }
 
-/// Parts of a bill (ns), the largest first, then their sum.
+/// Parts of a cost (ns), the largest first, then their sum.
 pub(crate) fn parts(text: &str, parts: &[(&str, f64)], operations: f64) -> Evidence {
     let part = |name: &str, nanos: f64| {
         row([
@@ -112,7 +112,7 @@ pub(crate) struct WayOut {
     pub fix: &'static str,
     /// What is to be done.
     pub how: String,
-    /// What malloc is to be told.
+    /// The setting for malloc.
     pub settings: Option<MallocSettings>,
     /// Whether the finding's predicted saving is what this fix saves, for fixes that do not end every cost they are named for.
     pub is_predicted: bool,
@@ -167,7 +167,7 @@ pub(crate) fn perf_target(processes: &BTreeSet<ProcessKey>) -> String {
     }
 }
 
-/// Who asked, for a title: ` in copy_frame`; of a function without a name its file and the nearest caller that has one, which tells
+/// Who asked, for a title: ` in copy_frame`; of a function without a name its file and the nearest caller that has one, which shows
 /// apart what a library without symbols does for several: ` in _multiarray_umath for PyNumber_Add`. Nothing where it is not known.
 pub(crate) fn in_function(stack: &AllocatingStack) -> String {
     match (stack.who_asked(), stack.named_caller()) {
@@ -178,7 +178,7 @@ pub(crate) fn in_function(stack: &AllocatingStack) -> String {
     }
 }
 
-/// What a reader is told who looks for the line.
+/// What to show a reader who looks for the line.
 pub(crate) fn unnamed(stack: &AllocatingStack) -> Option<String> {
     let asked = stack.who_asked().filter(|caller| !caller.is_named)?;
     Some(format!(

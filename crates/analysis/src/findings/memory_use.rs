@@ -1,6 +1,6 @@
 //! What the memory calls of a launch say, derived once for the findings about memory.
 //!
-//! Owns which of them has what, so that no fault and no call is billed twice. Blocks that are mapped again and again have all
+//! Owns which of them has what, so that no fault and no call is counted twice. Blocks that are mapped again and again have all
 //! faults taken in them but for those that forks caused, and advice that gave pages of theirs back; what is given back and touched
 //! again elsewhere is what [`ReleasedPages`] says. Of the faults that are left, those in blocks of which pages were never used are
 //! [`super::unused_touched_pages`]'s, where that is a finding. Spans that would fit a huge page have the first touches of their
@@ -20,7 +20,7 @@ use super::heap_trim_churn::groups::{self as churn, Churn};
 use super::materiality::{CostShare, CpuTimes};
 use super::thp_missed::groups::{self as missed, Missed, Mode};
 use super::transient_large_allocation::groups::{self as transient, Group};
-use super::unused_touched_pages::bill::{self as oversized_bill, Bill as OversizedBill};
+use super::unused_touched_pages::cost::{self as oversized_cost, Cost as OversizedCost};
 use super::unused_touched_pages::groups::{self as oversized, Oversized};
 use super::unused_touched_pages::is_one;
 use crate::call_stacks::CallStacks;
@@ -52,8 +52,8 @@ pub(crate) struct MemoryUse<'a> {
     pub released: ReleasedPages,
     /// Those of them that were given back and touched again, over and over.
     pub churn: Vec<Churn>,
-    /// Other blocks, of which so many pages that were touched were never used that it is a finding, each group with its bill.
-    pub oversized: Vec<(Oversized, OversizedBill)>,
+    /// Other blocks, of which so many pages that were touched were never used that it is a finding, each group with its cost.
+    pub oversized: Vec<(Oversized, OversizedCost)>,
     /// Spans that would fit a huge page; empty where the machine has none, or it is not known.
     pub spans: Spans,
     /// Those of them that stay and were touched densely, page by page.
@@ -76,7 +76,7 @@ impl<'a> MemoryUse<'a> {
     fn of(
         facts: &'a LaunchFacts<'a>,
         call_stacks: &'a CallStacks<'a>,
-        is_oversized: fn(&OversizedBill, &CostShare) -> bool,
+        is_oversized: fn(&OversizedCost, &CostShare) -> bool,
     ) -> Self {
         let tables = &facts.tables;
         let mut stacks = AllocatingStacks::new(call_stacks);
@@ -93,25 +93,25 @@ impl<'a> MemoryUse<'a> {
         let mut is_churned = vec![false; released.releases.len()];
         churn.iter().flat_map(|churn| &churn.operations).for_each(|release| is_churned[*release as usize] = true);
         let of = |list: &[Option<u32>], fault: usize| list.get(fault).copied().flatten();
-        let is_billed =
+        let is_counted =
             |fault: usize| of(&released.of_fault, fault).is_some_and(|release| is_churned[release as usize]);
         let is_other = |block: u32| is_transient[block as usize];
-        let oversized = oversized::groups(tables, &blocks, &facts.processes, &mut stacks, is_other, is_billed);
+        let oversized = oversized::groups(tables, &blocks, &facts.processes, &mut stacks, is_other, is_counted);
         let cpu_times = OnceCell::new();
         let faults = FaultTimes { rows: &tables.faults, off_cpu: &off_cpu };
         let oversized = oversized.into_iter().filter_map(|group| {
-            let bill = oversized_bill::bill(&group, &blocks, &faults)?;
+            let cost = oversized_cost::cost(&group, &blocks, &faults)?;
             let times = cpu_times.get_or_init(|| shares::cpu_times(tables));
-            let share = CostShare::new(bill.total.value, group.processes.iter().copied(), times, facts);
-            is_oversized(&bill, &share).then_some((group, bill))
+            let share = CostShare::new(cost.total.value, group.processes.iter().copied(), times, facts);
+            is_oversized(&cost, &share).then_some((group, cost))
         });
         let oversized: Vec<_> = oversized.collect();
-        let mut is_billed_whole = is_transient;
-        oversized.iter().flat_map(|(group, _)| &group.blocks).for_each(|block| is_billed_whole[*block as usize] = true);
+        let mut counted_whole = is_transient;
+        oversized.iter().flat_map(|(group, _)| &group.blocks).for_each(|block| counted_whole[*block as usize] = true);
         let is_others = |fault: usize| {
             forks.holds(fault)
                 || of(&released.of_fault, fault).is_some()
-                || of(&blocks.of_fault, fault).is_some_and(|block| is_billed_whole[block as usize])
+                || of(&blocks.of_fault, fault).is_some_and(|block| counted_whole[block as usize])
         };
         let huge_pages = tables.manifest.host.huge_pages.as_ref().and_then(|told| Mode::of(&told.enabled));
         let size = huge_page_spans::size(&tables.manifest).filter(|_| huge_pages.is_some());

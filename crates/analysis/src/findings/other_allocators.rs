@@ -1,8 +1,8 @@
-//! How allocators other than that of glibc are told to keep memory.
+//! How allocators other than that of glibc are configured to keep memory.
 
 use super::allocating_stack::Allocator;
 
-/// How allocators other than glibc's are told to give pages back later, or never; their own documentation says more.
+/// How allocators other than glibc's are configured to give pages back later, or never; their own documentation says more.
 pub(crate) fn keeping_pages(allocator: Allocator) -> Option<&'static str> {
     match allocator {
         Allocator::Glibc | Allocator::Musl => None,

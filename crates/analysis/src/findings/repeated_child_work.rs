@@ -221,7 +221,7 @@ fn doubts(found: &Found<'_>) -> Doubts {
     let given = match (found.siblings.origin, found.siblings.command_lines) {
         (Origin::Executed, 0 | 1) => None,
         (Origin::Executed, lines) => Some(format!("they have {lines} command lines")),
-        (Origin::Forked, _) => Some("they are copies, and what each was given to do is not known".to_owned()),
+        (Origin::Forked, _) => Some("they are forks, and their tasks are not known".to_owned()),
     };
     if let Some(given) = given {
         doubts.lower(

@@ -2,7 +2,7 @@
 //!
 //! **Value.** Samples times the time between two of a CPU. **Interval.** Samples that come by chance are Poisson-distributed: 95 %
 //! by Byar's approximation to the exact limits (Breslow and Day, Statistical Methods in Cancer Research, volume II, 1987, page 69).
-//! The timer is regular, not random: work that keeps step with it is met more often or less than by chance, and nothing tells.
+//! The timer is regular, not random: work that keeps step with it is met more often or less than by chance, and nothing shows it.
 
 use slowpath_tables::{Quantity, Unit};
 

@@ -311,7 +311,7 @@ fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
     };
     if cost_of(short_sleeps).0 * 2 > shown.sum.cost.0 {
         let reason =
-            "a server sleeps for less than 100 ms before each reply: if that is meant, to pace itself, it is no cost";
+            "a server sleeps for less than 100 ms before each reply: if that is intended pacing, it is not a cost";
         doubts.lower(Confidence::Medium, reason);
     }
     if cost_of(|trip| trip.wait == Category::Lock).0 > 0 {
@@ -346,7 +346,7 @@ fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
         doubts.reasons.push(format!("in {:.0} ms of it who was to work stood in a run queue", in_queue.as_ms()));
     }
     let most = if of_launch {
-        "it is the most that a launch can gain: what a reply has to take is not known"
+        "it is an upper bound of the gain: the least time of a reply is not known"
     } else {
         "it is the time of the client's threads together, and the most that they can gain"
     };
@@ -390,7 +390,7 @@ fn reply_rows(found: &Found<'_>) -> Evidence {
         ("runnable_ms", sum(RoundTrip::runnable)),
         ("unknown_ms", sum(|trip| trip.unknown)),
     ]);
-    Evidence { text: "Replies, and what the waits for slow ones were spent on.".to_owned(), rows: vec![all] }
+    Evidence { text: "Replies, and what the waits for slow ones consist of.".to_owned(), rows: vec![all] }
 }
 
 fn place_rows(places: &[(WaitPlace, (u64, Nanos))]) -> Evidence {
@@ -404,7 +404,7 @@ fn place_rows(places: &[(WaitPlace, (u64, Nanos))]) -> Evidence {
             ("wait_ms", milliseconds(*sum)),
         ])
     });
-    Evidence { text: "The longest wait on the way to each slow reply, by place.".to_owned(), rows: rows.collect() }
+    Evidence { text: "The longest wait before each slow reply, by place.".to_owned(), rows: rows.collect() }
 }
 
 fn slowest_rows(found: &Found<'_>) -> Evidence {

@@ -5,25 +5,25 @@
 //! would have spared them; but on most machines it gives huge pages only to who asks, and hardly any program does.
 //!
 //! **Cost.** The time of the first faults of all pages in such spans, with what their durations lack, where that was measured
-//! ([`bill`]). In ms, over the whole recording.
+//! ([`cost`]). In ms, over the whole recording.
 //!
 //! **Predicted saving.** The cost less what huge pages cost instead: they are zeroed too ([`prediction`]). Not predicted are fewer
 //! misses of address translation, which can be worth more than the faults to programs that jump about in their memory. The price
 //! is memory: pages that nobody touched become resident (`untouched_bytes`).
 //!
-//! **Spans** are followed by [`crate::huge_page_spans`], which says when one is touched densely; they are told apart by [`groups`].
+//! **Spans** are followed by [`crate::huge_page_spans`], which says when one is touched densely; they are distinguished by [`groups`].
 //!
 //! **No finding** for sparse touches, and mappings that hold no aligned huge page; for shared memory and files. For memory that has
 //! huge pages: then there is one fault for each. For blocks that are mapped again and again
 //! ([`super::transient_large_allocation`]), and spans of which pages were given back and touched again ([`super::heap_trim_churn`]):
-//! they do not stay, and their faults are billed there. Where the program refuses huge pages, by `MADV_NOHUGEPAGE` or
+//! they do not stay, and their faults are counted there. Where the program refuses huge pages, by `MADV_NOHUGEPAGE` or
 //! `PR_SET_THP_DISABLE`: it has decided so. For fewer than [`groups::LEAST_SPANS`] spans, for a cost, or a saving where it is known,
 //! below what [`super::materiality`] demands. Where the recording does not say how its machine gives huge pages.
 //!
 //! **Confidence.** The rule and its thresholds stand in [`super::memory_confidence`]; besides, it is medium at most where the saving is
 //! not known, and where the kernel gave no huge pages though it could have: why is not recorded.
 
-pub mod bill;
+pub mod cost;
 mod evidence;
 pub mod groups;
 pub mod prediction;
@@ -41,7 +41,7 @@ use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
 use crate::memory_fixes::HUGE_PAGES;
-use bill::Bill;
+use cost::Cost;
 use groups::{Cause, Missed, Mode};
 use prediction::Prediction;
 use serde_json::Value;
@@ -72,7 +72,7 @@ struct Found<'a> {
     memory: &'a MemoryUse<'a>,
     group: &'a Missed,
     mode: Mode,
-    bill: Bill,
+    cost: Cost,
     /// What huge pages would save, or why that is not known.
     prediction: Result<Prediction, &'static str>,
     /// The stack that mapped what costs most of it.
@@ -89,7 +89,7 @@ impl Found<'_> {
 
     /// The stacks that mapped the memory with the time in its faults, the most costly first.
     fn stacks(&self) -> Vec<(usize, Nanos)> {
-        stacks(self.group, &self.bill)
+        stacks(self.group, &self.cost)
     }
 
     fn saving(&self) -> Option<Quantity> {
@@ -109,10 +109,10 @@ impl Found<'_> {
     }
 }
 
-fn stacks(group: &Missed, bill: &Bill) -> Vec<(usize, Nanos)> {
+fn stacks(group: &Missed, cost: &Cost) -> Vec<(usize, Nanos)> {
     let mut times: BTreeMap<usize, Nanos> = BTreeMap::new();
     for (span, stack) in group.spans.iter().zip(&group.stacks) {
-        *times.entry(*stack).or_default() += bill.of_span.get(span).copied().unwrap_or_default();
+        *times.entry(*stack).or_default() += cost.of_span.get(span).copied().unwrap_or_default();
     }
     let mut stacks: Vec<(usize, Nanos)> = times.into_iter().collect();
     stacks.sort_by_key(|(stack, time)| (std::cmp::Reverse(*time), *stack));
@@ -133,20 +133,20 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let tables = &memory.facts.tables;
     let faults = memory.faults();
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
-    let numbers = bill::faults_of(&memory.missed, &memory.spans);
+    let numbers = cost::faults_of(&memory.missed, &memory.spans);
     let found = memory.missed.iter().zip(numbers).map(|(group, numbers)| {
-        let bill = bill::bill(&memory.spans, &faults, &numbers, model.as_ref());
-        let time = |row: usize| faults.time(row).map_or(bill.faults.median as u64, |time| time.0);
+        let cost = cost::cost(&memory.spans, &faults, &numbers, model.as_ref());
+        let time = |row: usize| faults.time(row).map_or(cost.faults.median as u64, |time| time.0);
         let rows = numbers.iter().map(|row| (faults.rows[*row].stack, time(*row)));
         Found {
             memory,
             mode,
-            prediction: prediction::predict(group, &memory.spans, &bill, mode, model.as_ref()),
-            stack: stacks(group, &bill).first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),
-            share: memory.share_of(bill.total.value, group.processes.iter().copied()),
+            prediction: prediction::predict(group, &memory.spans, &cost, mode, model.as_ref()),
+            stack: stacks(group, &cost).first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),
+            share: memory.share_of(cost.total.value, group.processes.iter().copied()),
             touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
             group,
-            bill,
+            cost,
         }
     });
     found.filter(Found::is_material).collect()
@@ -154,13 +154,13 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
 fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
-    launches.sort_by(|a, b| a.bill.total.value.total_cmp(&b.bill.total.value));
+    launches.sort_by(|a, b| a.cost.total.value.total_cmp(&b.cost.total.value));
     let found = launches.get((launches.len() - 1) / 2)?;
     let several = |of: fn(&Found<'_>) -> Option<Quantity>| {
         let values: Vec<f64> = launches.iter().filter_map(|found| Some(of(found)?.value)).collect();
         (values.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten()
     };
-    let cost = several(|found| Some(found.bill.total)).unwrap_or(found.bill.total);
+    let cost = several(|found| Some(found.cost.total)).unwrap_or(found.cost.total);
     // What one launch is uncertain of by itself, several are too.
     let saving =
         found.saving().map(|one| several(|found| found.saving()).map_or(one, |several| widened(several, &one)));
@@ -170,8 +170,8 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         facts: found.memory.facts,
         processes: pays,
         stack: &found.stack,
-        faults: &found.bill.faults,
-        total: &found.bill.total,
+        faults: &found.cost.faults,
+        total: &found.cost.total,
         perhaps_huge: false,
     };
     let Doubts { mut confidence, mut reasons } = judge(&claim);
@@ -183,21 +183,21 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence = confidence.min(Confidence::Medium);
         reasons.push(format!("what huge pages would save is not known: {why}"));
     }
-    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, Nanos(0)));
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.cost.faults, Nanos(0)));
     reasons.extend(figures(found));
 
     let ways = evidence::ways_out(found);
     let asked = "The call stack that mapped most of the memory, the innermost function first; asked marks the first that is not \
                  the allocator's.";
     let mut evidence = vec![
-        evidence::bill(found),
+        evidence::cost(found),
         evidence::spans(found),
         evidence::causes(found),
         stack(asked, &found.stack),
         evidence::places(found),
         touching("The functions that touched the pages first, by time in faults.", found.touching.as_ref()),
         processes(found.group.spans.iter().map(|span| {
-            let time = found.bill.of_span.get(span).copied().unwrap_or_default();
+            let time = found.cost.of_span.get(span).copied().unwrap_or_default();
             (found.memory.spans.spans[*span as usize].process, time)
         })),
         evidence::saving(found),
@@ -225,7 +225,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
 
 /// What must be known to read the figures.
 fn figures(found: &Found<'_>) -> Vec<String> {
-    let mut reasons = vec![match found.bill.unseen {
+    let mut reasons = vec![match found.cost.unseen {
         Some(unseen) => format!(
             "the cost has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as measured {}",
             unseen.value,
@@ -261,7 +261,7 @@ fn title(found: &Found<'_>) -> String {
     let (program, spans) = (&found.group.program, found.group.spans.len());
     let size = (spans as u64 * found.memory.spans.size.0) as f64 / f64::from(1 << 20);
     let (who, share) = (in_function(&found.stack), found.share.words());
-    let faults = found.bill.faults.count;
+    let faults = found.cost.faults.count;
     format!(
         "{program} maps {size:.0} MiB{who} and touches them in {faults} small pages, where {spans} huge ones fit: {share}"
     )

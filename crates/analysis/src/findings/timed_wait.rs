@@ -15,7 +15,7 @@
 //!
 //! **No finding** where the launch has no ready event or waits were not recorded; beside the critical path; where it is less than
 //! [`LEAST_SHARE`] of the time to ready. A loop that sleeps a few ms until something is there is not found either, nor is a time-out for
-//! events of more than 0.7 s in a program that runs at a lower priority (nice(1)): the kernel is later there than is told from chance.
+//! events of more than 0.7 s in a program that runs at a lower priority (nice(1)): the kernel is too late there to tell it from chance.
 //!
 //! **Confidence.** High where all of it is sleeps and futexes; medium where waits for events are in it, and where rows of `off_cpu` were
 //! lost; low where more than [`LOSS_LOW`](super::doubts::LOSS_LOW) of them were.
@@ -217,9 +217,7 @@ fn doubts(shown: &Found<'_>) -> Doubts {
     }
     let tables = &shown.facts.tables;
     doubts.of_losses(tables.manifest.losses.of("off_cpu"), tables.off_cpu.len(), "rows of off_cpu");
-    doubts
-        .reasons
-        .push("it is the most that a launch can gain: what follows may then wait for something else".to_owned());
+    doubts.reasons.push("it is an upper bound of the gain: what follows may then wait for something else".to_owned());
     doubts
 }
 

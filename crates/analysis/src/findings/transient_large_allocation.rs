@@ -7,7 +7,7 @@
 //!
 //! **Cost.** Over all operations (blocks that were mapped, touched and released while recording): time in faults, in which Linux
 //! zeroes pages; in mmap; in munmap. In ms, over the whole recording. What the interval says and what is not included stands in
-//! [`bill`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel, which can weigh more. Where
+//! [`cost`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel, which can weigh more. Where
 //! waits were recorded, time in which threads did not run is taken off ([`crate::off_cpu_times`]).
 //!
 //! **Predicted saving.** That of the operations without the first uses: as many blocks as exist at the same time must be mapped
@@ -24,7 +24,7 @@
 //!
 //! **Confidence.** The rule and its thresholds stand in [`super::memory_confidence`].
 
-pub mod bill;
+pub mod cost;
 mod evidence;
 pub mod groups;
 pub mod prediction;
@@ -42,7 +42,7 @@ use crate::finding::Finding;
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
 use crate::memory_blocks::Block;
-use bill::Bill;
+use cost::Cost;
 use groups::Group;
 use prediction::Prediction;
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub const FINDING: Declaration = Declaration {
 struct Found<'a> {
     memory: &'a MemoryUse<'a>,
     group: &'a Group,
-    bill: Bill,
+    cost: Cost,
     /// What keeping the blocks saves by more than durations, or why that is not known.
     prediction: Result<Prediction, &'static str>,
     stack: AllocatingStack,
@@ -92,12 +92,12 @@ impl Found<'_> {
     }
 
     fn saving(&self) -> Quantity {
-        self.prediction.map_or(self.bill.saving, |prediction| prediction.saving)
+        self.prediction.map_or(self.cost.saving, |prediction| prediction.saving)
     }
 
     /// What makes it the same in several launches.
     fn key(&self) -> (String, Functions, u32) {
-        (self.group.program.clone(), self.stack.functions(), self.bill.length.max(1).ilog2())
+        (self.group.program.clone(), self.stack.functions(), self.cost.length.max(1).ilog2())
     }
 }
 
@@ -114,18 +114,18 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let tables = &memory.facts.tables;
     let faults = memory.faults();
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
-    let numbers = bill::faults_of(&memory.transient, &memory.blocks);
+    let numbers = cost::faults_of(&memory.transient, &memory.blocks);
     let found = memory.transient.iter().zip(numbers).map(|(group, numbers)| {
-        let bill = bill::bill(group, &memory.blocks, &faults, &numbers);
-        let rows = numbers.iter().map(|row| (faults.rows[*row].stack, bill.faults.weight(faults.time(*row))));
+        let cost = cost::cost(group, &memory.blocks, &faults, &numbers);
+        let rows = numbers.iter().map(|row| (faults.rows[*row].stack, cost.faults.weight(faults.time(*row))));
         Found {
             memory,
-            prediction: prediction::predict(group, &memory.blocks, &bill, model.as_ref()),
+            prediction: prediction::predict(group, &memory.blocks, &cost, model.as_ref()),
             stack: memory.stacks.get(group.stack),
-            share: memory.share_of(bill.total.value, group.peaks.keys().copied()),
+            share: memory.share_of(cost.total.value, group.peaks.keys().copied()),
             touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
             group,
-            bill,
+            cost,
         }
     });
     found.filter(|found| found.share.is_material()).collect()
@@ -133,10 +133,10 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
 fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
-    launches.sort_by(|a, b| a.bill.total.value.total_cmp(&b.bill.total.value));
+    launches.sort_by(|a, b| a.cost.total.value.total_cmp(&b.cost.total.value));
     let several = (launches.len() > 1).then(|| {
         let values = |of: fn(&Found<'_>) -> f64| launches.iter().map(of).collect::<Vec<_>>();
-        let cost = summarize(&values(|found| found.bill.total.value), Unit::Ms)?;
+        let cost = summarize(&values(|found| found.cost.total.value), Unit::Ms)?;
         Some((cost, summarize(&values(|found| found.saving().value), Unit::Ms)?))
     });
     let found = launches.get((launches.len() - 1) / 2)?;
@@ -144,33 +144,33 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         Ok(one) => (cost, prediction::widened(saving, &one.saving)),
         Err(_) => (cost, saving),
     });
-    let (cost, saving) = several.unwrap_or((found.bill.total, found.saving()));
+    let (cost, saving) = several.unwrap_or((found.cost.total, found.saving()));
 
     let pays = found.processes();
     let claim = Claim {
         facts: found.memory.facts,
         processes: &pays,
         stack: &found.stack,
-        faults: &found.bill.faults,
-        total: &found.bill.total,
-        perhaps_huge: found.bill.perhaps_huge,
+        faults: &found.cost.faults,
+        total: &found.cost.total,
+        perhaps_huge: found.cost.perhaps_huge,
     };
     let Doubts { confidence, mut reasons } = judge(&claim);
     reasons.extend(unnamed(&found.stack));
     reasons.extend(cut_reason(&found.memory.stacks, found.group.stack, found.operations()));
     reasons.extend(saving_reasons(found));
-    reasons.extend(off_cpu(&found.memory.facts.tables, &found.bill.faults, found.bill.calls_off_cpu));
+    reasons.extend(off_cpu(&found.memory.facts.tables, &found.cost.faults, found.cost.calls_off_cpu));
     let copied: u64 = found.operations().map(|block| block.fork_faults).fold(0, u64::saturating_add);
     if copied > 0 {
         reasons.push(format!(
-            "not billed: {copied} faults in these blocks that forks caused (pages that were copied, or given back)"
+            "not counted: {copied} faults in these blocks that forks caused (pages that were copied, or given back)"
         ));
     }
     let ways = evidence::ways_out(found);
     let asked = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not \
                  the allocator's.";
     let mut evidence = vec![
-        evidence::bill(found),
+        evidence::cost(found),
         evidence::operations(found),
         stack(asked, &found.stack),
         touching("The functions that touched the blocks first, by time in faults.", found.touching.as_ref()),
@@ -182,7 +182,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, &pays, &found.stack, &found.share);
-    about.insert("size_bytes".to_owned(), Value::from(found.bill.length));
+    about.insert("size_bytes".to_owned(), Value::from(found.cost.length));
     Some(Finding {
         name: NAME.to_owned(),
         former_name: None,
@@ -237,7 +237,7 @@ fn saving_reasons(found: &Found<'_>) -> Vec<String> {
 
 fn title(found: &Found<'_>) -> String {
     let (program, operations) = (&found.group.program, found.group.operations.len());
-    let size = found.bill.length as f64 / f64::from(1 << 20);
+    let size = found.cost.length as f64 / f64::from(1 << 20);
     let (who, share) = (in_function(&found.stack), found.share.words());
     format!("{program} maps {size:.2} MiB anew{who}, {operations} times, and gives it back: {share}")
 }

@@ -41,7 +41,8 @@ pub const FINDING: Declaration = Declaration {
         the result.",
     why: "Every process of that user repeats it silently. Root may read everything, so a developer with sudo never sees it.",
     helps: "Let the user read the file and enter its directories (grant_read); `sudo slowpath artifacts audit --recording DIR` names the rule that \
-            denies and the smallest change. Price: others with the same right can read the file too. Else a copy for all (share_artifact), or, \
+            denies and the smallest change. Trade-off: others with the same right can read the file too. Else a copy for all \
+            (share_artifact), or, \
             last, a user who may (drop_isolation).",
     by_hand: "strace -f -Z -e trace=file -- COMMAND, as that user, lists the calls that fail; EACCES on a cache file, with its source \
               opened next, is one",

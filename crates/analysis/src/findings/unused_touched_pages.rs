@@ -9,27 +9,27 @@
 //! page held in between is not seen, nor whether it was read: a page that is only ever cleared, one that was used and cleared again,
 //! and one whose zeros are data are the same from outside. Only a sample is looked at.
 //!
-//! **Cost.** Time in the faults in those pages, in ms, over the whole recording ([`bill`]). The program's own clearing comes on top.
+//! **Cost.** Time in the faults in those pages, in ms, over the whole recording ([`cost`]). The program's own clearing comes on top.
 //!
-//! **Predicted saving.** All of it, with what durations of faults lack where that was measured, and giving the pages back ([`bill`]).
+//! **Predicted saving.** All of it, with what durations of faults lack where that was measured, and giving the pages back ([`cost`]).
 //!
 //! **Blocks** are followed by [`crate::memory_blocks`] and told apart by place ([`groups`], which says what does not count). A block
-//! that is mapped again and again is [`super::transient_large_allocation`], which tells what share of it was never used; faults that
-//! [`super::heap_trim_churn`] bills are not billed here. Blocks that are billed here have no part in [`super::thp_missed`].
+//! that is mapped again and again is [`super::transient_large_allocation`], which shows what share of it was never used; faults that
+//! [`super::heap_trim_churn`] counts are not in it. Blocks that are counted here have no part in [`super::thp_missed`].
 //!
 //! **No finding** when fewer than [`LEAST_UNUSED`] pages, or less than [`LEAST_SHARE`] of those that were touched, were never used
 //! (by the lower end of the interval). When memory is mapped and not touched: that costs nothing. For the heap of brk: who asked for
 //! which part of it is not recorded. For mapped files. When it costs less than [`super::materiality`] demands.
 //!
 //! **Huge pages.** A fault that brings 2 MiB fills all of it, though one page may be used. Pages are looked at one by one then too,
-//! and the bill is the share of those that were never used; that the rest of a huge page cannot be left out alone is a reason
+//! and the cost is the share of those that were never used; that the rest of a huge page cannot be left out alone is a reason
 //! for less confidence.
 //!
 //! **Confidence.** The rule and its thresholds stand in [`super::memory_confidence`]; besides, it is medium at most where the unused
 //! pages do not lie behind the used ones, or none is used: zeros may be data then; where an allocator maps for many at once; where
 //! more than [`MOST_WITHOUT_FAULT`] of the pages came without a fault that was recorded; and where looks were lost.
 
-pub mod bill;
+pub mod cost;
 mod evidence;
 pub mod groups;
 
@@ -45,7 +45,7 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
-use bill::Bill;
+use cost::Cost;
 use groups::Oversized;
 use serde_json::Value;
 use slowpath_tables::{Nanos, PAGE_SIZE, Pages, Quantity, Unit};
@@ -88,7 +88,7 @@ pub const MOST_WITHOUT_FAULT: f64 = 0.1;
 struct Found<'a> {
     memory: &'a MemoryUse<'a>,
     group: &'a Oversized,
-    bill: &'a Bill,
+    cost: &'a Cost,
     /// What leaving the pages out saves by more than durations, or why that is not known.
     saving: Result<Quantity, &'static str>,
     stack: AllocatingStack,
@@ -98,19 +98,19 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn saving(&self) -> Quantity {
-        self.saving.unwrap_or(self.bill.total)
+        self.saving.unwrap_or(self.cost.total)
     }
 
     /// What makes it the same in several launches.
     fn key(&self) -> (String, Functions, u32) {
-        (self.group.program.clone(), self.stack.functions(), self.bill.length.max(1).ilog2())
+        (self.group.program.clone(), self.stack.functions(), self.cost.length.max(1).ilog2())
     }
 }
 
 /// Whether so many pages of a group were never used, at such a cost, that it is a finding.
-pub(super) fn is_one(bill: &Bill, share: &CostShare) -> bool {
-    let least = bill.unused_pages().low.unwrap_or_default();
-    least >= LEAST_UNUSED.0 as f64 && bill.unused.low >= LEAST_SHARE && share.is_material()
+pub(super) fn is_one(cost: &Cost, share: &CostShare) -> bool {
+    let least = cost.unused_pages().low.unwrap_or_default();
+    least >= LEAST_UNUSED.0 as f64 && cost.unused.low >= LEAST_SHARE && share.is_material()
 }
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
@@ -125,17 +125,17 @@ pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
 fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let tables = &memory.facts.tables;
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
-    let found = memory.oversized.iter().map(|(group, bill)| {
+    let found = memory.oversized.iter().map(|(group, cost)| {
         let faults = memory.faults();
-        let rows = group.faults.iter().map(|row| (faults.rows[*row].stack, bill.faults.weight(faults.time(*row))));
+        let rows = group.faults.iter().map(|row| (faults.rows[*row].stack, cost.faults.weight(faults.time(*row))));
         Found {
             memory,
-            saving: bill.saving(model.as_ref()),
+            saving: cost.saving(model.as_ref()),
             stack: memory.stacks.get(group.stack),
-            share: memory.share_of(bill.total.value, group.processes.iter().copied()),
+            share: memory.share_of(cost.total.value, group.processes.iter().copied()),
             touching: heaviest(memory.call_stacks, rows, MOST_FUNCTIONS),
             group,
-            bill,
+            cost,
         }
     });
     found.collect()
@@ -143,13 +143,13 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
 fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
-    launches.sort_by(|a, b| a.bill.total.value.total_cmp(&b.bill.total.value));
+    launches.sort_by(|a, b| a.cost.total.value.total_cmp(&b.cost.total.value));
     let found = launches.get((launches.len() - 1) / 2)?;
     let several = |of: fn(&Found<'_>) -> f64| {
         let values: Vec<f64> = launches.iter().map(of).collect();
         (values.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten()
     };
-    let cost = several(|found| found.bill.total.value).unwrap_or(found.bill.total);
+    let cost = several(|found| found.cost.total.value).unwrap_or(found.cost.total);
     let saving = several(|found| found.saving().value).unwrap_or(found.saving());
 
     let Doubts { confidence, mut reasons } = judged(found);
@@ -159,7 +159,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let blocks = || found.group.blocks.iter().map(|block| &found.memory.blocks.blocks[*block as usize]);
     reasons.extend(cut_reason(&found.memory.stacks, found.group.stack, blocks()));
     let mut evidence = vec![
-        evidence::bill(found),
+        evidence::cost(found),
         evidence::looked_at(found),
         stack(asked, &found.stack),
         touching("The functions that touched the pages first, by time in faults.", found.touching.as_ref()),
@@ -168,7 +168,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, &found.group.processes, &found.stack, &found.share);
-    about.insert("size_bytes".to_owned(), Value::from(found.bill.length));
+    about.insert("size_bytes".to_owned(), Value::from(found.cost.length));
     Some(Finding {
         name: NAME.to_owned(),
         former_name: None,
@@ -186,21 +186,21 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
 
 /// Applies the rule, with its reasons and what must be known to read the figures.
 fn judged(found: &Found<'_>) -> Doubts {
-    let Found { memory, group, bill, stack, .. } = found;
+    let Found { memory, group, cost, stack, .. } = found;
     let claim = Claim {
         facts: memory.facts,
         processes: &group.processes,
         stack,
-        faults: &bill.faults,
-        total: &bill.total,
-        perhaps_huge: bill.perhaps_huge,
+        faults: &cost.faults,
+        total: &cost.total,
+        perhaps_huge: cost.perhaps_huge,
     };
     let mut doubts = judge(&claim);
     let mut at_most_medium = |reason: String| doubts.lower(Confidence::Medium, reason);
-    if bill.used_to.0 == 0 {
-        at_most_medium("no page that was looked at held anything: the zeros may be data that are read".to_owned());
-    } else if bill.behind < MOSTLY_BEHIND {
-        let share = bill.behind * 100.0;
+    if cost.used_to.0 == 0 {
+        at_most_medium("all inspected pages held zeros: the zeros may be data that are read".to_owned());
+    } else if cost.behind < MOSTLY_BEHIND {
+        let share = cost.behind * 100.0;
         at_most_medium(format!(
             "only {share:.0} % of the unused pages lie behind the used ones: memory may be used sparsely, and its zeros be data"
         ));
@@ -208,7 +208,7 @@ fn judged(found: &Found<'_>) -> Doubts {
     let is_shared = |allocator: Option<Allocator>| stack.through_allocator && allocator != Some(Allocator::Glibc);
     if is_shared(stack.allocator) {
         at_most_medium(
-            "the allocator may map memory for several at once: who asked need not be who touched".to_owned(),
+            "the allocator may map memory for several callers at once: the caller who allocates may not be the one who touches".to_owned(),
         );
     }
     let there = group.without_fault + group.seen.len() as u64;
@@ -226,7 +226,7 @@ fn judged(found: &Found<'_>) -> Doubts {
          again: from outside they are the same"
             .to_owned(),
     );
-    reasons.extend(off_cpu(&memory.facts.tables, &bill.faults, Nanos(0)));
+    reasons.extend(off_cpu(&memory.facts.tables, &cost.faults, Nanos(0)));
     match &found.saving {
         Ok(_) => reasons.push(format!(
             "the predicted saving has what durations of faults lack, less what recording adds to them, as measured {}; its interval also \
@@ -246,7 +246,7 @@ fn judged(found: &Found<'_>) -> Doubts {
 
 fn title(found: &Found<'_>) -> String {
     let mib = |pages: f64| pages * PAGE_SIZE as f64 / f64::from(1 << 20);
-    let (touched, unused) = (found.bill.pages as f64, found.bill.unused_pages().value);
+    let (touched, unused) = (found.cost.pages as f64, found.cost.unused_pages().value);
     let (program, who, share) = (&found.group.program, in_function(&found.stack), found.share.words());
     format!("{program} touches {:.2} MiB{who} and never uses {:.2} MiB of it: {share}", mib(touched), mib(unused))
 }

@@ -12,7 +12,7 @@ macro_rules! categories {
         pub enum Category { $( $(#[doc = $doc])* $name, )* }
 
         impl Category {
-            /// All, in the order in which they are told.
+            /// All, in display order.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
             /// The category as a reader reads it.
@@ -52,7 +52,7 @@ categories! {
     KernelWait = "kernel waits",
     /// Could run; another task had the CPU.
     Runnable = "runnable",
-    /// Could run; its control group had used up its quota.
+    /// Could run; its cgroup had used up its quota.
     Throttled = "throttled",
     /// Was stopped by a signal, a tracer or a freezer.
     Stopped = "stopped",

@@ -38,7 +38,7 @@ pub(crate) struct Life<'a> {
     pub ended: Nanos,
     /// Time on the CPU by the scheduler's counter.
     pub run_time: Option<Nanos>,
-    /// User and system time, as the kernel tells them apart.
+    /// User and system time, as the kernel distinguishes them.
     pub ticks: Option<(Nanos, Nanos)>,
     /// Time on a run queue by the kernel's counter.
     pub run_delay: Option<Nanos>,

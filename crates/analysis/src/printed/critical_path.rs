@@ -1,6 +1,6 @@
 //! The JSON of the critical path: what the end of a launch waited for, back to its begin.
 //!
-//! Owns names, units and how much of the chain is told. Leaves the path to `analysis::critical_path`.
+//! Owns names, units and how much of the chain is shown. Leaves the path to `analysis::critical_path`.
 
 use super::ledger::{LedgerRow, rows};
 use super::longest::longest;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, Quantity};
 
-/// Steps that are told, the longest of them: more than anybody reads, and some 400 KB.
+/// Steps that are reported, the longest of them: more than anybody reads, and some 400 KB.
 const STEPS: usize = 2_000;
 
 /// What the end of a launch waited for, back to its begin. Of each moment one thread has it, in one category.

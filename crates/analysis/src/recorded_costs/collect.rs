@@ -20,7 +20,7 @@ use std::slice::from_ref;
 /// Flag of mmap: address space alone, as allocators reserve it for a thread (`include/uapi/asm-generic/mman-common.h`).
 const MAP_NORESERVE: u32 = 0x4000;
 
-/// Unknown durations and stacks are told from this share on.
+/// Unknown durations and stacks are shown from this share on.
 const LEAST_DOUBT: f64 = 0.01;
 
 /// Everything that a recording cost. Rows may be in any order.
@@ -64,7 +64,7 @@ pub fn recorded_costs(tables: &Tables) -> RecordedCosts {
     costs
 }
 
-/// A process's name; that of a kernel thread as `ps` tells it, without its number: `[kworker]` for `kworker/0:1`.
+/// A process's name; that of a kernel thread as `ps` shows it, without its number: `[kworker]` for `kworker/0:1`.
 fn program(name: &str, is_kernel: bool) -> String {
     if is_kernel { format!("[{}]", name.split('/').next().unwrap_or(name)) } else { name.to_owned() }
 }

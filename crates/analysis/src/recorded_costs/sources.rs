@@ -42,7 +42,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// All, in the order in which they are told.
+    /// All, in display order.
     pub const ALL: [Self; 14] = [
         Self::Launch,
         Self::Counters,

@@ -89,7 +89,7 @@ fn another_thread_of_the_client_may_have_asked() {
 
 #[test]
 fn news_that_nobody_asked_for_and_the_start_of_a_child_are_no_replies() {
-    // A ticker: it sleeps and tells.
+    // A ticker: it sleeps and notifies.
     assert!(found("0 1000 9 2 9 timer 0 - - -\n500 600 7 9 7 poll 0 1050 9 9\n").is_empty());
     // Who is woken by the client's child that was forked meanwhile.
     let child = "
@@ -260,7 +260,7 @@ fn a_client_that_waits_already_when_another_of_its_threads_asks_waits_from_then_
 
 #[test]
 fn what_another_client_made_a_server_say_is_no_reply_to_one_that_asked_long_ago() {
-    // 7 subscribes; 11 publishes, and the server, which is never idle, tells 7.
+    // 7 subscribes; 11 publishes, and the server, which is never idle, notifies 7.
     let mut rows = "0 1000 9 2 9 poll 0 1000 7 7\n1010 90 7 9 7 poll 0 1100 9 9\n".to_owned();
     for n in 1..20u64 {
         let at = 2000 * n;

@@ -165,7 +165,7 @@ fn existing_advice_and_tasks_outside_the_tree_are_told() {
     let finding = find(&[&tables], Some(&training)).unwrap();
     let advice = &rows(&finding, "Pages that an advice")[0];
     assert_eq!(cells(advice, &["pid", "path", "pages_read"]), [json!(20), json!("/lib/a.so"), json!(1)]);
-    let outside = &rows(&finding, "Pages that tasks outside")[0];
+    let outside = &rows(&finding, "Pages that other tasks")[0];
     // Page 50 of the data file is one of the five pages needed.
     assert_eq!(cells(outside, &["pid", "pages_read", "pages_needed"]), [json!(99), json!(2), json!(1)]);
     assert_eq!(outside["share_of_need_percent"], json!(20.0));

@@ -274,7 +274,7 @@ fn where_huge_pages_were_asked_for_in_vain_their_price_is_not_known() {
     let program = Program::new().map(AT, 32 * MIB, MALLOC).touch(AT, 32 * MIB).calibrated(false);
     let finding = program.found().unwrap();
     assert_eq!((finding.predicted_saving, finding.confidence), (None, Confidence::Medium));
-    assert!(finding.reasons.iter().any(|reason| reason.contains("got none when")), "{:?}", finding.reasons);
+    assert!(finding.reasons.iter().any(|reason| reason.contains("got none during")), "{:?}", finding.reasons);
 }
 
 #[test]

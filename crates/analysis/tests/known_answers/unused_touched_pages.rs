@@ -274,7 +274,7 @@ fn what_makes_the_claim_uncertain_lowers_confidence_and_is_told() {
     };
     let lost = with(|tables| tables.manifest.losses.add("page_contents", 1));
     reasons(&lost, Confidence::Medium, "1 looks at pages were lost");
-    reasons(&with(|tables| tables.memory_calls[0].stack = Some(6)), Confidence::Medium, "for several at once");
+    reasons(&with(|tables| tables.memory_calls[0].stack = Some(6)), Confidence::Medium, "for several callers at once");
     reasons(&with(|tables| tables.memory_calls[0].stack = None), Confidence::Low, "no call stacks");
     let direct = with(|tables| tables.memory_calls[0].stack = Some(7)).one();
     assert_eq!(direct.confidence, Confidence::High);

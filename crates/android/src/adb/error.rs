@@ -10,7 +10,7 @@ pub enum AdbError {
     #[error("adb cannot be run: {0}")]
     NoClient(#[source] io::Error),
     /// No server of adb listens.
-    #[error("no server of adb listens at {at}: {source}")]
+    #[error("no adb server listens at {at}: {source}")]
     NoServer {
         /// Where it was looked for.
         at: String,
@@ -19,7 +19,7 @@ pub enum AdbError {
         source: io::Error,
     },
     /// What listens is no server of adb, or of another version.
-    #[error("what listens at {at} is no server of this adb: {why}")]
+    #[error("the server at {at} is not one of this adb: {why}")]
     OtherServer {
         /// Where.
         at: String,
@@ -53,7 +53,7 @@ pub enum AdbError {
         limit: Duration,
     },
     /// The answer ended before its end.
-    #[error("the answer to `{0}` ended before its end")]
+    #[error("the answer to `{0}` is incomplete")]
     CutShort(String),
     /// adb itself failed.
     #[error("adb failed: {0}")]
@@ -98,7 +98,9 @@ impl AdbError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NoClient(_) => "install adb (Debian: apt install adb), or put it in PATH",
-            Self::NoServer { .. } => "run `adb start-server`; slowpath starts none, for it would outlive the command",
+            Self::NoServer { .. } => {
+                "run `adb start-server`; slowpath starts none, because it would outlive the command"
+            }
             Self::OtherServer { .. } => {
                 "use the adb that started the server, or `adb kill-server` and `adb start-server`"
             }
@@ -107,17 +109,17 @@ impl AdbError {
             }
             Self::Several(_) => "name one with --serial",
             Self::Offline(_) => {
-                "unplug and plug it again, or `adb reconnect`; look whether the device has ended its start"
+                "unplug and plug it again, or `adb reconnect`; check whether the device has finished booting"
             }
             Self::Unauthorised(_) => "unlock the device and answer its question about this computer's key",
             Self::NoPermission(..) => {
-                "add a rule of udev for the device (Debian: android-sdk-platform-tools-common), and your user to plugdev"
+                "add a udev rule for the device (Debian: android-sdk-platform-tools-common), and your user to plugdev"
             }
             Self::Mode(..) => "start it into Android",
-            Self::TimedOut { .. } => "try again, with a longer --timeout; look whether the device hangs",
+            Self::TimedOut { .. } => "try again, with a longer --timeout; check whether the device hangs",
             Self::CutShort(_) => "look at the cable, and try again",
-            Self::Failed(_) => "run the command by hand and read what adb says",
-            Self::Refused(_) => "run the command by hand with `adb shell` and read what the device says",
+            Self::Failed(_) => "run the command by hand and read adb's output",
+            Self::Refused(_) => "run the command by hand with `adb shell` and read its output",
             Self::Long(_) => "ask for fewer --runs, and launch again into another directory for more",
             Self::Interrupted => "run it again",
             Self::Unwritable(_) => "choose another directory with -o",

@@ -85,9 +85,9 @@ mod tests {
     fn a_server_of_the_clients_version_is_taken_and_no_other() {
         assert_eq!(check(&server("OKAY00040029")), Ok(()));
         assert!(check(&server("OKAY00040028")).unwrap_err().contains("version 40, and adb of version 41"));
-        assert!(check(&server("HTTP/1.1 400")).unwrap_err().contains("is no server of this adb"));
+        assert!(check(&server("HTTP/1.1 400")).unwrap_err().contains("is not one of this adb"));
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert!(check(&format!("tcp:{free}")).unwrap_err().contains("no server of adb listens"));
+        assert!(check(&format!("tcp:{free}")).unwrap_err().contains("no adb server listens"));
         assert_eq!(check("localabstract:adb"), Ok(()), "it is not looked at");
     }
 }

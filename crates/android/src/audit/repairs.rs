@@ -72,7 +72,7 @@ pub fn repairs(package: &str, code: &[CodeAudit], api_level: Option<u32>) -> Vec
             command: None,
             can_apply: false,
             price: "a release of the app".to_owned(),
-            security: "who takes a renderer over has all rights of the app".to_owned(),
+            security: "an attacker who takes over a renderer has all rights of the app".to_owned(),
             undo: Some("isolate them again".to_owned()),
         });
     }
@@ -85,7 +85,7 @@ pub fn repairs(package: &str, code: &[CodeAudit], api_level: Option<u32>) -> Vec
     if !changes.is_empty() {
         found.push(Repair {
             name: "grant_read".to_owned(),
-            what: "the permission alone, as root, to see that it is the cause".to_owned(),
+            what: "only the permission, as root, to confirm the cause".to_owned(),
             command: Some(changes.join(" && ")),
             can_apply: false,
             price: "none, until the next compilation takes it back".to_owned(),

@@ -151,7 +151,7 @@ fn manifest(directory: &Path, text: &str) -> Result<EvidenceManifest, EvidenceEr
     let manifest: EvidenceManifest = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     match manifest.schema.as_str() {
         super::EVIDENCE_SCHEMA => Ok(manifest),
-        other => Err(wrong(format!("it is of schema {other:?}, which this version does not know"))),
+        other => Err(wrong(format!("it is of schema {other:?}, which this version does not support"))),
     }
 }
 

@@ -22,7 +22,7 @@ pub use zip_directory::{ZipMember, members, stored};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// They do not begin as such a file does.
-    #[error("it does not begin as {0} does")]
+    #[error("it does not start like {0}")]
     Magic(&'static str),
     /// A version whose layout is not known.
     #[error("{what} of version {version:?} is not known here")]

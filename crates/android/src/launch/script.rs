@@ -262,6 +262,6 @@ fn of_trace(found: TraceStartups, package: &str, launched: &mut Launched) {
     launched.children = found.children.into_iter().filter(|child| is_own(&child.process)).collect();
     if launched.startup.is_none() && launched.failure.is_none() {
         launched.failure = Some("the trace shows no launch of it".to_owned());
-        launched.remedy = Some("look whether the device traces atrace's category am".to_owned());
+        launched.remedy = Some("check whether the device traces atrace's category am".to_owned());
     }
 }

@@ -72,7 +72,7 @@ fn unavailable(timeline: &Timeline, events: &Events) -> Vec<Unavailable> {
     }
     lack(
         "page faults on files",
-        "what launches are read from has no page fault with its file".to_owned(),
+        "the source of the launches has no page faults with their files".to_owned(),
         "`slowpath import` of the same trace has its page cache and block I/O",
     );
     if events.lost > 0 {

@@ -23,7 +23,7 @@ pub struct Family {
     pub by_hand: &'static str,
     /// What regenerates it where its user may save it, as a trial does.
     pub regeneration: Regeneration,
-    /// How a program is told of a copy in another place, which several users may read; empty where none can be.
+    /// How a program is pointed to a copy in another place, which several users may read; empty where none can be.
     pub shared_by: &'static str,
     /// What shows that a process did that.
     pub trace: Trace,

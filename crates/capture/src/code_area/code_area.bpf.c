@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Keeps the areas of executable code of followed processes, and tells which files have some, so that tables are made of them.
+/* Keeps the areas of executable code of followed processes, and shows which files have some, so that tables are made of them.
  * Only loaded where stacks are recorded. Tells mappings too then, in place of the probe `mapping`: each program at these events costs
  * everybody who maps memory. */
 #include "../../bpf/address_space.bpf.h"
@@ -9,7 +9,7 @@
 #define PROT_EXEC 4
 #define MAP_ANONYMOUS 0x20
 
-/* Files with executable mappings, numbered. Inodes are numbered anew when a file is gone: the generation tells its successor from it. */
+/* Files with executable mappings, numbered. Inode numbers are reused when a file is gone: the generation distinguishes the successor. */
 struct module_id {
 	u64 dev;
 	u64 ino;
@@ -37,7 +37,7 @@ __attribute__((noinline)) u32 module_of(struct module_id *id)
 	struct walk_counts *count = counts();
 	if (!count)
 		return 0;
-	/* A file that the recorder knows from before, on a file system that tells it no generations. */
+	/* A file that the recorder knows from before, on a file system without generations. */
 	struct module_id any = {.dev = id->dev, .ino = id->ino, .generation = ANY_GENERATION};
 	number = bpf_map_lookup_elem(&modules, &any);
 	if (number) {
@@ -50,7 +50,7 @@ __attribute__((noinline)) u32 module_of(struct module_id *id)
 		return 0;
 	if (!bpf_map_update_elem(&modules, &key, &fresh, BPF_NOEXIST))
 		return fresh;
-	/* Another processor was faster. */
+	/* Another CPU was faster. */
 	number = bpf_map_lookup_elem(&modules, &key);
 	return number ? *number : 0;
 }
@@ -163,7 +163,7 @@ __attribute__((noinline)) int map_area(struct space *space, u64 start, u64 end, 
 	return 0;
 }
 
-/* Whether that is what the range holds already: where an area is split or grows, what it had is told once more. */
+/* Whether that is what the range holds already: where an area is split or grows, what it had is reported again. */
 static __always_inline bool is_known(struct space *space, u64 start, u64 end, u32 file_page, u32 module)
 {
 	int at = find_area(space, start);
@@ -353,7 +353,7 @@ static __always_inline void area_of_mmap(struct task_struct *task, struct task_s
 }
 
 /* The same on kernels without those events. The arguments are still in the registers when the call returns; the first is restored by
- * the macro on arm64. By pkey_mprotect V8 makes its code executable where the processor has protection keys; its first arguments are
+ * the macro on arm64. By pkey_mprotect V8 makes its code executable where the CPU has protection keys; its first arguments are
  * those of mprotect. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(areas_after_change, struct pt_regs *regs, long result)

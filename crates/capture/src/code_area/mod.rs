@@ -9,7 +9,7 @@ use crate::records::RecordKind;
 pub(crate) static PROBE: Probe = Probe {
     name: "code_area",
     title: "executable mappings and their unwinding tables",
-    what: "Keeps the executable mappings of followed processes, so that call stacks can be walked, and tells which files need tables.",
+    what: "Tracks the executable mappings of followed processes for the unwinder, and reports which files need tables.",
     asked_for: "`--sample`, `--stacks`",
     price: "some us at each change of an executable mapping",
     is_essential: true,

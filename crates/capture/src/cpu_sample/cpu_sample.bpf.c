@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Samples of running threads: the kernel's timer event (PERF_COUNT_SW_CPU_CLOCK) of each processor, filtered by the tree. */
+/* Samples of running threads: the kernel's timer event (PERF_COUNT_SW_CPU_CLOCK) of each CPU, filtered by the tree. */
 #include "../../bpf/stack.bpf.h"
 
-/* Whether the arguments are told: where memory calls are recorded, they say into and out of which blocks code copies. */
+/* Whether the arguments are reported: where memory calls are recorded, they say into and out of which blocks code copies. */
 const volatile u32 tells_arguments = 0;
 
 /* Whether the instruction is `rep movs` of x86-64 (f3, perhaps a REX prefix, a4 or a5): it keeps its two places in the registers of

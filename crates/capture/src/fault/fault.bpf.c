@@ -14,7 +14,7 @@
 #include "../../bpf/tree.bpf.h"
 #endif
 
-/* Faults of this processor that are not in the ring yet. A place in the ring for each fault would cost 100 ns more: a lock
+/* Faults of this CPU that are not in the ring yet. A place in the ring for each fault would cost 100 ns more: a lock
  * and memory that is in no cache. The driver takes what is left at the end. Programs on software events do not interrupt
  * each other (bpf_overflow_handler in kernel/events/core.c), so a batch has one writer. */
 struct {
@@ -61,7 +61,7 @@ int BPF_PROG(begin_user, unsigned long address)
 	return begin(address, false);
 }
 
-/* Code that must not wait has page faults disabled: the access fails, and no end is told. */
+/* Code that must not wait has page faults disabled: the access fails, and no end is reported. */
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(begin_kernel, unsigned long address)
 {
@@ -132,7 +132,7 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 	fault->ts = known ? began : now;
 	fault->duration = known ? now - began : 0;
 	fault->address = context->addr;
-	/* Where the kernel's code is concerns root only; that it was the kernel is told. */
+	/* Where the kernel's code is concerns root only; that it was the kernel is reported. */
 	fault->ip = owner_is_root() || !(flags & FLAG_KERNEL) ? ip : 0;
 	fault->pid = task->tgid;
 	fault->tid = task->pid;

@@ -39,7 +39,7 @@ static __always_inline void tell_mmap(struct task_struct *task, struct task_stat
 	int descriptor = (int)PT_REGS_PARM5_SYSCALL(regs);
 	u64 flags = PT_REGS_PARM4_SYSCALL(regs);
 	u64 offset = PT_REGS_PARM6_SYSCALL(regs);
-	/* MAP_ANONYMOUS 0x20: the address space changes for later lookups, so it is told without a file. */
+	/* MAP_ANONYMOUS 0x20: the address space changes for later lookups, so it is reported without a file. */
 	struct file *file = 0;
 	if (!(flags & 0x20) && descriptor >= 0)
 		file = file_of_descriptor(task, descriptor);
@@ -51,7 +51,7 @@ static __always_inline void tell_mremap(struct task_struct *task, struct task_st
 	u64 old_address = PT_REGS_PARM1_SYSCALL(regs);
 	u64 old_length = PT_REGS_PARM2_SYSCALL(regs);
 	u64 new_length = PT_REGS_PARM3_SYSCALL(regs);
-	/* Files are hardly ever remapped; the new range is told as anonymous and the reference says so. */
+	/* Files are hardly ever remapped; the new range is reported as anonymous and the reference says so. */
 	tell(task, state, MAPPING_UNMAP, old_address, whole_pages(old_length), 0, 0, 0);
 	tell(task, state, MAPPING_MAP, result, whole_pages(new_length), 3, 0, 0);
 }

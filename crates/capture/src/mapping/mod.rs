@@ -15,7 +15,7 @@ pub(crate) static PROBE: Probe = Probe {
     what: "What exec laid out, what mmap added and munmap took away: which file a fault was in.",
     walks_areas: true,
     is_replaced: |section, options, kernel| {
-        // Where stacks are recorded, `code_area` tells what the tree tells.
+        // Where stacks are recorded, `code_area` reports what the tree reports.
         let is_told_by_code = kernel.tells_area_tree && options.walks_stacks() && is_at_tree(section);
         is_replaced_by_tree(section, kernel) || is_told_by_code
     },

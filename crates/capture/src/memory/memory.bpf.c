@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* System calls that change an address space, with their duration. The arguments are still in the registers when a call returns;
- * only the time, and for brk the end of the heap, are taken before. Of prctl only what concerns huge pages is told. Compiled
+ * only the time, and for brk the end of the heap, are taken before. Of prctl only what concerns huge pages is reported. Compiled
  * twice: with stacks, and without what they cost. */
 #ifdef WITH_STACKS
 #include "../../bpf/stack.bpf.h"

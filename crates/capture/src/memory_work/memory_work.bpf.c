@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* What the kernel does to have free and huge pages: by followed tasks in their own context, with its duration; and by its own
- * threads, which any task wakes or whose work lies in any process, so those are told of the whole machine. All of it is rare: while
+ * threads, which any task wakes or whose work lies in any process, so those are reported for the whole machine. All of it is rare: while
  * there is memory enough none of these events happens. */
 #include "../../bpf/interrupts.bpf.h"
 
@@ -121,7 +121,7 @@ int BPF_PROG(on_wake_kcompactd, int node)
 	return tell_wake_up(WORK_WAKE_KCOMPACTD, node);
 }
 
-/* What khugepaged does in an address space. The kernel knows the thread that owns it, where there are memory control groups. */
+/* What khugepaged does in an address space. The kernel knows the thread that owns it, where there are memory cgroups. */
 static __always_inline int tell_khugepaged(struct mm_struct *mm, u32 work, u32 flags)
 {
 	struct task_struct *current = bpf_get_current_task_btf();

@@ -1,6 +1,6 @@
 //! Probe `memory_work`: what the kernel does to have free and huge pages.
 //!
-//! Owns the rows. What the kernel's own threads cost is read by [`crate::memory_threads`], and whose fault that is told by `analysis`.
+//! Owns the rows. What the kernel's own threads cost is read by [`crate::memory_threads`], and whose fault that is reported by `analysis`.
 
 use crate::context::Context;
 use crate::events::EVENT_MEMORY_WORK;
@@ -18,7 +18,7 @@ use slowpath_tables::{MemoryWork, MemoryWorkKind, Nanos, Pages};
 pub(crate) static PROBE: Probe = Probe {
     name: "memory_work",
     title: "the kernel's work for free and huge pages",
-    what: "Reclaim, compaction and collapsing into huge pages, and who made the kernel's threads do it.",
+    what: "Reclaim, compaction and collapsing into huge pages, and who caused the work of the kernel's threads.",
     settings: Some(|btf, _| crate::interrupts::Layout::of(btf).bytes()),
     records: &[RecordKind::of::<memory_work_event>(EVENT_MEMORY_WORK, "memory_work", |bytes, to| {
         to.out.memory_work.extend(decode(bytes, to.context));

@@ -127,7 +127,7 @@ impl Stealing {
         }
     }
 
-    /// Why stolen time cannot be told, if it cannot.
+    /// Why stolen time cannot be determined, if it cannot.
     pub(crate) fn gap(self) -> Option<Unavailable> {
         let (reason, remedy) = match self {
             Self { is_guest: false, .. } => return None,
@@ -135,8 +135,8 @@ impl Stealing {
                 ("this kernel does not keep stolen time", "a kernel with CONFIG_PARAVIRT_TIME_ACCOUNTING=y")
             }
             Self { ticks: 0, .. } => (
-                "the hypervisor has told of no stolen time since boot",
-                "ask the provider whether it tells stolen time",
+                "the hypervisor has reported no steal time since boot",
+                "ask the provider whether the host reports steal time",
             ),
             _ => return None,
         };
@@ -144,7 +144,7 @@ impl Stealing {
     }
 }
 
-/// Stolen time of all processors in ticks: the eighth number of the first line (proc_stat(5)).
+/// Stolen time of all CPUs in ticks: the eighth number of the first line (proc_stat(5)).
 fn stolen_ticks(stat: &str) -> u64 {
     let numbers = stat.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1);
     numbers.clone().nth(7).and_then(|number| number.parse().ok()).unwrap_or(0)
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(guest.ticks, 80);
         assert_eq!(guest.gap(), None);
         assert_eq!(Stealing { is_guest: false, is_kept: false, ticks: 0 }.gap(), None);
-        assert!(Stealing { ticks: stolen_ticks(""), ..guest }.gap().unwrap().reason.contains("no stolen time"));
+        assert!(Stealing { ticks: stolen_ticks(""), ..guest }.gap().unwrap().reason.contains("no steal time"));
         assert!(Stealing { is_kept: false, ..guest }.gap().unwrap().remedy.contains("PARAVIRT_TIME"));
     }
 }

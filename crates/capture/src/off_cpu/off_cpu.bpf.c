@@ -11,16 +11,16 @@ struct off_state {
 	/* Since when it does not run; 0 while it runs. */
 	u64 since;
 	/* When it was last woken after it ran; 0 for not at all. May be a moment before `since`: the waker need not wait for the
-	 * task to have left its processor. */
+	 * task to have left its CPU. */
 	u64 woken;
-	/* Since when it runs or last ran, 0 before it was seen to run; and the clock of stolen time of its processor then. */
+	/* Since when it runs or last ran, 0 before it was seen to run; and the clock of stolen time of its CPU then. */
 	u64 runs_since;
 	u64 stolen;
 	/* When it stopped by the scheduler's clock, 0 where that is not known; and how long it had waited in run queues until then, by the
 	 * kernel's count. */
 	u64 clock;
 	u64 run_delay;
-	/* Where the last interval that was told ends. */
+	/* Where the last interval that was reported ends. */
 	u64 told_until;
 	u32 waker_pid;
 	u32 waker_tid;
@@ -39,7 +39,7 @@ struct {
 	__type(value, struct off_state);
 } waits SEC(".maps");
 
-/* Less stolen time in one stay on a processor is not told: hypervisors interrupt often and shortly. */
+/* Less stolen time in one stay on a CPU is not reported: hypervisors interrupt often and shortly. */
 #define SHORTEST_STOLEN_NS 20000ULL
 
 static __always_inline struct off_state *off_of(struct task_struct *task)
@@ -47,7 +47,7 @@ static __always_inline struct off_state *off_of(struct task_struct *task)
 	return has_storage(task) ? bpf_task_storage_get(&waits, task, 0, 0) : 0;
 }
 
-/* Time that the hypervisor took so far from the processor that a task runs on, as of the scheduler's last look at the clock. */
+/* Time that the hypervisor took so far from the CPU that a task runs on, as of the scheduler's last look at the clock. */
 static __always_inline u64 stolen_here(struct task_struct *task)
 {
 	struct rq *queue = queue_of(task);
@@ -69,7 +69,7 @@ static __always_inline u64 arrival(struct task_struct *current, u64 now)
 /* When a task stops or goes on, by our clock and by the scheduler's; and how long it stood in run queues until then.
  *
  * The scheduler looks at its clock when it begins to switch, and not at all for a switch that follows a wake-up (rq_clock_skip_update):
- * the event of the switch is told one to several microseconds later. What it counts, run times and waits, is by its own clock;
+ * the event of the switch is reported one to several microseconds later. What it counts, run times and waits, is by its own clock;
  * intervals that are to add up with these must be too. */
 struct moment {
 	u64 now;
@@ -96,7 +96,7 @@ static __always_inline struct moment moment_of_going_on(struct task_struct *task
 }
 
 /* More than this the two clocks do not drift apart in one interval, nor are they read apart, unless the scheduler's differs from
- * processor to processor. */
+ * CPU to CPU. */
 #define MOST_APART_NS 100000000LL
 
 /* How long a task did not run. */
@@ -150,7 +150,7 @@ static __always_inline void tell(struct task_struct *task, struct off_state *sta
 		return;
 	u32 reason = state->reason;
 	u64 since = state->since, woken = state->woken, duration = away(state, until);
-	/* The scheduler's clock stood at the begin when that was told. */
+	/* The scheduler's clock stood at the begin when that was reported. */
 	if (since + duration > until->now)
 		since = until->now - duration;
 	if (since < state->told_until) {
@@ -161,7 +161,7 @@ static __always_inline void tell(struct task_struct *task, struct off_state *sta
 	u64 queued = until->run_delay == NOT_KEPT ? NOT_KEPT : until->run_delay - state->run_delay;
 	bool waited = reason != OFF_RUNNABLE && reason != OFF_THROTTLED;
 	/* Back without a wake-up, and in a queue all the time: a signal that was pending had kept it from waiting. If it was in none, the
-	 * kernel has not told of the wake-up (6.18 in a sandbox: of one in some hundreds). */
+	 * kernel has not reported the wake-up (6.18 in a sandbox: of one in some hundreds). */
 	if (waited && !woken && queued >= duration && !(flags & FLAG_OPEN)) {
 		reason = OFF_RUNNABLE;
 		waited = false;
@@ -287,7 +287,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		if (state->since)
 			runs_unseen(prev, state, now);
 		tell_stolen(prev, state, now);
-		/* For good. What it did after its end was told is in its account too: giving back its memory. */
+		/* For good. What it did after its end was reported is in its account too: giving back its memory. */
 		if (!preempted && prev_state & TASK_DEAD)
 			tell_counters(prev, now, FLAG_COUNTERS_AT_END);
 		stops_here(prev, state, preempted ? 0 : prev_state, now);
@@ -309,7 +309,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
-/* A new task waits for a processor. */
+/* A new task waits for a CPU. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_new, struct task_struct *parent, struct task_struct *child)
 {

@@ -1,7 +1,7 @@
 //! Probe `open`: attempts to open a file, with their result; and calls that look at a path or make a directory, where they are refused.
 //! A program may ask before it opens (access(2)), and is refused nothing then that an open would show.
 //!
-//! A relative path is told with the directory that it starts from, the working directory or the one of openat(2), and made absolute
+//! A relative path is reported with the directory that it starts from, the working directory or the one of openat(2), and made absolute
 //! where the path of that directory is known. One that climbs out of it (`..`) stays as it is where the directory's file system is mounted
 //! in several places: through which of them the process works is not known.
 

@@ -43,7 +43,7 @@ static __always_inline struct file_id told_base(struct task_struct *task, struct
 	if (asked->is_root || bpf_probe_read_user(&first, sizeof(first), asked->path) || !first || first == '/')
 		return (struct file_id){};
 	struct dentry *directory = base_of(task, asked->from);
-	/* Where a program whose doings are withheld works is told where anybody could have found it. */
+	/* The directory of a program with withheld details is reported where anybody could have found it. */
 	if (!directory || (withholds && !is_listed((u64)directory)))
 		return (struct file_id){};
 	name_from((u64)directory, NAMED_BY_PATH);

@@ -2,7 +2,7 @@
 /* Pages that enter or leave the page cache: on the recorded device whoever did it, elsewhere by the tree. */
 #include "../../bpf/tree.bpf.h"
 
-/* Device whose pages are told whoever asked for them (the lab's); 0 for none. Set before loading. */
+/* Device whose pages are reported whoever asked for them (the lab's); 0 for none. Set before loading. */
 const volatile u64 watched_dev = 0;
 
 static __always_inline u32 folio_pages(struct folio *folio)

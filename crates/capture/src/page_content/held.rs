@@ -21,7 +21,7 @@ use std::os::unix::fs::FileExt;
 const PRESENT: u64 = 1 << 63;
 const OF_FILE: u64 = 1 << 61;
 
-/// Looking at all processes takes no longer; those that are left then are told.
+/// Looking at all processes takes no longer; those that are left then are reported.
 pub(crate) const MOST_TIME: Nanos = Nanos(1_000_000_000);
 
 /// An area: first address, and that after the last.

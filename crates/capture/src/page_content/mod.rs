@@ -22,7 +22,7 @@ use slowpath_tables::{Bytes, LookMoment, Nanos, PAGE_SIZE, PageContent, Unavaila
 pub(crate) static PROBE: Probe = Probe {
     name: "page_content",
     title: "what pages held at their end",
-    what: "Which pages were all zeros when their memory was given back, their process ended, or recording did.",
+    what: "Which pages were all zeros when their memory was freed, or when their process or the recording ended.",
     asked_for: "`--memory-calls`, `--stacks alloc`",
     price: "a look at the pages inside munmap and at the end of a process, in their own time",
     walks_areas: true,
@@ -42,7 +42,7 @@ pub(crate) static PROBE: Probe = Probe {
 /// Section of the program that looks where a process ends, whatever ends it.
 pub(crate) const AT_EXIT: &str = "tp_btf/sched_process_exit";
 
-/// Whether a process has its memory still where the kernel tells of its end: since 6.16, in which the event got a second argument
+/// Whether a process has its memory still where the kernel reports its end: since 6.16, in which the event got a second argument
 /// as well (commit "exit: move and extend sched_process_exit() tracepoint"). Not where older kernels are imitated.
 pub(crate) fn exit_has_memory(btf: &Btf<'_>, options: &Options) -> bool {
     let event = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_process_exit");
@@ -57,8 +57,8 @@ pub(crate) fn gap(probe: &Loaded) -> Option<Unavailable> {
     let is_gap = probe.replaced.iter().any(|section| section == AT_EXIT);
     is_gap.then(|| {
         declared::ENDED_BY_SIGNAL.because(
-            "this kernel tells of the end of a process when its memory is gone",
-            "a kernel of 6.16 or later; processes that end themselves are looked at",
+            "this kernel reports the end of a process only after its memory is gone",
+            "a kernel of 6.16 or later; pages of processes that exit are inspected",
         )
     })
 }

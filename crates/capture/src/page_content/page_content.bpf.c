@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* What pages hold when their memory is given back or their process ends: a page of memory without a file that is all zero then was
  * filled with zeros by the kernel and never used for anything else. An even sample of the pages of large areas is read, in the
- * task's own context and without bringing any page: what is not there is told as not there. Areas of files and devices are not read. */
+ * task's own context and without bringing any page: what is not there is reported as not there. Areas of files and devices are not read. */
 #include "../../bpf/system_calls.bpf.h"
 #include "../../bpf/task_vma.bpf.h"
 
@@ -157,7 +157,7 @@ struct {
 	__type(value, struct kept_areas);
 } areas SEC(".maps");
 
-/* So that nothing is read while the lock of the address space is held. Whose the heap of brk is, no call tells. */
+/* So that nothing is read while the lock of the address space is held. Whose the heap of brk is, no call reports. */
 static __always_inline void keep_areas(struct task_struct *task, struct mm_struct *mm, struct kept_areas *kept)
 {
 	struct bpf_iter_task_vma it;

@@ -1,4 +1,4 @@
-//! Probe `present`: processes that run already. What it tells has the form of what [`crate::process`] and [`crate::mapping`] tell.
+//! Probe `present`: processes that run already. Its rows have the form of those of [`crate::process`] and [`crate::mapping`].
 
 use crate::probes::Probe;
 use crate::recorder::monotonic_now;
@@ -7,7 +7,7 @@ use crate::recorder::monotonic_now;
 pub(crate) static PROBE: Probe = Probe {
     name: "present",
     title: "processes that run already",
-    what: "Marks the tasks that are to be followed, and tells of each what an exec would have told.",
+    what: "Marks the tasks to follow, and reports of each what an exec would have reported.",
     asked_for: "`--pid`, `--match`, `--system`",
     price: "one walk over all tasks, when recording begins",
     is_essential: true,

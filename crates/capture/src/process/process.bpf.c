@@ -88,11 +88,11 @@ static __always_inline void tell_end(struct task_struct *task, u32 flags)
 	submit(event);
 }
 
-/* Whether the event of an exit tells if the thread is the process's last: since 6.16. */
+/* Whether the event of an exit shows if the thread is the process's last: since 6.16. */
 const volatile u32 exit_tells_last;
 
-/* Before, the count of live threads tells: it is taken down before the event, and of threads that end together several can find it
- * at nothing. One of them is told as the last. */
+/* Before, the count of live threads shows it: it is taken down before the event, and of threads that end together several can find it
+ * at nothing. One of them is reported as the last. */
 static __always_inline bool is_last(unsigned long long *context, struct task_struct *task)
 {
 	if (exit_tells_last)

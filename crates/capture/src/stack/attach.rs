@@ -29,7 +29,7 @@ impl Recorder {
 
     /// The number of a file that no process mapped yet, so that its table can be loaded before one does. Only before processes are
     /// followed: their files are numbered by the kernel's programs. With the generation of its inode (`FS_IOC_GETVERSION` of ioctl_fs(2)),
-    /// where its file system tells one: a later file with the same inode is another then.
+    /// where its file system reports one: a later file with the same inode is another then.
     ///
     /// # Errors
     /// There are too many files, processes are followed already, or the kernel refuses.
@@ -63,7 +63,7 @@ impl Recorder {
         Ok(number)
     }
 
-    /// Gives the kernel the table of a file. It goes on in a thread: [`Recorder::tables_arrived`] tells its end, and
+    /// Gives the kernel the table of a file. It goes on in a thread: [`Recorder::tables_arrived`] reports its end, and
     /// [`Recorder::settle_tables`] waits for it. No process may be forked before.
     ///
     /// # Errors
@@ -72,12 +72,12 @@ impl Recorder {
         self.tables.as_mut().map_or(Ok(()), |tables| tables.load(module, parts))
     }
 
-    /// Takes note of the tables that have arrived in the kernel; tells those that it did not take.
+    /// Takes note of the tables that have arrived in the kernel; returns those that it did not take.
     pub fn tables_arrived(&mut self) -> Vec<CaptureError> {
         self.tables.as_mut().map(Tables::arrived).unwrap_or_default()
     }
 
-    /// Waits until all tables are in the kernel, some 20 ms; tells those that it did not take.
+    /// Waits until all tables are in the kernel, some 20 ms; returns those that it did not take.
     pub fn settle_tables(&mut self) -> Vec<CaptureError> {
         self.tables.as_mut().map(Tables::settle).unwrap_or_default()
     }

@@ -32,7 +32,7 @@ pub struct CodeMapping {
 pub(super) struct CodeMappings(HashMap<u32, Arc<Vec<CodeMapping>>>);
 
 impl CodeMappings {
-    /// Takes a record of any kind; `path` tells what a file is called.
+    /// Takes a record of any kind; `path` returns the name of a file.
     pub(super) fn learn(&mut self, kind: u32, bytes: &[u8], path: impl FnOnce(FileKey) -> Option<String>) {
         let Some(header) = record::<event_header>(bytes) else { return };
         match kind {

@@ -12,7 +12,7 @@ use slowpath_tables::FileKey;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Frames of stacks that are remembered at most: 128 MiB. Copies of stacks that are told later cannot be compared.
+/// Frames of stacks that are remembered at most: 128 MiB. Copies of stacks that are reported later cannot be compared.
 const FRAMES_KEPT: usize = 16 << 20;
 
 /// Where an instruction is.
@@ -127,7 +127,7 @@ pub(crate) struct CopyReader {
 }
 
 impl CopyReader {
-    /// Takes a record of any kind; `path` tells what a file is called.
+    /// Takes a record of any kind; `path` returns the name of a file.
     pub(crate) fn learn(&mut self, kind: u32, bytes: &[u8], path: impl FnOnce(FileKey) -> Option<String>) {
         match kind {
             EVENT_MODULE => {

@@ -32,7 +32,7 @@ pub struct NewModule {
     pub ino: u64,
 }
 
-/// The module that a record tells of, if it is such a record.
+/// The module that a record reports, if it is such a record.
 pub(crate) fn mapped_module(bytes: &[u8]) -> Option<NewModule> {
     record::<event_header>(bytes).filter(|header| u32::from(header.kind) == EVENT_MODULE)?;
     let event = record::<module_event>(bytes)?;
@@ -57,13 +57,13 @@ pub struct TableParts<'a> {
     pub rows: &'a [u64],
 }
 
-/// Stacks that a processor copies in a second at most: 6.4 MiB.
+/// Stacks that a CPU copies in a second at most: 6.4 MiB.
 const COPIES_A_SECOND: u32 = 200;
 
 /// Cells that are given to the kernel in one call.
 const BATCH: usize = 1 << 16;
 
-/// The maps that hold tables, and what the programs are told of them.
+/// The maps that hold tables, and what the programs know of them.
 pub(crate) struct Tables {
     pub(crate) tables: MapHandle,
     pub(crate) settings: MapHandle,
@@ -92,7 +92,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Takes note of the tables that have arrived; tells those that could not be put in.
+    /// Takes note of the tables that have arrived; returns those that did not fit.
     pub(crate) fn arrived(&mut self) -> Vec<CaptureError> {
         let (done, under_way) =
             std::mem::take(&mut self.under_way).into_iter().partition::<Vec<_>, _>(|one| one.is_finished());

@@ -9,7 +9,7 @@ use slowpath_tables::{Bytes, FileKey, Frame, FrameKind, Nanos, ProcessKey, Stack
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// What tells a frame from another.
+/// What distinguishes a frame from another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
     File(Option<FileKey>, u64),
@@ -37,7 +37,7 @@ impl<K: Eq + Hash> Numbers<K> {
     }
 }
 
-/// All stacks that were told so far, and the rows that were not taken yet.
+/// All stacks that were reported so far, and the rows that were not taken yet.
 #[derive(Default)]
 pub(crate) struct Stacks {
     modules: HashMap<u32, FileKey>,

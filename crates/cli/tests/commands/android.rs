@@ -193,7 +193,7 @@ fn no_client_and_no_server_are_said_and_no_server_is_started() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut command = slowpath(["android", "collect", CHROME, "-o", &evidence]);
     run(command.env("ADB_SERVER_SOCKET", format!("tcp:{free}")))
-        .fails_with(3, &["no server of adb listens", "adb start-server"]);
+        .fails_with(3, &["no adb server listens", "adb start-server"]);
     assert!(std::net::TcpStream::connect(free).is_err(), "a server was started");
     run(slowpath(["android", "collect", "not a package", "-o", &evidence])).fails_with(2, &["no name of a package"]);
 }

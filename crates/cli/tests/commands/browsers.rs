@@ -86,7 +86,7 @@ fn a_page_that_is_missing_a_browser_that_is_none_and_a_profile_of_ones_own_are_t
     scenario(&["--browser", "/bin/true", pages]).fails_with(4, &["failed in its first round", "the browser ended"]);
     scenario(&["--browser", "sleep 600", "--timeout", "1", pages]).fails_with(4, &["the browser ended"]);
     scenario(&["--browser", "/usr/bin/python3 -c 'import time; time.sleep(600)'", "--timeout", "1", pages])
-        .fails_with(4, &["told no address for DevTools within 1 s"]);
+        .fails_with(4, &["reported no address for DevTools within 1 s"]);
     scenario(&["--browser", "firefox-esr --headless", pages]).fails_with(3, &["unavailable", "DevTools"]);
     scenario(&["--browser", &format!("{BROWSER} --user-data-dir=/x"), pages]).fails_with(2, &["--user-data-dir=/x"]);
     scenario(&["--browser", "", pages]).fails_with(2, &["empty"]);

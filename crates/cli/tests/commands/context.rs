@@ -76,7 +76,7 @@ fn an_app_and_its_twin_from_another_machine_are_explained_with_remedies_and_thei
         "thread force mitigated against thread vulnerable",
         "SECCOMP_FILTER_FLAG_SPEC_ALLOW",
         "Trade-off: security",
-        "a difference is no cause",
+        "a difference is not a cause",
     ] {
         // Lines are wrapped.
         let told = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");

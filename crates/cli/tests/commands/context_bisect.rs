@@ -97,7 +97,7 @@ fn wrong_usage_is_told_with_what_would_be_right() {
     words(&["--fast", "", "--slow", "nice 'x", "--", "/bin/true"]).fails_with(2, &["does not end", "context save"]);
     words(&["--fast", "4194305", "--slow", "nice", "--", "/bin/true"]).fails_with(2, &["no process 4194305"]);
     words(&["--fast", "", "--slow", "/no/such/wrapper", "--", "/bin/true"]).fails_with(4, &["/no/such/wrapper"]);
-    words(&["--fast", "", "--slow", "nice", "--metric", "walls", "--", "/bin/true"]).fails_with(2, &["no metric"]);
+    words(&["--fast", "", "--slow", "nice", "--metric", "walls", "--", "/bin/true"]).fails_with(2, &["not a metric"]);
     words(&["--fast", "", "--slow", "nice", "--", "/bin/false"]).fails_with(4, &["was not ready in 3 launches"]);
     // A command that has ended has no memory that could be looked at.
     let without_value = ["--fast", "", "--slow", "nice", "--metric", "pss", "--", "/bin/true"];

@@ -128,7 +128,7 @@ fn wrong_input_is_refused_with_a_reason_before_anything_is_launched() {
         (&["--arm", "a"], "expected NAME=CMD"),
         (&["--arm", "a=ls", "--arm", "a=ls"], "two arms"),
         (&["--vs", "'ls", "--", "ls"], "does not end"),
-        (&["--metric", "speed", "--", "ls"], "is no metric"),
+        (&["--metric", "speed", "--", "ls"], "is not a metric"),
         (&["--min-effect", "0", "--", "ls"], "percent"),
         (&["--max-time", "soon", "--", "ls"], "expected a time"),
         (&["--cold", "--warm", "--", "ls"], "cannot be used with"),

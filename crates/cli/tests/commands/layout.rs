@@ -129,7 +129,7 @@ fn a_target_that_is_traced_already_is_refused_with_the_reason() {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-e", "trace=none", "-o", "/dev/null", SLOWPATH, "layout", "trace", "-o"]);
     let done = run(command.arg(place.path().join("trace")).args(["--", "/bin/true"]));
-    done.fails_with(3, &["is traced by process", "outside of the other tracer"]);
+    done.fails_with(3, &["is already traced by process", "outside of the other tracer"]);
     assert!(!place.path().join("trace").exists());
 }
 
@@ -216,7 +216,7 @@ fn a_failing_command_fails_as_it_does_alone_and_json_is_one_object() {
     assert_eq!((&summary["status"], &summary["ended"]), (&6.into(), &"command_ended".into()));
     assert!(done.stderr.contains("text"));
     fs::write(&trace, "{}").unwrap();
-    run(slowpath(["layout", "score", "/bin/sh"]).arg(&trace)).fails_with(2, &["is no trace", "hint:"]);
+    run(slowpath(["layout", "score", "/bin/sh"]).arg(&trace)).fails_with(2, &["is not a trace", "hint:"]);
 }
 
 fn tried(variants: &str, build: &str, more: &[&str], command: &[&str]) -> Done {

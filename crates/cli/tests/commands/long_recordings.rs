@@ -215,7 +215,7 @@ fn a_disk_that_fills_up_ends_the_recording_and_what_is_whole_is_kept() {
     let done = run(in_private_mounts(script).env("PLACE", place.path()).env("TARGET", target.id().to_string()));
     target.kill().unwrap();
     target.wait().unwrap();
-    done.fails_with(3, &["No space left on device", "what was written before is whole"]);
+    done.fails_with(3, &["No space left on device", "what was written before is intact"]);
     let (tables, damage) = Recording::open(place.path().join("kept/r")).unwrap().tables_whole();
     assert!(damage.is_empty(), "{damage:?}");
     let manifest = &tables.manifest;

@@ -27,7 +27,7 @@ fn a_full_disk_ends_the_recording_with_a_clear_message_and_what_is_whole_is_read
         $SLOWPATH record -o disk/r -- /usr/bin/python3 much.py || code=$?; \
         $SLOWPATH analyze --json disk/r > kept/analysis; cp -r disk/r kept/r; exit $code";
     let done = run(in_private_mounts(script).env("PLACE", place.path()));
-    done.fails_with(3, &["No space left on device", "what was written before is whole"]);
+    done.fails_with(3, &["No space left on device", "what was written before is intact"]);
     let recording = Recording::open(place.path().join("kept/r")).unwrap();
     let (tables, damage) = recording.tables_whole();
     assert!(damage.is_empty(), "the manifest lists only what is whole: {damage:?}");

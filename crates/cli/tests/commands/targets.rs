@@ -50,7 +50,7 @@ fn a_file_that_cannot_be_executed_says_why() {
     let cases = [
         (file("plain", "text", 0o644), "is not an executable file"),
         (file("format", "no program\n", 0o755), "is not an executable file"),
-        (file("script", "#!/no/such/interpreter\n", 0o755), "the interpreter or loader it names is not"),
+        (file("script", "#!/no/such/interpreter\n", 0o755), "its interpreter or loader does not"),
         ("/usr/bin".to_owned(), "is not an executable file"),
     ];
     for (program, words) in &cases {

@@ -183,7 +183,7 @@ fn assert_near(found: f64, truth: f64, share: f64) {
 #[track_caller]
 fn assert_nobody_is_named(finding: &Value) {
     assert!(finding["subject"]["function"].is_null() && finding["confidence"] == "low", "{finding:#}");
-    assert!(finding["reasons"].to_string().contains("who asked is not known"), "{finding:#}");
+    assert!(finding["reasons"].to_string().contains("the caller is not known"), "{finding:#}");
 }
 
 #[track_caller]

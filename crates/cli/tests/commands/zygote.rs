@@ -174,7 +174,7 @@ fn root_gives_children_another_user_and_a_filter_and_preloads_nothing_of_strange
     zygote.ended(libc::SIGINT).succeeds();
     fs::set_permissions(place.at("job.so"), fs::Permissions::from_mode(0o777)).unwrap();
     let words = ["zygote", "serve", "--user", "root", "--socket", &place.text("s"), "--preload", &place.text("job.so")];
-    run(slowpath(words)).fails_with(2, &["root preloads nothing that others could have written", "--user"]);
+    run(slowpath(words)).fails_with(2, &["root preloads only files that no one else can write", "--user"]);
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn what_cannot_be_preloaded_is_said_at_once() {
     fs::write(place.at("policy"), "colour = 1").unwrap();
     serve(&[&place.text("job.so"), "--policy", &place.text("policy")]).fails_with(2, &["unknown field `colour`"]);
     fs::write(place.at("s"), "mine").unwrap();
-    serve(&[&place.text("job.so")]).fails_with(3, &["is no socket, and is left alone"]);
+    serve(&[&place.text("job.so")]).fails_with(3, &["is not a socket, and is left as it is"]);
     assert_eq!(fs::read(place.at("s")).unwrap(), b"mine");
 }
 

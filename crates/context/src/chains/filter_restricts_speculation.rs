@@ -11,7 +11,7 @@ use crate::snapshot::Snapshot;
 
 const STATES: [&str; 2] = ["speculative_store_bypass", "indirect_branch_speculation"];
 
-/// What one context tells.
+/// What one context shows.
 struct Seen<'a> {
     mode: &'a str,
     states: [Option<&'a str>; 2],
@@ -116,7 +116,7 @@ pub fn speculation_remedies(store: bool, branch: bool) -> Vec<Remedy> {
         ),
         remedy(
             &format!("kernel parameters {}: nobody can have it", parameters.replace("=prctl", "=off")),
-            "security: no program on the machine can protect itself, also those that ask for it",
+            "security: no program on the machine can protect itself, not even on request",
         ),
     ]
 }

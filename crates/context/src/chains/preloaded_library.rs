@@ -45,7 +45,7 @@ pub(super) fn find(a: &Snapshot, b: &Snapshot) -> Option<Chain> {
             Link {
                 factor: "loaded_libraries".to_owned(),
                 seen: format!("{} is loaded in one of them only", loaded.join(", ")),
-                why: "its functions stand in front of those with the same names (malloc, read, ...)".to_owned(),
+                why: "its functions replace those with the same names (malloc, read, ...)".to_owned(),
             },
         ],
         cost: "from nothing to many times, as its functions are; loading and linking it costs at each start".to_owned(),

@@ -30,9 +30,9 @@ struct AllowedList {
     name: &'static str,
     /// Its field in /proc/PID/status.
     field: &'static str,
-    /// The part of the control groups that it can follow from.
+    /// The part of the cgroups that it can follow from.
     of_group: &'static str,
-    /// How a launch gets it; none where only a control group gives it.
+    /// How a launch gets it; none where only a cgroup gives it.
     set: Option<Set>,
 }
 
@@ -44,7 +44,7 @@ const LISTS: [AllowedList; 2] = [
 fn read(subject: &Subject<'_>) -> Reading {
     let parts: Result<Vec<(&str, String)>, _> =
         LISTS.iter().map(|list| Ok((list.name, subject.status(list.field)?))).collect();
-    Reading::of(parts.map(Value::table), "this kernel does not tell it")
+    Reading::of(parts.map(Value::table), "this kernel does not report it")
 }
 
 /// CPUs in a list such as `0-3,8`.
@@ -83,7 +83,7 @@ const HOW: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
     mechanism: "threads that may use fewer CPUs wait for each other and for others there",
-    sham: "the CPUs of the fast context, asked for in the same way",
+    sham: "the CPUs of the fast context, set in the same way",
 };
 
 fn set_processors(contrast: &Contrast<'_>, list: Option<&str>) -> Result<Vec<Setting>, String> {

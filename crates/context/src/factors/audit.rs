@@ -33,7 +33,7 @@ fn read(subject: &Subject<'_>) -> Reading {
 fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Light,
-        "rules of the audit system often leave out processes without a login; where a rule applies each system call takes a longer way. \
+        "rules of the audit system often leave out processes without a login; where a rule applies each system call takes the slow path. \
          The rules themselves are readable by the audit administrator only (`auditctl -l`)",
         "auditctl(8); kernel/auditsc.c",
     )

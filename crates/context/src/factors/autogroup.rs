@@ -56,7 +56,7 @@ fn known(a: &Value, b: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "where CPUs are contended they are divided between sessions first: a thread waits longer for its turn",
+    mechanism: "contended CPUs are divided between sessions first: a thread waits longer for its turn",
     sham: "the session of the fast context: the caller's, or one of its own with the nice value that it has anyway",
 };
 

@@ -38,7 +38,11 @@ fn read(subject: &Subject<'_>) -> Reading {
             Err(missing) => return Reading::missing(&missing, ""),
         }
     }
-    if parts.is_empty() { Reading::absent("this kernel does not tell it") } else { Reading::known(Value::table(parts)) }
+    if parts.is_empty() {
+        Reading::absent("this kernel does not report it")
+    } else {
+        Reading::known(Value::table(parts))
+    }
 }
 
 fn known(_: &Value, _: &Value) -> Known {
@@ -53,7 +57,7 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: true,
     counters: &[Metric::System, Metric::RunDelay],
-    mechanism: "what a program asks for and may not have (priority, locked or huge memory) it does without",
+    mechanism: "the program runs without what it is refused (priority, locked or huge memory)",
     sham: "the capabilities of the fast context, set in the same way",
 };
 

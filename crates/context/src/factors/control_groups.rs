@@ -1,6 +1,6 @@
-//! What control groups allow a process: CPU time, memory, I/O, CPUs; version 1 and 2 in one vocabulary.
+//! What cgroups allow a process: CPU time, memory, I/O, CPUs; version 1 and 2 in one vocabulary.
 //!
-//! A limit counts wherever it stands between the group and the root, so the tightest is told, and not the groups' names.
+//! A limit counts wherever it stands between the group and the root, so the tightest is reported, and not the groups' names.
 
 mod applied;
 mod hierarchy;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Beginning of the parts that limit huge pages; their size follows.
 const HUGE_PAGE_LIMIT: &str = "huge_page_limit ";
 
-/// Parts that earlier versions called otherwise: today they have the names of the files of version 2, of both versions.
+/// Former names of parts: today both versions use the names of the files of cgroup v2.
 const FORMER_PARTS: [(&str, &str); 12] = [
     ("processor_quota", "cpu.max"),
     ("processor_weight", "cpu.weight"),
@@ -80,7 +80,7 @@ fn known(a: &Value, b: &Value) -> Known {
     if ["cpu.max", "cpuset.cpus", "memory.max", "memory.high"].into_iter().any(differs) {
         return Known::new(
             Weight::Heavy,
-            "a quota stops all threads of the group until the next period when it is used up; at its memory limit a program reclaims its own \
+            "a used-up quota throttles all threads of the group until the next period; at its memory limit a program reclaims its own \
              pages at each fault",
             "Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst",
         );
@@ -92,7 +92,7 @@ fn known(a: &Value, b: &Value) -> Known {
     )
 }
 
-/// `some` of `/proc/pressure`, or of the group where version 2 tells it: `some avg10=0.00 avg60=...`
+/// `some` of `/proc/pressure`, or of the cgroup v2 where it has the file: `some avg10=0.00 avg60=...`
 /// (Documentation/accounting/psi.rst).
 fn read_pressure(subject: &Subject<'_>) -> Reading {
     let group = Groups::of(subject).ok().and_then(|groups| groups.version_2.and_then(|chain| chain.first().cloned()));
@@ -112,7 +112,7 @@ fn read_pressure(subject: &Subject<'_>) -> Reading {
 fn known_pressure(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Moderate,
-        "tasks waited for what was short while it was read: the comparison is of two moments, and a fair one needs both at once",
+        "tasks waited for a contended resource at that time: two moments are compared, and a fair comparison needs both at once",
         "Documentation/accounting/psi.rst",
     )
 }

@@ -52,7 +52,7 @@ const HOW: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay],
     mechanism: "the sibling of a CPU stays idle, and the thread waits until it may",
-    sham: "nothing: there is no call that makes no cookie",
+    sham: "nothing: no call creates a cookie without effect",
 };
 
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {

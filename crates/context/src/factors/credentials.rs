@@ -26,7 +26,7 @@ const FIELDS: [(&str, &str); 3] = [("Uid", "user"), ("Gid", "group"), ("Groups",
 fn read(subject: &Subject<'_>) -> Reading {
     let parts: Result<Vec<(&str, String)>, _> =
         FIELDS.iter().map(|(field, name)| Ok((*name, told(&subject.status(field)?)))).collect();
-    Reading::of(parts.map(Value::table), "this kernel does not tell it")
+    Reading::of(parts.map(Value::table), "this kernel does not report it")
 }
 
 /// One number where all are the same.
@@ -50,8 +50,8 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::Cpu, Metric::User, Metric::System, Metric::MinorFaults],
-    mechanism: "files that this user may not read or write are made again, or done without, at each start",
-    sham: "the user and groups of the fast context, taken on in the same way",
+    mechanism: "at each start the program regenerates, or runs without, the files that this user may not read or write",
+    sham: "the user and groups of the fast context, set in the same way",
 };
 
 const DECIDED: &str = "who the command runs as is decided by who starts it (--user), and by no context: --trust-context takes it all \

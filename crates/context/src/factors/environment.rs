@@ -46,11 +46,11 @@ const KEPT: [&str; 17] = [
     "_RJEM_MALLOC_CONF",
 ];
 
-/// The part that tells the size of everything, names that begin with a small letter cannot be a variable above.
+/// The part with the size of everything, names that begin with a small letter cannot be a variable above.
 pub const BYTES: &str = "bytes of all";
 
 fn read(subject: &Subject<'_>) -> Reading {
-    Reading::of(subject.file("environ").map(|text| Value::table(variables(&text))), "this kernel does not tell it")
+    Reading::of(subject.file("environ").map(|text| Value::table(variables(&text))), "this kernel does not report it")
 }
 
 fn variables(text: &str) -> Vec<(String, String)> {
@@ -78,7 +78,7 @@ fn known(a: &Value, b: &Value) -> Known {
     if any(&["PATH", "TMPDIR", "TZ", "LANG", "LC_"]) {
         return Known::new(
             Weight::Light,
-            "a longer way to each command, other directories for temporary files, time zones read anew; collation and upper case of other \
+            "a longer search for each command, other directories for temporary files, time zones read anew; collation and upper case of other \
              languages cost programs that sort and compare text",
             "environ(7); locale(7); tzset(3)",
         );
@@ -163,7 +163,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             return Err(OTHER_CODE.to_owned());
         }
         if value.is_some_and(|value| !is_text(value)) {
-            return Err("it holds bytes that are no text, which were not kept".to_owned());
+            return Err("it holds bytes that are not text, and was not kept".to_owned());
         }
         Ok(vec![Setting::Variable { name: name.to_owned(), value: value.map(str::to_owned) }])
     };
@@ -181,7 +181,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             if size(slow) - size(fast) == explained {
                 Outcome::Follows("it follows from the variables that differ".to_owned())
             } else {
-                Outcome::Not("it is of variables whose values are not kept, for they can hold secrets".to_owned())
+                Outcome::Not("it concerns variables without kept values, because these can hold secrets".to_owned())
             }
         } else {
             both(set(name, fast, contrast.contexts.0), set(name, slow, contrast.contexts.1), &HOW)

@@ -33,7 +33,7 @@ const DIRECTORY: &str = "working_directory";
 fn read(subject: &Subject<'_>) -> Reading {
     let text = match subject.file("mountinfo") {
         Ok(text) => text,
-        Err(missing) => return Reading::missing(&missing, "this kernel does not tell it"),
+        Err(missing) => return Reading::missing(&missing, "this kernel does not report it"),
     };
     let Ok(MountInfos(mounts)) = MountInfos::from_read(text.as_bytes()) else {
         return Reading::missing(&Missing::Failed("its mountinfo is not one".to_owned()), "");
@@ -80,7 +80,7 @@ fn known(a: &Value, b: &Value) -> Known {
     if roles().all(|role| a.part(role) == b.part(role)) {
         return Known::new(
             Weight::Light,
-            "another directory of the same file systems: what it holds, and how long its path is",
+            "another directory on the same file systems: its contents, and the length of its path",
             "path_resolution(7)",
         );
     }
@@ -96,7 +96,7 @@ fn known(a: &Value, b: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::System, Metric::Waiting, Metric::VoluntarySwitches, Metric::BytesRead, Metric::MajorFaults],
-    mechanism: "what is opened, looked up, read and written by relative names goes through another file system",
+    mechanism: "relative paths are opened, looked up, read and written on another file system",
     sham: "the directory of the fast context, entered in the same way",
 };
 

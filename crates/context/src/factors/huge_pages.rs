@@ -24,7 +24,7 @@ const ALLOWED: &str = "allowed";
 
 fn read(subject: &Subject<'_>) -> Reading {
     let word = |enabled: String| Value::text(if enabled == "1" { ALLOWED } else { "disabled by prctl" });
-    Reading::of(subject.status("THP_enabled").map(word), "this kernel does not tell it (before 5.0)")
+    Reading::of(subject.status("THP_enabled").map(word), "this kernel does not report it (before 5.0)")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

@@ -22,7 +22,7 @@ pub const LIMITS: Factor = Factor {
 
 fn read(subject: &Subject<'_>) -> Reading {
     let parsed = subject.file("limits").map(|text| Value::table(lines(&text)));
-    Reading::of(parsed, "this kernel does not tell it")
+    Reading::of(parsed, "this kernel does not report it")
 }
 
 /// Name and soft limit, and the hard one where it is another. Columns are as wide as the heading says
@@ -46,7 +46,7 @@ fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Light,
         "a stack limit moves where memory is mapped, and `unlimited` turns the layout round; few files or little locked memory make \
-         programs that ask for more take another way",
+         programs that ask for more take another code path",
         "getrlimit(2); arch/x86/mm/mmap.c, mmap_is_legacy",
     )
 }
@@ -54,7 +54,7 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::MinorFaults, Metric::User, Metric::System, Metric::Waiting],
-    mechanism: "memory is laid out otherwise, or what the program asks for is refused and done without",
+    mechanism: "memory is laid out differently, or the program runs without what it asks for",
     sham: "the limit of the fast context, set in the same way",
 };
 

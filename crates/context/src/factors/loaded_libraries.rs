@@ -1,7 +1,7 @@
 //! The files with code that a process has mapped: which build, and how they are linked.
 //!
-//! Owns what is mapped ([`LOADED_LIBRARIES`]) and what a file tells of itself ([`examine`]). ELF files are foreign: whoever calls [`examine`] does
-//! so as the user whose files they are.
+//! Owns what is mapped ([`LOADED_LIBRARIES`]) and what a file says of itself ([`examine`]). ELF files are foreign: the caller of
+//! [`examine`] does so as the user whose files they are.
 
 use crate::factor::{Factor, Former, Known, Scope, Weight};
 use crate::reading::{Reading, Value};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
-/// The factor: path and what [`examine`] told of the file.
+/// The factor: path and what [`examine`] found in the file.
 pub const LOADED_LIBRARIES: Factor = Factor {
     name: "loaded_libraries",
     former: Former { names: &["objects"], parts: &[] },
@@ -35,7 +35,7 @@ const MOST_FILES: usize = 1000;
 
 fn read(subject: &Subject<'_>) -> Reading {
     let maps = subject.file("maps").map(|text| Value::Table(mapped(&text)));
-    Reading::of(maps, "this kernel does not tell it")
+    Reading::of(maps, "this kernel does not report it")
 }
 
 /// Paths of the files that are mapped executable (proc_pid_maps(5)), with device and inode.
@@ -55,7 +55,7 @@ fn mapped(text: &str) -> BTreeMap<String, String> {
 }
 
 /// What the files tell of themselves: those of `value` that were not looked at yet. Paths that show another file by now, or in this
-/// mount namespace, are told as such.
+/// mount namespace, are reported as such.
 pub fn examine(value: &mut Value) {
     let Value::Table(parts) = value else { return };
     for (path, told) in parts {
@@ -155,7 +155,8 @@ fn known(a: &Value, b: &Value) -> Known {
     if names(a) != names(b) {
         return Known::new(
             Weight::Heavy,
-            "code that only one of them has: a preloaded library can replace any function (malloc), others are features that only one uses",
+            "libraries that only one side loads: a preloaded one can replace any function (malloc), others are features that only one \
+             side uses",
             "ld.so(8)",
         );
     }
@@ -167,7 +168,7 @@ fn known(a: &Value, b: &Value) -> Known {
     )
 }
 
-/// Names of files that are told of a difference.
+/// Names of files that are shown of a difference.
 const MOST_NAMES: usize = 5;
 
 /// What is mapped follows from the command, and from variables and files that are factors themselves.
@@ -186,7 +187,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             Outcome::Follows("it can follow from the user: other files may be read".to_owned())
         }
         None => Outcome::Not(
-            "other files are mapped, or files that are linked otherwise: install the same in both, and compare again"
+            "other files are mapped, or files that are linked differently: install the same on both sides, and compare again"
                 .to_owned(),
         ),
     };

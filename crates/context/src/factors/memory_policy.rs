@@ -34,7 +34,7 @@ fn read(subject: &Subject<'_>) -> Reading {
             text.lines().filter_map(|line| Some(line.split_whitespace().nth(1)?.to_owned())).collect();
         Value::Set(words)
     });
-    Reading::of(policies, "this kernel does not tell it")
+    Reading::of(policies, "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

@@ -22,7 +22,7 @@ pub const NO_NEW_PRIVS: Factor = Factor {
 
 fn read(subject: &Subject<'_>) -> Reading {
     let read = subject.status("NoNewPrivs").map(|word| Value::text(if word == "1" { "yes" } else { "no" }));
-    Reading::of(read, "this kernel does not tell it (before 4.10)")
+    Reading::of(read, "this kernel does not report it (before 4.10)")
 }
 
 fn known(_: &Value, _: &Value) -> Known {
@@ -37,7 +37,7 @@ const HOW: How = How {
     irreversible: true,
     counters: &[Metric::System],
     mechanism: "none is known: set-uid programs started from it keep its identity",
-    sham: "nothing: the call cannot be made to give nothing up",
+    sham: "nothing: no form of the call is without effect",
 };
 
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {

@@ -44,7 +44,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         }
         Ok(Value::Set(words))
     });
-    Reading::of(flags, "this kernel does not tell it")
+    Reading::of(flags, "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

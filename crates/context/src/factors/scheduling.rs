@@ -58,7 +58,7 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "where CPUs are contended the thread waits longer for its turn, and is sent away sooner",
+    mechanism: "on contended CPUs the thread waits longer for its turn, and is preempted sooner",
     sham: "the policy, priority and nice value of the fast context, set in the same way",
 };
 
@@ -76,7 +76,7 @@ fn step(value: Option<&Value>, here: &Here) -> Result<ContextStep, String> {
     let (nice, priority) = (number("nice")?, number("real_time_priority")?);
     let policy = match policy {
         Some(policy @ (0..=3 | 5)) => policy,
-        _ => return Err(format!("a thread asks for the policy {word} itself, with a budget that nothing tells")),
+        _ => return Err(format!("a thread asks for the policy {word} itself, with a budget that is not reported")),
     };
     let own = here.value("scheduling").and_then(|own| own.part("nice")).and_then(|nice| nice.parse().ok()).unwrap_or(0);
     if (priority > 0 || nice < own) && !here.may(SYS_NICE) {

@@ -56,7 +56,7 @@ const HOW: How = How {
     irreversible: true,
     counters: &[Metric::System],
     mechanism: "each filter is run at each system call, before anything else of it",
-    sham: "nothing: there is no filter that costs nothing, and none can be taken off",
+    sham: "nothing: every filter costs something, and none can be removed",
 };
 
 /// Comparisons of a filter of slowpath's own: as many as a list of allowed calls that looks at arguments has.
@@ -75,7 +75,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             other => return Err(format!("the mode {} allows no exec", or_none(other))),
         }
         let count = value.part("filters").and_then(|count| count.parse::<usize>().ok());
-        let count = count.ok_or("this kernel does not tell how many filters there are (before 5.9)")?;
+        let count = count.ok_or("this kernel does not report the number of filters (before 5.9)")?;
         match &context.filters {
             Some(filters) if filters.len() == count => {
                 // A filter can make calls that give up privilege succeed without effect: nothing for a program of root's.

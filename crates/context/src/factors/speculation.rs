@@ -71,7 +71,7 @@ fn first(subject: &Subject<'_>, fields: &[&str]) -> Reading {
             Err(why) => missing = why,
         }
     }
-    Reading::missing(&missing, "this kernel does not tell it")
+    Reading::missing(&missing, "this kernel does not report it")
 }
 
 fn read_store_bypass(subject: &Subject<'_>) -> Reading {
@@ -117,7 +117,7 @@ fn known_indirect_branch(a: &Value, b: &Value) -> Known {
 const HOW: How = How {
     irreversible: true,
     counters: &[Metric::User, Metric::Cpu],
-    mechanism: "the CPU waits for what it would guess otherwise",
+    mechanism: "the CPU waits for what it would otherwise speculate on",
     sham: "the same call with the state of the fast context",
 };
 

@@ -28,7 +28,7 @@ fn read(subject: &Subject<'_>) -> Reading {
     let number = |text: &str| text.trim().parse().map(Value::Number);
     let read = subject.file_of_process("timerslack_ns");
     let read = read.and_then(|text| number(&text).map_err(|_| Missing::Failed("it is not a number".to_owned())));
-    Reading::of(read, "this kernel does not tell it (before 4.6)")
+    Reading::of(read, "this kernel does not report it (before 4.6)")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

@@ -22,13 +22,13 @@ pub const TRACER: Factor = Factor {
 
 fn read(subject: &Subject<'_>) -> Reading {
     let word = |pid: String| Value::text(if pid == "0" { "no" } else { "yes" });
-    Reading::of(subject.status("TracerPid").map(word), "this kernel does not tell it")
+    Reading::of(subject.status("TracerPid").map(word), "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Heavy,
-        "a tracer can stop the thread at each system call, signal and new thread: two switches between processes each",
+        "a tracer can stop the thread at each system call, signal and new thread: two context switches each",
         "ptrace(2)",
     )
 }
@@ -36,8 +36,8 @@ fn known(_: &Value, _: &Value) -> Known {
 const HOW: How = How {
     irreversible: false,
     counters: &[Metric::VoluntarySwitches, Metric::Switches],
-    mechanism: "each system call stops twice until the tracer lets it go on: two switches between processes each time",
-    sham: "nothing: without a tracer there is none to be idle",
+    mechanism: "each system call stops twice until the tracer resumes it: two context switches each time",
+    sham: "nothing: a tracer without effect does not exist",
 };
 
 fn parts(contrast: &Contrast<'_>) -> Vec<Part> {

@@ -91,7 +91,7 @@ impl MadeGroups {
     }
 }
 
-/// A directory that this process made in a hierarchy of control groups, open: where others may write beside it, its name can be another's
+/// A directory that this process made in a hierarchy of cgroups, open: where others may write beside it, its name can be another's
 /// by now.
 fn opened(group: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Why a launch could not be given what it needs.
 #[derive(Debug, thiserror::Error)]
 pub enum ToggleError {
-    /// A control group could not be made or set.
+    /// A cgroup could not be made or set.
     #[error("the control group {} cannot be {what}", path.display())]
     Group {
         /// The group, or the file of it.
@@ -34,8 +34,7 @@ pub enum ToggleError {
 
 impl From<&ToggleError> for Failure {
     fn from(error: &ToggleError) -> Self {
-        Self::from_error(Kind::Machine, error)
-            .hint("control groups are made by root, below the group that slowpath runs in")
+        Self::from_error(Kind::Machine, error).hint("only root creates cgroups, below the cgroup that slowpath runs in")
     }
 }
 
@@ -84,11 +83,11 @@ impl Prepared {
 
     /// The conditions of a launch in which each candidate has the value of its side (`sides` in the order of
     /// [`super::Plan::candidates`]). What both contexts have in common is applied too where it differs from the caller's own. All
-    /// launches go through the same steps: one whose side has nothing gets the value that it has anyway, or a control group without a
+    /// launches go through the same steps: one whose side has nothing gets the value that it has anyway, or a cgroup without a
     /// limit, so that launches differ in the value alone.
     ///
     /// # Errors
-    /// The number of sides is wrong, or a control group cannot be made.
+    /// The number of sides is wrong, or a cgroup cannot be made.
     pub fn spec(&self, sides: &[Side]) -> Result<LaunchSpec, ToggleError> {
         if sides.len() != self.settings.len() {
             return Err(ToggleError::Sides { given: sides.len(), expected: self.settings.len() });

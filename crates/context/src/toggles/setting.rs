@@ -20,12 +20,12 @@ pub(crate) enum Setting {
     Directory(PathBuf),
     /// Whether it has a session of its own.
     Session(bool),
-    /// A file of the control group that the launch gets for the controllers of that directory.
+    /// A file of the cgroup that the launch gets for the controllers of that directory.
     Group(GroupFile),
 }
 
 impl Setting {
-    /// Changes the conditions; what concerns control groups is collected in `files`.
+    /// Changes the conditions; what concerns cgroups is collected in `files`.
     pub(super) fn carry_out(&self, spec: &mut LaunchSpec, files: &mut Vec<GroupFile>) {
         match self {
             Self::Step(step) => spec.context.push(step.clone()),

@@ -11,7 +11,7 @@ impl Diagnosis {
     pub fn of_both(cold: Self, warm: Self) -> Self {
         let leads = if worst(&warm) > worst(&cold) { (warm, cold) } else { (cold, warm) };
         let (mut first, mut second) = leads;
-        // What both show is told of the launches that lose more.
+        // What both show is reported of the launches that lose more.
         let about = |finding: &Finding| (finding.name.clone(), finding.subject.get("process").cloned());
         let told: Vec<_> = first.findings.iter().map(about).collect();
         second.findings.retain(|finding| !told.contains(&about(finding)));

@@ -54,7 +54,7 @@ struct Predicted<'a> {
     change_of_cpu_time: Option<Quantity>,
 }
 
-/// Launches once, so that the recorded launch is warm. A target that fails is told before anything is recorded.
+/// Launches once, so that the recorded launch is warm. A target that fails is reported before anything is recorded.
 pub fn warm_up(target: &Target, progress: &dyn Progress) -> Result<(), Failure> {
     progress.step("first launch: warming up");
     let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;

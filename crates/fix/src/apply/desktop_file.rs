@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 pub static TARGET: TargetKind = TargetKind {
     name: "desktop_file",
     option: "--desktop-file PATH",
-    title: "the Exec lines of a desktop file that is there",
+    title: "the Exec lines of an existing desktop file",
     keeps: Keeps::Content(ContentKind {
         file: FileNeed::Existing,
         makes_directories: false,

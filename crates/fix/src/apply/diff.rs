@@ -2,7 +2,7 @@
 
 use similar::TextDiff;
 
-/// Bytes of a file that are compared; what is larger (a preload plan) is told by its size.
+/// Bytes of a file that are compared; what is larger (a preload plan) is reported by its size.
 const MOST: usize = 256 << 10;
 
 /// The unified diff from `before` (nothing where there is no file) to `after`. What is not UTF-8 is shown with replacement characters.

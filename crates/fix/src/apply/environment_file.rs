@@ -14,7 +14,7 @@ pub static TARGET: TargetKind = TargetKind {
 fn refuses(treatment: &Treatment) -> Option<Refusal> {
     (!matches!(treatment, Treatment::Environment { .. })).then(|| {
         Refusal::new(
-            "it is not an environment variable, and a file of variables starts nothing",
+            "it is not an environment variable, and a file of variables starts no program",
             "--wrapper PATH, or --desktop-file PATH",
         )
     })
@@ -47,7 +47,7 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
             line.trim_ascii_start().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
         };
         if input.before.is_some_and(|before| before.split(|byte| *byte == b'\n').any(sets)) {
-            remarks.push(format!("the file sets {name} already; of two lines the last holds"));
+            remarks.push(format!("the file already sets {name}; the last of two lines wins"));
         }
     }
     Ok(Rendered {

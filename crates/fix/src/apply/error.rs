@@ -15,13 +15,13 @@ pub enum ApplyError {
         error: io::Error,
     },
     /// A path has `.` or `..`, or names no file.
-    #[error("{} is no plain path of a file", .0.display())]
+    #[error("{} is not a plain file path", .0.display())]
     NotPlain(PathBuf),
     /// Nowhere to keep records.
     #[error("this user has no home directory")]
     NoHome,
     /// Another slowpath applies or undoes.
-    #[error("another `slowpath fix` is at work")]
+    #[error("another `slowpath fix` is running")]
     Busy,
     /// A record is none that this version wrote.
     #[error("the record {} of an applied fix cannot be used: {why}", path.display())]
@@ -32,7 +32,7 @@ pub enum ApplyError {
         why: String,
     },
     /// Somebody else writes the same files at the same time.
-    #[error("the files of the fix {fix} change all the time")]
+    #[error("the files of the fix {fix} keep changing")]
     Restless {
         /// The fix.
         fix: String,

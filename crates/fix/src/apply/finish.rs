@@ -18,10 +18,10 @@ const DONE: u8 = 0;
 #[derive(Debug, thiserror::Error)]
 pub enum FinishError {
     /// No process could be started, and nothing was done.
-    #[error("no process could be started: {0}")]
+    #[error("cannot start a process: {0}")]
     Start(#[source] io::Error),
     /// It ended in the middle.
-    #[error("the process that did it {0}: it may be half done")]
+    #[error("the worker process {0}: the change may be half done")]
     Ended(String),
 }
 

@@ -129,7 +129,7 @@ pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
     match &plan.treatment {
         Treatment::Environment { .. } | Treatment::PreloadPlan { .. } | Treatment::Files { .. } => None,
         Treatment::Regeneration { .. } => Some(Refusal::new(
-            "what makes the files writes what every later process trusts: slowpath runs it in a trial, for its launches alone",
+            "the command writes files that every later process trusts: slowpath runs it only in a trial, for its own launches",
             plan.changes.first().map_or_else(|| plan.trial.how.clone(), |change| format!("by hand: {}", change.to)),
         )),
         Treatment::Source { place } => Some(Refusal::new(
@@ -137,7 +137,7 @@ pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
             format!("change the source: {place}"),
         )),
         Treatment::Readahead { .. } => Some(Refusal::new(
-            "it is a setting of a device, which every program on it would have",
+            "it is a setting of a device, which affects every program on it",
             "write read_ahead_kb of the device, as the fix says",
         )),
         Treatment::None if plan.scope == Scope::Source => {
@@ -147,8 +147,8 @@ pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
             Some(Refusal::new("it is a change of this machine, which slowpath only shows", plan.trial.how.clone()))
         }
         Treatment::None => Some(Refusal::new(
-            "the diagnosis does not say what a launch with it has: nothing was tried, or an older slowpath wrote it",
-            "diagnose again; what the fix changes stands in `slowpath fix show`",
+            "the diagnosis does not hold the treatment: nothing was tried, or an older slowpath wrote it",
+            "diagnose again; `slowpath fix show` shows what the fix changes",
         )),
     }
 }
@@ -183,7 +183,7 @@ fn variables(plan: &FixPlan) -> Result<Vec<(&str, &[u8])>, Refusal> {
 fn no_nul(bytes: &[u8]) -> Result<(), Refusal> {
     match bytes.contains(&0) {
         true => Err(Refusal::new(
-            "a value holds a NUL byte, which no command line and no environment can",
+            "a value holds a NUL byte, which command lines and environments cannot hold",
             "diagnose again",
         )),
         false => Ok(()),

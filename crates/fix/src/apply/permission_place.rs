@@ -61,7 +61,7 @@ fn set(change: &PermissionChange, from: &FilePermissions, to: &FilePermissions) 
         replace(&file, from, to)?;
         match permissions(&file)? == *to {
             true => Ok(()),
-            false => Err(io::Error::other("the file system did not take the permissions as they were given")),
+            false => Err(io::Error::other("the file system did not apply the permissions")),
         }
     });
     done.map_err(|error| ApplyError::unusable(path_of(&change.path), error))
@@ -222,6 +222,6 @@ mod tests {
         drop(server);
         worker.join().unwrap().unwrap();
         let (looked, is_refused) = answer.expect("it waited");
-        assert!(looked.unwrap_err().contains("may never come") && is_refused);
+        assert!(looked.unwrap_err().contains("may never answer") && is_refused);
     }
 }

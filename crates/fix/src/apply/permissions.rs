@@ -57,7 +57,7 @@ impl PermissionChange {
         let refused = |why: &str, remedy: &str| Err(Refusal::new(format!("{path} {why}"), remedy));
         if invoker != 0 && file.uid != invoker {
             let why = format!("belongs to user {}, and user {invoker} asks for it", file.uid);
-            return refused(&why, "apply it as its owner, or from a shell of root's (a diagnosis of root's own)");
+            return refused(&why, "apply it as its owner, or from a root shell (for a diagnosis by root)");
         }
         let (before, after) = (&file.before, &file.after);
         if !matches!(before.mode & KIND, REGULAR | DIRECTORY) {

@@ -132,7 +132,7 @@ impl FilePlace {
             return no("is not a regular file");
         }
         if there.nlink() > 1 {
-            return no("has several names (hard links), which replacing it would part");
+            return no("has several hard links, which replacing it would break");
         }
         if there.uid() != geteuid().as_raw() {
             return no("belongs to another user");

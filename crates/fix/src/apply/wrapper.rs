@@ -14,7 +14,7 @@ pub static TARGET: TargetKind = TargetKind {
 };
 
 /// What helps where the words of a diagnosis are not those that a script can start.
-const OTHER_COMMAND: &str = "give the command that the script is to start behind `--`, with an absolute path";
+const OTHER_COMMAND: &str = "give the command for the script behind `--`, with an absolute path";
 
 /// A word that a POSIX shell takes as it is, whatever its bytes: in single quotes, of which one in the word ends them for a moment.
 pub fn quoted(word: &[u8]) -> Vec<u8> {
@@ -66,9 +66,7 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
     Ok(Rendered {
         content: script,
         mode: 0o755,
-        remarks: vec![
-            "words behind the script's name are passed on to the command, after those of the diagnosis".to_owned(),
-        ],
+        remarks: vec!["arguments of the script are passed on to the command, after those of the diagnosis".to_owned()],
         then: "start the script instead of the command".to_owned(),
     })
 }

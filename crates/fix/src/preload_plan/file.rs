@@ -42,7 +42,7 @@ pub enum PlanFileError {
     #[error("the plan cannot be read")]
     Read(#[source] io::Error),
     /// The file is something else.
-    #[error("this is not a preload plan: its first line names no schema \"slowpath-preload-plan/...\"")]
+    #[error("this is not a preload plan: its first line has no schema \"slowpath-preload-plan/...\"")]
     NotAPlan,
     /// The plan was written by a later version.
     #[error("the plan has format {found:?}; this version reads {SCHEMA:?}")]

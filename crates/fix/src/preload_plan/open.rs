@@ -38,7 +38,7 @@ pub enum SkipReason {
 }
 
 /// Magic numbers of file systems whose files may lie on another machine (`include/uapi/linux/magic.h`, statfs(2)).
-/// FUSE is among them because nothing tells a remote FUSE file system from a local one; autofs because looking mounts.
+/// FUSE is among them because nothing distinguishes a remote FUSE file system from a local one; autofs because looking mounts.
 const NETWORK_MAGICS: [u32; 13] = [
     0x0000_6969, // NFS
     0x0000_517B, // SMB

@@ -96,7 +96,7 @@ fn policy(document: Document) -> Result<Policy, Wrong> {
             return Err((start, format!("there are two artifacts {:?}", artifact.name)));
         }
         if artifact.repair.is_some() && state.is_none() {
-            let why = "something is repaired, so there must be a directory `state` that says what was tried";
+            let why = "with a `repair`, the policy needs a directory `state` that records what was tried";
             return Err((start, why.to_owned()));
         }
         checks += artifact.paths.len() * artifact.users.len().max(1);

@@ -91,7 +91,7 @@ fn own() -> io::Result<OwnedFd> {
     Ok(mount)
 }
 
-/// Names of the devices in /dev: those that the module was told, else those of Android.
+/// Names of the devices in /dev: those that the module was given, else those of Android.
 fn names() -> Vec<String> {
     let told = ["binder_linux", "binder"]
         .iter()

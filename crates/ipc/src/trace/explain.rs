@@ -163,7 +163,7 @@ pub fn explain_text(text: &Text, missed: &Missed) -> Result<Explanation, Unavail
     if !is_whole || explained.cause == Cause::Unexplained {
         return Err(declared::TRACE_OF_MISS.because(
             "the trace exceeds 256 MiB, and its newest part shows no cause",
-            "run on fewer CPUs (`taskset`), beside fewer other programs",
+            "run on fewer CPUs (`taskset`), with fewer other programs running",
         ));
     }
     Ok(explained)

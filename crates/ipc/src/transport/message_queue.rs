@@ -70,7 +70,7 @@ fn queue(message: usize) -> io::Result<OwnedFd> {
         return Err(match io::Error::last_os_error() {
             // The same number for two limits: where another descriptor can be had, it is that of queues.
             error if error.raw_os_error() == Some(libc::EMFILE) && nix::sys::eventfd::EventFd::new().is_ok() => {
-                let reason = "the queues of this user hold all that RLIMIT_MSGQUEUE allows";
+                let reason = "the queues of this user are at RLIMIT_MSGQUEUE";
                 io::Error::new(io::ErrorKind::QuotaExceeded, reason)
             }
             error => error,

@@ -219,7 +219,7 @@ mod tests {
         assert!(named("pipe").is_some() && named("all").is_none());
     }
 
-    /// The server in a process of its own, as binder asks for. Whether processes do is the engine's affair, and its tests'.
+    /// The server in a process of its own, as binder asks for. The engine and its tests cover processes.
     #[test]
     fn every_transport_returns_what_was_sent_in_every_size() {
         use crate::children::Child;

@@ -116,7 +116,7 @@ fn memory_policy(mode: u32, nodes: &[u32]) -> io::Result<()> {
             *word |= 1 << (*node as usize % bits);
         }
     }
-    // The kernel looks at one bit less than it is told (mm/mempolicy.c, get_nodes).
+    // The kernel looks at one bit less than it is passed (mm/mempolicy.c, get_nodes).
     let length = if mask.is_empty() { 0 } else { mask.len() * bits + 1 };
     let address = if mask.is_empty() { std::ptr::null() } else { mask.as_ptr() };
     // SAFETY: the mask has as many bits as told; none where the address is null.

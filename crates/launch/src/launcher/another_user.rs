@@ -1,8 +1,8 @@
 //! The change from the launcher's user to the target's: everything that the target of another user must not have of the launcher
-//! is left behind here, and read back where the kernel tells it.
+//! is left behind here, and read back where the kernel reports it.
 //!
 //! Owns terminal, file mode mask, descriptors, credentials and keys. Deliberately inherited, because who starts the launch decides on
-//! it: scheduling, CPUs, control groups, the OOM score, limits ([`LaunchSpec::limits`]), securebits, and the label of a
+//! it: scheduling, CPUs, cgroups, the OOM score, limits ([`LaunchSpec::limits`]), securebits, and the label of a
 //! security module, whose policy decides what an exec makes of it.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! What the control groups of a target counted.
+//! What the cgroups of a target counted.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

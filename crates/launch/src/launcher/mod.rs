@@ -42,7 +42,7 @@ pub(crate) struct Order<Spec = LaunchSpec> {
     pub(crate) page: Option<String>,
     /// Main's pid.
     pub(crate) main: i32,
-    /// Whether main follows the launch: it is told of every step, and lets the target go.
+    /// Whether main follows the launch: it is notified of every step, and releases the target.
     pub(crate) follows: bool,
     /// Whether the launcher waits for another order after this launch.
     pub(crate) stays: bool,
@@ -64,7 +64,7 @@ pub fn launcher_main() -> ! {
     std::process::exit(match start() {
         Some((main, order)) => guard(&main, &order),
         None => {
-            eprintln!("this argument is how the launcher starts itself; it is of no use by hand");
+            eprintln!("the launcher starts itself with this argument; it has no use by hand");
             2
         }
     })
@@ -103,7 +103,7 @@ fn guard(main: &OwnedFd, order: &File) -> i32 {
     let mut main_is_gone: Option<Instant> = None;
     let mut link_is_open = true;
     loop {
-        // Of main no event is asked for: only a hang-up is told; messages are the observer's.
+        // Of main no event is asked for: only a hang-up is reported; messages are the observer's.
         let all = [
             (pidfd.as_fd(), PollFlags::POLLIN, true),
             (link.as_fd(), PollFlags::POLLIN, link_is_open),

@@ -165,7 +165,7 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         // SAFETY: the observer has one thread; what the target-to-be allocates to say why it failed is lost, no more.
         unsafe { sys::spawn_sharing_memory(&mut post.stack.borrow_mut(), &mut run) }.map_err(process("target"))?
     };
-    // The end of the output tells something only when it can complete a line, or when the target outlives this launch.
+    // The end of the output shows something only when it can complete a line, or when the target outlives this launch.
     let holds = spec.end == EndPolicy::KillTree && !matches!(spec.ready, ReadyWhen::Line(_));
     let held = if holds { [ends.stdout.take(), ends.stderr.take()] } else { [None, None] };
     let failed_exec = match &ends.failure {

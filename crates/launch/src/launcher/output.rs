@@ -134,7 +134,7 @@ impl Stream {
                 Ok(length) => drop(self.backlog.drain(..length)),
                 Err(nix::Error::EAGAIN | nix::Error::EINTR) => return,
                 Err(_) => {
-                    // Nobody reads any more. The target is told as it would be without an observer, unless a line is
+                    // Nobody reads any more. The target learns of it as it would without an observer, unless a line is
                     // still to be found.
                     self.sink = None;
                     self.backlog.clear();

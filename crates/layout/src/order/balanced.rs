@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "balanced",
-    title: "balanced partitioning: functions that are used in the same beginnings of traces stand together (Meta 2022)",
+    title: "balanced partitioning: functions that are used in the same prefixes of traces are grouped (Meta 2022)",
     order,
 };
 

@@ -5,7 +5,7 @@
 use super::{Algorithm, Work};
 
 pub(super) const ALGORITHM: Algorithm =
-    Algorithm { name: "hot-cold", title: "functions that any trace uses, in the order in which they stand now", order };
+    Algorithm { name: "hot-cold", title: "functions that any trace uses, in their present order", order };
 
 fn order(works: &[Work]) -> Vec<u64> {
     let mut order: Vec<u64> = works.iter().flatten().map(|used| used.address).collect();

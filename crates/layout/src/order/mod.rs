@@ -1,4 +1,4 @@
-//! Orders of functions, made from traces: which come first in the file, and how each linker is told.
+//! Orders of functions, made from traces: which come first in the file, and how each linker gets them.
 //!
 //! Owns the algorithms, one file each ([`ALGORITHMS`]), the choice between them by work that an order was not made from ([`chosen`]), the
 //! forms that linkers read, one file each ([`FORMATS`]), and names that a rebuild changes ([`names`]). Leaves what an order saves to

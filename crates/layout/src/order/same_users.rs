@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "same-users",
-    title: "functions that the same traces use stand together, each group behind the one whose traces are most alike",
+    title: "functions that the same traces use are grouped, each group behind the one with the most similar traces",
     order,
 };
 

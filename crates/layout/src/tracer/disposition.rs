@@ -89,7 +89,7 @@ impl Dispositions {
                 *action != Action::IGNORED
             }
         };
-        // Of the default action nothing tells; but who blocks all other signals of faults blocks this one too.
+        // Nothing shows the default action; but who blocks all other signals of faults blocks this one too.
         let Ok(mask) = ptrace::mask(tid) else { return };
         if mask & TRAP == 0 && (was_blocked || mask & OF_FAULTS == OF_FAULTS) {
             let _ = ptrace::set_mask(tid, mask | TRAP);

@@ -45,7 +45,7 @@ use watch::Watch;
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// Somebody else traces the target; a process has one tracer.
-    #[error("process {pid} is traced by process {by} already, and a process has one tracer")]
+    #[error("process {pid} is already traced by process {by}, and a process can have one tracer")]
     AlreadyTraced {
         /// The target.
         pid: i32,
@@ -77,7 +77,7 @@ pub enum TraceError {
     #[error("the command was not started")]
     NotStarted,
     /// A defect of ours.
-    #[error("the thread that traces has crashed")]
+    #[error("the tracing thread has crashed")]
     Crashed,
 }
 

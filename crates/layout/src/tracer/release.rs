@@ -15,7 +15,7 @@ pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
         let _ = ptrace::interrupt(*tid);
     }
     loop {
-        // The first thread of a process may have ended before the others: it never stops, and its end is told with theirs.
+        // The first thread of a process may have ended before the others: it never stops, and its end is reported with theirs.
         watch.tasks.retain(|tid, _| held.contains_key(tid) || !has_ended(*tid));
         if watch.tasks.keys().all(|tid| held.contains_key(tid)) {
             break;
@@ -43,14 +43,14 @@ pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
     Ok(processes.len())
 }
 
-/// Whether a thread has ended, though nobody was told yet (proc_pid_stat(5); its name, in parentheses, may hold anything).
+/// Whether a thread has ended, though it was not reported to anybody yet (proc_pid_stat(5); its name, in parentheses, may hold anything).
 fn has_ended(tid: i32) -> bool {
     let stat = std::fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
     let name_ends = stat.iter().rposition(|byte| *byte == b')');
     name_ends.is_none_or(|at| matches!(stat.get(at + 2), Some(b'Z' | b'X')))
 }
 
-/// Keeps a thread that stopped, or has it stop once more where a breakpoint that it has hit is still to be told.
+/// Keeps a thread that stopped, or has it stop once more where a breakpoint that it has hit is still to be reported.
 fn hold(watch: &mut Watch, held: &mut BTreeMap<i32, i32>, tid: i32, change: Change) -> Result<(), TraceError> {
     let Change::Stopped { signal, event } = change else {
         watch.tasks.remove(&tid);
@@ -63,7 +63,7 @@ fn hold(watch: &mut Watch, held: &mut BTreeMap<i32, i32>, tid: i32, change: Chan
     match event {
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
             watch.made(tid, event);
-            // Where it had stopped before this was told, it goes on now.
+            // Where it had stopped before this was reported, it goes on now.
             let _ = ptrace::event_message(tid).and_then(ptrace::interrupt);
         }
         libc::PTRACE_EVENT_EXEC => watch.executed(tid)?,

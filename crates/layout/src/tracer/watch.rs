@@ -28,7 +28,7 @@ pub(super) struct Task {
 pub(super) struct Watch {
     target: i32,
     pub tasks: HashMap<i32, Task>,
-    /// Threads that stopped before their maker's stop told of them.
+    /// Threads that stopped before their maker's stop reported them.
     early: HashSet<i32>,
     programs: Programs,
     collected: Collected,
@@ -127,7 +127,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Lets a thread go on. One that was killed meanwhile is told by the next wait.
+    /// Lets a thread go on. One that was killed meanwhile is reported by the next wait.
     fn go_on(&self, tid: i32, signal: i32) {
         let starting = self.tasks.get(&tid).is_some_and(|task| task.starting);
         let _ = if starting { ptrace::go_on_to_call(tid, signal) } else { ptrace::go_on(tid, signal) };

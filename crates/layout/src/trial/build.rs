@@ -35,7 +35,7 @@ pub(super) struct Build<'a> {
     pub linker: Option<&'static Format>,
 }
 
-/// What came of a build, with what tells whether two are the same.
+/// What came of a build, with what shows whether two are the same.
 #[derive(Serialize, Deserialize)]
 struct Looked {
     file: BuiltFile,
@@ -117,7 +117,7 @@ impl Build<'_> {
 /// Reads a built file, as its user.
 fn looked(path: &Path) -> Result<Looked, Failure> {
     let bytes = foreign_file::read(path, MOST_BINARY).map_err(|error| {
-        Failure::new(Kind::Usage, format!("the build ended well and left no readable file at ${OUTPUT}: {error}"))
+        Failure::new(Kind::Usage, format!("the build succeeded and left no readable file at ${OUTPUT}: {error}"))
     })?;
     let mut digest = DefaultHasher::new();
     digest.write(&bytes);

@@ -71,12 +71,13 @@ pub struct Trial {
 pub fn run(trial: &Trial, settings: &BenchmarkSettings, progress: &dyn Progress) -> Result<LayoutTrial, Failure> {
     if !trial.command.iter().any(|word| holds_placeholder(word)) {
         return Err(Failure::new(Kind::Usage, format!("the command has no {PLACEHOLDER}"))
-            .hint(format!("write {PLACEHOLDER} where the built binary stands: -- {PLACEHOLDER} --version")));
+            .hint(format!("write {PLACEHOLDER} in place of the built binary: -- {PLACEHOLDER} --version")));
     }
     let whose = Target::of(trial.invocation.clone(), vec![OsString::from("/bin/true")], None)?;
     whose.warnings.iter().for_each(|warning| progress.warn(warning));
-    let directory = FreshDirectory::new(&whose.identity)
-        .map_err(|error| Failure::new(Kind::Machine, format!("no directory for the builds could be made: {error}")))?;
+    let directory = FreshDirectory::new(&whose.identity).map_err(|error| {
+        Failure::new(Kind::Machine, format!("the directory for the builds could not be created: {error}"))
+    })?;
     let wanted = wanted(&trial.variants);
     let is_ordered = wanted.iter().any(|variant| variant.ordered);
     let build = Build {

@@ -71,7 +71,7 @@ pub struct Sandbox {
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The identity was not taken on.
-    #[error("the identity was not taken on")]
+    #[error("the identity did not take effect")]
     Credentials(#[from] CredentialsError),
     /// A step was refused.
     #[error("{step} failed")]

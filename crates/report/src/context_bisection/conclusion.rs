@@ -117,7 +117,7 @@ fn not_explained(found: &ContextBisection) -> String {
     }
 }
 
-/// The effect that a cause is told with: of both directions one that excludes zero, of two such, or none, the one with the narrower interval. The
+/// The effect that a cause is reported with: the direction that excludes zero; of two such, or none, the one with the narrower interval. The
 /// larger one would be so by chance often.
 fn effect(cause: &BisectedCause) -> Option<&Quantity> {
     let order = |one: &&Quantity| match (one.low, one.high) {

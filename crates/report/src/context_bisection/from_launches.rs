@@ -97,7 +97,7 @@ fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
 }
 
 fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> BisectedCandidate {
-    // The smallest group tells most of it.
+    // The smallest group shows most of it.
     let with_it = found.effects.iter().filter(|tested| tested.group.contains(&index));
     let tested = with_it.min_by_key(|tested| tested.group.len());
     let pairs = |side: &Direction| side.ratio.map_or(0, |ratio| ratio.pairs);
@@ -124,7 +124,7 @@ fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> B
     }
 }
 
-/// The others that a candidate was only tried with. A set whose members could not be told apart says more than that each was tried by itself.
+/// The others that a candidate was only tried with. A set of indistinguishable members says more than that each was tried by itself.
 fn tried_with(found: &Bisection, index: usize, tested: Option<&CandidateEffect>) -> Group {
     let bundle = found.causes.iter().find(|cause| cause.is_bundled && cause.members.contains(&index));
     let together = bundle.map(|cause| &cause.members).or(tested.map(|tested| &tested.group));
@@ -171,7 +171,7 @@ fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
         );
     }
     if let Some(failure) = &found.failure {
-        notes.push(format!("{failure}; nothing could be compared with it from then on"));
+        notes.push(format!("{failure}; nothing could be compared with it from here on"));
     }
     for one in &plan.lacking {
         notes.push(format!(
@@ -193,13 +193,14 @@ fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
     let first = value(found.reproduction.as_ref().map_or(found.gap.ratio, |one| one.ratio));
     if found.causes.is_empty() && value(found.rest).zip(first).is_some_and(|(all, first)| all < first / 2.0) {
         notes.push(
-            "the difference did not last: in all blocks together it is less than half of what it was at first; the machine changed meanwhile"
+            "the difference did not last: over all blocks it is less than half of the first estimate; the machine changed meanwhile"
                 .to_owned(),
         );
     }
     if !sides.are_given() && found.gap.answer != GapAnswer::NotShown {
         notes.push(
-            "only contexts were given: the difference is that between their reproductions, and what these lack is not in it".to_owned(),
+            "only contexts were given: the difference is that between their reproductions, without what these lack"
+                .to_owned(),
         );
     }
     notes

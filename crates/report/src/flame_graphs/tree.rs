@@ -1,6 +1,6 @@
 //! Stacks with weights to a tree of bounded size.
 //!
-//! Owns building and folding: which nodes there are ([`Shape`]) is told apart from what they have, so that figures of several
+//! Owns building and folding: which nodes there are ([`Shape`]) is kept apart from what they have, so that figures of several
 //! recordings can stand at the same nodes. Stacks are sorted, so that those with the same begin are neighbours and a node is a range of them; the
 //! heaviest node that is not yet in the tree comes next, until there are enough or the rest is too light. Its callers are in
 //! the tree by then, because a caller is at least as heavy. So the cost is that of sorting, and of the nodes that are kept,

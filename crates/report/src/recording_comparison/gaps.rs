@@ -132,7 +132,7 @@ fn costs_of_recording(all: &[Named<'_>]) -> Option<Unavailable> {
         .windows(2)
         .any(|pair| recorded(&pair[0]) != recorded(&pair[1]) || pair[0].costs.probes != pair[1].costs.probes);
     differs.then(|| {
-        let reason = "the recordings were made with different options, and what is recorded costs the program time";
+        let reason = "the recordings were made with different options, and each option costs the program time";
         declared::PROGRAM_ALONE.because(reason.to_owned(), "record both sides with the same options")
     })
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns of a factor's name.
 const NAME: usize = 28;
-/// Parts of a factor beyond which only their number is told: files of code.
+/// Parts of a factor beyond which only their number is reported: files of code.
 const MOST_PARTS: usize = 24;
 /// Parts of a difference that are shown.
 const PARTS_SHOWN: usize = 12;
@@ -56,7 +56,7 @@ pub fn context_comparison(comparison: &ContextComparison, style: &Style) -> Stri
         spaced: true,
         ..Section::default()
     });
-    let note = "a difference is no cause: what each costs this program, only a measurement tells".to_owned();
+    let note = "a difference is not a cause: only a measurement shows what each costs this program".to_owned();
     parts.push(sections::doubts(&Losses::default(), &gaps(&comparison.unavailable), &[note], style));
     super::screen(parts, super::Rest::InJson, style)
 }

@@ -13,7 +13,7 @@ use slowpath_tables::{Losses, Quantity, Unit};
 /// Columns of a candidate's name, and of each of its effects.
 const NAME: usize = 30;
 const EFFECT: usize = 22;
-/// Changes from here on are told as a multiple.
+/// Changes from here on are reported as a multiple.
 const MULTIPLE_PERCENT: f64 = 400.0;
 /// Characters of a value of a candidate.
 const VALUE: usize = 60;

@@ -15,7 +15,7 @@ pub fn context_not_applied(plan: &Plan) -> Vec<String> {
             escape_terminal(&one.why)
         )
     });
-    // A context is read as both sides of a comparison: each gap is told twice.
+    // A context is read as both sides of a comparison: each gap is reported twice.
     let unread = plan.unavailable.iter().filter_map(|gap| {
         let reason = gap.reason.strip_prefix("in the fast context: ")?;
         Some(format!("{} is not known: {}", gap.what, escape_terminal(reason)))

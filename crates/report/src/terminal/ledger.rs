@@ -2,7 +2,7 @@
 //!
 //! Every thread has the same columns: wall time, what is unexplained of it, and then its categories from the largest on, because a
 //! thread has few of the many that there are. Which threads come first is `analysis::ledger`'s choice: a thread that only waited
-//! for something to do is as long as any other, and tells nothing.
+//! for something to do is as long as any other, and shows nothing.
 
 use super::escape::escape;
 use super::figures;
@@ -18,7 +18,7 @@ const THREADS: usize = 12;
 const BESIDE_A_LAUNCH: usize = 3;
 /// Processes with a row of their own, where there are several.
 const PROCESSES: usize = 5;
-/// Shares below are told together: `other`.
+/// Shares below are reported together: `other`.
 const SMALLEST_SHARE: f64 = 0.01;
 /// Unexplained time that is no more than this is no reason for doubt.
 const SMALL_DOUBT: f64 = 0.03;

@@ -61,7 +61,7 @@ fn tried(diagnosis: &Diagnosis, style: &Style) -> String {
     }
     for (decision, why) in [
         (Decision::Withdrawn, "Withdrawn, it saves nothing that matters"),
-        (Decision::NotShown, "Not shown, the launches do not tell"),
+        (Decision::NotShown, "Not shown, the launches do not decide it"),
     ] {
         let names: Vec<&str> = decided(decision).map(|verdict| verdict.arm.as_str()).collect();
         if !names.is_empty() {

@@ -316,7 +316,7 @@ mod tests {
         let measured = blocks.measure(&plan, Duration::from_secs(60)).unwrap();
         let [warm, displaced] = measured.series.as_slice() else { panic!("{measured:?}") };
         assert!(warm.advised && displaced.advised && warm.pairs.len() == 3, "{measured:?}");
-        // One a block at least, and no more than one a page: whether the kernel has huge pages left is its affair.
+        // One a block at least, and no more than one a page: the kernel decides whether it has huge pages left.
         assert!((3..=3 * (ADVISED as u64 / 4096) + 40).contains(&warm.faults), "{warm:?}");
         // Without a size there is nothing to ask for.
         let without = Blocks::new(0).unwrap().measure(&plan, Duration::from_secs(60)).unwrap();

@@ -7,7 +7,7 @@
 //! 2. while a recorder is loaded that records nothing of it: how long the recorder takes faults of the same operations to be.
 //!
 //! What the first has more than the second is what durations lack. Not in it: what writing a record and walking a stack after a
-//! fault displaces from caches, which makes the next fault dearer. After the recording the two steps come in the other order, each in a
+//! fault displaces from caches, which makes the next fault more expensive. After the recording the two steps come in reverse order, each in a
 //! child of its own, also where the recording was ended by Ctrl-C; only a recorder that is killed, or told to end a second time, leaves
 //! the measurement from before alone. Within one of these measurements the speed of a machine that others use too hardly moves, between
 //! two it does (by half, in five recordings of a quiet quarter of an hour): both are kept, and the recording lies between them.
@@ -16,7 +16,7 @@
 //! were measured apart are subtracted, the distances from centre to ends add up in squares (G. Y. Zou and A. Donner, Statistics in
 //! Medicine 27 (2008), 1693-1702), which keeps the level; their worst ends would be reached by chance in one of some hundreds.
 //!
-//! The child has the scheduling, the control group and the setting of huge pages of the recorder, as a target that is launched has;
+//! The child has the scheduling, the cgroup and the setting of huge pages of the recorder, as a target that is launched has;
 //! what a program or a running process sets for itself is not known.
 
 mod child;
@@ -65,13 +65,13 @@ impl Before {
     /// Takes the second step with a recorder that records nothing yet.
     ///
     /// # Errors
-    /// Nothing could be measured so that it has an interval. Where only the second step fails, the result lacks what it tells.
+    /// Nothing could be measured so that it has an interval. Where only the second step fails, the result lacks what it measures.
     pub fn finish(self, recorder: &mut Recorder) -> Result<MemoryCost, Unavailable> {
         let Self { calibrator, measured } = self;
         let (watched, watching) = calibrator.watch(recorder);
         let blocks = costs(&measured, &watched, false);
         match blocks.is_empty() {
-            true => Err(gap(&"the machine is too slow or too busy for it to be measured in time")),
+            true => Err(gap(&"the machine is too slow or too busy to measure it in time")),
             false => Ok(MemoryCost { took: Nanos(measured.took) + watching, blocks }),
         }
     }

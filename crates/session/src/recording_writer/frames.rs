@@ -16,7 +16,7 @@ pub enum Kind {
     Records = 2,
     /// [`SoFar`].
     SoFar = 3,
-    /// The last manifest; its segments are the writer's affair.
+    /// The last manifest; the writer owns its segments.
     End = 4,
     /// Nothing was recorded: everything that was made is removed.
     Discard = 5,
@@ -72,7 +72,7 @@ pub fn header(kind: u8, length: usize) -> Option<[u8; HEADER]> {
     Some([kind, length[0], length[1], length[2], length[3]])
 }
 
-/// A frame with JSON. What is told holds strings, integers and maps with string keys: nothing in it can fail to serialize.
+/// A frame with JSON. What is reported holds strings, integers and maps with string keys: nothing in it can fail to serialize.
 pub fn json(kind: u8, value: &impl Serialize) -> Vec<u8> {
     let content = serde_json::to_vec(value).unwrap_or_default();
     let mut frame = header(kind, content.len()).unwrap_or_default().to_vec();

@@ -169,14 +169,14 @@ impl WriterProcess {
             }
         };
         Failure::new(Kind::Machine, format!("the process that writes the recording was ended from outside ({how})"))
-            .hint("what was written before is whole; `slowpath analyze` reads it")
+            .hint("what was written before is intact; `slowpath analyze` reads it")
     }
 
     /// Ends a writer that does not do what it should.
     fn given_up_for(&mut self, error: &(dyn std::error::Error + 'static)) -> Failure {
         self.end_it();
         broken(&Failure::from_error(Kind::Machine, error).chain())
-            .hint("what was written before is whole; `slowpath analyze` reads it")
+            .hint("what was written before is intact; `slowpath analyze` reads it")
     }
 
     fn end_it(&mut self) {

@@ -48,7 +48,7 @@ impl Names {
         self.told.extend(functions.into_iter().map(|(address, name)| format!("{address:x} t {name}\n")));
     }
 
-    /// The kernel's list of symbols, or what was told in its place.
+    /// The kernel's list of symbols, or what was reported in its place.
     fn kernel_list(&self) -> Option<fs::File> {
         if self.told.is_empty() {
             return self.kernel.as_ref()?.try_clone().ok();

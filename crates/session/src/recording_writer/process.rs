@@ -29,7 +29,7 @@ fn interval(recorded: Duration) -> Duration {
     (recorded / 200).clamp(Duration::from_secs(5), Duration::from_secs(60))
 }
 
-/// Works until the recorder has ended, and tells it.
+/// Works until the recorder has ended, and reports to it.
 pub fn work(mut socket: UnixStream, directory: &Path, limit: Bytes, names: Names) {
     let result = match serve(&mut socket, directory, limit, names) {
         Ok(Some(result)) => result,
@@ -86,7 +86,7 @@ fn serve(
     }
 }
 
-/// The last manifest, as the recorder tells it, with what only the writer knows.
+/// The last manifest, as the recorder reports it, with what only the writer knows.
 fn replace(own: &mut Manifest, told: Manifest) {
     let (segments, losses) = (std::mem::take(&mut own.segments), std::mem::take(&mut own.losses));
     let counters = std::mem::take(&mut own.counters);
@@ -110,7 +110,7 @@ struct InProgress {
     began: Instant,
     /// When the next segments are.
     due: Instant,
-    /// What is to be told to the recorder.
+    /// What is to be reported to the recorder.
     stop: Option<String>,
     /// The first failure to write; the limit is none.
     failure: Option<Failure>,
@@ -169,7 +169,7 @@ impl InProgress {
             }
             error => {
                 let failure = Failure::from_error(FailureKind::Machine, error)
-                    .hint("what was written before is whole; `slowpath analyze` reads it");
+                    .hint("what was written before is intact; `slowpath analyze` reads it");
                 self.failure.get_or_insert(failure).chain()
             }
         };
@@ -236,7 +236,7 @@ impl InProgress {
                 .map_err(|error| Failure::from_error(FailureKind::Machine, &error)),
             other => other.map_err(|error| {
                 Failure::from_error(FailureKind::Machine, &error)
-                    .hint("what was written before is whole; `slowpath analyze` reads it")
+                    .hint("what was written before is intact; `slowpath analyze` reads it")
             }),
         };
         failure.map_or(finished, Err)

@@ -44,7 +44,7 @@ pub fn list(socket: &OwnedFd, program: &Path) {
 /// `FS_IOC_GETVERSION`, `_IOR('v', 1, long)` of include/uapi/linux/fs.h; the kernel writes an int all the same.
 const GET_VERSION: libc::c_ulong = 0x8008_7601;
 
-/// What tells an inode from an earlier one with its number; none where the file system has no such call.
+/// What distinguishes an inode from an earlier one with its number; none where the file system has no such call.
 fn generation(file: &File) -> Option<u32> {
     // Room for a long, as the number of the call says.
     let mut version = [0i32; 2];

@@ -1,6 +1,6 @@
 //! Opens the very file that a process has mapped, for its unwinding table.
 //!
-//! The process is another's and can do what it likes between the moment at which the kernel told of the mapping and the open: map
+//! The process is another's and can do what it likes between the moment at which the kernel reported the mapping and the open: map
 //! another file there, or one on which the open waits for ever. Tables go by file and not by process: a wrong one would be used for
 //! the stacks of everybody who maps the file. So the open is a child's, with a deadline, and what it opened is compared with what the
 //! kernel told.
@@ -29,7 +29,7 @@ pub enum Unopened {
     Gone,
     /// Whose it is holds the open back.
     Late,
-    /// Another file than the kernel told of.
+    /// Another file than the kernel reported.
     Another,
 }
 
@@ -38,8 +38,8 @@ impl Unopened {
     pub fn gap(&self) -> Option<&'static str> {
         match self {
             Self::Gone => None,
-            Self::Late => Some("opening it took longer than it may: a file system that hangs"),
-            Self::Another => Some("what was opened is not the file that was mapped"),
+            Self::Late => Some("opening it timed out: its file system hangs"),
+            Self::Another => Some("the opened file is not the mapped one"),
         }
     }
 }
@@ -134,7 +134,7 @@ mod tests {
         file
     }
 
-    /// A page of a file, mapped where it was told or anywhere; the module that the kernel would tell of.
+    /// A page of a file, mapped at the given address or anywhere; the module that the kernel would report.
     fn mapped(file: &std::fs::File, at: u64) -> NewModule {
         let fixed = if at == 0 { 0 } else { libc::MAP_FIXED };
         let (read, private) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);

@@ -153,7 +153,7 @@ impl TableMaker {
         self.parsers = parsers;
         for (end, largest) in ended {
             if let Some(reason) = end {
-                self.gap(&format!("the process that made its table failed: {reason}"));
+                self.gap(&format!("the process that built its table failed: {reason}"));
             }
             if self.replacements < REPLACEMENTS {
                 self.replacements += 1;
@@ -180,7 +180,7 @@ impl TableMaker {
                 // Without any table its code would not even be walked by frame pointers.
                 let nothing = TableParts { first_page: 0, pages: &[0], rows: &[] };
                 self.refused(recorder.load_table(module, &nothing).err().into_iter().collect());
-                return self.gap("it has no unwinding information that could be read");
+                return self.gap("it has no readable unwinding information");
             }
         };
         let module = match asked {

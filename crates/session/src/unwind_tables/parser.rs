@@ -28,7 +28,7 @@ const MOST_FILES: usize = 1024;
 pub enum Asked {
     /// The file with this number in frames.
     Module(u32),
-    /// A file that has no number yet, and the generation of its inode, where the file system tells it.
+    /// A file that has no number yet, and the generation of its inode, where the file system reports it.
     File(FileKey, Option<u32>),
 }
 

@@ -35,7 +35,7 @@ pub fn ask_for_short_slices() -> Option<UsualSlices> {
 
 /// Without it, tables come later.
 fn set(attributes: &libc::sched_attr) {
-    // SAFETY: the kernel reads the structure, whose size it was told when it was filled.
+    // SAFETY: the kernel reads the structure, whose size it was passed when it was filled.
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const *attributes, 0) };
 }
 

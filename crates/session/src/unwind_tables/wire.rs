@@ -20,7 +20,7 @@ pub struct Request;
 /// Tells that a program maps the file that comes along.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapped {
-    /// The inode's generation, where the file system tells it.
+    /// The inode's generation, where the file system reports it.
     pub generation: Option<u32>,
 }
 

@@ -38,7 +38,7 @@ impl Builder {
         let at = (offset % PAGE) as u16;
         let rows = &mut self.table.rows;
         if rows.last().is_some_and(|last| last.at == at) {
-            // What was told for this very offset is void; the row before it may now say the same.
+            // What was set for this very offset is void; the row before it may now say the same.
             rows.pop();
             let before = rows.last().filter(|_| at != 0);
             if before.is_none_or(|before| !before.same_rule(&rule)) {

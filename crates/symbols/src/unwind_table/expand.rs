@@ -27,7 +27,7 @@ const MAX_INSTRUCTIONS: u64 = 1 << 27;
 struct Covered {
     /// File offsets.
     range: Range<u64>,
-    /// What tells the rules.
+    /// The source of the rules.
     source: Source,
 }
 
@@ -106,7 +106,7 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
         Self { section, bases, image, commons: HashMap::new(), instructions: 0, known: Vec::new() }
     }
 
-    /// Both passes; `listed` are the offsets of the descriptions where something better than their own sequence tells them.
+    /// Both passes; `listed` are the offsets of the descriptions where something better than their own sequence lists them.
     fn table(mut self, listed: Option<Vec<usize>>) -> Result<UnwindTable, UnwindTableError> {
         let mut covered = match listed {
             Some(listed) => self.covered_by(&listed)?,
@@ -231,7 +231,7 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
         while let Some(instruction) = instructions.next().ok()? {
             self.instructions += 1;
             if self.instructions > MAX_INSTRUCTIONS {
-                // The first description to be run tells it.
+                // The first description to be run defines it.
                 return None;
             }
             machine.apply(&instruction, entry, &self.section)?;

@@ -2,7 +2,7 @@
 //!
 //! Such a function first has the handler's registers, the return address among them, copied over those that it saved itself, and
 //! then takes registers and stack pointer from there. Its description speaks as if all that was left of its own frame were
-//! untouched up to the moment in which the frame is given up. What happens before is told by the calls, after which nothing is
+//! untouched up to the moment in which the frame is given up. What happens before is described by the calls, after which nothing is
 //! called any more: the second to last copies (`uw_install_context_1`), the last is for debuggers (`_Unwind_DebugHook`). While it
 //! is copied, the return address comes last, and its original is still there: whoever walks can tell by it whether it was
 //! copied. To stop too early costs a stack, and to stop too late gives a wrong one; so without two calls the whole range is given up.
@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-/// `call` to an address that is told as a distance: its first byte, and its length.
+/// `call` to an address that is given as a distance: its first byte, and its length.
 const CALL: u8 = 0xe8;
 const CALL_BYTES: usize = 5;
 

@@ -18,23 +18,23 @@ macro_rules! declare {
 declare! {
     // Recording
     PRIVILEGE = "privilege":
-        "the right to load BPF programs and to open perf events",
+        "permission to load BPF programs and to open perf events",
         "the command runs without CAP_SYS_ADMIN",
         "run it with sudo; the target still runs as you";
     SMALL_PAGES = "4 KiB pages":
-        "pages of the size that tables and plans count in",
+        "pages of the size that tables and plans use",
         "the kernel has larger pages (arm64 with 16 or 64 KiB)",
         "a kernel with 4 KiB pages";
     KERNEL_TYPES = "BTF":
-        "the kernel's types, by which probes find its fields",
+        "the kernel's type information, which probes need to find fields",
         "the kernel was built without CONFIG_DEBUG_INFO_BTF",
         "a kernel built with it, as Debian's are";
     PROCESSES = "processes and page cache":
-        "the events without which nothing can be recorded: processes, page faults, page cache",
+        "the events that every recording needs: processes, page faults, page cache",
         "the kernel is older than 5.18 or lacks a tracepoint",
         "a newer kernel with CONFIG_DEBUG_INFO_BTF=y";
     BLOCK_IO = "readahead decisions and block I/O":
-        "how much the kernel read ahead, and what the device was asked for",
+        "how much the kernel read ahead, and the requests to the device",
         "the kernel lacks the tracepoints",
         "a newer kernel; everything else is recorded";
     WAIT_EVENTS = "waits":
@@ -42,15 +42,15 @@ declare! {
         "the kernel lacks a scheduler tracepoint, or is older than 5.18",
         "a newer kernel; everything else is recorded";
     MEMORY_WORK = "reclaim, compaction and huge pages":
-        "work of the kernel for memory outside of page faults",
+        "the kernel's memory management outside of page faults",
         "the kernel was built without compaction or THP",
         "a kernel with CONFIG_COMPACTION=y and CONFIG_TRANSPARENT_HUGEPAGE=y";
     RUNNING = "running processes, call stacks and CPU samples":
-        "recording what runs already, and who caused an event",
+        "recording of running processes, and who caused an event",
         "the kernel is older than 6.7: BPF programs cannot walk a process's mappings",
         "a kernel of 6.7 or later";
     MAPPINGS = "mappings":
-        "what a process maps, by which fault addresses become files",
+        "what a process maps: it turns fault addresses into files",
         "the kernel has neither the VMA tree's events nor system-call tracepoints",
         "a kernel of 6.7 or later, and privilege";
     SYSCALLS = "opens, reads and memory calls":
@@ -66,17 +66,17 @@ declare! {
         "the kernel's task iterator (iter/task) does not report it: it ended, or is in another pid namespace",
         "record it from its start: slowpath record -- COMMAND";
     FIRST_FAULTS = "first page faults on processor <cpu>":
-        "page faults of the first moments of a CPU",
+        "page faults right after a CPU came online",
         "the CPU came online while recording went on",
         "record with all CPUs online";
     HELD_BY_MANY = "pages that <number> processes held at the end":
         "which pages of processes that live on hold only zeros",
-        "looking at other processes took as long as it may",
+        "reading the memory of other processes reached its time limit",
         "record fewer processes";
     HELD_BY_ONE = "pages that process <pid> held at the end":
         "which pages of this process hold only zeros",
         "its memory could not be read in time: a file system hangs, or userfaultfd",
-        "find out what its memory waits for";
+        "find out what blocks reads of its memory";
     ENDED_BY_SIGNAL = "pages of processes that a signal ends":
         "which pages of killed processes held only zeros",
         "before 6.16 the kernel reports the end when the memory is gone",
@@ -98,11 +98,11 @@ declare! {
         "the kernel hides their addresses",
         "sysctl kernel.kptr_restrict=0 or 1";
     STACKS_BEYOND = "the stacks through <number> <objects>":
-        "call stacks through code that the unwinder's maps had no room for",
+        "call stacks through code that did not fit into the unwinder's maps",
         "too many executable mappings or files are recorded at once",
         "record fewer processes at once";
     UNWIND_TABLES = "unwinding tables of <number> files":
-        "tables by which call stacks are walked through these files",
+        "tables that the unwinder needs to walk through these files",
         "they have no .eh_frame, cannot be read, or were not made in time",
         "stacks end at their code, or go on by frame pointers; a longer recording for late ones";
     FUNCTION_NAMES = "names of functions":
@@ -127,9 +127,9 @@ declare! {
         "`slowpath doctor` lists what is missing";
 
     OF_IMPORTED = "<what> of the imported trace":
-        "something that the other tool's trace does not say, or says in part",
+        "something that the other tool's trace lacks, or has in part",
         "the tool does not record it, or was not asked to",
-        "the reason says what the tool needs to be asked; `slowpath record` where no other tool can know it";
+        "the reason names the option of the tool; `slowpath record` where no other tool can record it";
 
     // Findings and ledger
     TIME_LEDGER = "time ledger":
@@ -163,7 +163,7 @@ declare! {
 
     // Comparisons of recordings
     LAUNCH = "time to ready":
-        "how long the launch took",
+        "the duration of the launch",
         "the recording is of running processes, or the target did not get ready",
         "record a command from its start until it is ready";
     COUNTERS = "CPU time by the kernel's counters":
@@ -219,7 +219,7 @@ declare! {
         "/proc shows no kernel threads, or the recording is of an older version",
         "recordings of this version, where /proc shows the kernel's threads";
     ONE_WORKLOAD = "one workload":
-        "that both sides ran the same",
+        "that both sides ran the same workload",
         "programs, arguments or the kind of recording differ",
         "record the same program on both sides, in the same way";
     ONE_MACHINE = "one machine":
@@ -227,21 +227,21 @@ declare! {
         "kernel, CPUs or memory differ",
         "record both sides on the same machine";
     COMPLETE = "complete figures":
-        "figures that hold all that happened",
-        "events were lost, or the recorder was in doubt about something",
+        "figures without losses",
+        "events were lost, or the recorder has doubts",
         "record less, or for a shorter time";
     PROGRAM_ALONE = "differences of the program alone":
-        "a difference to which recording adds nothing",
+        "a difference without the cost of recording",
         "the sides were recorded with different options, which cost the target differently",
         "record both sides with the same options";
 
     // Trials and fixes
     WARM_LAUNCHES = "warm launches":
-        "the half of a diagnosis with everything in memory",
+        "the part of a diagnosis with everything in memory",
         "the launch failed, or this machine cannot record it",
         "`slowpath diagnose --warm` says more; `slowpath doctor` lists what is missing";
     COLD_LAUNCHES = "cold launches":
-        "the half of a diagnosis in a lab",
+        "the part of a diagnosis in a lab",
         "this machine has no lab, the program does not get ready in it, or the time does not suffice",
         "`slowpath diagnose --cold` says more; a longer --max-time; `slowpath doctor` lists what is missing";
     HIDDEN_BY_ROOT = "what root hides":
@@ -258,10 +258,10 @@ declare! {
         "the reason says what to change; `slowpath explain FIX` says how to try it by hand";
     TARGET = "<option> for <fix>":
         "this kind of file for this fix",
-        "what the fix changes cannot stand in such a file",
+        "such a file cannot express what the fix changes",
         "another kind of file: `slowpath fix show` lists them";
     OWN_MOUNTS = "files seen otherwise":
-        "a command that sees artifacts unreadable, stale or missing, in mounts of its own",
+        "a command that sees artifacts as unreadable, stale or missing, in private mounts",
         "mounts need root",
         "run it with sudo; the command itself still runs as you";
     LAB = "lab":
@@ -277,7 +277,7 @@ declare! {
         "neither cgroup v1 blkio nor cgroup v2 io is mounted",
         "mount the controller";
     ARM = "arm <name>":
-        "one setting that a syscall's cost is measured under",
+        "a setting under which the cost of syscalls is measured",
         "this machine or this filter does not allow it",
         "the reason says which; the other arms are measured";
     WORKLOAD = "<workload> with the filter":
@@ -309,7 +309,7 @@ declare! {
     TRACE_OF_MISS = "trace of the miss":
         "why this deadline was missed",
         "the trace exceeds 256 MiB, and its newest part shows no cause",
-        "run on fewer CPUs (`taskset`), beside fewer other programs";
+        "run on fewer CPUs (`taskset`), with fewer other programs running";
     BEYOND_TRACE = "what the trace of the miss lacks":
         "page faults, files, call stacks, CPU time by the kernel's counters, and why threads waited outside of transactions",
         "the kernel's trace of a miss has scheduling, interrupts, work queues, frequencies and idle states",
@@ -321,7 +321,7 @@ declare! {
 
     // Layout
     CODE_TRACE = "traced functions":
-        "which functions a command uses, and in which order",
+        "which functions a command uses, in order of first use",
         "the command is traced already, ptrace(2) is forbidden, or the machine is not x86-64",
         "run slowpath outside of the other tracer; allow ptrace(2)";
 
@@ -331,21 +331,21 @@ declare! {
         "it has another root directory or mount namespace than slowpath (a container)",
         "run slowpath inside the container";
     ENVIRONMENT = "environment of the processes":
-        "the environment that fixes for running processes start from",
+        "the environment that fixes for running processes extend",
         "there are several processes, or theirs cannot be read",
         "diagnose one process at a time, as root";
 
     // Artifacts
     AUDITED_PATH = "path <path>":
         "a path that an audit was to look at",
-        "it does not exist, this user may not look at it, or its file system decides about access elsewhere",
+        "it does not exist, this user may not look at it, or its file system checks access elsewhere",
         "the reason says which; as root, with --as for the user, most can be seen";
     REST_OF_AUDIT = "the rest of the paths":
         "what lies below the paths of an audit that ended at a limit",
         "there were more names, artifacts or nested directories than the limits allow",
         "name fewer paths, or raise --max-entries";
     LISTED_LINES = "<count> lines of the listing":
-        "lines of a listing that are none of `ls -l`",
+        "lines of a listing that are not in the format of `ls -l`",
         "the listing has colours, an alias's columns, or another text in it",
         "list with `ls -lanRZ DIR`";
     SELINUX_POLICY = "the policy of SELinux":
@@ -357,7 +357,7 @@ declare! {
         "the device refused it without root, has no such command, or went away",
         "the reason says which; most of an audit works without";
     DEVICE_REST = "the rest of the evidence":
-        "what had not been collected when collecting ended",
+        "what was not collected before collection stopped",
         "the device went away, hung, or the user stopped it",
         "collect again";
     REFUSED_OPENS = "opens that were refused":

@@ -51,7 +51,7 @@ pub struct Detectable {
 
 /// Blocks of a comparison, unless the settings say otherwise.
 const BLOCKS: u32 = 8;
-/// Sizes of benchmarks for which the detectable difference is told.
+/// Sizes of benchmarks for which the detectable difference is reported.
 const SIZES: [u32; 5] = [10, 20, 40, 80, 160];
 
 /// What the comparisons saw.

@@ -9,7 +9,7 @@ use slowpath_experiment::looks::Looks;
 use slowpath_launch::Metric;
 use std::time::Duration;
 
-/// What the user is told meanwhile.
+/// What the user sees meanwhile.
 const PHASE: &str = "the whole difference";
 /// Blocks of the gap at most. More would see differences below the margin, which are of no interest.
 const MOST: usize = 80;
@@ -39,7 +39,7 @@ pub(super) fn baseline_gap<E: std::error::Error + 'static>(
     }
     all.sort();
     all.dedup();
-    // One launch of each that does not count: it brings files into memory, and tells how long a launch takes.
+    // One launch of each that does not count: it brings files into memory, and shows how long a launch takes.
     let warmed = launches.run("warming up", &all, 1, settings.max_time).map_err(BisectionError::Launch)?;
     ready(launches, sides)?;
     if warmed == Stage::Stopped {

@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(of(&all, User), [MinorFaults]);
         assert_eq!(of(&all, Wall), all);
         assert_eq!(of(&all, MinorFaults), [Cpu, User, System]);
-        // Of a filter only the time in the kernel tells.
+        // Of a filter only the time in the kernel shows anything.
         assert_eq!(of(&[System], Cpu), [System]);
         assert_eq!(of(&[User, Cpu], Cpu), [User]);
         assert_eq!(of(&[Cpu], Cpu), [Cpu]);

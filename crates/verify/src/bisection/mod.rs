@@ -94,7 +94,7 @@ const TOTAL_UNTIL: f64 = 0.4;
 const REPRODUCTION_UNTIL: f64 = 0.55;
 const ROUNDS_UNTIL: f64 = 0.92;
 
-/// What the user is told while it goes on.
+/// What the user sees while it goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// What is being tried, in words.

@@ -177,7 +177,7 @@ pub struct Bisection {
     pub rest: Option<LogRatio>,
     /// The smallest effect that matters, as a logarithm; fixed by the gap before any candidate was tried.
     pub margin: f64,
-    /// Which of the whole contexts was not ready any more, and why, in words; nothing could be compared with it from then on.
+    /// Which of the whole contexts was not ready any more, and why, in words; nothing could be compared with it from here on.
     pub failure: Option<String>,
     /// Why it ended.
     pub ended: Ended,

@@ -1,7 +1,7 @@
 //! What the set that delta debugging came to says in launches that it did not see: delta debugging decides on few of them, and can
 //! leave a harmless candidate in a set, or a set that has no effect.
 //!
-//! A member is kept only where the set is slower than the set without it. What could not be tried so is told as one of several, and not named.
+//! A member is kept only where the set is slower than the set without it. What could not be tried so is reported as one of several, unnamed.
 
 use super::interaction::{Interaction, MOST_MEMBERS};
 use super::launches::LogRatio;

@@ -62,7 +62,7 @@ impl Sides {
             Ok(contexts) => (contexts, false),
             Err(failure) if failure.is_interruption() => return Err(failure),
             Err(failure) if failure.kind() != Kind::Target => return Err(failure),
-            // It may have ended too soon. What is wrong with a wrapper is told by the other program as well.
+            // It may have ended too soon. What is wrong with a wrapper is reported by the other program as well.
             Err(_) => (read(&IN_PLACE.map(OsString::from))?, true),
         };
         let words = named.map(|one| match one {

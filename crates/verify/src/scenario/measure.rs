@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A number that a round gives.
 pub struct Measure {
-    /// How it is told.
+    /// How it is reported.
     pub described: ScenarioMeasure,
     from: From,
 }

@@ -30,7 +30,7 @@ pub struct Scenario {
     pub ended: String,
     /// Names of the pages.
     pub pages: Vec<String>,
-    /// What is told of a round, in the order in which it is shown.
+    /// What is shown of a round, in the order in which it is shown.
     pub measures: Vec<ScenarioMeasure>,
     /// The arms; the others are compared with the first.
     pub arms: Vec<ScenarioArm>,

@@ -69,7 +69,7 @@ pub struct Plan<'a> {
     pub record: bool,
 }
 
-/// What the worker tells.
+/// What the worker reports.
 #[derive(Serialize, Deserialize)]
 struct Visited {
     connected: Nanos,
@@ -208,7 +208,7 @@ fn visit_all(plan: &Plan, profile: &Path) -> Result<Visited, Failure> {
             return Err(Failure::new(
                 Kind::Target,
                 format!(
-                    "the browser told no address for DevTools within {seconds} s: it must be of the Chromium family, \
+                    "the browser reported no address for DevTools within {seconds} s: it must be of the Chromium family, \
                      and not hand over to one that runs already"
                 ),
             ));

@@ -78,7 +78,7 @@ fn what_is_no_request_is_answered_and_leaves_nothing() {
     send_packet(&twice, &sleeps, &[]).unwrap();
     assert!(matches!(heard(&twice), ToClient::Started { .. }));
     send_packet(&twice, &sleeps, &[]).unwrap();
-    assert!(is_refused(&heard(&twice), RefusalKind::Malformed, "a connection is for one"));
+    assert!(is_refused(&heard(&twice), RefusalKind::Malformed, "already has its one child"));
     let gone = connected(&served);
     send_packet(&gone, &sleeps, &[]).unwrap();
     drop((gone, silent, twice));
@@ -121,7 +121,7 @@ fn other_users_are_refused_unless_the_policy_names_them_and_get_no_more_than_it_
     let (code, text) = said(served.asked_by(99_007, &["-", "-", "exit", "0"]));
     assert!(code == Some(3) && text.contains("may not ask"), "{text}");
     let (code, text) = said(served.asked_by(99_001, &["99002", "99002", "exit", "0"]));
-    assert!(code == Some(3) && text.contains("only one of root's"), "{text}");
+    assert!(code == Some(3) && text.contains("only root's zygotes"), "{text}");
     assert!(
         matches!(served.spawn(job(&["exit", "0"])).unwrap().wait(), Ok(Ending::Exited(0))),
         "root may ask everybody's"

@@ -26,7 +26,7 @@ const WIDTH_LOW: f64 = 1.0;
 const FEW_WAKE_UPS: f64 = 10.0;
 
 /// What must be known to read the figures, whatever the confidence.
-const UNKNOWN: &str = "shares are estimated from what can be counted: whoever woke a thread was not alone in using memory, and pages \
+const UNKNOWN: &str = "shares are estimates from counts: the process that woke a thread was not alone in using memory, and pages \
 that the \
                        kernel itself needed for the program are not counted as its own";
 
@@ -38,7 +38,7 @@ pub(super) fn judge(found: &Found<'_>) -> Doubts {
     if !found.memory.has_events {
         doubts.lower(
             Confidence::Low,
-            "who woke the threads, and whose memory they worked on, was not recorded".to_owned(),
+            "it was not recorded who woke the threads, and whose memory they worked on".to_owned(),
         );
     }
     let width = width(&found.cost);
@@ -47,7 +47,7 @@ pub(super) fn judge(found: &Found<'_>) -> Doubts {
         let share = width * 100.0;
         doubts.lower(
             level,
-            format!("the interval is as wide as {share:.0} % of the cost: the two ways to the share differ"),
+            format!("the interval is as wide as {share:.0} % of the cost: the two estimates of the share differ"),
         );
     }
     for thread in found.charged() {

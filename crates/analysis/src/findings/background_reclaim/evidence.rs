@@ -45,7 +45,7 @@ pub(super) fn shares(found: &Found<'_>) -> Evidence {
             ("share", rounded(way.share(), 4)),
         ])
     });
-    let text = "How the shares were got; where there are two ways, the interval is what lies between them.";
+    let text = "How the shares were estimated; where there are two estimates, the interval spans them.";
     Evidence { text: text.to_owned(), rows: rows.collect() }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn ways_out(found: &Found<'_>, kept: Option<&str>) -> Vec<(Option<&'s
         match kept {
             Some(finding) => {
                 let how = format!(
-                    "in the source: keep the blocks that {finding} names: pages that are not given back need not be found anew"
+                    "in the source: keep the blocks that {finding} names: pages that are not freed need not be found again"
                 );
                 ways.push((Some(REUSE_BUFFER), how));
             }

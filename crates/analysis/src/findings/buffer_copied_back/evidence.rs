@@ -69,7 +69,7 @@ pub(super) fn sites(found: &Found<'_>) -> Evidence {
         })
     });
     Evidence {
-        text: "Who copies, by samples in user code: the first function that is no library's.".to_owned(),
+        text: "Who copies, by samples in user code: the first function outside libraries.".to_owned(),
         rows: rows.collect(),
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum OtherEnd {
 pub(crate) struct CopySide {
     /// Samples in user code.
     pub samples: u64,
-    /// Samples in the kernel below it: faults of the copy, which other findings bill, and interrupts.
+    /// Samples in the kernel below it: faults of the copy, which other findings count, and interrupts.
     pub in_kernel: u64,
     /// Who copies, the most samples first.
     pub sites: Vec<Site>,

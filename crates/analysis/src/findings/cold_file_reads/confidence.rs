@@ -45,7 +45,7 @@ pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity) -> Doubts {
     }
     if observation.needed.is_err() {
         // The reason itself is added by the finding, which knows why need is not known.
-        doubts.lower(Confidence::Medium, "how much of what was read was waste cannot be said");
+        doubts.lower(Confidence::Medium, "the wasted share of the reads is not known");
     }
     for facts in observation.launches {
         let manifest = &facts.tables.manifest;

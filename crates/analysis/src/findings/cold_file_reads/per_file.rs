@@ -149,7 +149,7 @@ pub(super) fn sections(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Evid
         needed: Vec<u64>,
         blocked: Nanos,
     }
-    // Sections of one file are told apart by their offset.
+    // Sections of one file are distinguished by their offset.
     let mut sums: IntegerMap<(FileId, u64), Sums> = IntegerMap::default();
     let section = |file: FileId, page: u64| facts.files.get(file).section_of_page(page).map(|s| (file, s.offset.0));
     for (insertion, page) in pages(facts.insertions_until_ready()) {

@@ -33,7 +33,7 @@ impl Kind {
 }
 
 /// Kind of the access behind a request. One that begins with readahead lies around its demanded page (the kernel reads
-/// half a window before it and half after), so the page in the middle tells the section.
+/// half a window before it and half after), so the page in the middle shows the section.
 pub(super) fn kind_of_request(facts: &LaunchFacts<'_>, request: &Insertion) -> Kind {
     let kind_of_page = |page: u64| Kind::Mapped(facts.files.get(request.file).kind_of_page(page));
     match request.cause {
@@ -147,9 +147,8 @@ pub(super) fn prefetcher(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Op
         ])
     });
     Some(Evidence {
-        text:
-            "Pages that tasks outside the launch brought before it asked for them: a system prefetcher, or a neighbour."
-                .to_owned(),
+        text: "Pages that other tasks read before the launch needed them: a system prefetcher, or a neighbour."
+            .to_owned(),
         rows: rows.collect(),
     })
 }

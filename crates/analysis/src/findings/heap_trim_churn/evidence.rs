@@ -17,37 +17,37 @@ const MOST_STACKS: usize = 10;
 const TOP_OF_HEAP: u64 = 1 << 20;
 
 /// What operations and all of them cost, part by part.
-pub(super) fn bill(found: &Found<'_>) -> Evidence {
-    let bill = &found.bill;
+pub(super) fn cost(found: &Found<'_>) -> Evidence {
+    let cost = &found.cost;
     let releasing = match found.group.kind {
         ReleaseKind::BrkTrim => "giving back (brk)",
         ReleaseKind::DontNeed | ReleaseKind::Free => "giving back (madvise)",
     };
-    let mut rows = vec![("page faults, with the zeroing of pages", bill.faults.time()), (releasing, bill.release_time)];
+    let mut rows = vec![("page faults, with the zeroing of pages", cost.faults.time()), (releasing, cost.release_time)];
     if found.group.kind == ReleaseKind::BrkTrim {
-        rows.push(("growing again (brk)", bill.grow_time));
+        rows.push(("growing again (brk)", cost.grow_time));
     }
     parts("What the operations cost in the kernel.", &rows, found.group.operations.len() as f64)
 }
 
 /// How many operations, how large, how long memory is away.
 pub(super) fn operations(found: &Found<'_>) -> Evidence {
-    let bill = &found.bill;
+    let cost = &found.cost;
     let operations = found.group.operations.len() as u64;
     let mut shown = row([
         ("operations", Value::from(operations)),
         ("kind", Value::from(found.group.kind.as_str())),
-        ("grows", Value::from(bill.grows)),
-        ("size_bytes", Value::from(bill.length)),
-        ("released_bytes", Value::from(bill.taken.bytes().0)),
-        ("held_bytes", Value::from(bill.held.bytes().0)),
-        ("median_us", rounded(bill.per_operation.value, 1)),
-        ("away_p50_ms", milliseconds(bill.away.0)),
-        ("away_p95_ms", milliseconds(bill.away.1)),
+        ("grows", Value::from(cost.grows)),
+        ("size_bytes", Value::from(cost.length)),
+        ("released_bytes", Value::from(cost.taken.bytes().0)),
+        ("held_bytes", Value::from(cost.held.bytes().0)),
+        ("median_us", rounded(cost.per_operation.value, 1)),
+        ("away_p50_ms", milliseconds(cost.away.0)),
+        ("away_p95_ms", milliseconds(cost.away.1)),
     ]);
-    add_faults(&mut shown, &bill.faults, operations as f64);
-    add_off_cpu(&mut shown, "calls_off_cpu_ms", bill.calls_off_cpu);
-    shown.insert("per_second".to_owned(), bill.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
+    add_faults(&mut shown, &cost.faults, operations as f64);
+    add_off_cpu(&mut shown, "calls_off_cpu_ms", cost.calls_off_cpu);
+    shown.insert("per_second".to_owned(), cost.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
     let text = "An operation is one call that gave pages back of which some were touched again: each is a fault. held is what \
                 stays with the process where they are kept, away the time until the first of them was touched.";
     Evidence { text: text.to_owned(), rows: vec![shown] }
@@ -70,7 +70,7 @@ fn asks_for_trim(found: &Found<'_>) -> bool {
 }
 
 /// Settings of glibc that let it keep what oscillates. Whoever sets one of its thresholds ends its learning of the others, so
-/// blocks of these sizes must be told to stay in the heap.
+/// blocks of these sizes must be made to stay in the heap.
 fn glibc_settings(amplitude: u64) -> MallocSettings {
     let trim = amplitude.saturating_add(TOP_OF_HEAP).checked_next_power_of_two().unwrap_or(u64::MAX);
     let mmap = trim.min(MOST_MMAP_THRESHOLD);
@@ -78,10 +78,10 @@ fn glibc_settings(amplitude: u64) -> MallocSettings {
 }
 
 fn tunables(found: &Found<'_>) -> Option<WayOut> {
-    let held = found.bill.held.bytes().as_mb();
+    let held = found.cost.held.bytes().as_mb();
     let way = |how| WayOut::new(ALLOCATOR_TUNABLES, how);
     let glibc = |where_glibc: &str| {
-        let settings = glibc_settings(found.bill.amplitude);
+        let settings = glibc_settings(found.cost.amplitude);
         let how = format!(
             "{where_glibc}GLIBC_TUNABLES={settings} has glibc keep what it gives back now, at the price of {held:.1} MB that stay with the \
              process (the mmap threshold because the other setting ends what glibc learns of large blocks; \
@@ -110,7 +110,7 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
         Place::Stack(_) if !found.stack.callers.is_empty() => format!(
             "in the source: leave the pages where they are between two uses, which come {:.1} ms apart (median); where the \
              advice is there to have zeros again, clear what is used",
-            found.bill.away.0.as_ms()
+            found.cost.away.0.as_ms()
         ),
         Place::Allocator(Some(allocator)) if allocator != Allocator::Glibc => {
             "in the source: keep the blocks of a round for the next one (a pool, an arena that is emptied and not freed)"

@@ -1,4 +1,4 @@
-//! No fault and no call is billed twice, whatever programs do with their memory.
+//! No fault and no call is counted twice, whatever programs do with their memory.
 
 use super::*;
 use crate::findings::{heap_trim_churn, thp_missed, transient_large_allocation, unused_touched_pages};
@@ -132,44 +132,44 @@ fn tables_of(rounds: &[Round]) -> Tables {
 /// Faults of each finding: of blocks, of pages that came back, of blocks with pages that were never used, of missed huge pages.
 type Faults = [usize; 4];
 
-/// For which bills never used pages are a finding.
-type Rule = fn(&OversizedBill, &CostShare) -> bool;
+/// For which costs never used pages are a finding.
+type Rule = fn(&OversizedCost, &CostShare) -> bool;
 
-/// Faults of each finding, times each is billed, time of all calls that are billed.
-fn billed(tables: &Tables, is_oversized: Rule) -> (Faults, Vec<u32>, u64) {
+/// Faults of each finding, times each is counted, time of all calls that are counted.
+fn counted(tables: &Tables, is_oversized: Rule) -> (Faults, Vec<u32>, u64) {
     let facts = LaunchFacts::new(tables);
     let call_stacks = CallStacks::new(tables);
     let memory = MemoryUse::of(&facts, &call_stacks, is_oversized);
     let faults = &memory.faults();
     let mut times = vec![0; faults.rows.len()];
     let (mut of_blocks, mut of_churn, mut of_missed, mut calls) = (0, 0, 0, 0.0);
-    let numbers = transient_large_allocation::bill::faults_of(&memory.transient, &memory.blocks);
+    let numbers = transient_large_allocation::cost::faults_of(&memory.transient, &memory.blocks);
     for (group, numbers) in memory.transient.iter().zip(numbers) {
-        let bill = transient_large_allocation::bill::bill(group, &memory.blocks, faults, &numbers);
-        calls += bill.map_time + bill.release_time;
+        let cost = transient_large_allocation::cost::cost(group, &memory.blocks, faults, &numbers);
+        calls += cost.map_time + cost.release_time;
         of_blocks += numbers.len();
         numbers.iter().for_each(|number| times[*number] += 1);
     }
-    let numbers = heap_trim_churn::bill::faults_of(&memory.churn, &memory.released);
+    let numbers = heap_trim_churn::cost::faults_of(&memory.churn, &memory.released);
     for (group, numbers) in memory.churn.iter().zip(numbers) {
-        let bill = heap_trim_churn::bill::bill(group, &memory.released, faults, &numbers);
-        assert_eq!(bill.faults.count, numbers.len() as u64);
-        calls += bill.release_time + bill.grow_time;
+        let cost = heap_trim_churn::cost::cost(group, &memory.released, faults, &numbers);
+        assert_eq!(cost.faults.count, numbers.len() as u64);
+        calls += cost.release_time + cost.grow_time;
         of_churn += numbers.len();
         numbers.iter().for_each(|number| times[*number] += 1);
     }
     let mut of_oversized = 0;
-    for (group, bill) in &memory.oversized {
-        assert!(bill.faults.count == group.faults.len() as u64 && bill.unused.high <= 1.0);
-        assert!(bill.total.value * 1e6 <= bill.faults.time() + 1e-6);
+    for (group, cost) in &memory.oversized {
+        assert!(cost.faults.count == group.faults.len() as u64 && cost.unused.high <= 1.0);
+        assert!(cost.total.value * 1e6 <= cost.faults.time() + 1e-6);
         of_oversized += group.faults.len();
         group.faults.iter().for_each(|number| times[*number] += 1);
     }
-    let numbers = thp_missed::bill::faults_of(&memory.missed, &memory.spans);
+    let numbers = thp_missed::cost::faults_of(&memory.missed, &memory.spans);
     for (group, numbers) in memory.missed.iter().zip(numbers) {
-        let bill = thp_missed::bill::bill(&memory.spans, faults, &numbers, None);
+        let cost = thp_missed::cost::cost(&memory.spans, faults, &numbers, None);
         let pages = group.spans.len() as u64 * HUGE - group.untouched.0;
-        assert_eq!((bill.faults.count, pages), (numbers.len() as u64, numbers.len() as u64));
+        assert_eq!((cost.faults.count, pages), (numbers.len() as u64, numbers.len() as u64));
         of_missed += numbers.len();
         numbers.iter().for_each(|number| times[*number] += 1);
     }
@@ -180,7 +180,7 @@ fn billed(tables: &Tables, is_oversized: Rule) -> (Faults, Vec<u32>, u64) {
 fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks() {
     let block = Round::Block { place: 0, touched: 30, advice: Some(4), again: 20, unmapped: true };
     let told = |round: Round, rounds: usize| {
-        let (faults, _, calls) = billed(&tables_of(&vec![round; rounds]), unused_touched_pages::is_one);
+        let (faults, _, calls) = counted(&tables_of(&vec![round; rounds]), unused_touched_pages::is_one);
         (faults, calls)
     };
     assert_eq!(told(block, 20), ([20 * 50, 0, 0, 0], 20 * 150));
@@ -196,26 +196,26 @@ fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks(
 }
 
 #[test]
-fn what_was_never_used_is_billed_so_where_that_is_a_finding_and_else_as_spans() {
+fn what_was_never_used_is_counted_so_where_that_is_a_finding_and_else_as_spans() {
     // Six blocks are no pattern of their own; two spans of each are.
     let block = Round::Block { place: 0, touched: 40, advice: None, again: 0, unmapped: true };
     let tables = tables_of(&vec![block; 6]);
-    let faults = |rule: Rule| billed(&tables, rule).0;
+    let faults = |rule: Rule| counted(&tables, rule).0;
     assert_eq!(faults(unused_touched_pages::is_one), [0, 0, 0, 6 * 32]);
     assert_eq!(faults(|_, _| true), [0, 0, 6 * 40, 0]);
 }
 
 proptest! {
     #[test]
-    fn each_fault_belongs_to_one_finding_at_most_and_no_call_is_billed_twice(rounds in rounds()) {
+    fn each_fault_belongs_to_one_finding_at_most_and_no_call_is_counted_twice(rounds in rounds()) {
         let tables = tables_of(&rounds);
         let calls: u64 = tables.memory_calls.iter().map(|call| call.duration.0).sum();
         // Also where never used pages are a finding from the first on.
         let rules: [Rule; 2] = [unused_touched_pages::is_one, |_, _| true];
         for rule in rules {
-            let (_, times, billed) = billed(&tables, rule);
+            let (_, times, counted) = counted(&tables, rule);
             prop_assert!(times.iter().all(|times| *times <= 1));
-            prop_assert!(billed <= calls, "{} of {}", billed, calls);
+            prop_assert!(counted <= calls, "{} of {}", counted, calls);
         }
     }
 }

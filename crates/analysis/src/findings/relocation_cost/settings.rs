@@ -28,7 +28,7 @@ pub(crate) fn settings(of: &FileRelocations) -> Vec<Setting> {
     if of.program && !of.fixed && based >= LEAST {
         found.push(Setting {
             setting: "-no-pie",
-            ends: "all relocations that add the base address: the program is mapped where its link put it".to_owned(),
+            ends: "all relocations that add the base address: the program is mapped at its link address".to_owned(),
             entries: based,
             price: "the addresses of the program are not randomised",
         });

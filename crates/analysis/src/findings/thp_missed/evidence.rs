@@ -14,11 +14,11 @@ use slowpath_tables::Quantity;
 const MOST_STACKS: usize = 10;
 
 /// What spans and all of them cost, part by part.
-pub(super) fn bill(found: &Found<'_>) -> Evidence {
-    let bill = &found.bill;
-    let mut rows = vec![("page faults, with the zeroing of pages", bill.faults.time())];
-    rows.extend(bill.unseen.map(|unseen| {
-        let all = unseen.value * bill.faults.count as f64;
+pub(super) fn cost(found: &Found<'_>) -> Evidence {
+    let cost = &found.cost;
+    let mut rows = vec![("page faults, with the zeroing of pages", cost.faults.time())];
+    rows.extend(cost.unseen.map(|unseen| {
+        let all = unseen.value * cost.faults.count as f64;
         ("what their durations lack, less what recording adds", all)
     }));
     parts("What touching page by page costs in the kernel; an operation is a huge page's worth.", &rows, found.spans())
@@ -26,7 +26,7 @@ pub(super) fn bill(found: &Found<'_>) -> Evidence {
 
 /// How many spans, how large, how densely touched.
 pub(super) fn spans(found: &Found<'_>) -> Evidence {
-    let (group, faults) = (found.group, &found.bill.faults);
+    let (group, faults) = (found.group, &found.cost.faults);
     let size = found.memory.spans.size;
     let spans = group.spans.len() as u64;
     let mut shown = row([
@@ -87,9 +87,9 @@ pub(super) fn saving(found: &Found<'_>) -> Evidence {
     };
     let mut instead = line("huge pages instead", "calibrated", &prediction.instead);
     instead.insert("ns_per_4_kib".to_owned(), rounded(prediction.per_page.value, 1));
-    let source = if found.bill.unseen.is_some() { "recorded and calibrated" } else { "recorded" };
+    let source = if found.cost.unseen.is_some() { "recorded and calibrated" } else { "recorded" };
     let rows = vec![
-        line("page faults", source, &found.bill.total),
+        line("page faults", source, &found.cost.total),
         instead,
         line("predicted", "the first less the second", &prediction.saving),
     ];

@@ -2,8 +2,8 @@
 //!
 //! A huge page is zeroed too, all of it. What that costs was measured beside the recording: blocks that ask for huge pages, against
 //! the same writes into a kept block that has them ([`crate::cost_model::CostModel::per_page_of_huge`]). It is taken for every span as
-//! a whole, touched or not. **Value**: the bill less that. **Interval**: the worst ends of both; never below nothing, never more than
-//! the bill.
+//! a whole, touched or not. **Value**: the cost less that. **Interval**: the worst ends of both; never below nothing, never more than
+//! the cost.
 //!
 //! **Not included**, and both are gains: address translation, which needs fewer entries for huge pages; giving back one page in place
 //! of hundreds.
@@ -11,7 +11,7 @@
 //! **None** where it was not measured: without a measurement, where the machine gives no huge pages, where the kernel gave none to
 //! blocks that asked for them.
 
-use super::bill::Bill;
+use super::cost::Cost;
 use super::groups::{Missed, Mode};
 use crate::cost_model::{CostModel, Estimate};
 use crate::huge_page_spans::Spans;
@@ -32,36 +32,36 @@ pub(crate) struct Prediction {
 pub(crate) fn predict(
     group: &Missed,
     spans: &Spans,
-    bill: &Bill,
+    cost: &Cost,
     mode: Mode,
     model: Option<&CostModel>,
 ) -> Result<Prediction, &'static str> {
     if mode == Mode::Never {
         return Err("huge pages are switched off on this machine, so what they cost instead could not be measured");
     }
-    let model = model.ok_or("what blocks cost was not measured beside this recording")?;
+    let model = model.ok_or("the cost of blocks was not measured with this recording")?;
     let count = group.spans.len() as u64;
     let bytes = count.saturating_mul(spans.size.0);
     let per_page = match model.per_page_of_huge(bytes / group.mappings.max(1)) {
         Some(per_page) => per_page,
         None if model.asked_in_vain() => {
-            return Err("blocks that asked for huge pages got none when it was measured what they cost");
+            return Err("blocks that asked for huge pages got none during the calibration");
         }
-        None => return Err("what huge pages cost was not measured beside this recording"),
+        None => return Err("the cost of huge pages was not measured with this recording"),
     };
     let pages = count.saturating_mul(spans.pages().0) as f64;
     let ms = |ns: f64| pages * ns / 1e6;
     let instead = Quantity::interval(ms(per_page.value), ms(per_page.low), ms(per_page.high), Unit::Ms);
-    Ok(Prediction { per_page, instead, saving: less(&bill.total, &instead) })
+    Ok(Prediction { per_page, instead, saving: less(&cost.total, &instead) })
 }
 
-/// What is left of a bill; worst ends are subtracted.
-fn less(bill: &Quantity, price: &Quantity) -> Quantity {
+/// What is left of a cost; worst ends are subtracted.
+fn less(cost: &Quantity, price: &Quantity) -> Quantity {
     let ends = |one: &Quantity| (one.low.unwrap_or(one.value), one.high.unwrap_or(one.value));
     let (cheap, dear) = ends(price);
-    let (low, high) = ends(bill);
-    let left = |bill: f64, price: f64| (bill - price.max(0.0)).max(0.0);
-    Quantity::interval(left(bill.value, price.value), left(low, dear), left(high, cheap), bill.unit)
+    let (low, high) = ends(cost);
+    let left = |cost: f64, price: f64| (cost - price.max(0.0)).max(0.0);
+    Quantity::interval(left(cost.value, price.value), left(low, dear), left(high, cheap), cost.unit)
 }
 
 #[cfg(test)]
@@ -70,19 +70,19 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_saving_is_in_order_and_never_more_than_the_bill(
-            bill in proptest::array::uniform3(0.0f64..1e6),
+        fn a_saving_is_in_order_and_never_more_than_the_cost(
+            cost in proptest::array::uniform3(0.0f64..1e6),
             price in proptest::array::uniform3(0.0f64..1e6),
         ) {
             let quantity = |mut ends: [f64; 3]| {
                 ends.sort_by(f64::total_cmp);
                 Quantity::interval(ends[1], ends[0], ends[2], Unit::Ms)
             };
-            let (bill, price) = (quantity(bill), quantity(price));
-            let saving = less(&bill, &price);
+            let (cost, price) = (quantity(cost), quantity(price));
+            let saving = less(&cost, &price);
             let (low, high) = (saving.low.unwrap(), saving.high.unwrap());
             proptest::prop_assert!(0.0 <= low && low <= saving.value && saving.value <= high, "{:?}", saving);
-            proptest::prop_assert!(saving.value <= bill.value && high <= bill.high.unwrap(), "{:?}", saving);
+            proptest::prop_assert!(saving.value <= cost.value && high <= cost.high.unwrap(), "{:?}", saving);
         }
     }
 }

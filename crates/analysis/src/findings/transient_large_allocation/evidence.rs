@@ -16,38 +16,38 @@ use std::collections::{BTreeMap, BTreeSet};
 const JAVA_MACHINE: &str = "libjvm.so";
 
 /// What operations and all of them cost, part by part.
-pub(super) fn bill(found: &Found<'_>) -> Evidence {
-    let bill = &found.bill;
+pub(super) fn cost(found: &Found<'_>) -> Evidence {
+    let cost = &found.cost;
     let rows = [
-        ("page faults, with the zeroing of pages", bill.faults.time()),
-        ("releasing (munmap, madvise)", bill.release_time),
-        ("mapping (mmap, mremap)", bill.map_time),
+        ("page faults, with the zeroing of pages", cost.faults.time()),
+        ("releasing (munmap, madvise)", cost.release_time),
+        ("mapping (mmap, mremap)", cost.map_time),
     ];
     parts("What the operations cost in the kernel.", &rows, found.group.operations.len() as f64)
 }
 
 /// How many operations, how large, how long they last.
 pub(super) fn operations(found: &Found<'_>) -> Evidence {
-    let (bill, group) = (&found.bill, &found.group);
+    let (cost, group) = (&found.cost, &found.group);
     let operations = group.operations.len() as u64;
     let mut shown = row([
         ("operations", Value::from(operations)),
-        ("across_threads", Value::from(bill.across_threads)),
+        ("across_threads", Value::from(cost.across_threads)),
         ("at_the_same_time", Value::from(group.most_in_a_process())),
         ("not_released", Value::from(group.not_released)),
-        ("size_bytes", Value::from(bill.length)),
-        ("median_us", rounded(bill.per_operation.value, 1)),
-        ("lifetime_p50_ms", milliseconds(bill.lifetime.0)),
-        ("lifetime_p95_ms", milliseconds(bill.lifetime.1)),
-        ("mapped_bytes", Value::from(bill.mapped)),
-        ("touched_bytes", Value::from(bill.touched)),
+        ("size_bytes", Value::from(cost.length)),
+        ("median_us", rounded(cost.per_operation.value, 1)),
+        ("lifetime_p50_ms", milliseconds(cost.lifetime.0)),
+        ("lifetime_p95_ms", milliseconds(cost.lifetime.1)),
+        ("mapped_bytes", Value::from(cost.mapped)),
+        ("touched_bytes", Value::from(cost.touched)),
     ]);
-    add_faults(&mut shown, &bill.faults, operations as f64);
-    add_off_cpu(&mut shown, "calls_off_cpu_ms", bill.calls_off_cpu);
-    if bill.huge_faults > 0 {
-        shown.insert("huge_faults".to_owned(), Value::from(bill.huge_faults));
+    add_faults(&mut shown, &cost.faults, operations as f64);
+    add_off_cpu(&mut shown, "calls_off_cpu_ms", cost.calls_off_cpu);
+    if cost.huge_faults > 0 {
+        shown.insert("huge_faults".to_owned(), Value::from(cost.huge_faults));
     }
-    shown.insert("per_second".to_owned(), bill.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
+    shown.insert("per_second".to_owned(), cost.per_second.map_or(Value::Null, |rate| rounded(rate, 2)));
     let text =
         "An operation is one block that was mapped, touched and released; at_the_same_time is the most in one process.";
     Evidence { text: text.to_owned(), rows: vec![shown] }
@@ -88,16 +88,14 @@ pub(super) fn never_used(found: &Found<'_>) -> Evidence {
             ("never_used_percent_high", percent(unused.high)),
         ])
     });
-    let text =
-        "Which share of the touched pages held nothing but zeros when they were given back, from an even sample.";
+    let text = "Share of the touched pages that held only zeros when they were freed, from an even sample.";
     Evidence { text: text.to_owned(), rows: shown.into_iter().collect() }
 }
 
 /// What was recorded beside what was measured; nothing where nothing was measured.
 pub(super) fn saving(found: &Found<'_>) -> Evidence {
     let when = when_measured(&found.memory.facts.tables.manifest);
-    let text =
-        format!("What keeping the blocks is predicted to save: what was recorded, what was measured {when}, and both.");
+    let text = format!("Predicted saving of keeping the blocks: as recorded, as measured {when}, and both.");
     let Ok(prediction) = &found.prediction else { return Evidence { text, rows: Vec::new() } };
     let line = |name: &str, source: &str, value: [f64; 3], each: Option<(&str, f64)>| {
         let mut shown = row([
@@ -111,7 +109,7 @@ pub(super) fn saving(found: &Found<'_>) -> Evidence {
         shown
     };
     let ends = |one: &Quantity| [one.value, one.low.unwrap_or(one.value), one.high.unwrap_or(one.value)];
-    let mut rows = vec![line("durations of faults and calls", "recorded", ends(&found.bill.saving), None)];
+    let mut rows = vec![line("durations of faults and calls", "recorded", ends(&found.cost.saving), None)];
     if let Some(unseen) = prediction.unseen {
         let all = [unseen.value, unseen.low, unseen.high].map(|ns| ns * prediction.faults as f64 / 1e6);
         let each = Some(("ns_per_fault", unseen.value));
@@ -163,7 +161,7 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
             return ways;
         }
     }
-    let length = Bytes(found.bill.length);
+    let length = Bytes(found.cost.length);
     let by_other_threads = found.operations().any(|block| block.mapped_by != block.process.pid);
     if let Some(settings) = MallocSettings::keeping(length, kept as u64, by_other_threads) {
         let how = format!(
@@ -174,7 +172,7 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
     }
     ways.push(other);
     // Where the program asked for huge pages and has them, asking once more changes nothing.
-    let has_huge = found.bill.huge_faults.saturating_mul(memory_fixes::HUGE_PAGE.0) > found.bill.touched / 2;
+    let has_huge = found.cost.huge_faults.saturating_mul(memory_fixes::HUGE_PAGE.0) > found.cost.touched / 2;
     if length >= memory_fixes::HUGE_PAGE && !has_huge {
         let huge =
             "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for 2 MiB";

@@ -2,9 +2,9 @@
 //!
 //! Two ways lead to it, and both count the operations that are left out when as many blocks are kept as exist at the same time.
 //!
-//! 1. **Recorded**: the durations of their faults and calls ([`super::bill`]), and for each fault what no duration shows, less what
+//! 1. **Recorded**: the durations of their faults and calls ([`super::cost`]), and for each fault what no duration shows, less what
 //!    recording adds inside one ([`BlockCost::unseen`](slowpath_recording::BlockCost::unseen)). Durations hold what is particular to
-//!    this program: caches that others use meanwhile, pages that another CPU freed, memory that is scarce, a control group
+//!    this program: caches that others use meanwhile, pages that another CPU freed, memory that is scarce, a cgroup
 //!    that is charged. Where waits were not recorded, they are of the clock, and a thread that is displaced in a fault raises them: at the
 //!    value, the longest twentieth counts as long as the others' longest.
 //! 2. **Calibrated**: the pages that were touched, times what keeping a block of this size saved for each page in a quiet single
@@ -17,7 +17,7 @@
 //! **None** without a measurement; where blocks are populated by a call, for then faults do not tell how much was touched; and
 //! where faults may have brought huge pages.
 
-use super::bill::Bill;
+use super::cost::Cost;
 use super::groups::Group;
 use crate::cost_model::{CostModel, Estimate};
 use crate::memory_blocks::{Block, MemoryBlocks};
@@ -56,18 +56,18 @@ impl Prediction {
 pub(crate) fn predict(
     group: &Group,
     memory: &MemoryBlocks,
-    bill: &Bill,
+    cost: &Cost,
     model: Option<&CostModel>,
 ) -> Result<Prediction, &'static str> {
-    let model = model.ok_or("what blocks cost was not measured beside this recording")?;
+    let model = model.ok_or("the cost of blocks was not measured with this recording")?;
     let blocks = || group.operations.iter().map(|number| &memory.blocks[*number as usize]);
     if blocks().any(|block| block.populated) {
-        return Err("blocks are populated by a call, so faults do not tell how much of them was touched");
+        return Err("blocks are populated by a call, so faults do not show how much of them was touched");
     }
-    if bill.perhaps_huge {
+    if cost.perhaps_huge {
         return Err("pages are huge ones, or may be, for which nothing was measured");
     }
-    let per_page = model.per_page(bill.length).ok_or("no block of this size was measured")?;
+    let per_page = model.per_page(cost.length).ok_or("no block of this size was measured")?;
     let first: BTreeSet<u32> = group.first_uses(&memory.blocks).collect();
     let left_out = || {
         let numbers = group.operations.iter().filter(|number| !first.contains(number));
@@ -78,10 +78,10 @@ pub(crate) fn predict(
     let unseen = model.unseen();
 
     let per_fault = unseen.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 0.0 });
-    let (low, high) = (bill.saving.low.unwrap_or(bill.saving.value), bill.saving.high.unwrap_or(bill.saving.value));
+    let (low, high) = (cost.saving.low.unwrap_or(cost.saving.value), cost.saving.high.unwrap_or(cost.saving.value));
     let recorded = |ms: f64, ns: f64| (ms + faults as f64 * ns / 1e6).max(0.0);
     let recorded = Quantity::interval(
-        recorded(bill.undisturbed_saving.clamp(low.min(high), high), per_fault.value),
+        recorded(cost.undisturbed_saving.clamp(low.min(high), high), per_fault.value),
         recorded(low, per_fault.low),
         recorded(high, per_fault.high),
         Unit::Ms,

@@ -8,23 +8,23 @@ use serde_json::Value;
 use slowpath_tables::{Bytes, PAGE_SIZE, Quantity};
 
 /// What was touched, and what of it was never used.
-pub(super) fn bill(found: &Found<'_>) -> Evidence {
-    let (bill, blocks) = (&found.bill, found.group.blocks.len() as u64);
-    let unused = bill.unused_pages();
+pub(super) fn cost(found: &Found<'_>) -> Evidence {
+    let (cost, blocks) = (&found.cost, found.group.blocks.len() as u64);
+    let unused = cost.unused_pages();
     let bytes = |pages: f64| Value::from((pages * PAGE_SIZE as f64) as u64);
     let end = |end: Option<f64>| end.map_or(Value::Null, |pages| rounded(pages, 0));
     let mut shown = row([
         ("operations", Value::from(blocks)),
-        ("size_bytes", Value::from(bill.length)),
-        ("pages", Value::from(bill.pages)),
+        ("size_bytes", Value::from(cost.length)),
+        ("pages", Value::from(cost.pages)),
         ("unused_pages", rounded(unused.value, 0)),
         ("unused_pages_low", end(unused.low)),
         ("unused_pages_high", end(unused.high)),
         ("unused_bytes", bytes(unused.value)),
-        ("fault_ms", rounded(bill.faults.time() / 1e6, 3)),
-        ("unused_fault_ms", rounded(bill.total.value, 3)),
+        ("fault_ms", rounded(cost.faults.time() / 1e6, 3)),
+        ("unused_fault_ms", rounded(cost.total.value, 3)),
     ]);
-    add_faults(&mut shown, &bill.faults, blocks as f64);
+    add_faults(&mut shown, &cost.faults, blocks as f64);
     let text = "An operation is one block whose pages were looked at when it was given back or its process, or the recording, ended; \
                 faults are those that brought its pages, unused_pages those of them that held nothing but zeros.";
     Evidence { text: text.to_owned(), rows: vec![shown] }
@@ -32,7 +32,7 @@ pub(super) fn bill(found: &Found<'_>) -> Evidence {
 
 /// What the sample was, and where the used pages end.
 pub(super) fn looked_at(found: &Found<'_>) -> Evidence {
-    let (bill, unused) = (&found.bill, &found.bill.unused);
+    let (cost, unused) = (&found.cost, &found.cost.unused);
     let percent = |share: f64| rounded(share * 100.0, 1);
     let shown = row([
         ("looked_at_pages", Value::from(unused.looked_at)),
@@ -40,8 +40,8 @@ pub(super) fn looked_at(found: &Found<'_>) -> Evidence {
         ("never_used_percent", percent(unused.share)),
         ("never_used_percent_low", percent(unused.low)),
         ("never_used_percent_high", percent(unused.high)),
-        ("used_to_bytes", Value::from(bill.used_to.0)),
-        ("behind_the_used_percent", percent(bill.behind)),
+        ("used_to_bytes", Value::from(cost.used_to.0)),
+        ("behind_the_used_percent", percent(cost.behind)),
         ("without_fault_pages", Value::from(found.group.without_fault)),
     ]);
     let text = "An even sample of the pages that the faults brought. used_to is where the last used page of a block ends at most; \
@@ -52,8 +52,8 @@ pub(super) fn looked_at(found: &Found<'_>) -> Evidence {
 /// The change of the source, with how much is used.
 pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
     let mib = |bytes: Bytes| bytes.0 as f64 / f64::from(1 << 20);
-    let Quantity { value, .. } = found.bill.unused_pages();
-    let used = match found.bill.used_to {
+    let Quantity { value, .. } = found.cost.unused_pages();
+    let used = match found.cost.used_to {
         Bytes(0) => String::new(),
         used => format!(" (no page behind the first {:.2} MiB of a block was used)", mib(used)),
     };

@@ -2,7 +2,7 @@
 //!
 //! Owns which faults and pages those are. A block counts where its pages were looked at when it was unmapped, when its process ended
 //! or when the recording did. Of its faults those count that filled a page which was there then: the first in each page, no major ones,
-//! none before advice gave pages of the block back, none that another finding bills. Pages that were looked at count where such a
+//! none before advice gave pages of the block back, none that another finding counts. Pages that were looked at count where such a
 //! fault brought them. Faults that forks caused are in no block ([`crate::fork_faults`]).
 //!
 //! Not blocks of this finding: those that calls populate, whose faults do not tell what was touched; ranges that are reserved
@@ -48,14 +48,14 @@ fn is_looked_at(block: &Block) -> bool {
     }
 }
 
-/// All such blocks with a zero page, by place. `is_billed` says of a fault, and `is_other` of a block, that it is another finding's.
+/// All such blocks with a zero page, by place. `is_counted` says of a fault, and `is_other` of a block, that it is another finding's.
 pub(crate) fn groups(
     tables: &Tables,
     memory: &MemoryBlocks,
     processes: &Processes,
     stacks: &mut AllocatingStacks<'_>,
     is_other: impl Fn(u32) -> bool,
-    is_billed: impl Fn(usize) -> bool,
+    is_counted: impl Fn(usize) -> bool,
 ) -> Vec<Oversized> {
     if !memory.seen.iter().any(|page| page.is_zero) {
         return Vec::new();
@@ -85,13 +85,13 @@ pub(crate) fn groups(
         });
     }
     let mut touched: IntegerSet<(u32, u64)> = IntegerSet::default();
-    // A fault that brings a huge page tells one address of many.
+    // A fault that brings a huge page shows one address of many.
     let mut huge: IntegerSet<(u32, u64)> = IntegerSet::default();
     for (row, (fault, block)) in tables.faults.iter().zip(&memory.of_fault).enumerate() {
         let Some(block) = *block else { continue };
         let Some(group) = group_of_block[block as usize] else { continue };
         let is_gone = memory.blocks[block as usize].discarded_at.is_some_and(|discarded| fault.ts < discarded);
-        if fault.kind == FaultKind::Major || is_gone || is_billed(row) {
+        if fault.kind == FaultKind::Major || is_gone || is_counted(row) {
             continue;
         }
         let page = (block, fault.address - fault.address % PAGE_SIZE);

@@ -55,7 +55,7 @@ impl OwnGroups {
 /// The group, where groups can be made below it.
 fn makeable(group: OwnGroup) -> Result<OwnGroup, String> {
     let shown = group.directory.display().to_string();
-    // With processes in it, a group of version 2 gives its controllers to no other, unless it is the root, which has no type.
+    // With processes in it, a cgroup v2 gives its controllers to no other, unless it is the root, which has no type.
     if group.unified && group.directory.join("cgroup.type").exists() {
         return Err(format!(
             "{shown} holds this process, and version 2 gives controllers only to groups below one without processes: run slowpath \
@@ -64,7 +64,7 @@ fn makeable(group: OwnGroup) -> Result<OwnGroup, String> {
     }
     match nix::unistd::access(&group.directory, nix::unistd::AccessFlags::W_OK) {
         Ok(()) => Ok(group),
-        Err(error) => Err(format!("no group can be made below {shown} ({error}): run slowpath as root")),
+        Err(error) => Err(format!("cannot create a cgroup below {shown} ({error}): run slowpath as root")),
     }
 }
 
@@ -78,7 +78,7 @@ enum Rule {
     Value,
 }
 
-/// A file of one version of control groups.
+/// A file of one version of cgroups.
 struct ControllerFile {
     controller: &'static str,
     file: &'static str,
@@ -139,25 +139,25 @@ const WITHOUT: &str = "a control group of the same kind without a limit";
 const QUOTA: How = How {
     irreversible: false,
     counters: &[Metric::ThrottledPeriods],
-    mechanism: "when the quota of a period is used up all threads of the group stand still until the next",
+    mechanism: "when a period's quota is used up, all threads of the group are throttled until the next period",
     sham: WITHOUT,
 };
 const SHARE: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
-    mechanism: "where CPUs are contended the weight divides them between groups, and threads wait longer for their turn",
-    sham: "a control group of the same kind with the weight that new groups have",
+    mechanism: "the weight divides contended CPUs between groups, and threads wait longer for their turn",
+    sham: "a cgroup of the same kind with the default weight",
 };
 const PROCESSORS: How = How {
     irreversible: false,
     counters: &[Metric::RunDelay, Metric::InvoluntarySwitches],
     mechanism: "threads that may use fewer CPUs wait for each other and for others there",
-    sham: "a control group of the same kind with all CPUs and nodes of the caller's",
+    sham: "a cgroup of the same kind with all CPUs and nodes of the caller",
 };
 const MEMORY: How = How {
     irreversible: false,
     counters: &[Metric::MemoryLimitHits, Metric::MajorFaults],
-    mechanism: "at its limit the group reclaims its own pages at each fault, and reads again what it gave up",
+    mechanism: "at its limit the group reclaims its own pages at each fault, and reads evicted file pages again",
     sham: WITHOUT,
 };
 const STORAGE: How = How {
@@ -205,7 +205,7 @@ impl OnePart<'_> {
             }
             "cpu.weight" => self.set(&SHARE, |weight| self.weight_files(weight)),
             "cpu.rt_runtime_us" => self.follows(
-                "a group of its own has no budget for real-time threads unless it is given one; others it does not concern",
+                "a cgroup of its own has no budget for real-time threads until it gets one; this concerns no other threads",
             ),
             "cpuset.cpus" => self.set(&PROCESSORS, |list| self.processor_set(list, None)),
             "cpuset.mems" => self.set(&PROCESSORS, |list| self.processor_set(None, list)),
@@ -249,7 +249,7 @@ impl OnePart<'_> {
         Ok(files)
     }
 
-    /// `20.0 % of a CPU`, as the reading tells it.
+    /// `20.0 % of a CPU`, as the reading reports it.
     fn quota(&self, quota: Option<&str>) -> Result<Vec<Setting>, String> {
         let percent = |text: &str| text.split(' ').next().and_then(|number| number.parse::<f64>().ok());
         let unified = self.contrast.here.hierarchies.of("cpu")?.unified;
@@ -306,7 +306,7 @@ impl OnePart<'_> {
         };
         if rest.parse::<u64>().is_err() {
             return Err(format!(
-                "it stands in several groups above each other ({numbers}), and a launch gets one below the caller's own"
+                "several nested cgroups set it ({numbers}), and a launch gets one below the caller's own"
             ));
         }
         // Beside tasks and groups of others, more than what each new group has is more than a user may have.
@@ -383,7 +383,7 @@ impl OnePart<'_> {
 
 const ALREADY: &str = "the caller's own control group has a tighter limit";
 
-/// Whether a part of what a thread may use follows from this part of its control groups.
+/// Whether a part of what a thread may use follows from this part of its cgroups.
 pub(crate) fn explains_affinity(contrast: &Contrast<'_>, name: &str, of_group: &str) -> bool {
     let (fast, slow) = contrast.other("control_groups");
     let part = |value: Option<&Value>, name: &str| value.and_then(|value| value.part(name)).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Where the files of a process's control groups are: its own group first, then those above up to the root.
+//! Where the files of a process's cgroups are: its own group first, then those above up to the root.
 
 use crate::place::Missing;
 use crate::subject::Subject;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Directories (without the first slash) of a group and of those above it.
 pub(super) type Chain = Vec<String>;
 
-/// The control groups of a process.
+/// The cgroups of a process.
 pub(super) struct Groups {
     /// By controller (`cpu`, `memory`).
     pub(super) version_1: BTreeMap<String, Chain>,
@@ -85,7 +85,7 @@ pub(super) fn least_share(levels: impl Iterator<Item = (f64, f64)>) -> Option<(S
     Some((format!("{:.1} % of a processor", quota / period * 100.0), period.to_string()))
 }
 
-/// The least limit of huge pages in bytes, of each size that the controller tells in files with this ending.
+/// The least limit of huge pages in bytes, of each size that the controller reports in files with this ending.
 pub(super) fn huge_page_limits(place: &crate::place::Place, chain: &Chain, ending: &str) -> Vec<(String, String)> {
     // Not each level has the controller.
     let names: BTreeSet<String> = chain.iter().flat_map(|group| place.list(group).unwrap_or_default()).collect();

@@ -86,7 +86,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         }
         Value::Table(parts)
     });
-    Reading::of(parts, "this kernel does not tell it")
+    Reading::of(parts, "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {
@@ -134,7 +134,7 @@ fn known_cpufreq(_: &Value, _: &Value) -> Known {
 
 fn read_clock(subject: &Subject<'_>) -> Reading {
     let file = ("current", "sys/devices/system/clocksource/clocksource0/current_clocksource");
-    parts_of_files(subject.place(), &[file], "this kernel does not tell it")
+    parts_of_files(subject.place(), &[file], "this kernel does not report it")
 }
 
 fn known_clock(_: &Value, _: &Value) -> Known {

@@ -1,6 +1,6 @@
 //! The kernel: release, preemption, and options that make it slower everywhere.
 //!
-//! The release is told and never taken as evidence of what the kernel does: changes are carried back to older ones.
+//! The release is reported and never taken as evidence of what the kernel does: changes are carried back to older ones.
 
 use super::chosen;
 use crate::factor::{Factor, Former, Known, Scope, Weight};
@@ -23,7 +23,7 @@ pub const KERNEL: Factor = Factor {
     toggle: OF_MACHINE,
 };
 
-/// Files whose presence tells that a debug option is compiled in, and at work.
+/// Files whose presence shows that a debug option is compiled in, and at work.
 const DEBUGGING: [(&str, &str); 4] = [
     ("proc/lockdep_stats", "lock validator"),
     ("sys/kernel/debug/kmemleak", "memory leak detector"),
@@ -35,7 +35,7 @@ fn read(subject: &Subject<'_>) -> Reading {
     let place = subject.place();
     let release = match place.read("proc/sys/kernel/osrelease") {
         Ok(release) => release,
-        Err(missing) => return Reading::missing(&missing, "this kernel does not tell it"),
+        Err(missing) => return Reading::missing(&missing, "this kernel does not report it"),
     };
     let version = place.read("proc/sys/kernel/version").unwrap_or_default();
     let mut parts = BTreeMap::from([("release".to_owned(), release.trim().to_owned())]);
@@ -52,7 +52,7 @@ fn is_on(place: &Place, path: &str) -> bool {
     place.read(path).is_ok_and(|text| text.trim() != "0")
 }
 
-/// The mode in force where the kernel tells it (for root), else what it was built for (the words in its version).
+/// The mode in force where the kernel reports it (for root), else what it was built for (the words in its version).
 fn preemption(place: &Place, version: &str) -> Option<String> {
     if let Ok(text) = place.read("sys/kernel/debug/sched/preempt") {
         let word = text

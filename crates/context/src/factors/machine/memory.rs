@@ -69,13 +69,13 @@ fn read(subject: &Subject<'_>) -> Reading {
         ("zswap", "sys/module/zswap/parameters/enabled"),
         ("NUMA balancing", "proc/sys/kernel/numa_balancing"),
     ];
-    parts_of_files(subject.place(), &files, "this kernel does not tell it")
+    parts_of_files(subject.place(), &files, "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Light,
-        "under memory pressure they decide what is given up; NUMA balancing and same-page merging add faults; without randomised addresses \
+        "under memory pressure they decide what is reclaimed; NUMA balancing and same-page merging add faults; without randomised addresses \
          each run has the same layout, good or bad",
         "Documentation/admin-guide/sysctl/vm.rst; Documentation/admin-guide/sysctl/kernel.rst",
     )

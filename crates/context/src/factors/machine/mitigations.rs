@@ -77,7 +77,7 @@ fn read(subject: &Subject<'_>) -> Reading {
     let place = subject.place();
     let names = match place.list(DIRECTORY) {
         Ok(names) => names,
-        Err(missing) => return Reading::missing(&missing, "this kernel does not tell it (before 4.15)"),
+        Err(missing) => return Reading::missing(&missing, "this kernel does not report it (before 4.15)"),
     };
     let parts = names.into_iter().filter_map(|name| {
         let text = place.read(&format!("{DIRECTORY}/{name}")).ok()?;
@@ -101,7 +101,7 @@ fn read_parameters(subject: &Subject<'_>) -> Reading {
         // Of a name given twice the last counts.
         Value::table(text.split_whitespace().filter(kept).map(|word| word.split_once('=').unwrap_or((word, "set"))))
     });
-    Reading::of(parts, "this kernel does not tell it")
+    Reading::of(parts, "this kernel does not report it")
 }
 
 fn known_parameters(a: &Value, b: &Value) -> Known {

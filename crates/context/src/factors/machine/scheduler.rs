@@ -27,7 +27,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         ("base slice ns", "sys/kernel/debug/sched/base_slice_ns"),
         ("clamp max", "proc/sys/kernel/sched_util_clamp_max"),
     ];
-    parts_of_files(subject.place(), &files, "this kernel does not tell it")
+    parts_of_files(subject.place(), &files, "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

@@ -97,7 +97,7 @@ fn what_is_wrong_with_an_artifact_is_said_where_it_stands() {
     let stateless = format!("name = \"p\"\nversion = \"1\"\n[[artifact]]\nname = \"a\"\n{}", {
         repair("command = [\"/bin/true\"], as = 0")
     });
-    assert!(refused(&stateless).contains("line 3: something is repaired, so there must be a directory `state`"));
+    assert!(refused(&stateless).contains("line 3: with a `repair`, the policy needs a directory `state`"));
 }
 
 #[test]

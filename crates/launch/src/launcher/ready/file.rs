@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::poll::PollFlags;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
-/// What tells one state of a name from another: device, inode, time of its last change.
+/// What distinguishes one state of a name from another: device, inode, time of its last change.
 type State = (u64, u64, i64, i64);
 
 pub(crate) struct FileWatch {

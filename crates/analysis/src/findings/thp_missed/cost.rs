@@ -15,9 +15,9 @@ use crate::off_cpu_times::FaultTimes;
 use slowpath_tables::{Nanos, Quantity, Unit};
 use std::collections::BTreeMap;
 
-/// The bill of a group.
+/// The cost of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bill {
+pub(crate) struct Cost {
     /// First faults of all pages.
     pub faults: FaultSums,
     /// What their durations lack, each, in ns.
@@ -28,7 +28,7 @@ pub(crate) struct Bill {
     pub of_span: BTreeMap<u32, Nanos>,
 }
 
-/// For each group the faults that are billed: numbers of rows, in their order.
+/// For each group the faults that are counted: numbers of rows, in their order.
 pub(crate) fn faults_of(groups: &[Missed], spans: &Spans) -> Vec<Vec<usize>> {
     let mut group_of_span: Vec<Option<usize>> = vec![None; spans.spans.len()];
     for (number, group) in groups.iter().enumerate() {
@@ -44,7 +44,7 @@ pub(crate) fn faults_of(groups: &[Missed], spans: &Spans) -> Vec<Vec<usize>> {
 }
 
 /// Adds up a group; `rows` are all faults of the recording, and `numbers` the rows of the group.
-pub(crate) fn bill(spans: &Spans, rows: &FaultTimes<'_>, numbers: &[usize], model: Option<&CostModel>) -> Bill {
+pub(crate) fn cost(spans: &Spans, rows: &FaultTimes<'_>, numbers: &[usize], model: Option<&CostModel>) -> Cost {
     let faults = FaultSums::of(numbers.iter().copied(), rows);
     let unseen = model.and_then(CostModel::unseen);
     let each = unseen.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 0.0 });
@@ -58,5 +58,5 @@ pub(crate) fn bill(spans: &Spans, rows: &FaultTimes<'_>, numbers: &[usize], mode
         let time = rows.time(*number).unwrap_or(Nanos(faults.mean as u64));
         spans.of_fault[*number].into_iter().for_each(|span| *of_span.entry(span).or_default() += time);
     }
-    Bill { unseen, total: Quantity::interval(value, low, high, Unit::Ms), of_span, faults }
+    Cost { unseen, total: Quantity::interval(value, low, high, Unit::Ms), of_span, faults }
 }

@@ -18,9 +18,9 @@ use crate::released_pages::{Release, ReleasedPages};
 use slowpath_tables::{Nanos, PAGE_SIZE, Pages, ProcessKey, Quantity, Unit};
 use std::collections::BTreeMap;
 
-/// The bill of a group.
+/// The cost of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bill {
+pub(crate) struct Cost {
     /// Faults in pages that came back.
     pub faults: FaultSums,
     /// Time in calls that gave them back.
@@ -67,7 +67,7 @@ pub(crate) fn faults_of(groups: &[Churn], released: &ReleasedPages) -> Vec<Vec<u
 }
 
 /// Adds up a group; `faults` are those of the recording, and `numbers` the rows of the group.
-pub(crate) fn bill(group: &Churn, released: &ReleasedPages, faults: &FaultTimes<'_>, numbers: &[usize]) -> Bill {
+pub(crate) fn cost(group: &Churn, released: &ReleasedPages, faults: &FaultTimes<'_>, numbers: &[usize]) -> Cost {
     let releases = || group.operations.iter().map(|number| &released.releases[*number as usize]);
     let sum = |of: fn(&Release) -> u64| releases().map(of).fold(0u64, u64::saturating_add);
     let faults = FaultSums::of(numbers.iter().copied(), faults);
@@ -83,7 +83,7 @@ pub(crate) fn bill(group: &Churn, released: &ReleasedPages, faults: &FaultTimes<
     let away = sorted(releases().filter_map(|one| Some(one.away()?.0)));
     let held = most_away(releases(), |one| one.faults);
     let ranges = most_away(releases(), |one| one.length.0);
-    Bill {
+    Cost {
         release_time,
         grow_time,
         calls_off_cpu: Nanos(sum(|one| one.calls_off_cpu().0)),

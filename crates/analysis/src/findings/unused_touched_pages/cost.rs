@@ -22,9 +22,9 @@ use crate::off_cpu_times::FaultTimes;
 use slowpath_tables::{Bytes, Quantity, Unit};
 use std::collections::BTreeMap;
 
-/// The bill of a group.
+/// The cost of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bill {
+pub(crate) struct Cost {
     /// All faults in the blocks.
     pub faults: FaultSums,
     /// Pages that they brought: one each, or as many as looks stand for, where a fault can have brought a huge one.
@@ -44,7 +44,7 @@ pub(crate) struct Bill {
 }
 
 /// Adds up a group; `None` where nothing was looked at.
-pub(crate) fn bill(group: &Oversized, memory: &MemoryBlocks, faults: &FaultTimes<'_>) -> Option<Bill> {
+pub(crate) fn cost(group: &Oversized, memory: &MemoryBlocks, faults: &FaultTimes<'_>) -> Option<Cost> {
     let of_kind = |is_meant: bool| {
         FaultSums::of(group.faults.iter().copied().filter(|row| memory.is_huge(*row) == is_meant), faults)
     };
@@ -67,7 +67,7 @@ pub(crate) fn bill(group: &Oversized, memory: &MemoryBlocks, faults: &FaultTimes
         let zero = group.seen.iter().filter(|page| page.is_zero);
         zero.filter(|page| !behind || page.offset >= end(page.block)).map(|page| page.stands_for.0).sum()
     };
-    Some(Bill {
+    Some(Cost {
         total: Quantity::interval(value / 1e6, low / 1e6, high / 1e6, Unit::Ms),
         length: quantile(&sorted(blocks().map(|block| block.length.0)), 0.5),
         used_to: used_to.values().copied().max().unwrap_or_default(),
@@ -79,7 +79,7 @@ pub(crate) fn bill(group: &Oversized, memory: &MemoryBlocks, faults: &FaultTimes
     })
 }
 
-impl Bill {
+impl Cost {
     /// Pages that faults brought and that were never used.
     pub fn unused_pages(&self) -> Quantity {
         let of = |share: f64| (self.pages as f64 * share).round();
@@ -88,7 +88,7 @@ impl Bill {
 
     /// What leaving them out saves, in ms, or why that comes from durations alone.
     pub fn saving(&self, model: Option<&CostModel>) -> Result<Quantity, &'static str> {
-        let model = model.ok_or("what blocks cost was not measured beside this recording")?;
+        let model = model.ok_or("the cost of blocks was not measured with this recording")?;
         if self.perhaps_huge {
             return Err("pages may be huge ones, for which nothing was measured");
         }

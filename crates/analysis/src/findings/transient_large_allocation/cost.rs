@@ -17,9 +17,9 @@ use crate::memory_blocks::{Block, MemoryBlocks};
 use crate::off_cpu_times::FaultTimes;
 use slowpath_tables::{Nanos, Quantity, Unit};
 
-/// The bill of a group.
+/// The cost of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bill {
+pub(crate) struct Cost {
     /// Faults in all operations.
     pub faults: FaultSums,
     /// Time in mmap and mremap.
@@ -71,7 +71,7 @@ pub(crate) fn faults_of(groups: &[Group], memory: &MemoryBlocks) -> Vec<Vec<usiz
 }
 
 /// Adds up a group; `faults` are those of the recording, and `numbers` the rows of the group.
-pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &FaultTimes<'_>, numbers: &[usize]) -> Bill {
+pub(crate) fn cost(group: &Group, memory: &MemoryBlocks, faults: &FaultTimes<'_>, numbers: &[usize]) -> Cost {
     let block = |number: &u32| &memory.blocks[*number as usize];
     let blocks = || group.operations.iter().map(block);
     let sum = |of: fn(&Block) -> u64| blocks().map(of).fold(0u64, u64::saturating_add);
@@ -101,7 +101,7 @@ pub(crate) fn bill(group: &Group, memory: &MemoryBlocks, faults: &FaultTimes<'_>
     let lengths = sorted(blocks().map(|block| block.length.0));
     let costs = sorted(blocks().map(|block| of_block(block) as u64));
     let quartile = |share| quantile(&costs, share) as f64 / 1e3;
-    Bill {
+    Cost {
         map_time,
         release_time,
         calls_off_cpu: Nanos(sum(|block| block.calls_off_cpu.0)),
