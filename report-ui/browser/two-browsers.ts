@@ -128,11 +128,12 @@ export async function startFirefox(colours: "light" | "dark" = "light"): Promise
           const text = (await firefox.value("WebDriver:TakeScreenshot", { full: false })) as string;
           writeFileSync(path, Buffer.from(text, "base64"));
         },
+        // Modules of Firefox itself write to the same storage, of folders of the machine for example.
         problems: async () =>
           (await inChrome(`
             const of = ${JSON.stringify(url)};
             const scripts = Services.console.getMessageArray().filter((m) => m instanceof Ci.nsIScriptError && String(m.sourceName).startsWith(of)).map((m) => m.errorMessage);
-            const said = Cc["@mozilla.org/consoleAPI-storage;1"].getService(Ci.nsIConsoleAPIStorage).getEvents().filter((e) => ["error", "warn"].includes(e.level)).map((e) => String(e.arguments));
+            const said = Cc["@mozilla.org/consoleAPI-storage;1"].getService(Ci.nsIConsoleAPIStorage).getEvents().filter((e) => ["error", "warn"].includes(e.level) && !/^(resource|chrome):/.test(e.filename)).map((e) => String(e.arguments));
             return [...scripts, ...said];
           `)) as string[],
         close: async () => void (await firefox.send("WebDriver:Navigate", { url: "about:blank" })),
