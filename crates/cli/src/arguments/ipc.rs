@@ -226,8 +226,9 @@ mod tests {
     fn latency(words: &str) -> Result<LatencyArguments, clap::Error> {
         let words = format!("slowpath ipc latency {words}");
         let parsed = Arguments::try_parse_from(with_two_dashes(words.split_whitespace().map(OsString::from)))?;
-        match parsed.command {
-            Command::Ipc(IpcArguments { command: IpcCommand::Latency(arguments) }) => Ok(arguments),
+        let Command::Ipc(ipc) = parsed.command else { panic!("{parsed:?}") };
+        match ipc.into_inner().command {
+            IpcCommand::Latency(arguments) => Ok(arguments),
             other => panic!("{other:?}"),
         }
     }

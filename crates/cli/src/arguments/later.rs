@@ -10,6 +10,14 @@ use std::ops::Deref;
 #[derive(Debug)]
 pub struct Later<T>(Box<T>);
 
+#[cfg(test)]
+impl<T> Later<T> {
+    /// The arguments themselves.
+    pub fn into_inner(self) -> T {
+        *self.0
+    }
+}
+
 impl<T> Deref for Later<T> {
     type Target = T;
 
