@@ -201,7 +201,7 @@ fn copies_after_a_fork_are_not_billed_and_the_first_touches_are() {
     let finding = Program::new().frames(300).edited(forked).found().unwrap();
     assert_eq!(row(&finding, "operations")["faults"], 300 * 338);
     assert!((finding.cost.value - 0.398 * 300.0).abs() < 1e-9, "{:?}", finding.cost);
-    let copied = finding.reasons.iter().filter(|reason| reason.starts_with("not billed: 101400 faults")).count();
+    let copied = finding.reasons.iter().filter(|reason| reason.starts_with("not counted: 101400 faults")).count();
     assert_eq!(copied, 1, "{:#?}", finding.reasons);
 }
 
