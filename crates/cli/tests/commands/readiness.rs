@@ -3,6 +3,7 @@
 use crate::running::*;
 use crate::traces::processes_with;
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Records until ready; the target then still runs, and ends when it is told to.
 fn ready(place: &Path, when: &str, script: &str) {
@@ -84,6 +85,15 @@ fn a_notification_is_noticed() {
     }
 }
 
+/// A port that nothing listens on, and that the kernel gives to no connection of another test meanwhile: those are from 32768 on
+/// (`net.ipv4.ip_local_port_range`).
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    loop {
+        let port = first + TRIED.fetch_add(1, Ordering::Relaxed);
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }

@@ -104,7 +104,7 @@ mod tests {
         let made = rendered(&TARGET, Treatment::variable("A", "1"), &[], Some("B=2\nA=0")).unwrap();
         let text = String::from_utf8(made.content).unwrap();
         assert!(text.starts_with("B=2\nA=0\n# Written by") && text.ends_with("\nA=\"1\"\n"), "{text}");
-        assert!(made.remarks[0].contains("sets A already"));
+        assert!(made.remarks[0].contains("already sets A"));
         let new = rendered(&TARGET, Treatment::variable("A", "1"), &[], None).unwrap();
         assert!(new.content.starts_with(b"# Written by") && new.remarks.is_empty());
     }
