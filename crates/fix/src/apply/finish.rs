@@ -84,7 +84,7 @@ mod tests {
         let large = vec![7; 1 << 20];
         assert_eq!(finish(|| large.clone()).unwrap(), large);
         // Not `panic!`: a test that fails at the moment of the fork holds the lock of the message, for ever in the child.
-        let crash = || std::panic::resume_unwind(Box::new("on purpose"));
+        let crash = || -> Vec<u8> { std::panic::resume_unwind(Box::new("on purpose")) };
         assert!(matches!(finish(crash), Err(FinishError::Ended(how)) if how == "crashed"));
         let killed = finish(|| {
             let _ = raise(Signal::SIGKILL);
