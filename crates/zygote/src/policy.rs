@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(Policy::parse("").unwrap(), Policy::default());
         for (wrong, words) in [
             ("colour = 1", "unknown field"),
-            ("children = 5000", "4096 is the most"),
+            ("children = 5000", "the maximum is 4096"),
             ("ids = [0]", "without 0"),
             ("ids = [\"0-5\"]", "without 0"),
             ("ids = [\"9-5\"]", "ascends"),
