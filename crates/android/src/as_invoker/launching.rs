@@ -1,8 +1,8 @@
 //! Scripted launches over adb, and launches in a trace.
 
 use super::{Client, check_names, of_adb, usual_device};
-use crate::launch::{AndroidLaunches, Wanted, addresses_of, is_compilation, launch};
-use crate::startup::{StartupKind, TraceStartups, read};
+use crate::launch::{AndroidLaunches, LaunchSettings, Wanted, addresses_of, is_compilation, launch};
+use crate::startup::{TraceStartups, read};
 use serde::{Deserialize, Serialize};
 use slowpath_import::Input;
 use slowpath_session::failure::{Failure, Kind};
@@ -20,29 +20,6 @@ const MOST_PACKAGES: usize = 8;
 /// All launches: work without privilege ends after an hour.
 const LONGEST: Duration = Duration::from_secs(55 * 60);
 
-/// What is to be launched, and how.
-#[derive(Clone, Debug)]
-pub struct LaunchesWanted<'a> {
-    /// Packages.
-    pub packages: &'a [String],
-    /// A list of addresses to open; without one, the main activity.
-    pub url_list: Option<&'a Path>,
-    /// Blocks.
-    pub blocks: u32,
-    /// How each launch is prepared.
-    pub kind: StartupKind,
-    /// Compilation before.
-    pub compilation: Option<&'a str>,
-    /// How long is waited behind the first frame.
-    pub after: Duration,
-    /// How long is waited before a launch, and after Perfetto has begun.
-    pub settle: Duration,
-    /// Whether Perfetto traces.
-    pub is_traced: bool,
-    /// Of the order.
-    pub seed: u64,
-}
-
 /// What launches gave, and why they ended early.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LaunchesEnded {
@@ -52,19 +29,21 @@ pub struct LaunchesEnded {
     pub failure: Option<Failure>,
 }
 
-/// Launches packages in blocks, and keeps what was found in a directory that is new or empty; the second value is its whole name.
+/// Launches packages in blocks, each with the addresses of a list or, without one, by its main activity, and keeps what was found in a
+/// directory that is new or empty; the second value is its whole name.
 ///
 /// # Errors
 /// A word is none of its kind, there is no device, nothing could be launched, or nothing can be written.
 pub fn launch_packages(
     client: &Client,
-    wanted: &LaunchesWanted<'_>,
+    settings: &LaunchSettings<'_>,
+    url_list: Option<&Path>,
     output: &Path,
     progress: &dyn Progress,
 ) -> Result<(LaunchesEnded, PathBuf), Failure> {
     let identity = invoker()?;
-    check(wanted)?;
-    let urls = match wanted.url_list {
+    check(settings)?;
+    let urls = match url_list {
         Some(list) => as_user(&identity, &Work::reading("the addresses"), || addresses(list))?,
         None => Vec::new(),
     };
@@ -73,16 +52,9 @@ pub fn launch_packages(
         let is_wanted = || !interrupt::requested();
         let adb = client.connect(usual_device(), &is_wanted)?;
         let asked = Wanted {
-            packages: wanted.packages,
+            settings,
             urls: &urls,
-            blocks: wanted.blocks,
-            kind: wanted.kind,
-            compilation: wanted.compilation,
-            after: wanted.after,
-            settle: wanted.settle,
-            is_traced: wanted.is_traced,
             longest: LONGEST,
-            seed: wanted.seed,
             now: now_rfc3339(),
             progress: &mut |what: &str| progress.step(what),
         };
@@ -95,15 +67,15 @@ pub fn launch_packages(
     Ok((ended, directory))
 }
 
-fn check(wanted: &LaunchesWanted<'_>) -> Result<(), Failure> {
-    check_names(wanted.packages)?;
+fn check(settings: &LaunchSettings<'_>) -> Result<(), Failure> {
+    check_names(settings.packages)?;
     let usage = |message: String, hint: &str| Err(Failure::new(Kind::Usage, message).hint(hint));
-    let packages = wanted.packages;
+    let packages = settings.packages;
     let has_twice = (1..packages.len()).any(|at| packages[..at].contains(&packages[at]));
     if has_twice || packages.len() > MOST_PACKAGES {
         return usage(format!("up to {MOST_PACKAGES} different packages are launched"), "name each once");
     }
-    if let Some(wrong) = wanted.compilation.filter(|mode| !is_compilation(mode)) {
+    if let Some(wrong) = settings.compilation.filter(|mode| !is_compilation(mode)) {
         return usage(format!("{wrong:?} is no compile filter"), "speed, speed-profile, verify, or reset");
     }
     Ok(())

@@ -11,7 +11,7 @@ mod repairing;
 
 pub use auditing::{audit_evidence, write_policy};
 pub use collecting::{Collected, collect_evidence};
-pub use launching::{LaunchesEnded, LaunchesWanted, launch_packages, read_trace};
+pub use launching::{LaunchesEnded, launch_packages, read_trace};
 pub use repairing::repair;
 
 use crate::adb::{Adb, AdbError};

@@ -4,9 +4,11 @@
 mod config;
 mod printed;
 mod script;
+mod settings;
 mod summary;
 
 pub use printed::{AndroidLaunches, ChildrenOfKind, Difference, LAUNCH_SCHEMA, Launched, Measure, PackageLaunches};
+pub use settings::LaunchSettings;
 
 use crate::adb::{Adb, AdbError};
 use crate::startup::StartupKind;
@@ -29,28 +31,14 @@ const MOST_URLS: usize = 10_000;
 /// Launches in a row that may fail before the device counts as one that cannot.
 const PATIENCE: u32 = 4;
 
-/// What is to be launched.
+/// A series of launches.
 pub struct Wanted<'a> {
-    /// Packages, which have passed [`text::is_package_name`].
-    pub packages: &'a [String],
+    /// What is launched, and how.
+    pub settings: &'a LaunchSettings<'a>,
     /// Addresses, one after the other; none for the main activity. They have passed [`is_address`].
     pub urls: &'a [String],
-    /// Blocks.
-    pub blocks: u32,
-    /// How each launch is prepared.
-    pub kind: StartupKind,
-    /// Compilation before; it has passed [`is_compilation`].
-    pub compilation: Option<&'a str>,
-    /// How long is waited behind the first frame.
-    pub after: Duration,
-    /// How long is waited before a launch, and after Perfetto has begun.
-    pub settle: Duration,
-    /// Whether Perfetto traces.
-    pub is_traced: bool,
     /// How long all launches together may take: none begins after it.
     pub longest: Duration,
-    /// Of the order.
-    pub seed: u64,
     /// When it begins, RFC 3339.
     pub now: String,
     /// Called with what is done next.
@@ -108,22 +96,16 @@ pub fn launch(
 ) -> Result<(AndroidLaunches, Option<AdbError>), AdbError> {
     let mut launches = begun(adb, &wanted)?;
     keep(directory, &launches).map_err(AdbError::Unwritable)?;
-    let plan = Plan {
-        packages: wanted.packages,
-        kind: wanted.kind,
-        after: wanted.after,
-        settle: wanted.settle,
-        is_traced: wanted.is_traced,
-        directory,
-    };
-    let order = schedule(wanted.packages.len(), wanted.blocks as usize, wanted.seed);
-    let (began, most) = (Instant::now(), wanted.packages.len() * wanted.blocks as usize);
+    let settings = wanted.settings;
+    let plan = Plan { settings, directory };
+    let order = schedule(settings.packages.len(), settings.blocks as usize, settings.seed);
+    let (began, most) = (Instant::now(), settings.packages.len() * settings.blocks as usize);
     let (mut number, mut failures, mut ended) = (0, 0u32, None);
     'blocks: for (block, arms) in order.iter().enumerate() {
         for arm in arms {
             let Some(package) = launches.packages.get(*arm) else { continue };
             let url = (!wanted.urls.is_empty()).then(|| &wanted.urls[block % wanted.urls.len()]);
-            (wanted.progress)(&format!("block {} of {}: {}", block + 1, wanted.blocks, package.package));
+            (wanted.progress)(&format!("block {} of {}: {}", block + 1, settings.blocks, package.package));
             let target = Target {
                 number,
                 block: u32::try_from(block).unwrap_or(u32::MAX),
@@ -144,7 +126,7 @@ pub fn launch(
                 remedy: None,
             };
             let result = script::launch(adb, &plan, &target, &mut launched);
-            launched.counts = launched.reported.is_ok() && is_of_kind(&launched, wanted.kind);
+            launched.counts = launched.reported.is_ok() && is_of_kind(&launched, settings.kind);
             launches.launches.push(launched);
             number += 1;
             failures = if launches.launches.last().is_some_and(|one| one.reported.is_ok()) { 0 } else { failures + 1 };
@@ -166,7 +148,7 @@ pub fn launch(
         }
     }
     if ended.is_none() {
-        for package in wanted.packages {
+        for package in settings.packages {
             // What was started here does not stay; a device that is gone now has given everything.
             let _ = script::stop(adb, package);
         }
@@ -179,9 +161,9 @@ fn begun(adb: &Adb<'_>, wanted: &Wanted<'_>) -> Result<AndroidLaunches, AdbError
     let answer = adb.shell("getprop").map_err(|broken| broken.error)?;
     let properties = text::properties(&String::from_utf8_lossy(&answer.stdout));
     let mut packages = Vec::new();
-    for package in wanted.packages {
+    for package in wanted.settings.packages {
         let activity = if wanted.urls.is_empty() { Some(script::main_activity(adb, package)?) } else { None };
-        if let Some(mode) = wanted.compilation {
+        if let Some(mode) = wanted.settings.compilation {
             script::compile(adb, package, mode)?;
         }
         packages.push(PackageLaunches {
@@ -196,7 +178,7 @@ fn begun(adb: &Adb<'_>, wanted: &Wanted<'_>) -> Result<AndroidLaunches, AdbError
     }
     let own = |key: &str| properties.get(key).map(str::to_owned);
     let mut unavailable = Vec::new();
-    if wanted.kind == StartupKind::Cold {
+    if wanted.settings.kind == StartupKind::Cold {
         unavailable.push(declared::DEVICE_STEP.of(
             &[&"emptying the page cache before a launch"],
             "it needs root on the device: files stay cached from launch to launch, so cold is a new process and not a cold disk",
@@ -210,10 +192,10 @@ fn begun(adb: &Adb<'_>, wanted: &Wanted<'_>) -> Result<AndroidLaunches, AdbError
         model: own("ro.product.model"),
         release: own("ro.build.version.release"),
         api_level: properties.api_level(),
-        kind: wanted.kind,
-        compilation: wanted.compilation.map(str::to_owned),
+        kind: wanted.settings.kind,
+        compilation: wanted.settings.compilation.map(str::to_owned),
         urls: wanted.urls.to_vec(),
-        blocks: wanted.blocks,
+        blocks: wanted.settings.blocks,
         packages,
         differences: Vec::new(),
         launches: Vec::new(),

@@ -3,6 +3,7 @@
 
 use super::config::{config, device_file};
 use super::printed::Launched;
+use super::settings::LaunchSettings;
 use crate::adb::{Adb, AdbError, Answer, Broken};
 use crate::startup::{StartupKind, TraceStartups, read};
 use crate::text::{AmStart, am_start};
@@ -21,19 +22,10 @@ const BETWEEN: Duration = Duration::from_millis(200);
 /// `FLAG_ACTIVITY_NEW_TASK | FLAG_ACTIVITY_CLEAR_TASK` of android.content.Intent: the activity is made again in its process.
 const CLEAR_TASK: &str = "0x10008000";
 
-/// What is launched, and how.
+/// How launches are made, and where their traces go.
 pub struct Plan<'a> {
-    /// All packages, of which slices are traced.
-    pub packages: &'a [String],
-    /// How each launch is prepared.
-    pub kind: StartupKind,
-    /// How long is waited behind the first frame, for children and for what the app says to be fully drawn.
-    pub after: Duration,
-    /// How long is waited before a launch, and after Perfetto has begun: what a device does after a launch ended, and Perfetto until its
-    /// data sources run, takes about a second.
-    pub settle: Duration,
-    /// Whether Perfetto traces.
-    pub is_traced: bool,
+    /// What is launched, and how.
+    pub settings: &'a LaunchSettings<'a>,
     /// Where traces are kept.
     pub directory: &'a Path,
 }
@@ -128,7 +120,7 @@ fn launch_steps(adb: &Adb<'_>, plan: &Plan<'_>, target: &Target<'_>, launched: &
     prepare(adb, plan, target)?;
     let file = device_file(target.number);
     let mut tracer = None;
-    if plan.is_traced {
+    if plan.settings.is_traced {
         match trace(adb, plan, &file) {
             Ok(pid) => tracer = Some(pid),
             // The launch is measured by `am start -W` all the same.
@@ -139,10 +131,10 @@ fn launch_steps(adb: &Adb<'_>, plan: &Plan<'_>, target: &Target<'_>, launched: &
             Err(error) => return Err(error),
         }
     }
-    let started = start(adb, plan.kind, target);
+    let started = start(adb, plan.settings.kind, target);
     let ended = match (&started, tracer) {
         (Err(error), _) if !error.is_of_the_command() => Ok(()),
-        (_, Some(pid)) => adb.pause(plan.after).and_then(|()| end_trace(adb, pid)),
+        (_, Some(pid)) => adb.pause(plan.settings.after).and_then(|()| end_trace(adb, pid)),
         (..) => Ok(()),
     };
     launched.reported = started?;
@@ -161,7 +153,7 @@ fn launch_steps(adb: &Adb<'_>, plan: &Plan<'_>, target: &Target<'_>, launched: &
 /// Brings the app into the state from which it is launched.
 fn prepare(adb: &Adb<'_>, plan: &Plan<'_>, target: &Target<'_>) -> Result<(), AdbError> {
     let shell = |command: &str| adb.shell(command).map_err(|broken| broken.error);
-    match plan.kind {
+    match plan.settings.kind {
         StartupKind::Cold => stop(adb, target.package)?,
         StartupKind::Warm | StartupKind::Hot => {
             // Its process is there, and another app is in front.
@@ -170,23 +162,23 @@ fn prepare(adb: &Adb<'_>, plan: &Plan<'_>, target: &Target<'_>) -> Result<(), Ad
                 let said = first.said.unwrap_or_else(|| "no first frame".to_owned());
                 return Err(AdbError::Refused(format!("not launched to prepare: {said}")));
             }
-            adb.pause(plan.settle)?;
+            adb.pause(plan.settings.settle)?;
             shell("input keyevent KEYCODE_HOME")?;
         }
     }
-    adb.pause(plan.settle)
+    adb.pause(plan.settings.settle)
 }
 
 /// Starts Perfetto, and returns its pid.
 fn trace(adb: &Adb<'_>, plan: &Plan<'_>, file: &str) -> Result<u32, AdbError> {
-    let most = u64::try_from(plan.after.as_millis()).unwrap_or(u64::MAX).saturating_add(60_000);
+    let most = u64::try_from(plan.settings.after.as_millis()).unwrap_or(u64::MAX).saturating_add(60_000);
     let command = format!("perfetto --background --txt -c - -o {file}");
-    let input = Some(config(plan.packages, most).into_bytes());
+    let input = Some(config(plan.settings.packages, most).into_bytes());
     let answer = adb.shell_with_input(&command, adb.timeout(), input).map_err(|broken| broken.error)?;
     let text = String::from_utf8_lossy(&answer.stdout);
     let pid = text.lines().rev().find_map(|line| line.trim().parse().ok()).filter(|_| answer.status == 0);
     let pid = pid.ok_or_else(|| AdbError::Refused(format!("perfetto: {}", first_line(&answer))))?;
-    adb.pause(plan.settle)?;
+    adb.pause(plan.settings.settle)?;
     Ok(pid)
 }
 

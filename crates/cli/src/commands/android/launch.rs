@@ -6,7 +6,8 @@ use crate::commands::{print_json, show};
 use crate::failure::{self, Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
-use slowpath_android::as_invoker::{LaunchesWanted, launch_packages, read_trace};
+use slowpath_android::as_invoker::{launch_packages, read_trace};
+use slowpath_android::launch::LaunchSettings;
 use slowpath_android::startup::StartupKind;
 use slowpath_report::terminal::{android_launches, android_startups};
 use std::path::Path;
@@ -33,9 +34,8 @@ fn of_trace(trace: &Path, json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn scripted(arguments: &AndroidLaunchArguments, output: &Path) -> Result<ExitCode, Failure> {
-    let wanted = LaunchesWanted {
+    let settings = LaunchSettings {
         packages: &arguments.packages,
-        url_list: arguments.url_list.as_deref(),
         blocks: arguments.runs,
         kind: StartupKind::named(&arguments.start).unwrap_or(StartupKind::Cold),
         compilation: arguments.compilation.as_deref(),
@@ -45,7 +45,8 @@ fn scripted(arguments: &AndroidLaunchArguments, output: &Path) -> Result<ExitCod
         seed: arguments.seed,
     };
     let progress = Progress::new(arguments.quiet || arguments.json);
-    let (ended, directory) = launch_packages(&client(&arguments.adb), &wanted, output, &progress)?;
+    let urls = arguments.url_list.as_deref();
+    let (ended, directory) = launch_packages(&client(&arguments.adb), &settings, urls, output, &progress)?;
     let shown = directory.to_string_lossy();
     if arguments.json {
         print_json(&ended.launches);
