@@ -52,3 +52,28 @@ fn analysis_and_experiment_touch_nothing_of_the_machine() {
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
+
+#[test]
+fn limits_are_set_only_where_it_is_known_what_targets_inherit() {
+    // A limit that the command's own process raises stands in `RAISED` of crates/session/src/target.rs.
+    let known = [
+        // In the child that becomes the target.
+        "crates/launch/src/limits.rs",
+        // In a worker, and in the child that reads a preload plan beside a command.
+        "crates/process/src/sandbox/limits.rs",
+        "crates/fix/src/preload_plan/beside.rs",
+        // In the command's own process: descriptors and message queues.
+        "crates/ipc/src/limits.rs",
+    ];
+    let sets = |path: &PathBuf| {
+        let text = std::fs::read_to_string(root().join(path)).unwrap_or_default();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        code.contains("setrlimit(") || code.contains("prlimit(")
+    };
+    let is_source = |path: &PathBuf| path.to_str().is_some_and(|path| path.contains("/src/") && path.ends_with(".rs"));
+    let mut found: Vec<PathBuf> = sources().into_iter().filter(|path| is_source(path) && sets(path)).collect();
+    let mut known: Vec<PathBuf> = known.iter().map(PathBuf::from).collect();
+    found.sort();
+    known.sort();
+    assert_eq!(found, known);
+}
