@@ -99,7 +99,7 @@ volatile int sink;
 void never_called(void) { sink = 9; }
 void second(void) { sink++; }
 void first(void) { sink++; }
-void in_thread(void) { sink++; }
+void in_thread(void) { __atomic_fetch_add(&sink, 1, __ATOMIC_RELAXED); }
 void in_child(void) { sink++; }
 void last(void) { sink++; }
 void *thread(void *unused) { for (int i = 0; i < 1000; i++) in_thread(); return unused; }
