@@ -141,8 +141,10 @@ fn the_fix_of_a_block_for_every_frame_shows_in_its_function_its_allocations_and_
     assert!((releases - others - FRAMES as f64).abs() <= 4.0, "{releases}, {others}");
     assert!(of_all(&comparison, "release_time").0 > of_all(&comparison, "release_time").1);
 
-    let finding = &comparison["findings"][0];
-    assert_eq!((&finding["name"], &finding["state"]), (&"transient_large_allocation".into(), &"gone".into()));
+    // By name: on a busy machine a reply of the camera can be slow on one side.
+    let findings = comparison["findings"].as_array().unwrap();
+    let state = findings.iter().find(|one| one["name"] == "transient_large_allocation").map(|one| &one["state"]);
+    assert_eq!(state, Some(&"gone".into()), "{findings:#?}");
     let gaps = comparison["gaps"].as_array().unwrap();
     assert!(gaps.iter().any(|gap| gap["what"] == "the kernel's own threads"), "{gaps:#?}");
     assert!(!comparison["ledger"].as_array().unwrap().is_empty());

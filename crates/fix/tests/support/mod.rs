@@ -37,12 +37,12 @@ pub fn resident(path: &Path) -> Vec<bool> {
     pages.into_iter().map(|page| page & 1 == 1).collect()
 }
 
-/// Waits until as many pages are in the page cache; requests return before their data are there.
+/// Waits until as many pages are in the page cache; requests return before their data are there, and a busy disk takes its time.
 pub fn wait_for_resident(path: &Path, pages: usize) -> Vec<bool> {
     let begun = Instant::now();
     loop {
         let resident = resident(path);
-        if resident.iter().filter(|page| **page).count() >= pages || begun.elapsed() > Duration::from_secs(5) {
+        if resident.iter().filter(|page| **page).count() >= pages || begun.elapsed() > Duration::from_secs(60) {
             return resident;
         }
         std::thread::sleep(Duration::from_millis(2));
