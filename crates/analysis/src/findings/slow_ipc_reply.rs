@@ -20,7 +20,7 @@
 //! back to its event loop before it answered, where it sleeps for less than 100 ms before each reply, where the client waits on a futex, which may be a lock that the other held, and of what
 //! runs already where no wake-up shows the request of some replies, or where age and rest show who asks ([`DirectionFrom`]). Low
 //! of what runs already where only age does, where no wake-up shows most requests, and where most of the cost are rests of a server
-//! while the client waited for events. Lost rows of `off_cpu` lower it.
+//! while the client waited for events. Low where most of the cost is time in run queues of fewer than [`REPEATED`] replies. Lost rows of `off_cpu` lower it.
 
 use super::doubts::Doubts;
 use super::fault_sums::{quantile, sorted};
@@ -75,6 +75,9 @@ pub const LONG: Nanos = Nanos(10_000_000);
 /// Replies with less that counts are left out. A server that hands work to a thread of its own waits for it for some 0.1 ms.
 pub const SHORTEST: Nanos = Nanos(1_000_000);
 
+/// Replies that stood in a run queue for [`LONG`], from which on load that came and went is no explanation.
+const REPEATED: usize = 3;
+
 /// Rows of evidence.
 const MOST_ROWS: usize = 10;
 
@@ -89,11 +92,10 @@ struct Slow {
 impl Slow {
     /// `None` for a reply that was not slow.
     fn of(trip: &RoundTrip, paced: &IntegerSet<(ProcessKey, u32)>) -> Option<Self> {
-        let long = |time: Nanos| if time >= LONG { time } else { Nanos(0) };
         let sleep = trip.longest.filter(|wait| wait.category == Category::Timer);
         let pace = sleep.filter(|wait| paced.contains(&(wait.process, wait.tid))).map_or(Nanos(0), |wait| wait.time);
         let waiting = trip.waiting() - pace;
-        let cost = waiting + long(trip.serving()) + long(trip.runnable());
+        let cost = waiting + long(trip.serving()) + in_queue(trip);
         let certain = if trip.rested { Nanos(0) } else { waiting } + long(trip.serving());
         (cost >= SHORTEST).then_some(Self { cost, certain, whole: trip.waited() })
     }
@@ -103,6 +105,16 @@ impl Slow {
         self.certain += more.certain;
         self.whole += more.whole;
     }
+}
+
+/// A time that counts although to serve takes time.
+fn long(time: Nanos) -> Nanos {
+    if time >= LONG { time } else { Nanos(0) }
+}
+
+/// The time in run queues that counts.
+fn in_queue(trip: &RoundTrip) -> Nanos {
+    long(trip.runnable())
 }
 
 /// The replies of programs of one name to those of another, in one launch.
@@ -341,9 +353,18 @@ fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
     }
     let tables = &shown.facts.tables;
     doubts.of_losses(tables.manifest.losses.of("off_cpu"), tables.off_cpu.len(), "rows of off_cpu");
-    let in_queue = shown.sum.cost - shown.sum.certain;
-    if in_queue.0 > 0 {
-        doubts.reasons.push(format!("in {:.0} ms of it who was to work stood in a run queue", in_queue.as_ms()));
+    let queued: Vec<Nanos> = shown.slow.iter().map(|(_, trip, _)| in_queue(trip)).filter(|time| time.0 > 0).collect();
+    let in_queues: Nanos = queued.iter().copied().sum();
+    if in_queues.0 > 0 {
+        let (ms, replies, all) = (in_queues.as_ms(), queued.len(), shown.waits.len());
+        let text = format!(
+            "for {ms:.0} ms of it, in {replies} of {all} replies, the server, or the client once it was answered, waited for a CPU"
+        );
+        if queued.len() < REPEATED && in_queues.0 * 2 > shown.sum.cost.0 {
+            doubts.lower(Confidence::Low, format!("{text}: other load that came and went can be all of it"));
+        } else {
+            doubts.reasons.push(text);
+        }
     }
     let most = if of_launch {
         "it is an upper bound of the gain: the least time of a reply is not known"

@@ -104,6 +104,33 @@ fn replies_that_are_served_at_once_are_not_slow() {
     assert_eq!(finding.title, "client waits 301 of 1000 ms for slow replies of server");
 }
 
+/// The client asks at `at` ms, the server waits for a CPU for `queue` ms, runs for 1 ms and answers. It slept in its loop before.
+fn queued(at: u64, before: u64, queue: u64) -> [String; 2] {
+    let (asked, replied) = (at * MS, (at + queue + 1) * MS);
+    let off = asked - before * MS + queue * MS;
+    [
+        format!("{} {off} 9 2 9 poll {} {asked} 7 7 7 -", before * MS, queue * MS),
+        format!("{} {} 7 9 7 pipe_or_socket 0 {replied} 9 9 0 -", asked + 1000, replied - asked - 1000),
+    ]
+}
+
+#[test]
+fn a_server_that_was_displaced_once_or_twice_may_have_met_other_load() {
+    let of = |replies: u64| {
+        let rows = (0..10u64).flat_map(|n| {
+            let queue = if n < replies { 15 } else { 1 };
+            queued(100 * n + 10, (100 * n).saturating_sub(50), queue)
+        });
+        found(&recording(&launch(1000), 1000, &rows.collect::<Vec<_>>())).unwrap()
+    };
+    let (twice, often) = (of(2), of(4));
+    assert_eq!((twice.confidence, often.confidence), (Confidence::Low, Confidence::High), "{often:?}");
+    assert!((twice.cost.value - 30.0).abs() < 0.1 && twice.cost.low == Some(0.0), "{twice:?}");
+    assert!((often.cost.value - 60.0).abs() < 0.1, "{often:?}");
+    let text = "for 30 ms of it, in 2 of 10 replies, the server, or the client once it was answered, waited for a CPU";
+    assert!(twice.reasons.iter().any(|reason| reason.starts_with(text)), "{:?}", twice.reasons);
+}
+
 #[test]
 fn what_the_launch_did_not_wait_for_is_nothing() {
     // Another thread of the client asks, and the end of the launch does not wait for it.
