@@ -1,4 +1,4 @@
-"""What happens in the virtual machine of groups-version-2: makes control groups, runs what is to be seen in them, and tells it."""
+"""What runs in the virtual machine of cgroup-v2: makes cgroups, runs the checks in them, and reports the results."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def inside(group):
 
 
 def tests(plan):
-    """The tests of the workspace that want a control group of version 2."""
+    """The tests of the workspace that need cgroup v2."""
     for program in plan["tests"]:
         done = command([program, "--test-threads", "1"], 600)
         tell("tests", name=Path(program).name, **done)

@@ -1,6 +1,6 @@
 """Pairs of contexts whose difference in speed has a known cause, or none: what there is, made from a seed.
 
-Owns what a pair consists of, and which there are. Leaves to `bench/accept/context_surroundings` what must run or be mounted beside it, to
+Owns what a pair consists of, and which there are. Leaves to `bench/accept/host_activity` what must run or be mounted beside it, to
 `make` building the programs, and every measurement to those who use it.
 """
 
@@ -41,7 +41,7 @@ class Kind:
     without: tuple[str, ...] = ()
     """Harmless differences that would not be harmless here."""
     needs: dict[str, int] = field(default_factory=dict)
-    """What `bench/accept/context_surroundings` must give: `hog_percent`, `quota_us` and `period_us`, `slow_disk_mib`."""
+    """What `bench/accept/host_activity` must give: `hog_percent`, `quota_us` and `period_us`, `slow_disk_mib`."""
 
 
 @dataclass

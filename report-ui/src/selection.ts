@@ -1,6 +1,6 @@
 // What is selected in one part of the page and filters the others.
 //
-// Owns telling all parts; what each makes of it is its own affair. Moments are ns since the begin of the launch.
+// Owns telling all parts; each part decides what to show. Moments are ns since the begin of the launch.
 
 export interface Selection {
   /** The part that it comes from. */

@@ -2,7 +2,7 @@
 //!
 //! Owns what rows mean: address spaces ([`address_space`]), blocks of memory ([`memory_blocks`]), what they cost ([`cost_model`]) and what would keep them ([`memory_fixes`]), which of their faults may have brought huge pages ([`huge_faults`]), pages that were given back ([`released_pages`]), spans that would fit a huge page ([`huge_page_spans`]) and who asked for one ([`huge_page_wishes`]), faults that a fork caused ([`fork_faults`]), processes ([`processes`]), call stacks ([`call_stacks`]), why pages were read
 //! ([`insertions`]), when threads waited for them ([`blocked`]), which were needed ([`demand`], [`merge`]), whether
-//! recording was complete ([`completeness`]), which share of everything a process ([`shares`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what the kernel's threads did for memory and for whom ([`background_reclaim`]), what a launch waited for in the end ([`critical_path`]), who waited for replies of whom ([`round_trips`]), the work that a thread does because it could not use an artifact (`fallbacks`), the starts that siblings repeat (`repeated_starts`), who sleeps to keep a pace (`paced_threads`), what the run-time linker does before main (`loader_work`), the few parts that its time has ([`time_spent`]), what a preload plan would gain ([`predict`]), what a recording cost as another one can be laid beside it ([`recorded_costs`]), how all of that is printed ([`printed`]), and the findings
+//! recording was complete ([`completeness`]), which share of everything a process ([`usage`]) and a function ([`function_weights`]) has, where the time of every thread went ([`ledger`]), what the kernel's threads did for memory and for whom ([`background_reclaim`]), what a launch waited for in the end ([`critical_path`]), who waited for replies of whom ([`round_trips`]), the work that a thread does because it could not use an artifact (`fallbacks`), the starts that siblings repeat (`repeated_starts`), who sleeps to keep a pace (`paced_threads`), what the run-time linker does before main (`loader_work`), the few parts that its time has ([`time_spent`]), what a preload plan would gain ([`predict`]), what a recording cost as another one can be laid beside it ([`metrics`]), how all of that is printed ([`printed`]), and the findings
 //! ([`findings`]) with the report's I/O map ([`io_map`]). Leaves recording to `capture`, plans on disk and trials to
 //! `fix` and `verify`, inference between arms to `experiment`.
 //!
@@ -10,10 +10,10 @@
 
 mod address_ranges;
 pub mod address_space;
+pub mod attribution;
 pub mod background_reclaim;
 pub mod blocked;
 pub mod call_stacks;
-pub mod charged_functions;
 pub mod children;
 pub mod completeness;
 pub mod cost_model;
@@ -43,6 +43,7 @@ pub mod memory_fixes;
 #[path = "../tests/known_answers/memory_rows.rs"]
 mod memory_rows;
 pub mod merge;
+pub mod metrics;
 pub mod off_cpu_times;
 mod opening_threads;
 mod paced_threads;
@@ -50,12 +51,11 @@ mod page_owners;
 pub mod predict;
 pub mod printed;
 pub mod processes;
-pub mod recorded_costs;
 pub mod released_pages;
 mod repeated_starts;
 pub mod round_trips;
-pub mod shares;
 pub mod time_spent;
+pub mod usage;
 pub mod zygote_advice;
 
 pub use declaration::{Declaration, ShowsIn};

@@ -156,14 +156,14 @@ fn the_time_of_analysing_a_million_faults_and_insertions_is_printed() {
     let tables = large();
     let begun = Instant::now();
     // On a busy machine the CPU time says more: the first number of schedstat, in ns.
-    let processor = || -> f64 {
+    let cpu_time = || -> f64 {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e6
     };
-    let before = processor();
+    let before = cpu_time();
     let step = |name: &str| {
         let wall = begun.elapsed().as_secs_f64() * 1e3;
-        println!("{wall:>8.0} ms wall {:>8.0} ms processor: {name}", processor() - before);
+        println!("{wall:>8.0} ms wall {:>8.0} ms CPU: {name}", cpu_time() - before);
     };
     let facts = LaunchFacts::new(&tables);
     step("facts of the launch");

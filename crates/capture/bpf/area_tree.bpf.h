@@ -15,7 +15,7 @@
 #define MAS_STOR 0x726f74735f73616dULL
 
 /* Whether a write concerns the address space that the task runs in: not that of a child in the making, not that of a program that
- * is being loaded, which is told as a whole, and none of the kernel's other trees. An area is told once; the free space that is left
+ * is being loaded, which is recorded at once, and none of the kernel's other trees. A VMA is recorded once; the free space that is left
  * where one ended (`area` is 0) as often as the kernel tells it. */
 static __always_inline bool is_own_write(struct task_struct *task, const char *function, struct ma_state *tree, u64 area)
 {

@@ -47,8 +47,8 @@ static __always_inline void tell_layout(struct task_struct *task, struct task_st
 	bpf_iter_task_vma_destroy(&it);
 }
 
-/* A write to the tree of the task's own areas. Of memory without a file only what mmap and mremap did is told: heaps and stacks grow
- * all the time. What an munmap took is told by tell_munmap, without the free space around it. */
+/* A write to the tree of the task's own areas. Of memory without a file only what mmap and mremap did is sent: heaps and stacks grow
+ * all the time. tell_munmap sends what an munmap took, without the free space around it. */
 static __always_inline void tell_write(struct task_struct *task, struct task_state *state, struct ma_state *tree, void *entry)
 {
 	int call = current_syscall(task);

@@ -10,7 +10,7 @@
 #ifndef SLOWPATH_SIGHT_BPF_H
 #define SLOWPATH_SIGHT_BPF_H
 
-/* Whose the recording is (uid 0: all is told), and the secret of this recording that stack numbers hang on. Set before loading; in a
+/* Whose the recording is (uid 0: nothing is withheld), and the secret of this recording that stack numbers hang on. Set before loading; in a
  * section of its own, so that the driver finds it in every object at the same place. */
 const volatile struct {
 	u32 uid;

@@ -339,7 +339,7 @@ static long adds_frame(u32 index, struct summing *summing)
 	return 0;
 }
 
-/* The number of the stack in the workspace, which is told when it is new; 0 with the loss counted when it cannot be. Numbers go
+/* The number of the stack in the workspace, which is sent when it is new; 0 with the loss counted when it cannot be. Numbers go
  * by a sum of 64 bits over the frames, how the walk ended and, where that matters, the process: two among a million stacks share one
  * with a probability of 3e-8, and no process can make one of its stacks share that of another's. */
 static __always_inline u32 number_of(struct walk_counts *count, struct stack_event *event, u32 depth, u64 process, u64 start)

@@ -113,7 +113,7 @@ static __always_inline void submit(void *record)
 }
 
 /* How a file's name became known. A file with several hard links has several names: the one by which it was opened is
- * told even when another was told before. With LISTED_ONLY a name is told only where anybody could have found it. */
+ * sent even when another was sent before. With LISTED_ONLY a name is sent only where anybody could have found it. */
 enum { NAMED_BY_INODE = 1, NAMED_BY_PATH = 2, LISTED_ONLY = 0x80 };
 
 /* Tells the reader the names from this directory entry up to the first one already told. Not static: so it is verified once, and
@@ -158,7 +158,7 @@ __attribute__((noinline)) int name_from(u64 entry, u8_flag how)
 	return 0;
 }
 
-/* Tells the name by which a file was opened, by a task of which everything is told or not. */
+/* Sends the name by which a file was opened, by a task whose recording is whole or not. */
 static __always_inline void name_file(struct file *file, bool withholds)
 {
 	/* What is copied out of the kernel is a number to the verifier, as the function wants it. */

@@ -41,7 +41,7 @@ impl Recorder {
     /// # Errors
     /// The process is gone, or the kernel refuses its page-fault events.
     pub fn time_faults(&mut self, pid: u32) -> Result<FaultClock, CaptureError> {
-        self.attach_processors()?;
+        self.attach_cpus()?;
         let problem = || CaptureError::Program { probe: PROBE, problem: format!("map {MAP} is missing") };
         let loaded = self.loaded(PROBE).ok_or_else(problem)?;
         let map = loaded.object.maps().find(|map| map.name() == MAP).ok_or_else(problem)?;

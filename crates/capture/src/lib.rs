@@ -11,6 +11,8 @@
 mod alive;
 mod capture_error;
 mod context;
+mod cpu_events;
+mod cpus;
 mod decode;
 mod events;
 pub mod examine;
@@ -33,8 +35,6 @@ mod options;
 mod owner;
 mod perf;
 mod probes;
-mod processor_events;
-mod processors;
 mod recorder;
 mod records;
 mod ring;

@@ -52,7 +52,7 @@ pub struct Facts {
 }
 
 /// Number of CPUs that events must be opened on.
-pub(crate) fn processors() -> i32 {
+pub(crate) fn cpus() -> i32 {
     // SAFETY: sysconf takes an integer and touches no memory of ours.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     i32::try_from(count).unwrap_or(1).max(1)

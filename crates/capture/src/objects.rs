@@ -130,8 +130,8 @@ pub(crate) fn load(
             }
             None if name == "ring" => map.set_max_entries(options.ring_bytes).map_err(error)?,
             None if name == "copies" && options.copy_every > 0 => {
-                let processors = libbpf_rs::num_possible_cpus().map_err(error)?;
-                map.set_max_entries(processors as u32).map_err(error)?;
+                let cpus = libbpf_rs::num_possible_cpus().map_err(error)?;
+                map.set_max_entries(cpus as u32).map_err(error)?;
             }
             None if name.ends_with(".rodata") => {
                 if let (Some(settings), Some(value)) = (probe.settings, map.initial_value_mut()) {

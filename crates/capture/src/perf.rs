@@ -49,7 +49,7 @@ fn open(attributes: &Attributes, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
 }
 
 /// The event for all tasks on one CPU and for faults of both modes: the program distinguishes them.
-pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<OwnedFd> {
+pub(crate) fn fault_of_cpu(event: FaultEvent, cpu: i32) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         kind: PERF_TYPE_SOFTWARE,
         size: 64,
@@ -62,7 +62,7 @@ pub(crate) fn fault_of_processor(event: FaultEvent, cpu: i32) -> io::Result<Owne
 }
 
 /// The kernel's timer event of a CPU, `hertz` times a second (`PERF_COUNT_SW_CPU_CLOCK`, whose period is in ns).
-pub(crate) fn clock_of_processor(hertz: u32, cpu: i32) -> io::Result<OwnedFd> {
+pub(crate) fn clock_of_cpu(hertz: u32, cpu: i32) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         kind: PERF_TYPE_SOFTWARE,
         size: 64,

@@ -38,8 +38,8 @@ pub struct Recorder {
     pub(crate) loaded: Vec<Loaded>,
     pub(crate) links: Vec<Link>,
     /// Events of a CPU, by its number.
-    pub(crate) processor_links: BTreeMap<u32, Vec<Link>>,
-    pub(crate) processors_checked: Nanos,
+    pub(crate) cpu_links: BTreeMap<u32, Vec<Link>>,
+    pub(crate) cpus_checked: Nanos,
     /// Whether processes are followed.
     pub(crate) follows: bool,
     pub(crate) options: Options,
@@ -141,8 +141,8 @@ impl Recorder {
             withheld: shared.copy("withheld")?,
             loaded,
             links,
-            processor_links: BTreeMap::new(),
-            processors_checked: monotonic_now(),
+            cpu_links: BTreeMap::new(),
+            cpus_checked: monotonic_now(),
             follows: false,
             options,
             mounts: Vec::new(),
@@ -173,7 +173,7 @@ impl Recorder {
         self.tree
             .update(&pidfd.as_raw_fd().to_ne_bytes(), &state, MapFlags::ANY)
             .map_err(|error| attach("task storage", io_error(error)))?;
-        self.attach_processors()?;
+        self.attach_cpus()?;
         self.mounts = mounts_of(&pid.to_string());
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Recorder {
     pub fn attach_running(&mut self, which: &Running) -> Result<(), CaptureError> {
         self.follows = true;
         // First, so that no fault of a marked task is missed.
-        self.attach_processors()?;
+        self.attach_cpus()?;
         self.started = monotonic_now();
         self.counters_before = Some(self.machine_counters());
         // A child that was made behind the first walk's back is found by the second.
@@ -248,7 +248,7 @@ impl Recorder {
     /// The ring cannot be read, or the kernel refuses the events of a CPU that came on line.
     pub fn drain(&mut self) -> Result<(), CaptureError> {
         self.ring.drain().map_err(CaptureError::Ring)?;
-        self.follow_processors()
+        self.follow_cpus()
     }
 
     /// Moves the faults that CPUs still hold into memory; no program runs any more.
@@ -343,7 +343,7 @@ impl Recorder {
         self.ring.drain().map_err(CaptureError::Ring)?;
         loaded(&mut self);
         self.links.clear();
-        self.processor_links.clear();
+        self.cpu_links.clear();
         self.ring.drain().map_err(CaptureError::Ring)?;
         self.take_batches();
         self.unavailable.extend(self.unknown_code());

@@ -1,4 +1,4 @@
-//! What is told of mappings, against the running kernel: rows replayed page by page are what the program made. Needs root; skips with
+//! Recorded mappings against the running kernel: rows replayed page by page are what the program made. Needs root; skips with
 //! a reason otherwise.
 
 mod targets;
@@ -92,7 +92,7 @@ fn mappings_of_files_replayed_are_what_the_program_made() {
         // Those two exactly, and the call that was refused not at all.
         let unmapped: Vec<_> = rows.iter().filter(|row| row.0 == MappingOp::Unmap && row.1 < 90).collect();
         assert_eq!(unmapped, [&(MappingOp::Unmap, 8, 1, None), &(MappingOp::Unmap, 66, 2, None)]);
-        // What a program begins with is told as a whole, and not as it is made.
+        // The mappings that a program begins with are recorded at once, not one by one.
         let first = out.mappings.iter().find(|row| row.pid == pid).unwrap();
         assert_eq!(first.op, MappingOp::Exec, "{first:?}");
     }
@@ -103,7 +103,7 @@ fn a_mapping_that_is_moved_keeps_its_file_and_leaves_its_place() {
     if !root() {
         return;
     }
-    // MREMAP_MAYMOVE and MREMAP_FIXED. The space that is left is told with what was free around it: behind page 0 here.
+    // MREMAP_MAYMOVE and MREMAP_FIXED. The space that is left is recorded with what was free around it: behind page 0 here.
     let script = "
 file(0, 1, R, 0)
 file(8, 4, RX, 2)

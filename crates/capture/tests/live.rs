@@ -161,7 +161,7 @@ fn files_opened_mapped_and_read_are_named_by_their_host_path() {
     // Not `cat`: where its output is a file it copies inside the kernel, without a read.
     let (out, _) = recorded(&["/usr/bin/md5sum", name]);
     let file = out.files.iter().find(|file| file.path == name).expect("the file is named");
-    let open = out.opens.iter().find(|open| open.path == name).expect("the open is told");
+    let open = out.opens.iter().find(|open| open.path == name).expect("the open is recorded");
     assert_eq!((open.dev, open.ino), (Some(file.dev), Some(file.ino)));
     let read: i64 =
         out.reads.iter().filter(|read| read.ino == file.ino && read.result > 0).map(|read| read.result).sum();

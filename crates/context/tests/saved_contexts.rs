@@ -92,15 +92,15 @@ fn value(snapshot: &Snapshot, factor: &str) -> Value {
 
 #[test]
 fn the_tightest_limit_of_all_levels_counts_in_both_versions_of_control_groups() {
-    let limits = value(&snapshot("groups-version-2/limited"), "control_groups");
+    let limits = value(&snapshot("cgroup-v2/limited"), "control_groups");
     assert_eq!(limits.part("cpu.max"), Some("20.0 % of a processor"));
     assert_eq!(limits.part("memory.max"), Some("536870912"));
     assert_eq!(limits.part("cpu.weight"), Some("weight 100 > 50"));
     assert_eq!(limits.part("memory.high"), None);
-    let free = value(&snapshot("groups-version-2/free"), "control_groups");
+    let free = value(&snapshot("cgroup-v2/free"), "control_groups");
     assert_eq!((free.part("cpu.max"), free.part("memory.max")), (Some("150.0 % of a processor"), None));
     assert_eq!(free.part("cpuset.cpus"), Some("0-3"), "of the group above, which has the controller");
-    let old = value(&snapshot("groups-version-1/limited"), "control_groups");
+    let old = value(&snapshot("cgroup-v1/limited"), "control_groups");
     assert_eq!(old.part("cpu.max"), Some("50.0 % of a processor"));
     assert_eq!(old.part("cpu.weight"), Some("shares 1024 > 512"));
     assert_eq!((old.part("memory.max"), old.part("cpuset.cpus")), (Some("1073741824"), Some("0-3")));
@@ -108,7 +108,7 @@ fn the_tightest_limit_of_all_levels_counts_in_both_versions_of_control_groups() 
 
 #[test]
 fn pressure_is_a_state_of_the_moment_and_stands_last() {
-    let (free, mut limited) = (snapshot("groups-version-2/free"), snapshot("groups-version-2/limited"));
+    let (free, mut limited) = (snapshot("cgroup-v2/free"), snapshot("cgroup-v2/limited"));
     assert_eq!(value(&free, "pressure").part("cpu"), Some("12.50"));
     let calm = Reading::Known { value: Value::table([("cpu", "0.00"), ("io", "0.00"), ("memory", "0.00")]) };
     limited.process.insert("pressure".to_owned(), calm);
@@ -176,7 +176,7 @@ fn differences_from_another_machine_are_candidates_or_say_why_not() {
         assert!(plan.candidates.iter().all(|one| !one.counters.is_empty() && one.fast != one.slow), "{plan:?}");
         let told = plan.remaining.iter().chain(&plan.follows).chain(&plan.lacking);
         assert!(told.clone().all(|one| !one.why.is_empty()), "{plan:?}");
-        // Everything that differs and lasts is told once at least.
+        // Everything that differs and lasts is reported once at least.
         let named = |factor: &str| {
             let mut names = plan.candidates.iter().map(|one| &one.name).chain(told.clone().map(|one| &one.name));
             names.any(|name| name.split(' ').next() == Some(factor))

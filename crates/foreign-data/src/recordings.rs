@@ -8,7 +8,7 @@ use slowpath_analysis::findings;
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::merge::merge;
-use slowpath_analysis::recorded_costs::recorded_costs;
+use slowpath_analysis::metrics::recorded_metrics;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{PlanOptions, Provenance};
 use slowpath_recording::{Manifest, Recording, Segment, Tables};
@@ -20,7 +20,7 @@ use slowpath_report::{
     children_of_runs, compare_recordings, critical_path_of, firefox, flame_graphs_of, ledger_of, round_trips_of,
 };
 use slowpath_report::{chrome_trace, markdown, pprof, speedscope};
-use slowpath_report::{html_ledger_of, perfetto, shares_of, table_csv, timeline_of};
+use slowpath_report::{html_ledger_of, perfetto, table_csv, timeline_of, usage_of};
 use slowpath_tables::Bytes;
 use std::cell::OnceCell;
 use std::fs;
@@ -99,7 +99,7 @@ fn examine(tables: &Tables) {
         let built = build(&merge(&[demand]), &PlanOptions::default(), provenance);
         built.plan.fix_plan("");
     }
-    let costs = Compared { recording: "x".to_owned(), costs: recorded_costs(tables) };
+    let costs = Compared { recording: "x".to_owned(), costs: recorded_metrics(tables) };
     let comparison = compare_recordings(std::slice::from_ref(&costs), std::slice::from_ref(&costs), true);
     harmless(&terminal::recording_comparison(&comparison, &Style::PLAIN));
     harmless(&terminal::children(&children_of_runs(&[child_launches(tables)]), &Style::PLAIN));
@@ -142,7 +142,7 @@ fn examine(tables: &Tables) {
 }
 
 fn analysis(tables: &Tables) -> Analysis {
-    let shares = shares_of(tables);
+    let usage = usage_of(tables);
     let training = (tables.manifest.devices.iter().any(|device| device.lab)).then_some(tables);
     Analysis {
         schema: ANALYZE_SCHEMA.to_owned(),
@@ -150,10 +150,10 @@ fn analysis(tables: &Tables) -> Analysis {
         recording: String::new(),
         time_to_ready: None,
         findings: findings::of_recordings(&[tables], training),
-        ledger: ledger_of(tables, &shares).ok().flatten(),
-        critical_path: critical_path_of(tables, &shares),
+        ledger: ledger_of(tables, &usage).ok().flatten(),
+        critical_path: critical_path_of(tables, &usage),
         round_trips: round_trips_of(tables),
-        shares,
+        usage,
         losses: tables.manifest.losses.clone(),
         unavailable: tables.manifest.unavailable.clone(),
     }

@@ -5,7 +5,7 @@ use crate::html_file;
 use crate::{
     Compared, FlameRecordings, HTML_COMPARISON_SCHEMA, HtmlComparison, RecordingComparison, compare_recordings,
 };
-use slowpath_analysis::recorded_costs::recorded_costs;
+use slowpath_analysis::metrics::recorded_metrics;
 use slowpath_diagnose::recording_sets as sets;
 use slowpath_recording::Tables;
 use slowpath_session::failure::Failure;
@@ -65,5 +65,5 @@ fn recording(
     if let Some(flames) = flames {
         add(flames, &tables);
     }
-    Ok(Compared { recording: directory.to_string_lossy().into_owned(), costs: recorded_costs(&tables) })
+    Ok(Compared { recording: directory.to_string_lossy().into_owned(), costs: recorded_metrics(&tables) })
 }

@@ -132,7 +132,7 @@ ts  duration pid start tid reason   runnable
     #[test]
     fn what_is_left_out_is_a_sum_and_nothing_is_lost() {
         let tables = Tables::from_text(TEXT).unwrap();
-        let ledger = crate::ledger_of(&tables, &crate::shares_of(&tables)).unwrap().unwrap();
+        let ledger = crate::ledger_of(&tables, &crate::usage_of(&tables)).unwrap().unwrap();
         assert_eq!((ledger.threads.len(), ledger.processes.len()), (4, 2));
         let all = cut(ledger.clone(), 2, 4);
         assert_eq!((all.other_threads, all.other_processes, all.busiest), (None, None, ledger.clone()));

@@ -58,10 +58,8 @@ pub use slowpath_analysis::printed::critical_path::{
 };
 pub use slowpath_analysis::printed::ledger::{Ledger, LedgerProcess, LedgerRow, LedgerThread, of_tables as ledger_of};
 pub use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_trips_of};
-pub use slowpath_analysis::printed::shares::{
-    FunctionShare, ProcessShare, Share, Shares, Used, of_tables as shares_of,
-};
 pub use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, TimeSpentRow, of_tables as time_spent_of};
+pub use slowpath_analysis::printed::usage::{FunctionUsage, ProcessUsage, Share, Usage, Used, of_tables as usage_of};
 pub use slowpath_analysis::printed::{ANALYZE_SCHEMA, Analysis};
 pub use slowpath_diagnose::printed::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, DenyingRule, Diagnosis, DiagnosisError, GapShare, HiddenArtifact,

@@ -18,7 +18,7 @@ use slowpath_analysis::finding::{Confidence, Finding};
 use slowpath_analysis::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::printed::Analysis;
-use slowpath_analysis::printed::shares::Shares;
+use slowpath_analysis::printed::usage::Usage;
 use slowpath_recording::Tables;
 use slowpath_tables::{Losses, Nanos, PAGE_SIZE, Quantity, Unavailable, Unit};
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ fn exported(tables: &Tables, name: &str) -> Exported {
 fn of_tables(tables: &Tables) -> String {
     let analysis = Analysis::of_tables(String::new(), tables, None);
     let mut out = heading("slowpath", &analysis.command);
-    match (&analysis.time_to_ready, &analysis.shares.recorded_for) {
+    match (&analysis.time_to_ready, &analysis.usage.recorded_for) {
         (Some(time), _) => out.push_str(&format!("Ready after **{}**. ", figure(time))),
         (None, Some(time)) => out.push_str(&format!("Recorded for {}; no launch got ready in it. ", figure(time))),
         (None, None) => out.push_str("The recording holds no launch that got ready. "),
@@ -72,7 +72,7 @@ fn of_tables(tables: &Tables) -> String {
     });
     out.push_str(&findings(&analysis.findings));
     out.push_str(&files(tables));
-    out.push_str(&faults(&analysis.shares));
+    out.push_str(&faults(&analysis.usage));
     out.push_str(&losses(&analysis.losses));
     out.push_str(&unavailable(&analysis.unavailable));
     out.push_str(&machine(tables));
@@ -179,7 +179,7 @@ fn files(tables: &Tables) -> String {
 }
 
 /// Page faults of the processes that have most.
-fn faults(shares: &Shares) -> String {
+fn faults(usage: &Usage) -> String {
     use Column::{Figures, Words};
     let columns = [
         Words("Process"),
@@ -190,7 +190,7 @@ fn faults(shares: &Shares) -> String {
         Figures("CPU time"),
     ];
     let mut table = Table::new(&columns);
-    let some = shares.processes.iter().filter(|one| one.used.minor_faults + one.used.major_faults > 0);
+    let some = usage.processes.iter().filter(|one| one.used.minor_faults + one.used.major_faults > 0);
     for one in some.take(FILES) {
         table.row(&[
             code(&one.process),

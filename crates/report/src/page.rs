@@ -13,7 +13,7 @@ use slowpath_analysis::findings::{Observation, of_observation};
 use slowpath_analysis::io_map::{IoMap, io_map};
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::ledger::not_asked_for;
-use slowpath_analysis::printed::{ledger, shares};
+use slowpath_analysis::printed::{ledger, usage};
 use slowpath_diagnose::printed::Diagnosis;
 use slowpath_recording::Tables;
 use slowpath_tables::{Losses, Unavailable};
@@ -80,7 +80,7 @@ impl ReportData {
         let facts = LaunchFacts::new(tables);
         let demand = needed.and_then(|needed| Demand::of_training(&LaunchFacts::new(needed)).ok());
         let map = io_map(&facts, demand.as_ref());
-        let (ledger, no_ledger) = match ledger::of_tables(tables, &shares::of_tables(tables)) {
+        let (ledger, no_ledger) = match ledger::of_tables(tables, &usage::of_tables(tables)) {
             // A diagnosis asks for none.
             Ok(None) if diagnosis.is_none() => (None, Some(not_asked_for())),
             Ok(ledger) => (ledger, None),

@@ -3,7 +3,7 @@
 //!
 //! Owns the JSON of `slowpath compare` and what is compared with what: figures of the same name, a figure that is not there
 //! counting as zero where it was recorded ([`changes`]), and as a gap where it was not ([`gaps`]). Leaves a recording's own figures
-//! to `analysis::recorded_costs`, intervals to `experiment::rank_sum`, and comparing arms of launches, which are paired, to
+//! to `analysis::metrics`, intervals to `experiment::rank_sum`, and comparing arms of launches, which are paired, to
 //! `verify`. Whether a change is good news, and what caused it, is not said.
 
 mod changes;
@@ -18,7 +18,7 @@ use crate::recording_comparison::changes::Sides;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::ledger::Category;
-use slowpath_analysis::recorded_costs::{Measure, RecordedCosts};
+use slowpath_analysis::metrics::{Measure, RecordedMetrics};
 use slowpath_experiment::{Level, rank_sum};
 use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 
@@ -182,7 +182,7 @@ pub struct Compared {
     /// Its directory.
     pub recording: String,
     /// What it cost.
-    pub costs: RecordedCosts,
+    pub costs: RecordedMetrics,
 }
 
 impl Change {

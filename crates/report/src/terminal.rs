@@ -34,12 +34,12 @@ mod running;
 mod scenario;
 mod sections;
 mod selftest;
-mod shares;
 mod stack_audit;
 mod style;
 mod syscall_cost;
 mod time_spent;
 mod tried;
+mod usage;
 mod warm;
 mod zygote_advice;
 
@@ -122,14 +122,14 @@ fn answer_text(half: &Diagnosis, style: &Style) -> String {
 
 /// The summary of the analysis of one recording, with a newline after every line.
 pub fn analysis(analysis: &Analysis, style: &Style) -> String {
-    let shares = &analysis.shares;
+    let usage = &analysis.usage;
     if analysis.time_to_ready.is_none() {
         return without_launch(analysis, style);
     }
     let sections = vec![
         sections::recorded(analysis, style),
         sections::findings(&analysis.findings, style),
-        shares::beside_a_launch(shares, style),
+        usage::beside_a_launch(usage, style),
         critical_path::beside_a_launch(analysis.critical_path.as_ref(), style),
         round_trips::beside_a_launch(&analysis.round_trips, style),
         ledger::beside_a_launch(analysis.ledger.as_ref(), style),
@@ -143,28 +143,28 @@ pub fn analysis(analysis: &Analysis, style: &Style) -> String {
 /// what was asked for, and no page has what a screen would leave out.
 fn without_launch(analysis: &Analysis, style: &Style) -> String {
     let style = &Style { lines: usize::MAX, ..*style };
-    let shares = &analysis.shares;
+    let usage = &analysis.usage;
     let mut notes = vec!["the recording holds no launch that got ready".to_owned()];
-    if shares.without_counters > 0 && !shares.processes.is_empty() {
+    if usage.without_counters > 0 && !usage.processes.is_empty() {
         let text = "the kernel's counters are not known, and missing in CPU times and in faults without an event";
-        notes.push(format!("of {} processes {text}", shares.without_counters));
+        notes.push(format!("of {} processes {text}", usage.without_counters));
     }
     notes.extend(ledger::notes(analysis.ledger.as_ref()));
     let self_only = "own, not of what they called";
     let findings = sections::findings(&analysis.findings, style);
-    let mut sections = vec![sections::shared(analysis, style), shares::processes(shares, style)];
+    let mut sections = vec![sections::shared(analysis, style), usage::processes(usage, style)];
     sections.push(critical_path::section(analysis.critical_path.as_ref(), style));
     sections.push(round_trips::section(&analysis.round_trips, style));
     sections.extend(ledger::sections(analysis.ledger.as_ref(), style));
     sections.extend([
-        shares::functions(
+        usage::functions(
             &format!("functions with most time in faults ({self_only})"),
-            shares.functions_by_fault_time.as_deref(),
+            usage.functions_by_fault_time.as_deref(),
             style,
         ),
-        shares::functions(
+        usage::functions(
             &format!("functions with most CPU samples ({self_only})"),
-            shares.functions_by_cpu_samples.as_deref(),
+            usage.functions_by_cpu_samples.as_deref(),
             style,
         ),
         findings,

@@ -4,7 +4,7 @@ mod samples;
 
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-use slowpath_analysis::recorded_costs::recorded_costs;
+use slowpath_analysis::metrics::recorded_metrics;
 use slowpath_recording::Tables;
 use slowpath_report::markdown::{self, of_comparison};
 use slowpath_report::recording_exports::{Destination, ExportOptions};
@@ -150,7 +150,7 @@ fn hostile_names_stay_in_their_cells_in_every_kind_of_summary() {
     assert_eq!(shape(&tame), shape(&hostile), "{hostile}");
 
     let compared = |name| {
-        let one = |tables: &Tables| Compared { recording: "a".to_owned(), costs: recorded_costs(tables) };
+        let one = |tables: &Tables| Compared { recording: "a".to_owned(), costs: recorded_metrics(tables) };
         let (before, after) = (recording(name), recording(name));
         of_comparison(&compare_recordings(&[one(&before)], &[one(&after)], false))
     };

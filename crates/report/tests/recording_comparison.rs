@@ -1,7 +1,7 @@
 //! Sets of recordings with differences known by hand, as data and on a screen.
 
 use slowpath_analysis::ledger::Category;
-use slowpath_analysis::recorded_costs::{Measure, recorded_costs};
+use slowpath_analysis::metrics::{Measure, recorded_metrics};
 use slowpath_recording::{MemoryThread, MemoryThreads, Probe, ProbeState, Tables};
 use slowpath_report::terminal::{Style, recording_comparison as printed};
 use slowpath_report::{Basis, Change, Compared, FindingState, RecordingComparison, compare_recordings};
@@ -80,7 +80,7 @@ fn video(frames: u64, edit: impl FnOnce(&mut Tables)) -> Compared {
     }
     let mut tables = Tables::from_text(&text).unwrap();
     edit(&mut tables);
-    Compared { recording: format!("of {frames}"), costs: recorded_costs(&tables) }
+    Compared { recording: format!("of {frames}"), costs: recorded_metrics(&tables) }
 }
 
 fn plain(frames: u64) -> Compared {

@@ -205,7 +205,7 @@ fn of_launch(sample: Diagnosis) -> Analysis {
         recording: sample.recording,
         time_to_ready: Some(Quantity::exact(2335.0, Unit::Ms)),
         findings: sample.findings,
-        shares: slowpath_report::Shares::default(),
+        usage: slowpath_report::Usage::default(),
         ledger: None,
         critical_path: None,
         round_trips: Vec::new(),

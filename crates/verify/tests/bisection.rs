@@ -238,7 +238,7 @@ fn a_candidate_with_which_the_command_fails_is_told_and_the_others_go_on() {
     assert!(matches!(&failed.sufficient.state, State::Failed(reason) if reason == "it fails"), "{failed:?}");
 }
 
-/// Whatever the time allows, it is kept, and what was done until then is told.
+/// Whatever the time allows, it is kept, and what was done until then is reported.
 #[test]
 fn the_time_is_kept_and_what_is_whole_is_told() {
     let effect = |slow: &Group| if slow.contains(&3) { percent(400.0) } else { 0.0 };
@@ -279,7 +279,7 @@ fn what_hangs_takes_no_time_from_the_others() {
     }
 }
 
-/// A reproduction that hangs is told as not ready, and not as too little time.
+/// A reproduction that hangs is reported as not ready, not as too little time.
 #[test]
 fn a_whole_context_that_fails_is_told_as_such() {
     let effect = |slow: &Group| if slow.contains(&0) { percent(50.0) } else { 0.0 };
@@ -292,7 +292,7 @@ fn a_whole_context_that_fails_is_told_as_such() {
         let told = error.to_string();
         assert!(told.starts_with("the reproduced slow context was not ready in 2 launches in a row"), "{told}");
     }
-    // The sides as given can be launched: what they differ by is told.
+    // The sides as given can be launched: their difference is reported.
     let run = failing(0, 0.1).bisect(1);
     let reproduction = run.reproduction.as_ref().expect("the sides differ");
     assert!(run.gap.answer == GapAnswer::Slower && !reproduction.is_shown && run.effects.is_empty(), "{run:?}");
@@ -316,7 +316,7 @@ fn a_metric_that_is_zero_or_absent_is_told_with_those_that_are_not() {
     assert_eq!(error(Metric::Processes).to_string(), "processes has no value in most launches of the fast side");
 }
 
-/// The time that is told to be enough is enough, in most cases.
+/// The time that is reported to be enough is enough, in most cases.
 #[test]
 fn what_is_not_shown_is_told_with_the_time_that_would_decide_it() {
     let effect = |slow: &Group| if slow.contains(&0) { percent(3.0) } else { 0.0 };

@@ -34,7 +34,7 @@ struct slowpath_zygote_program {
     void *data;
 };
 
-/* Serves until it is told to end (SIGTERM, SIGINT), or by the policy; returns in the zygote alone.
+/* Serves until SIGTERM or SIGINT, or until the policy ends it; returns in the zygote alone.
  *
  * socket   path to listen at; NULL takes the socket that a service manager or slowpath zygote serve hands over.
  * policy   text of a policy (TOML, docs/zygote.md); NULL takes the one that comes with the socket, or the default.

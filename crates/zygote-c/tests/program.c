@@ -75,7 +75,7 @@ int main(int count, char **words) {
     }
     if (count != 3) return 99;
     if (ask(words[2], "say", 0) || ask(words[2], "7", 0) || ask(words[2], "sleep", 9)) return 1;
-    /* What is wrong is told, and never a crash. */
+    /* A mistake is an error, never a crash. */
     if (slowpath_zygote_spawn(NULL, NULL, &child, NULL) != SLOWPATH_ZYGOTE_WRONG || child) return 93;
     if (slowpath_zygote_wait(NULL, NULL, NULL) != SLOWPATH_ZYGOTE_WRONG) return 94;
     if (slowpath_zygote_serve("/none/s", NULL, NULL, NULL) != SLOWPATH_ZYGOTE_WRONG) return 95;

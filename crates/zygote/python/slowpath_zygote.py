@@ -169,7 +169,7 @@ def _done(main: Callable[[list[str]], object], arguments: list[str]) -> int:
 def serve(
     socket: str | os.PathLike[str] | None, main: Callable[[list[str]], object], *, policy: str | None = None
 ) -> None:
-    """Serves children until it is told to end (SIGTERM, SIGINT), or by the policy.
+    """Serves children until SIGTERM or SIGINT, or until the policy ends it.
 
     `socket` is the path to listen at; None takes the socket that a service manager or `slowpath zygote serve` hands
     over. `main` is the work of a child: its value, if an int, is the exit code. `policy` is a policy's text (TOML).

@@ -13,7 +13,7 @@ export interface ArmRow {
   /** Launches that count, in the order of their blocks. */
   dots: { block: number; ms: Millis }[];
   median: Interval | null;
-  /** The same as it is told. */
+  /** The same as text. */
   shown: Quantity | null;
   /** Where the baseline's median plus the predicted change lies. */
   predictedAt: Interval | null;

@@ -41,7 +41,7 @@ function checkedTimeline({ timeline }: Report): Timeline | null {
   try {
     return timeline ? readTimeline(timeline) : null;
   } catch (cause) {
-    // What is no base64 is told by the browser, in words of its own.
+    // The browser reports what is no base64, in words of its own.
     throw new UnreadableReport(cause instanceof BrokenTimeline ? cause.message : "The timeline has a column that is no base64.", { cause });
   }
 }

@@ -135,7 +135,7 @@ export function spanAt({ starts }: Timeline, line: Line, at: Nanos): number | nu
 export function wakeOf(timeline: Timeline, thread: number, span: number): number | null {
   const { at, woken } = timeline.wakes;
   const [from, to] = [timeline.starts[span]!, timeline.starts[span + 1]!];
-  // A wake-up is told a moment before the thread stands in a run queue, so it may come before the end of the wait.
+  // A wake-up is recorded a moment before the thread stands in a run queue, so it may come before the end of the wait.
   for (let i = firstAtOrAfter(at, from); i < at.length && at[i]! <= to; i++) if (woken[i] === thread && at[i]! > from) return i;
   return null;
 }

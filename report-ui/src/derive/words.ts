@@ -1,4 +1,4 @@
-// Sentences of the report as data: text with the points marked, and how an interval is told.
+// Sentences of the report as data: text with the points marked, and the text of an interval.
 
 import { quantityInterval } from "../format";
 import type { Quantity } from "../types";

@@ -28,7 +28,7 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Finding, row};
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
-use crate::shares::cpu_times;
+use crate::usage::cpu_times;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};

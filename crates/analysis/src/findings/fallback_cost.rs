@@ -26,7 +26,7 @@ use crate::fallbacks::{End, Fallback, Problem, Threads};
 use crate::interval::median;
 use crate::launch_facts::LaunchFacts;
 use crate::opening_threads::Taken;
-use crate::shares;
+use crate::usage;
 use slowpath_artifacts::families::Trace;
 use slowpath_tables::{FileKey, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -239,7 +239,7 @@ impl<'f, 'a> Rest<'f, 'a> {
             }
         }
         let is_needed = !loaded.is_empty() || untraced.iter().any(|one| made_no_directory(one));
-        let times = if is_needed { shares::cpu_times(&facts.tables) } else { CpuTimes::new() };
+        let times = if is_needed { usage::cpu_times(&facts.tables) } else { CpuTimes::new() };
         Self { facts, times, loaded, told: HashSet::new() }
     }
 

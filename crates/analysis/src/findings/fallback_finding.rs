@@ -20,7 +20,7 @@ use crate::finding::{Confidence, Evidence, Finding, Row, row};
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::off_cpu_times::waits_recorded;
-use crate::shares;
+use crate::usage;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ fn of_family(mut found: Vec<(&LaunchFacts<'_>, Family<'_>)>, kind: &Kind) -> Opt
     // Details are those of the launch in the middle.
     let (facts, family) = found.get((found.len() - 1) / 2)?;
     let cost = if found.len() > 1 { summarize(&costs, Unit::Ms)? } else { of_launch(family) };
-    let times = shares::cpu_times(&facts.tables);
+    let times = usage::cpu_times(&facts.tables);
     let share = CostShare::new(cost.value, family.by_process().into_keys(), &times, facts);
     share.is_material().then(|| finding(facts, family, cost, &share, kind))
 }

@@ -31,7 +31,7 @@ use crate::interval::summarize;
 use crate::launch_facts::{FaultPlace, LaunchFacts};
 use crate::off_cpu_times::waits_recorded;
 use crate::repeated_starts::{LEAST_SIBLINGS, LONGEST, Siblings, Start, siblings};
-use crate::shares;
+use crate::usage;
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -158,7 +158,7 @@ fn of_program(name: &str, mut found: Vec<Found<'_>>) -> Option<Finding> {
     // Details are those of the launch in the middle.
     let shown = found.get((found.len() - 1) / 2)?;
     let cost = if found.len() > 1 { summarize(&values, Unit::Ms)? } else { of_launch(shown) };
-    let times = shares::cpu_times(&shown.facts.tables);
+    let times = usage::cpu_times(&shown.facts.tables);
     let everybody = shown.facts.processes.iter().map(|process| process.key);
     let share = CostShare::new(cost.value, everybody, &times, shown.facts).share;
     let is_material = cost.value >= LEAST_COST.as_ms() && share >= LEAST_SHARE;

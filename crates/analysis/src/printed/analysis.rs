@@ -3,7 +3,7 @@
 use super::critical_path::{self, CriticalPath};
 use super::ledger::{self, Ledger};
 use super::round_trips::{self, ReplyPair};
-use super::shares::{self, Shares};
+use super::usage::{self, Usage};
 use crate::finding::Finding;
 use crate::findings;
 use crate::ledger::not_asked_for;
@@ -30,7 +30,8 @@ pub struct Analysis {
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
     /// What each process and function has of the recording, and the recording of the machine.
-    pub shares: Shares,
+    #[serde(rename = "shares")]
+    pub usage: Usage,
     /// Where the time of every thread went; null where that was not recorded (`unavailable` says why).
     #[serde(default)]
     pub ledger: Option<Ledger>,
@@ -51,11 +52,11 @@ impl Analysis {
     pub fn of_tables(recording: String, tables: &Tables, needed: Option<&Tables>) -> Self {
         let manifest = &tables.manifest;
         let launch = manifest.launch.as_ref();
-        let shares = shares::of_tables(tables);
+        let usage = usage::of_tables(tables);
         let mut unavailable = manifest.unavailable.clone();
-        let found = ledger::of_tables(tables, &shares);
+        let found = ledger::of_tables(tables, &usage);
         let ledger = found.and_then(|found| found.ok_or_else(not_asked_for)).map_err(|gap| unavailable.push(gap)).ok();
-        let critical_path = critical_path::of_tables(tables, &shares);
+        let critical_path = critical_path::of_tables(tables, &usage);
         let round_trips = round_trips::of_tables(tables);
         let time = launch.and_then(|launch| Some((launch.ready? - launch.released).as_ms()));
         Self {
@@ -64,7 +65,7 @@ impl Analysis {
             recording,
             time_to_ready: time.map(|ms| Quantity::exact(ms, Unit::Ms)),
             findings: findings::of_recordings(&[tables], needed),
-            shares,
+            usage,
             ledger,
             critical_path,
             round_trips,

@@ -5,7 +5,7 @@
 use super::ledger::{LedgerRow, rows};
 use super::longest::longest;
 use super::quantities::{milliseconds, ratio};
-use super::shares::Shares;
+use super::usage::Usage;
 use crate::critical_path as analysis;
 use crate::critical_path::{EndedBy, EndsWith};
 use crate::ledger::{Category, SplitBy};
@@ -91,9 +91,9 @@ pub struct PathStep {
 }
 
 /// The critical path of a recorded launch, `None` as [`analysis::critical_path`]; processes are called as in its shares.
-pub fn of_tables(tables: &Tables, shares: &Shares) -> Option<CriticalPath> {
+pub fn of_tables(tables: &Tables, usage: &Usage) -> Option<CriticalPath> {
     let found = analysis::critical_path(tables)?;
-    let name = shares.namer();
+    let name = usage.namer();
     let whole = found.to - found.from;
     let threads = found.threads.into_iter().map(|one| PathThread {
         process: name(one.process),

@@ -3,7 +3,7 @@
 //! Owns names and units. Leaves categories and sums to `analysis::ledger`.
 
 use super::quantities::{milliseconds, ratio};
-use super::shares::Shares;
+use super::usage::Usage;
 use crate::ledger as analysis;
 use crate::ledger::{Account, Category, SplitBy};
 use schemars::JsonSchema;
@@ -123,9 +123,9 @@ pub fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos)>) -> 
 ///
 /// # Errors
 /// As [`analysis::ledger`].
-pub fn of_tables(tables: &Tables, shares: &Shares) -> Result<Option<Ledger>, Unavailable> {
+pub fn of_tables(tables: &Tables, usage: &Usage) -> Result<Option<Ledger>, Unavailable> {
     let Some(found) = analysis::ledger(tables)? else { return Ok(None) };
-    let name = shares.namer();
+    let name = usage.namer();
     let threads = found.threads.into_iter().map(|one| {
         let wall = one.wall();
         LedgerThread {

@@ -8,7 +8,7 @@ pub mod ledger;
 pub mod longest;
 pub mod quantities;
 pub mod round_trips;
-pub mod shares;
 pub mod time_spent;
+pub mod usage;
 
 pub use analysis::{ANALYZE_SCHEMA, Analysis};

@@ -3,7 +3,7 @@
 use slowpath_analysis::background_reclaim::{Attribution, BackgroundReclaim, sum};
 use slowpath_analysis::finding::{Finding, Row};
 use slowpath_analysis::findings::{background_reclaim, of_recordings};
-use slowpath_analysis::recorded_costs::{Measure, Source, recorded_costs};
+use slowpath_analysis::metrics::{Measure, Source, recorded_metrics};
 use slowpath_analysis::{Confidence, LaunchFacts};
 use slowpath_recording::Tables;
 use slowpath_tables::{MemoryWorkKind, Nanos, Pages, Unit};
@@ -281,19 +281,19 @@ fn small_costs_are_no_finding_and_losses_lower_confidence() {
 
 #[test]
 fn recordings_that_did_not_look_have_no_figure_and_those_that_saw_nothing_have_zero() {
-    let costs = recorded_costs(&tables(&pressed()));
+    let costs = recorded_metrics(&tables(&pressed()));
     near(costs.totals.get(&Measure::BackgroundReclaim).copied(), 18.5);
     let mut idle = tables(&pressed());
     idle.memory_work.clear();
     idle.manifest.memory_threads.as_mut().unwrap().threads.iter_mut().for_each(|one| one.cpu_time = Nanos(0));
-    near(recorded_costs(&idle).totals.get(&Measure::BackgroundReclaim).copied(), 0.0);
+    near(recorded_metrics(&idle).totals.get(&Measure::BackgroundReclaim).copied(), 0.0);
     for edit in [(|tables| tables.manifest.memory_threads = None) as fn(&mut Tables), |tables| {
         tables.memory_work.clear();
         tables.manifest.probes.clear();
     }] {
         let mut blind = tables(&pressed());
         edit(&mut blind);
-        let costs = recorded_costs(&blind);
+        let costs = recorded_metrics(&blind);
         assert_eq!(costs.totals.get(&Measure::BackgroundReclaim), None);
         assert!(!costs.sources.contains(&Source::BackgroundReclaim));
     }

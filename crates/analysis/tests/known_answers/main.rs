@@ -10,7 +10,7 @@ mod loader_findings;
 mod memory_blocks;
 mod memory_findings;
 mod memory_rows;
-mod recorded_costs;
+mod metrics;
 mod released_pages;
 mod slow_ipc_reply;
 mod thp_missed;

@@ -110,7 +110,7 @@ impl Program {
         }
     }
 
-    /// A table that is mapped with these flags, touched as a whole, and looked at after the end of its process is told.
+    /// A table that is mapped with these flags, touched as a whole, and looked at after the end of its process, is found.
     fn table(flags: u32, is_zero: impl Fn(u64) -> bool) -> Self {
         let mut program = Self::new();
         program.call(MemoryCallKind::Mmap, 0, flags);

@@ -98,7 +98,7 @@ impl Recorder {
         self.drain()
     }
 
-    /// Makes the room for the code areas of a process that is about to be followed, where stacks are walked. The program at its exec
+    /// Makes the room for the executable mappings of a process that is about to be followed, where stacks are walked. The program at its exec
     /// would make it, but samples can interrupt that one, and none of them could be walked until it is done.
     pub(crate) fn prepare_areas(&self, process: &impl AsRawFd) {
         let maps = self.loaded("code_area").into_iter().flat_map(|one| one.object.maps());
@@ -109,7 +109,7 @@ impl Recorder {
         }
     }
 
-    /// What the programs that keep code areas have counted so far; zeros where they are not loaded.
+    /// What the programs that keep executable mappings have counted so far; zeros where they are not loaded.
     pub(crate) fn walk_counts(&self) -> walk_counts {
         let maps = self.loaded("code_area").into_iter().flat_map(|one| one.object.maps());
         let bytes = maps

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Time that is compared with the kernel's clocks is spent by one test at a time: the processors are few.
+/// Time that is compared with the kernel's clocks is spent by one test at a time: there are few CPUs.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Keeps other tests of this program from recording.

@@ -53,7 +53,7 @@ def child():
 threads(('child', child))
 threads(('spawn', lambda: os.waitpid(os.posix_spawn('/bin/true', ['/bin/true'], {}), 0)))
 def until_it_waits(read):
-    # Reads may be over before the thread comes to wait, more than a few in a row where a hypervisor takes the processor for them.
+    # Reads may be over before the thread comes to wait, more than a few in a row where a hypervisor takes the CPU for them.
     waits = lambda: resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
     begin, deadline = waits(), time.monotonic() + 10
     while waits() == begin and time.monotonic() < deadline: read()
@@ -232,7 +232,7 @@ sys.stdin.readline()
     assert_eq!((woken.reason, woken.waker_tid), (OffCpuReason::Futex, Some(pid)));
 }
 
-/// Records a running program while it is told to go on: with its pid, and two moments at the end of the recording.
+/// Records a running program while it goes on: with its pid, and two moments at the end of the recording.
 fn recorded_amid(script: &str) -> (Tables, (u32, u64, u64)) {
     let mut child = Command::new("/usr/bin/python3")
         .args(["-c", script])

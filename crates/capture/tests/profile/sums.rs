@@ -13,7 +13,7 @@ fn waits() -> Options {
     Options { waits: true, ..Options::default() }
 }
 
-/// Burns CPU time in so many children on one processor. Each says how long it has run and waited so far by the kernel's
+/// Burns CPU time in so many children on one CPU. Each says how long it has run and waited so far by the kernel's
 /// account, and when it looked; both begin with 0 at its fork.
 const HOGS: &str = "
 import os, sys, time
@@ -22,7 +22,7 @@ for number in range(int(sys.argv[2])):
     if os.fork() == 0:
         while time.process_time() < float(sys.argv[3]):
             sum(range(10000))
-        # Both are of one moment: the thread was not taken off the processor between them.
+        # Both are of one moment: the thread was not taken off the CPU between them.
         before = now = 0
         while before == 0 or now - before > 1000000:
             before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -76,7 +76,7 @@ fn near(what: &str, told: u64, kernel: u64, of: u64, percent: u64) {
 }
 
 #[test]
-fn threads_that_share_a_processor_are_runnable_as_long_as_the_kernel_says() {
+fn threads_that_share_a_cpu_are_runnable_as_long_as_the_kernel_says() {
     if !root() {
         return;
     }
@@ -91,7 +91,7 @@ fn threads_that_share_a_processor_are_runnable_as_long_as_the_kernel_says() {
     }
 }
 
-/// A group with a quota of a fifth of a processor; removed in the end.
+/// A group with a quota of a fifth of a CPU; removed in the end.
 struct Quota(PathBuf);
 
 impl Quota {

@@ -17,7 +17,7 @@ for line in sys.stdin:
     print('done', flush=True)
 ";
 
-/// A process that touches pages when it is told to.
+/// A process that touches pages on request.
 pub struct Toucher {
     pub child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -156,7 +156,7 @@ fn processes_that_run_are_recorded_without_tracepoints_of_system_calls_unless_fi
     };
     let (of_calls, has_opens, tables) = looked(&["--stacks", "fault", "--sample", "1000"]);
     assert_eq!((of_calls, has_opens), (Vec::new(), false));
-    assert!(tables.mappings.iter().any(|row| row.ino.is_some()), "what it had is told");
+    assert!(tables.mappings.iter().any(|row| row.ino.is_some()), "its mappings of before are recorded");
     assert_eq!(looked(&[]).0, Vec::<String>::new());
     let (of_calls, has_opens, _) = looked(&["--files"]);
     assert!(has_opens && of_calls.iter().any(|name| name == "sys_exit"), "{of_calls:?}");

@@ -81,7 +81,7 @@ fn reclaim_in_a_control_group_at_its_limit_is_the_programs_own_and_no_background
         return;
     }
     let Some(group) = Group::new("4M") else {
-        println!("skipped: no memory control groups of version 1");
+        println!("skipped: no cgroup v1 memory controller");
         return;
     };
     let place = place();

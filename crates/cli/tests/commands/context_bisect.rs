@@ -5,7 +5,7 @@ use crate::running::*;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Allocates and frees blocks that malloc keeps from the first time on, unless it is told otherwise.
+/// Allocates and frees blocks that malloc keeps from the first time on, unless it is set otherwise.
 const ALLOCATES: &str = "for _ in range(25):\n  blocks = [b'x' * count for count in range(100000, 100040)]";
 const SECONDS: &str = "30s";
 

@@ -1,4 +1,4 @@
-//! `diagnose --pid`: what runs already is told what it hides, and what a trial of the fixes would need.
+//! `diagnose --pid`: hidden costs of a running process, and what a trial of the fixes would need.
 
 use crate::attached::Toucher;
 use crate::running::*;

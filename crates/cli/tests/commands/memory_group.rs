@@ -1,4 +1,4 @@
-//! A memory control group of version 1 for a test.
+//! A cgroup v1 memory group for a test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const REMOVES: &str =
     "trap '' INT TERM HUP; cat > /dev/null; for i in $(seq 200); do rmdir \"$1\" && exit; sleep 0.1; done";
 
 impl Group {
-    /// With this limit; `None` where there are no memory control groups of version 1.
+    /// With this limit; `None` where there is no cgroup v1 memory controller.
     pub fn new(limit: &str) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("slowpath-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

@@ -5,7 +5,7 @@ use crate::traces::processes_with;
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Records until ready; the target then still runs, and ends when it is told to.
+/// Records until ready; the target then still runs, and ends on request.
 fn ready(place: &Path, when: &str, script: &str) {
     let out = place.join("out");
     let (name, value) = mark();

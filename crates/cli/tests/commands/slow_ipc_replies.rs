@@ -100,7 +100,7 @@ fn of_programs_that_run_the_one_that_asks_is_told_from_the_one_that_answers() {
     let name = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     let (socket, go, out) = (name("socket"), name("go"), name("out"));
     let server = Program(program(&["server", &socket, "25"]).spawn().unwrap());
-    // Who asks is told from the age of both.
+    // The ages of both show who asks.
     let client = program(&["client", &socket, &REQUESTS.to_string(), &go]).stdout(Stdio::piped()).spawn().unwrap();
     let mut client = Program(client);
     let pids = [server.0.id().to_string(), client.0.id().to_string()];

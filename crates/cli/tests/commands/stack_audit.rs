@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Imports modules of C code, recurses, and touches memory, for as many seconds as it is told.
+/// Imports modules of C code, recurses, and touches memory, for as many seconds as its argument says.
 const PYTHON: &str = "
 import asyncio, decimal, json, sys, time, xml.etree.ElementTree as tree
 def deep(n):

@@ -47,7 +47,7 @@ pub fn traced(words: &[&str], file: &Path) -> Vec<Operation> {
     assert!(matches!(done.code(), 0 | 1), "{done:?}");
     let text = String::from_utf8_lossy(&fs::read(file).unwrap()).into_owned();
     let mut operations = of_root(&text);
-    // Where the program under test lies is the affair of who started it.
+    // The path of the program under test is chosen by whoever started it.
     operations.retain(|one| one.path.as_deref() != Some(SLOWPATH));
     operations
 }

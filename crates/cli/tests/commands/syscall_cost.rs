@@ -1,4 +1,4 @@
-//! `context syscall-cost`: which arms there are, what the kernel says of them, and what is told of a filter that cannot be measured. What calls
+//! `context syscall-cost`: which arms there are, what the kernel says of them, and the report on a filter that cannot be measured. What calls
 //! cost here is for `bench/accept/syscall-cost`.
 
 use crate::running::*;

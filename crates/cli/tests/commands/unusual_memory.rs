@@ -1,5 +1,5 @@
 //! Programs whose memory is unusual (`cases/unusual`): another allocator loaded before glibc's, static musl, Go, Java, huge pages, a
-//! control group at its limit, forks. What is told of them is right against what they do by their source and count themselves, or is
+//! control group at its limit, forks. The report of them is right against what they do by their source and count themselves, or is
 //! said to be unknown; never settings of glibc for an allocator that is not glibc's, never more than all. Counts do not depend on how
 //! busy the machine is.
 
@@ -114,7 +114,7 @@ fn record_all() -> Recorded {
             let script = format!("echo $$ > {}/cgroup.procs; exec ./killed hoard 1000 1024", group.path.display());
             commands.push(("killed", format!("sh -c '{script}'")));
         }
-        None => missing.push(("killed".to_owned(), "no memory control groups of version 1".to_owned())),
+        None => missing.push(("killed".to_owned(), "no cgroup v1 memory controller".to_owned())),
     }
     Recorded { together: Together::record(path, &commands), missing }
 }
@@ -321,7 +321,7 @@ fn a_java_heap_that_shrinks_is_billed_with_the_machines_own_setting_and_one_that
 #[test]
 fn blocks_with_huge_pages_are_billed_for_the_bytes_that_they_brought() {
     let Some(recorded) = recorded() else { return };
-    // As few faults, of small pages. Beside something else they can take longer than a millisecond, which is told then; huge they are not.
+    // As few faults, of small pages. Beside something else they can take longer than a millisecond, which is reported then; they are not huge.
     for finding in recorded.findings("huge-sparse") {
         assert_eq!(finding["name"], TRANSIENT, "{finding:#}");
         assert_near(number(finding, "touched_bytes"), recorded.said("huge-sparse", "minflt") * 4096.0, 0.01);

@@ -1,4 +1,4 @@
-//! `diagnose` without a mode on real programs: whoever does not know the cause is told the right one.
+//! `diagnose` without a mode on real programs: it names the right cause.
 
 use crate::recorded_case::built;
 use crate::running::*;

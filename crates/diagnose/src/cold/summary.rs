@@ -55,7 +55,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     let mut unavailable = input.found.unavailable.clone();
     unavailable.push(declared::PAST_THE_LAB.because(
         "pages that other processes map stay in memory; only the lab's files are cold",
-        "none is needed: the share read past the lab is in the notes",
+        "none is needed: the share of lab misses is in the notes",
     ));
     Ok(Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
@@ -115,7 +115,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     notes.extend(input.found.cross_check.clone());
     let trained = input.trained;
     notes.push(format!(
-        "a launch needs at least {:.1} MB from storage; {:.2} % of the recorded cold launch's reads went past the lab",
+        "a launch needs at least {:.1} MB from storage; {:.2} % of the recorded cold launch's reads missed the lab",
         trained.needed.as_mb(),
         trained.past_lab * 100.0
     ));

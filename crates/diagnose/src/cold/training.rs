@@ -1,5 +1,5 @@
 //! The recorded launches of a diagnosis: at readahead 0, which shows what is needed page by page, and one under the
-//! conditions asked for, which shows what is read. When a launch reads past the lab, the lab is built again larger.
+//! conditions asked for, which shows what is read. When a launch misses the lab, the lab is built again larger.
 
 use crate::directory::COLD;
 use slowpath_capture::{LabDevice, Options, RawCapture, decode};
@@ -33,7 +33,7 @@ pub struct Trained {
     pub recordings: usize,
     /// Bytes that a launch needs at least: the smallest training until ready.
     pub needed: Bytes,
-    /// Bytes read past the lab, as a share of all, in the recorded cold launch.
+    /// Bytes of lab misses, as a share of all, in the recorded cold launch.
     pub past_lab: f64,
     /// Launches that were not cold.
     pub discarded: usize,

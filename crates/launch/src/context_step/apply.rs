@@ -99,10 +99,10 @@ fn prctl(command: libc::c_int, [a, b, c, d]: [libc::c_ulong; 4]) -> io::Result<(
     answered(unsafe { libc::prctl(command, a, b, c, d) }.into())
 }
 
-fn affinity(processors: &[u32]) -> io::Result<()> {
+fn affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
-    for processor in processors {
-        set.set(*processor as usize)?;
+    for cpu in cpus {
+        set.set(*cpu as usize)?;
     }
     Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
 }

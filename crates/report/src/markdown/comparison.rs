@@ -4,7 +4,7 @@ use super::text::{Column, Table, code, list, sentence};
 use super::{ROWS, figure, interval};
 use crate::recording_comparison::{Basis, Change, ComparedRecording, FindingState, RecordingComparison};
 use crate::terminal::measure_words;
-use slowpath_analysis::recorded_costs::Measure;
+use slowpath_analysis::metrics::Measure;
 use slowpath_tables::{Losses, Quantity};
 
 /// Functions of one measure.

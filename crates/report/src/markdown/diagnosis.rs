@@ -4,7 +4,7 @@ use super::text::{Column, Table, code, list, sentence};
 use super::{ROWS, exported, faults, files, findings, heading, interval, losses, machine, optional, unavailable};
 use crate::recording_exports::Work;
 use crate::terminal::sentences;
-use slowpath_analysis::printed::shares;
+use slowpath_analysis::printed::usage;
 use slowpath_diagnose::printed::{Diagnosis, LaunchSummary, Verdict};
 use slowpath_recording::Tables;
 use slowpath_tables::Quantity;
@@ -34,7 +34,7 @@ fn summary(diagnosis: &Diagnosis, tables: &Tables) -> String {
     }
     out.push_str(&findings(&diagnosis.findings));
     out.push_str(&files(tables));
-    out.push_str(&faults(&shares::of_tables(tables)));
+    out.push_str(&faults(&usage::of_tables(tables)));
     out.push_str(&losses(&diagnosis.losses));
     out.push_str(&unavailable(&diagnosis.unavailable));
     let notes: Vec<String> = diagnosis.notes.iter().map(|note| format!("Note: {}", sentence(note))).collect();

@@ -6,7 +6,7 @@ use super::{
 };
 use slowpath_analysis::findings;
 use slowpath_analysis::ledger::Category;
-use slowpath_analysis::recorded_costs::{FindingCost, FindingKey, LedgerKey, Measure, RecordedCosts, Source};
+use slowpath_analysis::metrics::{FindingCost, FindingKey, LedgerKey, Measure, RecordedMetrics, Source};
 use slowpath_tables::{Quantity, Unit};
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const MOST_UNDIVIDED: f64 = 0.05;
 
 /// A recording and what its figures are multiplied by.
 struct Scaled<'a> {
-    costs: &'a RecordedCosts,
+    costs: &'a RecordedMetrics,
     factor: f64,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Sides<'a> {
         Self { before: before.iter().map(scaled).collect(), after: after.iter().map(scaled).collect() }
     }
 
-    fn all(&self) -> impl Iterator<Item = &'a RecordedCosts> {
+    fn all(&self) -> impl Iterator<Item = &'a RecordedMetrics> {
         self.before.iter().chain(&self.after).map(|one| one.costs)
     }
 
@@ -44,27 +44,27 @@ impl<'a> Sides<'a> {
     }
 
     /// A figure on both sides; `None` where it is zero everywhere.
-    fn change(&self, unit: Unit, grows_with_time: bool, of: impl Fn(&RecordedCosts) -> f64) -> Option<Change> {
+    fn change(&self, unit: Unit, grows_with_time: bool, of: impl Fn(&RecordedMetrics) -> f64) -> Option<Change> {
         let is_any = self.all().any(|costs| of(costs) != 0.0);
         self.either_way(unit, grows_with_time, of).filter(|_| is_any)
     }
 
     /// The same where it may be zero.
-    fn either_way(&self, unit: Unit, grows_with_time: bool, of: impl Fn(&RecordedCosts) -> f64) -> Option<Change> {
+    fn either_way(&self, unit: Unit, grows_with_time: bool, of: impl Fn(&RecordedMetrics) -> f64) -> Option<Change> {
         let values = |side: &[Scaled<'_>]| -> Vec<f64> {
             side.iter().map(|one| of(one.costs) * if grows_with_time { one.factor } else { 1.0 }).collect()
         };
         Change::of(&values(&self.before), &values(&self.after), unit)
     }
 
-    fn measured(&self, measure: Measure, of: impl Fn(&RecordedCosts) -> f64) -> Option<Change> {
+    fn measured(&self, measure: Measure, of: impl Fn(&RecordedMetrics) -> f64) -> Option<Change> {
         self.change(measure.unit(), measure.grows_with_time(), of)
     }
 
     pub(super) fn totals(&self) -> Vec<TotalChange> {
         let comparable = Measure::ALL.into_iter().filter(|measure| self.have(measure.source()));
         let change = |measure: Measure| {
-            let of = |costs: &RecordedCosts| costs.totals.get(&measure).copied().unwrap_or(0.0);
+            let of = |costs: &RecordedMetrics| costs.totals.get(&measure).copied().unwrap_or(0.0);
             let change = match measure.is_told_when_zero() {
                 true => self.either_way(measure.unit(), measure.grows_with_time(), of),
                 false => self.measured(measure, of),
@@ -84,8 +84,8 @@ impl<'a> Sides<'a> {
                 continue;
             }
             let change = |key: &&(_, Measure)| {
-                let (charged, _): &(slowpath_analysis::charged_functions::ChargedFunction, Measure) = key;
-                let of = |costs: &RecordedCosts| costs.functions.get(*key).copied().unwrap_or(0.0);
+                let (charged, _): &(slowpath_analysis::attribution::AttributedFunction, Measure) = key;
+                let of = |costs: &RecordedMetrics| costs.functions.get(*key).copied().unwrap_or(0.0);
                 Some(FunctionChange {
                     function: charged.function.clone(),
                     file: charged.place.clone(),
@@ -108,7 +108,7 @@ impl<'a> Sides<'a> {
         let mut listed = Vec::new();
         for measure in Measure::ALL.into_iter().filter(|measure| self.have(measure.source())) {
             let change = |key: &&(String, Measure)| {
-                let of = |costs: &RecordedCosts| costs.programs.get(*key).copied().unwrap_or(0.0);
+                let of = |costs: &RecordedMetrics| costs.programs.get(*key).copied().unwrap_or(0.0);
                 Some(ProgramChange { program: key.0.clone(), measure, change: self.measured(measure, of)? })
             };
             let mut changes: Vec<ProgramChange> =
@@ -144,7 +144,7 @@ impl<'a> Sides<'a> {
         let keys: BTreeSet<(Option<&str>, LedgerKey)> =
             keys.flat_map(|(program, key)| [(Some(program.as_str()), row(*key)), (None, row(*key))]).collect();
         let change = |(program, key): (Option<&str>, LedgerKey)| {
-            let of = |costs: &RecordedCosts| {
+            let of = |costs: &RecordedMetrics| {
                 let is_meant =
                     |name: &str, one: LedgerKey| program.is_none_or(|meant| meant == name) && row(one) == key;
                 costs.ledger.iter().filter(|((name, one), _)| is_meant(name, *one)).map(|(_, ms)| ms).sum()
@@ -222,7 +222,7 @@ fn could_show(without: &[Scaled<'_>], with: &[Scaled<'_>], key: &FindingKey) -> 
 }
 
 /// Which share of the time on the CPU is neither user nor kernel time.
-fn undivided(costs: &RecordedCosts) -> f64 {
+fn undivided(costs: &RecordedMetrics) -> f64 {
     let time = |category: Category| -> f64 {
         costs.ledger.iter().filter(|((_, row), _)| *row == Some(category)).map(|(_, ms)| ms).sum()
     };

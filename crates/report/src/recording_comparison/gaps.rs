@@ -1,7 +1,7 @@
 //! What cannot be compared, or only with a doubt: different programs and machines, what one side did not record, losses.
 
 use super::Compared;
-use slowpath_analysis::recorded_costs::{RecordedCosts, Source};
+use slowpath_analysis::metrics::{RecordedMetrics, Source};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// A side and one of its recordings, as a reader finds it.
 struct Named<'a> {
     name: String,
-    costs: &'a RecordedCosts,
+    costs: &'a RecordedMetrics,
 }
 
 fn named<'a>(before: &'a [Compared], after: &'a [Compared]) -> Vec<Named<'a>> {
@@ -38,7 +38,7 @@ pub(super) fn gaps(before: &[Compared], after: &[Compared]) -> Vec<Unavailable> 
 }
 
 /// Those for which `is_meant`, in words: `before (A), after (B) and 3 others`.
-fn list(all: &[Named<'_>], is_meant: impl Fn(&RecordedCosts) -> bool) -> String {
+fn list(all: &[Named<'_>], is_meant: impl Fn(&RecordedMetrics) -> bool) -> String {
     const MOST: usize = 4;
     let names: Vec<&str> = all.iter().filter(|one| is_meant(one.costs)).map(|one| one.name.as_str()).collect();
     match names.len() {
@@ -115,7 +115,7 @@ pub(crate) fn lacking(
 }
 
 fn not_recorded(all: &[Named<'_>], source: Source) -> Option<Unavailable> {
-    let lacks = |costs: &RecordedCosts| !costs.sources.contains(&source);
+    let lacks = |costs: &RecordedMetrics| !costs.sources.contains(&source);
     match all.iter().filter(|one| lacks(one.costs)).count() {
         0 => None,
         count if count == all.len() => Some(source.unavailable("recorded on neither side".to_owned())),
@@ -156,7 +156,7 @@ fn losses(one: &Named<'_>) -> Option<Unavailable> {
 fn unobserved(all: &[Named<'_>]) -> Vec<Unavailable> {
     let known: BTreeSet<&str> =
         all.iter().flat_map(|one| one.costs.unavailable.iter().map(|gap| gap.what.as_str())).collect();
-    let misses = |costs: &RecordedCosts, what: &str| costs.unavailable.iter().any(|gap| gap.what == what);
+    let misses = |costs: &RecordedMetrics, what: &str| costs.unavailable.iter().any(|gap| gap.what == what);
     let on_some = known.into_iter().filter(|what| !all.iter().all(|one| misses(one.costs, what)));
     let told = |what: &str| {
         let missing = all.iter().flat_map(|one| &one.costs.unavailable).find(|gap| gap.what == what)?;

@@ -50,7 +50,7 @@ fn of_path(path: &CriticalPath, most: usize, style: &Style) -> Section {
 mod tests {
     use super::*;
     use crate::terminal::{Rest, screen};
-    use crate::{critical_path_of, shares_of};
+    use crate::{critical_path_of, usage_of};
     use slowpath_recording::Tables;
 
     /// A parent that waits for its child, which waits for a timer.
@@ -75,7 +75,7 @@ ts      duration pid start   tid reason runnable waker_pid waker_tid
 
     fn printed(most: impl Fn(Option<&CriticalPath>, &Style) -> Section) -> String {
         let tables = Tables::from_text(TEXT).unwrap();
-        let path = critical_path_of(&tables, &shares_of(&tables));
+        let path = critical_path_of(&tables, &usage_of(&tables));
         let style = Style { lines: usize::MAX, ..Style::PLAIN };
         screen(vec![most(path.as_ref(), &style)], Rest::InJson, &style)
     }

@@ -163,8 +163,8 @@ pub(super) fn notes(ledger: Option<&Ledger>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shares_of;
     use crate::terminal::{Rest, screen};
+    use crate::usage_of;
     use slowpath_recording::Tables;
 
     /// So many threads of one process, and one of another. Each ran a tenth of its time and waited on a futex; the first had to
@@ -181,7 +181,7 @@ mod tests {
         );
         text.extend((11..10 + threads).map(|tid| format!("5 9000 7 1 {tid} futex 50\n")));
         let tables = Tables::from_text(&text).unwrap();
-        crate::ledger_of(&tables, &shares_of(&tables)).unwrap().unwrap()
+        crate::ledger_of(&tables, &usage_of(&tables)).unwrap().unwrap()
     }
 
     fn printed(ledger: &Ledger) -> String {

@@ -15,7 +15,7 @@ use crate::recording_comparison::{
     Basis, Change, ComparedRecording, FindingChange, FindingState, FunctionChange, RecordingComparison,
 };
 use slowpath_analysis::findings::memory_evidence::short;
-use slowpath_analysis::recorded_costs::Measure;
+use slowpath_analysis::metrics::Measure;
 use slowpath_tables::{Quantity, Unit};
 
 const NAME: usize = 30;

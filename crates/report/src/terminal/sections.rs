@@ -84,7 +84,7 @@ pub(crate) fn recorded(analysis: &Analysis, style: &Style) -> Section {
 pub(crate) fn shared(analysis: &Analysis, style: &Style) -> Section {
     let command = analysis.command.join(" ");
     let subject = cut(&escape(if command.is_empty() { "the recording" } else { &command }, style.unicode), 60, style);
-    let text = format!("{subject}: {}", super::shares::sentence(&analysis.shares, style));
+    let text = format!("{subject}: {}", super::usage::sentence(&analysis.usage, style));
     let lines = wrap(&text, ANSWER_LINES, style);
     Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
 }

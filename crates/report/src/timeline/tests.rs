@@ -95,7 +95,7 @@ fn the_states_of_a_thread_add_up_to_its_ledger_and_to_its_rows_of_off_cpu() {
         let at = page.threads.iter().position(|line| key(line) == (thread.process, thread.tid)).unwrap();
         let line = &page.threads[at];
         let found = sums(&spans[at]);
-        assert_eq!(found, line.times, "what is told of a thread is what is drawn of it");
+        assert_eq!(found, line.times, "the times of a thread are those that are drawn");
         assert_eq!(found.values().sum::<u64>(), thread.wall().0);
         assert_eq!(u64::try_from(line.began_ns).unwrap() + page.zero.0, thread.began.0);
         let mut ran = thread.unexplained.unwrap();
@@ -217,7 +217,7 @@ fn of_too_many_spans_short_ones_are_together_and_no_time_is_lost() {
         assert!(threads <= most + 3, "{threads} spans of at most {most}");
         assert!(page.finest_ns > 0);
         for ((line, all), drawn) in page.threads.iter().zip(&whole.threads).zip(spans(&page)) {
-            assert_eq!(line.times, all.times, "what is told does not change");
+            assert_eq!(line.times, all.times, "the times do not change");
             let drawn = sums(&drawn);
             assert_eq!(drawn.values().sum::<u64>(), all.times.values().sum::<u64>());
             for (state, time) in drawn.iter().filter(|(state, _)| *state != "several") {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::flame_graphs::names;
 use proptest::prelude::*;
-use slowpath_analysis::recorded_costs::recorded_costs;
+use slowpath_analysis::metrics::recorded_metrics;
 
 /// `main` calls `copy` and `log`; of another build, so that addresses and numbers differ.
 fn recording(build: u64, rows: &str) -> Tables {
@@ -39,7 +39,7 @@ fn samples(build: u64, copy: usize, log: usize, own: usize) -> Tables {
 
 fn compared(before: &[Tables], after: &[Tables], per: Basis) -> Option<DifferentialFlames> {
     let mut flames = FlameRecordings::default();
-    let costs = |one: &Tables| Compared { recording: String::new(), costs: recorded_costs(one) };
+    let costs = |one: &Tables| Compared { recording: String::new(), costs: recorded_metrics(one) };
     before.iter().for_each(|one| flames.add_before(one));
     after.iter().for_each(|one| flames.add_after(one));
     let (before, after): (Vec<_>, Vec<_>) = (before.iter().map(costs).collect(), after.iter().map(costs).collect());

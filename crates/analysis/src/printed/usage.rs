@@ -1,11 +1,11 @@
-//! The JSON of shares: every process of a recording, the machine, and the heaviest functions.
+//! The JSON of usage (under the name `shares`): every process of a recording, the machine, and the heaviest functions.
 //!
 //! Owns names and units. Leaves sums and what they mean to `analysis`.
 
 use super::quantities::{milliseconds, ratio};
 use crate::call_stacks::CallStacks;
 use crate::function_weights::{FunctionWeights, heaviest};
-use crate::shares as analysis;
+use crate::usage as analysis;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
@@ -17,21 +17,21 @@ const FUNCTIONS: usize = 10;
 
 /// What processes and functions have of a recording, and the recording of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Shares {
+pub struct Usage {
     /// Every process that was seen, most faults first, then most CPU time.
-    pub processes: Vec<ProcessShare>,
+    pub processes: Vec<ProcessUsage>,
     /// Sum of all.
     pub total: Used,
     /// Processes of which the kernel's counters are not known; `faults_by_kernel` and `cpu_time` of `total` lack them.
     pub without_counters: u64,
     /// Where the faults of the machine went; null where they were not counted.
-    pub machine: Option<analysis::MachineShare>,
+    pub machine: Option<analysis::MachineUsage>,
     /// From the begin of recording to its end; null where it has no end.
     pub recorded_for: Option<Quantity>,
     /// Functions in which faults took most time; null where no stacks of faults were recorded.
-    pub functions_by_fault_time: Option<Vec<FunctionShare>>,
+    pub functions_by_fault_time: Option<Vec<FunctionUsage>>,
     /// Functions with most CPU samples; null where no CPU samples were recorded.
-    pub functions_by_cpu_samples: Option<Vec<FunctionShare>>,
+    pub functions_by_cpu_samples: Option<Vec<FunctionUsage>>,
 }
 
 /// What was used. What was not recorded is null.
@@ -61,7 +61,7 @@ pub struct Used {
 
 /// One process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProcessShare {
+pub struct ProcessUsage {
     /// Its program, with its role where the program starts its own image in several.
     pub process: String,
     /// Pid.
@@ -95,7 +95,7 @@ pub struct Share {
 
 /// One function: its own rows, not those of what it called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FunctionShare {
+pub struct FunctionUsage {
     /// Its name; null for all of `file` together whose names are not known.
     pub function: Option<String>,
     /// Name of the file, `[kernel]`, `[generated]`, or why there is none.
@@ -106,10 +106,10 @@ pub struct FunctionShare {
     pub share: Option<Quantity>,
 }
 
-impl Shares {
+impl Usage {
     /// What processes are called here; those that are not listed, by their pid.
     pub fn namer(&self) -> impl Fn(ProcessKey) -> String {
-        let key = |one: &ProcessShare| ProcessKey { pid: one.pid, start: one.start };
+        let key = |one: &ProcessUsage| ProcessKey { pid: one.pid, start: one.start };
         let names: HashMap<ProcessKey, &str> =
             self.processes.iter().map(|one| (key(one), one.process.as_str())).collect();
         move |key| names.get(&key).map_or_else(|| format!("pid {}", key.pid), |name| (*name).to_owned())
@@ -131,9 +131,9 @@ fn used(sums: &analysis::Sums) -> Used {
     }
 }
 
-fn functions(found: Option<FunctionWeights>, weight: impl Fn(u64) -> Quantity) -> Option<Vec<FunctionShare>> {
+fn functions(found: Option<FunctionWeights>, weight: impl Fn(u64) -> Quantity) -> Option<Vec<FunctionUsage>> {
     let found = found?;
-    let share = |one: crate::function_weights::FunctionWeight| FunctionShare {
+    let share = |one: crate::function_weights::FunctionWeight| FunctionUsage {
         function: one.function,
         file: one.place,
         weight: weight(one.weight),
@@ -142,9 +142,9 @@ fn functions(found: Option<FunctionWeights>, weight: impl Fn(u64) -> Quantity) -
     Some(found.functions.into_iter().map(share).collect())
 }
 
-/// The shares of a recording.
-pub fn of_tables(tables: &Tables) -> Shares {
-    let found = analysis::shares(tables);
+/// The usage of a recording.
+pub fn of_tables(tables: &Tables) -> Usage {
+    let found = analysis::usage(tables);
     let (total, machine) = (found.total, found.machine);
     let share = |sums: &analysis::Sums| Share {
         faults: ratio(sums.faults() as f64, total.faults()),
@@ -156,11 +156,11 @@ pub fn of_tables(tables: &Tables) -> Shares {
     let stacks = CallStacks::new(tables);
     let timed = tables.faults.iter().filter_map(|row| Some((row.stack, row.duration?.0)));
     let samples = tables.cpu_samples.iter().map(|row| (row.stack, 1));
-    Shares {
+    Usage {
         processes: found
             .processes
             .into_iter()
-            .map(|one| ProcessShare {
+            .map(|one| ProcessUsage {
                 used: used(&one.sums),
                 share: share(&one.sums),
                 process: one.name,

@@ -69,7 +69,7 @@ impl AddAssign<&Self> for Sums {
 
 /// One process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProcessShare {
+pub struct ProcessUsage {
     /// Pid and start.
     pub process: ProcessKey,
     /// Its program, with its role where the program starts its own image in several: `chromium (utility NetworkService)`.
@@ -86,7 +86,7 @@ pub struct ProcessShare {
 /// Where the faults of the machine went while recording went on. The parts add up to `faults`, unless there are more
 /// recorded than the machine counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MachineShare {
+pub struct MachineUsage {
     /// All that the machine counted (`pgfault` of `/proc/vmstat`).
     pub faults: u64,
     /// Those that read a page (`pgmajfault`).
@@ -105,21 +105,21 @@ pub struct MachineShare {
 
 /// Everything by process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shares {
+pub struct Usage {
     /// All processes that were seen, most faults first, then most CPU time.
-    pub processes: Vec<ProcessShare>,
+    pub processes: Vec<ProcessUsage>,
     /// Sum of all.
     pub total: Sums,
     /// Processes of which the kernel's counters are not known; `counted` and `cpu_time` of `total` lack them.
     pub without_counters: u64,
     /// The machine's faults, where they were counted.
-    pub machine: Option<MachineShare>,
+    pub machine: Option<MachineUsage>,
     /// From the begin of recording to its end; `None` where it has no end.
     pub recorded_for: Option<Nanos>,
 }
 
 /// Adds up a recording by process. Rows may be in any order.
-pub fn shares(tables: &Tables) -> Shares {
+pub fn usage(tables: &Tables) -> Usage {
     let processes = Processes::new(&tables.forks, &tables.execs, &tables.exits);
     let kinds = kinds(tables);
     let mut sums = recorded(tables);
@@ -127,22 +127,22 @@ pub fn shares(tables: &Tables) -> Shares {
     for process in processes.iter() {
         sums.entry(process.key).or_insert_with(|| empty(tables));
     }
-    let mut shares: Vec<ProcessShare> =
+    let mut usage: Vec<ProcessUsage> =
         sums.into_iter().map(|(key, sums)| share(key, processes.get(key), kinds.get(&key), sums)).collect();
-    shares.sort_by_key(|one| (std::cmp::Reverse((one.sums.faults(), one.sums.cpu_time)), one.process));
+    usage.sort_by_key(|one| (std::cmp::Reverse((one.sums.faults(), one.sums.cpu_time)), one.process));
     let mut total = empty(tables);
-    shares.iter().for_each(|one| total += &one.sums);
+    usage.iter().for_each(|one| total += &one.sums);
     let manifest = &tables.manifest;
-    Shares {
-        without_counters: shares.iter().filter(|one| one.sums.counted.is_none()).count() as u64,
-        machine: manifest.machine_faults.map(|machine| machine_share(tables, &machine, &shares, &total)),
+    Usage {
+        without_counters: usage.iter().filter(|one| one.sums.counted.is_none()).count() as u64,
+        machine: manifest.machine_faults.map(|machine| machine_usage(tables, &machine, &usage, &total)),
         recorded_for: manifest.ended.map(|ended| Nanos(ended.0.saturating_sub(manifest.started.0))),
-        processes: shares,
+        processes: usage,
         total,
     }
 }
 
-fn share(key: ProcessKey, process: Option<&Process>, kind: Option<&String>, sums: Sums) -> ProcessShare {
+fn share(key: ProcessKey, process: Option<&Process>, kind: Option<&String>, sums: Sums) -> ProcessUsage {
     let name = process.map_or_else(|| format!("pid {}", key.pid), |process| process.name.clone());
     let command_line = process.map(|process| process.command_line.clone()).unwrap_or_default();
     let kind = kind.cloned().unwrap_or_else(|| name.clone());
@@ -151,7 +151,7 @@ fn share(key: ProcessKey, process: Option<&Process>, kind: Option<&String>, sums
         Some((program, _)) if command_line.contains(" --type=") => format!("{program} ({kind})"),
         _ => name,
     };
-    ProcessShare { process: key, name, kind, command_line, sums }
+    ProcessUsage { process: key, name, kind, command_line, sums }
 }
 
 /// What the rows of processes are, from the command line that was seen last.
@@ -273,17 +273,17 @@ fn count(tables: &Tables, sums: &mut BTreeMap<ProcessKey, Sums>) {
     }
 }
 
-fn machine_share(tables: &Tables, machine: &MachineFaults, shares: &[ProcessShare], total: &Sums) -> MachineShare {
+fn machine_usage(tables: &Tables, machine: &MachineFaults, usage: &[ProcessUsage], total: &Sums) -> MachineUsage {
     let losses = tables.manifest.losses.0.iter().filter(|(kind, _)| kind.contains("fault"));
     let lost = losses.fold(0u64, |sum, (_, lost)| sum.saturating_add(*lost));
     // What one process has too many does not explain what another lacks.
-    let beyond_rows = shares.iter().filter_map(|one| Some(one.sums.counted?.saturating_sub(one.sums.faults())));
+    let beyond_rows = usage.iter().filter_map(|one| Some(one.sums.counted?.saturating_sub(one.sums.faults())));
     let without_event = beyond_rows.fold(0u64, u64::saturating_add).saturating_sub(lost);
     let recorded = total.faults();
     let rest = machine.faults.saturating_sub(recorded).saturating_sub(lost);
     let without_event = without_event.min(rest);
     let recorder = machine.recorder.min(rest - without_event);
-    MachineShare {
+    MachineUsage {
         faults: machine.faults,
         major: machine.major,
         recorded,
@@ -331,8 +331,8 @@ ts pid start
 
     #[test]
     fn counters_count_from_the_begin_of_recording_and_those_of_a_child_from_its_own() {
-        let shares = shares(&Tables::from_text(RUNNING).unwrap());
-        let found: Vec<_> = shares
+        let usage = usage(&Tables::from_text(RUNNING).unwrap());
+        let found: Vec<_> = usage
             .processes
             .iter()
             .map(|one| {
@@ -348,24 +348,24 @@ ts pid start
                 ("kworker/0:1", 0, 0, Some(0), Some(390)),
             ]
         );
-        let chromium = &shares.processes[0];
+        let chromium = &usage.processes[0];
         assert_eq!((chromium.sums.fault_time, chromium.sums.untimed), (Nanos(40), 1));
         assert_eq!(chromium.sums.cpu_samples, Some(2));
         assert_eq!((chromium.sums.allocated, chromium.sums.off_cpu), (Some(Bytes(0)), None));
-        assert_eq!(shares.processes[2].kind, "kworker/0:1");
-        assert_eq!(shares.total.counted, Some(17));
-        assert_eq!(shares.recorded_for, Some(Nanos(1000)));
+        assert_eq!(usage.processes[2].kind, "kworker/0:1");
+        assert_eq!(usage.total.counted, Some(17));
+        assert_eq!(usage.recorded_for, Some(Nanos(1000)));
     }
 
     #[test]
     fn the_parts_of_the_machines_faults_add_up() {
-        let machine = shares(&Tables::from_text(RUNNING).unwrap()).machine.unwrap();
+        let machine = usage(&Tables::from_text(RUNNING).unwrap()).machine.unwrap();
         // The tasks counted 17: 4 rows, 1 lost, 12 without an event.
-        let MachineShare { recorded, lost, without_event, recorder, elsewhere, .. } = machine;
+        let MachineUsage { recorded, lost, without_event, recorder, elsewhere, .. } = machine;
         assert_eq!((recorded, lost, without_event, recorder, elsewhere), (4, 1, 12, 3, 0));
         assert_eq!(recorded + lost + without_event + recorder + elsewhere, machine.faults);
         let more = RUNNING.replace("\"faults\": 20", "\"faults\": 100");
-        let machine = shares(&Tables::from_text(&more).unwrap()).machine.unwrap();
+        let machine = usage(&Tables::from_text(&more).unwrap()).machine.unwrap();
         assert_eq!((machine.recorder, machine.elsewhere), (4, 79));
     }
 
@@ -379,25 +379,25 @@ ts  present pid start filename min_flt maj_flt
 ts   pid start tid min_flt maj_flt running
 1100 7   1     7   55      3       true
 ";
-        let shares = super::shares(&Tables::from_text(old).unwrap());
-        assert_eq!((shares.machine, shares.total.cpu_time, shares.total.counted), (None, None, Some(6)));
+        let usage = super::usage(&Tables::from_text(old).unwrap());
+        assert_eq!((usage.machine, usage.total.cpu_time, usage.total.counted), (None, None, Some(6)));
         let unfinished: String =
             RUNNING.lines().filter(|line| !line.starts_with("1100")).map(|line| format!("{line}\n")).collect();
-        let shares = super::shares(&Tables::from_text(&unfinished).unwrap());
-        assert_eq!(shares.processes[0].sums.counted, None);
-        assert_eq!((shares.without_counters, shares.total.counted), (2, Some(8)));
+        let usage = super::usage(&Tables::from_text(&unfinished).unwrap());
+        assert_eq!(usage.processes[0].sums.counted, None);
+        assert_eq!((usage.without_counters, usage.total.counted), (2, Some(8)));
     }
 
     #[test]
     fn nothing_is_no_process_and_numbers_beyond_all_measure_do_not_overflow() {
-        assert_eq!(shares(&Tables::default()), Shares::default());
+        assert_eq!(usage(&Tables::default()), Usage::default());
         let most = u64::MAX;
         let text = format!(
             "== exits\nts pid start tid last min_flt maj_flt run_time\n1 7 1 7 true {most} {most} {most}\n2 7 1 8 true {most} 1 {most}\n\
              == forks\nts parent_pid pid start tid\n0 1 7 1 7\n\
              == faults\nts duration pid start kind\n1 {most} 7 1 minor\n2 {most} 7 1 minor\n"
         );
-        let found = shares(&Tables::from_text(&text).unwrap());
+        let found = usage(&Tables::from_text(&text).unwrap());
         assert_eq!((found.total.counted, found.total.fault_time), (Some(most), Nanos(most)));
     }
 }

@@ -16,8 +16,8 @@ fn machine_faults() -> u64 {
     line.trim().parse().unwrap()
 }
 
-fn of(shares: &Value, pid: u32) -> &Value {
-    shares["processes"].as_array().unwrap().iter().find(|one| one["pid"] == pid).unwrap()
+fn of(usage: &Value, pid: u32) -> &Value {
+    usage["processes"].as_array().unwrap().iter().find(|one| one["pid"] == pid).unwrap()
 }
 
 #[track_caller]
@@ -56,8 +56,8 @@ fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_ma
     let analyzed = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
     analyzed.succeeds();
     let said = analyzed.json();
-    let shares = &said["shares"];
-    let (three, one) = (of(shares, three.child.id()), of(shares, one.child.id()));
+    let usage = &said["shares"];
+    let (three, one) = (of(usage, three.child.id()), of(usage, one.child.id()));
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
     let faults = |process: &Value| number(&process["used"]["minor_faults"]) + number(&process["used"]["major_faults"]);
 
@@ -77,19 +77,19 @@ fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_ma
         let cpu = number(&process["used"]["cpu_time"]["value"]);
         let in_faults = number(&process["used"]["fault_time"]["value"]);
         assert!(in_faults > 0.0 && cpu > 0.5 * in_faults, "{cpu} ms on the CPU, {in_faults} ms in faults");
-        let recorded = number(&shares["total"]["minor_faults"]) + number(&shares["total"]["major_faults"]);
+        let recorded = number(&usage["total"]["minor_faults"]) + number(&usage["total"]["major_faults"]);
         near(number(&process["share"]["faults"]["value"]), faults(process) / recorded, 1e-9);
-        let machine = number(&shares["machine"]["faults"]);
+        let machine = number(&usage["machine"]["faults"]);
         near(number(&process["share"]["machine_faults"]["value"]), faults(process) / machine, 1e-9);
     }
-    let machine = &shares["machine"];
+    let machine = &usage["machine"];
     let parts = ["recorded", "lost", "without_event", "recorder", "elsewhere"];
     assert_eq!(parts.iter().map(|part| machine[part].as_u64().unwrap()).sum::<u64>(), machine["faults"]);
     assert!(machine["faults"].as_u64().unwrap() <= most, "{machine} of {most}");
     assert!(number(&machine["recorded"]) >= number(&machine["faults"]) / 2.0, "{machine}");
     // The two touch in one function of one file, which is listed by its time, unless ten functions of others had more: what else runs
     // on the machine meanwhile is recorded too.
-    let functions = shares["functions_by_fault_time"].as_array().unwrap();
+    let functions = usage["functions_by_fault_time"].as_array().unwrap();
     assert!(!functions.is_empty() && functions.len() <= 10, "{functions:?}");
     let time = |used: &Value| number(&used["fault_time"]["value"]);
     let own = time(&three["used"]) + time(&one["used"]);
@@ -97,7 +97,7 @@ fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_ma
     match functions.iter().find(|function| function["file"].as_str().unwrap().contains("mmap.")) {
         Some(touching) => {
             assert!(weight(touching) > 0.5 * own, "{own} ms of {functions:?}");
-            near(number(&touching["share"]["value"]), weight(touching) / time(&shares["total"]), 1e-3);
+            near(number(&touching["share"]["value"]), weight(touching) / time(&usage["total"]), 1e-3);
         }
         None => assert!(functions.len() == 10 && weight(&functions[9]) > 0.5 * own, "{own} ms of {functions:?}"),
     }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 /// A function that rows are charged to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChargedFunction {
+pub struct AttributedFunction {
     /// Its name; `None` for all functions of `place` together whose names are not known. Foreign text.
     pub function: Option<String>,
     /// Name of its file, or in brackets why there is none. Foreign text.
@@ -25,25 +25,25 @@ pub struct ChargedFunction {
 
 /// The charged function of every call stack of a recording.
 #[derive(Debug)]
-pub struct ChargedFunctions<'a> {
+pub struct Attribution<'a> {
     stacks: &'a CallStacks<'a>,
     /// Number of the function of each path.
     of_path: Vec<usize>,
-    functions: Vec<ChargedFunction>,
+    functions: Vec<AttributedFunction>,
 }
 
 /// Number of the function of rows without a stack.
 const NO_STACK: usize = 0;
 
-impl<'a> ChargedFunctions<'a> {
+impl<'a> Attribution<'a> {
     /// Decides for all stacks.
     pub fn new(stacks: &'a CallStacks<'a>) -> Self {
-        let none = ChargedFunction { function: None, place: "[no stack]".to_owned() };
+        let none = AttributedFunction { function: None, place: "[no stack]".to_owned() };
         let mut numbers = HashMap::from([(none.clone(), NO_STACK)]);
         let mut functions = vec![none];
         let mut of_path: Vec<usize> = Vec::with_capacity(stacks.len());
         // What is innermost of a frame that answers for itself; frames are shared by many paths.
-        let own: Vec<Option<ChargedFunction>> = stacks.frames().iter().map(own).collect();
+        let own: Vec<Option<AttributedFunction>> = stacks.frames().iter().map(own).collect();
         for path in 0..stacks.len() {
             let path = path as u32;
             let frame = stacks.frame_number(path) as usize;
@@ -68,7 +68,7 @@ impl<'a> ChargedFunctions<'a> {
 
     /// Adds up `rows` (`stack` and weight) by charged function, those without weight left out. `None` where there are rows and none
     /// has a stack.
-    pub fn add_up(&self, rows: impl Iterator<Item = (Option<u32>, u64)>) -> Option<Vec<(&ChargedFunction, u64)>> {
+    pub fn add_up(&self, rows: impl Iterator<Item = (Option<u32>, u64)>) -> Option<Vec<(&AttributedFunction, u64)>> {
         let mut sums = vec![0u64; self.functions.len()];
         let (mut is_any, mut has_stacks) = (false, false);
         for (stack, weight) in rows {
@@ -84,11 +84,11 @@ impl<'a> ChargedFunctions<'a> {
 }
 
 /// The innermost function of a frame that does not work for others; `None` where its caller answers.
-fn own(frame: &CodeFrame<'_>) -> Option<ChargedFunction> {
+fn own(frame: &CodeFrame<'_>) -> Option<AttributedFunction> {
     match frame.place {
         Place::Kernel(_) | Place::Vdso(_) => return None,
         Place::Truncated(_) | Place::Unknown => {
-            return Some(ChargedFunction { function: None, place: frame.place.name().into_owned() });
+            return Some(AttributedFunction { function: None, place: frame.place.name().into_owned() });
         }
         Place::File { .. } | Place::Generated(_) => {}
     }
@@ -98,15 +98,15 @@ fn own(frame: &CodeFrame<'_>) -> Option<ChargedFunction> {
     // A file of which only the name is known stands in brackets.
     let file = place.trim_start_matches('[').trim_end_matches(']');
     let own = functions.find(|name| !works_for_others(name, file))?;
-    Some(ChargedFunction { function: (!own.is_empty()).then_some(own), place })
+    Some(AttributedFunction { function: (!own.is_empty()).then_some(own), place })
 }
 
 /// What stands for a stack in which everything works for others.
-fn outermost(frame: &CodeFrame<'_>) -> ChargedFunction {
+fn outermost(frame: &CodeFrame<'_>) -> AttributedFunction {
     let named = frame.functions.last().filter(|function| function.named);
     let is_kernel = matches!(frame.place, Place::Kernel(_));
     let function = named.filter(|_| !is_kernel).map(|function| function.name.to_string());
-    ChargedFunction { function, place: frame.place.name().into_owned() }
+    AttributedFunction { function, place: frame.place.name().into_owned() }
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ dev ino path
     fn what_libraries_and_the_kernel_do_is_charged_to_the_function_of_the_program_that_wanted_it() {
         let tables = Tables::from_text(STACKS).unwrap();
         let stacks = CallStacks::new(&tables);
-        let charged = ChargedFunctions::new(&stacks);
+        let charged = Attribution::new(&stacks);
         let of = |stack: Option<u32>| {
             let sums = charged.add_up([(stack, 7), (Some(0), 0)].into_iter()).unwrap();
             assert_eq!((sums.len(), sums[0].1), (1, 7));
@@ -191,7 +191,7 @@ dev ino path
     fn functions_add_up_to_the_rows_and_without_a_stack_there_is_no_answer() {
         let tables = Tables::from_text(STACKS).unwrap();
         let stacks = CallStacks::new(&tables);
-        let charged = ChargedFunctions::new(&stacks);
+        let charged = Attribution::new(&stacks);
         let rows = (0..13u32).map(|stack| (Some(stack), u64::from(stack) + 1)).chain([(None, 100)]);
         let sum: u64 = charged.add_up(rows).unwrap().iter().map(|(_, weight)| weight).sum();
         assert_eq!(sum, 191);

@@ -1,9 +1,9 @@
 //! What a recording cost, figure by figure, on recordings with answers known by hand.
 
-use slowpath_analysis::charged_functions::ChargedFunction;
+use slowpath_analysis::attribution::AttributedFunction;
 use slowpath_analysis::findings::transient_large_allocation;
 use slowpath_analysis::ledger::Category;
-use slowpath_analysis::recorded_costs::{Measure, RecordedCosts, Source, recorded_costs};
+use slowpath_analysis::metrics::{Measure, RecordedMetrics, Source, recorded_metrics};
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Nanos};
 
@@ -79,12 +79,12 @@ ts duration pid start call    address  length  stack argument result shrinks
 18 50000    7   1     mmap    0x400000 9000000 3     0x4022   0      false
 "#;
 
-fn costs(text: &str) -> RecordedCosts {
-    recorded_costs(&Tables::from_text(text).unwrap())
+fn costs(text: &str) -> RecordedMetrics {
+    recorded_metrics(&Tables::from_text(text).unwrap())
 }
 
-fn function(costs: &RecordedCosts, name: Option<&str>, place: &str, measure: Measure) -> Option<f64> {
-    let function = ChargedFunction { function: name.map(str::to_owned), place: place.to_owned() };
+fn function(costs: &RecordedMetrics, name: Option<&str>, place: &str, measure: Measure) -> Option<f64> {
+    let function = AttributedFunction { function: name.map(str::to_owned), place: place.to_owned() };
     costs.functions.get(&(function, measure)).copied()
 }
 
@@ -155,7 +155,7 @@ fn what_was_not_recorded_is_no_source_and_what_happened_not_is_one() {
     silent.memory_calls.clear();
     silent.cpu_samples.clear();
     silent.faults.clear();
-    let silent = recorded_costs(&silent);
+    let silent = recorded_metrics(&silent);
     assert_eq!(silent.sources, found.sources);
     assert_eq!(silent.totals.get(&Measure::Allocations), Some(&0.0));
     assert!(silent.functions.is_empty());
@@ -164,7 +164,7 @@ fn what_was_not_recorded_is_no_source_and_what_happened_not_is_one() {
     without.memory_calls.iter_mut().for_each(|call| call.stack = None);
     without.manifest.counters.clear();
     without.faults.iter_mut().for_each(|fault| fault.duration = None);
-    let without = recorded_costs(&without);
+    let without = recorded_metrics(&without);
     for source in [Source::MemoryCallStacks, Source::Samples, Source::SampleStacks, Source::FaultTimes] {
         assert!(!without.sources.contains(&source), "{source:?}");
     }
@@ -227,7 +227,7 @@ fn the_ledger_is_added_up_by_program_and_a_finding_is_known_by_its_function() {
         tables.memory_calls.extend([mapped, unmapped]);
         tables.faults.push(touched);
     }
-    let costs = recorded_costs(&tables);
+    let costs = recorded_metrics(&tables);
     assert!(costs.sources.contains(&Source::Ledger));
     let row = |category| costs.ledger.get(&("video".to_owned(), Some(category))).copied();
     near(row(Category::Timer), 2.0);

@@ -5,17 +5,17 @@
 //! address. A figure that could have been there and was not is zero; what was not recorded is no figure but a [`Source`] that is
 //! missing, so that the two are never mixed up ([`sources`]).
 //!
-//! Leaves the figures' own meaning to the modules that compute them ([`crate::shares`], [`crate::charged_functions`],
+//! Leaves the figures' own meaning to the modules that compute them ([`crate::usage`], [`crate::attribution`],
 //! [`crate::ledger`], [`crate::findings`]), each of which looks at the recording once, and the comparison to `report`, which may use
 //! `experiment`.
 
 mod collect;
 mod sources;
 
-pub use collect::{recorded_costs, takes_memory};
+pub use collect::{recorded_metrics, takes_memory};
 pub use sources::Source;
 
-use crate::charged_functions::ChargedFunction;
+use crate::attribution::AttributedFunction;
 use crate::ledger::Category;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -160,7 +160,7 @@ pub type LedgerKey = Option<Category>;
 
 /// Everything that one recording cost.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RecordedCosts {
+pub struct RecordedMetrics {
     /// Command line, or what was recorded in words.
     pub command: Vec<String>,
     /// The program: base name of the command, or the words without pids. Foreign text.
@@ -174,7 +174,7 @@ pub struct RecordedCosts {
     /// By program; names of kernel threads are in brackets. Foreign text.
     pub programs: BTreeMap<(String, Measure), f64>,
     /// By charged function.
-    pub functions: BTreeMap<(ChargedFunction, Measure), f64>,
+    pub functions: BTreeMap<(AttributedFunction, Measure), f64>,
     /// Time of all threads by program and row, ms.
     pub ledger: BTreeMap<(String, LedgerKey), f64>,
     /// Findings.

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_and_single_processors_are_read_and_nonsense_is_refused() {
+    fn ranges_and_single_cpus_are_read_and_nonsense_is_refused() {
         assert_eq!(parse("0-3,5\n"), Some(BTreeSet::from([0, 1, 2, 3, 5])));
         assert_eq!(parse("0\n"), Some(BTreeSet::from([0])));
         assert_eq!(parse(""), Some(BTreeSet::new()));
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_went_and_one_that_came_are_found() {
+    fn a_cpu_that_went_and_one_that_came_are_found() {
         let (before, now) = (BTreeSet::from([0, 1, 2]), BTreeSet::from([0, 2, 3]));
         assert_eq!(changes(&before, &now), (vec![1], vec![3]));
         assert_eq!(changes(&now, &now), (vec![], vec![]));

@@ -2,7 +2,7 @@
 
 use crate::background_reclaim::has_events;
 use crate::off_cpu_times::waits_recorded;
-use crate::shares::Shares;
+use crate::usage::Usage;
 use slowpath_recording::{ProbeState, Tables};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::{Missing, declared};
@@ -123,7 +123,7 @@ impl Source {
 }
 
 /// What a recording has, but for the ledger and the kernel's threads, which are seen when they are added up.
-pub(super) fn sources(tables: &Tables, shares: &Shares) -> BTreeSet<Source> {
+pub(super) fn sources(tables: &Tables, usage: &Usage) -> BTreeSet<Source> {
     let manifest = &tables.manifest;
     let ran = |probe: &str| manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
     let is_ready = manifest.launch.as_ref().is_some_and(|launch| launch.ready.is_some());
@@ -138,7 +138,7 @@ pub(super) fn sources(tables: &Tables, shares: &Shares) -> BTreeSet<Source> {
     };
     let has = [
         (Source::Launch, is_ready),
-        (Source::Counters, shares.total.cpu_time.is_some()),
+        (Source::Counters, usage.total.cpu_time.is_some()),
         (Source::Faults, faults),
         (
             Source::FaultTimes,

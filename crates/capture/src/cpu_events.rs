@@ -2,8 +2,8 @@
 //! comes on line.
 
 use crate::capture_error::CaptureError;
+use crate::cpus;
 use crate::perf::{self, FaultEvent};
-use crate::processors;
 use crate::recorder::{Recorder, attach_perf, monotonic_now};
 use libbpf_rs::Link;
 use slowpath_tables::missing::declared;
@@ -20,23 +20,23 @@ const CHECK_NS: u64 = 1_000_000_000;
 
 impl Recorder {
     /// Attaches the programs at the events of every CPU that has none yet.
-    pub(crate) fn attach_processors(&mut self) -> Result<(), CaptureError> {
+    pub(crate) fn attach_cpus(&mut self) -> Result<(), CaptureError> {
         if self.options.processes_only {
             return Ok(());
         }
-        let attached: BTreeSet<u32> = self.processor_links.keys().copied().collect();
-        let all = processors::on_line().unwrap_or_else(|| (0..crate::machine::processors().unsigned_abs()).collect());
+        let attached: BTreeSet<u32> = self.cpu_links.keys().copied().collect();
+        let all = cpus::on_line().unwrap_or_else(|| (0..crate::machine::cpus().unsigned_abs()).collect());
         let mut new = all.into_iter().filter(|cpu| !attached.contains(cpu));
-        new.try_for_each(|cpu| self.attach_processor(cpu))
+        new.try_for_each(|cpu| self.attach_cpu(cpu))
     }
 
-    fn attach_processor(&mut self, cpu: u32) -> Result<(), CaptureError> {
+    fn attach_cpu(&mut self, cpu: u32) -> Result<(), CaptureError> {
         let entry = self.loaded.iter().any(|one| one.name == "fault" && one.replaced.is_empty());
         let mut links = Vec::new();
         let begins = FAULT_PROGRAMS.into_iter().filter(|(_, event)| !(entry && *event == FaultEvent::Begin));
-        let faults = begins.map(|(program, event)| ("fault", program, perf::fault_of_processor(event, cpu as i32)));
+        let faults = begins.map(|(program, event)| ("fault", program, perf::fault_of_cpu(event, cpu as i32)));
         let hertz = self.options.cpu_hertz;
-        let samples = hertz.map(|hertz| ("cpu_sample", "cpu_sample", perf::clock_of_processor(hertz, cpu as i32)));
+        let samples = hertz.map(|hertz| ("cpu_sample", "cpu_sample", perf::clock_of_cpu(hertz, cpu as i32)));
         for (probe, program, event) in faults.chain(samples) {
             match event {
                 Ok(fd) => links.push(self.attach_event(probe, program, fd)?),
@@ -45,7 +45,7 @@ impl Recorder {
                 Err(source) => return Err(CaptureError::Attach { probe, event: program.to_owned(), source }),
             }
         }
-        self.processor_links.insert(cpu, links);
+        self.cpu_links.insert(cpu, links);
         Ok(())
     }
 
@@ -63,20 +63,20 @@ impl Recorder {
 
     /// Looks once a second whether CPUs came or went. The events of one that goes off line end with it; one that comes
     /// gets its own, and what it did before is reported as missing.
-    pub(crate) fn follow_processors(&mut self) -> Result<(), CaptureError> {
+    pub(crate) fn follow_cpus(&mut self) -> Result<(), CaptureError> {
         let now = monotonic_now();
-        let since = now.0.saturating_sub(self.processors_checked.0);
-        if since < CHECK_NS || self.processor_links.is_empty() {
+        let since = now.0.saturating_sub(self.cpus_checked.0);
+        if since < CHECK_NS || self.cpu_links.is_empty() {
             return Ok(());
         }
-        self.processors_checked = now;
-        let Some(on_line) = processors::on_line() else { return Ok(()) };
-        let (went, came) = processors::changes(&self.processor_links.keys().copied().collect(), &on_line);
+        self.cpus_checked = now;
+        let Some(on_line) = cpus::on_line() else { return Ok(()) };
+        let (went, came) = cpus::changes(&self.cpu_links.keys().copied().collect(), &on_line);
         for cpu in went {
-            self.processor_links.remove(&cpu);
+            self.cpu_links.remove(&cpu);
         }
         for cpu in came {
-            self.attach_processor(cpu)?;
+            self.attach_cpu(cpu)?;
             self.unavailable.push(declared::FIRST_FAULTS.of(
                 &[&cpu],
                 format!("it came on line while recording went on: up to {} ms of it", since / 1_000_000),

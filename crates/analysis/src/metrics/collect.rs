@@ -1,17 +1,17 @@
 //! Adding up one recording.
 
 use super::sources::sources;
-use super::{FindingCost, FindingKey, Measure, RecordedCosts, Source};
+use super::{FindingCost, FindingKey, Measure, RecordedMetrics, Source};
+use crate::attribution::{AttributedFunction, Attribution};
 use crate::background_reclaim::{BackgroundReclaim, sum};
 use crate::call_stacks::CallStacks;
-use crate::charged_functions::{ChargedFunction, ChargedFunctions};
 use crate::demand::NeededUnknown;
 use crate::findings::{Observation, cold_file_reads, of_observation};
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::ledger;
 use crate::memory_calls::DISCARDS;
 use crate::processes::kernel_threads;
-use crate::shares::{Shares, shares};
+use crate::usage::{Usage, usage};
 use slowpath_recording::{Manifest, ProbeState, Tables};
 use slowpath_tables::{MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,23 +24,23 @@ const MAP_NORESERVE: u32 = 0x4000;
 const LEAST_DOUBT: f64 = 0.01;
 
 /// Everything that a recording cost. Rows may be in any order.
-pub fn recorded_costs(tables: &Tables) -> RecordedCosts {
+pub fn recorded_metrics(tables: &Tables) -> RecordedMetrics {
     let facts = LaunchFacts::new(tables);
     let tables = &*facts.tables;
     let manifest = &tables.manifest;
-    let shares = shares(tables);
+    let usage = usage(tables);
     let kernel_threads = kernel_threads(tables);
-    let names: HashMap<ProcessKey, String> = shares
+    let names: HashMap<ProcessKey, String> = usage
         .processes
         .iter()
         .map(|one| (one.process, program(&one.name, kernel_threads.contains(&one.process))))
         .collect();
-    let mut costs = RecordedCosts {
+    let mut costs = RecordedMetrics {
         command: manifest.command.clone(),
         program: recorded_program(manifest),
         length: length(&facts),
         is_launch: facts.ready.is_some(),
-        sources: sources(tables, &shares),
+        sources: sources(tables, &usage),
         probes: manifest
             .probes
             .iter()
@@ -50,17 +50,17 @@ pub fn recorded_costs(tables: &Tables) -> RecordedCosts {
         losses: manifest.losses.clone(),
         unavailable: manifest.unavailable.clone(),
         host: manifest.host.clone(),
-        ..RecordedCosts::default()
+        ..RecordedMetrics::default()
     };
     if !kernel_threads.is_empty() {
         costs.sources.insert(Source::KernelThreads);
     }
-    add_totals(&mut costs, &facts, &shares, &kernel_threads);
-    add_programs(&mut costs, tables, &shares, &names);
+    add_totals(&mut costs, &facts, &usage, &kernel_threads);
+    add_programs(&mut costs, tables, &usage, &names);
     add_functions(&mut costs, tables);
     add_ledger(&mut costs, tables, &names);
     add_findings(&mut costs, &facts);
-    add_doubts(&mut costs, tables, &shares);
+    add_doubts(&mut costs, tables, &usage);
     costs
 }
 
@@ -132,16 +132,16 @@ fn background_reclaim(facts: &LaunchFacts<'_>) -> Option<f64> {
 }
 
 fn add_totals(
-    costs: &mut RecordedCosts,
+    costs: &mut RecordedMetrics,
     facts: &LaunchFacts<'_>,
-    shares: &Shares,
+    usage: &Usage,
     kernel_threads: &HashSet<ProcessKey>,
 ) {
-    let (tables, total) = (&*facts.tables, &shares.total);
+    let (tables, total) = (&*facts.tables, &usage.total);
     let per_sample = per_sample(&tables.manifest);
     let samples = |count: u64| per_sample.map(|ms| count as f64 * ms);
     let in_kernel = tables.cpu_samples.iter().filter(|row| row.kernel).count() as u64;
-    let of_kernel = shares.processes.iter().filter(|one| kernel_threads.contains(&one.process));
+    let of_kernel = usage.processes.iter().filter(|one| kernel_threads.contains(&one.process));
     let figures = [
         (Measure::TimeToReady, facts.ready.map(|ready| milliseconds(ready - facts.released))),
         (Measure::CpuTime, total.cpu_time.map(milliseconds)),
@@ -165,13 +165,13 @@ fn add_totals(
     costs.totals = known.collect();
 }
 
-fn add_programs(costs: &mut RecordedCosts, tables: &Tables, shares: &Shares, names: &HashMap<ProcessKey, String>) {
+fn add_programs(costs: &mut RecordedMetrics, tables: &Tables, usage: &Usage, names: &HashMap<ProcessKey, String>) {
     let per_sample = per_sample(&tables.manifest);
     let mut allocated: HashMap<ProcessKey, f64> = HashMap::new();
     for call in calls(tables, takes_memory) {
         *allocated.entry(call.process()).or_default() += call.growth().0 as f64;
     }
-    for one in &shares.processes {
+    for one in &usage.processes {
         let sums = &one.sums;
         let figures = [
             (Measure::CpuTime, sums.cpu_time.map(milliseconds)),
@@ -190,9 +190,9 @@ fn add_programs(costs: &mut RecordedCosts, tables: &Tables, shares: &Shares, nam
     }
 }
 
-fn add_functions(costs: &mut RecordedCosts, tables: &Tables) {
+fn add_functions(costs: &mut RecordedMetrics, tables: &Tables) {
     let stacks = CallStacks::new(tables);
-    let charged = ChargedFunctions::new(&stacks);
+    let charged = Attribution::new(&stacks);
     let sources = costs.sources.clone();
     let mut without_stack: BTreeMap<Measure, (f64, f64)> = BTreeMap::new();
     let mut add = |measure: Measure, scale: f64, rows: &mut dyn Iterator<Item = (Option<u32>, u64)>| {
@@ -235,11 +235,11 @@ fn add_functions(costs: &mut RecordedCosts, tables: &Tables) {
 }
 
 /// Whether a row's stack did not tell its function.
-fn is_unknown(charged: &ChargedFunction) -> bool {
+fn is_unknown(charged: &AttributedFunction) -> bool {
     matches!(charged.place.as_str(), "[truncated]" | "[unknown]" | "[no stack]")
 }
 
-fn add_ledger(costs: &mut RecordedCosts, tables: &Tables, names: &HashMap<ProcessKey, String>) {
+fn add_ledger(costs: &mut RecordedMetrics, tables: &Tables, names: &HashMap<ProcessKey, String>) {
     let Ok(Some(found)) = ledger(tables) else { return };
     costs.sources.insert(Source::Ledger);
     for process in &found.processes {
@@ -258,7 +258,7 @@ fn add_ledger(costs: &mut RecordedCosts, tables: &Tables, names: &HashMap<Proces
     }
 }
 
-fn add_findings(costs: &mut RecordedCosts, facts: &LaunchFacts<'_>) {
+fn add_findings(costs: &mut RecordedMetrics, facts: &LaunchFacts<'_>) {
     let observation = Observation { launches: from_ref(facts), needed: Err(NeededUnknown::NoTraining) };
     for finding in of_observation(&observation) {
         let text = |name: &str| finding.subject.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
@@ -280,15 +280,15 @@ fn add_findings(costs: &mut RecordedCosts, facts: &LaunchFacts<'_>) {
     }
 }
 
-fn add_doubts(costs: &mut RecordedCosts, tables: &Tables, shares: &Shares) {
+fn add_doubts(costs: &mut RecordedMetrics, tables: &Tables, usage: &Usage) {
     if tables.manifest.ended.is_none() {
         costs.doubts.push("it has no end: its length is that until its last row".to_owned());
     }
-    if shares.without_counters > 0 && costs.sources.contains(&Source::Counters) {
-        let (without, all) = (shares.without_counters, shares.processes.len());
+    if usage.without_counters > 0 && costs.sources.contains(&Source::Counters) {
+        let (without, all) = (usage.without_counters, usage.processes.len());
         costs.doubts.push(format!("of {without} of {all} processes the kernel's counters are not known"));
     }
-    let (untimed, faults) = (shares.total.untimed as f64, shares.total.faults() as f64);
+    let (untimed, faults) = (usage.total.untimed as f64, usage.total.faults() as f64);
     if untimed > faults * LEAST_DOUBT && costs.sources.contains(&Source::FaultTimes) {
         costs.doubts.push(format!("{:.1} % of the page faults have no known duration", untimed / faults * 100.0));
     }

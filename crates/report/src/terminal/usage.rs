@@ -1,11 +1,11 @@
-//! Shares on a screen: processes, the machine around them, and the heaviest functions.
+//! Usage on a screen: processes, the machine around them, and the heaviest functions.
 
 use super::figures;
 use super::item::Item;
 use super::line::{Line, Paint, left, right};
 use super::sections::Section;
 use super::style::Style;
-use crate::{FunctionShare, ProcessShare, Shares, Used};
+use crate::{FunctionUsage, ProcessUsage, Usage, Used};
 use slowpath_analysis::printed::quantities::ratio;
 use slowpath_tables::{Quantity, Unit};
 
@@ -71,9 +71,9 @@ fn faults(used: &Used) -> u64 {
 
 /// The first processes, and what the others have together. The share of the CPU is that of CPU time, or of samples where
 /// that is not known.
-fn rows(shares: &Shares, most: usize, style: &Style) -> Vec<Line> {
-    let (first, rest) = shares.processes.split_at(most.min(shares.processes.len()));
-    let cpu_share = |one: &ProcessShare| one.share.cpu_time.or(one.share.cpu_samples);
+fn rows(usage: &Usage, most: usize, style: &Style) -> Vec<Line> {
+    let (first, rest) = usage.processes.split_at(most.min(usage.processes.len()));
+    let cpu_share = |one: &ProcessUsage| one.share.cpu_time.or(one.share.cpu_samples);
     let mut lines: Vec<Line> = first
         .iter()
         .map(|one| Row {
@@ -89,7 +89,7 @@ fn rows(shares: &Shares, most: usize, style: &Style) -> Vec<Line> {
         .map(|row| row.line(Paint::Plain, style))
         .collect();
     if !rest.is_empty() {
-        let sum = |quantity: fn(&ProcessShare) -> Option<Quantity>| {
+        let sum = |quantity: fn(&ProcessUsage) -> Option<Quantity>| {
             rest.iter().filter_map(quantity).reduce(|a, b| Quantity::exact(a.value + b.value, a.unit))
         };
         let row = Row {
@@ -108,8 +108,8 @@ fn rows(shares: &Shares, most: usize, style: &Style) -> Vec<Line> {
 }
 
 /// What the machine's faults were besides those that were recorded.
-fn machine(shares: &Shares, style: &Style) -> Vec<Line> {
-    let Some(machine) = &shares.machine else { return Vec::new() };
+fn machine(usage: &Usage, style: &Style) -> Vec<Line> {
+    let Some(machine) = &usage.machine else { return Vec::new() };
     let parts = [
         ("recorded", machine.recorded, true),
         ("lost", machine.lost, machine.lost > 0),
@@ -127,30 +127,30 @@ fn machine(shares: &Shares, style: &Style) -> Vec<Line> {
 }
 
 /// Processes as the main content: all rows stay.
-pub(super) fn processes(shares: &Shares, style: &Style) -> Section {
+pub(super) fn processes(usage: &Usage, style: &Style) -> Section {
     let mut head = vec![heading(style)];
-    head.extend(rows(shares, PROCESSES, style));
-    head.extend(machine(shares, style));
+    head.extend(rows(usage, PROCESSES, style));
+    head.extend(machine(usage, style));
     Section { head, spaced: true, ..Section::default() }
 }
 
 /// Processes of a launch, where there are several.
-pub(super) fn beside_a_launch(shares: &Shares, style: &Style) -> Section {
-    if shares.processes.len() < 2 {
+pub(super) fn beside_a_launch(usage: &Usage, style: &Style) -> Section {
+    if usage.processes.len() < 2 {
         return Section::default();
     }
     let mut head = vec![heading(style)];
-    head.extend(rows(shares, BESIDE_A_LAUNCH, style));
+    head.extend(rows(usage, BESIDE_A_LAUNCH, style));
     Section { head, spaced: true, ..Section::default() }
 }
 
 /// Functions with most weight of their own.
-pub(super) fn functions(title: &str, functions: Option<&[FunctionShare]>, style: &Style) -> Section {
+pub(super) fn functions(title: &str, functions: Option<&[FunctionUsage]>, style: &Style) -> Section {
     const WEIGHT: usize = 10;
     const FILE: usize = 22;
     let Some(functions) = functions.filter(|list| !list.is_empty()) else { return Section::default() };
     let columns = style.columns.saturating_sub(WEIGHT + SHARE + FILE + 3);
-    let row = |one: &FunctionShare| {
+    let row = |one: &FunctionUsage| {
         let share = one.share.map_or("-".to_owned(), |share| figures::value(&share, style));
         let weight = match one.weight.unit {
             Unit::Count => format!("{:.0}", one.weight.value),
@@ -176,17 +176,16 @@ pub(super) fn functions(title: &str, functions: Option<&[FunctionShare]>, style:
 }
 
 /// What was recorded, in a sentence.
-pub(super) fn sentence(shares: &Shares, style: &Style) -> String {
-    let count = shares.processes.len();
+pub(super) fn sentence(usage: &Usage, style: &Style) -> String {
+    let count = usage.processes.len();
     let processes = if count == 1 { "process" } else { "processes" };
-    let long =
-        shares.recorded_for.as_ref().map_or(String::new(), |time| format!(" in {}", figures::value(time, style)));
-    let faults = faults(&shares.total);
+    let long = usage.recorded_for.as_ref().map_or(String::new(), |time| format!(" in {}", figures::value(time, style)));
+    let faults = faults(&usage.total);
     let mut text = format!("{count} {processes}, {faults} faults{long}");
-    if let Some(share) = shares.machine.as_ref().and_then(|machine| ratio(machine.recorded as f64, machine.faults)) {
+    if let Some(share) = usage.machine.as_ref().and_then(|machine| ratio(machine.recorded as f64, machine.faults)) {
         text.push_str(&format!(", {} of the machine's", figures::value(&share, style)));
     }
-    if let Some(top) = shares.processes.first().filter(|_| count > 1 && faults > 0)
+    if let Some(top) = usage.processes.first().filter(|_| count > 1 && faults > 0)
         && let Some(share) = &top.share.faults
     {
         let name = super::line::cut(&super::escape::escape(&top.process, style.unicode), 40, style);
@@ -200,7 +199,7 @@ pub(super) fn sentence(shares: &Shares, style: &Style) -> String {
 mod tests {
     use super::*;
     use crate::terminal::analysis;
-    use crate::{ANALYZE_SCHEMA, Analysis, shares_of};
+    use crate::{ANALYZE_SCHEMA, Analysis, usage_of};
     use slowpath_recording::Tables;
 
     /// So many processes, of which the first has most faults.
@@ -224,7 +223,7 @@ mod tests {
             recording: "r".to_owned(),
             time_to_ready: ready.then(|| Quantity::exact(5.0, Unit::Ms)),
             findings: Vec::new(),
-            shares: shares_of(&Tables::from_text(&text).unwrap()),
+            usage: usage_of(&Tables::from_text(&text).unwrap()),
             ledger: None,
             critical_path: None,
             round_trips: Vec::new(),
@@ -240,7 +239,7 @@ mod tests {
         assert!(!analysis(&found, &Style::PLAIN).contains("time ledger"));
         let killed = "== manifest\n{\"probes\": [{\"name\": \"off_cpu\", \"state\": \"attached\"}]}\n";
         let tables = Tables::from_text(killed).unwrap();
-        found.unavailable.extend(crate::ledger_of(&tables, &shares_of(&tables)).err());
+        found.unavailable.extend(crate::ledger_of(&tables, &usage_of(&tables)).err());
         let text = analysis(&found, &Style::PLAIN);
         assert!(text.contains("time ledger (no thread has both a begin and an end)"), "{text}");
     }
