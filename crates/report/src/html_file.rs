@@ -133,3 +133,63 @@ pub fn saved(path: &Path) -> Result<Diagnosis, Failure> {
     let text = foreign_file::read(path, MOST_DIAGNOSIS_BYTES).map_err(|error| wrong(error.to_string()))?;
     Diagnosis::of_json(&text).map_err(|error| wrong(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_recording::Writer;
+    use slowpath_tables::Nanos;
+
+    struct Silent;
+
+    impl Progress for Silent {
+        fn step(&self, _: &str) {}
+        fn count(&self, _: &str, _: usize, _: usize) {}
+        fn warn(&self, _: &str) {}
+        fn done(&self) {}
+    }
+
+    /// Writes the recording of a launch that computes for 1,000 ns and then waits for storage for `read` ns.
+    fn record(path: &Path, read: u64) {
+        let ended = 1100 + read;
+        let text = format!(
+            "== manifest\n{{\"started\": 90, \"command\": [\"/bin/a\"], \
+             \"probes\": [{{\"name\": \"off_cpu\", \"state\": \"attached\"}}], \
+             \"launch\": {{\"released\": 100, \"ready\": {ended}, \"ready_when\": \"exit\", \"outcome\": \"ready\"}}}}\n\
+             == execs\nts pid start filename\n100 7 1 /bin/a\n\
+             == thread_counters\nts pid start tid end run_time name\n100 7 1 7 false 0 a\n{ended} 7 1 7 true 1000 a\n\
+             == exits\nts pid start tid last running\n{ended} 7 1 7 true false\n\
+             == off_cpu\nts duration pid start tid reason\n1100 {read} 7 1 7 other_io\n"
+        );
+        let tables = Tables::from_text(&text).unwrap();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut writer = Writer::create(path, tables.manifest.clone()).unwrap();
+        tables.write(&mut writer).unwrap();
+        writer.finish(|manifest| manifest.ended = Some(Nanos(ended))).unwrap();
+    }
+
+    fn page_of(directory: &Path, to: &Path) -> ReportData {
+        of_directory(directory, to, &Silent).unwrap();
+        let page = std::fs::read_to_string(to).unwrap();
+        let (_, data) = page.split_once("id=\"slowpath-data\">").unwrap();
+        serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+    }
+
+    #[test]
+    fn a_directory_of_recordings_is_a_page_of_its_middle_launch_with_the_others_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let runs = place.path().join("runs");
+        let launches = [("cold/1", 900), ("cold/2", 1500), ("cold/3", 700), ("warm/1", 10), ("warm/2", 12)];
+        launches.iter().for_each(|(name, read)| record(&runs.join(name), *read));
+        let page = page_of(&runs, &place.path().join("page.html"));
+        let beside = page.launches.unwrap();
+        assert_eq!(beside.groups, ["warm", "cold"]);
+        assert_eq!(beside.launches.iter().map(|one| one.time_ns.0).collect::<Vec<_>>(), [1010, 1012, 1900, 2500, 1700]);
+        let shown: Vec<&str> =
+            beside.launches.iter().filter(|one| one.is_shown).map(|one| one.recording.as_str()).collect();
+        assert_eq!(shown, [runs.join("cold/1").to_str().unwrap()]);
+        assert_eq!(page.timeline.unwrap().path.unwrap().to_ns, 1900, "the rest of the page is about it");
+        // A recording by itself has nothing beside it.
+        assert_eq!(page_of(&runs.join("cold/2"), &place.path().join("one.html")).launches, None);
+    }
+}
