@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { launchOf, makeSiblings, makeSideBySide, siblingOf } from "../fixtures/side-by-side";
 import { makeReport } from "../fixtures/report";
 import { launchesPlaceText, readLaunchesPlace } from "../src/derive/place-in-page";
 import { readPage, UnreadableReport } from "../src/derive/read-report";
-import { siblingPicture } from "../src/derive/siblings";
+import { END_WORDS, siblingPicture } from "../src/derive/siblings";
 import { growthAnswer, growthOf, launchesPicture, launchNames, median, scopeWords, spanOwner, spanWords } from "../src/derive/side-by-side";
 import type { Words } from "../src/derive/words";
 
@@ -116,4 +117,10 @@ test("work that goes on behind the drawn start has no share of it, and doubtful 
   const picture = siblingPicture({ kind: "w", executed: false, children: [one, two] });
   assert.equal(picture.bars[0]!.share, null);
   assert.equal(text(picture.answer), "1 of 2 do the same work: in the middle 15 ms of CPU, in 9 steps from one file to the next. Together 15 ms. A further 4 ms can be work of each child's own.");
+});
+
+test("the kinds of spans and the ends of starts are those of the published schemas", () => {
+  const schema = (name: string): { $defs: Record<string, { oneOf: { const?: string; properties?: { kind: { const: string } } }[] }> } => JSON.parse(readFileSync(new URL(`../../../docs/schemas/${name}.json`, import.meta.url), "utf8"));
+  for (const page of ["report", "comparison-page"]) assert.deepEqual(schema(page).$defs["SpanName"]!.oneOf.map((one) => one.properties!.kind.const), ["path", "child_start", "child_life"]);
+  assert.deepEqual(schema("report").$defs["StartEnd"]!.oneOf.map((one) => one.const), Object.keys(END_WORDS));
 });

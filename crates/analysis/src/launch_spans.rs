@@ -32,14 +32,14 @@ pub enum SpanName {
     ChildStart {
         /// Its kind: the base name of its program, or its role.
         child: String,
-        /// The how many-th of its kind, from 1, in the order of their forks.
+        /// Its number among those of its kind, from 1, in the order of their forks.
         number: u32,
     },
     /// From the fork of a child to its end, where it was never seen to wait for events. It may overlap with any other span.
     ChildLife {
         /// Its kind: the base name of its program, or its role.
         child: String,
-        /// The how many-th of its kind, from 1, in the order of their forks.
+        /// Its number among those of its kind, from 1, in the order of their forks.
         number: u32,
     },
 }
