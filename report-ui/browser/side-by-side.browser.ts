@@ -79,7 +79,7 @@ test("an address leads to its group and launch, and a strange one to the page", 
 test("children start at one line, and how much they do alike is a sentence, a mark and a column", () =>
   visit(browser.open(report()), async (page) => {
     assert.deepEqual(await lines(page, "#siblings h3"), ["worker: 3 children, executed", "helper: 2 children, forked without exec"]);
-    assert.match(await text(page, "#siblings .siblings"), /Each does the same work: in the middle 15 ms of CPU, 75 % of what a child runs in its start/);
+    assert.match(await text(page, "#siblings .siblings"), /Each does the same work: in the middle 15 ms of CPU, 75 % of what a child runs until it is ready or ends/);
     assert.match(await text(page, "#siblings"), /1 child is not drawn/);
     const lefts = await page.locator("#siblings .siblings").first().locator(".ledger-bar").evaluateAll((all) => all.map((b) => Math.round(b.getBoundingClientRect().left)));
     assert.equal(new Set(lefts).size, 1);

@@ -78,7 +78,7 @@ export interface SiblingStart {
   forked_ns: Nanos;
   /** From its fork to `end`; `times` add up to it. */
   time_ns: Nanos;
-  end: "ready" | "last_alike" | "exited";
+  end: "ready" | "exited" | "last_alike";
   /** What its main thread did. */
   times: CategoryTime[];
   /** On the CPU, of all its threads. */

@@ -80,9 +80,11 @@ test("launches that never got ready are in no median, unless none did, and what 
   assert.equal(launchesPicture(none).groups[1]!.median, 220 * MS);
 });
 
-test("names are the last part of a directory where that tells launches apart", () => {
+test("names are the last part of a directory where that tells launches apart, and else what follows on all that they share", () => {
   assert.deepEqual(launchNames([{ recording: "a/1" }, { recording: "a/2" }]), ["1", "2"]);
   assert.deepEqual(launchNames([{ recording: "a/1" }, { recording: "b/1" }]), ["a/1", "b/1"]);
+  assert.deepEqual(launchNames(["/r/warm/1", "/r/warm/2", "/r/cold/1"].map((recording) => ({ recording }))), ["warm/1", "warm/2", "cold/1"]);
+  assert.deepEqual(launchNames([{ recording: "/r/1" }, { recording: "/r/1" }]), ["1", "1"]);
   assert.deepEqual([median([]), median([3, 1]), median([5, 1, 2])], [null, 2, 2]);
 });
 
@@ -103,7 +105,7 @@ test("columns of another length and groups that are not there are refused", () =
 test("children say how much of their work is the same, and where that is not known, that", () => {
   const [workers, helpers] = makeSiblings().kinds.map(siblingPicture);
   assert.equal(workers!.title, "worker: 3 children, executed");
-  assert.equal(text(workers!.answer), "Each does the same work: in the middle 15 ms of CPU, 75 % of what a child runs in its start, in 40 steps from one file to the next. Together 45 ms.");
+  assert.equal(text(workers!.answer), "Each does the same work: in the middle 15 ms of CPU, 75 % of what a child runs until it is ready or ends, in 40 steps from one file to the next. Together 45 ms.");
   assert.deepEqual(workers!.bars.map((b) => [b.share, b.alike.replace(/\u00a0/g, " ")]), Array(3).fill([0.75, "15 ms (75 %)"]));
   assert.equal(workers!.longest, 60 * MS);
   assert.ok(workers!.bars.every((b) => b.bar.rows.every((r) => r.time !== null)));
@@ -113,6 +115,8 @@ test("children say how much of their work is the same, and where that is not kno
 
 test("work that goes on behind the drawn start has no share of it, and doubtful work is said", () => {
   const alike = { steps: 9, cpu_ns: 15 * MS, typical_ns: 15 * MS, doubtful_ns: 4 * MS, until_ns: 31 * MS };
+  const running = siblingPicture({ kind: "w", executed: true, children: [siblingOf(1, 0, { on_cpu: 24 }, { end: "last_alike" })] });
+  assert.equal(running.bars[0]!.share, null, "a start that ends with that work is all of it by construction");
   const [one, two] = [siblingOf(1, 0, { on_cpu: 30 }, { alike }), siblingOf(2, 0, { on_cpu: 30 }, { alike: null })];
   const picture = siblingPicture({ kind: "w", executed: false, children: [one, two] });
   assert.equal(picture.bars[0]!.share, null);

@@ -51,10 +51,10 @@ pub struct SiblingKind {
 pub enum StartEnd {
     /// The child first waited for events.
     Ready,
-    /// It opened the last file that others open in the same order; it was never seen to wait for events.
-    LastAlike,
-    /// It ended; neither of these was seen.
+    /// It ended, and was never seen to wait for events.
     Exited,
+    /// It opened the last file that others open in the same order; it was neither seen to wait for events nor to end.
+    LastAlike,
 }
 
 /// The start of one child.
@@ -98,7 +98,7 @@ pub struct AlikeWork {
 fn end_of(child: &ChildLaunch, alike: Option<&Start>, ended: Option<Nanos>) -> Option<(Nanos, StartEnd)> {
     let last = || alike.map(|start| (start.until, StartEnd::LastAlike));
     let exit = || ended.map(|at| (at, StartEnd::Exited));
-    child.ready.map(|at| (at, StartEnd::Ready)).or_else(last).or_else(exit)
+    child.ready.map(|at| (at, StartEnd::Ready)).or_else(exit).or_else(last)
 }
 
 fn ns(value: f64) -> Nanos {
@@ -259,15 +259,28 @@ mod tests {
     }
 
     #[test]
-    fn one_that_never_waits_for_events_is_shown_to_its_last_open_or_to_its_end() {
-        let ends = |children| {
-            let all = found(&launch(children, false)).unwrap();
+    fn one_that_never_waits_for_events_is_shown_to_its_end_or_to_its_last_open() {
+        let ends = |children, ended: bool| {
+            let mut tables = launch(children, false);
+            if !ended {
+                tables.exits.clear();
+            }
+            let all = found(&tables).unwrap();
             let first = &all.kinds[0].children[0];
             (first.end, first.time_ns.0 / MS, first.alike.is_some())
         };
-        assert_eq!(ends(3), (StartEnd::LastAlike, 20, true));
+        assert_eq!(ends(3, true), (StartEnd::Exited, 40, true));
+        assert_eq!(ends(3, false), (StartEnd::LastAlike, 20, true));
         // Two of a kind do nothing alike, as far as that is known.
-        assert_eq!(ends(2), (StartEnd::Exited, 40, false));
+        assert_eq!(ends(2, true), (StartEnd::Exited, 40, false));
+        assert_eq!(
+            found(&{
+                let mut tables = launch(2, false);
+                tables.exits.clear();
+                tables
+            }),
+            None
+        );
     }
 
     #[test]

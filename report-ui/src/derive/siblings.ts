@@ -26,11 +26,11 @@ export interface SiblingPicture {
   answer: Words;
 }
 
-export const END_WORDS: Record<SiblingStart["end"], string> = { ready: "to ready", last_alike: "to the last file that others open too; never seen to wait for events", exited: "to its end; never seen to wait for events" };
+export const END_WORDS: Record<SiblingStart["end"], string> = { ready: "to ready", exited: "to its end; never seen to wait for events", last_alike: "to the last file that others open too; neither ready nor ended" };
 
-/** Null where the work is not all in the start that is drawn. */
-function shareAlike({ alike, cpu_ns, time_ns }: SiblingStart): number | null {
-  return alike && cpu_ns > 0 && alike.until_ns <= time_ns && alike.cpu_ns <= cpu_ns ? alike.cpu_ns / cpu_ns : null;
+/** Null where the work is not all in the start that is drawn, and where the start is drawn to the end of that work: all would be the same. */
+function shareAlike({ alike, cpu_ns, time_ns, end }: SiblingStart): number | null {
+  return alike && end !== "last_alike" && cpu_ns > 0 && alike.until_ns <= time_ns && alike.cpu_ns <= cpu_ns ? alike.cpu_ns / cpu_ns : null;
 }
 
 function alikeText(child: SiblingStart, share: number | null): string {
@@ -56,7 +56,7 @@ function answer(bars: readonly SiblingBar[]): Words {
   const middle = (of: (b: SiblingBar) => number): number => median(some.map(of)) ?? 0;
   const who = some.length === bars.length ? "Each does the same work" : `${count(some.length)} of ${count(bars.length)} do the same work`;
   const shares = some.flatMap((b) => b.share ?? []);
-  const part = shares.length === some.length ? `, ${percent(median(shares) ?? 0)} of what a child runs in its start` : "";
+  const part = shares.length === some.length ? `, ${percent(median(shares) ?? 0)} of what a child runs until it is ready or ends` : "";
   const words: Words = [`${who}: in the middle `, strong(`${duration(middle((b) => b.child.alike!.cpu_ns))} of CPU`), `${part}, in ${count(middle((b) => b.child.alike!.steps))} steps from one file to the next. Together `, strong(duration(some.reduce((sum, b) => sum + b.child.alike!.cpu_ns, 0))), "."];
   const doubtful = some.reduce((sum, b) => sum + b.child.alike!.doubtful_ns, 0);
   if (doubtful > 0) words.push(` A further ${duration(doubtful)} can be work of each child's own.`);

@@ -85,7 +85,12 @@ export function barOfTimes(name: string, detail: string, whole: Nanos, times: re
 /** Names of recordings, as short as they still differ. */
 export function launchNames(launches: readonly Pick<LaunchBeside, "recording">[]): string[] {
   const bases = launches.map((l) => baseName(l.recording));
-  return new Set(bases).size === bases.length ? bases : launches.map((l) => l.recording);
+  if (new Set(bases).size === bases.length) return bases;
+  const parts = launches.map((l) => l.recording.split("/"));
+  const shortest = Math.min(...parts.map((p) => p.length));
+  let common = 0;
+  while (common + 1 < shortest && parts.every((p) => p[common] === parts[0]![common])) common++;
+  return parts.map((p) => p.slice(common).join("/"));
 }
 
 /** The launches that figures are made of: those that got ready, or all where none did. */
