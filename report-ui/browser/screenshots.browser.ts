@@ -4,6 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { largeComparison } from "../fixtures/comparison";
 import { makeReport } from "../fixtures/report";
+import { makeSiblings, makeSideBySide } from "../fixtures/side-by-side";
 import { ReportBrowser } from "./open-page";
 
 const folder = process.argv[2];
@@ -39,6 +40,15 @@ try {
       await page.evaluate((i) => document.getElementById(i)?.scrollIntoView(), id);
       await page.waitForTimeout(150);
       await page.screenshot({ path: join(folder, `${colours}-7-${id}.png`) });
+    }
+    await page.close();
+  }
+  for (const colours of ["light", "dark"] as const) {
+    const { page } = await browser.open({ ...makeReport({ diagnosis: "none", reads: 3_000 }), launches: makeSideBySide(), siblings: makeSiblings() }, { colours, height: 1100 });
+    for (const id of ["side-by-side", "siblings"]) {
+      await page.evaluate((i) => document.getElementById(i)?.scrollIntoView(), id);
+      await page.waitForTimeout(150);
+      await page.screenshot({ path: join(folder, `${colours}-8-${id}.png`) });
     }
     await page.close();
   }

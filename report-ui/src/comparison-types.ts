@@ -3,6 +3,7 @@
 // Owns the shape of that JSON beside `types.ts`, whose parts it shares. A change of the shape changes
 // `COMPARISON_SCHEMA`.
 
+import type { SideBySide } from "./side-by-side-types";
 import type { FlameGraphs, FlameWeight, LedgerCategory, Quantity, Unavailable, Unit } from "./types";
 
 export const COMPARISON_SCHEMA = "slowpath-comparison-page/1";
@@ -14,6 +15,8 @@ export interface HtmlComparison {
   comparison: Comparison;
   /** Null where no weight can be compared. */
   flame_graphs: DifferentialFlames | null;
+  /** In the groups `before` and `after`; null for less than two that are known, left out in older data. */
+  launches?: SideBySide | null;
 }
 
 /** Figures are those of one recording, or with `per` of `second` those a second; times to ready are of a launch in either case. */

@@ -28,6 +28,8 @@ import { ledgerView } from "./views/ledger";
 import { ledgerPairsView } from "./views/ledger-pairs";
 import { recordedFlames } from "./views/recorded-flames";
 import { selectionBar } from "./views/selection-bar";
+import { siblingsView } from "./views/siblings";
+import { sideBySideView } from "./views/side-by-side";
 import { timelineView } from "./views/timeline";
 import { Tooltip } from "./views/tooltip";
 
@@ -45,16 +47,20 @@ function show(report: Report, timeline: Timeline | null, root: HTMLElement): voi
   // Most recordings have neither: a diagnosis asks for what it judges, not for everything.
   const ledger = report.ledger && ledgerView(report.ledger, tooltip, others);
   const time = timeSpentView(report.diagnosis);
+  const beside = report.launches && sideBySideView(report.launches, tooltip);
+  const siblings = report.siblings && siblingsView(report.siblings, report.findings, tooltip);
   const fixes = fixesView(report.diagnosis);
   const hidden = hiddenByRootView(report.diagnosis);
   const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs), tooltip, selections);
   const links = [
     ["arms", "Launches"],
     ...(time ? [["time-spent", "Where the time goes"]] : []),
+    ...(beside ? [["side-by-side", "Side by side"]] : []),
     ["findings", "Findings"],
     ...(fixes ? [["fixes", "Fixes"]] : []),
     ...(hidden ? [["hidden-by-root", "What root hides"]] : []),
     ...(line ? [["timeline", "Timeline"]] : []),
+    ...(siblings ? [["siblings", "Children"]] : []),
     ...(ledger ? [["ledger", "Time"]] : []),
     ...(flames ? [["flame-graph", "Flame graph"]] : []),
     ["io-map", "I/O map"],
@@ -65,10 +71,12 @@ function show(report: Report, timeline: Timeline | null, root: HTMLElement): voi
     answerView(report, answer(report, totals)),
     armsView(report.diagnosis ? armsPicture(report.diagnosis) : null, tooltip),
     ...(time ? [time] : []),
+    ...(beside ? [beside.element] : []),
     findingsView(report, others),
     ...(fixes ? [fixes] : []),
     ...(hidden ? [hidden] : []),
     ...(line ? [line.element] : []),
+    ...(siblings ? [siblings] : []),
     ...(ledger ? [ledger] : []),
     ...(flames ? [flames.element] : []),
     map.element,
@@ -77,6 +85,7 @@ function show(report: Report, timeline: Timeline | null, root: HTMLElement): voi
   );
   performance.mark("slowpath:built");
   line?.start();
+  beside?.start();
   flames?.start();
   map.start();
   performance.mark("slowpath:shown");
@@ -90,10 +99,12 @@ function showComparison(page: HtmlComparison, root: HTMLElement): void {
   const { comparison } = page;
   document.title = `Slowpath: ${displayText(titleOf(comparison))}`;
   const tooltip = new Tooltip(document.body);
+  const beside = page.launches && sideBySideView(page.launches, tooltip);
   const flames = page.flame_graphs && flameView(differentialFlames(page.flame_graphs, comparison.per), tooltip);
   performance.mark("slowpath:derived");
   const parts: [HTMLElement | null, string][] = [
     [totalsView(comparison), "What changed"],
+    [beside ? beside.element : null, "Side by side"],
     [findingChangesView(comparison), "Findings"],
     [ledgerPairsView(comparison, tooltip), "Time"],
     [flames && flames.element, "Flame graph"],
@@ -104,6 +115,7 @@ function showComparison(page: HtmlComparison, root: HTMLElement): void {
   const there = parts.flatMap(([element, text]) => (element ? [{ element, text }] : []));
   root.replaceChildren(partsOfPage(there.map(({ element, text }) => [element.id, text])), comparisonHead(page), ...there.map((p) => p.element));
   performance.mark("slowpath:built");
+  beside?.start();
   flames?.start();
 }
 

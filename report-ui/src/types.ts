@@ -4,6 +4,7 @@
 // `derive/read-report.ts`, and every computed value to the other files of `derive/`.
 // A change of the shape changes `SCHEMA`.
 
+import type { SiblingStarts, SideBySide } from "./side-by-side-types";
 import type { PageTimeline } from "./timeline-types";
 
 export const SCHEMA = "slowpath-report/2";
@@ -47,6 +48,10 @@ export interface Report {
   flame_graphs: FlameGraphs | null;
   /** What every thread did when; null where of none both begin and end are known, left out in older data. */
   timeline?: PageTimeline | null;
+  /** Launches of the same command; null for one alone, left out in older data. */
+  launches?: SideBySide | null;
+  /** Children of one kind; null where no two were seen, left out in older data. */
+  siblings?: SiblingStarts | null;
 }
 
 export interface Machine {

@@ -28,7 +28,7 @@ pub(crate) mod split;
 mod states;
 pub(crate) mod timeline;
 
-pub use account::{Account, Category};
+pub use account::{Account, Category, CategoryTime};
 pub use split::SplitBy;
 pub use states::{ThreadStates, TimelineThread};
 
@@ -207,7 +207,7 @@ fn of_threads(tables: &Tables, lives: &Lives<'_>) -> Vec<ThreadLedger> {
 }
 
 /// Gives the rows of every thread, in the order of `lives`, ready to be walked.
-fn each_life<'a>(tables: &Tables, lives: &Lives<'a>, mut see: impl FnMut(u32, &Life<'a>, &mut Timeline)) {
+pub(crate) fn each_life<'a>(tables: &Tables, lives: &Lives<'a>, mut see: impl FnMut(u32, &Life<'a>, &mut Timeline)) {
     // A thread's first interval begins a moment before the row of its fork is made: the end of an interval shows whose it is.
     let end = |ts: Nanos, duration: Nanos| Nanos(ts.0.saturating_add(duration.0));
     let count = lives.all.len();

@@ -342,7 +342,7 @@ pub struct AnalyzeArguments {
 /// `slowpath report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// A recording, or the directory of a diagnosis.
+    /// A recording, a directory of recordings of one command, or the directory of a diagnosis.
     pub directory: PathBuf,
     /// Where to write the page.
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]

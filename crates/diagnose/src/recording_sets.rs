@@ -23,19 +23,41 @@ pub fn recordings(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             return Err(Failure::new(Kind::Usage, format!("{shown} is a diagnosis: its recordings are no set"))
                 .hint("name one of its recordings, for example its directory `cold`"));
         }
-        let mut held: Vec<PathBuf> = std::fs::read_dir(directory)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| is_recording(path))
-            .collect();
-        held.sort();
+        let mut held = held(directory);
         if held.is_empty() {
             held.push(directory.clone());
         }
         recordings.append(&mut held);
     }
     Ok(recordings)
+}
+
+/// The recordings that a directory holds, in groups: those beside each other in it, and those in each directory in it, called after that.
+/// `warm` and `before` are the first, because others are compared with them. A recording, and what is neither, has none; a diagnosis in it
+/// is passed by, since its recordings were made under different conditions.
+pub fn groups(directory: &Path) -> Vec<(String, Vec<PathBuf>)> {
+    if is_recording(directory) {
+        return Vec::new();
+    }
+    let is_group = |path: &PathBuf| path.is_dir() && !is_recording(path) && !path.join(DIAGNOSIS_FILE).exists();
+    let beneath = entries(directory).into_iter().filter(is_group);
+    let named = beneath.map(|path| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), held(&path)));
+    let mut groups: Vec<(String, Vec<PathBuf>)> =
+        std::iter::once((String::new(), held(directory))).chain(named).collect();
+    groups.retain(|(_, recordings)| !recordings.is_empty());
+    groups.sort_by_key(|(name, _)| !matches!(name.as_str(), "warm" | "before"));
+    groups
+}
+
+fn held(directory: &Path) -> Vec<PathBuf> {
+    entries(directory).into_iter().filter(|path| is_recording(path)).collect()
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
 }
 
 fn is_recording(directory: &Path) -> bool {
@@ -81,6 +103,21 @@ mod tests {
         assert_eq!(found(&["empty", "missing"]), [at("empty"), at("missing")]);
         std::fs::write(at("set").join(DIAGNOSIS_FILE), "{}").unwrap();
         assert!(recordings(&[at("set")]).unwrap_err().to_string().contains("is a diagnosis"));
+    }
+
+    #[test]
+    fn recordings_in_a_directory_are_grouped_by_their_directories_and_diagnoses_are_passed_by() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for name in ["b", "a", "cold/2", "cold/1", "warm/1", "tried/cold", "notes/deeper/1"] {
+            recording(&at(name));
+        }
+        std::fs::write(at("tried").join(DIAGNOSIS_FILE), "{}").unwrap();
+        let found = groups(place.path());
+        let told: Vec<(&str, &[PathBuf])> = found.iter().map(|(name, all)| (name.as_str(), all.as_slice())).collect();
+        let (own, cold, warm) = ([at("a"), at("b")], [at("cold/1"), at("cold/2")], [at("warm/1")]);
+        assert_eq!(told, [("warm", &warm[..]), ("", &own[..]), ("cold", &cold[..])]);
+        assert_eq!((groups(&at("a")).len(), groups(&at("missing")).len()), (0, 0));
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub fn diagnosis(bytes: &[u8]) {
         ledger: None,
         flame_graphs: None,
         timeline: None,
+        launches: None,
+        siblings: None,
     };
     html::render(&report).expect("the data of a page are JSON");
 }

@@ -15,12 +15,12 @@ use slowpath_recording::{Manifest, Recording, Segment, Tables};
 use slowpath_report::collapsed::{self, Weight};
 use slowpath_report::recording_exports::{Destination, ExportOptions};
 use slowpath_report::terminal::{self, Style};
-use slowpath_report::{ANALYZE_SCHEMA, Analysis, Compared, Machine, REPORT_SCHEMA, ReportData, html};
+use slowpath_report::{ANALYZE_SCHEMA, Analysis, Compared, Launches, Machine, REPORT_SCHEMA, ReportData, html};
 use slowpath_report::{
     children_of_runs, compare_recordings, critical_path_of, firefox, flame_graphs_of, ledger_of, round_trips_of,
 };
 use slowpath_report::{chrome_trace, markdown, pprof, speedscope};
-use slowpath_report::{html_ledger_of, perfetto, table_csv, timeline_of, usage_of};
+use slowpath_report::{html_ledger_of, perfetto, siblings_of, table_csv, timeline_of, usage_of};
 use slowpath_tables::Bytes;
 use std::cell::OnceCell;
 use std::fs;
@@ -103,6 +103,8 @@ fn examine(tables: &Tables) {
     let comparison = compare_recordings(std::slice::from_ref(&costs), std::slice::from_ref(&costs), true);
     harmless(&terminal::recording_comparison(&comparison, &Style::PLAIN));
     harmless(&terminal::children(&children_of_runs(&[child_launches(tables)]), &Style::PLAIN));
+    let mut launches = Launches::default();
+    ["x", "y"].into_iter().for_each(|name| launches.add("x", name, tables));
     let report = ReportData {
         schema: REPORT_SCHEMA.to_owned(),
         title: tables.manifest.command.join(" "),
@@ -122,6 +124,8 @@ fn examine(tables: &Tables) {
         ledger: analysis.ledger.map(html_ledger_of),
         flame_graphs: flame_graphs_of(tables, &CallStacks::new(tables)),
         timeline: timeline_of(tables),
+        launches: launches.side_by_side(Some("x")),
+        siblings: siblings_of(&facts),
     };
     html::render(&report).expect("the data of a page are JSON");
     let mut sink = std::io::sink();

@@ -3,7 +3,8 @@
 
 use crate::html_file;
 use crate::{
-    Compared, FlameRecordings, HTML_COMPARISON_SCHEMA, HtmlComparison, RecordingComparison, compare_recordings,
+    Compared, FlameRecordings, HTML_COMPARISON_SCHEMA, HtmlComparison, Launches, RecordingComparison,
+    compare_recordings,
 };
 use slowpath_analysis::metrics::recorded_metrics;
 use slowpath_diagnose::recording_sets as sets;
@@ -27,26 +28,27 @@ pub fn compare_directories(
     let before = sets::recordings(before)?;
     let after = sets::recordings(after)?;
     sets::each_once(&before, &after)?;
-    // Only the page shows the stacks.
-    let mut flames = page.map(|_| FlameRecordings::default());
+    // Only the page shows stacks and spans.
+    let mut drawn = page.map(|_| Drawn::default());
     let of_all = before.len() + after.len();
-    let mut read = |directories: &[PathBuf], done: usize, add: fn(&mut FlameRecordings, &Tables)| {
+    let mut read = |directories: &[PathBuf], done: usize, side: Side| {
         let one = |(index, directory): (usize, &PathBuf)| {
             progress.count("reading the recordings", done + index, of_all);
-            recording(directory, flames.as_mut(), add, progress)
+            recording(directory, drawn.as_mut(), side, progress)
         };
         // One after the other: what is kept of a recording is small beside its tables.
         directories.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()
     };
-    let costs_before = read(&before, 0, FlameRecordings::add_before)?;
-    let costs_after = read(&after, before.len(), FlameRecordings::add_after)?;
+    let costs_before = read(&before, 0, Side::Before)?;
+    let costs_after = read(&after, before.len(), Side::After)?;
     let comparison = compare_recordings(&costs_before, &costs_after, per_second);
-    if let (Some(flames), Some(output)) = (flames, page) {
+    if let (Some(drawn), Some(output)) = (drawn, page) {
         progress.step("writing the page");
         let page = HtmlComparison {
             schema: HTML_COMPARISON_SCHEMA.to_owned(),
             generated: now_rfc3339(),
-            flame_graphs: flames.compared(&costs_before, &costs_after, comparison.per),
+            flame_graphs: drawn.flames.compared(&costs_before, &costs_after, comparison.per),
+            launches: drawn.launches.side_by_side(None),
             comparison,
         };
         html_file::write(&page, output)?;
@@ -55,15 +57,45 @@ pub fn compare_directories(
     Ok(comparison)
 }
 
+/// What the page draws of the recordings.
+#[derive(Default)]
+struct Drawn {
+    flames: FlameRecordings,
+    launches: Launches,
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Before,
+    After,
+}
+
+impl Drawn {
+    fn add(&mut self, side: Side, recording: &str, tables: &Tables) {
+        let group = match side {
+            Side::Before => {
+                self.flames.add_before(tables);
+                "before"
+            }
+            Side::After => {
+                self.flames.add_after(tables);
+                "after"
+            }
+        };
+        self.launches.add(group, recording, tables);
+    }
+}
+
 fn recording(
     directory: &Path,
-    flames: Option<&mut FlameRecordings>,
-    add: fn(&mut FlameRecordings, &Tables),
+    drawn: Option<&mut Drawn>,
+    side: Side,
     progress: &dyn Progress,
 ) -> Result<Compared, Failure> {
     let tables = open_recording::open(directory, |text| progress.warn(text))?;
-    if let Some(flames) = flames {
-        add(flames, &tables);
+    let recording = directory.to_string_lossy().into_owned();
+    if let Some(drawn) = drawn {
+        drawn.add(side, &recording, &tables);
     }
-    Ok(Compared { recording: directory.to_string_lossy().into_owned(), costs: recorded_metrics(&tables) })
+    Ok(Compared { recording, costs: recorded_metrics(&tables) })
 }

@@ -1,9 +1,10 @@
 //! What the HTML page of a comparison holds.
 //!
-//! Owns that shape. Leaves the figures to [`crate::recording_comparison`] and [`crate::flame_graphs`], and the page to `report-ui`.
+//! Owns that shape. Leaves the figures to [`crate::recording_comparison`], [`crate::flame_graphs`] and [`crate::side_by_side`], and the page to `report-ui`.
 
 use crate::flame_graphs::DifferentialFlames;
 use crate::recording_comparison::RecordingComparison;
+use crate::side_by_side::SideBySide;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,4 +23,8 @@ pub struct HtmlComparison {
     pub comparison: RecordingComparison,
     /// Call stacks of both sides by weight; null where no weight can be compared.
     pub flame_graphs: Option<DifferentialFlames>,
+    /// The launches of both sides beside each other, in the groups `before` and `after`; null where less than two are known. Left out in
+    /// older data.
+    #[serde(default)]
+    pub launches: Option<SideBySide>,
 }

@@ -27,6 +27,7 @@ mod recorded;
 mod recording_comparison;
 pub mod recording_exports;
 pub mod schema;
+mod side_by_side;
 pub mod speedscope;
 mod stack_sums;
 pub mod table_csv;
@@ -53,6 +54,7 @@ pub use recording_comparison::{
     Basis, COMPARE_SCHEMA, Change, Compared, ComparedRecording, FindingChange, FindingState, FunctionChange,
     LedgerChange, ProgramChange, RecordingComparison, TotalChange, compare_recordings,
 };
+pub use side_by_side::{LaunchBeside, Launches, SideBySide, SpanBeside};
 pub use slowpath_analysis::printed::critical_path::{
     CriticalPath, PathStep, PathThread, of_tables as critical_path_of,
 };
@@ -61,6 +63,9 @@ pub use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_
 pub use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, TimeSpentRow, of_tables as time_spent_of};
 pub use slowpath_analysis::printed::usage::{FunctionUsage, ProcessUsage, Share, Usage, Used, of_tables as usage_of};
 pub use slowpath_analysis::printed::{ANALYZE_SCHEMA, Analysis};
+pub use slowpath_analysis::sibling_starts::{
+    AlikeWork, SiblingKind, SiblingStart, SiblingStarts, sibling_starts as siblings_of,
+};
 pub use slowpath_diagnose::printed::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, DenyingRule, Diagnosis, DiagnosisError, GapShare, HiddenArtifact,
     HiddenByRoot, LaunchSummary, MOST_DIAGNOSIS_BYTES, MetricChange, OtherLaunches, RunningSummary, Verdict,

@@ -2,6 +2,7 @@
 
 use crate::flame_graphs::{FlameGraphs, of_tables as flame_graphs_of};
 use crate::html_ledger::{HtmlLedger, of_ledger as html_ledger_of};
+use crate::side_by_side::SideBySide;
 use crate::terminal::sentences;
 use crate::timeline::{PageTimeline, of_tables as timeline_of};
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ use slowpath_analysis::io_map::{IoMap, io_map};
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::ledger::not_asked_for;
 use slowpath_analysis::printed::{ledger, usage};
+use slowpath_analysis::sibling_starts::{SiblingStarts, sibling_starts};
 use slowpath_diagnose::printed::Diagnosis;
 use slowpath_recording::Tables;
 use slowpath_tables::{Losses, Unavailable};
@@ -66,6 +68,13 @@ pub struct ReportData {
     /// What every thread did when; null where of none both begin and end are known. Left out in older data.
     #[serde(default)]
     pub timeline: Option<PageTimeline>,
+    /// Launches of the same command beside each other; null where there is one, or one that is known. Left out in older data.
+    #[serde(default)]
+    pub launches: Option<SideBySide>,
+    /// The starts of children of one kind beside each other; null where waits were not recorded, and where no two were seen. Left out in
+    /// older data.
+    #[serde(default)]
+    pub siblings: Option<SiblingStarts>,
 }
 
 impl ReportData {
@@ -120,6 +129,8 @@ impl ReportData {
             ledger: ledger.map(html_ledger_of),
             flame_graphs: flame_graphs_of(tables, &CallStacks::new(tables)),
             timeline: timeline_of(tables),
+            launches: None,
+            siblings: sibling_starts(&facts),
         }
     }
 

@@ -43,3 +43,25 @@ export function readPlace(fragment: string): PlaceInPage | null {
   }
   return place;
 }
+
+/** What is chosen among launches side by side: a group, and a launch that is open; by number, null for none. */
+export interface LaunchesPlace {
+  group: number | null;
+  launch: number | null;
+}
+
+export function launchesPlaceText({ group, launch }: LaunchesPlace): string {
+  const parts = [...(group === null ? [] : [`of=${group}`]), ...(launch === null ? [] : [`launch=${launch}`])];
+  return parts.length === 0 ? "side-by-side" : `side-by-side/${parts.join("&")}`;
+}
+
+/** Null for a fragment that is none of the launches'. */
+export function readLaunchesPlace(fragment: string): LaunchesPlace | null {
+  const found = /^#?side-by-side\/(.*)$/.exec(fragment);
+  if (!found) return null;
+  const number = (name: string): number | null => {
+    const part = found[1]!.split("&").find((p) => p.startsWith(`${name}=`))?.slice(name.length + 1) ?? "";
+    return /^\d{1,4}$/.test(part) ? Number(part) : null;
+  };
+  return { group: number("of"), launch: number("launch") };
+}

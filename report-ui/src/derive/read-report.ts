@@ -4,6 +4,7 @@
 // indices exist, and trees that are trees. It does not judge the content.
 
 import { COMPARISON_SCHEMA, type HtmlComparison } from "../comparison-types";
+import type { SideBySide } from "../side-by-side-types";
 import { BrokenTimeline, readTimeline, type Timeline } from "./timeline";
 import { SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
 
@@ -27,11 +28,13 @@ export function readPage(text: string): PageData {
     const report = parsed as Report;
     if (report.io_map) checkColumns(report.io_map);
     if (report.flame_graphs) checkFlames(report.flame_graphs, ({ depth, frame, weight }) => ({ depth, frame, weights: [weight] }));
+    if (report.launches) checkLaunches(report.launches);
     return { report, timeline: checkedTimeline(report) };
   }
   if (schema === COMPARISON_SCHEMA) {
     const page = parsed as HtmlComparison;
     if (page.flame_graphs) checkFlames(page.flame_graphs, ({ depth, frame, before, after }) => ({ depth, frame, weights: [before, after] }));
+    if (page.launches) checkLaunches(page.launches);
     return { comparison: page };
   }
   throw new UnreadableReport(`The data in this page is neither of the schema ${SCHEMA} nor of ${COMPARISON_SCHEMA}.`);
@@ -44,6 +47,13 @@ function checkedTimeline({ timeline }: Report): Timeline | null {
     // The browser reports what is no base64, in words of its own.
     throw new UnreadableReport(cause instanceof BrokenTimeline ? cause.message : "The timeline has a column that is no base64.", { cause });
   }
+}
+
+function checkLaunches({ groups, launches, spans, other_spans_ns }: SideBySide): void {
+  const bad = launches.findIndex((l) => !isIndex(l.group, groups.length));
+  if (bad >= 0) throw new UnreadableReport(`Launch ${bad} names group ${launches[bad]!.group}, of which there are ${groups.length}.`);
+  const broken = [other_spans_ns, ...spans.map((s) => s.times_ns)].find((times) => times.length !== launches.length);
+  if (broken) throw new UnreadableReport(`A span has ${broken.length} times, and there are ${launches.length} launches.`);
 }
 
 function checkColumns(map: IoMap): void {

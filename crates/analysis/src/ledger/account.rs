@@ -95,6 +95,15 @@ impl Category {
     }
 }
 
+/// Time of one category, as pages have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CategoryTime {
+    /// The category.
+    pub category: Category,
+    /// Its time, ns.
+    pub time_ns: Nanos,
+}
+
 /// Time by category.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
@@ -132,6 +141,12 @@ impl Account {
     /// Time in which something was done, or in which the machine kept it from being done: all but what [`Category::is_idle`].
     pub fn busy(&self) -> Nanos {
         self.iter().filter(|(category, _)| !category.is_idle()).map(|(_, time)| time).sum()
+    }
+
+    /// The categories that have time, in their order.
+    pub fn times(&self) -> Vec<CategoryTime> {
+        let some = self.iter().filter(|(_, time)| time.0 > 0);
+        some.map(|(category, time)| CategoryTime { category, time_ns: time }).collect()
     }
 
     /// All categories in their order, those without time too.

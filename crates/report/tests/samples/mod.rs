@@ -249,6 +249,8 @@ pub fn report(diagnosis: Diagnosis) -> ReportData {
         ledger: None,
         flame_graphs: None,
         timeline: None,
+        launches: None,
+        siblings: None,
         diagnosis: Some(diagnosis),
     }
 }
