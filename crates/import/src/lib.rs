@@ -6,6 +6,8 @@
 //! unavailable in the recording, with the reason. [`import`] does it for all traces of one command. Leaves opening files, identity and where the recording is written to the command, and
 //! what rows mean to `analysis`.
 
+mod code_file;
+mod cpu_sample;
 mod declaration;
 mod event_fields;
 mod facts;
@@ -15,8 +17,10 @@ mod ftrace;
 mod imported;
 #[cfg(test)]
 mod imported_findings;
+mod in_order;
 mod input;
 mod kernel_event;
+mod mappings;
 mod moment;
 mod output;
 mod perf_script;
