@@ -37,7 +37,7 @@ mod xperf;
 
 pub use declaration::{ALL, HEAD, Importer, detected, named};
 pub use imported::{Imported, NotImported, Wanted, import};
-pub use input::Input;
+pub use input::{Input, Places};
 pub use output::{Output, Row};
 pub use perfetto::{messages as perfetto_messages, next_packet as next_perfetto_packet};
 pub use problem::ImportError;
