@@ -23,6 +23,7 @@ mod kernel_event;
 mod mappings;
 mod moment;
 mod output;
+mod perf_data;
 mod perf_script;
 mod perfetto;
 mod problem;
