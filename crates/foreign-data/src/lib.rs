@@ -77,6 +77,7 @@ pub const TARGETS: &[Target] = &[
     ),
     target("import_strace", 16_384, import_strace, "`strace -f -T -ttt`, with paths and names of the traced programs"),
     target("import_perf", 16_384, import_perf, "`perf script`, with names of programs, functions and files"),
+    target("import_perf_data", 16_384, import_perf_data, "perf.data, with names of programs and files"),
     target("import_ftrace", 16_384, import_ftrace, "the text of ftrace, with names of programs and files"),
     target("import_xperf", 16_384, import_xperf, "the text of `xperf -a dumper`"),
     target("import_perfetto", 16_384, import_perfetto, "a Perfetto trace"),
@@ -111,6 +112,10 @@ fn import_strace(bytes: &[u8]) {
 
 fn import_perf(bytes: &[u8]) {
     recordings::imported("perf", bytes);
+}
+
+fn import_perf_data(bytes: &[u8]) {
+    recordings::imported("perf-data", bytes);
 }
 
 fn import_ftrace(bytes: &[u8]) {

@@ -3,11 +3,18 @@
 use crate::input::Input;
 use crate::problem::ImportError;
 use crate::trace::Trace;
-use crate::{ftrace, perf_script, perfetto, simpleperf, strace, xperf};
+use crate::{ftrace, perf_data, perf_script, perfetto, simpleperf, strace, xperf};
 
 /// All, in the order in which they are asked whether a trace is theirs: those that a few bytes decide first.
-pub const ALL: [&Importer; 6] =
-    [&perfetto::IMPORT, &simpleperf::IMPORT, &xperf::IMPORT, &ftrace::IMPORT, &strace::IMPORT, &perf_script::IMPORT];
+pub const ALL: [&Importer; 7] = [
+    &perf_data::IMPORT,
+    &perfetto::IMPORT,
+    &simpleperf::IMPORT,
+    &xperf::IMPORT,
+    &ftrace::IMPORT,
+    &strace::IMPORT,
+    &perf_script::IMPORT,
+];
 
 /// Bytes of the begin of a file by which its format is found.
 pub const HEAD: usize = 64 << 10;

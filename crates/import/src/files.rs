@@ -16,6 +16,8 @@ const NO_DEVICE: u64 = 0;
 pub struct Files {
     by_path: HashMap<Box<str>, FileKey>,
     has_row: HashSet<FileKey>,
+    /// Build ids in hexadecimal, where the trace has them before the file.
+    build_ids: HashMap<Box<str>, String>,
     /// Whether there were more than fit.
     pub is_full: bool,
 }
@@ -32,7 +34,14 @@ impl Files {
         }
         let key = FileKey { dev: NO_DEVICE, ino: self.by_path.len() as u64 + 1 };
         self.by_path.insert(path.into(), key);
-        (key, Some(row(key, path)))
+        (key, Some(self.row(key, path)))
+    }
+
+    /// The file at this path was built as this; for files that have no row yet.
+    pub fn built(&mut self, path: &str, build_id: String) {
+        if self.build_ids.len() < MOST_FILES && !self.by_path.contains_key(path) {
+            self.build_ids.insert(path.into(), build_id);
+        }
     }
 
     /// The file at this path has this identity; its row where it is new.
@@ -46,22 +55,22 @@ impl Files {
             Entry::Occupied(_) => None,
             Entry::Vacant(place) => {
                 place.insert(key);
-                self.has_row.insert(key).then(|| row(key, path))
+                self.has_row.insert(key).then(|| self.row(key, path))
             }
         }
     }
-}
 
-fn row(key: FileKey, path: &str) -> File {
-    File {
-        dev: key.dev,
-        ino: key.ino,
-        path: path.to_owned(),
-        directory: false,
-        size: None::<Bytes>,
-        mtime: None,
-        build_id: None,
-        host_dev: None,
-        host_ino: None,
+    fn row(&self, key: FileKey, path: &str) -> File {
+        File {
+            dev: key.dev,
+            ino: key.ino,
+            path: path.to_owned(),
+            directory: false,
+            size: None::<Bytes>,
+            mtime: None,
+            build_id: self.build_ids.get(path).cloned(),
+            host_dev: None,
+            host_ino: None,
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::declaration::named;
 use crate::input::Input;
 use crate::trace::Trace;
 use slowpath_recording::Tables;
+use std::io::Cursor;
 
 /// What an importer makes of these bytes, and why it did not read all of them. Every importer does that for any bytes.
 ///
@@ -13,8 +14,8 @@ pub fn import_bytes(name: &str, bytes: &[u8]) -> (Tables, Option<String>) {
     let importer = named(name).unwrap_or_else(|| panic!("there is no importer {name}"));
     let mut tables = Tables::default();
     let mut manifest = slowpath_recording::Manifest::default();
-    let mut reader = bytes;
-    let mut input = Input::new("trace", &mut reader, &|| true);
+    let mut reader = Cursor::new(bytes);
+    let mut input = Input::of_file("trace", &mut reader, &|| true);
     let mut trace = Trace::new(&mut tables);
     let problem = (importer.import)(&mut input, &mut trace).err().map(|error| error.to_string());
     if let Err(error) = trace.finish(importer, problem.clone(), &mut manifest) {

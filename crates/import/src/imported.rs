@@ -10,7 +10,7 @@ use slowpath_recording::{Manifest, WriteError, Writer};
 use slowpath_tables::{Bytes, Losses, Unavailable};
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Seek};
 use std::path::Path;
 
 /// What `slowpath import --json` prints.
@@ -102,7 +102,7 @@ pub struct Wanted<'a> {
 /// # Errors
 /// Nothing was written, or the recording could not be. A trace that is damaged is no error: [`Imported::problem`] says where.
 pub fn import(
-    mut traces: Vec<(String, impl BufRead)>,
+    mut traces: Vec<(String, impl BufRead + Seek)>,
     directory: &Path,
     wanted: Wanted<'_>,
 ) -> Result<Imported, NotImported> {
@@ -113,7 +113,7 @@ pub fn import(
     let mut manifest = writer.manifest().clone();
     let mut trace = Trace::new(&mut writer);
     for (name, mut from) in traces {
-        let mut input = Input::new(&name, &mut from, wanted.is_wanted);
+        let mut input = Input::of_file(&name, &mut from, wanted.is_wanted);
         if let Err(error) = (importer.import)(&mut input, &mut trace) {
             problem = Some(chain(&error));
             break;
@@ -187,7 +187,7 @@ mod tests {
     fn imported(traces: &[&str], format: Option<&str>) -> Result<Imported, NotImported> {
         let place = tempfile::tempdir().unwrap();
         let named: Vec<_> =
-            traces.iter().enumerate().map(|(at, text)| (format!("trace {at}"), text.as_bytes())).collect();
+            traces.iter().enumerate().map(|(at, text)| (format!("trace {at}"), io::Cursor::new(*text))).collect();
         let format = format.map(|name| *ALL.iter().find(|importer| importer.name == name).unwrap());
         let wanted = Wanted { format, created: String::new(), most: Bytes(1 << 20), is_wanted: &|| true };
         import(named, place.path(), wanted)

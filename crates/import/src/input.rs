@@ -1,7 +1,8 @@
-//! A trace that is read once, from its begin to its end, with where one is in it.
+//! A trace that is read once, from its begin to its end, with where one is in it. Of a file, places may be read before others
+//! ([`Input::seek`]), for formats whose head says where things are.
 
 use crate::problem::ImportError;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 /// Bytes of a line at most: strace prints whole buffers with a large `-s`.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -9,10 +10,32 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// Characters of a line that an error shows.
 const SHOWN: usize = 120;
 
+/// What any place can be read of.
+pub trait Places: BufRead + Seek {}
+
+impl<T: BufRead + Seek> Places for T {}
+
+/// Where bytes come from.
+enum Source<'a> {
+    /// One after the other.
+    Stream(&'a mut dyn BufRead),
+    /// From any place.
+    File(&'a mut dyn Places),
+}
+
+impl Source<'_> {
+    fn reader(&mut self) -> &mut dyn BufRead {
+        match self {
+            Self::Stream(from) => &mut **from,
+            Self::File(from) => &mut **from,
+        }
+    }
+}
+
 /// A trace under way.
 pub struct Input<'a> {
     name: String,
-    from: &'a mut dyn BufRead,
+    from: Source<'a>,
     /// Bytes read so far.
     offset: u64,
     /// Number and begin of the line that was read last.
@@ -24,7 +47,19 @@ pub struct Input<'a> {
 impl<'a> Input<'a> {
     /// Reads `from`, which errors call `name`, as long as `is_wanted`.
     pub fn new(name: &str, from: &'a mut dyn BufRead, is_wanted: &'a dyn Fn() -> bool) -> Self {
-        Self { name: name.to_owned(), from, offset: 0, line: (0, 0), buffer: Vec::new(), is_wanted }
+        Self {
+            name: name.to_owned(),
+            from: Source::Stream(from),
+            offset: 0,
+            line: (0, 0),
+            buffer: Vec::new(),
+            is_wanted,
+        }
+    }
+
+    /// The same of a file, which [`Input::seek`] can move in.
+    pub fn of_file(name: &str, from: &'a mut dyn Places, is_wanted: &'a dyn Fn() -> bool) -> Self {
+        Self { name: name.to_owned(), from: Source::File(from), offset: 0, line: (0, 0), buffer: Vec::new(), is_wanted }
     }
 
     /// Bytes read so far.
@@ -40,7 +75,7 @@ impl<'a> Input<'a> {
         self.buffer.clear();
         let begin = self.offset;
         let read =
-            self.wanted().and_then(|()| (&mut *self.from).take(LONGEST_LINE).read_until(b'\n', &mut self.buffer));
+            self.wanted().and_then(|()| self.from.reader().take(LONGEST_LINE).read_until(b'\n', &mut self.buffer));
         let bytes = read.map_err(|source| self.unread(source))?;
         self.offset += bytes as u64;
         if bytes == 0 {
@@ -63,13 +98,47 @@ impl<'a> Input<'a> {
     /// It cannot be read, or ends before the last of them: `expected` says of what.
     pub fn next_bytes(&mut self, count: u64, expected: &'static str, bytes: &mut Vec<u8>) -> Result<bool, ImportError> {
         bytes.clear();
-        let read = self.wanted().and_then(|()| (&mut *self.from).take(count).read_to_end(bytes));
+        let read = self.wanted().and_then(|()| self.from.reader().take(count).read_to_end(bytes));
         let read = read.map_err(|source| self.unread(source))? as u64;
         self.offset += read;
         if read < count && read > 0 {
             return Err(self.wrong_bytes(expected));
         }
         Ok(read == count)
+    }
+
+    /// Goes on at this byte. False where what was opened is no file: it stays where it is.
+    ///
+    /// # Errors
+    /// There is no such place.
+    pub fn seek(&mut self, offset: u64) -> Result<bool, ImportError> {
+        let Source::File(file) = &mut self.from else { return Ok(false) };
+        match file.seek(SeekFrom::Start(offset)) {
+            Ok(_) => {
+                self.offset = offset;
+                Ok(true)
+            }
+            Err(source) => Err(self.unread(source)),
+        }
+    }
+
+    /// Leaves out the next `count` bytes.
+    ///
+    /// # Errors
+    /// It cannot be read, or ends before the last of them: `expected` says of what.
+    pub fn skip(&mut self, count: u64, expected: &'static str) -> Result<(), ImportError> {
+        let skipped = self.wanted().and_then(|()| io::copy(&mut self.from.reader().take(count), &mut io::sink()));
+        let skipped = skipped.map_err(|source| self.unread(source))?;
+        self.offset += skipped;
+        if skipped < count { Err(self.wrong_bytes(expected)) } else { Ok(()) }
+    }
+
+    /// That somebody still waits for the end.
+    ///
+    /// # Errors
+    /// Nobody does.
+    pub fn still_wanted(&self) -> Result<(), ImportError> {
+        self.wanted().map_err(|source| self.unread(source))
     }
 
     /// The line that was read last is none of this format.
@@ -84,7 +153,12 @@ impl<'a> Input<'a> {
 
     /// What was read last is none of this format.
     pub fn wrong_bytes(&self, expected: &'static str) -> ImportError {
-        ImportError::Bytes { file: self.name.clone(), offset: self.offset, expected }
+        self.wrong_bytes_at(self.offset, expected)
+    }
+
+    /// What was read at this byte is none of this format.
+    pub fn wrong_bytes_at(&self, offset: u64, expected: &'static str) -> ImportError {
+        ImportError::Bytes { file: self.name.clone(), offset, expected }
     }
 
     fn wanted(&self) -> io::Result<()> {
@@ -131,6 +205,21 @@ mod tests {
         let error = input.next_bytes(3, "three more", &mut read).unwrap_err().to_string();
         assert_eq!(error, "a, byte 5: expected three more");
         assert!(!input.next_bytes(3, "three", &mut read).unwrap());
+    }
+
+    #[test]
+    fn any_place_of_a_file_can_be_read_and_of_a_stream_none_but_the_next() {
+        let mut file = io::Cursor::new(b"abcdef");
+        let mut input = Input::of_file("a", &mut file, &|| true);
+        let mut read = Vec::new();
+        assert!(input.seek(4).unwrap() && input.next_bytes(2, "two", &mut read).unwrap());
+        assert_eq!((read.as_slice(), input.offset()), (&b"ef"[..], 6));
+        assert!(input.seek(1).unwrap());
+        input.skip(2, "two").unwrap();
+        assert!(input.next_bytes(1, "one", &mut read).unwrap() && read == b"d");
+        assert_eq!(input.skip(9, "nine").unwrap_err().to_string(), "a, byte 6: expected nine");
+        let mut stream: &[u8] = b"abc";
+        assert!(!Input::new("a", &mut stream, &|| true).seek(1).unwrap());
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! unavailable in the recording, with the reason. [`import`] does it for all traces of one command. Leaves opening files, identity and where the recording is written to the command, and
 //! what rows mean to `analysis`.
 
+mod code_file;
+mod cpu_sample;
 mod declaration;
 mod event_fields;
 mod facts;
@@ -15,10 +17,13 @@ mod ftrace;
 mod imported;
 #[cfg(test)]
 mod imported_findings;
+mod in_order;
 mod input;
 mod kernel_event;
+mod mappings;
 mod moment;
 mod output;
+mod perf_data;
 mod perf_script;
 mod perfetto;
 mod problem;
@@ -33,7 +38,7 @@ mod xperf;
 
 pub use declaration::{ALL, HEAD, Importer, detected, named};
 pub use imported::{Imported, NotImported, Wanted, import};
-pub use input::Input;
+pub use input::{Input, Places};
 pub use output::{Output, Row};
 pub use perfetto::{messages as perfetto_messages, next_packet as next_perfetto_packet};
 pub use problem::ImportError;

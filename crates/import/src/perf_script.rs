@@ -7,18 +7,20 @@
 mod frame;
 mod header;
 
+use crate::code_file::CodeFile;
+use crate::cpu_sample::{Sampled, cpu_sample};
 use crate::declaration::{Importer, head_lines};
 use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents, fault};
+use crate::mappings::Mappings;
 use crate::problem::ImportError;
 use crate::stacks::{CodePlace, DEEPEST};
 use crate::tasks::Thread;
 use crate::trace::Trace;
 use crate::wait_reason::of_function;
-use frame::{CodeFile, FrameLine};
+use frame::FrameLine;
 use header::Header;
-use slowpath_tables::{CpuSample, FaultKind, FileKey, FrameKind};
-use std::collections::BTreeMap;
+use slowpath_tables::{FaultKind, FileKey, FrameKind};
 
 /// The declaration.
 pub const IMPORT: Importer = Importer {
@@ -40,9 +42,6 @@ const FRAME: &str = "a frame of a call stack: ADDRESS FUNCTION (FILE)";
 const TASK_EVENT: &str = "the fields that perf script prints behind this record";
 const FIELDS: &str = "the fields of this kernel event";
 
-/// Mappings that are kept at a time.
-const MOST_MAPPINGS: usize = 1 << 20;
-
 fn detects(head: &[u8]) -> bool {
     let mut lines = head_lines(head).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.next().is_some_and(|line| Header::of(line).is_some())
@@ -58,8 +57,7 @@ struct Pending {
 #[derive(Default)]
 struct State {
     events: KernelEvents,
-    /// Executable mappings of a process by first address: end, offset in the file, file.
-    mappings: BTreeMap<(u32, u64), (u64, u64, FileKey)>,
+    mappings: Mappings<FileKey>,
 }
 
 fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
@@ -170,50 +168,16 @@ impl State {
         let is_kernel = frames.first().is_some_and(|frame| frame.file == CodeFile::Kernel);
         let ip = frames.first().map_or(0, |frame| frame.address);
         let address = rest.split_whitespace().next().and_then(|word| u64::from_str_radix(word, 16).ok()).unwrap_or(0);
+        let sampled = Sampled { cpu: header.cpu, period: header.period, is_time: false, kernel: is_kernel };
         match header.event.split([':', '/']).next().unwrap_or_default() {
-            "cpu-clock" | "task-clock" => self.sample(trace, &header, &at, is_kernel, true)?,
-            "cycles" | "cpu-cycles" | "ref-cycles" | "cpu_core" | "cpu_atom" => {
-                self.sample(trace, &header, &at, is_kernel, false)?;
-            }
+            "cpu-clock" | "task-clock" => cpu_sample(trace, &at, Sampled { is_time: true, ..sampled })?,
+            "cycles" | "cpu-cycles" | "ref-cycles" | "cpu_core" | "cpu_atom" => cpu_sample(trace, &at, sampled)?,
             "minor-faults" => fault(trace, &at, FaultKind::Minor, (address, ip), is_kernel)?,
             "major-faults" => fault(trace, &at, FaultKind::Major, (address, ip), is_kernel)?,
             "page-faults" | "faults" => self.events.fault(trace, &at, address, ip, is_kernel)?,
             other => trace.facts.leave_out(other),
         }
         Ok(true)
-    }
-
-    fn sample(
-        &self,
-        trace: &mut Trace<'_>,
-        header: &Header,
-        at: &Circumstances,
-        kernel: bool,
-        period_is_time: bool,
-    ) -> Result<(), ImportError> {
-        trace.facts.see_probe("cpu_sample");
-        match header.period {
-            Some(period @ 1..) if period_is_time => trace.facts.sample_hz = Some((1_000_000_000 / period).max(1)),
-            _ if trace.facts.sample_hz.is_none() => trace.facts.lack(
-                "the time that a CPU sample stands for",
-                "the samples are of cycles, or perf script printed no period",
-                "perf record -e cpu-clock -c 1000000, and perf script -F +period",
-            ),
-            _ => {}
-        }
-        let Some(thread) = at.thread else { return Ok(()) };
-        trace.row(CpuSample {
-            ts: at.ts,
-            pid: thread.process.pid,
-            start: thread.process.start,
-            tid: thread.tid,
-            cpu: header.cpu.unwrap_or(0),
-            kernel,
-            stack: at.stack,
-            first_argument: None,
-            second_argument: None,
-            copies: None,
-        })
     }
 
     fn stack(
@@ -239,11 +203,9 @@ impl State {
             CodeFile::Vdso => (FrameKind::Vdso, None, None),
             CodeFile::Generated | CodeFile::Inlined => (FrameKind::Generated, None, Some(frame.address)),
             CodeFile::At(path) => {
-                let mapped = self.mappings.range(..=(thread.process.pid, frame.address)).next_back();
-                let mapped = mapped.filter(|((pid, _), (end, ..))| *pid == thread.process.pid && frame.address < *end);
                 let file = trace.file(path)?;
-                let offset = mapped.filter(|(_, (_, _, key))| *key == file);
-                let offset = offset.map(|((_, from), (_, offset, _))| offset.saturating_add(frame.address - from));
+                let mapped = self.mappings.at(thread.process.pid, frame.address).filter(|(key, _)| *key == file);
+                let offset = mapped.map(|(_, offset)| offset);
                 return Ok(CodePlace { kind: FrameKind::File, file: Some(file), offset, process: None, address: None });
             }
         };
@@ -263,9 +225,12 @@ impl State {
             let text = kind.split_once('(').map_or(rest, |(_, text)| text);
             let Some([pid, tid, parent, parent_tid]) = four(text) else { return Ok(false) };
             if kind.starts_with("PERF_RECORD_EXIT") {
-                self.forget(tid, pid);
+                if tid == pid {
+                    self.mappings.forget(pid);
+                }
                 trace.end(ts, tid);
             } else {
+                self.mappings.fork(parent, pid);
                 let parent = trace.thread(ts, parent_tid, Some(parent), None)?;
                 trace.fork(ts, parent, tid, pid)?;
             }
@@ -282,7 +247,7 @@ impl State {
                 };
                 if tid != 0 {
                     if is_exec {
-                        self.forget(pid, pid);
+                        self.mappings.forget(pid);
                     }
                     trace.thread(ts, tid, Some(pid), Some(comm.trim()))?;
                 }
@@ -318,21 +283,8 @@ impl State {
             Some(key) if key.ino != 0 => trace.identify(&path, key)?,
             _ => trace.file(&path)?,
         };
-        if self.mappings.len() < MOST_MAPPINGS {
-            let end = mapping.from.saturating_add(mapping.length);
-            self.mappings.insert((mapping.pid, mapping.from), (end, mapping.offset, key));
-        }
+        self.mappings.map(mapping.pid, (mapping.from, mapping.length), mapping.offset, key);
         Ok(())
-    }
-
-    /// The mappings of a process that ended or runs another program.
-    fn forget(&mut self, tid: u32, pid: u32) {
-        if tid == pid {
-            let keys: Vec<_> = self.mappings.range((pid, 0)..=(pid, u64::MAX)).map(|(key, _)| *key).collect();
-            keys.iter().for_each(|key| {
-                self.mappings.remove(key);
-            });
-        }
     }
 }
 

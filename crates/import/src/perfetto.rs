@@ -1,19 +1,21 @@
 //! Perfetto traces: the kernel's events of ftrace in them, processes and threads.
 //!
 //! A trace is a sequence of packets, each with its length before it; one is in memory at a time. Packets of different CPUs do not follow
-//! each other in time: [`order`] holds events back until those before them must have come.
+//! each other in time: [`InOrder`] holds events back until those before them must have come.
 
+mod event;
 #[expect(missing_docs, reason = "fields have the names, and so the documentation, of Perfetto's definitions")]
 pub mod messages;
-mod order;
 
 use crate::declaration::Importer;
+use crate::in_order::InOrder;
 use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents};
 use crate::problem::ImportError;
 use crate::trace::Trace;
+use crate::wait_reason::state;
+use event::{Event, What};
 use messages::{CLOCK_BOOTTIME, CLOCK_REALTIME, CLONE_THREAD, FtraceEventBundle, ProcessTree, TracePacket, task, text};
-use order::{Event, InOrder, What};
 use prost::Message;
 use slowpath_recording::Clock;
 use slowpath_tables::{Nanos, OffCpuReason, PageCacheOp};
@@ -35,6 +37,9 @@ pub const IMPORT: Importer = Importer {
 const PACKET: u8 = 0x0a;
 /// Bytes of a packet at most; tracing services flush after some hundred KiB.
 const LONGEST_PACKET: u64 = 64 << 20;
+
+/// Events that are held back: those of some seconds of a busy phone, and less than 100 MB.
+const HELD: usize = 1 << 20;
 
 /// Programs that are known before the first event.
 const MOST_EARLY: usize = 1 << 16;
@@ -68,7 +73,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 
 fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
     let mut events = KernelEvents::default();
-    let mut order = InOrder::default();
+    let mut order = InOrder::new(HELD);
     let read = packets(input, trace, &mut events, &mut order);
     for event in order.finish() {
         emit(trace, &mut events, event)?;
@@ -114,7 +119,7 @@ fn packets(
     input: &mut Input<'_>,
     trace: &mut Trace<'_>,
     events: &mut KernelEvents,
-    order: &mut InOrder,
+    order: &mut InOrder<Event>,
 ) -> Result<(), ImportError> {
     trace.facts.lack(
         "the reasons of waits",
@@ -195,20 +200,7 @@ fn programs(trace: &mut Trace<'_>, early: &mut Vec<(u32, Vec<String>)>) -> Resul
     Ok(())
 }
 
-/// Task states of the kernel as `sched_switch` prints them (include/trace/events/sched.h).
-fn state(bits: i64) -> &'static str {
-    match bits {
-        0 => "R",
-        _ if bits & 0x30 != 0 => "X",
-        _ if bits & 0x02 != 0 => "D",
-        _ if bits & 0x01 != 0 => "S",
-        _ if bits & 0x0c != 0 => "T",
-        _ if bits & 0xff == 0 => "R",
-        _ => "I",
-    }
-}
-
-fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrder) {
+fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrder<Event>) {
     if let Some(cpu) = bundle.cpu {
         trace.facts.see_cpu(cpu);
     }
@@ -219,10 +211,10 @@ fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrd
     if let Some(compact) = bundle.compact_sched {
         for (ts, bits, next, name) in compact.switches() {
             let what = What::Switch { prev: None, state: state(bits), next, name: text(name) };
-            order.add(Event { ts, tid: None, cpu, what });
+            order.add(ts, 1, Event { ts, tid: None, cpu, what });
         }
         for (ts, tid) in compact.wakings() {
-            order.add(Event { ts, tid: None, cpu, what: What::Woken(tid) });
+            order.add(ts, 1, Event { ts, tid: None, cpu, what: What::Woken(tid) });
         }
     }
     for event in bundle.event {
@@ -269,7 +261,7 @@ fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrd
             trace.facts.leave_out("others");
             continue;
         };
-        order.add(Event { ts, tid, cpu, what });
+        order.add(ts, 1, Event { ts, tid, cpu, what });
     }
 }
 

@@ -184,6 +184,11 @@ impl<'a> Trace<'a> {
         self.file(path)
     }
 
+    /// The file at this path has this build id, in hexadecimal. Only what is known before the file's first row is in it.
+    pub fn built(&mut self, path: &str, build_id: String) {
+        self.files.built(path, build_id);
+    }
+
     /// The call stack of these frames, the innermost first.
     ///
     /// # Errors

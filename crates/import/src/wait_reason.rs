@@ -79,6 +79,19 @@ pub struct Place<'a> {
     pub call: Option<&'a str>,
 }
 
+/// A task's state in `sched_switch`, in numbers, as the kernel prints it (include/trace/events/sched.h).
+pub fn state(bits: i64) -> &'static str {
+    match bits {
+        0 => "R",
+        _ if bits & 0x30 != 0 => "X",
+        _ if bits & 0x02 != 0 => "D",
+        _ if bits & 0x01 != 0 => "S",
+        _ if bits & 0x0c != 0 => "T",
+        _ if bits & 0xff == 0 => "R",
+        _ => "I",
+    }
+}
+
 /// The reason for a state as `sched_switch` prints it: `R`, `R+`, `S`, `D`, `T`, `t`, `X`, `Z`, `P`, `I` (include/trace/events/sched.h).
 /// None for a task that ends.
 pub fn of_state(state: &str, place: Place<'_>) -> Option<OffCpuReason> {

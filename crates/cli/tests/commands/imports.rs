@@ -138,6 +138,25 @@ fn one_workload_seen_by_slowpath_perf_and_strace_gives_the_same_files_code_and_w
 }
 
 #[test]
+fn perf_data_is_read_in_the_sandbox_whose_places_it_seeks() {
+    let place = place();
+    let at = |name: &str| place.path().join(name);
+    let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/import_perf_data/seed");
+    let bytes = fs::read(seed).unwrap();
+    fs::write(at("perf.data"), &bytes).unwrap();
+    fs::write(at("cut.data"), &bytes[..bytes.len() / 2]).unwrap();
+    for own in [place.path().to_owned(), at("perf.data"), at("cut.data")] {
+        let invoker = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+        std::os::unix::fs::chown(own, invoker, None).unwrap();
+    }
+    let tables = import(&at("perf.data"), &at("recording"));
+    assert_eq!((tables.cpu_samples.len(), tables.off_cpu.len(), tables.manifest.host.cpus), (2, 1, 2));
+    let done = run(slowpath(["import", "--quiet"]).arg(at("cut.data")).arg("-o").arg(at("cut")));
+    let byte = format!("cut.data, byte {}: expected ", bytes.len() / 2);
+    done.fails_with(2, &[&byte, "what was read until then is in the recording"]);
+}
+
+#[test]
 fn an_imported_recording_is_one_for_every_command() {
     let place = place();
     let at = |name: &str| place.path().join(name);

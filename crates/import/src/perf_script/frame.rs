@@ -1,35 +1,7 @@
 //! A line of a call stack, `\t 7f1234 function+0x12 (/usr/lib/libc.so.6)`, and where files are mapped.
 
+use crate::code_file::CodeFile;
 use slowpath_tables::FileKey;
-
-/// What perf says that code is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CodeFile {
-    /// The kernel or one of its modules.
-    Kernel,
-    /// The vdso.
-    Vdso,
-    /// Memory without a file, or a file that is not known.
-    Generated,
-    /// That of the next frame, into which it was inlined.
-    Inlined,
-    /// A file.
-    At(String),
-}
-
-impl CodeFile {
-    /// By the name that perf prints for it.
-    pub fn of(name: &str) -> Self {
-        match name {
-            "[vdso]" => Self::Vdso,
-            "inlined" => Self::Inlined,
-            "[unknown]" | "" | "//anon" | "[heap]" | "[stack]" => Self::Generated,
-            _ if name.starts_with("[JIT]") || name.starts_with("/tmp/perf-") => Self::Generated,
-            _ if name.starts_with('[') || name.ends_with(".ko") || name.ends_with(".ko.xz") => Self::Kernel,
-            _ => Self::At(name.to_owned()),
-        }
-    }
-}
 
 /// A frame of a call stack.
 #[derive(Clone, Debug, PartialEq, Eq)]

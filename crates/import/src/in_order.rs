@@ -1,0 +1,115 @@
+//! Events of several CPUs, each in order, as one sequence: held back in memory up to a limit, and given out the oldest first.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+#[derive(Debug)]
+struct Held<T> {
+    ts: u64,
+    number: u64,
+    weight: usize,
+    event: T,
+}
+
+impl<T> Ord for Held<T> {
+    /// The oldest is the greatest; of one moment the one that came first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.ts, other.number).cmp(&(self.ts, self.number))
+    }
+}
+
+impl<T> PartialOrd for Held<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Held<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Held<T> {}
+
+/// Events until it is their turn.
+#[derive(Debug)]
+pub struct InOrder<T> {
+    held: BinaryHeap<Held<T>>,
+    added: u64,
+    /// What those that are held weigh, and may.
+    weight: usize,
+    most: usize,
+    /// Time of the last that was given out.
+    given: u64,
+    /// Events that came when later ones had been given out.
+    pub late: u64,
+}
+
+impl<T> InOrder<T> {
+    /// One that holds back events of this weight together.
+    pub fn new(most: usize) -> Self {
+        Self { held: BinaryHeap::new(), added: 0, weight: 0, most, given: 0, late: 0 }
+    }
+
+    /// Takes an event.
+    pub fn add(&mut self, ts: u64, weight: usize, event: T) {
+        self.late += u64::from(ts < self.given);
+        self.added += 1;
+        self.weight = self.weight.saturating_add(weight);
+        self.held.push(Held { ts, number: self.added, weight, event });
+    }
+
+    /// Those beyond the weight that is held back.
+    pub fn ready(&mut self) -> Vec<T> {
+        let mut ready = Vec::new();
+        while self.weight > self.most
+            && let Some(event) = self.next()
+        {
+            ready.push(event);
+        }
+        ready
+    }
+
+    /// Those of this time and before it.
+    pub fn until(&mut self, ts: u64) -> Vec<T> {
+        let mut ready = Vec::new();
+        while self.held.peek().is_some_and(|held| held.ts <= ts)
+            && let Some(event) = self.next()
+        {
+            ready.push(event);
+        }
+        ready
+    }
+
+    /// All, one after the other.
+    pub fn finish(&mut self) -> impl Iterator<Item = T> + use<T> {
+        let mut all = std::mem::take(&mut self.held);
+        self.weight = 0;
+        std::iter::from_fn(move || all.pop().map(|held| held.event))
+    }
+
+    fn next(&mut self) -> Option<T> {
+        let held = self.held.pop()?;
+        self.given = self.given.max(held.ts);
+        self.weight = self.weight.saturating_sub(held.weight);
+        Some(held.event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_come_first_and_late_ones_are_counted() {
+        let mut order = InOrder::new(3);
+        for (ts, event) in [(30, 'c'), (10, 'a'), (20, 'b'), (20, 'B'), (40, 'd')] {
+            order.add(ts, 1, event);
+        }
+        assert_eq!((order.ready(), order.late), (vec!['a', 'b'], 0));
+        assert_eq!(order.until(30), ['B', 'c']);
+        order.add(25, 1, 'x');
+        assert_eq!((order.late, order.finish().collect::<String>().as_str()), (1, "xd"));
+    }
+}
