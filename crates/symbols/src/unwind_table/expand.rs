@@ -6,7 +6,7 @@
 use super::builder::Builder;
 use super::hand_over::hand_over;
 use super::program::{Bytes, Machine, Rule, Rules};
-use super::undescribed::{ENTRY_CODE, SCANNED, SHORTEST_GAP, known_code};
+use super::undescribed::{ENTRY_CODE, SCANNED, SHORTEST_GAP, known_aarch64, known_code};
 use super::{Architecture, CfaRule, FramePointerRule, FrameSource, Image, Row, UnwindTable, UnwindTableError};
 use gimli::{
     BaseAddresses, CallFrameInstruction, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, EhFrameHdr,
@@ -314,6 +314,10 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
         // Where nothing else is known, neither is the code around the entry point.
         let mut entry = self.image.entry.filter(|_| !covered.is_empty());
         let (image, known) = (self.image, &mut self.known);
+        let known_by_bytes = match image.architecture {
+            Architecture::X86_64 => known_code,
+            Architecture::AArch64 => known_aarch64,
+        };
         let mut look = |gap: Range<u64>| {
             if let Some(at) = entry.filter(|at| gap.contains(at)) {
                 found.push(Covered { range: at..gap.end.min(at + ENTRY_CODE), source: Source::Known(known.len()) });
@@ -321,12 +325,11 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
                 entry = None;
             }
             let gap = gap.start..gap.end.min(gap.start.saturating_add(left));
-            // What is known by its bytes is code of x86-64.
-            if gap.end.saturating_sub(gap.start) < SHORTEST_GAP || image.architecture != Architecture::X86_64 {
+            if gap.end.saturating_sub(gap.start) < SHORTEST_GAP {
                 return;
             }
             left -= gap.end - gap.start;
-            for (at, rule) in image.range(gap.clone()).into_iter().flat_map(known_code) {
+            for (at, rule) in image.range(gap.clone()).into_iter().flat_map(known_by_bytes) {
                 let range = gap.start + at.start as u64..gap.start + at.end as u64;
                 found.push(Covered { range, source: Source::Known(known.len()) });
                 known.push(rule);
