@@ -10,13 +10,35 @@
 #ifndef SLOWPATH_SIGHT_BPF_H
 #define SLOWPATH_SIGHT_BPF_H
 
-/* Whose the recording is (uid 0: all is told), and the secret of this recording that stack numbers hang on. Set before loading; in a
- * section of its own, so that the driver finds it in every object at the same place. */
+/* Whose the recording is (uid 0: all is told), the secret of this recording that stack numbers hang on, and the logarithm of the size
+ * of the kernel's pages. Set before loading; in a section of its own, so that the driver finds it in every object at the same place. */
 const volatile struct {
 	u32 uid;
 	u32 gid;
 	u64 secret[2];
+	u64 page_shift;
 } recording SEC(".rodata.recording") = {};
+
+/* Tables count in pages of 4 KiB, whatever the kernel's have: on arm64 4, 16 or 64 KiB. */
+#define TABLE_PAGE_SHIFT 12
+
+/* Bytes of one of the kernel's pages. */
+static __always_inline u64 page_bytes(void)
+{
+	return 1ULL << recording.page_shift;
+}
+
+/* A place in a file that the kernel counts in its pages, in bytes. */
+static __always_inline u64 bytes_of_pages(u64 pages)
+{
+	return pages << recording.page_shift;
+}
+
+/* A number of the kernel's pages, as tables count them. */
+static __always_inline u64 table_pages(u64 pages)
+{
+	return bytes_of_pages(pages) >> TABLE_PAGE_SHIFT;
+}
 
 /* Events of which a part was withheld, by kind; under EVENT_EXEC the programs that it concerned. */
 struct {
