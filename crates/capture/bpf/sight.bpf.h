@@ -160,26 +160,40 @@ static __always_inline bool is_public(struct inode *inode)
 	return owner_is_root() || FIELD(inode, inode, i_mode) & S_IROTH || FIELD(inode, inode, i_uid.val) == recording.uid;
 }
 
-/* Whether that holds for all directories that a name stands in: else the name is not the owner's to know. */
+/* A name and those of the directories above it, up to the one that is looked at. */
+struct ascent {
+	u64 entry;
+	int is_listed;
+};
+
+static long ascends(u32 depth, struct ascent *ascent)
+{
+	struct dentry *dentry = (struct dentry *)ascent->entry;
+	struct dentry *parent = FIELD(dentry, dentry, d_parent);
+	if (!parent)
+		return 1;
+	if (parent == dentry) {
+		ascent->is_listed = 1;
+		return 1;
+	}
+	struct inode *inode = FIELD(dentry, parent, d_inode);
+	if (!inode)
+		return 1;
+	unsigned short mode = FIELD(inode, inode, i_mode);
+	bool is_others = (mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH);
+	if (!is_others && FIELD(inode, inode, i_uid.val) != recording.uid)
+		return 1;
+	ascent->entry = (u64)parent;
+	return 0;
+}
+
+/* Whether that holds for all directories that a name stands in: else the name is not the owner's to know. No loop of the compiler's:
+ * it lets the end of one fall through to its begin, which Linux 6.1 refuses (check_cfg in kernel/bpf/verifier.c). */
 __attribute__((noinline)) int is_listed(u64 entry)
 {
-	struct dentry *dentry = (struct dentry *)entry;
-	for (int depth = 0; depth < 64; depth++) {
-		struct dentry *parent = FIELD(dentry, dentry, d_parent);
-		if (!parent)
-			return 0;
-		if (parent == dentry)
-			return 1;
-		struct inode *inode = FIELD(dentry, parent, d_inode);
-		if (!inode)
-			return 0;
-		unsigned short mode = FIELD(inode, inode, i_mode);
-		bool is_others = (mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH);
-		if (!is_others && FIELD(inode, inode, i_uid.val) != recording.uid)
-			return 0;
-		dentry = parent;
-	}
-	return 0;
+	struct ascent ascent = {.entry = entry};
+	bpf_loop(64, ascends, &ascent, 0);
+	return ascent.is_listed;
 }
 
 #endif
