@@ -25,6 +25,10 @@ build: report-ui ## build target/release/slowpath, and the library that zygotes 
 	cargo build --release --locked -p slowpath-cli --bin slowpath
 	cargo build --release --locked -p slowpath-zygote-c --lib
 
+.PHONY: build-aarch64
+build-aarch64: report-ui ## cross-build slowpath for aarch64, for emulated machines and devices
+	@scripts/build-aarch64.sh
+
 .PHONY: zygote-wheel
 zygote-wheel: build ## the wheel of the Python module slowpath_zygote, into target/wheels
 	@scripts/fleet-python.sh
@@ -51,7 +55,7 @@ check: report-ui ## the loop at the desk: format, types, clippy, unit tests, che
 .PHONY: accept
 accept: ## the long acceptance runs, results to docs/measurements (needs root)
 	@scripts/install-packages.sh browsers peers
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build build-aarch64
 	@scripts/measure.sh accept
 
 .PHONY: cases

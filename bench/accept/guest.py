@@ -15,10 +15,11 @@ from pathlib import Path
 LIBC = ctypes.CDLL(None, use_errno=True)
 POWER_OFF = 0x4321FEDC
 """`LINUX_REBOOT_CMD_POWER_OFF` (include/uapi/linux/reboot.h)."""
-FINIT_MODULE = 313
-"""Number of the system call on x86-64."""
+FINIT_MODULE = {"x86_64": 313, "aarch64": 273}
+"""Number of the system call."""
 EVERYWHERE = (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/dev/shm"), ("tracefs", "/sys/kernel/tracing"))
-LINE = "/dev/ttyS1"
+LINE = os.environ["SLOWPATH_LINE"]
+"""Named on the kernel's command line."""
 
 
 def mount(kind, where):
@@ -31,7 +32,7 @@ def mount(kind, where):
 def insert(module, options=""):
     """Loads a module of the kernel."""
     with open(module, "rb") as file:
-        if LIBC.syscall(FINIT_MODULE, file.fileno(), options.encode(), 0):
+        if LIBC.syscall(FINIT_MODULE[os.uname().machine], file.fileno(), options.encode(), 0):
             raise OSError(ctypes.get_errno(), module)
 
 

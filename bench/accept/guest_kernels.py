@@ -37,7 +37,7 @@ def recorded(run):
 def main(plan):
     """All of it."""
     doctor = command([SLOWPATH, "doctor", "--json"], PATIENCE_S)
-    tell("machine", kernel=os.uname().release, doctor=doctor)
+    tell("machine", kernel=os.uname().release, page_size=os.sysconf("SC_PAGE_SIZE"), doctor=doctor)
     for run in plan["runs"]:
         recorded(run)
     tell("end")

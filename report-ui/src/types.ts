@@ -13,8 +13,10 @@ export const SCHEMA = "slowpath-report/2";
 export type Nanos = number;
 /** Bytes. */
 export type Bytes = number;
-/** A number of pages, or a page's index in its file; a page has `machine.page_size` bytes. */
+/** A number of pages, or a page's index in its file; a page has `PAGE_BYTES` bytes. */
 export type Pages = number;
+/** Bytes of a page, whatever pages the machine's kernel has. */
+export const PAGE_BYTES: Bytes = 4096;
 /** Milliseconds; only in launch samples, named by the suffix `_ms`. */
 export type Millis = number;
 

@@ -21,7 +21,7 @@ use crate::memory_calls::{
     Event, MADV_DONTNEED, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
 };
 use slowpath_recording::Tables;
-use slowpath_tables::{Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, ProcessKey};
+use slowpath_tables::{Fault, MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 use std::rc::Rc;
 
 /// The faults that forks caused.
@@ -54,7 +54,8 @@ pub fn follow(tables: &Tables) -> ForkFaults {
     if last_forks.is_empty() || tables.memory_calls.is_empty() {
         return ForkFaults::default();
     }
-    let mut replay = Replay { calls: &tables.memory_calls, last_forks, spaces: IntegerMap::default() };
+    let page = tables.manifest.host.page();
+    let mut replay = Replay { calls: &tables.memory_calls, page, last_forks, spaces: IntegerMap::default() };
     let mut caused = vec![false; tables.faults.len()];
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
@@ -74,6 +75,8 @@ struct Space {
 
 struct Replay<'a> {
     calls: &'a [MemoryCall],
+    /// Bytes of one of the kernel's pages.
+    page: u64,
     /// When each process forked last: what it touches later for the first time is of no use.
     last_forks: IntegerMap<ProcessKey, Nanos>,
     spaces: IntegerMap<ProcessKey, Space>,
@@ -171,12 +174,12 @@ impl Replay<'_> {
             None if is_of_use => self.spaces.entry(process).or_default(),
             None => return false,
         };
-        let from = fault.address - fault.address % PAGE_SIZE;
+        let from = fault.address - fault.address % self.page;
         let before = space.touched.part_at(from).map(|part| part.owner);
         let is_caused = before.is_some_and(|forks| forks < space.forks);
         if is_caused || (is_of_use && before.is_none()) {
             let touched = Rc::make_mut(&mut space.touched);
-            let page = Part { from, to: from.saturating_add(PAGE_SIZE), owner: space.forks };
+            let page = Part { from, to: from.saturating_add(self.page), owner: space.forks };
             touched.take(page.from, page.to);
             touched.join(page);
         }
@@ -211,6 +214,14 @@ mod tests {
             ),
         );
         assert_eq!(rows, [false, false, true, false, false, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_large_page_that_was_there_at_a_fork_faults_wherever_it_is_touched() {
+        let host = r#"{"kernel": "", "machine": "", "page_size": 65536, "cpus": 1, "memory_bytes": 0}"#;
+        let faults = "== faults\nts pid start address kind\n20 7 1 0x10000 minor\n110 7 1 0x13000 minor\n111 7 1 0x20000 minor\n";
+        let rows = caused(BLOCK, &format!("{FORK}{faults}== manifest\n{{\"host\": {host}}}\n"));
+        assert_eq!(rows, [false, true, false]);
     }
 
     #[test]

@@ -10,12 +10,11 @@
 
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory_blocks::Block;
-use crate::memory_fixes::HUGE_PAGE;
 use crate::off_cpu_times::OffCpuTimes;
 use slowpath_recording::Tables;
-use slowpath_tables::{Bytes, Nanos, PAGE_SIZE};
+use slowpath_tables::{Bytes, Nanos};
 
-/// Least time to fill 2 MiB with zeros: at 100 GB/s, more than one CPU of today writes.
+/// Least time to fill 2 MiB with zeros: at 100 GB/s, more than one CPU of today writes. Larger ones take longer.
 const LEAST_TIME: Nanos = Nanos(20_000);
 
 /// Faults in one part that can be those of a huge page: a read maps the page of zeros, a write the block's own.
@@ -45,10 +44,12 @@ pub(crate) fn add(
     tables: &Tables,
     off_cpu: &OffCpuTimes,
 ) -> Vec<usize> {
+    let (page, huge_page) = (tables.manifest.host.page(), tables.manifest.host.huge_page());
     let mut parts: IntegerMap<(u32, u64), Part> = IntegerMap::default();
     for (row, (fault, number)) in tables.faults.iter().zip(of_fault).enumerate() {
-        let Some(number) = number.filter(|number| may_hold(blocks.get(*number as usize))) else { continue };
-        let part = parts.entry((number, fault.address / HUGE_PAGE.0)).or_default();
+        let may_hold = |number: &u32| blocks.get(*number as usize).is_some_and(|block| block.length >= huge_page);
+        let Some(number) = number.filter(may_hold) else { continue };
+        let part = parts.entry((number, fault.address / huge_page.0)).or_default();
         part.faults += 1;
         // One in which its thread was displaced is not slow for that.
         if !refused.contains(&row) && off_cpu.fault_time(row, fault).is_none_or(|time| time >= LEAST_TIME) {
@@ -65,14 +66,10 @@ pub(crate) fn add(
     }
     for (number, block) in (0u32..).zip(blocks) {
         let small = block.faults.saturating_sub(in_huge_pages.get(&number).copied().unwrap_or(0));
-        let bytes = small.saturating_mul(PAGE_SIZE);
-        let bytes = bytes.saturating_add(block.brought.huge_pages.saturating_mul(HUGE_PAGE.0));
+        let bytes = small.saturating_mul(page);
+        let bytes = bytes.saturating_add(block.brought.huge_pages.saturating_mul(huge_page.0));
         block.brought.bytes = Bytes(bytes.min(block.length.0));
     }
     rows.sort_unstable();
     rows
-}
-
-fn may_hold(block: Option<&Block>) -> bool {
-    block.is_some_and(|block| block.length >= HUGE_PAGE)
 }

@@ -105,6 +105,7 @@ pub fn follow(tables: &Tables, size: Bytes, is_others: impl Fn(usize) -> bool) -
     let mut replay = Replay {
         calls: &tables.memory_calls,
         size: size.0,
+        page: tables.manifest.host.page(),
         blocks: memory_blocks::Replay::new(&tables.memory_calls),
         wishes: Wishes::new(tables),
         heaps: IntegerMap::default(),
@@ -126,6 +127,8 @@ pub fn follow(tables: &Tables, size: Bytes, is_others: impl Fn(usize) -> bool) -
 struct Replay<'a> {
     calls: &'a [MemoryCall],
     size: u64,
+    /// Bytes of one of the kernel's pages.
+    page: u64,
     blocks: memory_blocks::Replay<'a>,
     wishes: Wishes<'a>,
     /// The heap of each process: its number, and its parts, each owned by the call of brk that made room for it.
@@ -240,14 +243,14 @@ impl Replay<'_> {
             span.has_others = true;
             return None;
         }
-        let page = (fault.address - span.address) / PAGE_SIZE;
+        let page = (fault.address - span.address) / self.page;
         let word = self.touched.get_mut(number as usize)?.get_mut((page / u64::from(u64::BITS)) as usize)?;
         let bit = 1 << (page % u64::from(u64::BITS));
         if *word & bit != 0 {
             return None;
         }
         *word |= bit;
-        span.touched += Pages(1);
+        span.touched += Bytes(self.page).pages_up();
         if !span.is_whole && span.touched.0 >= least(Bytes(self.size)) {
             let (process, mapping, address) = (span.process, span.mapping, span.address);
             let is_whole = self.is_whole(process, mapping, address);

@@ -24,7 +24,7 @@ use crate::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
 };
 use crate::off_cpu_times::OffCpuTimes;
-use slowpath_recording::Tables;
+use slowpath_recording::{Host, Tables};
 use slowpath_tables::{
     Bytes, CpuSample, Fault, FaultKind, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent, Pages,
     ProcessKey,
@@ -174,11 +174,18 @@ pub struct MemoryBlocks {
     pub seen: Vec<SeenPage>,
     /// Rows of `faults` that may have brought a huge page, sorted.
     huge: Vec<usize>,
+    /// The machine's pages.
+    host: Host,
     /// CPU samples of which an argument points into a block, in the order of time.
     pub arguments: Vec<ArgumentPlaces>,
 }
 
 impl MemoryBlocks {
+    /// Pages, as tables count them, that so many faults brought which bring no huge one.
+    pub fn brought_by(&self, faults: u64) -> u64 {
+        faults.saturating_mul(self.host.page() / PAGE_SIZE)
+    }
+
     /// Whether a row of `faults` may have brought a huge page ([`crate::huge_faults`]).
     pub fn is_huge(&self, row: usize) -> bool {
         self.huge.binary_search(&row).is_ok()
@@ -213,7 +220,8 @@ pub fn follow(tables: &Tables, forks: &ForkFaults, off_cpu: &OffCpuTimes) -> Mem
     });
     let mut blocks = replay.blocks;
     let huge = huge_faults::add(&mut blocks, &of_fault, &refused, tables, off_cpu);
-    MemoryBlocks { blocks, of_fault, discarded: replay.discarded, seen: replay.seen, huge, arguments }
+    let host = tables.manifest.host.clone();
+    MemoryBlocks { blocks, of_fault, discarded: replay.discarded, seen: replay.seen, huge, host, arguments }
 }
 
 /// The blocks at a moment; for those who follow something else beside them.

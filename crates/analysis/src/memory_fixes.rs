@@ -29,9 +29,6 @@ pub const POPULATE_AT_MAP: &str = "populate_at_map";
 /// Column of the row of a fix: the finding's predicted saving is what this fix saves.
 pub const IS_PREDICTED: &str = "is_predicted";
 
-/// Size of a huge page on x86-64, and on arm64 with pages of 4 KiB.
-pub const HUGE_PAGE: Bytes = Bytes(2 << 20);
-
 /// The highest `M_MMAP_THRESHOLD` that is documented for 64-bit systems (`DEFAULT_MMAP_THRESHOLD_MAX`, mallopt(3)). Newer
 /// versions of glibc take more (2.36 does), older ones refuse it; and no heap of a thread holds more than 64 MiB.
 pub const MOST_MMAP_THRESHOLD: u64 = 32 << 20;

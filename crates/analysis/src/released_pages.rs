@@ -24,7 +24,7 @@ use crate::memory_calls::{
 };
 use crate::off_cpu_times::OffCpuTimes;
 use crate::page_owners::PageOwners;
-use slowpath_recording::Tables;
+use slowpath_recording::{Host, Tables};
 use slowpath_tables::{Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Pages, ProcessKey};
 
 /// How pages were given back.
@@ -117,6 +117,8 @@ pub struct ReleasedPages {
     pub releases: Vec<Release>,
     /// For each row of `faults` the release that had taken its page; empty where there is no release.
     pub of_fault: Vec<Option<u32>>,
+    /// The machine's pages.
+    pub host: Host,
 }
 
 /// Owner of pages that are there.
@@ -132,7 +134,8 @@ pub fn follow(tables: &Tables, others: &[usize], forks: &ForkFaults, off_cpu: &O
         return ReleasedPages::default();
     }
     let (calls, spaces) = (&tables.memory_calls, IntegerMap::default());
-    let mut replay = Replay { calls, off_cpu, others, ranges, spaces, releases: Vec::new() };
+    let page = tables.manifest.host.page();
+    let mut replay = Replay { calls, off_cpu, others, ranges, page, spaces, releases: Vec::new() };
     let mut of_fault = vec![None; tables.faults.len()];
     in_order(tables, |event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
@@ -142,7 +145,7 @@ pub fn follow(tables: &Tables, others: &[usize], forks: &ForkFaults, off_cpu: &O
         }
         Event::Sample(_) => {}
     });
-    ReleasedPages { releases: replay.releases, of_fault }
+    ReleasedPages { releases: replay.releases, of_fault, host: tables.manifest.host.clone() }
 }
 
 /// What a call gives back: how, from, to.
@@ -188,6 +191,8 @@ struct Replay<'a> {
     off_cpu: &'a OffCpuTimes,
     others: IntegerSet<usize>,
     ranges: Ranges,
+    /// Bytes of one of the kernel's pages.
+    page: u64,
     /// Pages of each process that were touched.
     spaces: IntegerMap<ProcessKey, Space>,
     releases: Vec<Release>,
@@ -223,10 +228,12 @@ impl Space {
         self.gone.clear(from, to);
     }
 
-    /// A page is there; whose it was.
-    fn touch(&mut self, address: u64) -> Option<u32> {
-        let owner = self.there.set(address, PRESENT);
-        owner.or_else(|| self.gone.take(address))
+    /// A page of the kernel's is there, so many bytes with this address among them; whose the first of it was that anybody had.
+    fn touch(&mut self, address: u64, bytes: u64) -> Option<u32> {
+        let from = address - address % bytes;
+        let parts = (from..from.saturating_add(bytes)).step_by(PAGE_SIZE as usize);
+        let owner = |part: u64| self.there.set(part, PRESENT).or_else(|| self.gone.take(part));
+        parts.map(owner).fold(None, Option::or)
     }
 
     /// A release takes these parts, all that are there of its range; of what it only may take, the kernel decides.
@@ -350,7 +357,7 @@ impl Replay<'_> {
         if fault.address >= range.1 {
             return None;
         }
-        let owner = self.spaces.entry(process).or_default().touch(fault.address);
+        let owner = self.spaces.entry(process).or_default().touch(fault.address, self.page);
         let number = owner.filter(|owner| *owner != PRESENT && !by_fork)?;
         let release = self.releases.get_mut(number as usize)?;
         release.touched = Some((release.touched.map_or(fault.ts, |(first, _)| first), fault.ts));
@@ -370,7 +377,7 @@ mod tests {
     fn a_release_walks_over_what_is_there_and_not_over_all_that_is_gone() {
         const APART: u64 = 1 << 20;
         let (pages, mut space) = (20_000u64, Space::default());
-        (0..pages).for_each(|page| assert_eq!(space.touch(page * APART), None));
+        (0..pages).for_each(|page| assert_eq!(space.touch(page * APART, PAGE_SIZE), None));
         let range = (0, pages * APART);
         // Each takes what is there: all first, then the one that was touched since. Two thousand million steps, were each of them to walk
         // over all.
@@ -381,7 +388,7 @@ mod tests {
             assert_eq!(space.there.pieces(), 0);
             let page = u64::from(number) * 7919 % pages;
             let last = u64::from(number).checked_sub(pages).map_or(0, |last| last as u32 + 1);
-            assert_eq!(space.touch(page * APART), Some(last));
+            assert_eq!(space.touch(page * APART, PAGE_SIZE), Some(last));
         }
     }
 }

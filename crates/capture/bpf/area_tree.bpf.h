@@ -50,7 +50,7 @@ static __always_inline bool has_unmapped(struct task_struct *task, struct task_s
 /* An argument that is a length, in whole pages. */
 static __always_inline u64 whole_pages(u64 length)
 {
-	return (length + 4095) & ~4095ULL;
+	return (length + page_bytes() - 1) & ~(page_bytes() - 1);
 }
 
 #endif

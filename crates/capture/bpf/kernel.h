@@ -133,11 +133,9 @@ struct cred {
 	struct capabilities cap_permitted;
 	struct user_namespace *user_ns;
 };
-#if defined(__TARGET_ARCH_x86)
 typedef struct {
 	void *vdso;
 } mm_context_t;
-#endif
 struct maple_tree {
 	void *ma_root;
 };
@@ -153,9 +151,7 @@ struct trace_event_raw_mmap_lock {
 };
 struct mm_struct {
 	struct maple_tree mm_mt;
-#if defined(__TARGET_ARCH_x86)
 	mm_context_t context;
-#endif
 	unsigned long arg_start;
 	unsigned long arg_end;
 	unsigned long start_brk;

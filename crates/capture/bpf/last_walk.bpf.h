@@ -13,6 +13,7 @@ struct last_walk {
 	u64 ip;
 	u64 sp;
 	u64 bp;
+	u64 lr;
 	u32 stack;
 	u32 words;
 	u64 addresses[WORDS];

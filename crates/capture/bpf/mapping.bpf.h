@@ -42,7 +42,7 @@ static __always_inline void tell_layout(struct task_struct *task, struct task_st
 	while ((vma = bpf_iter_task_vma_next(&it))) {
 		/* VM_READ, VM_WRITE, VM_EXEC are PROT_READ, PROT_WRITE, PROT_EXEC (include/linux/mm.h). */
 		tell(task, state, MAPPING_EXEC, vma->vm_start, vma->vm_end - vma->vm_start, vma->vm_flags & 7,
-		     vma->vm_pgoff << 12, vma->vm_file);
+		     bytes_of_pages(vma->vm_pgoff), vma->vm_file);
 	}
 	bpf_iter_task_vma_destroy(&it);
 }
@@ -61,7 +61,7 @@ static __always_inline void tell_write(struct task_struct *task, struct task_sta
 	struct file *file = FIELD(vm_area_struct, entry, vm_file);
 	if (!file && call != NUMBER_MMAP && call != NUMBER_MREMAP)
 		return;
-	u64 offset = file ? FIELD(vm_area_struct, entry, vm_pgoff) << 12 : 0;
+	u64 offset = file ? bytes_of_pages(FIELD(vm_area_struct, entry, vm_pgoff)) : 0;
 	tell(task, state, MAPPING_MAP, start, length, FIELD(vm_area_struct, entry, vm_flags) & 7, offset, file);
 }
 

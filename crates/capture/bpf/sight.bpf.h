@@ -10,13 +10,35 @@
 #ifndef SLOWPATH_SIGHT_BPF_H
 #define SLOWPATH_SIGHT_BPF_H
 
-/* Whose the recording is (uid 0: nothing is withheld), and the secret of this recording that stack numbers hang on. Set before loading; in a
- * section of its own, so that the driver finds it in every object at the same place. */
+/* Whose the recording is (uid 0: nothing is withheld), the secret of this recording that stack numbers hang on, and the logarithm of the size
+ * of the kernel's pages. Set before loading; in a section of its own, so that the driver finds it in every object at the same place. */
 const volatile struct {
 	u32 uid;
 	u32 gid;
 	u64 secret[2];
+	u64 page_shift;
 } recording SEC(".rodata.recording") = {};
+
+/* Tables count in pages of 4 KiB, whatever the kernel's have: on arm64 4, 16 or 64 KiB. */
+#define TABLE_PAGE_SHIFT 12
+
+/* Bytes of one of the kernel's pages. */
+static __always_inline u64 page_bytes(void)
+{
+	return 1ULL << recording.page_shift;
+}
+
+/* A place in a file that the kernel counts in its pages, in bytes. */
+static __always_inline u64 bytes_of_pages(u64 pages)
+{
+	return pages << recording.page_shift;
+}
+
+/* A number of the kernel's pages, as tables count them. */
+static __always_inline u64 table_pages(u64 pages)
+{
+	return bytes_of_pages(pages) >> TABLE_PAGE_SHIFT;
+}
 
 /* Events of which a part was withheld, by kind; under EVENT_EXEC the programs that it concerned. */
 struct {
@@ -138,26 +160,40 @@ static __always_inline bool is_public(struct inode *inode)
 	return owner_is_root() || FIELD(inode, inode, i_mode) & S_IROTH || FIELD(inode, inode, i_uid.val) == recording.uid;
 }
 
-/* Whether that holds for all directories that a name stands in: else the name is not the owner's to know. */
+/* A name and those of the directories above it, up to the one that is looked at. */
+struct ascent {
+	u64 entry;
+	int is_listed;
+};
+
+static long ascends(u32 depth, struct ascent *ascent)
+{
+	struct dentry *dentry = (struct dentry *)ascent->entry;
+	struct dentry *parent = FIELD(dentry, dentry, d_parent);
+	if (!parent)
+		return 1;
+	if (parent == dentry) {
+		ascent->is_listed = 1;
+		return 1;
+	}
+	struct inode *inode = FIELD(dentry, parent, d_inode);
+	if (!inode)
+		return 1;
+	unsigned short mode = FIELD(inode, inode, i_mode);
+	bool is_others = (mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH);
+	if (!is_others && FIELD(inode, inode, i_uid.val) != recording.uid)
+		return 1;
+	ascent->entry = (u64)parent;
+	return 0;
+}
+
+/* Whether that holds for all directories that a name stands in: else the name is not the owner's to know. No loop of the compiler's:
+ * it lets the end of one fall through to its begin, which Linux 6.1 refuses (check_cfg in kernel/bpf/verifier.c). */
 __attribute__((noinline)) int is_listed(u64 entry)
 {
-	struct dentry *dentry = (struct dentry *)entry;
-	for (int depth = 0; depth < 64; depth++) {
-		struct dentry *parent = FIELD(dentry, dentry, d_parent);
-		if (!parent)
-			return 0;
-		if (parent == dentry)
-			return 1;
-		struct inode *inode = FIELD(dentry, parent, d_inode);
-		if (!inode)
-			return 0;
-		unsigned short mode = FIELD(inode, inode, i_mode);
-		bool is_others = (mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH);
-		if (!is_others && FIELD(inode, inode, i_uid.val) != recording.uid)
-			return 0;
-		dentry = parent;
-	}
-	return 0;
+	struct ascent ascent = {.entry = entry};
+	bpf_loop(64, ascends, &ascent, 0);
+	return ascent.is_listed;
 }
 
 #endif

@@ -124,7 +124,10 @@ __attribute__((noinline)) u64 find_row(u32 module, u64 offset)
 struct walk {
 	u64 ip;
 	u64 sp;
+	/* Frame pointer: rbp; x29 on arm64. */
 	u64 bp;
+	/* Return address of a function that has not saved it, on arm64: x30 of the innermost frame and of one that a signal interrupted. */
+	u64 lr;
 	struct space *space;
 	struct last_walk *last;
 	struct workspace *work;
@@ -150,9 +153,26 @@ static __always_inline long ends(struct walk *walk, u32 end)
 	return 1;
 }
 
+/* Bits of an address of user code: four levels of page tables, of which x86-64 leaves the upper half to the kernel. */
+#if defined(__TARGET_ARCH_x86)
+#define CODE_BITS 47
+#else
+#define CODE_BITS 48
+#endif
+
 static __always_inline bool is_code(struct walk *walk, u64 address)
 {
-	return address >= 65536 && !(address >> 47) && find_area(walk->space, address - 1) >= 0;
+	return address >= 65536 && !(address >> CODE_BITS) && find_area(walk->space, address - 1) >= 0;
+}
+
+/* A return address as it is where code goes on: arm64 can sign it in the bits above. */
+static __always_inline u64 unsigned_address(u64 address)
+{
+#if defined(__TARGET_ARCH_x86)
+	return address;
+#else
+	return address & ((1ULL << CODE_BITS) - 1);
+#endif
 }
 
 /* The innermost function is about to make its frame, or has just given it back: the frame pointer is the caller's, whose return
@@ -186,10 +206,16 @@ static __always_inline long step_by_frame_pointer(struct walk *walk)
 	u64 bp = walk->bp, caller, before;
 	if (steps_over_border(walk))
 		return 0;
+#if defined(__TARGET_ARCH_arm64)
+	/* The first frame of a thread has none before it (AAPCS64, "The Frame Pointer"). */
+	if (!bp)
+		return ends(walk, STACK_WHOLE);
+#endif
 	if (bp < walk->sp || bp - walk->sp >= FARTHEST_FRAME || bp & 7)
 		return ends(walk, STACK_NO_TABLE);
 	if (!read_word(walk, bp + 8, &caller) || !read_word(walk, bp, &before))
 		return ends(walk, STACK_NO_TABLE);
+	caller = unsigned_address(caller);
 	if (!is_code(walk, caller))
 		return ends(walk, STACK_NO_TABLE);
 	walk->ip = caller;
@@ -207,12 +233,65 @@ static __always_inline long step_over_signal(struct walk *walk)
 	if (!read_word(walk, context + 120, &walk->bp) || !read_word(walk, context + 160, &walk->sp) ||
 	    !read_word(walk, context + 168, &walk->ip))
 		return ends(walk, STACK_UNREADABLE);
+#else
+	/* siginfo and struct ucontext at the stack pointer, with struct sigcontext 176 bytes into it: arch/arm64/kernel/signal.c,
+	 * arch/arm64/include/uapi/asm/{ucontext,sigcontext}.h */
+	u64 registers = walk->sp + 128 + 176 + 8;
+	if (!read_word(walk, registers + 29 * 8, &walk->bp) || !read_word(walk, registers + 30 * 8, &walk->lr) ||
+	    !read_word(walk, registers + 31 * 8, &walk->sp) || !read_word(walk, registers + 32 * 8, &walk->ip))
+		return ends(walk, STACK_UNREADABLE);
+#endif
 	walk->work->is_caller = 0;
 	return walk->ip ? 0 : ends(walk, STACK_WHOLE);
-#else
-	return ends(walk, STACK_BAD_RULE);
-#endif
 }
+
+#if defined(__TARGET_ARCH_x86)
+/* The return address stands below the frame, and has to be read before the frame pointer changes. */
+static __always_inline long return_address(struct walk *walk, u64 rule, u64 cfa, long long bp_offset, u64 *value)
+{
+	u64 address;
+	if (cfa <= walk->sp)
+		return ends(walk, STACK_BAD_RULE);
+	if (!read_word(walk, cfa - 8, &address))
+		return ends(walk, STACK_UNREADABLE);
+	if (!address)
+		return ends(walk, STACK_WHOLE);
+	switch (rule) {
+	case FRAME_POINTER_AT_CFA:
+		if (!read_word(walk, cfa + bp_offset, &walk->bp))
+			return ends(walk, STACK_UNREADABLE);
+		break;
+	case FRAME_POINTER_AT_FRAME_POINTER:
+		if (!read_word(walk, walk->bp + bp_offset, &walk->bp))
+			return ends(walk, STACK_UNREADABLE);
+		break;
+	case FRAME_POINTER_UNKNOWN:
+		walk->bp = 0;
+		break;
+	}
+	*value = address;
+	return 0;
+}
+#else
+/* The return address is in its register, where only the innermost function can have left it, or saved: above the frame pointer, or
+ * by itself. */
+static __always_inline long return_address(struct walk *walk, u64 rule, u64 cfa, long long bp_offset, u64 *value)
+{
+	u64 address = walk->lr;
+	bool is_saved = rule == FRAME_POINTER_AT_CFA || rule == RETURN_ADDRESS_AT_CFA;
+	if (rule == FRAME_POINTER_UNKNOWN || rule == FRAME_POINTER_AT_FRAME_POINTER || cfa < walk->sp ||
+	    (walk->work->is_caller && (!is_saved || cfa == walk->sp)))
+		return ends(walk, STACK_BAD_RULE);
+	if (is_saved && !read_word(walk, cfa + bp_offset + (rule == FRAME_POINTER_AT_CFA ? 8 : 0), &address))
+		return ends(walk, STACK_UNREADABLE);
+	if (!address)
+		return ends(walk, STACK_WHOLE);
+	if ((rule == FRAME_POINTER_AT_CFA || rule == FRAME_POINTER_ONLY_AT_CFA) && !read_word(walk, cfa + bp_offset, &walk->bp))
+		return ends(walk, STACK_UNREADABLE);
+	*value = unsigned_address(address);
+	return 0;
+}
+#endif
 
 static long step(u32 index, struct walk *walk)
 {
@@ -267,29 +346,20 @@ static long step(u32 index, struct walk *walk)
 		/* Most code that has a table uses the frame pointer for other things: by it, callers would be left out. */
 		return ends(walk, STACK_NO_TABLE);
 	case CFA_UNKNOWN:
+#if defined(__TARGET_ARCH_arm64)
+		/* Entries of the linkage table are not described: all that they change is which code runs. */
+		if (at >= 0 && !walk->work->is_caller && !walk->work->raw && is_code(walk, unsigned_address(walk->lr))) {
+			walk->ip = unsigned_address(walk->lr);
+			walk->work->is_caller = 1;
+			return 0;
+		}
+#endif
 		return step_by_frame_pointer(walk);
 	default:
 		return ends(walk, STACK_BAD_RULE);
 	}
-	if (cfa <= walk->sp)
-		return ends(walk, STACK_BAD_RULE);
-	if (!read_word(walk, cfa - 8, &value))
-		return ends(walk, STACK_UNREADABLE);
-	if (!value)
-		return ends(walk, STACK_WHOLE);
-	switch (row >> 24 & 0xff) {
-	case FRAME_POINTER_AT_CFA:
-		if (!read_word(walk, cfa + bp_offset, &walk->bp))
-			return ends(walk, STACK_UNREADABLE);
-		break;
-	case FRAME_POINTER_AT_FRAME_POINTER:
-		if (!read_word(walk, walk->bp + bp_offset, &walk->bp))
-			return ends(walk, STACK_UNREADABLE);
-		break;
-	case FRAME_POINTER_UNKNOWN:
-		walk->bp = 0;
-		break;
-	}
+	if (return_address(walk, row >> 24 & 0xff, cfa, bp_offset, &value))
+		return 1;
 	walk->ip = value;
 	walk->sp = cfa;
 	walk->work->is_caller = 1;
@@ -377,7 +447,7 @@ static __always_inline void begin_stack(struct stack_event *event, struct task_s
 }
 
 /* Number of the stack with these registers; 0 for none. */
-static __always_inline u32 walked(struct task_struct *task, struct walk_settings *known, u64 ip, u64 sp, u64 bp, u64 flags)
+static __always_inline u32 walked(struct task_struct *task, struct walk_settings *known, u64 ip, u64 sp, u64 bp, u64 lr, u64 flags)
 {
 	struct walk_counts *count = counts();
 	struct workspace *work = workspace();
@@ -387,8 +457,8 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	if (!last)
 		return 0;
 	u64 generation = count->changes + known->tables;
-	if (last->stack && last->ip == ip && last->sp == sp && last->bp == bp && last->generation == generation &&
-	    is_same(last, work, sp))
+	if (last->stack && last->ip == ip && last->sp == sp && last->bp == bp && last->lr == lr &&
+	    last->generation == generation && is_same(last, work, sp))
 		return last->stack;
 	last->stack = 0;
 	struct space *space = bpf_task_storage_get(&spaces, task->group_leader, 0, flags);
@@ -397,7 +467,7 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 		return 0;
 	}
 	u32 version = space->version;
-	struct walk walk = {.ip = ip, .sp = sp, .bp = bp, .space = space, .last = last, .work = work};
+	struct walk walk = {.ip = ip, .sp = sp, .bp = bp, .lr = lr, .space = space, .last = last, .work = work};
 	begin_stack(&work->event, task);
 	work->event.end = STACK_TOO_DEEP;
 	work->event.depth = work->words = work->is_caller = work->raw = work->passing = 0;
@@ -415,6 +485,7 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 		last->ip = ip;
 		last->sp = sp;
 		last->bp = bp;
+		last->lr = lr;
 		last->words = work->words;
 		last->stack = number;
 	}
@@ -431,11 +502,11 @@ __attribute__((noinline)) u32 user_stack(struct task_state *state, u64 flags)
 		return 0;
 	struct pt_regs *regs = user_registers(task);
 #if defined(__TARGET_ARCH_x86)
-	u64 ip = regs->ip, sp = regs->sp, bp = regs->bp;
+	u64 ip = regs->ip, sp = regs->sp, bp = regs->bp, lr = 0;
 #else
-	u64 ip = regs->user_regs.pc, sp = regs->user_regs.sp, bp = regs->user_regs.regs[29];
+	u64 ip = regs->user_regs.pc, sp = regs->user_regs.sp, bp = regs->user_regs.regs[29], lr = regs->user_regs.regs[30];
 #endif
-	u32 number = walked(task, known, ip, sp, bp, flags);
+	u32 number = walked(task, known, ip, sp, bp, lr, flags);
 	/* However the number was found: what was not walked anew could be wrong as well. */
 	if (known->copy_every && number)
 		copy_stack(task, known, number, ip, sp, bp);

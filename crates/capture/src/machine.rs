@@ -45,10 +45,14 @@ pub struct Facts {
     pub area_tree: bool,
     /// Address spaces can be walked by BPF programs.
     pub area_walk: bool,
-    /// Bytes of a page.
-    pub page_size: u64,
     /// Kernel release.
     pub kernel: String,
+}
+
+/// Bytes of one of the kernel's pages.
+pub fn page_size() -> u64 {
+    // SAFETY: sysconf takes an integer and touches no memory of ours.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE_SIZE)
 }
 
 /// Number of CPUs that events must be opened on.
@@ -97,8 +101,6 @@ pub fn facts() -> Facts {
         tracepoints,
         area_tree,
         area_walk,
-        // SAFETY: sysconf takes an integer and touches no memory of ours.
-        page_size: u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
     }
 }
@@ -132,12 +134,6 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         &[Need::Record],
         facts.privileged,
         gap(&declared::PRIVILEGE, "loading BPF and opening events need CAP_SYS_ADMIN", "run it with sudo"),
-    );
-    check(
-        &declared::SMALL_PAGES,
-        &[Need::Record],
-        facts.page_size == PAGE_SIZE,
-        gap(&declared::SMALL_PAGES, format!("pages have {} bytes", facts.page_size), "a kernel with 4 KiB pages"),
     );
     check(
         &declared::KERNEL_TYPES,
@@ -221,7 +217,6 @@ mod tests {
             tracepoints: Some(NEEDED.map(tracepoints_for).concat().iter().map(|name| (*name).to_owned()).collect()),
             area_tree: true,
             area_walk: true,
-            page_size: 4096,
             kernel: "6.1.0".to_owned(),
         }
     }

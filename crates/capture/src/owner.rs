@@ -1,6 +1,7 @@
 //! Whose a recording is, and what follows for what may stand in it. The rule itself is the kernel side's: `bpf/sight.bpf.h`.
 
 use crate::events::{self, EVENT_EXEC, EVENT_KINDS, SIGHT_OPEN, SIGHT_WHILE_DUMPABLE, task_state};
+use crate::machine::page_size;
 use libbpf_rs::{MapCore, MapFlags};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
@@ -16,7 +17,7 @@ pub struct Owner {
     pub gid: u32,
 }
 
-/// Section of every probe that holds the owner and the secret of the recording.
+/// Section of every probe that holds the owner and the secret of the recording, and the size of pages.
 pub(crate) const SECTION: &str = ".rodata.recording";
 
 impl Owner {
@@ -27,7 +28,8 @@ impl Owner {
 
     /// Writes the section of a probe.
     pub(crate) fn write(self, secret: [u64; 2], section: &mut [u8]) {
-        let words = [u64::from(self.uid) | u64::from(self.gid) << 32, secret[0], secret[1]];
+        let page_shift = u64::from(page_size().trailing_zeros());
+        let words = [u64::from(self.uid) | u64::from(self.gid) << 32, secret[0], secret[1], page_shift];
         for (place, word) in section.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -96,9 +98,10 @@ mod tests {
     #[test]
     fn two_secrets_differ_and_stand_behind_the_owner() {
         assert_ne!(secret().unwrap(), secret().unwrap());
-        let mut section = [0u8; 24];
+        let mut section = [0u8; 32];
         Owner { uid: 7, gid: 8 }.write([9, 10], &mut section);
         assert_eq!((section[0], section[4], section[8], section[16]), (7, 8, 9, 10));
+        assert_eq!(1 << section[24], page_size());
     }
 
     #[test]

@@ -47,6 +47,9 @@ enum frame_pointer_rule {
 	FRAME_POINTER_AT_CFA = 1,
 	FRAME_POINTER_AT_FRAME_POINTER = 2,
 	FRAME_POINTER_UNKNOWN = 3,
+	/* Of arm64, where FRAME_POINTER_AT_CFA is a frame record: the return address stands above the frame pointer. */
+	RETURN_ADDRESS_AT_CFA = 4,
+	FRAME_POINTER_ONLY_AT_CFA = 5,
 };
 
 #endif

@@ -9,7 +9,7 @@ use crate::segment_limits::MOST_SEGMENTS;
 use schemars::JsonSchema;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use slowpath_tables::{Bytes, Losses, Nanos, Unavailable, escape_json};
+use slowpath_tables::{Bytes, Losses, Nanos, PAGE_SIZE, Unavailable, escape_json};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -129,7 +129,7 @@ pub struct Host {
     pub kernel: String,
     /// Architecture (`uname -m`).
     pub machine: String,
-    /// Bytes of a page.
+    /// Bytes of a page of its kernel; tables count in pages of 4 KiB, whatever this is.
     pub page_size: u64,
     /// CPUs on line.
     pub cpus: u32,
@@ -138,6 +138,22 @@ pub struct Host {
     /// Transparent huge pages; null where the kernel has none, and in recordings that lack the field.
     #[serde(default)]
     pub huge_pages: Option<HugePages>,
+}
+
+/// Largest page of a kernel that is recorded: arm64 has them of 4, 16 and 64 KiB.
+const LARGEST_PAGE: u64 = 64 << 10;
+
+impl Host {
+    /// Bytes of a page of its kernel: what one page fault brings. 4 KiB where a recording does not tell.
+    pub fn page(&self) -> u64 {
+        let is_one = self.page_size.is_power_of_two() && (PAGE_SIZE..=LARGEST_PAGE).contains(&self.page_size);
+        if is_one { self.page_size } else { PAGE_SIZE }
+    }
+
+    /// Bytes of a huge page: a page table is a page of entries of eight bytes, one of which maps that much.
+    pub fn huge_page(&self) -> Bytes {
+        Bytes(self.page() / 8 * self.page())
+    }
 }
 
 /// One moment on two clocks.
@@ -359,6 +375,14 @@ mod tests {
         assert_eq!(step(4600 * second + 7), Some(3600 * second));
         assert_eq!(step(999 * second + 7), Some(-second));
         assert_eq!(Manifest::default().clock_step(), None);
+    }
+
+    #[test]
+    fn a_host_has_pages_of_a_size_that_kernels_have() {
+        let host = |page_size| Host { page_size, ..Host::default() };
+        let sizes =
+            [0, 4096, 16384, 65536, 12288, 1 << 30].map(|size| (host(size).page(), host(size).huge_page().0 >> 20));
+        assert_eq!(sizes, [(4096, 2), (4096, 2), (16384, 32), (65536, 512), (4096, 2), (4096, 2)]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct Machine {
     pub cpus: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Bytes of a page.
+    /// Bytes of a page of the kernel; `Pages` here have 4 KiB, whatever this is.
     pub page_size: u64,
     /// The storage the launch read from, in words.
     pub storage: String,

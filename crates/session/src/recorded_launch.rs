@@ -11,7 +11,7 @@ use slowpath_capture::{Facts, Options, RawCapture, Recorder, decode, examine};
 use slowpath_launch::{BoxError, Hooks, Identity, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_process::Owner;
 use slowpath_recording::{Clock, Host, Launch, Manifest, RecorderProcess, SCHEMA_VERSION, Writer};
-use slowpath_tables::{Nanos, PAGE_SIZE, Unavailable};
+use slowpath_tables::{Nanos, Unavailable};
 use std::path::Path;
 use std::time::Duration;
 
@@ -204,7 +204,7 @@ pub fn host() -> Host {
     Host {
         kernel: uname.as_ref().map(|name| text(name.release())).unwrap_or_default(),
         machine: uname.as_ref().map(|name| text(name.machine())).unwrap_or_default(),
-        page_size: PAGE_SIZE,
+        page_size: slowpath_capture::machine::page_size(),
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
         memory_bytes: memory.unwrap_or(0),
         huge_pages: slowpath_recording::HugePages::of_this_machine(),

@@ -101,7 +101,7 @@ impl Binary {
     /// # Errors
     /// Not a readable ELF file of x86-64, no executable segment, or more functions than any program has.
     pub fn of_elf(bytes: &[u8]) -> Result<Self, UnwindTableError> {
-        let image = Image::parse(bytes)?;
+        let image = Image::of_x86_64(bytes)?;
         let (mut binary, header, endian) = Self::headers(bytes)?;
         functions::read(&mut binary, &image, header, endian, bytes)?;
         Ok(binary)
@@ -112,7 +112,7 @@ impl Binary {
     /// # Errors
     /// As [`Self::of_elf`].
     pub fn without_functions(bytes: &[u8]) -> Result<Self, UnwindTableError> {
-        Image::parse(bytes)?;
+        Image::of_x86_64(bytes)?;
         Ok(Self::headers(bytes)?.0)
     }
 

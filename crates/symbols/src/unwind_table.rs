@@ -18,10 +18,10 @@ mod rule;
 mod undescribed;
 mod vdso;
 
-pub(crate) use elf::{FrameSource, Image};
+pub(crate) use elf::{Architecture, FrameSource, Image};
 pub use vdso::vdso;
 
-/// Bytes of a page of the table: the smallest page of x86-64, whatever the machine maps files with.
+/// Bytes of a page of the table: the smallest page, whatever the machine maps files with.
 pub const PAGE: u64 = 4096;
 
 /// More rows than this are refused: 128 MiB, six times what the largest library known here (Firefox's libxul) needs.
@@ -34,7 +34,9 @@ pub enum UnwindTableError {
     #[error("not a readable ELF file: {0}")]
     NotElf(#[source] object::Error),
     /// A file for another machine.
-    #[error("ELF file of {bits} bits for machine {machine}; tables are made for 64 bits and machine 62 (x86-64)")]
+    #[error(
+        "ELF file of {bits} bits for machine {machine}; known are 64 bits of machine 62 (x86-64) and, for tables, 183 (AArch64)"
+    )]
     Architecture {
         /// `e_machine` of the file.
         machine: u16,
@@ -60,7 +62,8 @@ pub enum UnwindTableError {
     },
 }
 
-/// How the canonical frame address (CFA) is found; the return address stands 8 bytes below it (System V ABI, x86-64).
+/// How the canonical frame address (CFA) is found. On x86-64 the return address stands 8 bytes below it (System V ABI); on AArch64
+/// [`FramePointerRule`] says where.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CfaRule {
@@ -68,7 +71,7 @@ pub enum CfaRule {
     Unknown = 0,
     /// Stack pointer plus offset.
     StackPointer = 1,
-    /// Frame pointer (rbp) plus offset.
+    /// Frame pointer (rbp, x29) plus offset.
     FramePointer = 2,
     /// The outermost frame: its return address is undefined.
     Outermost = 3,
@@ -88,18 +91,22 @@ pub enum CfaRule {
     HandingOver = 9,
 }
 
-/// How the caller's frame pointer (rbp) is found.
+/// How the caller's frame pointer (rbp, x29) is found, and on AArch64 the return address.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePointerRule {
-    /// It was not changed.
+    /// It was not changed. On AArch64 the return address is still in x30: of a function that has not called any other.
     Same = 0,
-    /// Saved at CFA plus offset.
+    /// Saved at CFA plus offset; on AArch64 with the return address in the word above.
     AtCfa = 1,
     /// In memory at the frame pointer plus offset (a realigned stack).
     AtFramePointer = 2,
     /// It cannot be determined.
     Unknown = 3,
+    /// AArch64: it was not changed, and the return address stands at CFA plus offset.
+    ReturnAddressAtCfa = 4,
+    /// AArch64: saved at CFA plus offset, and the return address is still in x30.
+    OnlyAtCfa = 5,
 }
 
 /// One row: what holds from an instruction on, until the next row of the page.
@@ -130,7 +137,7 @@ pub struct UnwindTable {
 }
 
 impl UnwindTable {
-    /// Makes the table of an ELF file for x86-64. `bytes` may be a mapping of the file; apart from the headers and the frame
+    /// Makes the table of an ELF file for x86-64 or AArch64. `bytes` may be a mapping of the file; apart from the headers and the frame
     /// descriptions, only gaps between functions are looked at.
     ///
     /// Code that no description covers gets [`CfaRule::Unknown`]; where descriptions overlap, the one that begins last holds, as

@@ -1,4 +1,4 @@
-//! Walking a stack with unwinding tables: the reference of what the recorder's program in the kernel does, step by step.
+//! Walking a stack of x86-64 with unwinding tables: the reference of what the recorder's program in the kernel does, step by step.
 //!
 //! Owns: the rules by which one frame leads to the next, and how a walk ends. Pure: memory and mappings come from closures.
 //! Leaves making tables to [`crate::unwind_table`], and names to [`crate::symbolize`].
@@ -151,7 +151,8 @@ fn step<'t>(
         FramePointerRule::Same => bp,
         FramePointerRule::AtCfa => memory(cfa.wrapping_add_signed(pointer_offset))?,
         FramePointerRule::AtFramePointer => memory(bp.wrapping_add_signed(pointer_offset))?,
-        FramePointerRule::Unknown => 0,
+        // The last two are of AArch64, whose stacks are walked by the recorder's program alone.
+        FramePointerRule::Unknown | FramePointerRule::ReturnAddressAtCfa | FramePointerRule::OnlyAtCfa => 0,
     };
     Ok((Registers { ip: return_address, sp: cfa, bp }, false))
 }

@@ -141,10 +141,10 @@ fn where_a_frame_becomes_a_handlers_it_is_not_followed() {
 #[test]
 fn what_is_no_program_for_this_machine_is_told_apart() {
     let mut file = wrapped(&described(&[]));
-    file[18] = 183;
-    assert!(matches!(UnwindTable::of_elf(&file), Err(UnwindTableError::Architecture { machine: 183, bits: 64 })));
+    file[18] = 243;
+    assert!(matches!(UnwindTable::of_elf(&file), Err(UnwindTableError::Architecture { machine: 243, bits: 64 })));
     file[4] = 1;
-    assert!(matches!(UnwindTable::of_elf(&file), Err(UnwindTableError::Architecture { machine: 183, bits: 32 })));
+    assert!(matches!(UnwindTable::of_elf(&file), Err(UnwindTableError::Architecture { machine: 243, bits: 32 })));
     assert!(matches!(UnwindTable::of_elf(b"#!/bin/sh\n"), Err(UnwindTableError::NotElf(_))));
     assert!(matches!(UnwindTable::of_elf(&wrapped(&[0; 4])), Err(UnwindTableError::NoUnwindInformation)));
 }

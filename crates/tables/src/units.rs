@@ -6,7 +6,7 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
-/// Bytes of one page. Slowpath records on 4 KiB kernels; `doctor` refuses others, and readers check the manifest.
+/// Bytes of one page as tables and plans count them, whatever pages a kernel has: one of 64 KiB is sixteen of these.
 pub const PAGE_SIZE: u64 = 4096;
 
 macro_rules! unit {

@@ -5,7 +5,7 @@
 // no interval), the sentence says that instead.
 
 import { bytes, count, duration, percent, quantityInterval, quantityValue } from "../format";
-import type { Diagnosis, Finding, Report } from "../types";
+import { PAGE_BYTES, type Diagnosis, type Finding, type Report } from "../types";
 import { armLabel, armsPicture, millisOf, type ArmRow, type ArmsPicture } from "./arms";
 import type { IoTotals } from "./io-totals";
 import { headlineArm, whatWasTried } from "./tried";
@@ -22,7 +22,7 @@ export interface Answer {
 export function answer(report: Report, totals: IoTotals | null): Answer {
   const findings = findingsOf(report);
   const { diagnosis } = report;
-  const figures = ioFigures(report, totals);
+  const figures = ioFigures(totals);
   if (!diagnosis || (!diagnosis.running && diagnosis.launch.arms.length === 0 && diagnosis.verdicts.length === 0)) {
     return { why: whyOfRecording(report, findings), tried: ["No launches were compared, so no fix was tried."], figures, cautions: lossCautions(report) };
   }
@@ -99,9 +99,9 @@ function launchFigures(diagnosis: Diagnosis, picture: ArmsPicture): Answer["figu
   ];
 }
 
-function ioFigures(report: Report, totals: IoTotals | null): Answer["figures"] {
+function ioFigures(totals: IoTotals | null): Answer["figures"] {
   if (!totals || totals.all.reads === 0) return [];
-  const size = report.machine.page_size;
+  const size = PAGE_BYTES;
   const judged = totals.all.pages - totals.all.unjudged;
   return [
     { label: "read from storage", value: bytes(totals.all.pages * size), detail: `${count(totals.all.reads)} reads, ${count(totals.filesRead)} files` },

@@ -27,7 +27,7 @@ use crate::launch_facts::LaunchFacts;
 use crate::loader_work::{Relocated, Start};
 use serde_json::Value;
 use settings::settings;
-use slowpath_tables::{Nanos, PAGE_SIZE};
+use slowpath_tables::Nanos;
 use std::collections::BTreeMap;
 
 /// Name of the finding.
@@ -223,7 +223,7 @@ fn program_rows(shown: &Found<'_>) -> Vec<Row> {
             ("process", Value::from(name.as_str())),
             ("starts", Value::from(*starts)),
             ("relocation_ms", milliseconds(*time)),
-            ("private_kib", Value::from((pages * PAGE_SIZE) >> 10)),
+            ("private_kib", Value::from((pages * shown.facts.tables.manifest.host.page()) >> 10)),
         ])
     });
     rows.collect()

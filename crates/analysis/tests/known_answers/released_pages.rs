@@ -12,7 +12,12 @@ const CALLS: &str = "ts duration pid start tid call address length shrinks argum
 const FAULTS: &str = "ts duration pid start tid address kind";
 
 fn followed(calls: &str, faults: &str) -> ReleasedPages {
-    let text = format!("== memory_calls\n{CALLS}\n{calls}\n== faults\n{FAULTS}\n{faults}");
+    followed_on("", calls, faults)
+}
+
+/// On a machine that the manifest describes.
+fn followed_on(manifest: &str, calls: &str, faults: &str) -> ReleasedPages {
+    let text = format!("{manifest}== memory_calls\n{CALLS}\n{calls}\n== faults\n{FAULTS}\n{faults}");
     let tables = Tables::from_text(&text).unwrap();
     follow(&tables, &[], &fork_faults::follow(&tables), &off_cpu_times::follow(&tables))
 }
@@ -50,6 +55,26 @@ fn a_heap_that_shrinks_grows_and_is_touched_again_has_its_faults_and_calls() {
     assert_eq!((release.fault_time, release.release_time(), release.grows), (Nanos(3), Nanos(4), 1));
     // Two of the four pages that the heap grew by had been given back.
     assert_eq!((release.grow_time, release.away(), release.time()), (Nanos(3), Some(Nanos(12)), Nanos(10)));
+}
+
+#[test]
+fn a_fault_touches_all_of_a_large_page() {
+    let host = r#"{"kernel": "", "machine": "", "page_size": 65536, "cpus": 1, "memory_bytes": 0}"#;
+    let released = followed_on(
+        &format!("== manifest\n{{\"host\": {host}}}\n"),
+        "
+30 1 7 1 7 madvise 0x10000 131072 false 4  0
+",
+        "
+20 1 7 1 7 0x10000 minor
+21 1 7 1 7 0x2f008 minor
+40 1 7 1 7 0x14000 minor
+41 1 7 1 7 0x18000 minor
+",
+    );
+    // Two pages of 64 KiB were there, which tables count as 32; one came back.
+    assert_eq!(all(&released), [(ReleaseKind::DontNeed, 32, 1, Some(40))]);
+    assert_eq!(released.of_fault, [None, None, Some(0), None]);
 }
 
 #[test]

@@ -233,11 +233,7 @@ static __always_inline void add_file(struct task_struct *task, struct space *spa
 /* The page that the kernel maps into every process for calls that need no system call. */
 static __always_inline u64 vdso_of(struct task_struct *task)
 {
-#if defined(__TARGET_ARCH_x86)
 	return (u64)BPF_CORE_READ(task, mm, context.vdso);
-#else
-	return 0;
-#endif
 }
 
 /* All that a process has and that is not known. */
@@ -253,7 +249,7 @@ static __always_inline void add_all(struct task_struct *task, struct space *spac
 			continue;
 		struct file *file = vma->vm_file;
 		if (file)
-			add_file(task, space, start, end, vma->vm_pgoff << 12, file);
+			add_file(task, space, start, end, bytes_of_pages(vma->vm_pgoff), file);
 		else if (find_area(space, start) < 0)
 			map_area(space, start, end, 0, start == vdso ? MODULE_VDSO : MODULE_GENERATED);
 	}
@@ -295,7 +291,7 @@ int BPF_PROG(areas_of_write, const char *function, struct ma_state *tree, unsign
 		return 0;
 	struct file *file = is_code ? FIELD(vm_area_struct, entry, vm_file) : 0;
 	if (file)
-		add_file(task, space, start, end, FIELD(vm_area_struct, entry, vm_pgoff) << 12, file);
+		add_file(task, space, start, end, bytes_of_pages(FIELD(vm_area_struct, entry, vm_pgoff)), file);
 	else if (!is_code)
 		map_area(space, start, end, 0, 0);
 	else if (start != vdso_of(task) && !is_known(space, start, end, 0, MODULE_GENERATED))

@@ -8,14 +8,17 @@
 #define PF_KTHREAD 0x00200000
 /* enum scan_result in mm/khugepaged.c */
 #define SCAN_SUCCEED 1
-/* Small pages of a huge one, 2 MiB on x86-64 and on arm64 with pages of 4 KiB. */
-#define PAGES_OF_HUGE_PAGE 512
+/* Small pages of a huge one: a page table has a page of entries of eight bytes. 2 MiB with pages of 4 KiB. */
+static __always_inline u64 pages_of_huge_page(void)
+{
+	return page_bytes() / 8;
+}
 
 static __always_inline void fill(struct memory_work_event *event, u32 work, u64 ts, u64 duration, u64 pages, int node)
 {
 	event->header.ts = ts;
 	event->duration = duration;
-	event->pages = pages;
+	event->pages = table_pages(pages);
 	event->work = work;
 	event->node = node;
 }
@@ -139,7 +142,7 @@ static __always_inline int tell_khugepaged(struct mm_struct *mm, u32 work, u32 f
 		if (state_of(owner))
 			event->header.flags |= FLAG_IN_TREE;
 	}
-	fill(event, work, bpf_ktime_get_ns(), 0, PAGES_OF_HUGE_PAGE, NO_NODE);
+	fill(event, work, bpf_ktime_get_ns(), 0, pages_of_huge_page(), NO_NODE);
 	submit(event);
 	return 0;
 }
@@ -170,7 +173,7 @@ static __always_inline int tell_collapse(struct mm_struct *mm, int result)
 	if (!event)
 		return 0;
 	event->header.flags = FLAG_IN_TREE | flags;
-	fill(event, WORK_OWN_COLLAPSE, bpf_ktime_get_ns(), 0, PAGES_OF_HUGE_PAGE, NO_NODE);
+	fill(event, WORK_OWN_COLLAPSE, bpf_ktime_get_ns(), 0, pages_of_huge_page(), NO_NODE);
 	submit(event);
 	return 0;
 }

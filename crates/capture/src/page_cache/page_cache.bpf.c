@@ -46,8 +46,8 @@ static __always_inline int tell(struct folio *folio, u32 flags)
 	event->header.flags = flags;
 	event->dev = dev;
 	event->ino = metadata ? 0 : inode->i_ino;
-	event->page = folio->index;
-	event->pages = folio_pages(folio);
+	event->page = table_pages(folio->index);
+	event->pages = table_pages(folio_pages(folio));
 	event->syscall = current_syscall(task);
 	submit(event);
 	return 0;

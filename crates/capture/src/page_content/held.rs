@@ -8,11 +8,12 @@ use crate::events::{
     EVENT_PAGE_CONTENT, LOOK_END, LOOK_LEAST_BYTES, LOOK_LEAST_PAGES, LOOK_MOST_PAGES, LOOK_ONE_IN, LOOK_PROCESS_PAGES,
     LOOK_RECORD_PAGES, event_header, page_content_event, view,
 };
+use crate::machine::page_size;
 use crate::recorder::monotonic_now;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use slowpath_process::Answer;
-use slowpath_tables::{Nanos, PAGE_SIZE};
+use slowpath_tables::Nanos;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
@@ -53,12 +54,13 @@ fn wanted_pages(pages: u64) -> u64 {
 
 /// From which page to which of each area, and by how many: what is looked at of a process. `chance` chooses the first page.
 fn samples(areas: &[Area], mut chance: impl FnMut() -> u64) -> Vec<(Area, u64)> {
-    let pages = |area: &Area| (area.1 - area.0) / PAGE_SIZE;
+    let page = page_size();
+    let pages = |area: &Area| (area.1 - area.0) / page;
     let all: u64 = areas.iter().map(|area| wanted_pages(pages(area))).sum();
     let part = all / u64::from(LOOK_PROCESS_PAGES) + 1;
     let sample = |area: &Area| {
         let every = pages(area).div_ceil((wanted_pages(pages(area)) / part).max(1));
-        ((area.0 + chance() % every.max(1) * PAGE_SIZE, area.1), every * PAGE_SIZE)
+        ((area.0 + chance() % every.max(1) * page, area.1), every * page)
     };
     areas.iter().map(sample).collect()
 }
@@ -77,7 +79,7 @@ fn records(
     ((from, to), stride): (Area, u64),
     mut look: impl FnMut(u64) -> Content,
 ) -> Vec<page_content_event> {
-    let Ok(step) = usize::try_from(stride.max(PAGE_SIZE)) else { return Vec::new() };
+    let Ok(step) = usize::try_from(stride.max(page_size())) else { return Vec::new() };
     let pages: Vec<u64> = (from..to).step_by(step).collect();
     let record = |pages: &[u64]| {
         let began = monotonic_now();
@@ -101,13 +103,14 @@ fn records(
 struct Pages {
     pid: Pid,
     map: File,
+    /// Room for one page.
     read: Vec<u8>,
 }
 
 impl Pages {
     fn look(&mut self, address: u64) -> Content {
         let mut entry = [0u8; 8];
-        if self.map.read_exact_at(&mut entry, address / PAGE_SIZE * 8).is_err() {
+        if self.map.read_exact_at(&mut entry, address / self.read.len() as u64 * 8).is_err() {
             return Content::Absent;
         }
         let entry = u64::from_ne_bytes(entry);
@@ -137,7 +140,7 @@ fn look(pid: u32) -> Vec<page_content_event> {
     let maps = String::from_utf8_lossy(&maps);
     let map = File::open(format!("/proc/{pid}/pagemap"));
     let (Ok(map), Ok(number)) = (map, i32::try_from(pid)) else { return Vec::new() };
-    let mut pages = Pages { pid: Pid::from_raw(number), map, read: vec![0; PAGE_SIZE as usize] };
+    let mut pages = Pages { pid: Pid::from_raw(number), map, read: vec![0; page_size() as usize] };
     let mut seed = monotonic_now();
     let chance = || {
         // Any page will do, if no pattern of the program's can follow it (Knuth's constants for 64 bits).
@@ -151,6 +154,7 @@ fn look(pid: u32) -> Vec<page_content_event> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowpath_tables::PAGE_SIZE;
 
     const MAPS: &str = "55d0c0000000-55d0c0100000 rw-p 00000000 00:00 0                          [heap]
 7f0000000000-7f0000040000 rw-p 00000000 00:00 0

@@ -5,8 +5,10 @@
 #include "../../bpf/system_calls.bpf.h"
 #include "../../bpf/task_vma.bpf.h"
 
-#define PAGE_BYTES 4096
-#define PAGE_WORDS (PAGE_BYTES / 8)
+/* What is read of a page at a time: the smallest page. */
+#define PART_BYTES 4096
+#define PART_WORDS (PART_BYTES / 8)
+#define MOST_PARTS 16
 #define LINE_WORDS 8
 
 /* include/linux/mm.h */
@@ -16,7 +18,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64[PAGE_WORDS]);
+	__type(value, u64[PART_WORDS]);
 } page SEC(".maps");
 
 enum page_content { PAGE_ABSENT, PAGE_USED, PAGE_ZERO };
@@ -33,11 +35,15 @@ __attribute__((noinline)) int content_of(u64 address)
 		any |= words[word];
 	if (any)
 		return PAGE_USED;
-	if (bpf_probe_read_user(words, PAGE_BYTES, (void *)address))
-		return PAGE_ABSENT;
-	for (int word = 0; word < PAGE_WORDS; word++)
-		any |= words[word];
-	return any ? PAGE_USED : PAGE_ZERO;
+	for (int part = 0; part < MOST_PARTS && part * PART_BYTES < page_bytes(); part++) {
+		if (bpf_probe_read_user(words, PART_BYTES, (void *)(address + part * PART_BYTES)))
+			return PAGE_ABSENT;
+		for (int word = 0; word < PART_WORDS; word++)
+			any |= words[word];
+		if (any)
+			return PAGE_USED;
+	}
+	return PAGE_ZERO;
 }
 
 /* Pages that are being looked at, and the record of those that were. */
@@ -102,14 +108,14 @@ static __always_inline u64 wanted_pages(u64 pages)
 /* Looks at so many pages of a range, one at chance among the first and the others evenly behind it. */
 static __always_inline void look_at(u64 from, u64 to, u64 wanted, u32 moment)
 {
-	u64 pages = (to - from) / PAGE_BYTES;
+	u64 pages = (to - from) >> recording.page_shift;
 	if (!wanted || !pages)
 		return;
 	u64 every = (pages + wanted - 1) / wanted;
 	u64 first = bpf_get_prandom_u32() % every;
 	struct look look = {
-		.next = from + first * PAGE_BYTES,
-		.stride = every * PAGE_BYTES,
+		.next = from + bytes_of_pages(first),
+		.stride = bytes_of_pages(every),
 		.began = bpf_ktime_get_ns(),
 		.moment = moment,
 	};
@@ -172,7 +178,7 @@ static __always_inline void keep_areas(struct task_struct *task, struct mm_struc
 		kept->at[number].from = from;
 		kept->at[number].to = to;
 		kept->count = number + 1;
-		kept->wanted += wanted_pages((to - from) / PAGE_BYTES);
+		kept->wanted += wanted_pages((to - from) >> recording.page_shift);
 	}
 	bpf_iter_task_vma_destroy(&it);
 }
@@ -186,7 +192,7 @@ static long look_at_area(u32 number, void *unused)
 	/* The verifier is to see that it is one of them. */
 	number &= AREAS_KEPT - 1;
 	u64 from = kept->at[number].from, to = kept->at[number].to;
-	u64 wanted = wanted_pages((to - from) / PAGE_BYTES) / (kept->wanted / LOOK_PROCESS_PAGES + 1);
+	u64 wanted = wanted_pages((to - from) >> recording.page_shift) / (kept->wanted / LOOK_PROCESS_PAGES + 1);
 	look_at(from, to, wanted ? wanted : 1, LOOK_EXIT);
 	return 0;
 }
@@ -228,7 +234,7 @@ static __always_inline void look_at_range(struct task_struct *task, struct pt_re
 	if (!state || !state->running)
 		return;
 	u64 from = PT_REGS_PARM1_SYSCALL(regs), length = PT_REGS_PARM2_SYSCALL(regs);
-	if (length < LOOK_LEAST_BYTES || from % PAGE_BYTES)
+	if (length < LOOK_LEAST_BYTES || from & (page_bytes() - 1))
 		return;
 	if (is_withheld(task, state)) {
 		count_withheld(EVENT_PAGE_CONTENT);
@@ -243,7 +249,7 @@ static __always_inline void look_at_range(struct task_struct *task, struct pt_re
 	state->looks_up = 0;
 	u64 to = from + length < area.end ? from + length : area.end;
 	if (area.is_plain && to > from && to - from >= LOOK_LEAST_BYTES)
-		look_at(from, to, wanted_pages((to - from) / PAGE_BYTES), LOOK_MUNMAP);
+		look_at(from, to, wanted_pages((to - from) >> recording.page_shift), LOOK_MUNMAP);
 	state->looked += bpf_ktime_get_ns() - began;
 }
 

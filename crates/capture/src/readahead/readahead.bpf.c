@@ -18,8 +18,8 @@ static __always_inline int tell(struct inode *inode, u64 page, u64 pages, u32 pa
 	event->header.ts = bpf_ktime_get_ns();
 	event->dev = inode->i_sb->s_dev;
 	event->ino = inode->i_ino;
-	event->page = page;
-	event->pages = pages;
+	event->page = table_pages(page);
+	event->pages = table_pages(pages);
 	event->path = path;
 	event->reserved = 0;
 	submit(event);

@@ -24,6 +24,7 @@ mod child;
 use crate::unprivileged::{Work, Worker};
 use child::{DISPLACED, INTERRUPTED, MEASURE, Measured, Series, WARM, WATCHED};
 use slowpath_capture::Recorder;
+use slowpath_capture::machine::page_size;
 use slowpath_experiment::{Estimate, Level, signed_rank};
 use slowpath_launch::Identity;
 use slowpath_process::Duty;
@@ -211,7 +212,7 @@ fn cost(series: &Series, watched: &Watched, after: bool) -> Option<BlockCost> {
         after,
         operations,
         faults: series.faults,
-        huge_pages: faults < pages / 2.0,
+        huge_pages: faults < pages * PAGE_SIZE as f64 / page_size() as f64 / 2.0,
         advised: series.advised,
         per_page: cost.over(pages).quantity(),
         unseen: unseen.flatten(),

@@ -2,7 +2,7 @@
 
 use super::UnwindTableError;
 use object::Endianness;
-use object::elf::{EM_X86_64, FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS};
+use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 /// Offset of `e_machine` in both classes of ELF files (ELF specification, "ELF header").
@@ -53,10 +53,21 @@ pub(crate) enum FrameSource<'a> {
     None,
 }
 
+/// Which registers descriptions speak of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Architecture {
+    /// x86-64.
+    X86_64,
+    /// AArch64.
+    AArch64,
+}
+
 /// An ELF file as unwinding sees it.
 #[derive(Debug)]
 pub(crate) struct Image<'a> {
     bytes: &'a [u8],
+    /// What its code is for.
+    pub architecture: Architecture,
     loaded: Vec<Segment>,
     /// Executable segments.
     pub executable: Vec<Segment>,
@@ -73,12 +84,18 @@ impl<'a> Image<'a> {
     ///
     /// [`UnwindTableError::NotElf`], [`UnwindTableError::Architecture`], [`UnwindTableError::NoExecutableSegment`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, UnwindTableError> {
-        refuse_other_architectures(bytes)?;
+        let architecture = architecture(bytes)?;
         let header = FileHeader64::<Endianness>::parse(bytes).map_err(UnwindTableError::NotElf)?;
         let endian = header.endian().map_err(UnwindTableError::NotElf)?;
         let segments = header.program_headers(endian, bytes).map_err(UnwindTableError::NotElf)?;
-        let mut image =
-            Self { bytes, loaded: Vec::new(), executable: Vec::new(), entry: None, frames: FrameSource::None };
+        let mut image = Self {
+            bytes,
+            architecture,
+            loaded: Vec::new(),
+            executable: Vec::new(),
+            entry: None,
+            frames: FrameSource::None,
+        };
         for segment in segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD) {
             let (offset, length) = (segment.p_offset(endian), bytes.len() as u64);
             if offset >= length {
@@ -103,6 +120,19 @@ impl<'a> Image<'a> {
             image.frames = found.map_or(FrameSource::None, FrameSource::EhFrameHeader);
         }
         Ok(image)
+    }
+
+    /// Reads the headers of a file for x86-64.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`], with [`UnwindTableError::Architecture`] for any other.
+    pub fn of_x86_64(bytes: &'a [u8]) -> Result<Self, UnwindTableError> {
+        let image = Self::parse(bytes)?;
+        match image.architecture {
+            Architecture::X86_64 => Ok(image),
+            Architecture::AArch64 => Err(UnwindTableError::Architecture { machine: EM_AARCH64.0, bits: 64 }),
+        }
     }
 
     /// What stands in the file from an address on, to the end of its segment.
@@ -159,18 +189,21 @@ impl<'a> Image<'a> {
 }
 
 /// The header of a file of another kind would be read as nonsense, and 32-bit programs have other registers.
-fn refuse_other_architectures(bytes: &[u8]) -> Result<(), UnwindTableError> {
+fn architecture(bytes: &[u8]) -> Result<Architecture, UnwindTableError> {
     let (Some(b"\x7fELF"), Some(&[class, order])) =
         (bytes.get(..4), bytes.get(4..6).and_then(|two| two.as_array::<2>()))
     else {
-        return Ok(());
+        return Ok(Architecture::X86_64);
     };
     let Some(&machine) = bytes.get(MACHINE_AT..MACHINE_AT + 2).and_then(|two| two.as_array::<2>()) else {
-        return Ok(());
+        return Ok(Architecture::X86_64);
     };
     let machine = if order == BIG_ENDIAN { u16::from_be_bytes(machine) } else { u16::from_le_bytes(machine) };
-    if class == CLASS_64 && order != BIG_ENDIAN && machine == EM_X86_64.0 {
-        return Ok(());
+    match machine {
+        _ if class != CLASS_64 || order == BIG_ENDIAN => {}
+        machine if machine == EM_X86_64.0 => return Ok(Architecture::X86_64),
+        machine if machine == EM_AARCH64.0 => return Ok(Architecture::AArch64),
+        _ => {}
     }
     Err(UnwindTableError::Architecture { machine, bits: if class == CLASS_64 { 64 } else { 32 } })
 }

@@ -6,11 +6,11 @@
 use super::builder::Builder;
 use super::hand_over::hand_over;
 use super::program::{Bytes, Machine, Rule, Rules};
-use super::undescribed::{ENTRY_CODE, SCANNED, SHORTEST_GAP, known_code};
-use super::{CfaRule, FramePointerRule, FrameSource, Image, Row, UnwindTable, UnwindTableError};
+use super::undescribed::{ENTRY_CODE, SCANNED, SHORTEST_GAP, known_aarch64, known_code};
+use super::{Architecture, CfaRule, FramePointerRule, FrameSource, Image, Row, UnwindTable, UnwindTableError};
 use gimli::{
     BaseAddresses, CallFrameInstruction, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, EhFrameHdr,
-    FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection, X86_64,
+    FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection, Vendor,
 };
 use std::collections::HashMap;
 use std::ops::Range;
@@ -44,7 +44,8 @@ pub(super) fn table(image: &Image) -> Result<UnwindTable, UnwindTableError> {
     let bases = BaseAddresses::default();
     match image.frames {
         FrameSource::EhFrame(frames) => {
-            Expansion::new(eh_frame(frames.bytes), bases.set_eh_frame(frames.address), image).table(None)
+            let section = eh_frame(frames.bytes, image.architecture);
+            Expansion::new(section, bases.set_eh_frame(frames.address), image).table(None)
         }
         FrameSource::EhFrameHeader(header) => {
             let bases = bases.set_eh_frame_hdr(header.address);
@@ -67,20 +68,30 @@ pub(super) fn table(image: &Image) -> Result<UnwindTable, UnwindTableError> {
                 listed.dedup();
             }
             let listed = (!listed.is_empty()).then_some(listed);
-            Expansion::new(eh_frame(frames.bytes), bases, image).table(listed)
+            Expansion::new(eh_frame(frames.bytes, image.architecture), bases, image).table(listed)
         }
         FrameSource::DebugFrame(bytes) => {
             let mut section = DebugFrame::new(bytes, LittleEndian);
             section.set_address_size(8);
+            section.set_vendor(vendor(image.architecture));
             Expansion::new(section, bases, image).table(None)
         }
-        FrameSource::None => Expansion::new(eh_frame(&[]), bases, image).table(None),
+        FrameSource::None => Expansion::new(eh_frame(&[], image.architecture), bases, image).table(None),
     }
 }
 
-fn eh_frame(bytes: &[u8]) -> EhFrame<Bytes<'_>> {
+/// Whose numbers of instructions a description may have beside the usual ones.
+fn vendor(architecture: Architecture) -> Vendor {
+    match architecture {
+        Architecture::X86_64 => Vendor::Default,
+        Architecture::AArch64 => Vendor::AArch64,
+    }
+}
+
+fn eh_frame(bytes: &[u8], architecture: Architecture) -> EhFrame<Bytes<'_>> {
     let mut section = EhFrame::new(bytes, LittleEndian);
     section.set_address_size(8);
+    section.set_vendor(vendor(architecture));
     section
 }
 
@@ -223,10 +234,10 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
     }
 
     fn run_common(&mut self, entry: &CommonInformationEntry<Bytes<'a>>) -> Option<Rules> {
-        if entry.return_address_register() != X86_64::RA {
+        if entry.return_address_register() != self.image.architecture.return_address() {
             return None;
         }
-        let mut machine = Machine::new(None);
+        let mut machine = Machine::new(self.image.architecture, None);
         let mut instructions = entry.instructions(&self.section, &self.bases);
         while let Some(instruction) = instructions.next().ok()? {
             self.instructions += 1;
@@ -251,7 +262,7 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
         let Some(initial) = self.commons.get(&at).and_then(|common| common.rules) else {
             return builder.change(range.start, Row::UNSUPPORTED);
         };
-        let mut machine = Machine::new(Some(initial));
+        let mut machine = Machine::new(self.image.architecture, Some(initial));
         let mut location = range.start;
         let (mut filling, mut hands_over) = (Filling { builder, last: None }, false);
         let mut instructions = description.instructions(&self.section, &self.bases);
@@ -286,7 +297,8 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
             let Some(target) = target else { return filling.end(location, Row::UNSUPPORTED) };
             let end = target.min(range.end);
             if end > location {
-                let rule = if hands_over { Rule::Row(Row::HANDS_OVER) } else { machine.rules.rule() };
+                let rule =
+                    if hands_over { Rule::Row(Row::HANDS_OVER) } else { machine.rules.rule(self.image.architecture) };
                 filling.fill(location..end, rule)?;
             }
             if target >= range.end {
@@ -302,6 +314,10 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
         // Where nothing else is known, neither is the code around the entry point.
         let mut entry = self.image.entry.filter(|_| !covered.is_empty());
         let (image, known) = (self.image, &mut self.known);
+        let known_by_bytes = match image.architecture {
+            Architecture::X86_64 => known_code,
+            Architecture::AArch64 => known_aarch64,
+        };
         let mut look = |gap: Range<u64>| {
             if let Some(at) = entry.filter(|at| gap.contains(at)) {
                 found.push(Covered { range: at..gap.end.min(at + ENTRY_CODE), source: Source::Known(known.len()) });
@@ -313,7 +329,7 @@ impl<'i, 'a, S: UnwindSection<Bytes<'a>>> Expansion<'i, 'a, S> {
                 return;
             }
             left -= gap.end - gap.start;
-            for (at, rule) in image.range(gap.clone()).into_iter().flat_map(known_code) {
+            for (at, rule) in image.range(gap.clone()).into_iter().flat_map(known_by_bytes) {
                 let range = gap.start + at.start as u64..gap.start + at.end as u64;
                 found.push(Covered { range, source: Source::Known(known.len()) });
                 known.push(rule);

@@ -1,12 +1,13 @@
-//! The program of one frame description: what its instructions make of the rules for the frame, the return address and rbp.
+//! The program of one frame description: what its instructions make of the rules for the frame, the return address and the frame
+//! pointer.
 //!
 //! The other registers are left alone: no caller is found with them, but for the few instructions of a function that realigns
 //! its stack in which the frame hangs on r10, which rows cannot express.
 
-use super::{CfaRule, FramePointerRule, Row};
+use super::{Architecture, CfaRule, FramePointerRule, Row};
 use gimli::{
-    CallFrameInstruction, CommonInformationEntry, EndianSlice, LittleEndian, Operation, Register, UnwindExpression,
-    UnwindSection, X86_64,
+    AArch64, CallFrameInstruction, CommonInformationEntry, EndianSlice, LittleEndian, Operation, Register,
+    UnwindExpression, UnwindSection, X86_64,
 };
 
 /// Little-endian bytes of the file.
@@ -37,6 +38,8 @@ enum Cfa {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReturnAddress {
+    /// Where the caller left it.
+    Same,
     AtCfa(i64),
     Undefined,
     Other,
@@ -63,14 +66,58 @@ pub(super) enum Rule {
 
 /// Rules before a CIE's first instruction.
 pub(super) const NOTHING: Rules =
-    Rules { cfa: Cfa::Other, return_address: ReturnAddress::Other, frame_pointer: FramePointer::Same };
+    Rules { cfa: Cfa::Other, return_address: ReturnAddress::Same, frame_pointer: FramePointer::Same };
+
+impl Architecture {
+    /// The register that descriptions name for the return address.
+    pub(super) fn return_address(self) -> Register {
+        match self {
+            Self::X86_64 => X86_64::RA,
+            Self::AArch64 => AArch64::X30,
+        }
+    }
+
+    fn frame_pointer(self) -> Register {
+        match self {
+            Self::X86_64 => X86_64::RBP,
+            Self::AArch64 => AArch64::X29,
+        }
+    }
+}
 
 impl Rules {
     /// The rule in the form of the table.
-    pub fn rule(&self) -> Rule {
+    pub fn rule(&self, architecture: Architecture) -> Rule {
         if self.return_address == ReturnAddress::Undefined {
             return Rule::Row(Row::OUTERMOST);
         }
+        match architecture {
+            Architecture::X86_64 => self.x86_64(),
+            Architecture::AArch64 => Rule::Row(self.aarch64()),
+        }
+    }
+
+    /// Frame pointer and return address are a record of two words, or one of them is saved by itself.
+    fn aarch64(&self) -> Row {
+        let (pointer, offset) = match (self.return_address, self.frame_pointer) {
+            (ReturnAddress::Same, FramePointer::Same) => (FramePointerRule::Same, 0),
+            (ReturnAddress::AtCfa(address), FramePointer::AtCfa(pointer)) if address == pointer.saturating_add(8) => {
+                (FramePointerRule::AtCfa, pointer)
+            }
+            (ReturnAddress::AtCfa(address), FramePointer::Same) => (FramePointerRule::ReturnAddressAtCfa, address),
+            (ReturnAddress::Same, FramePointer::AtCfa(pointer)) => (FramePointerRule::OnlyAtCfa, pointer),
+            _ => return Row::UNSUPPORTED,
+        };
+        let row = match self.cfa {
+            Cfa::Register(AArch64::SP, at) => Row::new(CfaRule::StackPointer, at, pointer, offset),
+            Cfa::Register(AArch64::X29, at) => Row::new(CfaRule::FramePointer, at, pointer, offset),
+            _ => return Row::UNSUPPORTED,
+        };
+        // With the place of the return address the row has lost what it is for.
+        if row.frame_pointer_rule() == pointer { row } else { Row::UNSUPPORTED }
+    }
+
+    fn x86_64(&self) -> Rule {
         if self.return_address != ReturnAddress::AtCfa(-8) {
             return Rule::Row(Row::UNSUPPORTED);
         }
@@ -100,6 +147,7 @@ impl Rules {
 /// The rules while a program runs.
 #[derive(Debug)]
 pub(super) struct Machine {
+    architecture: Architecture,
     /// What holds now.
     pub rules: Rules,
     /// What the CIE left; `DW_CFA_restore` goes back to it.
@@ -111,8 +159,8 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Before the instructions of a CIE (`initial` none) or of an FDE.
-    pub fn new(initial: Option<Rules>) -> Self {
-        Self { rules: initial.unwrap_or(NOTHING), initial, remembered: Vec::new(), saves: [false; 2] }
+    pub fn new(architecture: Architecture, initial: Option<Rules>) -> Self {
+        Self { architecture, rules: initial.unwrap_or(NOTHING), initial, remembered: Vec::new(), saves: [false; 2] }
     }
 
     /// Whether the frame has been given up for a handler's: it hangs on the register in which the handler's stack pointer comes.
@@ -144,7 +192,7 @@ impl Machine {
             I::DefCfaOffsetSf { factored_offset } => *self.cfa_offset()? = scaled(factored_offset)?,
             I::DefCfaExpression { expression } => self.rules.cfa = cfa_expression(section, cie, &expression)?,
             I::Undefined { register } => self.set(register, ReturnAddress::Undefined, FramePointer::Unknown),
-            I::SameValue { register } => self.set(register, ReturnAddress::Other, FramePointer::Same),
+            I::SameValue { register } => self.set(register, ReturnAddress::Same, FramePointer::Same),
             I::Offset { register, factored_offset } => {
                 let offset = unsigned(factored_offset)?;
                 self.set(register, ReturnAddress::AtCfa(offset), FramePointer::AtCfa(offset));
@@ -197,12 +245,11 @@ impl Machine {
     }
 
     fn set(&mut self, register: Register, return_address: ReturnAddress, frame_pointer: FramePointer) {
+        let is_saved = matches!(frame_pointer, FramePointer::AtCfa(_)) && self.architecture == Architecture::X86_64;
         match register {
-            X86_64::RA => self.rules.return_address = return_address,
-            X86_64::RBP => self.rules.frame_pointer = frame_pointer,
-            X86_64::RAX | X86_64::RDX if matches!(frame_pointer, FramePointer::AtCfa(_)) => {
-                self.saves[usize::from(register == X86_64::RDX)] = true;
-            }
+            _ if register == self.architecture.return_address() => self.rules.return_address = return_address,
+            _ if register == self.architecture.frame_pointer() => self.rules.frame_pointer = frame_pointer,
+            X86_64::RAX | X86_64::RDX if is_saved => self.saves[usize::from(register == X86_64::RDX)] = true,
             _ => {}
         }
     }

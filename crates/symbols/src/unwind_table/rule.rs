@@ -57,6 +57,8 @@ impl Row {
             0 => FramePointerRule::Same,
             1 => FramePointerRule::AtCfa,
             2 => FramePointerRule::AtFramePointer,
+            4 => FramePointerRule::ReturnAddressAtCfa,
+            5 => FramePointerRule::OnlyAtCfa,
             _ => FramePointerRule::Unknown,
         }
     }

@@ -27,6 +27,19 @@ const JUMP: [u8; 2] = [0xff, 0x25];
 const FILL: [u8; 2] = [0x66, 0x90];
 const ENTRY: usize = 8;
 
+/// `mov x8, #139; svc #0` of AArch64: `rt_sigreturn` (include/uapi/asm-generic/unistd.h). Its kernels' vdso may have no descriptions.
+const RETURN_FROM_SIGNAL_AARCH64: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4];
+/// Bytes of an instruction there.
+const INSTRUCTION: usize = 4;
+
+/// The same of AArch64.
+pub(super) fn known_aarch64(code: &[u8]) -> Vec<(Range<usize>, Row)> {
+    let places = (0..code.len()).step_by(INSTRUCTION);
+    let found = places.filter(|at| code[*at..].starts_with(&RETURN_FROM_SIGNAL_AARCH64));
+    // With the instruction before, as there.
+    found.map(|at| (at.saturating_sub(INSTRUCTION)..at + RETURN_FROM_SIGNAL_AARCH64.len(), Row::SIGNAL_FRAME)).collect()
+}
+
 /// Code in a gap between descriptions that is known by its bytes: where in `code` it stands, and its rule.
 pub(super) fn known_code(code: &[u8]) -> Vec<(Range<usize>, Row)> {
     let mut found = Vec::new();
@@ -76,6 +89,13 @@ mod tests {
         // Another system call.
         code[5] = 0x0e;
         assert_eq!(known_code(&code), []);
+    }
+
+    #[test]
+    fn a_trampoline_of_aarch64_is_found_with_the_instruction_before_it() {
+        let code = [&[0x1f, 0x20, 0x03, 0xd5][..], &RETURN_FROM_SIGNAL_AARCH64, &[0; 4]].concat();
+        assert_eq!(known_aarch64(&code), [(0..12, Row::SIGNAL_FRAME)]);
+        assert_eq!(known_aarch64(&code[1..]), []);
     }
 
     #[test]

@@ -21,10 +21,6 @@ declare! {
         "permission to load BPF programs and to open perf events",
         "the command runs without CAP_SYS_ADMIN",
         "run it with sudo; the target still runs as you";
-    SMALL_PAGES = "4 KiB pages":
-        "pages of the size that tables and plans use",
-        "the kernel has larger pages (arm64 with 16 or 64 KiB)",
-        "a kernel with 4 KiB pages";
     KERNEL_TYPES = "BTF":
         "the kernel's type information, which probes need to find fields",
         "the kernel was built without CONFIG_DEBUG_INFO_BTF",

@@ -12,10 +12,9 @@
 
 use super::groups::Churn;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
-use crate::memory_fixes::HUGE_PAGE;
 use crate::off_cpu_times::FaultTimes;
 use crate::released_pages::{Release, ReleasedPages};
-use slowpath_tables::{Nanos, PAGE_SIZE, Pages, ProcessKey, Quantity, Unit};
+use slowpath_tables::{Bytes, Nanos, PAGE_SIZE, Pages, ProcessKey, Quantity, Unit};
 use std::collections::BTreeMap;
 
 /// The cost of a group.
@@ -81,7 +80,8 @@ pub(crate) fn cost(group: &Churn, released: &ReleasedPages, faults: &FaultTimes<
     let high = faults.high() + release_time + grow_time;
     let costs = sorted(releases().map(|one| (one.time().0 as f64 + one.untimed as f64 * faults.mean) as u64));
     let away = sorted(releases().filter_map(|one| Some(one.away()?.0)));
-    let held = most_away(releases(), |one| one.faults);
+    let held = most_away(releases(), |one| one.faults).into_values().fold(0, u64::saturating_add);
+    let page = released.host.page() / PAGE_SIZE;
     let ranges = most_away(releases(), |one| one.length.0);
     Cost {
         release_time,
@@ -92,11 +92,11 @@ pub(crate) fn cost(group: &Churn, released: &ReleasedPages, faults: &FaultTimes<
         per_operation: Quantity::exact(quantile(&costs, 0.5) as f64 / 1e3, Unit::Us),
         length: median_of(|one| one.length.bytes().0) as u64,
         taken: releases().map(|one| one.taken).sum(),
-        held: Pages(held.values().fold(0, |sum, pages| sum.saturating_add(*pages))),
+        held: Pages(held.saturating_mul(page)),
         amplitude: Pages(ranges.into_values().max().unwrap_or(0)).bytes().0,
         away: (Nanos(quantile(&away, 0.5)), Nanos(quantile(&away, 0.95))),
         per_second: per_second(releases().map(|one| one.returned.0)),
-        perhaps_huge: releases().all(perhaps_huge),
+        perhaps_huge: releases().all(|release| perhaps_huge(release, released.host.huge_page())),
         faults,
     }
 }
@@ -124,7 +124,7 @@ fn most_away<'a>(releases: impl Iterator<Item = &'a Release>, pages: fn(&Release
 }
 
 /// A fault may bring a huge page where those fit; then there is one fault for each, or less.
-fn perhaps_huge(release: &Release) -> bool {
-    let huge_page = HUGE_PAGE.0 / PAGE_SIZE;
+fn perhaps_huge(release: &Release, huge_page: Bytes) -> bool {
+    let huge_page = huge_page.0 / PAGE_SIZE;
     release.length.0 >= huge_page && release.taken.0 <= release.length.0.div_ceil(huge_page)
 }

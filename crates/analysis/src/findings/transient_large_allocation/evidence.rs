@@ -172,11 +172,14 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
     }
     ways.push(other);
     // Where the program asked for huge pages and has them, asking once more changes nothing.
-    let has_huge = found.cost.huge_faults.saturating_mul(memory_fixes::HUGE_PAGE.0) > found.cost.touched / 2;
-    if length >= memory_fixes::HUGE_PAGE && !has_huge {
-        let huge =
-            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for 2 MiB";
-        ways.push(WayOut::new(memory_fixes::HUGE_PAGES, huge.to_owned()));
+    let huge_page = found.memory.facts.tables.manifest.host.huge_page();
+    let has_huge = found.cost.huge_faults.saturating_mul(huge_page.0) > found.cost.touched / 2;
+    if length >= huge_page && !has_huge {
+        let huge = format!(
+            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for {} MiB",
+            huge_page.0 >> 20
+        );
+        ways.push(WayOut::new(memory_fixes::HUGE_PAGES, huge));
     }
     ways.push(populate);
     ways

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Cost {
     /// All faults in the blocks.
     pub faults: FaultSums,
-    /// Pages that they brought: one each, or as many as looks stand for, where a fault can have brought a huge one.
+    /// Pages that they brought: one of the kernel's each, or as many as looks stand for, where a fault can have brought a huge one.
     pub pages: u64,
     /// Which share of what they brought was never used.
     pub unused: NeverUsed,
@@ -72,7 +72,11 @@ pub(crate) fn cost(group: &Oversized, memory: &MemoryBlocks, faults: &FaultTimes
         length: quantile(&sorted(blocks().map(|block| block.length.0)), 0.5),
         used_to: used_to.values().copied().max().unwrap_or_default(),
         behind: weight(true) as f64 / weight(false).max(1) as f64,
-        pages: if perhaps_huge { group.seen.iter().map(|page| page.stands_for.0).sum() } else { sums.count },
+        pages: if perhaps_huge {
+            group.seen.iter().map(|page| page.stands_for.0).sum()
+        } else {
+            memory.brought_by(sums.count)
+        },
         perhaps_huge,
         faults: sums,
         unused,
@@ -102,6 +106,7 @@ impl Cost {
         let recorded = [with(value, 0), with(low, 1), with(high, 2)];
         let recorded =
             Quantity::interval(recorded[0], recorded[1].min(recorded[0]), recorded[2].max(recorded[0]), Unit::Ms);
+        let of = self.pages as f64 / 1e6;
         let calibrated = Quantity::interval(
             of * shares[0] * per_page.value,
             of * shares[1] * per_page.low,

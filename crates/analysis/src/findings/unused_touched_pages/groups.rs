@@ -12,10 +12,9 @@ use crate::findings::allocating_stack::AllocatingStacks;
 use crate::findings::block_places::by_place;
 use crate::integer_hash::IntegerSet;
 use crate::memory_blocks::{Block, BlockEnd, MemoryBlocks, SeenPage};
-use crate::memory_fixes::HUGE_PAGE;
 use crate::processes::Processes;
 use slowpath_recording::Tables;
-use slowpath_tables::{FaultKind, PAGE_SIZE, ProcessKey};
+use slowpath_tables::{FaultKind, ProcessKey};
 use std::collections::BTreeSet;
 
 /// Share of a block that looks must stand for: it can be unmapped in parts, and not all of them are looked at.
@@ -84,6 +83,7 @@ pub(crate) fn groups(
             without_fault: 0,
         });
     }
+    let (page_bytes, huge_page) = (tables.manifest.host.page(), tables.manifest.host.huge_page().0);
     let mut touched: IntegerSet<(u32, u64)> = IntegerSet::default();
     // A fault that brings a huge page shows one address of many.
     let mut huge: IntegerSet<(u32, u64)> = IntegerSet::default();
@@ -94,18 +94,18 @@ pub(crate) fn groups(
         if fault.kind == FaultKind::Major || is_gone || is_counted(row) {
             continue;
         }
-        let page = (block, fault.address - fault.address % PAGE_SIZE);
+        let page = (block, fault.address - fault.address % page_bytes);
         // What is read first is faulted once more when it is written, and so is what was forked in between.
         if touched.insert(page) {
             groups[group].faults.push(row);
             if memory.is_huge(row) {
-                huge.insert((block, fault.address / HUGE_PAGE.0));
+                huge.insert((block, fault.address / huge_page));
             }
         }
     }
     for page in &memory.seen {
         let Some(group) = group_of_block[page.block as usize].and_then(|group| groups.get_mut(group)) else { continue };
-        let is_huge = huge.contains(&(page.block, page.page / HUGE_PAGE.0));
+        let is_huge = huge.contains(&(page.block, page.page / huge_page));
         if is_huge || touched.contains(&(page.block, page.page)) {
             group.seen.push(*page);
         } else {
