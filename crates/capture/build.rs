@@ -38,6 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bpf/stack.bpf.h",
         "bpf/last_walk.bpf.h",
         "bpf/stack_copy.bpf.h",
+        "bpf/walk.bpf.h",
         "src/off_cpu/reason.bpf.h",
         "src/events.h",
         "src/walks.h",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Whether the exception unwinder's frame is a handler's already. Included by stack.bpf.h, whose workspace it reads into. */
+/* Whether the exception unwinder's frame is a handler's already. Reads into the workspace of walk.bpf.h. */
 #ifndef SLOWPATH_HAND_OVER_BPF_H
 #define SLOWPATH_HAND_OVER_BPF_H
+
+#include "walk.bpf.h"
 
 /* Bytes above the exception unwinder's frame in which the frame of a handler is looked for. */
 #define HANDLER_REACH 16384
