@@ -11,6 +11,8 @@
 mod alive;
 mod capture_error;
 mod context;
+#[cfg(test)]
+mod control_flow;
 mod cpu_events;
 mod cpus;
 mod decode;

@@ -94,6 +94,12 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
+    /// All that were compiled.
+    #[cfg(test)]
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &'static [u8]> + use<> {
+        [Some(self.object), self.with_stacks].into_iter().flatten()
+    }
+
     /// The programs that are asked for.
     pub(crate) fn object(&self, options: &Options) -> &'static [u8] {
         self.with_stacks.filter(|_| (self.probe.has_stacks)(options)).unwrap_or(self.object)
