@@ -16,6 +16,8 @@ test="$test adb"
 test="$test firefox-esr"
 # Its Python modules are installed without bytecode, which nobody planted.
 test="$test gdb"
+# Another gRPC answers and asks ours; Google Benchmark's compare.py, which needs scipy, reads our results.
+test="$test python3-grpcio libbenchmark-tools python3-scipy"
 # The man pages are read by man itself.
 test="$test man-db"
 browsers="chromium firefox-esr"

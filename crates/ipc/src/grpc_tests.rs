@@ -71,9 +71,9 @@ impl Drop for Python {
     }
 }
 
-/// Python with grpcio, if there is one (`SLOWPATH_GRPC_PYTHON` names it).
+/// Debian's Python, for which grpcio is installed, or the one that `SLOWPATH_GRPC_PYTHON` names.
 fn python(role: &str, socket: &Path) -> Option<Python> {
-    let program = std::env::var("SLOWPATH_GRPC_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let program = std::env::var("SLOWPATH_GRPC_PYTHON").unwrap_or_else(|_| "/usr/bin/python3".to_owned());
     let works = Command::new(&program).args(["-c", "import grpc"]).output().is_ok_and(|done| done.status.success());
     if !works {
         println!("skipped: no python3 with grpcio (package python3-grpcio)");

@@ -90,7 +90,8 @@ fn compare_py_of_google_benchmark_reads_two_results() {
         std::fs::write(&file, run(slowpath(words)).stdout).unwrap();
         file
     });
-    let compared = Command::new("python3").arg(tool).arg("benchmarks").args(&files).output().unwrap();
+    // Debian's, for which scipy is installed.
+    let compared = Command::new("/usr/bin/python3").arg(tool).arg("benchmarks").args(&files).output().unwrap();
     let text = String::from_utf8_lossy(&compared.stdout);
     assert!(compared.status.success() && text.contains("BM_sendVec_pipe/4"), "{compared:?}");
 }
