@@ -12,7 +12,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-ARCHIVE = os.environ.get("SLOWPATH_ARCHIVE", "http://deb.debian.org/debian")
+ARCHIVE = os.environ.get("SLOWPATH_ARCHIVE", "https://deb.debian.org/debian")
 PATIENCE_S = 300
 CACHE = Path(os.environ.get("SLOWPATH_KERNEL_CACHE", str(Path(__file__).resolve().parents[2] / "target/kernel-packages")))
 """Packages that were fetched, under the sums that the archive has of them."""

@@ -44,10 +44,10 @@ class Machine:
     emulator: str
     emulator_package: str
     board: tuple[str, ...]
-    processor: str
+    cpu: str
     console: str
     line: tuple[str, ...]
-    """Where the first process tells: its name there, and the emulator's options up to the path of the file here."""
+    """Where the first process writes its report: its name there, and the emulator's options up to the path of the file here."""
     append: str
     kernels: tuple[tuple[str, str], ...]
     """Suites of Debian, and packages that depend on the newest kernel of one kind there, or have its source."""
@@ -56,7 +56,7 @@ class Machine:
     pages: str = ""
     """Option of a kernel that is built from source."""
     without_pairs: str = ""
-    """What the processor lacks with kernels before `PAIRS_SINCE`."""
+    """What the CPU lacks with kernels before `PAIRS_SINCE`."""
 
     @property
     def is_native(self) -> bool:
@@ -112,7 +112,7 @@ X86_64 = Machine(
     emulator_package="qemu-system-x86",
     board=("-M", "q35"),
     # With the random numbers that the interpreter waits for.
-    processor="Westmere,+rdrand",
+    cpu="Westmere,+rdrand",
     console="ttyS0",
     line=("ttyS1", "-serial", "file:"),
     append="random.trust_cpu=on",
@@ -130,7 +130,7 @@ AARCH64 = Machine(
     emulator_package="qemu-system-arm",
     board=("-M", "virt,gic-version=3"),
     # Has pages of 4, 16 and 64 KiB. The board gives the kernel a seed for random numbers.
-    processor="neoverse-n1",
+    cpu="neoverse-n1",
     console="ttyAMA0",
     line=("ttyS0", "-device", "pci-serial,chardev=told", "-chardev", "file,id=told,path="),
     append="random.trust_bootloader=on",
@@ -292,7 +292,7 @@ class RamDisk:
 
 
 def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Path | None = None, memory_mb: int = MEMORY_MB) -> list[dict[str, Any]]:
-    """What the machine told on its second serial line until it switched itself off; exits where it told nothing."""
+    """What the machine reported on its second serial line until it switched itself off; exits where it reported nothing."""
     machine = disk.machine
     if not shutil.which(machine.emulator):
         raise Unavailable(f"{machine.emulator} is not installed; apt-get install --no-install-recommends {machine.emulator_package}")
@@ -300,13 +300,13 @@ def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Pa
     told, console = place / "told", place / "console"
     version = re.search(r"/(?:vmlinuz-)?(\d+)\.(\d+)[^/]*(?:/vmlinuz)?$", str(image))
     has_pairs = version and (int(version[1]), int(version[2])) >= PAIRS_SINCE
-    processor = machine.processor + ("" if has_pairs else machine.without_pairs)
+    cpu = machine.cpu + ("" if has_pairs else machine.without_pairs)
     line, *options = machine.line
     options[-1] += str(told)
     # What the kernel does not know is the environment of the first process.
     append = f"console={machine.console} quiet panic=-1 {machine.append} SLOWPATH_LINE=/dev/{line}"
     command = [
-        machine.emulator, "-accel", "tcg,thread=multi", "-cpu", processor, *machine.board, "-m", str(memory_mb), "-smp", "2", "-display", "none", "-no-reboot",
+        machine.emulator, "-accel", "tcg,thread=multi", "-cpu", cpu, *machine.board, "-m", str(memory_mb), "-smp", "2", "-display", "none", "-no-reboot",
         "-nodefaults", "-kernel", str(bootable(image)), "-initrd", str(place / "initrd.gz"), "-append", append,
         "-serial", f"file:{console}", *options, *(["-drive", f"file={storage},format=raw,if=virtio"] if storage else []),
     ]  # fmt: skip

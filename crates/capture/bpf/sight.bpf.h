@@ -10,8 +10,9 @@
 #ifndef SLOWPATH_SIGHT_BPF_H
 #define SLOWPATH_SIGHT_BPF_H
 
-/* Whose the recording is (uid 0: nothing is withheld), the secret of this recording that stack numbers hang on, and the logarithm of the size
- * of the kernel's pages. Set before loading; in a section of its own, so that the driver finds it in every object at the same place. */
+/* Whose the recording is (uid 0: nothing is withheld), the secret of this recording that stack numbers hang on, and the logarithm of
+ * the size of the kernel's pages. Set before loading; in a section of its own, so that the driver finds it in every object at the same
+ * place. */
 const volatile struct {
 	u32 uid;
 	u32 gid;

@@ -94,7 +94,7 @@ static __always_inline u64 unsigned_address(u64 address)
 }
 
 /* The innermost function is about to make its frame, or has just given it back: the frame pointer is the caller's, whose return
- * address stands where the stack pointer says. Told by the instructions. */
+ * address stands where the stack pointer says. The instructions show it. */
 static __always_inline bool steps_over_border(struct walk *walk)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -117,7 +117,7 @@ static __always_inline bool steps_over_border(struct walk *walk)
 #endif
 }
 
-/* Through the frame pointer, where no table tells: large programs are compiled without tables and with it, and code that is
+/* Through the frame pointer, where there is no table: large programs are compiled without tables and with it, and code that is
  * generated at run time keeps it. */
 static __always_inline long step_by_frame_pointer(struct walk *walk)
 {

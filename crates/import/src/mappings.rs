@@ -1,4 +1,4 @@
-//! Which code is mapped where in which process, as perf's records of mappings, forks and execs tell it.
+//! Which code is mapped where in which process, by perf's records of mappings, forks and execs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;

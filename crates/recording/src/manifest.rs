@@ -144,7 +144,7 @@ pub struct Host {
 const LARGEST_PAGE: u64 = 64 << 10;
 
 impl Host {
-    /// Bytes of a page of its kernel: what one page fault brings. 4 KiB where a recording does not tell.
+    /// Bytes of a page of its kernel: what one page fault brings. 4 KiB where a recording does not say.
     pub fn page(&self) -> u64 {
         let is_one = self.page_size.is_power_of_two() && (PAGE_SIZE..=LARGEST_PAGE).contains(&self.page_size);
         if is_one { self.page_size } else { PAGE_SIZE }

@@ -1,6 +1,7 @@
 //! What the HTML page of a comparison holds.
 //!
-//! Owns that shape. Leaves the figures to [`crate::recording_comparison`], [`crate::flame_graphs`] and [`crate::side_by_side`], and the page to `report-ui`.
+//! Owns that shape. Leaves the figures to [`crate::recording_comparison`], [`crate::flame_graphs`] and [`crate::side_by_side`], and the
+//! page to `report-ui`.
 
 use crate::flame_graphs::DifferentialFlames;
 use crate::recording_comparison::RecordingComparison;

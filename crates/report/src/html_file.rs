@@ -1,5 +1,5 @@
-//! HTML pages as files: of a recording, of several launches of one command, and of a diagnosis with the recordings beside it. Files are read and written as the user whose they
-//! are, which is for the command to see to.
+//! HTML pages as files: of a recording, of several launches of one command, and of a diagnosis with the recordings beside it. Files are
+//! read and written as the user whose they are, which is for the command to see to.
 
 use crate::html::{self, PageData};
 use crate::{Diagnosis, Launches, MOST_DIAGNOSIS_BYTES, ReportData, SideBySide};

@@ -16,11 +16,12 @@
 //! **No finding** where waits or the server were not recorded; below [`LEAST_COST`] or [`LEAST_SHARE`] of the time to ready (of the length
 //! of the recording where it holds no launch).
 //!
-//! **Confidence.** High on the critical path of a launch, and where only one of two waits for the other. Medium where a server went
-//! back to its event loop before it answered, where it sleeps for less than 100 ms before each reply, where the client waits on a futex, which may be a lock that the other held, and of what
-//! runs already where no wake-up shows the request of some replies, or where age and rest show who asks ([`DirectionFrom`]). Low
-//! of what runs already where only age does, where no wake-up shows most requests, and where most of the cost are rests of a server
-//! while the client waited for events. Low where most of the cost is time in run queues of fewer than [`REPEATED`] replies. Lost rows of `off_cpu` lower it.
+//! **Confidence.** High on the critical path of a launch, and where only one of two waits for the other. Medium where a server went back to
+//! its event loop before it answered, where it sleeps for less than 100 ms before each reply, where the client waits on a futex, which may
+//! be a lock that the other held, and of what runs already where no wake-up shows the request of some replies, or where age and rest show
+//! who asks ([`DirectionFrom`]). Low of what runs already where only age does, where no wake-up shows most requests, and where most of the
+//! cost are rests of a server while the client waited for events. Low where most of the cost is time in run queues of fewer than
+//! [`REPEATED`] replies. Lost rows of `off_cpu` lower it.
 
 use super::doubts::Doubts;
 use super::fault_sums::{quantile, sorted};

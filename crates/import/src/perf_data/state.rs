@@ -47,7 +47,7 @@ mod kind {
     pub const HEADER_FEATURE: u32 = 80;
 }
 
-/// `PERF_RECORD_MISC_*`: where the processor was, and what is particular about a record.
+/// `PERF_RECORD_MISC_*`: the mode of the CPU, and what is particular about a record.
 const MODE: u16 = 7;
 const MODE_KERNEL: u16 = 1;
 const MODE_HYPERVISOR: u16 = 3;
@@ -326,11 +326,11 @@ impl State {
             return Ok(None);
         };
         // The scheduler's own event says more.
-        let is_told = |event: &Event| match event.shows() {
+        let is_recorded = |event: &Event| match event.shows() {
             Shows::Tracepoint(id) => self.formats.get(id).is_some_and(|format| format.name() == "sched_switch"),
             _ => false,
         };
-        if tid == 0 || ts.0 == 0 || self.events.iter().any(is_told) {
+        if tid == 0 || ts.0 == 0 || self.events.iter().any(is_recorded) {
             return Ok(Some(()));
         }
         let thread = trace.thread(ts, tid, Some(pid), self.names.get(&tid).map(String::as_str))?;
@@ -397,7 +397,7 @@ impl State {
                 _ => {
                     trace.facts.lack(
                         "the fields of the kernel's events",
-                        "the file has no formats of them, or perf record was told to leave them out",
+                        "the file has no formats of them, or perf record left them out",
                         "a whole file of perf record -R",
                     );
                     trace.facts.leave_out(&word);
