@@ -7,6 +7,7 @@
 use crate::integer_hash::IntegerMap;
 use slowpath_tables::{File, FileKey, PAGE_SIZE, Section, SectionKind};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// A file of one recording: an index into [`Files`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +54,26 @@ impl FileInfo {
         };
         // Sections are sorted by offset and do not nest, so only the last few can reach into the page.
         self.sections[..end].iter().rev().take(16).filter(|s| covered(s) > 0).max_by_key(|section| covered(section))
+    }
+
+    /// The sections of a range of pages, each with its pages, as [`Self::section_of_page`] says of every single one.
+    ///
+    /// Looks at the pages in which a section begins or ends, and not at those between them: a range can have any length.
+    pub fn sections_of(&self, pages: Range<u64>) -> impl Iterator<Item = (&Section, Range<u64>)> {
+        let mut edges: Vec<u64> = Vec::new();
+        for section in &self.sections {
+            for byte in [section.offset.0, section.offset.0.saturating_add(section.size.0)] {
+                // The page that holds the edge belongs to one side of it, and the next page to the other.
+                edges.extend([byte / PAGE_SIZE, byte / PAGE_SIZE + 1].into_iter().filter(|page| pages.contains(page)));
+            }
+        }
+        edges.extend([pages.start, pages.end]);
+        edges.sort_unstable();
+        edges.dedup();
+        (1..edges.len()).filter_map(move |next| {
+            let part = edges[next - 1]..edges[next];
+            self.section_of_page(part.start).map(|section| (section, part))
+        })
     }
 
     /// Kind of mapping or section that `page` belongs to, if the file is ELF.
@@ -225,5 +246,25 @@ mod tests {
         assert_eq!(info.section_of_page(0).unwrap().name, ".text");
         assert_eq!(info.section_of_page(1).unwrap().name, ".rodata");
         assert!(info.section_of_page(3).is_none());
+    }
+
+    #[test]
+    fn ranges_of_any_length_have_the_sections_of_their_pages() {
+        let sections = [
+            section(".text", SectionKind::Text, 0, 5000),
+            section(".rodata", SectionKind::Rodata, 5000, 27000),
+            section(".data", SectionKind::Data, 50000, 9000),
+        ];
+        let files = Files::new(&[file(1, 1, "/a", None)], &sections);
+        let info = files.get(FileId(0));
+        for (from, to) in [(0, 16), (1, 2), (3, 13), (12, 15), (5, 5)] {
+            let mut by_range = Vec::new();
+            for (section, pages) in info.sections_of(from..to) {
+                by_range.extend(pages.map(|page| (page, section.name.as_str())));
+            }
+            let name = |page| info.section_of_page(page).map(|section| (page, section.name.as_str()));
+            assert_eq!(by_range, (from..to).filter_map(name).collect::<Vec<_>>(), "pages {from} to {to}");
+        }
+        assert_eq!(info.sections_of(0..u64::MAX).map(|(_, pages)| pages.end - pages.start).sum::<u64>(), 11);
     }
 }

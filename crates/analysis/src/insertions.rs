@@ -12,6 +12,7 @@ use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::launch_facts::FaultPlace;
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, Nanos, PAGE_SIZE, PageCache, PageCacheOp, ProcessKey};
+use std::ops::Range;
 
 /// Why pages entered the page cache; the words of the report's map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,6 +69,13 @@ pub struct Insertion {
     pub pages: u64,
     /// Why.
     pub cause: Cause,
+}
+
+impl Insertion {
+    /// Its pages; those behind the last possible one are none.
+    pub fn range(&self) -> Range<u64> {
+        self.page..self.page.saturating_add(self.pages)
+    }
 }
 
 /// Requests of one thread, by begin: begin, end, file, first demanded page, page after the last.
@@ -154,16 +162,6 @@ pub fn split(tables: &Tables, files: &mut Files, places: &[FaultPlace]) -> Vec<I
         }
     }
     insertions
-}
-
-/// Pages that are looked at one by one at most: 64 GiB of files. More is read before a program is ready only in a recording that was
-/// made to keep its reader busy.
-pub const MOST_PAGES: usize = 1 << 24;
-
-/// The pages of insertions, one after the other; those behind [`MOST_PAGES`] are left out.
-pub fn pages(insertions: &[Insertion]) -> impl Iterator<Item = (&Insertion, u64)> {
-    let pages = |one: &Insertion| one.page..one.page.saturating_add(one.pages);
-    insertions.iter().flat_map(move |one| pages(one).map(move |page| (one, page))).take(MOST_PAGES)
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ pub mod off_cpu_times;
 mod opening_threads;
 mod paced_threads;
 mod page_owners;
+mod page_ranges;
 pub mod predict;
 pub mod printed;
 pub mod processes;

@@ -76,6 +76,7 @@ pub fn event_message(tid: i32) -> io::Result<i32> {
 }
 
 /// The word at an offset of the user area.
+#[cfg(target_arch = "x86_64")]
 pub fn peek_user(tid: i32, offset: usize) -> io::Result<u64> {
     nix::errno::Errno::clear();
     // SAFETY: reads the traced thread's area, no memory of ours.
@@ -88,6 +89,7 @@ pub fn peek_user(tid: i32, offset: usize) -> io::Result<u64> {
 }
 
 /// Sets the word at an offset of the user area.
+#[cfg(target_arch = "x86_64")]
 pub fn poke_user(tid: i32, offset: usize, word: u64) -> io::Result<()> {
     ask(libc::PTRACE_POKEUSER, tid, offset, word as usize)
 }

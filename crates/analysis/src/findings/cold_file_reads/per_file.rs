@@ -4,9 +4,10 @@ use crate::demand::{Demand, Jumps};
 use crate::files::FileId;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::findings::cold_file_reads::who_asked::{Kind, kind_of_request, median_kib};
-use crate::insertions::{Cause, Insertion, pages};
-use crate::integer_hash::{IntegerMap, IntegerSet};
+use crate::insertions::{Cause, Insertion};
+use crate::integer_hash::IntegerMap;
 use crate::launch_facts::LaunchFacts;
+use crate::page_ranges::PageRanges;
 use serde_json::Value;
 use slowpath_tables::Nanos;
 use std::collections::{BTreeMap, HashMap};
@@ -17,23 +18,13 @@ const SHOWN: usize = 30;
 /// Reading of one file.
 #[derive(Default)]
 struct Reading {
-    /// Pages in the order of reading; a page that was thrown out and read again occurs twice.
-    pages: Vec<u64>,
+    pages: PageRanges,
     by_cause: [u64; Cause::ALL.len()],
     request_pages: BTreeMap<Kind, Vec<u64>>,
     /// First page of the request before.
     last_request: Option<u64>,
     /// Requests that begin before the one before them.
     requests_backward: u64,
-}
-
-/// How many different pages of `read` are not among `needed`.
-fn wasted(read: &[u64], needed: &[u64]) -> u64 {
-    let needed: IntegerSet<u64> = needed.iter().copied().collect();
-    let mut read = read.to_vec();
-    read.sort_unstable();
-    read.dedup();
-    read.iter().filter(|page| !needed.contains(page)).count() as u64
 }
 
 /// What was demanded of each file up to ready.
@@ -59,11 +50,10 @@ fn optional(value: Option<u64>) -> Value {
 pub(super) fn rows(facts: &LaunchFacts<'_>, requests: &[Insertion], needed: Option<&Demand>) -> Evidence {
     let mut files: Vec<Reading> = (0..facts.files.len()).map(|_| Reading::default()).collect();
     for insertion in facts.insertions_until_ready() {
-        let sum = &mut files[insertion.file.index()].by_cause[insertion.cause as usize];
+        let reading = &mut files[insertion.file.index()];
+        let sum = &mut reading.by_cause[insertion.cause as usize];
         *sum = sum.saturating_add(insertion.pages);
-    }
-    for (insertion, page) in pages(facts.insertions_until_ready()) {
-        files[insertion.file.index()].pages.push(page);
+        reading.pages.add(insertion.range());
     }
     for request in requests {
         let kind = kind_of_request(facts, request);
@@ -76,14 +66,14 @@ pub(super) fn rows(facts: &LaunchFacts<'_>, requests: &[Insertion], needed: Opti
     let needed = needed.map(Needed::new);
     let waited = |file: &FileId| blocked.get(&Some(*file)).copied().unwrap_or_default();
     let mut order: Vec<(FileId, Reading)> = (0..).map(FileId).zip(files).collect();
-    order.retain(|(file, reading)| !reading.pages.is_empty() || waited(file) > Nanos(0));
-    order.sort_by_key(|(file, reading)| (std::cmp::Reverse((waited(file), reading.pages.len())), *file));
+    order.retain(|(file, reading)| reading.pages.count() > 0 || waited(file) > Nanos(0));
+    order.sort_by_key(|(file, reading)| (std::cmp::Reverse((waited(file), reading.pages.count())), *file));
     let mut rows: Vec<Row> = Vec::new();
     let (mut rest, mut rest_pages, mut rest_blocked) = (0u64, 0u64, Nanos(0));
     for (file, reading) in order {
         if rows.len() == SHOWN {
             rest += 1;
-            rest_pages += reading.pages.len() as u64;
+            rest_pages = rest_pages.saturating_add(reading.pages.count());
             rest_blocked += waited(&file);
             continue;
         }
@@ -118,12 +108,12 @@ fn file_row(
     let info = facts.files.get(file);
     let demanded = needed.map(|needed| needed.of(&info.path));
     let jumps = demanded.map(|pages| Jumps::count(pages.iter().copied()));
-    let wasted = demanded.map(|needed| wasted(&reading.pages, needed));
+    let wasted = demanded.map(|needed| reading.pages.different_without(needed));
     let mut cells = row([
         ("path", Value::from(info.path.as_str())),
         ("size_bytes", optional(info.size)),
         ("pages_needed", optional(demanded.map(|pages| pages.len() as u64))),
-        ("pages_read", Value::from(reading.pages.len())),
+        ("pages_read", Value::from(reading.pages.count())),
         ("pages_wasted", optional(wasted)),
         ("steps_forward", optional(jumps.map(|jumps| jumps.forward))),
         ("steps_backward", optional(jumps.map(|jumps| jumps.backward))),
@@ -145,16 +135,16 @@ fn file_row(
 pub(super) fn sections(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Evidence {
     #[derive(Default)]
     struct Sums {
-        read: Vec<u64>,
+        read: PageRanges,
         needed: Vec<u64>,
         blocked: Nanos,
     }
     // Sections of one file are distinguished by their offset.
     let mut sums: IntegerMap<(FileId, u64), Sums> = IntegerMap::default();
     let section = |file: FileId, page: u64| facts.files.get(file).section_of_page(page).map(|s| (file, s.offset.0));
-    for (insertion, page) in pages(facts.insertions_until_ready()) {
-        if let Some(key) = section(insertion.file, page) {
-            sums.entry(key).or_default().read.push(page);
+    for insertion in facts.insertions_until_ready() {
+        for (section, pages) in facts.files.get(insertion.file).sections_of(insertion.range()) {
+            sums.entry((insertion.file, section.offset.0)).or_default().read.add(pages);
         }
     }
     for interval in facts.blocked.within(facts.released, facts.until()) {
@@ -172,7 +162,7 @@ pub(super) fn sections(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Evid
         }
     }
     let mut order: Vec<((FileId, u64), Sums)> = sums.into_iter().collect();
-    order.sort_by_key(|(key, sums)| (std::cmp::Reverse((sums.blocked, sums.read.len())), *key));
+    order.sort_by_key(|(key, sums)| (std::cmp::Reverse((sums.blocked, sums.read.count())), *key));
     let rows = order.into_iter().take(SHOWN).filter_map(|((file, offset), sums)| {
         let info = facts.files.get(file);
         let section = info.sections.iter().find(|section| section.offset.0 == offset && section.size.0 > 0)?;
@@ -181,9 +171,9 @@ pub(super) fn sections(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Evid
             ("section", Value::from(section.name.as_str())),
             ("kind", Value::from(section.kind.as_str())),
             ("size_bytes", Value::from(section.size.0)),
-            ("pages_read", Value::from(sums.read.len())),
+            ("pages_read", Value::from(sums.read.count())),
             ("pages_needed", optional(needed.map(|_| sums.needed.len() as u64))),
-            ("pages_wasted", optional(needed.map(|_| wasted(&sums.read, &sums.needed)))),
+            ("pages_wasted", optional(needed.map(|_| sums.read.different_without(&sums.needed)))),
             ("blocked_ms", milliseconds(sums.blocked)),
         ]))
     });
