@@ -35,8 +35,11 @@ fn sampled(at: u64, path: &Path, id: &[u8], offset: u64) -> Vec<u8> {
     [other(10, 2 | 1 << 14, &body, 0), sample(taken, (2, 0), &[IN_USER, from + offset + 4], &[])].concat()
 }
 
-/// Name and reason of each frame, and what the recording says of names.
-fn names(records: &[u8], symbols: &[PathBuf]) -> (Vec<(Option<String>, Option<String>)>, Option<Unavailable>) {
+/// Name of a frame, or the reason that it has none.
+type Name = (Option<String>, Option<String>);
+
+/// What each frame is called, and what the recording says of names.
+fn names(records: &[u8], symbols: &[PathBuf]) -> (Vec<Name>, Option<Unavailable>) {
     let (mut tables, problem) = import_bytes_with_names("perf-data", &pipe(records), symbols);
     assert_eq!(problem, None);
     tables.symbols.retain(|row| row.level == 0);
@@ -46,7 +49,7 @@ fn names(records: &[u8], symbols: &[PathBuf]) -> (Vec<(Option<String>, Option<St
     (tables.symbols.into_iter().map(|row| (row.function, row.reason)).collect(), gap)
 }
 
-fn is_malloc((name, reason): &(Option<String>, Option<String>)) -> bool {
+fn is_malloc((name, reason): &Name) -> bool {
     name.as_deref().is_some_and(|name| name.contains("malloc")) && reason.is_none()
 }
 
