@@ -91,7 +91,7 @@ fn names(bytes: &[u8]) {
     let sources =
         Sources { file: &|_| Some(located.clone()), kernel: None, this_boot: true, perf_maps: &|_, _| Vec::new() };
     for depth in [Depth::Inlined, Depth::Names] {
-        let options = Options { depth, debug_dirs: Vec::new(), debuginfod: None };
+        let options = Options { depth, debug_dirs: Vec::new(), ..Options::default() };
         let rows = symbolize(&frames, &sources, &options);
         assert!(rows.len() >= frames.len(), "every frame has a row");
     }

@@ -187,8 +187,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "import",
-        may_use: &["tables", "recording", "analysis"],
-        why: "turns foreign traces into rows and a manifest; what those mean is for others to say (analysis: its tests read back with it)",
+        may_use: &["tables", "recording", "symbols", "analysis"],
+        why: "turns foreign traces into rows and a manifest, with names of code from files of this machine (symbols, which knows no trace); \
+              what those mean is for others to say (analysis: its tests read back with it)",
     },
     Rule {
         name: "zygote",

@@ -54,7 +54,7 @@ pub struct Facts {
     /// Events that were lost.
     pub losses: Losses,
     /// What else is missing: what, why, what helps.
-    gaps: BTreeMap<&'static str, (&'static str, &'static str)>,
+    gaps: BTreeMap<&'static str, (String, String)>,
 }
 
 impl Facts {
@@ -88,8 +88,8 @@ impl Facts {
     }
 
     /// The trace lacks this, for this reason.
-    pub fn lack(&mut self, what: &'static str, reason: &'static str, remedy: &'static str) {
-        self.gaps.insert(what, (reason, remedy));
+    pub fn lack(&mut self, what: &'static str, reason: impl Into<String>, remedy: impl Into<String>) {
+        self.gaps.insert(what, (reason.into(), remedy.into()));
     }
 
     /// Fills what the trace says into a manifest, and why it says no more.
@@ -115,7 +115,7 @@ impl Facts {
             }
         }
         for (what, (reason, remedy)) in &self.gaps {
-            manifest.unavailable.push(declared::OF_IMPORTED.of(&[what], *reason, *remedy));
+            manifest.unavailable.push(declared::OF_IMPORTED.of(&[what], reason, remedy));
         }
         for (kind, count) in &self.unused {
             manifest.counters.insert(format!("not_imported.{kind}"), *count);

@@ -2,6 +2,7 @@
 
 use crate::declaration::{ALL, Importer, detected};
 use crate::input::Input;
+use crate::local_code::LocalCode;
 use crate::problem::ImportError;
 use crate::trace::Trace;
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use slowpath_tables::{Bytes, Losses, Unavailable};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, BufRead, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What `slowpath import --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +94,8 @@ pub struct Wanted<'a> {
     pub created: String,
     /// Most bytes of the recording.
     pub most: Bytes,
+    /// Where files may be that the traces name by build id, besides their paths, perf's cache and the system's debug files.
+    pub symbols: &'a [PathBuf],
     /// Asked now and then: no more is read once it says no.
     pub is_wanted: &'a dyn Fn() -> bool,
 }
@@ -119,7 +122,8 @@ pub fn import(
             break;
         }
     }
-    trace.finish(importer, problem.clone(), &mut manifest)?;
+    let local = LocalCode::new(wanted.symbols, wanted.is_wanted).and_cache_of_perf();
+    trace.finish(importer, problem.clone(), Some(&local), &mut manifest)?;
     let written = writer.finish(|last| {
         manifest.segments = std::mem::take(&mut last.segments);
         manifest.losses.merge(&last.losses);
@@ -189,7 +193,7 @@ mod tests {
         let named: Vec<_> =
             traces.iter().enumerate().map(|(at, text)| (format!("trace {at}"), io::Cursor::new(*text))).collect();
         let format = format.map(|name| *ALL.iter().find(|importer| importer.name == name).unwrap());
-        let wanted = Wanted { format, created: String::new(), most: Bytes(1 << 20), is_wanted: &|| true };
+        let wanted = Wanted { format, created: String::new(), most: Bytes(1 << 20), symbols: &[], is_wanted: &|| true };
         import(named, place.path(), wanted)
     }
 

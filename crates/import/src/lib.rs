@@ -3,7 +3,8 @@
 //! An importer is one file with one declaration, `IMPORT`, listed in [`ALL`]. It reads its trace from begin to end, once, and hands what
 //! it understands to a [`Trace`], which knows processes, files, call stacks and waits, and writes rows as they come: memory grows
 //! with what is distinct in a trace (threads, files, code), each with a limit, and not with its length. What a trace cannot hold is
-//! unavailable in the recording, with the reason. [`import`] does it for all traces of one command. Leaves opening files, identity and where the recording is written to the command, and
+//! unavailable in the recording, with the reason. Frames without a name get one from files of this machine, by build id
+//! ([`local_code`]). [`import`] does it for all traces of one command. Leaves opening files, identity and where the recording is written to the command, and
 //! what rows mean to `analysis`.
 
 mod code_file;
@@ -20,6 +21,7 @@ mod imported_findings;
 mod in_order;
 mod input;
 mod kernel_event;
+mod local_code;
 mod mappings;
 mod moment;
 mod output;

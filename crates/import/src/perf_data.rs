@@ -1,7 +1,8 @@
 //! `perf.data`: the file that `perf record` writes, in its form for files and in the one for pipes, compressed or not.
 //!
 //! Read: samples of the CPU, page faults, the kernel's events with the formats that the file holds, switches, processes, threads, names,
-//! mappings with their build ids. The file holds addresses and no names of functions; frames have their file and the offset in it.
+//! mappings with their build ids. The file holds addresses and no names of functions; frames have their file and the offset in it, and
+//! `local_code` names those whose file is here.
 //! [`header`] reads what stands around the records, [`records`] one record after the other, [`state`] makes rows of them: in order of
 //! time, held back for as long as perf's rounds say, and at most 64 MiB of them.
 //!

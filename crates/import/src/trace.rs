@@ -3,17 +3,22 @@
 use crate::declaration::Importer;
 use crate::facts::Facts;
 use crate::files::Files;
+use crate::local_code::{self, LocalCode};
 use crate::output::{Output, Row};
 use crate::problem::ImportError;
 use crate::stacks::{CodePlace, Stacks};
 use crate::tasks::{Tasks, Thread};
 use crate::waits::{Waits, Waker};
 use slowpath_recording::{Clock, Manifest};
+use slowpath_symbols::symbolize::RecordedKernel;
 use slowpath_tables::{Exec, FileKey, Fork, Nanos, OffCpuReason};
 
 /// Where times begin in a recording of a trace whose clock is the time of day: an hour before its first event, because other files of
 /// the trace may begin earlier.
 const BEGIN_OF_DAY_CLOCK: u64 = 3_600_000_000_000;
+
+/// What perf calls the kernel where it says its build id.
+pub const KERNEL: &str = "[kernel.kallsyms]";
 
 /// A trace that becomes a recording.
 pub struct Trace<'a> {
@@ -25,6 +30,10 @@ pub struct Trace<'a> {
     waits: Waits,
     /// Time of day at which the recording's clock is 0, for clocks that are the time of day.
     day: Option<u64>,
+    /// One of the kernel's symbols and its address, where the trace has it.
+    kernel_symbol: Option<(String, u64)>,
+    /// Whether no frame of the trace has a name, and what helps besides the files.
+    has_no_names: Option<&'static str>,
     /// What is known of it as a whole.
     pub facts: Facts,
 }
@@ -40,6 +49,8 @@ impl<'a> Trace<'a> {
             stacks: Stacks::default(),
             waits: Waits::default(),
             day: None,
+            kernel_symbol: None,
+            has_no_names: None,
             facts: Facts::default(),
         }
     }
@@ -49,7 +60,13 @@ impl<'a> Trace<'a> {
     /// # Errors
     /// The recording cannot be written.
     pub fn row(&mut self, row: impl Into<Row>) -> Result<(), ImportError> {
-        Ok(self.out.row(row.into())?)
+        let row = row.into();
+        if let Row::CpuSample(sample) = &row
+            && let Some(stack) = sample.stack
+        {
+            self.stacks.sampled(stack);
+        }
+        Ok(self.out.row(row)?)
     }
 
     fn pending(&mut self) -> Result<(), ImportError> {
@@ -184,9 +201,31 @@ impl<'a> Trace<'a> {
         self.file(path)
     }
 
+    /// The file that is at this path and has this build id, in hexadecimal.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn file_with_build_id(&mut self, path: &str, build_id: &str) -> Result<FileKey, ImportError> {
+        let (key, row) = self.files.with_build_id(path, build_id);
+        match row {
+            Some(row) => self.row(row).map(|()| key),
+            None => Ok(key),
+        }
+    }
+
     /// The file at this path has this build id, in hexadecimal. Only what is known before the file's first row is in it.
     pub fn built(&mut self, path: &str, build_id: String) {
         self.files.built(path, build_id);
+    }
+
+    /// The kernel had this symbol at this address; what is said first holds.
+    pub fn kernel_symbol(&mut self, symbol: &str, address: u64) {
+        self.kernel_symbol.get_or_insert_with(|| (symbol.to_owned(), address));
+    }
+
+    /// Traces of this form hold addresses and no names. This helps where the files of this machine have none.
+    pub fn has_no_names(&mut self, remedy: &'static str) {
+        self.has_no_names = Some(remedy);
     }
 
     /// The call stack of these frames, the innermost first.
@@ -228,7 +267,23 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Writes what lasts until the end, and fills the manifest; `stopped` says why the trace was not read to its end.
+    /// Names of what the trace does not name.
+    fn names(&mut self, local: Option<&LocalCode<'_>>) -> Result<(), ImportError> {
+        let kernel = self.kernel_symbol.take().zip(self.files.build_id_at(KERNEL));
+        let kernel = kernel.map(|((symbol, address), id)| RecordedKernel { build_id: id.to_owned(), symbol, address });
+        let looked = local_code::name(&self.stacks, &self.files, kernel.as_ref(), local);
+        for symbol in looked.symbols {
+            self.row(symbol)?;
+        }
+        let gap = if local.is_some() { looked.gap } else { Some("it holds addresses".to_owned()) };
+        if let Some((remedy, gap)) = self.has_no_names.zip(gap) {
+            self.facts.lack("the names of functions", gap, remedy);
+        }
+        Ok(())
+    }
+
+    /// Writes what lasts until the end, names of frames among it, and fills the manifest; `stopped` says why the trace was not read to
+    /// its end. Without `local`, nothing is looked up on this machine.
     ///
     /// # Errors
     /// The recording cannot be written.
@@ -236,8 +291,10 @@ impl<'a> Trace<'a> {
         mut self,
         importer: &Importer,
         stopped: Option<String>,
+        local: Option<&LocalCode<'_>>,
         manifest: &mut Manifest,
     ) -> Result<(), ImportError> {
+        self.names(local)?;
         let last = self.facts.span.map_or(Nanos(0), |(_, last)| last);
         for row in self.waits.finish(last) {
             self.row(row)?;

@@ -16,8 +16,10 @@
 //! symbols, and code that was generated at run time has the perf map that the process wrote. Where nothing is found, the one row
 //! of the frame has no function and a reason out of [`Reason`]. A `truncated` frame is no code; its row says so.
 //!
-//! What is read here is foreign. Nothing but a regular file is opened, and never by a name that stands in another file without
-//! the same check; a parser that panics costs the names of one file. It is meant to run without privilege.
+//! A file that is gone from its path, or another one by now, is looked for by its build-id in directories of files and debug files.
+//!
+//! What is read here is foreign. Nothing but a regular file is opened, none that the kernel makes up, and never by a name that
+//! stands in another file without the same check; a parser that panics costs the names of one file. It is meant to run without privilege.
 
 mod debug_files;
 mod debuginfod;
@@ -30,6 +32,7 @@ mod reason;
 mod vdso;
 
 pub use debuginfod::Debuginfod;
+pub use kernel::{RecordedKernel, running_code};
 pub use opened::Located;
 pub use perf_map::PerfMap;
 pub use reason::Reason;
@@ -59,6 +62,9 @@ pub struct Options {
     pub depth: Depth,
     /// Directories of separate debug files, the first one that has a file wins.
     pub debug_dirs: Vec<PathBuf>,
+    /// Directories of copies of files and of debug files, by build-id or path: perf's cache, or what a user brought along. Nobody
+    /// vouches for other files that theirs name.
+    pub image_dirs: Vec<PathBuf>,
     /// Client of debuginfod; see [`Debuginfod::from_environment`].
     pub debuginfod: Option<Debuginfod>,
 }
@@ -67,7 +73,12 @@ impl Default for Options {
     /// Everything, with the directory that distributions install debug files to (GDB manual, "Separate Debug Files"), without
     /// debuginfod.
     fn default() -> Self {
-        Self { depth: Depth::Inlined, debug_dirs: vec![PathBuf::from("/usr/lib/debug")], debuginfod: None }
+        Self {
+            depth: Depth::Inlined,
+            debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
+            image_dirs: Vec::new(),
+            debuginfod: None,
+        }
     }
 }
 

@@ -17,6 +17,9 @@ pub struct ImportArguments {
     /// The format (default: detected from the first file).
     #[arg(long, value_name = "FORMAT", value_parser = choice(ALL.map(|one| (one.name, one.title, one))))]
     pub format: Option<&'static Importer>,
+    /// Directory of files and debug files, such as perf's ~/.debug, that the trace names by build id.
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
     /// Stop when the recording reaches this size on disk (K, M, G); what was read until then is kept.
     #[arg(long, value_name = "SIZE", value_parser = super::bytes, default_value = "4G")]
     pub max_size: u64,

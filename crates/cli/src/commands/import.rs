@@ -37,12 +37,9 @@ pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
 }
 
 fn imported(arguments: &ImportArguments, directory: &Path) -> Result<Imported, Failure> {
-    let opened = |path: &std::path::PathBuf| {
-        let name = path.display().to_string();
-        match foreign_file::open(path) {
-            Ok(file) => Ok((name, BufReader::with_capacity(HEAD, file))),
-            Err(source) => Err(of(&NotImported::Unread { name, source })),
-        }
+    let opened = |path: &std::path::PathBuf| match (path.display().to_string(), foreign_file::open(path)) {
+        (name, Ok(file)) => Ok((name, BufReader::with_capacity(HEAD, file))),
+        (name, Err(source)) => Err(of(&NotImported::Unread { name, source })),
     };
     // All of them are opened before anything is written.
     let traces = arguments.files.iter().map(opened).collect::<Result<Vec<_>, _>>()?;
@@ -50,6 +47,7 @@ fn imported(arguments: &ImportArguments, directory: &Path) -> Result<Imported, F
         format: arguments.format,
         created: now_rfc3339(),
         most: Bytes(arguments.max_size),
+        symbols: &arguments.symbols,
         is_wanted: &|| !interrupt::requested(),
     };
     import(traces, directory, wanted).map_err(|error| of(&error))

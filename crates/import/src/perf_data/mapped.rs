@@ -7,7 +7,7 @@ use crate::code_file::CodeFile;
 use crate::mappings::Mappings;
 use crate::problem::ImportError;
 use crate::stacks::CodePlace;
-use crate::trace::Trace;
+use crate::trace::{KERNEL, Trace};
 use slowpath_tables::{FileKey, FrameKind, ProcessKey};
 
 /// `PERF_RECORD_MISC_MMAP_BUILD_ID`.
@@ -63,6 +63,16 @@ impl Mapped {
         Some(Self { pid, range, offset, file, build_id, path })
     }
 
+    /// Takes what it says of the kernel's own code: the build id, and behind the name a symbol whose address stands as offset
+    /// (`perf_event__synthesize_kernel_mmap` of perf).
+    pub fn of_kernel(self, trace: &mut Trace<'_>) {
+        let Some(symbol) = self.path.strip_prefix(KERNEL) else { return };
+        if let Some(id) = self.build_id {
+            trace.built(KERNEL, id);
+        }
+        trace.kernel_symbol(symbol, self.offset);
+    }
+
     /// Adds it to the mappings of its process.
     ///
     /// # Errors
@@ -70,15 +80,11 @@ impl Mapped {
     pub fn add(self, mappings: &mut Mappings<Code>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         let code = match CodeFile::of(path) {
-            CodeFile::At(path) => {
-                if let Some(id) = self.build_id {
-                    trace.built(&path, id);
-                }
-                Code::File(match self.file.filter(|file| file.ino != 0) {
-                    Some(file) => trace.identify(&path, file)?,
-                    None => trace.file(&path)?,
-                })
-            }
+            CodeFile::At(path) => Code::File(match (self.build_id, self.file.filter(|file| file.ino != 0)) {
+                (Some(id), _) => trace.file_with_build_id(&path, &id)?,
+                (None, Some(file)) => trace.identify(&path, file)?,
+                (None, None) => trace.file(&path)?,
+            }),
             CodeFile::Kernel => Code::Kernel,
             CodeFile::Vdso => Code::Vdso,
             CodeFile::Generated | CodeFile::Inlined => Code::Generated,
@@ -100,7 +106,7 @@ pub fn place(mappings: &Mappings<Code>, process: ProcessKey, mode: Mode, address
             CodePlace { kind: FrameKind::File, file: Some(file), offset: Some(offset), ..none }
         }
         Some((Code::Kernel, _)) => CodePlace { kind: FrameKind::Kernel, address: Some(address), ..none },
-        Some((Code::Vdso, _)) => CodePlace { kind: FrameKind::Vdso, ..none },
+        Some((Code::Vdso, offset)) => CodePlace { kind: FrameKind::Vdso, offset: Some(offset), ..none },
         Some((Code::Generated, _)) | None => CodePlace { process: Some(process), address: Some(address), ..none },
     }
 }

@@ -220,10 +220,9 @@ impl State {
             trace.facts.losses.add("perf_out_of_order", self.order.late);
         }
         if self.has_frames {
-            trace.facts.lack(
-                "the names of functions",
-                "perf.data holds addresses: frames have their file and the offset in it",
-                "perf script where it was recorded, and slowpath import of what it prints (docs/import.md)",
+            trace.has_no_names(
+                "the files with these build ids and their debug files at their paths, or in a directory that --symbols names \
+                 (perf archive packs those of a recording); or perf script where it was recorded, and slowpath import of what it prints",
             );
         }
         self.kernel.finish(trace)
@@ -255,8 +254,9 @@ impl State {
                     return Ok(None);
                 };
                 // The kernel's own code is known by its addresses.
-                if mapped.pid != 0 {
-                    mapped.add(&mut self.mappings, trace)?;
+                match mapped.pid {
+                    0 => mapped.of_kernel(trace),
+                    _ => mapped.add(&mut self.mappings, trace)?,
                 }
                 Some(())
             }

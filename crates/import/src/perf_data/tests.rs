@@ -1,3 +1,5 @@
+mod names;
+
 use super::event::field;
 use crate::declaration::detected;
 use crate::foreign::import_bytes;

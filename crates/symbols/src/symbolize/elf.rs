@@ -33,22 +33,17 @@ impl<'a> Lookup<'a> {
         Self { options, debuginfod: options.debuginfod.as_ref().map(debuginfod::Asked::new) }
     }
 
-    /// Names what stands at these offsets of the file.
+    /// Names what stands at these offsets of the file: of the one at its path, or of a file with its build-id in a directory of such.
     pub fn file(&mut self, located: Option<&Located>, places: &mut BTreeMap<u64, Names>) {
         let Some(located) = located else { return refuse(places, Reason::UnknownFile) };
-        let file = match opened::open(&located.path) {
-            Ok(file) => file,
-            Err(reason) => return refuse(places, reason),
+        let reason = match at_path(located) {
+            Ok((file, image)) => return self.image(&file, &image, Some(&located.path), places),
+            Err(reason) => reason,
         };
-        let image = Image::of(&file);
-        let build_id = image.as_ref().ok().and_then(|image| image.build_id.as_deref());
-        if !opened::is_unchanged(located, &file, build_id) {
-            return refuse(places, Reason::FileChanged);
-        }
-        match image {
-            Ok(image) => self.image(&file, &image, Some(&located.path), places),
-            Err(NoImage::NotElf) => refuse(places, Reason::NotElf),
-            Err(NoImage::Damaged) => refuse(places, Reason::Damaged),
+        let id = located.build_id.as_deref();
+        match id.and_then(|id| debug_files::of_build_id(id, &located.path, self.options)) {
+            Some((file, image)) => self.image(&file, &image, None, places),
+            None => refuse(places, reason),
         }
     }
 
@@ -117,6 +112,21 @@ impl<'a> Lookup<'a> {
         elf.debug_syms = layer.debug_information;
         let found = symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(addresses)).ok()?;
         Some(addresses.iter().zip(found).map(|(address, found)| named(*address, &found, image)).collect())
+    }
+}
+
+/// The file at the recorded path, if it is the recorded one.
+fn at_path(located: &Located) -> Result<(File, Image), Reason> {
+    let file = opened::open(&located.path)?;
+    let image = Image::of(&file);
+    let build_id = image.as_ref().ok().and_then(|image| image.build_id.as_deref());
+    if !opened::is_unchanged(located, &file, build_id) {
+        return Err(Reason::FileChanged);
+    }
+    match image {
+        Ok(image) => Ok((file, image)),
+        Err(NoImage::NotElf) => Err(Reason::NotElf),
+        Err(NoImage::Damaged) => Err(Reason::Damaged),
     }
 }
 

@@ -134,6 +134,11 @@ impl Image {
         segment.address.checked_add(offset - segment.file.from)
     }
 
+    /// Whether it says where code lies in the file: not so a debug file from which `objcopy --only-keep-debug` cut that.
+    pub fn places_code(&self) -> bool {
+        self.segments.iter().any(|segment| segment.executable && segment.file.size > 0)
+    }
+
     /// Whether both addresses are in the same section, or the file has no sections.
     pub fn same_section(&self, one: u64, other: u64) -> bool {
         self.sections.is_empty() || self.sections.iter().any(|(range, _)| range.has(one) && range.has(other))

@@ -1,6 +1,8 @@
 //! Opening what a stranger may have put at a path, and telling whether it is still what was recorded.
 
 use super::{Reason, image};
+use nix::fcntl::OFlag;
+use nix::sys::statfs::{self, FsType};
 use slowpath_tables as tables;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -42,27 +44,38 @@ pub(super) fn reason_of(error: &std::io::Error) -> Reason {
     }
 }
 
+/// File systems whose regular files are the kernel's own: to read one can have effects, wait for an event or take what another
+/// reader is waiting for (`/proc/kmsg`, `trace_pipe`), and none of them holds code.
+const OF_THE_KERNEL: [FsType; 9] = [
+    statfs::BPF_FS_MAGIC,
+    statfs::CGROUP2_SUPER_MAGIC,
+    statfs::CGROUP_SUPER_MAGIC,
+    statfs::DEBUGFS_MAGIC,
+    statfs::PROC_SUPER_MAGIC,
+    statfs::SECURITYFS_MAGIC,
+    statfs::SELINUX_MAGIC,
+    statfs::SYSFS_MAGIC,
+    statfs::TRACEFS_MAGIC,
+];
+
 /// Opens a regular file for reading.
 ///
-/// What stands at the path is looked at after it was opened, so it cannot be exchanged in between. `O_NONBLOCK` keeps a pipe
-/// from waiting for its writer; on a regular file it does nothing. Opening a device can have effects of its own (a tape rewinds):
-/// hence the look before as well. Symbolic links are followed: a path through `/proc/PID` ends in one.
+/// What stands at the path is looked at through a descriptor that opens nothing (`O_PATH`: no device rewinds, no pipe waits), and
+/// that very file is then opened, so it cannot be exchanged in between. Symbolic links are followed: a path through `/proc/PID`
+/// ends in one.
 pub(super) fn open(path: &Path) -> Result<File, Reason> {
-    let before = std::fs::metadata(path).map_err(|error| reason_of(&error))?;
-    if !before.is_file() {
+    let open = |path: &Path, flags: OFlag| {
+        std::fs::OpenOptions::new().read(true).custom_flags(flags.bits()).open(path).map_err(|error| reason_of(&error))
+    };
+    let there = open(path, OFlag::O_PATH)?;
+    if !there.metadata().map_err(|error| reason_of(&error))?.is_file() {
         return Err(Reason::NotRegular);
     }
-    let flags = nix::fcntl::OFlag::O_NONBLOCK | nix::fcntl::OFlag::O_NOCTTY;
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits())
-        .open(path)
-        .map_err(|error| reason_of(&error))?;
-    match file.metadata() {
-        Ok(metadata) if metadata.is_file() => Ok(file),
-        Ok(_) => Err(Reason::NotRegular),
-        Err(error) => Err(reason_of(&error)),
+    let system = statfs::fstatfs(&there).map_err(|error| reason_of(&error.into()))?;
+    if OF_THE_KERNEL.contains(&system.filesystem_type()) {
+        return Err(Reason::NotRegular);
     }
+    open(&path_of(&there), OFlag::O_NONBLOCK | OFlag::O_NOCTTY)
 }
 
 /// A path that opens the very file of this descriptor, whatever stands at its old path by now.
@@ -78,10 +91,14 @@ pub(super) fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Whether the content is what was recorded. Two build-ids decide alone: a copy of a file has its code, and its own times.
+/// Whether the content is what was recorded. Two build-ids decide alone: a copy of a file has its code, and its own times. Where
+/// nothing but a build-id was recorded, nothing else decides.
 pub(super) fn is_unchanged(located: &Located, file: &File, build_id: Option<&[u8]>) -> bool {
     if let (Some(recorded), Some(now)) = (&located.build_id, build_id) {
         return recorded.eq_ignore_ascii_case(&image::hexadecimal(now));
+    }
+    if located.build_id.is_some() && located.size.is_none() && located.mtime.is_none() {
+        return false;
     }
     let Ok(metadata) = file.metadata() else { return false };
     let mtime = metadata.mtime().checked_mul(1_000_000_000).and_then(|mtime| mtime.checked_add(metadata.mtime_nsec()));
@@ -109,6 +126,17 @@ mod tests {
     }
 
     #[test]
+    fn files_of_the_kernel_are_no_regular_files() {
+        for path in ["/proc/self/maps", "/proc/version", "/sys/kernel/notes"] {
+            let found = open(Path::new(path)).unwrap_err();
+            assert!(matches!(found, Reason::NotRegular | Reason::FileMissing), "{path}: {found:?}");
+        }
+        // What `/proc` only leads to is looked at itself.
+        let file = tempfile::tempfile().unwrap();
+        assert!(open(&path_of(&file)).is_ok());
+    }
+
+    #[test]
     fn errors_of_the_system_have_their_reasons() {
         let of = |errno: nix::errno::Errno| reason_of(&std::io::Error::from(errno));
         assert_eq!(of(nix::errno::Errno::EACCES), Reason::PermissionDenied);
@@ -132,5 +160,6 @@ mod tests {
         assert!(!is_unchanged(&located(Some(1), None, None), &file, None));
         assert!(!is_unchanged(&located(Some(0), Some(5), None), &file, None));
         assert!(is_unchanged(&located(None, None, None), &file, None));
+        assert!(!is_unchanged(&located(None, None, Some("0aFF")), &file, None));
     }
 }
