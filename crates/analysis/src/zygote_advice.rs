@@ -68,6 +68,9 @@ fn missing(tables: &Tables) -> Vec<String> {
 /// Least share of a child's start that a zygote has to save, to be advised.
 const LEAST_SHARE: f64 = 0.2;
 
+/// Below this percentage it is said that threads keep work from being handed on.
+const SINGLE_THREADED: f64 = 95.0;
+
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -93,6 +96,8 @@ struct RepeatedStart {
     starts_ms: Vec<f64>,
     /// The children took very different times for the same steps, or rows were lost.
     is_doubtful: bool,
+    /// Percent of what they repeat that comes before they start threads.
+    percent_before_threads: f64,
 }
 
 /// The answer with its reasons.
@@ -142,6 +147,13 @@ fn advise(starts: &[RepeatedStart], missing: &[String]) -> Advice {
         share * 100.0,
         LEAST_SHARE * 100.0
     )];
+    if start.percent_before_threads < SINGLE_THREADED {
+        reasons.push(format!(
+            "{:.0} % of what they repeat comes after they have started threads, and a process with threads cannot be forked soundly: if \
+             the threads can be started later, ask again with that",
+            100.0 - start.percent_before_threads
+        ));
+    }
     let answer = match (share >= LEAST_SHARE, start.is_doubtful) {
         (true, false) => Answer::Yes,
         (false, _) => Answer::No,
@@ -156,6 +168,7 @@ fn advise(starts: &[RepeatedStart], missing: &[String]) -> Advice {
 /// The children of a finding: by their kinds, which stand in its evidence, and how long each took until it was ready, or ended.
 fn start(finding: &Finding, tables: &Tables) -> Option<RepeatedStart> {
     let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
+    let percent = rows.clone().find_map(|row| row.get("percent_before_threads").and_then(Value::as_f64));
     let kinds: BTreeSet<&str> = rows.filter_map(|row| row.get("kind").and_then(Value::as_str)).collect();
     let ends: BTreeMap<_, _> = tables.exits.iter().map(|exit| (exit.process(), exit.ts)).collect();
     // What others took of the CPUs belongs to no start: with it, the same program would be answered otherwise on a busy machine.
@@ -181,6 +194,7 @@ fn start(finding: &Finding, tables: &Tables) -> Option<RepeatedStart> {
         saving: finding.predicted_saving?,
         starts_ms,
         is_doubtful: finding.confidence == Confidence::Low,
+        percent_before_threads: percent.unwrap_or(100.0),
     })
 }
 
@@ -195,6 +209,7 @@ mod tests {
             saving: Quantity::exact(saving_ms, Unit::Ms),
             starts_ms: starts_ms.to_vec(),
             is_doubtful: false,
+            percent_before_threads: 100.0,
         }
     }
 
@@ -217,5 +232,9 @@ mod tests {
         assert_eq!(advise(&[start(400.0, &[])], &[]).answer, Answer::Unknown);
         let doubtful = RepeatedStart { is_doubtful: true, ..start(400.0, &[100.0]) };
         assert_eq!(advise(&[doubtful], &[]).answer, Answer::Unknown);
+        let threaded = RepeatedStart { percent_before_threads: 10.0, ..start(40.0, &[100.0]) };
+        let advice = advise(&[threaded], &[]);
+        assert_eq!((advice.answer, advice.reasons.len()), (Answer::No, 2));
+        assert!(advice.reasons[1].starts_with("90 % of what they repeat comes after they have started threads"));
     }
 }
