@@ -5,6 +5,8 @@
 
 use crate::children::child_launches;
 use crate::findings::{self, repeated_child_work};
+use crate::launch_facts::LaunchFacts;
+use crate::repeated_starts::siblings;
 use crate::{Confidence, Finding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +41,8 @@ impl ZygoteAdvice {
     pub fn of_tables(tables: &Tables) -> Self {
         let found = findings::of_recordings(&[tables], None);
         let repeated = found.iter().filter(|finding| finding.name == repeated_child_work::NAME);
-        let starts: Vec<RepeatedStart> = repeated.filter_map(|finding| start(finding, tables)).collect();
+        let until = repeated_until(tables);
+        let starts: Vec<RepeatedStart> = repeated.filter_map(|finding| start(finding, tables, &until)).collect();
         let Advice { answer, share, best, reasons } = advise(&starts, &missing(tables));
         let best = best.and_then(|index| starts.into_iter().nth(index));
         Self {
@@ -165,8 +168,16 @@ fn advise(starts: &[RepeatedStart], missing: &[String]) -> Advice {
     Advice { answer, share: Some(share), best: Some(index), reasons }
 }
 
-/// The children of a finding: by their kinds, which stand in its evidence, and how long each took until it was ready, or ended.
-fn start(finding: &Finding, tables: &Tables) -> Option<RepeatedStart> {
+/// When each child has done the last of what its siblings do too.
+fn repeated_until(tables: &Tables) -> BTreeMap<ProcessKey, Nanos> {
+    let facts = LaunchFacts::new(tables);
+    let all = siblings(&facts);
+    all.iter().flat_map(|group| &group.starts).map(|start| (start.process, start.until)).collect()
+}
+
+/// The children of a finding: by their kinds, which stand in its evidence, and how long each took until it was ready, or ended. One whose main
+/// thread waits while another thread does what all children do is not ready yet.
+fn start(finding: &Finding, tables: &Tables, repeated: &BTreeMap<ProcessKey, Nanos>) -> Option<RepeatedStart> {
     let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
     let percent = rows.clone().find_map(|row| row.get("percent_before_threads").and_then(Value::as_f64));
     let kinds: BTreeSet<&str> = rows.filter_map(|row| row.get("kind").and_then(Value::as_str)).collect();
@@ -181,6 +192,7 @@ fn start(finding: &Finding, tables: &Tables) -> Option<RepeatedStart> {
     let starts_ms = of_kind
         .filter_map(|child| {
             let until = child.ready.or_else(|| ends.get(&child.process).copied())?;
+            let until = repeated.get(&child.process).map_or(until, |repeated| until.max(*repeated));
             let waited = waited.get(&child.process).map_or(0, |waits| {
                 let is_in = |wait: &&(Nanos, Nanos)| child.forked <= wait.0 && wait.0 <= until;
                 waits.iter().filter(is_in).map(|wait| wait.1.0).sum()
@@ -221,6 +233,35 @@ mod tests {
         }
         let advice = advise(&[start(4.0, &[100.0]), start(300.0, &[100.0])], &[]);
         assert_eq!((advice.answer, advice.best, advice.share), (Answer::Yes, Some(1), Some(0.75)));
+    }
+
+    #[test]
+    fn a_child_whose_main_thread_waits_for_another_is_not_ready_while_that_starts() {
+        let ms = 1_000_000u64;
+        let mut text = "== manifest\n{\"command\": [\"/bin/app\"], \"started\": 0, \"ended\": 1000000000}\n\
+                        == execs\nts pid start filename command_line dev ino\n1 7 1 /bin/app /bin/app 1 1\n"
+            .to_owned();
+        // The main thread opens /lib/a at 5 ms, starts a thread and waits; that opens /lib/b at 15 ms and /lib/c at 40 ms.
+        for pid in [11, 12, 13] {
+            text += &format!(
+                "== forks\nts pid start tid parent_pid parent_start thread\n2 {pid} 2 {pid} 7 1 false\n{} {pid} 2 99 {pid} 2 true\n\
+                 == execs\nts pid start filename command_line dev ino\n3 {pid} 2 /bin/worker w 1 2\n\
+                 == first_waits\nts pid start waited syscall command_line\n{} {pid} 2 2000000 202 w\n\
+                 == opens\nts pid start tid path flags result dev ino\n{} {pid} 2 {pid} /lib/a 0 3 1 8\n{} {pid} 2 99 /lib/b 0 3 1 9\n\
+                 {} {pid} 2 99 /lib/c 0 3 1 10\n== exits\nts pid start tid last run_time\n{} {pid} 2 {pid} true {}\n",
+                6 * ms,
+                7 * ms,
+                5 * ms,
+                15 * ms,
+                40 * ms,
+                60 * ms,
+                40 * ms
+            );
+        }
+        let advice = ZygoteAdvice::of_tables(&Tables::from_text(&text).unwrap());
+        // 5 ms of 40 can be handed on; until the main thread waits it would be 5 of 7.
+        assert_eq!(advice.share_of_start.map(|share| share.value.round()), Some(12.0), "{advice:?}");
+        assert_eq!(advice.answer, Answer::No);
     }
 
     #[test]

@@ -96,6 +96,26 @@ fn a_wait_for_orders_in_a_read_ends_it_too() {
 }
 
 #[test]
+fn an_answer_that_a_child_of_its_own_gives_ends_no_start() {
+    let mut answered = tables(&[(2, ALIKE); 3], "");
+    // Each starts a helper (pid 1000 more) and waits a ms for what it writes, behind /lib/b at 15 ms.
+    let mut rows = String::new();
+    for pid in [11, 12, 13] {
+        let helper = pid + 1000;
+        rows += &format!(
+            "== forks\nts pid start tid parent_pid parent_start\n{} {helper} 5 {helper} {pid} 2\n\
+             == off_cpu\nts duration pid start tid reason waker_pid waker_tid\n{} {MS} {pid} 2 {pid} pipe_or_socket {helper} {helper}\n",
+            15 * MS + 1,
+            16 * MS
+        );
+    }
+    let read = Tables::from_text(&rows).unwrap();
+    answered.forks.extend(read.forks);
+    answered.off_cpu.extend(read.off_cpu);
+    assert_eq!(starts(&answered)[0], (11, 3, 16, 18));
+}
+
+#[test]
 fn a_long_step_of_children_that_were_given_different_work_is_doubtful_unless_it_is_faults() {
     let rows = |faults: &str| {
         let mut tables = given(&[(2, ALIKE); 3], |pid| format!("w {pid}"), "");
