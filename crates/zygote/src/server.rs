@@ -267,7 +267,10 @@ impl<'a> Server<'a> {
         if now < self.accepts_from {
             at(self.accepts_from);
         }
-        self.spares.next(now, self.wanted_spares(now)).into_iter().for_each(&mut at);
+        // While a child is made, its report is what is waited for.
+        if !self.is_making() {
+            self.spares.next(now, self.wanted_spares(now)).into_iter().for_each(&mut at);
+        }
         next
     }
 
@@ -348,7 +351,7 @@ impl<'a> Server<'a> {
                 Report::Nothing | Report::Silent => return,
                 Report::Prepared => {
                     if !child.from_spare {
-                        self.demand.took(child.forked.elapsed());
+                        self.demand.took(child.began.elapsed());
                     }
                     child.progress = Progress::Filtering;
                 }
