@@ -29,6 +29,8 @@ peers="$peers qemu-system-x86 qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-ar
 peers="$peers flex bison bc pahole"
 # What `layout` is held to: instructions that ran, calls between functions, another tool's order.
 peers="$peers valgrind bolt-16 dpkg-dev"
+# Programs whose children a zygote forks.
+peers="$peers python3-pandas perl git default-jdk-headless"
 
 wanted=""
 for group in "${@:-build}"; do

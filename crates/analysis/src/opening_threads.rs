@@ -5,7 +5,8 @@
 
 use crate::integer_hash::IntegerMap;
 use slowpath_recording::Tables;
-use slowpath_tables::{Nanos, OffCpuReason, Open, ProcessKey};
+use slowpath_tables::{Nanos, OffCpu, OffCpuReason, Open, ProcessKey};
+use std::collections::HashSet;
 
 /// A thread that waits so long for events or a time is done: as in table `first_waits`.
 const LEAST_WAIT: Nanos = Nanos(1_000_000);
@@ -33,7 +34,7 @@ pub(crate) struct OpeningThread<'a> {
     pub opens: Vec<&'a Open>,
     /// When it began to wait for events or a time.
     waits: Vec<Nanos>,
-    /// When it began to wait for data in a read of a pipe, a socket or the like.
+    /// When it began to wait for data in a read of a pipe, a socket or the like, that no child of its own process gave it.
     reads: Vec<Nanos>,
     /// Begin and end of the intervals in which it did not run, in order.
     off: Vec<(u64, u64)>,
@@ -96,12 +97,19 @@ impl<'a> OpeningThreads<'a> {
             });
             threads[number].opens.push(open);
         }
+        // What a program reads from a child that it started itself (of `uname`, say) is an answer, and no order.
+        let forks = tables.forks.iter().filter(|row| !row.thread);
+        let of_parents: HashSet<(ProcessKey, u32)> =
+            forks.map(|row| (ProcessKey { pid: row.parent_pid, start: row.parent_start }, row.pid)).collect();
+        let is_answer = |row: &OffCpu| row.waker_pid.is_some_and(|waker| of_parents.contains(&(row.process(), waker)));
         for row in &tables.off_cpu {
             let Some(number) = numbers.get(&(row.process(), row.tid)) else { continue };
             let thread = &mut threads[*number];
             match row.reason {
                 OffCpuReason::Poll | OffCpuReason::Timer if row.duration >= LEAST_WAIT => thread.waits.push(row.ts),
-                OffCpuReason::PipeOrSocket if row.duration >= LEAST_WAIT => thread.reads.push(row.ts),
+                OffCpuReason::PipeOrSocket if row.duration >= LEAST_WAIT && !is_answer(row) => {
+                    thread.reads.push(row.ts)
+                }
                 _ => {}
             }
             match row.reason {

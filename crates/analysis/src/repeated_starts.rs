@@ -47,6 +47,8 @@ pub(crate) struct Start {
     pub steps: usize,
     /// What these steps take a child in the middle of those that make them, ns.
     pub typical: f64,
+    /// What of that ends before this child starts a thread: a process that has several threads cannot hand on its work by a fork.
+    pub single_threaded: f64,
     /// What they take the fastest of them.
     pub least: f64,
     /// What they took this one.
@@ -201,6 +203,18 @@ impl ThreadFaults {
     }
 }
 
+/// When each of these processes, as what it is now, started its first thread; those that did are in it. An exec ends all threads but one.
+fn first_threads(facts: &LaunchFacts<'_>, begins: &HashMap<ProcessKey, Nanos>) -> HashMap<ProcessKey, Nanos> {
+    let mut first: HashMap<ProcessKey, Nanos> = HashMap::new();
+    for row in facts.tables.forks.iter().filter(|row| row.thread) {
+        if begins.get(&row.process()).is_some_and(|began| *began <= row.ts) {
+            let at = first.entry(row.process()).or_insert(row.ts);
+            *at = row.ts.min(*at);
+        }
+    }
+    first
+}
+
 fn of_group<'a>(
     facts: &LaunchFacts<'_>,
     (program, origin): (FileKey, Origin),
@@ -210,6 +224,7 @@ fn of_group<'a>(
     let line = |process: &ProcessKey| facts.processes.get(*process).map(|process| process.command_line.as_str());
     let command_lines = begins.keys().map(line).collect::<HashSet<_>>().len();
     let are_given_the_same = origin == Origin::Executed && command_lines <= 1;
+    let first_threads = first_threads(facts, begins);
     let mut starts: BTreeMap<ProcessKey, Start> = BTreeMap::new();
     let mut repeated: Vec<RepeatedStep<'a>> = Vec::new();
     for ((after, until), made) in steps {
@@ -231,6 +246,7 @@ fn of_group<'a>(
                 until: began,
                 steps: 0,
                 typical: 0.0,
+                single_threaded: 0.0,
                 least: 0.0,
                 own: 0.0,
                 doubtful: 0.0,
@@ -242,6 +258,9 @@ fn of_group<'a>(
             start.steps += 1;
             start.until = start.until.max(one.until);
             start.typical += typical;
+            if first_threads.get(&one.process).is_none_or(|first| one.until <= *first) {
+                start.single_threaded += typical;
+            }
             start.least += least;
             start.own += one.cpu;
         }

@@ -5,6 +5,8 @@
 
 use crate::children::child_launches;
 use crate::findings::{self, repeated_child_work};
+use crate::launch_facts::LaunchFacts;
+use crate::repeated_starts::siblings;
 use crate::{Confidence, Finding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +41,8 @@ impl ZygoteAdvice {
     pub fn of_tables(tables: &Tables) -> Self {
         let found = findings::of_recordings(&[tables], None);
         let repeated = found.iter().filter(|finding| finding.name == repeated_child_work::NAME);
-        let starts: Vec<RepeatedStart> = repeated.filter_map(|finding| start(finding, tables)).collect();
+        let until = repeated_until(tables);
+        let starts: Vec<RepeatedStart> = repeated.filter_map(|finding| start(finding, tables, &until)).collect();
         let Advice { answer, share, best, reasons } = advise(&starts, &missing(tables));
         let best = best.and_then(|index| starts.into_iter().nth(index));
         Self {
@@ -68,6 +71,9 @@ fn missing(tables: &Tables) -> Vec<String> {
 /// Least share of a child's start that a zygote has to save, to be advised.
 const LEAST_SHARE: f64 = 0.2;
 
+/// Below this percentage it is said that threads keep work from being handed on.
+const SINGLE_THREADED: f64 = 95.0;
+
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -93,6 +99,8 @@ struct RepeatedStart {
     starts_ms: Vec<f64>,
     /// The children took very different times for the same steps, or rows were lost.
     is_doubtful: bool,
+    /// Percent of what they repeat that comes before they start threads.
+    percent_before_threads: f64,
 }
 
 /// The answer with its reasons.
@@ -142,6 +150,13 @@ fn advise(starts: &[RepeatedStart], missing: &[String]) -> Advice {
         share * 100.0,
         LEAST_SHARE * 100.0
     )];
+    if start.percent_before_threads < SINGLE_THREADED {
+        reasons.push(format!(
+            "{:.0} % of what they repeat comes after they have started threads, and a process with threads cannot be forked soundly: if \
+             the threads can be started later, ask again with that",
+            100.0 - start.percent_before_threads
+        ));
+    }
     let answer = match (share >= LEAST_SHARE, start.is_doubtful) {
         (true, false) => Answer::Yes,
         (false, _) => Answer::No,
@@ -153,9 +168,18 @@ fn advise(starts: &[RepeatedStart], missing: &[String]) -> Advice {
     Advice { answer, share: Some(share), best: Some(index), reasons }
 }
 
-/// The children of a finding: by their kinds, which stand in its evidence, and how long each took until it was ready, or ended.
-fn start(finding: &Finding, tables: &Tables) -> Option<RepeatedStart> {
+/// When each child has done the last of what its siblings do too.
+fn repeated_until(tables: &Tables) -> BTreeMap<ProcessKey, Nanos> {
+    let facts = LaunchFacts::new(tables);
+    let all = siblings(&facts);
+    all.iter().flat_map(|group| &group.starts).map(|start| (start.process, start.until)).collect()
+}
+
+/// The children of a finding: by their kinds, which stand in its evidence, and how long each took until it was ready, or ended. One whose main
+/// thread waits while another thread does what all children do is not ready yet.
+fn start(finding: &Finding, tables: &Tables, repeated: &BTreeMap<ProcessKey, Nanos>) -> Option<RepeatedStart> {
     let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
+    let percent = rows.clone().find_map(|row| row.get("percent_before_threads").and_then(Value::as_f64));
     let kinds: BTreeSet<&str> = rows.filter_map(|row| row.get("kind").and_then(Value::as_str)).collect();
     let ends: BTreeMap<_, _> = tables.exits.iter().map(|exit| (exit.process(), exit.ts)).collect();
     // What others took of the CPUs belongs to no start: with it, the same program would be answered otherwise on a busy machine.
@@ -168,6 +192,7 @@ fn start(finding: &Finding, tables: &Tables) -> Option<RepeatedStart> {
     let starts_ms = of_kind
         .filter_map(|child| {
             let until = child.ready.or_else(|| ends.get(&child.process).copied())?;
+            let until = repeated.get(&child.process).map_or(until, |repeated| until.max(*repeated));
             let waited = waited.get(&child.process).map_or(0, |waits| {
                 let is_in = |wait: &&(Nanos, Nanos)| child.forked <= wait.0 && wait.0 <= until;
                 waits.iter().filter(is_in).map(|wait| wait.1.0).sum()
@@ -181,6 +206,7 @@ fn start(finding: &Finding, tables: &Tables) -> Option<RepeatedStart> {
         saving: finding.predicted_saving?,
         starts_ms,
         is_doubtful: finding.confidence == Confidence::Low,
+        percent_before_threads: percent.unwrap_or(100.0),
     })
 }
 
@@ -195,6 +221,7 @@ mod tests {
             saving: Quantity::exact(saving_ms, Unit::Ms),
             starts_ms: starts_ms.to_vec(),
             is_doubtful: false,
+            percent_before_threads: 100.0,
         }
     }
 
@@ -209,6 +236,35 @@ mod tests {
     }
 
     #[test]
+    fn a_child_whose_main_thread_waits_for_another_is_not_ready_while_that_starts() {
+        let ms = 1_000_000u64;
+        let mut text = "== manifest\n{\"command\": [\"/bin/app\"], \"started\": 0, \"ended\": 1000000000}\n\
+                        == execs\nts pid start filename command_line dev ino\n1 7 1 /bin/app /bin/app 1 1\n"
+            .to_owned();
+        // The main thread opens /lib/a at 5 ms, starts a thread and waits; that opens /lib/b at 15 ms and /lib/c at 40 ms.
+        for pid in [11, 12, 13] {
+            text += &format!(
+                "== forks\nts pid start tid parent_pid parent_start thread\n2 {pid} 2 {pid} 7 1 false\n{} {pid} 2 99 {pid} 2 true\n\
+                 == execs\nts pid start filename command_line dev ino\n3 {pid} 2 /bin/worker w 1 2\n\
+                 == first_waits\nts pid start waited syscall command_line\n{} {pid} 2 2000000 202 w\n\
+                 == opens\nts pid start tid path flags result dev ino\n{} {pid} 2 {pid} /lib/a 0 3 1 8\n{} {pid} 2 99 /lib/b 0 3 1 9\n\
+                 {} {pid} 2 99 /lib/c 0 3 1 10\n== exits\nts pid start tid last run_time\n{} {pid} 2 {pid} true {}\n",
+                6 * ms,
+                7 * ms,
+                5 * ms,
+                15 * ms,
+                40 * ms,
+                60 * ms,
+                40 * ms
+            );
+        }
+        let advice = ZygoteAdvice::of_tables(&Tables::from_text(&text).unwrap());
+        // 5 ms of 40 can be handed on; until the main thread waits it would be 5 of 7.
+        assert_eq!(advice.share_of_start.map(|share| share.value.round()), Some(12.0), "{advice:?}");
+        assert_eq!(advice.answer, Answer::No);
+    }
+
+    #[test]
     fn what_is_not_known_is_said_and_not_guessed() {
         let missing = ["opens were not recorded".to_owned()];
         assert_eq!(advise(&[], &[]).answer, Answer::No);
@@ -217,5 +273,9 @@ mod tests {
         assert_eq!(advise(&[start(400.0, &[])], &[]).answer, Answer::Unknown);
         let doubtful = RepeatedStart { is_doubtful: true, ..start(400.0, &[100.0]) };
         assert_eq!(advise(&[doubtful], &[]).answer, Answer::Unknown);
+        let threaded = RepeatedStart { percent_before_threads: 10.0, ..start(40.0, &[100.0]) };
+        let advice = advise(&[threaded], &[]);
+        assert_eq!((advice.answer, advice.reasons.len()), (Answer::No, 2));
+        assert!(advice.reasons[1].starts_with("90 % of what they repeat comes after they have started threads"));
     }
 }

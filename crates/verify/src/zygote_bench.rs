@@ -24,6 +24,10 @@ const METRICS: [Metric; 2] = [Metric::Wall, Metric::Pss];
 /// The quantiles of an arm.
 const QUANTILES: [f64; 2] = [0.5, 0.99];
 
+/// How often the memory of several children at once is measured: the fewest of which the extremes hold the median (sign test, `1 - 2 / 2^6`
+/// is above 95 %).
+const MEMORY_ROUNDS: usize = 6;
+
 /// How much is measured.
 #[derive(Clone, Debug)]
 pub struct ZygoteBenchSettings {
@@ -62,8 +66,10 @@ pub fn bench(
         .hint("measure it from your own client, or preload the library that it uses"));
     }
     let (mut arms, mut notes) = arms(preload, place)?;
-    let blocks = measure(settings, &mut arms, progress);
-    notes.extend(memory_at_once(settings, &mut arms));
+    let until = Instant::now() + settings.max_time;
+    let blocks = measure(settings, until, &mut arms, progress);
+    notes.extend(too_few(blocks));
+    notes.extend(memory_at_once(settings, until, &mut arms, progress));
     progress.done();
     summary(settings, &arms, blocks, notes)
 }
@@ -91,14 +97,13 @@ fn arms<'a>(preload: &'a Preload, place: &Path) -> Result<(Vec<Arm<'a>>, Vec<Str
 }
 
 /// Runs the blocks, and says how many.
-fn measure(settings: &ZygoteBenchSettings, arms: &mut [Arm<'_>], progress: &dyn Progress) -> usize {
+fn measure(settings: &ZygoteBenchSettings, until: Instant, arms: &mut [Arm<'_>], progress: &dyn Progress) -> usize {
     // What is done once (a fork server that starts, pages that come from the disk) belongs to no child.
     for arm in arms.iter_mut() {
         if let Ok(ready) = arm.method.start() {
             ready.end();
         }
     }
-    let until = Instant::now() + settings.max_time;
     let counters = HostCounters::new();
     let order = schedule(arms.len(), settings.blocks as usize, settings.seed);
     for (number, block) in order.iter().enumerate() {
@@ -131,19 +136,52 @@ fn launch(ready: &Ready, position: usize, around: HostActivity) -> OneLaunch {
     OneLaunch { position: u32::try_from(position).unwrap_or(u32::MAX), measures, around }
 }
 
-/// The memory of several children that live at once, which is what a program with so many pays.
-fn memory_at_once(settings: &ZygoteBenchSettings, arms: &mut [Arm<'_>]) -> Vec<String> {
-    let one = |arm: &mut Arm<'_>| {
-        let ready: Vec<Ready> = (0..settings.children).filter_map(|_| arm.method.start().ok()).collect();
-        let all: Option<Vec<f64>> = ready.iter().map(Ready::pss).collect();
-        let count = ready.len();
-        // Of fewer than were asked for the sum says nothing.
-        let sum =
-            all.filter(|_| count == settings.children as usize).map(|all| all.iter().sum::<f64>() / f64::from(1 << 20));
-        ready.into_iter().for_each(Ready::end);
-        sum.map(|sum| format!("{count} children of {} at once: PSS {sum:.1} MiB together", arm.method.name()))
+/// Which quantiles have no interval, and how many blocks would give one.
+fn too_few(blocks: usize) -> Vec<String> {
+    let one = |at: f64| {
+        let needed = quantile::needed(at, Level::P95).filter(|needed| *needed > blocks)?;
+        Some(format!("an interval of p{} takes {needed} blocks (--blocks {needed})", at * 100.0))
     };
-    if interrupt::requested() { Vec::new() } else { arms.iter_mut().filter_map(one).collect() }
+    QUANTILES.into_iter().filter_map(one).collect()
+}
+
+/// The memory of several children that live at once, which is what a program with so many pays: arm after arm, several times. It is measured
+/// once at least, and not again after the time is over.
+fn memory_at_once(
+    settings: &ZygoteBenchSettings,
+    until: Instant,
+    arms: &mut [Arm<'_>],
+    progress: &dyn Progress,
+) -> Vec<String> {
+    let mut sums: Vec<Vec<f64>> = arms.iter().map(|_| Vec::new()).collect();
+    for round in 0..MEMORY_ROUNDS {
+        if round > 0 && Instant::now() >= until {
+            break;
+        }
+        progress.count("measuring memory", round, MEMORY_ROUNDS);
+        for (arm, sums) in arms.iter_mut().zip(&mut sums) {
+            if interrupt::requested() {
+                return Vec::new();
+            }
+            sums.extend(pss_at_once(settings, arm));
+        }
+    }
+    let one = |(arm, sums): (&Arm<'_>, Vec<f64>)| {
+        let sum = median::median(&sums, Level::P95)?;
+        let interval = sum.interval().map_or_else(String::new, |(low, high)| format!(" ({low:.1} to {high:.1})"));
+        let (children, name) = (settings.children, arm.method.name());
+        Some(format!("{children} children of {name} at once: PSS {:.1} MiB{interval} together", sum.value))
+    };
+    arms.iter().zip(sums).filter_map(one).collect()
+}
+
+/// The PSS of so many children together, MiB; none where one of them did not start: of fewer the sum says nothing.
+fn pss_at_once(settings: &ZygoteBenchSettings, arm: &mut Arm<'_>) -> Option<f64> {
+    let ready: Vec<Ready> = (0..settings.children).filter_map(|_| arm.method.start().ok()).collect();
+    let all: Option<Vec<f64>> = ready.iter().map(Ready::pss).collect();
+    let all = all.filter(|all| all.len() == settings.children as usize);
+    ready.into_iter().for_each(Ready::end);
+    all.map(|all| all.iter().sum::<f64>() / f64::from(1 << 20))
 }
 
 fn values(arm: &Arm<'_>, metric: Metric) -> Vec<f64> {
@@ -208,6 +246,16 @@ fn plain(mut values: Vec<f64>, at: f64) -> Option<f64> {
     values.get(rank.saturating_sub(1)).copied()
 }
 
+/// Differences of the quantiles of two arms, each with its interval where there are enough children.
+fn differences(first: &Arm<'_>, other: &Arm<'_>, metric: Metric, level: Level) -> Vec<ArmQuantile> {
+    let (before, after) = (values(first, metric), values(other, metric));
+    let one = |at: f64| {
+        let value = quantity(quantile::difference(&before, &after, at, level)?, metric.unit());
+        Some(ArmQuantile { metric, quantile: at, value })
+    };
+    QUANTILES.into_iter().filter_map(one).collect()
+}
+
 fn comparisons(arms: &[Arm<'_>], blocks: usize) -> Result<Vec<ArmComparison>, Failure> {
     let level = Level::P95.shared_by(arms.len().saturating_sub(1).max(1));
     let (mut found, mut raw) = (Vec::new(), Vec::new());
@@ -230,7 +278,7 @@ fn comparisons(arms: &[Arm<'_>], blocks: usize) -> Result<Vec<ArmComparison>, Fa
                 outcome: outcome::judge(&effect, 0.0).into(),
                 difference: effect.difference.map(|one| quantity(one, metric.unit())),
                 ratio: effect.ratio.map(|one| quantity(one, Unit::Ratio)),
-                quantiles: Vec::new(),
+                quantiles: differences(&arms[0], arm, metric, level),
                 margin: None,
                 minimum_detectable_effect: effect
                     .minimum_detectable_effect
@@ -251,6 +299,13 @@ fn comparisons(arms: &[Arm<'_>], blocks: usize) -> Result<Vec<ArmComparison>, Fa
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_without_an_interval_say_how_many_blocks_would_give_one() {
+        let notes = too_few(60);
+        assert!(notes.len() == 1 && notes[0].starts_with("an interval of p99 takes 36"), "{notes:?}");
+        assert_eq!((too_few(3).len(), too_few(400).len()), (2, 0));
+    }
 
     #[test]
     fn a_quantile_of_few_is_one_of_them() {

@@ -90,7 +90,8 @@ pub(crate) enum Progress {
 pub(crate) struct Running {
     pub(crate) process: Process,
     pub(crate) progress: Progress,
-    pub(crate) forked: Instant,
+    /// Before it was forked, or ordered from a spare.
+    pub(crate) began: Instant,
     pub(crate) from_spare: bool,
     /// Whether it is to have a filter of its own.
     pub(crate) is_filtered: bool,

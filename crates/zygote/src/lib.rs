@@ -43,6 +43,7 @@ mod single_thread;
 mod spares;
 pub mod supervisor;
 pub mod template;
+mod waiting;
 
 pub use child::{Child, Preloaded};
 pub use client::{Client, SpawnError, Spawned};

@@ -8,7 +8,7 @@ use crate::connection::Process;
 use crate::listener::Bound;
 use crate::message::SpawnRequest;
 use crate::policy::Policy;
-use crate::preload::{Handed, Preload, Started, start, start_once};
+use crate::preload::{Handed, Preload, Started, single_threaded, start, start_once};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::fs;
@@ -286,11 +286,7 @@ impl ForkServer {
     pub fn new(interpreter: &Path, modules: &[String]) -> io::Result<Self> {
         let (control, other) = pair()?;
         let mut command = Command::new(interpreter);
-        for name in ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"] {
-            if std::env::var_os(name).is_none() {
-                command.env(name, "1");
-            }
-        }
+        command.envs(single_threaded(|name| std::env::var_os(name).is_some()));
         let driver = command.args(["-P", "-c", DRIVER]).arg(modules.join(",")).stdin(Stdio::from(other)).spawn()?;
         Ok(Self { driver, control })
     }

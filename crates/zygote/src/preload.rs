@@ -39,6 +39,13 @@ exec(code, module.__dict__)
 module._template(sys.argv[1:])
 ";
 
+/// Variables that keep libraries of linear algebra from starting threads when they are loaded, with which no fork is safe, but for those that
+/// are set already. What is preloaded by [`Preload::Python`] has them.
+pub fn single_threaded(is_set: impl Fn(&OsStr) -> bool) -> Vec<(OsString, OsString)> {
+    let names = ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"];
+    names.into_iter().filter(|name| !is_set(OsStr::new(name))).map(|name| (name.into(), "1".into())).collect()
+}
+
 /// What is preloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preload {
@@ -102,12 +109,7 @@ impl Preload {
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let Self::Python { library, .. } = self else { return Vec::new() };
         let mut own: Vec<(OsString, OsString)> = vec![("SLOWPATH_ZYGOTE_LIBRARY".into(), library.into())];
-        // Libraries of linear algebra start threads when they are loaded, with which no fork is safe. A value of the user's stays.
-        for name in ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"] {
-            if env::var_os(name).is_none() {
-                own.push((name.into(), "1".into()));
-            }
-        }
+        own.extend(single_threaded(|name| env::var_os(name).is_some()));
         own
     }
 

@@ -10,9 +10,10 @@ use crate::message::{FromClient, MOST_BYTES, Refusal, RefusalKind, Status, Step,
 use crate::policy::{Own, Policy};
 use crate::pressure::MemoryPressure;
 use crate::spares::Spares;
+use crate::waiting::waited;
 use crate::{readiness, single_thread};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
@@ -229,8 +230,8 @@ impl<'a> Server<'a> {
             watch(spare.as_fd(), PollFlags::POLLIN, About::Connection(usize::MAX));
         }
         let timeout = self.next(now).map(|at| TimeSpec::from(at.saturating_duration_since(now)));
-        match ppoll(&mut fds, timeout, None) {
-            Ok(_) => {}
+        match waited(&mut fds, timeout) {
+            Ok(()) => {}
             Err(Errno::EINTR) => return Ok(Vec::new()),
             Err(errno) => return Err(system("ppoll")(errno)),
         }
@@ -266,7 +267,10 @@ impl<'a> Server<'a> {
         if now < self.accepts_from {
             at(self.accepts_from);
         }
-        self.spares.next(now, self.wanted_spares(now)).into_iter().for_each(&mut at);
+        // While a child is made, its report is what is waited for.
+        if !self.is_making() {
+            self.spares.next(now, self.wanted_spares(now)).into_iter().for_each(&mut at);
+        }
         next
     }
 
@@ -347,7 +351,7 @@ impl<'a> Server<'a> {
                 Report::Nothing | Report::Silent => return,
                 Report::Prepared => {
                     if !child.from_spare {
-                        self.demand.took(child.forked.elapsed());
+                        self.demand.took(child.began.elapsed());
                     }
                     child.progress = Progress::Filtering;
                 }

@@ -91,8 +91,17 @@ impl Server<'_> {
         self.demand.spares(now, self.policy.spares, self.policy.most_spares)
     }
 
+    /// Whether a client waits for a child that is being made: a fork of the next spare would keep it waiting.
+    pub(crate) fn is_making(&self) -> bool {
+        let mut children = self.connections.iter().filter_map(|one| one.child.as_ref());
+        children.any(|child| !matches!(child.progress, Progress::Running))
+    }
+
     /// Makes one spare where one is missing, when nobody waits for a child: a turn of its own each.
     pub(crate) fn refill(&mut self) -> Result<(), ServeError> {
+        if self.is_making() {
+            return Ok(());
+        }
         let now = Instant::now();
         let wanted = self.wanted_spares(now) as usize;
         if self.spares.count() > wanted {
@@ -145,10 +154,11 @@ impl Server<'_> {
             }
         };
         let is_filtered = order.0.spawn.filter.is_some();
+        let began = Instant::now();
         let running = |process, from_spare, pipe| Running {
             process,
             progress: Progress::Preparing(pipe),
-            forked: Instant::now(),
+            began,
             from_spare,
             is_filtered,
         };

@@ -77,9 +77,42 @@ fn time_off_the_cpu_is_none_and_a_wait_for_events_ends_the_start() {
 }
 
 #[test]
+fn what_follows_the_first_thread_of_a_child_cannot_be_handed_on_by_a_fork() {
+    let mut threaded = tables(&[(2, ALIKE); 3], "");
+    // The second starts a thread at 10 ms, between /lib/a (5 ms) and /lib/b (15 ms).
+    let thread = format!("== forks\nts pid start tid parent_pid parent_start thread\n{} 12 2 99 12 2 true\n", 10 * MS);
+    threaded.forks.extend(Tables::from_text(&thread).unwrap().forks);
+    let facts = LaunchFacts::new(&threaded);
+    let all = siblings(&facts);
+    let told: Vec<(u64, u64)> =
+        all[0].starts.iter().map(|one| (one.typical as u64 / MS, one.single_threaded as u64 / MS)).collect();
+    assert_eq!(told, [(17, 17), (17, 4), (17, 17)]);
+}
+
+#[test]
 fn a_wait_for_orders_in_a_read_ends_it_too() {
     let rows: String = [11, 12, 13].map(|pid| format!("{} {MS} {pid} 2 {pid} pipe_or_socket\n", 16 * MS)).concat();
     assert_eq!(starts(&tables(&[(2, ALIKE); 3], &rows))[0], (11, 2, 14, 15));
+}
+
+#[test]
+fn an_answer_that_a_child_of_its_own_gives_ends_no_start() {
+    let mut answered = tables(&[(2, ALIKE); 3], "");
+    // Each starts a helper (pid 1000 more) and waits a ms for what it writes, behind /lib/b at 15 ms.
+    let mut rows = String::new();
+    for pid in [11, 12, 13] {
+        let helper = pid + 1000;
+        rows += &format!(
+            "== forks\nts pid start tid parent_pid parent_start\n{} {helper} 5 {helper} {pid} 2\n\
+             == off_cpu\nts duration pid start tid reason waker_pid waker_tid\n{} {MS} {pid} 2 {pid} pipe_or_socket {helper} {helper}\n",
+            15 * MS + 1,
+            16 * MS
+        );
+    }
+    let read = Tables::from_text(&rows).unwrap();
+    answered.forks.extend(read.forks);
+    answered.off_cpu.extend(read.off_cpu);
+    assert_eq!(starts(&answered)[0], (11, 3, 16, 18));
 }
 
 #[test]

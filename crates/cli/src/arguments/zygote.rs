@@ -30,8 +30,8 @@ pub enum ZygoteCommand {
     /// Measure what a zygote saves: posix_spawn, a pool of spare processes, a zygote, one with spares, and Python's fork server, in one
     /// interleaved run.
     Bench(ZygoteBenchArguments),
-    /// Show whether a zygote would pay for a program: whether child starts would become at least 20 % shorter. Records the program, or
-    /// takes a recording.
+    /// Show whether a zygote would pay for a program: whether child starts would become at least 20 % shorter. Records the program with the
+    /// variables that `serve --preload python:` sets, or takes a recording.
     #[command(after_help = ADVISE_AFTER_HELP)]
     Advise(ZygoteAdviseArguments),
 }

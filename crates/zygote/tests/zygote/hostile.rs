@@ -167,6 +167,37 @@ fn without_descriptors_every_client_gets_a_clear_error_and_the_zygote_goes_on() 
 }
 
 #[test]
+fn a_limit_that_falls_below_what_is_open_ends_no_child_and_new_ones_are_refused_until_it_rises() {
+    let served = Served::new(None, "");
+    let alive = [(); 20].map(|()| served.spawn(job(&["sleep"])).unwrap());
+    let limited = |soft: u64| {
+        let pid = served.pid().cast_signed();
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: structures that live as long as the calls; the process is this test's own.
+        unsafe {
+            assert_eq!(libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &raw mut limit), 0);
+            let before = limit.rlim_cur;
+            limit.rlim_cur = soft;
+            assert_eq!(libc::prlimit(pid, libc::RLIMIT_NOFILE, &raw const limit, std::ptr::null_mut()), 0);
+            before
+        }
+    };
+    // It waits for some 40 descriptors.
+    let before = limited(16);
+    match served.spawn(job(&["exit", "4"])) {
+        Err(SpawnError::Refused(refusal)) => assert_eq!(refusal.kind, RefusalKind::Busy, "{refusal}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(served.children().len(), 20);
+    limited(before);
+    assert_eq!(served.spawn(job(&["exit", "4"])).unwrap().wait().unwrap(), Ending::Exited(4));
+    for child in &alive {
+        child.signal(libc::SIGTERM).unwrap();
+        assert_eq!(child.wait().unwrap(), Ending::Killed(libc::SIGTERM));
+    }
+}
+
+#[test]
 fn no_more_children_live_than_the_policy_has() {
     let served = Served::new(None, "children = 2");
     let two = [(); 2].map(|()| served.spawn(job(&["sleep"])).unwrap());

@@ -10,6 +10,7 @@ use crate::standard_output::OutputToError;
 use slowpath_analysis::zygote_advice::ZygoteAdvice;
 use slowpath_diagnose::child_starts::{of_launch, of_recording};
 use slowpath_report::terminal;
+use slowpath_zygote::preload::single_threaded;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub fn run(arguments: &ZygoteAdviseArguments) -> Result<ExitCode, Failure> {
 fn recorded(arguments: &ZygoteAdviseArguments) -> Result<ZygoteAdvice, Failure> {
     recorded_launch::require("zygote advise", [])?;
     let target = crate::commands::target(&arguments.invocation, &arguments.command, None)?;
+    let set = target.variables();
+    let target = target.with(&single_threaded(|name| set.iter().any(|(one, _)| one == name)));
     let _elsewhere = arguments.json.then(OutputToError::divert).transpose()?;
     let duration = arguments.duration.map(Duration::from_secs_f64);
     of_launch(&target, arguments.output.as_deref(), duration, &Progress::new(arguments.quiet))
