@@ -9,7 +9,7 @@ use crate::recording_exports::{ExportOptions, Exported, NotExported, OwnOption, 
 use slowpath_analysis::call_stacks::{CallStacks, StackPath, UNKNOWN};
 use slowpath_analysis::processes::Processes;
 use slowpath_recording::Tables;
-use slowpath_tables::{ProcessKey, is_dangerous};
+use slowpath_tables::{Nanos, ProcessKey, is_dangerous};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -67,6 +67,20 @@ pub enum Weight {
 
 /// Process, stack and weight of a row that has one.
 pub(crate) type Weighted = (ProcessKey, Option<u32>, u64);
+
+/// A row that has a weight, with its time.
+pub(crate) struct TimedRow {
+    /// Its process.
+    pub(crate) process: ProcessKey,
+    /// Thread id.
+    pub(crate) tid: u32,
+    /// Its column `stack`.
+    pub(crate) stack: Option<u32>,
+    /// When it began.
+    pub(crate) at: Nanos,
+    /// Its weight; of a time also how long it lasted, ns.
+    pub(crate) amount: u64,
+}
 
 impl Weight {
     /// All, in the order in which one is chosen where none is asked for.
@@ -157,21 +171,24 @@ impl Weight {
 
     /// The rows that have the weight, in ns where it is a time.
     pub(crate) fn rows(self, tables: &Tables) -> Box<dyn Iterator<Item = Weighted> + '_> {
+        Box::new(self.timed_rows(tables).map(|row| (row.process, row.stack, row.amount)))
+    }
+
+    /// The same with their times.
+    pub(crate) fn timed_rows(self, tables: &Tables) -> Box<dyn Iterator<Item = TimedRow> + '_> {
+        macro_rules! timed {
+            ($row:expr, $amount:expr) => {
+                TimedRow { process: $row.process(), tid: $row.tid, stack: $row.stack, at: $row.ts, amount: $amount }
+            };
+        }
         match self {
-            Self::Cpu => Box::new(tables.cpu_samples.iter().map(|row| (row.process(), row.stack, 1))),
-            Self::OffCpu => Box::new(tables.off_cpu.iter().map(|row| (row.process(), row.stack, row.duration.0))),
-            Self::Faults => Box::new(tables.faults.iter().map(|row| (row.process(), row.stack, 1))),
-            Self::FaultTime => {
-                let timed = |row: &slowpath_tables::Fault| Some((row.process(), row.stack, row.duration?.0));
-                Box::new(tables.faults.iter().filter_map(timed))
+            Self::Cpu => Box::new(tables.cpu_samples.iter().map(|row| timed!(row, 1))),
+            Self::OffCpu => Box::new(tables.off_cpu.iter().map(|row| timed!(row, row.duration.0))),
+            Self::Faults => Box::new(tables.faults.iter().map(|row| timed!(row, 1))),
+            Self::FaultTime => Box::new(tables.faults.iter().filter_map(|row| Some(timed!(row, row.duration?.0)))),
+            Self::Allocations => {
+                Box::new(tables.memory_calls.iter().map(|row| timed!(row, row.growth().0)).filter(|row| row.amount > 0))
             }
-            Self::Allocations => Box::new(
-                tables
-                    .memory_calls
-                    .iter()
-                    .map(|row| (row.process(), row.stack, row.growth().0))
-                    .filter(|row| row.2 > 0),
-            ),
         }
     }
 }

@@ -2,18 +2,22 @@
 //! outwards, of a size that does not grow with the recording.
 //!
 //! Owns which weights there are, what the page says of those that were not recorded, and the shape of the JSON. Leaves what rows
-//! weigh to [`crate::collapsed`], what a frame is called to `names`, building and folding to `tree`, and those of two sets of
+//! weigh to [`crate::collapsed`], what a frame is called to `names`, building and folding to `tree`, the rows with their times to `rows`, and those of two sets of
 //! recordings in one tree to `differential`. The trees of a weight
 //! add up to its rows: what is folded away is a node of its own.
 
 mod differential;
 mod names;
+mod rows;
 mod tree;
 
 pub use differential::{DifferentialFlames, DifferentialGraph, DifferentialTree, FlameRecordings, NodesOfChance};
+pub use rows::{FlameRows, FlameThreads};
 
-use crate::collapsed::{Weight, Weighted};
+use crate::collapsed::{TimedRow, Weight, Weighted};
+use crate::timeline::zero_of;
 use names::{NamedStacks, Names};
+use rows::{MOST_ROWS, RowPlace, Threads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::call_stacks::{CallStacks, StackPath};
@@ -33,6 +37,9 @@ pub struct FlameGraphs {
     pub places: Vec<FlamePlace>,
     /// One for each weight, also for those that were not recorded.
     pub graphs: Vec<FlameGraph>,
+    /// Threads that have rows. Left out in older data.
+    #[serde(default)]
+    pub threads: FlameThreads,
 }
 
 /// Columns of one length: an entry is a function in a file, or what stands for one.
@@ -104,6 +111,9 @@ pub struct FlameGraph {
     pub callees: Option<FlameTree>,
     /// From the innermost functions to what called them, the processes last.
     pub callers: Option<FlameTree>,
+    /// The rows with their times; null where there are no trees. Left out in older data.
+    #[serde(default)]
+    pub rows: Option<FlameRows>,
 }
 
 /// A tree as columns of one length, an entry a node; the first is the root. A node comes after its caller, before the callers'
@@ -138,44 +148,64 @@ pub fn of_tables(tables: &Tables, stacks: &CallStacks<'_>) -> Option<FlameGraphs
     let processes = Processes::new(&tables.forks, &tables.execs, &tables.exits);
     let mut names = Names::default();
     let stacks = names.of_stacks(stacks);
+    let mut threads = Threads::default();
     let mut graphs: Vec<FlameGraph> = WEIGHTS
         .into_iter()
-        .map(|(name, weight, unit)| graph(tables, &stacks, &processes, &mut names, (name, weight, unit)))
+        .map(|weight| graph(tables, &stacks, &processes, (&mut names, &mut threads), weight))
         .collect();
     if graphs.iter().all(|graph| graph.callees.is_none()) {
         return None;
     }
     let trees = graphs.iter_mut().flat_map(|graph| graph.callees.iter_mut().chain(&mut graph.callers));
-    let (frames, places) = names.used(trees.map(|tree| &mut tree.frame));
-    Some(FlameGraphs { frames, places, graphs })
+    let mut threads = threads.columns;
+    let (frames, places) = names.used(trees.map(|tree| &mut tree.frame).chain([&mut threads.process]));
+    Some(FlameGraphs { frames, places, graphs, threads })
 }
 
 fn graph(
     tables: &Tables,
     stacks: &NamedStacks<'_, '_>,
     processes: &Processes,
-    names: &mut Names,
+    (names, threads): (&mut Names, &mut Threads),
     (name, weight, unit): (FlameWeight, Weight, Unit),
 ) -> FlameGraph {
-    let Sums { of_stack, total, has_rows, has_stacks } = sums(weight.rows(tables), stacks, processes, names);
+    let Sums { of_stack, of_process, total, has_rows, has_stacks } =
+        sums(weight.rows(tables), stacks, processes, names);
     if !has_stacks {
         let unavailable = Some(unavailable(tables, name, has_rows));
-        return FlameGraph { weight: name, unit, total, unavailable, callees: None, callers: None };
+        return FlameGraph { weight: name, unit, total, unavailable, callees: None, callers: None, rows: None };
     }
     let mut found = Stacks::default();
-    for ((process, path), sum) in of_stack {
-        found.add(process, stacks.frames(path), sum);
+    for ((process, path), sum) in &of_stack {
+        found.add(*process, stacks.frames(*path), *sum);
     }
-    let callees = found.tree(SMALLEST_SHARE, MOST_NODES);
+    let (callees, nodes) = found.tree(SMALLEST_SHARE, MOST_NODES);
     found.turn();
-    let callers = found.tree(SMALLEST_SHARE, MOST_NODES);
-    FlameGraph { weight: name, unit, total, unavailable: None, callees: Some(callees), callers: Some(callers) }
+    let (callers, turned_nodes) = found.tree(SMALLEST_SHARE, MOST_NODES);
+    let place_of = |row: &TimedRow| {
+        let process = *of_process.get(&row.process)?;
+        let key = (process, stacks.path(row.stack));
+        let stack = of_stack.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+        Some(RowPlace { process, callees: nodes[stack], callers: turned_nodes[stack] })
+    };
+    let rows = rows::columns(weight.timed_rows(tables), place_of, threads, zero_of(tables), MOST_ROWS);
+    FlameGraph {
+        weight: name,
+        unit,
+        total,
+        unavailable: None,
+        callees: Some(callees),
+        callers: Some(callers),
+        rows: Some(rows),
+    }
 }
 
 /// The rows of a weight, those of one program and stack together.
 struct Sums {
     /// By frame of the process and path, sorted.
     of_stack: Vec<((u32, Option<StackPath>), u64)>,
+    /// The frames of processes.
+    of_process: HashMap<ProcessKey, u32>,
     total: u64,
     has_rows: bool,
     has_stacks: bool,
@@ -187,11 +217,11 @@ fn sums(
     processes: &Processes,
     names: &mut Names,
 ) -> Sums {
-    let mut number_of_process: HashMap<ProcessKey, u32> = HashMap::new();
+    let mut of_process: HashMap<ProcessKey, u32> = HashMap::new();
     let mut sums: HashMap<(u32, Option<StackPath>), u64> = HashMap::new();
     let (mut total, mut has_rows, mut has_stacks) = (0u64, false, false);
     for (process, stack, amount) in rows {
-        let process = *number_of_process.entry(process).or_insert_with(|| names.process(&processes.name(process)));
+        let process = *of_process.entry(process).or_insert_with(|| names.process(&processes.name(process)));
         let path = stacks.path(stack);
         (has_rows, has_stacks) = (true, has_stacks || path.is_some());
         total = total.saturating_add(amount);
@@ -200,7 +230,7 @@ fn sums(
     }
     let mut of_stack: Vec<_> = sums.into_iter().collect();
     of_stack.sort_unstable_by_key(|(key, _)| *key);
-    Sums { of_stack, total, has_rows, has_stacks }
+    Sums { of_stack, of_process, total, has_rows, has_stacks }
 }
 
 /// Why a weight has no stacks, and which option of `slowpath record` asks for them.

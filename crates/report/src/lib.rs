@@ -6,6 +6,7 @@
 
 pub mod chrome_trace;
 pub mod collapsed;
+mod columns;
 mod compared_directories;
 mod context;
 mod context_bisection;
@@ -44,7 +45,8 @@ pub use context_bisection::{
 };
 pub use flame_graphs::{
     DifferentialFlames, DifferentialGraph, DifferentialTree, FlameFrames, FlameGraph, FlameGraphs, FlamePlace,
-    FlameRecordings, FlameTree, FlameWeight, NodesOfChance, PlaceKind, of_tables as flame_graphs_of,
+    FlameRecordings, FlameRows, FlameThreads, FlameTree, FlameWeight, NodesOfChance, PlaceKind,
+    of_tables as flame_graphs_of,
 };
 pub use html_comparison::{HTML_COMPARISON_SCHEMA, HtmlComparison};
 pub use html_ledger::{HtmlLedger, LedgerSum, of_ledger as html_ledger_of};

@@ -5,7 +5,6 @@
 //! thread did is the walk of the ledger, so the states of a thread add up to its ledger: the state `running` holds user, kernel and
 //! stolen time and what is unexplained, which have no place on a clock. Leaves drawing to `report-ui`.
 
-mod columns;
 mod devices;
 mod milestones;
 mod path;
@@ -18,7 +17,7 @@ pub use milestones::{Milestone, MilestoneKind};
 pub use path::TimelinePath;
 pub use wakes::WakeColumns;
 
-use columns::{Numbers, base64};
+use crate::columns::{Numbers, base64};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::ledger::{Category, ThreadStates, TimelineThread};
@@ -194,12 +193,7 @@ struct Places {
 
 impl Places {
     fn new(tables: &Tables, threads: usize) -> Self {
-        let launch = tables.manifest.launch.as_ref();
-        Self {
-            thread: vec![None; threads],
-            process: BTreeMap::new(),
-            zero: launch.map_or(tables.manifest.started, |launch| launch.released),
-        }
+        Self { thread: vec![None; threads], process: BTreeMap::new(), zero: zero_of(tables) }
     }
 
     /// Numbers the processes: in the order of their begin, a child below its parent.
@@ -239,9 +233,19 @@ impl Places {
     }
 
     fn since_zero(&self, at: Nanos) -> i64 {
-        let apart = i64::try_from(at.0.abs_diff(self.zero.0)).unwrap_or(i64::MAX);
-        if at < self.zero { -apart } else { apart }
+        since(self.zero, at)
     }
+}
+
+/// Where the times of a page begin: when exec was released, or recording began where nothing was launched.
+pub(crate) fn zero_of(tables: &Tables) -> Nanos {
+    tables.manifest.launch.as_ref().map_or(tables.manifest.started, |launch| launch.released)
+}
+
+/// From `zero` to `at`, ns.
+pub(crate) fn since(zero: Nanos, at: Nanos) -> i64 {
+    let apart = i64::try_from(at.0.abs_diff(zero.0)).unwrap_or(i64::MAX);
+    if at < zero { -apart } else { apart }
 }
 
 /// The timeline of a recording; `None` where of no thread both begin and end are known.

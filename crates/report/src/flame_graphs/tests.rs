@@ -11,7 +11,7 @@ const STACKS: &str = "== execs\nts pid start filename command_line\n1 7 1 /bin/a
     == symbols\nframe level function\n0 0 main\n1 0 step\n1 1 work\n2 0 step\n2 1 work\n\
     == files\ndev ino path size\n1 5 /bin/app 4096\n1 6 /lib/libstripped.so 4096\n";
 
-fn graphs(rows: &str) -> Option<FlameGraphs> {
+pub(super) fn graphs(rows: &str) -> Option<FlameGraphs> {
     let tables = Tables::from_text(&format!("{STACKS}{rows}")).unwrap();
     of_tables(&tables, &CallStacks::new(&tables))
 }
@@ -110,9 +110,9 @@ fn what_is_light_is_folded_into_its_caller_and_the_heaviest_are_kept() {
             .collect()
     };
     let top = [(0, names::WHOLE, 1000), (1, 5, 1000), (2, 6, 1000), (3, 10, 900)];
-    let by_share = of(stacks.tree(0.025, 100));
+    let by_share = of(stacks.tree(0.025, 100).0);
     assert_eq!(by_share, [&top[..], &[(3, 11, 60), (3, 12, 30), (3, names::OTHER, 10)][..]].concat());
-    let tree = stacks.tree(0.0, 4);
+    let (tree, _) = stacks.tree(0.0, 4);
     assert_eq!(tree.smallest, 60);
     assert_eq!(of(tree), [&top[..], &[(3, names::OTHER, 100)][..]].concat());
 }
@@ -154,11 +154,12 @@ proptest! {
             stacks.add(*process, frames.clone(), *weight);
             total += weight;
         }
-        check(&stacks.tree(share, most), total, most)?;
+        check(&stacks.tree(share, most).0, total, most)?;
         stacks.turn();
-        check(&stacks.tree(share, most), total, most)?;
+        check(&stacks.tree(share, most).0, total, most)?;
         stacks.turn();
-        let whole = stacks.tree(0.0, usize::MAX);
+        let (whole, nodes) = stacks.tree(0.0, usize::MAX);
+        prop_assert_eq!(nodes.len(), rows.len());
         check(&whole, total, usize::MAX)?;
         prop_assert!(!whole.frame.contains(&names::OTHER), "something is folded where nothing must be");
     }

@@ -56,6 +56,17 @@ impl Shape {
         self.sums_of(of_stack, |node| &node.own)
     }
 
+    /// The node that each stack ends in, by its number: one that has it as its own.
+    fn nodes_of_stacks(&self) -> Vec<u32> {
+        let mut nodes = vec![0; self.order.len()];
+        for (node, ShapeNode { own, .. }) in (0u32..).zip(&self.nodes) {
+            for number in own.iter().flat_map(|run| &self.order[run.clone()]) {
+                nodes[*number] = node;
+            }
+        }
+        nodes
+    }
+
     fn sums_of(&self, of_stack: impl Fn(usize) -> u64, runs: impl Fn(&ShapeNode) -> &[Range<usize>]) -> Vec<u64> {
         let before = sums_before(self.order.iter().map(|number| of_stack(*number)));
         let sum = |node| clamped(runs(node).iter().map(|run| before[run.end] - before[run.start]).sum());
@@ -101,17 +112,19 @@ impl Stacks {
         }
     }
 
-    /// The tree of all stacks. Nodes below `smallest_share` of all and those beyond the `most` heaviest are folded.
-    pub(super) fn tree(&mut self, smallest_share: f64, most: usize) -> FlameTree {
+    /// The tree of all stacks, and by the number of a stack the node that it ends in. Nodes below `smallest_share` of all and those
+    /// beyond the `most` heaviest are folded.
+    pub(super) fn tree(&mut self, smallest_share: f64, most: usize) -> (FlameTree, Vec<u32>) {
         let mut weights = vec![0; self.stacks.len()];
         self.stacks.iter().for_each(|stack| weights[stack.number] = stack.weight);
         let shape = self.shape(smallest_share, most);
-        FlameTree {
+        let tree = FlameTree {
             depth: shape.nodes.iter().map(|node| node.depth).collect(),
             frame: shape.nodes.iter().map(|node| node.frame).collect(),
             weight: shape.sums(|number| weights[number]),
             smallest: clamped(shape.smallest),
-        }
+        };
+        (tree, shape.nodes_of_stacks())
     }
 
     /// The nodes of that tree.

@@ -1,7 +1,7 @@
 //! The critical path to ready, as it is drawn through the threads.
 
-use super::columns::{Numbers, base64};
 use super::{Places, state_of};
+use crate::columns::{Numbers, base64};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::critical_path::critical_path;

@@ -1,7 +1,7 @@
 //! Timelines of recordings as text: what a page reads of them is what the ledger adds up.
 
-use super::columns::tests::{bytes, numbers};
 use super::*;
+use crate::columns::tests::{bytes, numbers};
 use slowpath_analysis::ledger::ledger;
 use slowpath_tables::OffCpuReason;
 

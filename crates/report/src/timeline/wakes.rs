@@ -1,7 +1,7 @@
 //! Who ended whose wait: arrows between the threads of a page.
 
 use super::Places;
-use super::columns::Numbers;
+use crate::columns::Numbers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::ledger::ThreadStates;

@@ -4,10 +4,10 @@
 
 /// Numbers, each in as few bytes as it needs: seven bits a byte, the lowest first, the highest bit set where more follow.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(Vec<u8>);
+pub(crate) struct Numbers(Vec<u8>);
 
 impl Numbers {
-    pub(super) fn push(&mut self, mut number: u64) {
+    pub(crate) fn push(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push((number & 0x7f) as u8 | 0x80);
             number >>= 7;
@@ -15,7 +15,7 @@ impl Numbers {
         self.0.push(number as u8);
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         base64(&self.0)
     }
 }
@@ -23,7 +23,7 @@ impl Numbers {
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Bytes as base64 (RFC 4648, section 4), with padding.
-pub(super) fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let mut word = [0; 3];
@@ -38,11 +38,11 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// The bytes of base64.
-    pub(in super::super) fn bytes(text: &str) -> Vec<u8> {
+    pub(crate) fn bytes(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
         for chunk in text.as_bytes().chunks(4) {
             let digits = chunk.iter().filter(|digit| **digit != b'=');
@@ -54,7 +54,7 @@ pub(super) mod tests {
     }
 
     /// The numbers of a column.
-    pub(in super::super) fn numbers(text: &str) -> Vec<u64> {
+    pub(crate) fn numbers(text: &str) -> Vec<u64> {
         let (mut out, mut number, mut shift) = (Vec::new(), 0, 0);
         for byte in bytes(text) {
             number |= u64::from(byte & 0x7f) << shift;
