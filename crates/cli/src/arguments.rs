@@ -96,7 +96,7 @@ pub enum Command {
     Check(Later<CheckArguments>),
     /// Record a command and its process tree from its first instruction, or running processes.
     Record(Later<RecordArguments>),
-    /// Convert another tool's trace into a recording: strace, perf, ftrace, xperf, Perfetto, simpleperf.
+    /// Convert another tool's trace into a recording: strace, perf, ftrace, xperf, WPA, Perfetto, simpleperf.
     Import(Later<ImportArguments>),
     /// Show the findings of a recording.
     Analyze(Later<AnalyzeArguments>),

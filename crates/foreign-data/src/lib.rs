@@ -80,6 +80,7 @@ pub const TARGETS: &[Target] = &[
     target("import_perf_data", 16_384, import_perf_data, "perf.data, with names of programs and files"),
     target("import_ftrace", 16_384, import_ftrace, "the text of ftrace, with names of programs and files"),
     target("import_xperf", 16_384, import_xperf, "the text of `xperf -a dumper`"),
+    target("import_wpa_csv", 16_384, import_wpa_csv, "CSV that Windows Performance Analyzer exported"),
     target("import_perfetto", 16_384, import_perfetto, "a Perfetto trace"),
     target("import_simpleperf", 16_384, import_simpleperf, "`simpleperf report-sample --protobuf`"),
     target("startup_trace", 16_384, startup_trace, "a Perfetto trace of a device, for launches of apps"),
@@ -124,6 +125,10 @@ fn import_ftrace(bytes: &[u8]) {
 
 fn import_xperf(bytes: &[u8]) {
     recordings::imported("xperf", bytes);
+}
+
+fn import_wpa_csv(bytes: &[u8]) {
+    recordings::imported("wpa-csv", bytes);
 }
 
 fn import_perfetto(bytes: &[u8]) {

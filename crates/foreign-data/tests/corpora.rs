@@ -72,7 +72,7 @@ corpora! {
     writer_message artifact_file changed_file field_state file_listing guard_policy guard_tries
     layout_trace layout_order layout_tracer
     zygote_message zygote_policy art_file device_text
-    import_strace import_perf import_perf_data import_ftrace import_xperf import_perfetto import_simpleperf startup_trace
+    import_strace import_perf import_perf_data import_ftrace import_xperf import_wpa_csv import_perfetto import_simpleperf startup_trace
 }
 
 #[test]

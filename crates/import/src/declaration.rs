@@ -3,14 +3,15 @@
 use crate::input::Input;
 use crate::problem::ImportError;
 use crate::trace::Trace;
-use crate::{ftrace, perf_data, perf_script, perfetto, simpleperf, strace, xperf};
+use crate::{ftrace, perf_data, perf_script, perfetto, simpleperf, strace, wpa_csv, xperf};
 
 /// All, in the order in which they are asked whether a trace is theirs: those that a few bytes decide first.
-pub const ALL: [&Importer; 7] = [
+pub const ALL: [&Importer; 8] = [
     &perf_data::IMPORT,
     &perfetto::IMPORT,
     &simpleperf::IMPORT,
     &xperf::IMPORT,
+    &wpa_csv::IMPORT,
     &ftrace::IMPORT,
     &strace::IMPORT,
     &perf_script::IMPORT,

@@ -142,9 +142,10 @@ fn perf() -> Vec<u8> {
 
 /// Traces of an importer: the one that its own tests read, and one in which programs do what findings look for.
 fn traces(importer: &Importer) -> Vec<Vec<u8>> {
-    let known: [(&str, Vec<Vec<u8>>); 7] = [
+    let known: [(&str, Vec<Vec<u8>>); 8] = [
         ("strace", vec![crate::strace::tests::TRACE.as_bytes().to_vec(), strace()]),
         ("xperf", vec![crate::xperf::tests::trace().into_bytes(), xperf()]),
+        ("wpa-csv", vec![crate::wpa_csv::tests::SAMPLED.into(), crate::wpa_csv::tests::PRECISE.into()]),
         ("ftrace", vec![ftrace()]),
         ("perf", vec![crate::perf_script::tests::TRACE.as_bytes().to_vec(), perf()]),
         ("perf-data", vec![crate::perf_data::tests::recorded()]),

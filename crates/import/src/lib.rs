@@ -36,6 +36,7 @@ mod tasks;
 mod trace;
 mod wait_reason;
 mod waits;
+mod wpa_csv;
 mod xperf;
 
 pub use declaration::{ALL, HEAD, Importer, detected, named};

@@ -4,9 +4,9 @@
 //! Call stacks are lines of their own with the time and the thread of their event. What has the same time is put together before
 //! rows are written. Times are microseconds since the trace began.
 
-mod columns;
-mod events;
-mod group;
+pub(crate) mod columns;
+pub(crate) mod events;
+pub(crate) mod group;
 
 use crate::declaration::{Importer, head_lines};
 use crate::input::Input;

@@ -1,4 +1,4 @@
-//! The columns of events, as the begin of a dump lists them.
+//! Columns by name, as the begin of a dump or a table lists them.
 
 use std::collections::HashMap;
 
@@ -37,8 +37,7 @@ impl Columns {
         if self.0.len() < MOST_EVENTS {
             let free = list.iter().rposition(|name| name.ends_with("Function"));
             let free = free.or(list.len().checked_sub(1));
-            let names = list.into_iter().map(Box::from).collect();
-            self.0.insert(name.into(), List { names, free });
+            self.0.insert(name.into(), List::new(list, free));
         }
     }
 
@@ -49,9 +48,23 @@ impl Columns {
 }
 
 impl List {
+    /// Columns of these names; commas that nothing quotes are in the value of the one with number `free`.
+    pub fn new(names: Vec<&str>, free: Option<usize>) -> Self {
+        Self { names: names.into_iter().map(Box::from).collect(), free }
+    }
+
+    /// The names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+
     /// The fields of `line`, the name of the event first, as columns. Null where there are too few.
     pub fn row<'a>(&'a self, line: &'a str, fields: &[&'a str]) -> Option<Row<'a>> {
-        let mut values = fields.get(1..)?.to_vec();
+        self.values(line, fields.get(1..)?.to_vec())
+    }
+
+    /// The fields of `line` as columns. Null where there are too few.
+    pub fn values<'a>(&'a self, line: &'a str, mut values: Vec<&'a str>) -> Option<Row<'a>> {
         let surplus = values.len().saturating_sub(self.names.len());
         if let Some(free) = self.free.filter(|_| surplus > 0) {
             let place = |piece: &str| (piece.as_ptr() as usize).checked_sub(line.as_ptr() as usize);
@@ -83,7 +96,7 @@ impl<'a> Row<'a> {
 
     /// Name and id of `chrome.exe (1234)`. The id of the idle process is 0; of one that is not known, -1.
     pub fn process(&self, column: &str) -> Option<(&'a str, u32)> {
-        let text = self.text(column)?;
+        let text = self.text(column)?.trim();
         let (name, id) = text.strip_suffix(')')?.rsplit_once('(')?;
         Some((name.trim(), id.trim().parse().unwrap_or(0)))
     }
@@ -91,11 +104,16 @@ impl<'a> Row<'a> {
 
 /// The fields of a line; commas in quotes end none, and the quotes are left out.
 pub fn split(line: &str) -> Vec<&str> {
+    split_by(line, b',')
+}
+
+/// The same with another byte between fields.
+pub fn split_by(line: &str, separator: u8) -> Vec<&str> {
     let (mut fields, mut from, mut in_quotes) = (Vec::new(), 0, false);
     for (at, byte) in line.bytes().enumerate() {
         match byte {
             b'"' => in_quotes = !in_quotes,
-            b',' if !in_quotes => {
+            _ if byte == separator && !in_quotes => {
                 fields.push(unquoted(&line[from..at]));
                 from = at + 1;
             }

@@ -331,7 +331,7 @@ fn switch(trace: &mut Trace<'_>, ts: Nanos, row: &Row<'_>) -> Result<Option<()>,
 }
 
 /// What a thread of Windows waits for (`KWAIT_REASON`, wdm.h).
-fn wait_reason(name: &str) -> OffCpuReason {
+pub fn wait_reason(name: &str) -> OffCpuReason {
     match name {
         "PageIn" | "WrPageIn" => OffCpuReason::FaultIo,
         "DelayExecution" | "WrDelayExecution" => OffCpuReason::Timer,

@@ -26,7 +26,7 @@ pub enum Waiting {
 /// A frame as xperf prints it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FrameText {
-    /// Address of the instruction.
+    /// Address of the instruction; 0 where it is not known.
     pub address: u64,
     /// `image!function`; foreign text.
     pub code: String,
@@ -127,10 +127,11 @@ impl Waiting {
 }
 
 impl FrameText {
-    /// Image and function; no function where only its address is known.
+    /// Image and function; no function where only its address is known, or why it is not (`<PDB not found>`).
     pub fn parts(&self) -> (&str, Option<&str>) {
         let (image, function) = self.code.split_once('!').unwrap_or((&self.code, ""));
-        let is_known = !function.is_empty() && !function.starts_with("0x") && function != "?";
+        let is_reason = function.starts_with('<') && function.ends_with('>');
+        let is_known = !function.is_empty() && !function.starts_with("0x") && function != "?" && !is_reason;
         (image, is_known.then_some(function))
     }
 
@@ -145,11 +146,15 @@ impl FrameText {
     }
 }
 
-fn place<'f>(trace: &mut Trace<'_>, frame: &'f FrameText) -> Result<(CodePlace, Option<&'f str>), ImportError> {
+/// Where a frame is, and its function.
+///
+/// # Errors
+/// The recording cannot be written.
+pub fn place<'f>(trace: &mut Trace<'_>, frame: &'f FrameText) -> Result<(CodePlace, Option<&'f str>), ImportError> {
     let (image, function) = frame.parts();
     let nowhere = CodePlace { kind: FrameKind::Generated, file: None, offset: None, process: None, address: None };
     let place = if frame.is_kernel() {
-        CodePlace { kind: FrameKind::Kernel, address: Some(frame.address), ..nowhere }
+        CodePlace { kind: FrameKind::Kernel, address: Some(frame.address).filter(|at| *at != 0), ..nowhere }
     } else if image.is_empty() || image == "?" || image == "Unknown" {
         CodePlace { address: Some(frame.address), ..nowhere }
     } else {

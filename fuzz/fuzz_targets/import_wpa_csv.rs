@@ -1,0 +1,3 @@
+#![no_main]
+
+slowpath_fuzz::fuzz!("import_wpa_csv");
