@@ -9,6 +9,7 @@ import type { HtmlComparison } from "./comparison-types";
 import { titleOf } from "./derive/comparison";
 import { readPage, UnreadableReport } from "./derive/read-report";
 import { displayText } from "./display-text";
+import type { RowsByWeight } from "./derive/flame-rows";
 import type { Timeline } from "./derive/timeline";
 import { Selections } from "./selection";
 import { PAGE_BYTES, type Report } from "./types";
@@ -24,6 +25,7 @@ import { flameView } from "./views/flame-graph";
 import { hiddenByRootView } from "./views/hidden-by-root";
 import { ioMapView } from "./views/io-map";
 import { timeSpentView } from "./views/time-spent";
+import { launchSelector } from "./views/launch-selector";
 import { ledgerView } from "./views/ledger";
 import { ledgerPairsView } from "./views/ledger-pairs";
 import { recordedFlames } from "./views/recorded-flames";
@@ -33,7 +35,7 @@ import { sideBySideView } from "./views/side-by-side";
 import { timelineView } from "./views/timeline";
 import { Tooltip } from "./views/tooltip";
 
-function show(report: Report, timeline: Timeline | null, root: HTMLElement): void {
+function show(report: Report, timeline: Timeline | null, rows: RowsByWeight, root: HTMLElement): void {
   document.title = `Slowpath: ${displayText(report.title)}`;
   const files = report.io_map ? groupReads(report.io_map, PAGE_BYTES) : [];
   const totals = report.io_map ? ioTotals(report.io_map, files, PAGE_BYTES) : null;
@@ -46,11 +48,11 @@ function show(report: Report, timeline: Timeline | null, root: HTMLElement): voi
   // Most recordings have neither: a diagnosis asks for what it judges, not for everything.
   const ledger = report.ledger && ledgerView(report.ledger, tooltip, others);
   const time = timeSpentView(report.diagnosis);
-  const beside = report.launches && sideBySideView(report.launches, tooltip);
-  const siblings = report.siblings && siblingsView(report.siblings, report.findings, tooltip);
+  const beside = report.launches && sideBySideView(report.launches, tooltip, timeline && launchSelector(report.launches, timeline, selections));
+  const siblings = report.siblings && siblingsView(report.siblings, report.findings, tooltip, others);
   const fixes = fixesView(report.diagnosis);
   const hidden = hiddenByRootView(report.diagnosis);
-  const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs), tooltip, selections);
+  const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs, rows), tooltip, selections);
   const links = [
     ["arms", "Launches"],
     ...(time ? [["time-spent", "Where the time goes"]] : []),
@@ -98,7 +100,7 @@ function showComparison(page: HtmlComparison, root: HTMLElement): void {
   const { comparison } = page;
   document.title = `Slowpath: ${displayText(titleOf(comparison))}`;
   const tooltip = new Tooltip(document.body);
-  const beside = page.launches && sideBySideView(page.launches, tooltip);
+  const beside = page.launches && sideBySideView(page.launches, tooltip, null);
   const flames = page.flame_graphs && flameView(differentialFlames(page.flame_graphs, comparison.per), tooltip);
   performance.mark("slowpath:derived");
   const parts: [HTMLElement | null, string][] = [
@@ -125,7 +127,7 @@ function start(): void {
   try {
     const page = readPage(data.textContent ?? "");
     performance.mark("slowpath:read");
-    if ("report" in page) show(page.report, page.timeline, root);
+    if ("report" in page) show(page.report, page.timeline, page.rows, root);
     else showComparison(page.comparison, root);
   } catch (error) {
     if (!(error instanceof UnreadableReport)) console.error(error);

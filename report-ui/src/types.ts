@@ -363,6 +363,37 @@ export interface FlameGraphs {
   places: { name: string; kind: PlaceKind }[];
   /** One for each weight, also for those that were not recorded. */
   graphs: FlameGraph[];
+  /** Threads that have rows; left out in older data. */
+  threads?: FlameThreads;
+}
+
+/** Columns of one length. */
+export interface FlameThreads {
+  pid: number[];
+  tid: number[];
+  /** Its process, as an index into `frames`. */
+  process: number[];
+}
+
+/** The rows of a weight in the order of time. Columns hold LEB128 in base64, as those of the timeline. */
+export interface FlameRows {
+  count: number;
+  /** When the first began, since the begin of the launch. */
+  first_ns: Nanos;
+  gaps: string;
+  /** In the unit of the graph; of times also how long a row lasted. */
+  weights: string;
+  /** Index into `threads`. */
+  threads: string;
+  /** Index into `callees` and `callers`. */
+  places: string;
+  place_count: number;
+  /** By place, the node of a tree that has the row as its own. */
+  callees: string;
+  callers: string;
+  /** Rows that are not here because there are too many: the lightest. */
+  left_out: number;
+  left_out_weight: number;
 }
 
 /** `whole` is the root, `folded` what is too small to be shown. */
@@ -381,6 +412,8 @@ export interface FlameGraph {
   callees: FlameTree | null;
   /** From the innermost functions to what called them. */
   callers: FlameTree | null;
+  /** With their times; null where there are no trees, left out in older data. */
+  rows?: FlameRows | null;
 }
 
 /** Columns of one length, an entry a node: a caller before its children, these heaviest first. */

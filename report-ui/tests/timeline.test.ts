@@ -8,7 +8,8 @@ import { moment } from "../src/format";
 import { bytesOf, numbersOf } from "../src/derive/columns";
 import { placeText, readPlace } from "../src/derive/place-in-page";
 import { columnsOf, sharesOf, timesBetween } from "../src/derive/span-shares";
-import { BrokenTimeline, readTimeline, spanAt, wakeOf } from "../src/derive/timeline";
+import { longestOnPath } from "../src/derive/path-spans";
+import { BrokenTimeline, exactSpan, readTimeline, spanAt, wakeOf } from "../src/derive/timeline";
 import { pathTimes, shownRows } from "../src/derive/timeline-rows";
 import { stateKinds } from "../src/derive/timeline-states";
 
@@ -49,6 +50,21 @@ test("spans are found by their moment, and who ended a wait by its end", () => {
   assert.equal(wakeOf(timeline, 0, main.first + 2), null, "the run queue after it was not ended by the wake-up");
   assert.deepEqual([...pathTimes(timeline)], [50e6, 50e6, 0]);
   assert.deepEqual([timeline.from, timeline.to], [0, 100e6]);
+});
+
+test("a span is found by its begin and end, and the longest of a category on the path by its threads", () => {
+  const timeline = readTimeline(smallTimeline());
+  assert.deepEqual(exactSpan(timeline, 7, 7, { from: 10e6, to: 60e6 }), { line: 0, span: timeline.lines[0]!.first + 1 });
+  assert.equal(exactSpan(timeline, 7, 7, { from: 10e6, to: 59e6 }), null);
+  assert.equal(exactSpan(timeline, 9, 7, { from: 10e6, to: 60e6 }), null, "a thread of another process");
+  const longest = longestOnPath(timeline);
+  assert.deepEqual(longest("major_fault", null), { line: 1, from: 15e6, to: 35e6 });
+  assert.deepEqual(longest("on_cpu", null), { line: 0, from: 61e6, to: 100e6 }, "time on the CPU is the state running");
+  assert.deepEqual(longest("user", { program: "app", thread: "worker" }), { line: 1, from: 40e6, to: 60e6 }, "the span that the middle of the longest step lies in");
+  assert.equal(longest("lock", null), null, "nobody on the path waited for one");
+  assert.equal(longest("on_cpu", { program: "app", thread: null }), null);
+  const without = longestOnPath(readTimeline({ ...smallTimeline(), path: null }));
+  assert.equal(without("on_cpu", null), null);
 });
 
 test("what pixels add up is what the spans have, at any zoom", () => {
@@ -110,10 +126,14 @@ test("every state that is recorded has words and a colour", () => {
 });
 
 test("a link comes back, and what a stranger writes into it is numbers or nothing", () => {
-  const place = { view: { from: -5, to: 1e9 }, span: { pid: 7, tid: 8, at: 123 }, search: "a b&c=/#<script>\u202e" };
+  const place = { view: { from: -5, to: 1e9 }, span: { pid: 7, tid: 8, at: 123 }, selected: { time: { from: -3, to: 4 }, pid: 9, tid: 11, name: null }, search: "a b&c=/#<script>\u202e" };
   assert.deepEqual(readPlace(`#${placeText(place)}`), place);
-  assert.equal(placeText({ view: null, span: null, search: "" }), "timeline");
+  assert.equal(placeText({ view: null, span: null, selected: null, search: "" }), "timeline");
   assert.equal(readPlace("#findings"), null);
-  assert.deepEqual(readPlace("#timeline/view=5..1&span=7.x@3&find=%E0%A4%A&other=1"), { view: null, span: null, search: "" });
+  assert.deepEqual(readPlace("#timeline/view=5..1&span=7.x@3&find=%E0%A4%A&other=1"), { view: null, span: null, selected: null, search: "" });
   assert.equal(readPlace(`#timeline/find=${"a".repeat(5000)}`)!.search.length, 200);
+  const program = { time: null, pid: null, tid: null, name: "</script>&of=1 \ud800x" };
+  assert.deepEqual(readPlace(`#${placeText({ view: null, span: null, selected: program, search: "" })}`)!.selected, { ...program, name: "</script>&of=1 x" });
+  assert.equal(readPlace("#timeline/time=5..1&of=x.1&program=%E0%A4%A")!.selected, null);
+  assert.deepEqual(readPlace("#timeline/time=5..5&of=7")!.selected, { time: { from: 5, to: 5 }, pid: 7, tid: null, name: null });
 });

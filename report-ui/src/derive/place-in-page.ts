@@ -7,19 +7,44 @@ export interface PlaceInPage {
   view: { from: number; to: number } | null;
   /** A thread, and a moment in one of its spans. */
   span: { pid: number; tid: number; at: number } | null;
+  /** What else is selected. */
+  selected: SelectedPlace | null;
   search: string;
+}
+
+/** A time, and a process by its number or its name; of a process perhaps one thread. */
+export interface SelectedPlace {
+  time: { from: number; to: number } | null;
+  pid: number | null;
+  tid: number | null;
+  name: string | null;
 }
 
 const PREFIX = "timeline/";
 const LONGEST_SEARCH = 200;
 
-export function placeText({ view, span, search }: PlaceInPage): string {
+/** Half of a pair of surrogates is no text, and an error. */
+function encoded(text: string): string {
+  return encodeURIComponent(text.slice(0, LONGEST_SEARCH).replace(/[\ud800-\udfff]/gu, ""));
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text).slice(0, LONGEST_SEARCH);
+  } catch {
+    return "";
+  }
+}
+
+export function placeText({ view, span, selected, search }: PlaceInPage): string {
   const parts: string[] = [];
   if (view) parts.push(`view=${Math.round(view.from)}..${Math.round(view.to)}`);
   if (span) parts.push(`span=${span.pid}.${span.tid}@${Math.round(span.at)}`);
-  // Half of a pair of surrogates is no text, and an error.
-  const found = search.slice(0, LONGEST_SEARCH).replace(/[\ud800-\udfff]/gu, "");
-  if (found !== "") parts.push(`find=${encodeURIComponent(found)}`);
+  if (selected?.time) parts.push(`time=${Math.round(selected.time.from)}..${Math.round(selected.time.to)}`);
+  if (selected && selected.pid !== null) parts.push(`of=${selected.pid}${selected.tid === null ? "" : `.${selected.tid}`}`);
+  else if (selected?.name) parts.push(`program=${encoded(selected.name)}`);
+  const found = encoded(search);
+  if (found !== "") parts.push(`find=${found}`);
   return parts.length === 0 ? "timeline" : PREFIX + parts.join("&");
 }
 
@@ -27,20 +52,21 @@ export function placeText({ view, span, search }: PlaceInPage): string {
 export function readPlace(fragment: string): PlaceInPage | null {
   const text = fragment.replace(/^#/, "");
   if (!text.startsWith(PREFIX)) return null;
-  const place: PlaceInPage = { view: null, span: null, search: "" };
+  const place: PlaceInPage = { view: null, span: null, selected: null, search: "" };
+  const selected: SelectedPlace = { time: null, pid: null, tid: null, name: null };
   for (const part of text.slice(PREFIX.length).split("&")) {
     const view = /^view=(-?\d{1,16})\.\.(-?\d{1,16})$/.exec(part);
     if (view && Number(view[1]) < Number(view[2])) place.view = { from: Number(view[1]), to: Number(view[2]) };
     const span = /^span=(\d{1,10})\.(\d{1,10})@(-?\d{1,16})$/.exec(part);
     if (span) place.span = { pid: Number(span[1]), tid: Number(span[2]), at: Number(span[3]) };
-    if (part.startsWith("find=")) {
-      try {
-        place.search = decodeURIComponent(part.slice(5)).slice(0, LONGEST_SEARCH);
-      } catch {
-        // No text: nothing is searched for.
-      }
-    }
+    const time = /^time=(-?\d{1,16})\.\.(-?\d{1,16})$/.exec(part);
+    if (time && Number(time[1]) <= Number(time[2])) selected.time = { from: Number(time[1]), to: Number(time[2]) };
+    const of = /^of=(\d{1,10})(?:\.(\d{1,10}))?$/.exec(part);
+    if (of) [selected.pid, selected.tid] = [Number(of[1]), of[2] === undefined ? null : Number(of[2])];
+    if (part.startsWith("program=")) selected.name = decoded(part.slice(8)) || null;
+    if (part.startsWith("find=")) place.search = decoded(part.slice(5));
   }
+  if (selected.time || selected.pid !== null || selected.name !== null) place.selected = selected;
   return place;
 }
 

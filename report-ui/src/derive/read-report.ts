@@ -5,6 +5,7 @@
 
 import { COMPARISON_SCHEMA, type HtmlComparison } from "../comparison-types";
 import type { SideBySide } from "../side-by-side-types";
+import { BrokenRows, readRows, type RowsByWeight } from "./flame-rows";
 import { BrokenTimeline, readTimeline, type Timeline } from "./timeline";
 import { SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
 
@@ -14,7 +15,7 @@ export class UnreadableReport extends Error {
 }
 
 /** What the page shows, told by its schema. */
-export type PageData = { report: Report; timeline: Timeline | null } | { comparison: HtmlComparison };
+export type PageData = { report: Report; timeline: Timeline | null; rows: RowsByWeight } | { comparison: HtmlComparison };
 
 export function readPage(text: string): PageData {
   let parsed: unknown;
@@ -29,7 +30,7 @@ export function readPage(text: string): PageData {
     if (report.io_map) checkColumns(report.io_map);
     if (report.flame_graphs) checkFlames(report.flame_graphs, ({ depth, frame, weight }) => ({ depth, frame, weights: [weight] }));
     if (report.launches) checkLaunches(report.launches);
-    return { report, timeline: checkedTimeline(report) };
+    return { report, timeline: checkedTimeline(report), rows: checkedRows(report) };
   }
   if (schema === COMPARISON_SCHEMA) {
     const page = parsed as HtmlComparison;
@@ -46,6 +47,14 @@ function checkedTimeline({ timeline }: Report): Timeline | null {
   } catch (cause) {
     // The browser reports what is no base64, in words of its own.
     throw new UnreadableReport(cause instanceof BrokenTimeline ? cause.message : "The timeline has a column that is no base64.", { cause });
+  }
+}
+
+function checkedRows({ flame_graphs }: Report): RowsByWeight {
+  try {
+    return flame_graphs ? readRows(flame_graphs) : new Map();
+  } catch (cause) {
+    throw new UnreadableReport(cause instanceof BrokenRows ? cause.message : "The flame graph has a column that is no base64.", { cause });
   }
 }
 

@@ -36,8 +36,8 @@ export function threadLabel(name: string | null, tid: number): string {
   return name === null ? `thread ${tid}` : `${name} · ${tid}`;
 }
 
-/** `only` is a process that alone is wanted; null for all. */
-export function shownRows(timeline: Timeline, choice: Choice, search: string, only: ((process: number) => boolean) | null): { rows: ShownRow[]; threads: number } {
+/** `only` says which threads alone are wanted, by process and thread id; null for all. */
+export function shownRows(timeline: Timeline, choice: Choice, search: string, only: ((process: number, tid: number) => boolean) | null): { rows: ShownRow[]; threads: number } {
   const { threads, processes, devices } = timeline.page;
   const wanted = search.trim().toLowerCase();
   const onPath = choice === "path" ? pathTimes(timeline) : null;
@@ -51,7 +51,7 @@ export function shownRows(timeline: Timeline, choice: Choice, search: string, on
   let of = -1;
   threads.forEach((thread, i) => {
     const process = processes[thread.process]!;
-    if (only && !only(thread.process)) return;
+    if (only && !only(thread.process, thread.tid)) return;
     if (wanted !== "") {
       const text = `${process.name} ${process.pid} ${thread.name ?? ""} ${thread.tid}`.toLowerCase();
       if (!text.includes(wanted)) return;

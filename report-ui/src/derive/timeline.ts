@@ -131,6 +131,17 @@ export function spanAt({ starts }: Timeline, line: Line, at: Nanos): number | nu
   return low;
 }
 
+/** The span of a thread that begins and ends at these moments. */
+export function exactSpan(timeline: Timeline, pid: number, tid: number, { from, to }: { from: Nanos; to: Nanos }): { line: number; span: number } | null {
+  const { page, lines, starts } = timeline;
+  for (const [line, one] of lines.entries()) {
+    if (one.thread?.tid !== tid || page.processes[one.thread.process]!.pid !== pid) continue;
+    const span = spanAt(timeline, one, from);
+    if (span !== null && starts[span] === from && starts[span + 1] === to) return { line, span };
+  }
+  return null;
+}
+
 /** The wake-up that ended this span of a thread; that at its begin ended the one before. */
 export function wakeOf(timeline: Timeline, thread: number, span: number): number | null {
   const { at, woken } = timeline.wakes;

@@ -60,6 +60,8 @@ export function differentialFlames(flames: DifferentialFlames, per: "recording" 
     return {
       index,
       total: d[widths][ROOT]!,
+      whole: "all",
+      part: null,
       what: `${WEIGHTS[graph.weight].what} ${amount(d.before[ROOT]!)} before, ${amount(d.after[ROOT]!)} after: ${changed(d.before[ROOT]!, d.after[ROOT]!)}.${gone} What has less than ${percent(tree.smallest_share)} of all is together in (other).`,
       colour,
       colourKeys: colourKeys(largest, chance !== null, amount),

@@ -3,6 +3,7 @@
 import { findingsOf } from "../derive/answer";
 import { cellText, keyText } from "../derive/cell";
 import { evidenceColumns, type EvidenceColumn, type Row } from "../derive/evidence-columns";
+import { fileNumbers, findingSubject, type FindingSubject } from "../derive/finding-subject";
 import { outcomeWords } from "../derive/tried";
 import { inMillis, quantityInterval, quantityValue } from "../format";
 import { displayText, shortenMiddle } from "../display-text";
@@ -19,11 +20,13 @@ export function findingsView(report: Report, selections: Selections | null): HTM
   }
   const largest = Math.max(...findings.map((f) => millis(f.cost)), 0);
   const verdicts = report.diagnosis?.verdicts ?? [];
-  const articles = findings.map((f, i) => findingView(f, i, largest, verdicts, report, selections));
+  const numbers = fileNumbers(report.io_map);
+  const subjects = findings.map((f) => findingSubject(f, report.io_map, numbers));
+  const articles = findings.map((f, i) => findingView(f, i, largest, verdicts, subjects[i]!, selections));
   const hidden = h("p", { class: "quiet", role: "status", hidden: true });
   selections?.listen((selection) => {
-    const others = findings.filter((f, i) => {
-      const { pid, name } = processOf(f);
+    const others = findings.filter((_, i) => {
+      const { pid, name } = subjects[i]!;
       const isOther = selection !== null && selection.origin !== "findings" && (pid !== null || name !== null) && !isOfProcess(selection, pid, name);
       articles[i]!.hidden = isOther;
       return isOther;
@@ -44,23 +47,14 @@ function millis(q: Quantity): number {
   return inMillis(q.value, q.unit) ?? 0;
 }
 
-function processOf({ subject }: Finding): { pid: number | null; name: string | null } {
-  const { pid, process } = subject;
-  return { pid: typeof pid === "number" ? pid : null, name: typeof process === "string" ? process : null };
-}
-
 /** Shows what the finding is about in the other parts; none where its subject is no process and no file. */
-function selectButton(f: Finding, { io_map }: Report, selections: Selections | null): Child {
-  const { pid, name } = processOf(f);
-  const { file } = f.subject;
-  const index = typeof file === "string" ? (io_map?.files.findIndex(({ path }) => path === file) ?? -1) : -1;
-  if (!selections || (pid === null && name === null && index < 0)) return null;
-  const process = pid === null && name === null ? null : { pid, name: name ?? "" };
-  const select = (): void => selections.select({ origin: "findings", text: f.title, time: null, process, tid: null, file: index < 0 ? null : index });
+function selectButton(f: Finding, { processes, files }: FindingSubject, selections: Selections | null): Child {
+  if (!selections || (!processes && !files)) return null;
+  const select = (): void => selections.select({ origin: "findings", text: f.title, time: null, processes, tid: null, files });
   return h("p", {}, h("button", { type: "button", class: "link show-elsewhere", onclick: select }, "Show what this is about in the other parts"));
 }
 
-function findingView(f: Finding, index: number, largest: number, verdicts: Verdict[], report: Report, selections: Selections | null): HTMLElement {
+function findingView(f: Finding, index: number, largest: number, verdicts: Verdict[], subject: FindingSubject, selections: Selections | null): HTMLElement {
   const bar = h("span", { class: "bar" });
   bar.style.width = `${largest > 0 ? Math.max(1, (100 * millis(f.cost)) / largest) : 0}%`;
   const saving = f.predicted_saving;
@@ -77,7 +71,7 @@ function findingView(f: Finding, index: number, largest: number, verdicts: Verdi
       fact("confidence", [h("span", { class: `confidence confidence-${f.confidence}` }, f.confidence), f.reasons.length > 0 ? `: ${f.reasons.join("; ")}` : null]),
       ...Object.entries(f.subject).map(([key, cell]) => fact(keyText(key), isolated(cellText(key, cell)))),
     ),
-    selectButton(f, report, selections),
+    selectButton(f, subject, selections),
     ...f.evidence.map(evidenceView),
     fixesView(f, verdicts),
     f.see_by_hand ? h("p", { class: "by-hand" }, "See it by hand: ", h("code", { class: "command", tabindex: 0 }, f.see_by_hand)) : null,

@@ -5,8 +5,8 @@
 import { boxesOf, callersOf, found, neighbour, ROOT, type Box, type Direction } from "../derive/flame-tree";
 import { displayText } from "../display-text";
 import { count, inUnit, percent } from "../format";
-import type { Selections } from "../selection";
-import { h, isolated, section } from "./element";
+import type { Selection, Selections } from "../selection";
+import { append, h, isolated, section } from "./element";
 import { flamePaint, paintFlames, ROW } from "./flame-painter";
 import type { FlameChoice, FlamePicture, FlameSubject } from "./flame-subject";
 import type { Tooltip } from "./tooltip";
@@ -31,12 +31,16 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
   let focus = ROOT;
   let pointed = -1;
   let boxes: Box[] = [];
-  let picture: FlamePicture = subject.picture(choice, direction);
+  /** In another part. */
+  let selected: Selection | null = null;
+  let picture: FlamePicture = subject.picture(choice, direction, selected);
 
   const canvas = h("canvas", { "aria-hidden": "true" });
   const cursor = h("div", { class: "cursor", hidden: true });
   const plot = h("div", { class: "plot flames", tabindex: 0, role: "application", "aria-label": subject.title, "aria-describedby": "flame-keys" }, canvas, cursor);
   const what = h("p", { class: "quiet" });
+  const partText = h("span", { "aria-live": "polite" });
+  const part = h("p", { class: "flame-part", hidden: true }, partText, " ", h("button", { type: "button", class: "reset", onclick: () => showAll() }, "Show everything"));
   const status = h("p", { class: "quiet", role: "status" });
   const colours = h("div", { class: "flame-colours" });
   const table = h("div");
@@ -50,9 +54,12 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
   const fileOf = (frame: number): string => names.places[names.frames.place[frame]!]!.name;
 
   function show(): void {
-    picture = subject.picture(choice, direction);
+    picture = subject.picture(choice, direction, selected);
     focus = ROOT;
     what.textContent = picture.what;
+    part.hidden = picture.part === null;
+    partText.replaceChildren();
+    append(partText, [picture.part]);
     colours.replaceChildren(
       ...picture.colourKeys.map(({ variable, text }) => {
         const swatch = h("span", { class: "swatch", "aria-hidden": "true" });
@@ -64,7 +71,7 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
   }
 
   function showTable(): void {
-    table.replaceChildren(subject.table(choice));
+    table.replaceChildren(subject.table(choice, selected));
   }
 
   function paint(): void {
@@ -73,7 +80,7 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
     if (width === 0 || !context) return;
     const start = performance.now();
     const ratio = Math.min(window.devicePixelRatio || 1, 3);
-    const { index, total } = picture;
+    const { index, total, whole } = picture;
     const drawn = boxesOf(index, focus, NARROWEST / width);
     boxes = drawn.boxes;
     const height = drawn.rows * ROW;
@@ -86,8 +93,8 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
     reset.disabled = focus === ROOT;
     point(-1, 0, 0);
     const parts: string[] = [];
-    if (focus !== ROOT) parts.push(`Zoomed to ${displayText(nameOf(index.tree.frame[focus]!))}: ${amount(index.tree.weight[focus]!)}, ${share(index.tree.weight[focus]!, total)} of all.`);
-    if (search.trim() !== "") parts.push(hits.count === 0 ? "Nothing has this in its name." : `Found in ${count(hits.count)} boxes with ${amount(hits.weight)}, ${share(hits.weight, total)} of all.`);
+    if (focus !== ROOT) parts.push(`Zoomed to ${displayText(nameOf(index.tree.frame[focus]!))}: ${amount(index.tree.weight[focus]!)}, ${share(index.tree.weight[focus]!, total)} of ${whole}.`);
+    if (search.trim() !== "") parts.push(hits.count === 0 ? "Nothing has this in its name." : `Found in ${count(hits.count)} boxes with ${amount(hits.weight)}, ${share(hits.weight, total)} of ${whole}.`);
     if (drawn.isCut) parts.push("Deeper levels show when one of the lowest is zoomed to.");
     status.textContent = parts.join(" ");
     performance.measure("slowpath:flames", { start, detail: { boxes: boxes.length } });
@@ -101,11 +108,13 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
   /** Zooms as the reader wants, and shows the process of what is zoomed to in the other parts. */
   function zoomAndSelect(node: number): void {
     zoom(node);
-    if (!selections) return;
+    // Within what another part has selected, a zoom is only a zoom.
+    if (!selections || picture.part !== null) return;
+    selected = null;
     const process = direction === "callees" ? [node, ...callersOf(picture.index, node)].find((n) => picture.index.tree.depth[n] === 1) : undefined;
     const frame = process === undefined ? undefined : picture.index.tree.frame[process]!;
     if (frame !== undefined && names.places[names.frames.place[frame]!]!.kind === "process") {
-      selections.select({ origin: "flame-graph", text: `processes of ${nameOf(frame)}`, time: null, process: { pid: null, name: nameOf(frame) }, tid: null, file: null });
+      selections.select({ origin: "flame-graph", text: `processes of ${nameOf(frame)}`, time: null, processes: [{ pid: null, name: nameOf(frame) }], tid: null, files: null });
     } else if (selections.current?.origin === "flame-graph") selections.select(null);
   }
 
@@ -116,8 +125,20 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
     zoom(node < 0 ? ROOT : node);
   }
 
+  function showAll(): void {
+    selections?.select(null);
+    // Its button is gone.
+    plot.focus({ preventScroll: true });
+  }
+
   selections?.listen((selection) => {
-    if (selection?.origin !== "flame-graph") zoomToProcess(selection?.process?.name ?? null);
+    if (selection?.origin === "flame-graph") return;
+    selected = selection;
+    show();
+    showTable();
+    // Without the times of rows there is only a place to go to.
+    const processes = selection?.processes ?? [];
+    if (picture.part === null) zoomToProcess(processes.length === 1 ? processes[0]!.name : null);
   });
 
   /** Marks a node and says what it is; -1 for none. */
@@ -194,6 +215,7 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
     "flame-graph",
     subject.title,
     what,
+    part,
     h("fieldset", { class: "controls" }, h("legend", {}, "Weight"), ...subject.choices.map(weightChoice)),
     h("div", { class: "controls" }, ...subject.controls(show), h("label", {}, "Direction ", directionSelect), h("label", {}, "Search ", searchInput), reset, status),
     colours,

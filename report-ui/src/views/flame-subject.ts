@@ -4,6 +4,7 @@
 // `flame-graph.ts`, and the two kinds to `recorded-flames.ts` and `differential-flames.ts`.
 
 import type { Direction, FlameIndex, FlameNames } from "../derive/flame-tree";
+import type { Selection } from "../selection";
 import type { FlameWeight, Unavailable, Unit } from "../types";
 import type { Child } from "./element";
 import type { TooltipLine } from "./tooltip";
@@ -21,6 +22,10 @@ export interface FlamePicture {
   index: FlameIndex;
   /** What the widths add up to. */
   total: number;
+  /** The words for that: "all". */
+  whole: string;
+  /** That it is of what is selected alone, and what that lacks, in sentences; null where it is of everything. */
+  part: string | null;
   /** What is drawn, in sentences. */
   what: string;
   /** Custom property of a node's colour. */
@@ -36,9 +41,10 @@ export interface FlameSubject {
   choices: FlameChoice[];
   /** How to read the picture, beside what is true of all flame graphs. */
   hint: string;
-  picture: (choice: FlameChoice, direction: Direction) => FlamePicture;
+  /** `selected` is what another part has selected. */
+  picture: (choice: FlameChoice, direction: Direction, selected: Selection | null) => FlamePicture;
   /** The same as a table. */
-  table: (choice: FlameChoice) => HTMLElement;
+  table: (choice: FlameChoice, selected: Selection | null) => HTMLElement;
   /** Choices of its own; they call this to be drawn again. */
   controls: (changed: () => void) => Child[];
 }

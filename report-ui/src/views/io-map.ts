@@ -56,26 +56,28 @@ export function ioMapView(report: Report, files: readonly FileReads[], totals: I
   const shown = (): IoPanel[] => [...grid.children].flatMap((e) => panelOf.get(e) ?? []);
 
   let selected: Selection | null = null;
+  /** By index of the map's processes, whether one is meant. */
+  let isMeantProcess: boolean[] = [];
 
   function choose(reads: FileReads, i: number): void {
     const process = map!.processes[reads.process[i]!]!;
     const at = reads.t[i]!;
-    selections?.select({ origin: "io-map", text: `read of ${reads.file.path} at ${duration(at)}, ${process.name} (pid ${process.pid})`, time: { from: at, to: at }, process, tid: null, file: reads.index });
+    selections?.select({ origin: "io-map", text: `read of ${reads.file.path} at ${duration(at)}, ${process.name} (pid ${process.pid})`, time: { from: at, to: at }, processes: [process], tid: null, files: new Set([reads.index]) });
   }
 
   selections?.listen((selection) => {
     selected = selection?.origin === "io-map" ? null : selection;
     const of = selected;
+    isMeantProcess = of ? map.processes.map((p) => isOfProcess(of, p.pid, p.name)) : [];
     state.chosen = of && ((reads, i) => isMeant(of, reads, i));
     arrange();
     for (const panel of panels.values()) if (panel.painted) panel.repaintSoon();
   });
 
   function isMeant(of: Selection, reads: FileReads, i: number): boolean {
-    const { time, file } = of;
-    const by = map!.processes[reads.process[i]!]!;
+    const { time, files } = of;
     const isThen = !time || (reads.t[i]! >= time.from && reads.t[i]! <= time.to);
-    return isThen && (file === null || file === reads.index) && isOfProcess(of, by.pid, by.name);
+    return isThen && (files === null || files.has(reads.index)) && isMeantProcess[reads.process[i]!]!;
   }
 
   function panelFor(reads: FileReads): IoPanel {

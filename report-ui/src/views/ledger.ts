@@ -16,6 +16,8 @@ const THREADS = 12;
 export function ledgerView(ledger: HtmlLedger, tooltip: Tooltip, selections: Selections | null): HTMLElement {
   const picture = ledgerPicture(ledger);
   const body = h("div", { class: "ledger" });
+  const whole = h("p", { class: "quiet", role: "status", hidden: true }, "Bars are whole lives, whatever time is selected.");
+  selections?.listen((selection) => (whole.hidden = !selection?.time));
   const lists = [barList("Processes", "process, time of all its threads", picture.processes, PROCESSES, tooltip, selections), barList("Threads", "thread, time from its begin to its end", picture.threads, THREADS, tooltip, selections)];
   const scale = h("select", {}, h("option", { value: "own" }, "its own time"), h("option", { value: "same" }, "the longest time"));
   scale.addEventListener("change", () => lists.forEach((list) => list.draw(scale.value === "same")));
@@ -28,6 +30,7 @@ export function ledgerView(ledger: HtmlLedger, tooltip: Tooltip, selections: Sel
     picture.notes.length > 0 && h("ul", { class: "quiet" }, ...picture.notes.map((n) => h("li", {}, n))),
     h("div", { class: "legend" }, h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": "All processes together" }, rowsTable("All processes together", picture.total.rows))),
     h("div", { class: "controls" }, h("label", {}, "Full length is ", scale)),
+    whole,
     body,
   );
 }
@@ -73,7 +76,7 @@ function barList(title: string, what: string, bars: readonly LedgerBar[], first:
   function fill(): void {
     // A sum of many would make all others short: it always has its own length.
     const lengthOf = (b: LedgerBar): number => (sameScale && !b.isSum && longest > 0 ? b.length / longest : 1);
-    const isMeant = ({ of }: LedgerBar): boolean => !selected || (of ? isOfProcess(selected, of.pid, of.process) && (of.tid === null || selected.tid === null || of.tid === selected.tid) : selected.process === null);
+    const isMeant = ({ of }: LedgerBar): boolean => !selected || (of ? isOfProcess(selected, of.pid, of.process) && (of.tid === null || selected.tid === null || of.tid === selected.tid) : selected.processes === null);
     const meant = bars.filter(isMeant);
     list.replaceChildren(...meant.slice(0, limit).map((b) => entry(b, lengthOf(b), tooltip, selections)));
     if (meant.length === 0) list.replaceChildren(h("p", { class: "quiet" }, "None of what is selected is here."));
@@ -114,7 +117,7 @@ function entry(bar: LedgerBar, length: number, tooltip: Tooltip, selections: Sel
 
 function selectButton({ of, name, detail }: LedgerBar, selections: Selections | null): HTMLElement | string {
   if (!of || !selections) return "";
-  const select = (): void => selections.select({ origin: "ledger", text: `${name}, ${detail}`, time: null, process: { pid: of.pid, name: of.process }, tid: of.tid, file: null });
+  const select = (): void => selections.select({ origin: "ledger", text: `${name}, ${detail}`, time: null, processes: [{ pid: of.pid, name: of.process }], tid: of.tid, files: null });
   return h("button", { type: "button", class: "link show-elsewhere", onclick: select }, "Show only this in the other parts");
 }
 

@@ -1,9 +1,9 @@
 // What is selected, at the foot of the window, with the button that ends it.
 
-import type { Selections } from "../selection";
+import type { Origin, Selections } from "../selection";
 import { h } from "./element";
 
-const ORIGINS = { timeline: "timeline", "io-map": "I/O map", "flame-graph": "flame graph", findings: "findings", ledger: "time" } as const;
+const ORIGINS: Record<Origin, string> = { timeline: "in the timeline", "io-map": "in the I/O map", "flame-graph": "in the flame graph", findings: "in the findings", ledger: "in the time", "side-by-side": "in the launches side by side", siblings: "in the children side by side", link: "by the link" };
 
 export function selectionBar(selections: Selections): HTMLElement {
   const text = h("bdi", { dir: "ltr" });
@@ -13,7 +13,7 @@ export function selectionBar(selections: Selections): HTMLElement {
     bar.hidden = selection === null;
     if (!selection) return;
     text.replaceChildren(h("span", {}, selection.text));
-    from.textContent = `in the ${ORIGINS[selection.origin]}; other parts show what belongs to it`;
+    from.textContent = `${ORIGINS[selection.origin]}; other parts show what belongs to it`;
   });
   return bar;
 }

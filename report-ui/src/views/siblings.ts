@@ -3,10 +3,12 @@
 import { barSentence, partDid, partWords, type BarPart, type BarRow } from "../derive/ledger-bars";
 import { siblingPicture, type SiblingBar, type SiblingPicture } from "../derive/siblings";
 import { count, duration, inUnit, percent } from "../format";
-import type { SiblingStarts } from "../side-by-side-types";
+import type { SiblingStart, SiblingStarts } from "../side-by-side-types";
+import type { Selections } from "../selection";
 import type { Finding, Nanos } from "../types";
 import { wordsOf } from "./answer";
 import { h, isolated, section } from "./element";
+import { selectChild } from "./launch-selector";
 import { drawBar, stepThrough } from "./ledger-bar";
 import { barTable, markAt } from "./side-by-side";
 import { sortableTable } from "./sortable-table";
@@ -17,7 +19,8 @@ const CHILDREN = 8;
 /** The finding that says what repeating the work costs. */
 const FINDING = "repeated_child_work";
 
-export function siblingsView({ kinds, left_out }: SiblingStarts, findings: readonly Finding[], tooltip: Tooltip): HTMLElement {
+/** `selections` is null where there is no other part to be filtered. */
+export function siblingsView({ kinds, left_out }: SiblingStarts, findings: readonly Finding[], tooltip: Tooltip, selections: Selections | null): HTMLElement {
   const found = findings.filter((f) => f.name === FINDING);
   return section(
     "siblings",
@@ -25,15 +28,17 @@ export function siblingsView({ kinds, left_out }: SiblingStarts, findings: reado
     h("p", { class: "quiet" }, "What the main thread of each child did from its fork on, aligned at the forks. The line across a bar is where the last step ends that at least three children make alike: from one file that they open to the next. Open a bar for its figures; the arrow keys step through its parts."),
     ...found.map((f) => h("p", {}, f.title, ". ", h("a", { href: "#findings" }, "The finding"), ".")),
     left_out > 0 && h("p", { class: "quiet" }, `${count(left_out)} ${left_out === 1 ? "child is" : "children are"} not drawn: beyond the first of their kind, or neither ready nor ended.`),
-    ...kinds.map((kind) => kindView(siblingPicture(kind), tooltip)),
+    ...kinds.map((kind) => kindView(siblingPicture(kind), tooltip, selections && ((child) => selectChild(selections, kind.kind, child)))),
   );
 }
 
-function kindView({ title, bars, longest, answer }: SiblingPicture, tooltip: Tooltip): HTMLElement {
+type SelectChild = ((child: SiblingStart) => void) | null;
+
+function kindView({ title, bars, longest, answer }: SiblingPicture, tooltip: Tooltip, select: SelectChild): HTMLElement {
   const list = h("div", { class: "ledger-bars" });
   const more = h("button", { type: "button", class: "more", onclick: () => fill(Infinity) }, `Show all ${count(bars.length)}`);
   const fill = (limit: number): void => {
-    list.replaceChildren(...bars.slice(0, limit).map((bar) => entry(bar, longest, tooltip)));
+    list.replaceChildren(...bars.slice(0, limit).map((bar) => entry(bar, longest, tooltip, select)));
     more.hidden = bars.length <= limit;
   };
   fill(bars.length <= CHILDREN + 2 ? Infinity : CHILDREN);
@@ -43,7 +48,7 @@ function kindView({ title, bars, longest, answer }: SiblingPicture, tooltip: Too
 
 const plain = (row: BarRow): string => (row.time === null ? "not known" : `${inUnit(row.time.value, "ms")}${row.share === null ? "" : ` (${percent(row.share)})`}`);
 
-function entry({ child, bar, alike }: SiblingBar, longest: Nanos, tooltip: Tooltip): HTMLElement {
+function entry({ child, bar, alike }: SiblingBar, longest: Nanos, tooltip: Tooltip, select: SelectChild): HTMLElement {
   const drawn = drawBar(bar, longest > 0 ? child.time_ns / longest : 0, barSentence(bar, plain));
   const until = child.alike?.until_ns ?? null;
   const summary = h(
@@ -58,7 +63,9 @@ function entry({ child, bar, alike }: SiblingBar, longest: Nanos, tooltip: Toolt
   stepThrough(summary, [drawn], bar.segments.map((s) => s.row.part), tooltip, describe);
   const details = h("details", { class: "ledger-entry" }, summary);
   details.addEventListener("toggle", () => {
-    if (details.open && details.childElementCount === 1) details.append(h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": bar.name }, barTable(`${bar.name}, ${bar.detail}`, bar.rows)));
+    if (!details.open || details.childElementCount > 1) return;
+    if (select) details.append(h("button", { type: "button", class: "link show-elsewhere", onclick: () => select(child) }, "Show this child in the timeline and the other parts"));
+    details.append(h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": bar.name }, barTable(`${bar.name}, ${bar.detail}`, bar.rows)));
   });
   return details;
 }

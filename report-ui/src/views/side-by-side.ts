@@ -8,6 +8,7 @@ import type { SideBySide } from "../side-by-side-types";
 import type { LedgerCategory, Nanos } from "../types";
 import { wordsOf } from "./answer";
 import { h, isolated, section, type Child } from "./element";
+import type { LaunchSelector } from "./launch-selector";
 import { drawBar, stepThrough, swatch } from "./ledger-bar";
 import { sortableTable, type Column } from "./sortable-table";
 import type { Tooltip, TooltipLine } from "./tooltip";
@@ -23,7 +24,8 @@ export interface SideBySideView {
   start: () => void;
 }
 
-export function sideBySideView(data: SideBySide, tooltip: Tooltip): SideBySideView {
+/** `selector` is null where the page has no timeline. */
+export function sideBySideView(data: SideBySide, tooltip: Tooltip, selector: LaunchSelector | null): SideBySideView {
   const picture = launchesPicture(data);
   const entries = new Map<number, HTMLDetailsElement>();
   const hasGroups = data.groups.length > 1;
@@ -36,7 +38,7 @@ export function sideBySideView(data: SideBySide, tooltip: Tooltip): SideBySideVi
     open = isOpen ? index : null;
     keepPlace();
   };
-  const list = picture.groups.map((group) => groupOf(group, picture.longest, hasGroups, tooltip, entries, opened));
+  const list = picture.groups.map((group) => groupOf(group, hasGroups, (row) => launchEntry(row, group.median, picture.longest, tooltip, selector), entries, opened));
   const chosen = h("select", {}, ...(["all", ...data.groups.keys()] as Scope[]).map((s) => h("option", { value: String(s) }, scopeWords(data.groups, s))));
   const answer = h("p", { class: "grown", role: "status" });
   const tables = h("div", { class: "grown-tables" });
@@ -45,7 +47,7 @@ export function sideBySideView(data: SideBySide, tooltip: Tooltip): SideBySideVi
   function fill(): void {
     const growth = growthOf(data, scope);
     answer.replaceChildren(...wordsOf(growthAnswer(data, growth)));
-    tables.replaceChildren(...growthTables(data, growth));
+    tables.replaceChildren(...growthTables(data, growth, selector));
   }
   chosen.addEventListener("change", () => {
     scope = chosen.value === "all" ? "all" : Number(chosen.value);
@@ -92,9 +94,9 @@ function headOf(longest: Nanos): HTMLElement {
   return h("div", { class: "ledger-head quiet", "aria-hidden": "true" }, h("span", {}, "recording"), h("span", {}, `full length: ${duration(longest)}`), h("span", { class: "num" }, "time"), h("span", { class: "num" }, "to median"));
 }
 
-function groupOf(group: LaunchGroup, longest: Nanos, named: boolean, tooltip: Tooltip, entries: Map<number, HTMLDetailsElement>, opened: (index: number, isOpen: boolean) => void): HTMLElement {
+function groupOf(group: LaunchGroup, named: boolean, entryOf: (row: LaunchRow) => HTMLDetailsElement, entries: Map<number, HTMLDetailsElement>, opened: (index: number, isOpen: boolean) => void): HTMLElement {
   const rows = group.rows.map((row) => {
-    const details = launchEntry(row, group.median, longest, tooltip);
+    const details = entryOf(row);
     details.addEventListener("toggle", () => opened(row.index, details.open));
     entries.set(row.index, details);
     return details;
@@ -118,7 +120,7 @@ export function markAt(share: number, title: string): HTMLElement {
   return mark;
 }
 
-function launchEntry({ launch, bar, isMiddle, fromMedian }: LaunchRow, middle: Nanos | null, longest: Nanos, tooltip: Tooltip): HTMLDetailsElement {
+function launchEntry({ index, launch, bar, isMiddle, fromMedian }: LaunchRow, middle: Nanos | null, longest: Nanos, tooltip: Tooltip, selector: LaunchSelector | null): HTMLDetailsElement {
   const tags = [...(isMiddle ? ["median"] : []), ...(launch.is_shown ? ["shown on this page"] : []), ...(launch.is_ready ? [] : ["never ready"])];
   const drawn = drawBar(bar, longest > 0 ? launch.time_ns / longest : 0, barSentence(bar, plain));
   const summary = h(
@@ -136,15 +138,25 @@ function launchEntry({ launch, bar, isMiddle, fromMedian }: LaunchRow, middle: N
   stepThrough(summary, [drawn], bar.segments.map((s) => s.row.part), tooltip, describe);
   const details = h("details", { class: isMiddle ? "ledger-entry middle" : "ledger-entry" }, summary);
   details.addEventListener("toggle", () => {
-    if (details.open && details.childElementCount === 1) details.append(h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": bar.name }, barTable(`${launch.recording}, ${bar.detail}`, bar.rows)));
+    if (!details.open || details.childElementCount > 1) return;
+    const select = selector?.launch(index);
+    const table = barTable(`${launch.recording}, ${bar.detail}`, bar.rows, select && selector ? (part) => selector.span(part, null) : undefined);
+    if (selector) details.append(select ? h("button", { type: "button", class: "link show-elsewhere", onclick: select }, "Show this launch in the timeline and the other parts") : h("p", { class: "quiet show-elsewhere" }, "The timeline of this page is that of the launch which is shown; a page of this recording has its own."));
+    details.append(h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": bar.name }, table));
   });
   return details;
 }
 
-/** The rows of a bar. */
-export function barTable(caption: string, rows: readonly BarRow[]): HTMLElement {
-  const line = (r: BarRow): HTMLElement => h("tr", { class: r.part === UNEXPLAINED ? "total" : null, title: partDid(r.part) }, h("th", { scope: "row" }, swatch(r.part), " ", partWords(r.part)), h("td", { class: "num" }, r.time === null ? "not known" : inUnit(r.time.value, "ms")), h("td", { class: "num" }, r.share === null ? "" : percent(r.share)));
+/** The rows of a bar. What `select` gives shows the longest span of a row in the timeline. */
+export function barTable(caption: string, rows: readonly BarRow[], select: (part: BarPart) => (() => void) | null = () => null): HTMLElement {
+  const nameOf = (part: BarPart): Child[] => [swatch(part), " ", selectable(partWords(part), select(part))];
+  const line = (r: BarRow): HTMLElement => h("tr", { class: r.part === UNEXPLAINED ? "total" : null, title: partDid(r.part) }, h("th", { scope: "row" }, ...nameOf(r.part)), h("td", { class: "num" }, r.time === null ? "not known" : inUnit(r.time.value, "ms")), h("td", { class: "num" }, r.share === null ? "" : percent(r.share)));
   return h("table", { class: "compact" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...["Category", "Time", "Share"].map((t, i) => h("th", { scope: "col", class: i > 0 ? "num" : null }, t)))), h("tbody", {}, ...rows.map(line)));
+}
+
+/** Text that shows the longest of its spans in the timeline, where there is one. */
+function selectable(text: string, select: (() => void) | null): Child {
+  return select ? h("button", { type: "button", class: "link", title: "Show the longest of them on the critical path in the timeline", onclick: select }, text) : text;
 }
 
 function launchesTable(data: SideBySide, parts: readonly BarPart[]): HTMLElement {
@@ -161,7 +173,8 @@ function launchesTable(data: SideBySide, parts: readonly BarPart[]): HTMLElement
   return sortableTable(columns, rows, { caption: "Time to ready of each launch by category of its critical path", limit: 30 });
 }
 
-function growthTables(data: SideBySide, growth: Growth): HTMLElement[] {
+function growthTables(data: SideBySide, growth: Growth, selector: LaunchSelector | null): HTMLElement[] {
+  const shown = data.launches.findIndex((l) => l.is_shown);
   const names = launchNames(data.launches);
   const cell = (ns: Nanos | null): Child => (ns === null ? h("span", { class: "quiet" }, "–") : duration(ns));
   const change = (ns: Nanos | null): Child => (ns === null ? h("span", { class: "quiet" }, "–") : signed(Math.round(ns)));
@@ -189,7 +202,7 @@ function growthTables(data: SideBySide, growth: Growth): HTMLElement[] {
   const each = data.launches.map((_, i): Column<SpanGrowth> => ({ key: `launch-${i}`, label: names[i]!, numeric: true, extra: data.launches.length <= 2 || data.launches.length > COLUMNS, sortBy: (s) => s.times[i] ?? null, cell: (s) => cell(s.times[i] ?? null) }));
   const columns = (what: string, withShare: boolean): Column<SpanGrowth>[] => [
     { key: "owner", label: what, sortBy: (s) => spanOwner(s.name), cell: (s) => isolated(spanOwner(s.name)) },
-    { key: "span", label: "Span", sortBy: (s) => spanWords(s.name), cell: (s) => spanCell(s) },
+    { key: "span", label: "Span", sortBy: (s) => spanWords(s.name), cell: (s) => spanCell(s, (s.times[shown] ?? null) === null ? null : selector) },
     ...compared,
     ...(withShare ? share : []),
     ...grouped,
@@ -202,9 +215,9 @@ function growthTables(data: SideBySide, growth: Growth): HTMLElement[] {
   return tables;
 }
 
-function spanCell({ name }: SpanGrowth): Child {
+function spanCell({ name }: SpanGrowth, selector: LaunchSelector | null): Child {
   const part = spanPart(name);
-  if (part === null) return spanWords(name);
+  if (part === null || name.kind !== "path") return spanWords(name);
   const isKnown = part === UNEXPLAINED || CATEGORIES.has(part);
-  return h("span", { title: isKnown ? partDid(part) : null }, swatch(part), " ", spanWords(name));
+  return h("span", { title: isKnown ? partDid(part) : null }, swatch(part), " ", selectable(spanWords(name), selector && selector.span(part, name)));
 }

@@ -185,6 +185,7 @@ export function listenTo(handle: Handle, box: HTMLElement, home: () => void, sho
       const [a, b] = [timeline.starts[at.span]!, timeline.starts[at.span + 1]!];
       handle.setView(a - (b - a), b + (b - a));
     },
+    r: () => handle.chooseTime(handle.view().from, handle.view().to),
     "0": home,
     Escape: handle.clear,
   };

@@ -4,9 +4,9 @@
 // `timeline-input`, and the same as tables to `timeline-tables`.
 
 import { firstAtOrAfter } from "../derive/file-reads";
-import { placeText, readPlace } from "../derive/place-in-page";
+import { placeText, readPlace, type SelectedPlace } from "../derive/place-in-page";
 import { sharesOf, timesBetween } from "../derive/span-shares";
-import { spanAt, wakeOf, type Timeline } from "../derive/timeline";
+import { exactSpan, spanAt, wakeOf, type Timeline } from "../derive/timeline";
 import { BUSIEST, shownRows, threadLabel, type Choice } from "../derive/timeline-rows";
 import { stateKinds } from "../derive/timeline-states";
 import { count, duration, moment, percent } from "../format";
@@ -147,8 +147,8 @@ export function timelineView(timeline: Timeline, map: IoMap | null, selections: 
 
   function arrange(): void {
     const of = foreign;
-    // Of a file or another part the processes that it concerns.
-    const only = of?.process ? (p: number) => isOfProcess(of, page.processes[p]!.pid, page.processes[p]!.name) : null;
+    // The processes that it concerns, and of them perhaps one thread.
+    const only = of && (of.processes || of.tid !== null) ? (p: number, tid: number) => isOfProcess(of, page.processes[p]!.pid, page.processes[p]!.name) && (of.tid === null || of.tid === tid) : null;
     rows = shownRows(timeline, choice, search, only).rows;
     repaintSoon();
   }
@@ -170,10 +170,28 @@ export function timelineView(timeline: Timeline, map: IoMap | null, selections: 
       const thread = line?.thread;
       const isHome = view.from === home.from && view.to === home.to;
       const span = own && thread ? { pid: page.processes[thread.process]!.pid, tid: thread.tid, at: timeline.starts[own.span]! } : null;
+      const selected = own ? null : selectedPlace();
       // Another part's address is left alone until there is something to say.
-      if (isHome && !span && search === "" && !location.hash.startsWith("#timeline/")) return;
-      history.replaceState(null, "", `#${placeText({ view: isHome ? null : view, span, search })}`);
+      if (isHome && !span && !selected && search === "" && !location.hash.startsWith("#timeline/")) return;
+      history.replaceState(null, "", `#${placeText({ view: isHome ? null : view, span, selected, search })}`);
     }, 150);
+  }
+
+  /** As much of what is selected as an address holds. */
+  function selectedPlace(): SelectedPlace | null {
+    const { current } = selections;
+    const one = current?.processes?.length === 1 ? current.processes[0]! : null;
+    const pid = one?.pid ?? null;
+    const place: SelectedPlace = { time: current?.time ?? null, pid, tid: pid === null ? null : current!.tid, name: pid === null && one ? one.name : null };
+    return place.time || pid !== null || place.name ? place : null;
+  }
+
+  function selectPlace({ time, pid, tid, name }: SelectedPlace): void {
+    if (time && pid === null && name === null) return chooseTime(time.from, time.to);
+    const known = name ?? page.processes.find((p) => p.pid === pid)?.name ?? "";
+    const who = pid === null ? `processes of ${known}` : `${tid === null ? "" : `thread ${tid} of `}${known} (pid ${pid})`;
+    const when = time ? `, ${moment(time.from)} to ${moment(time.to)}` : "";
+    selections.select({ origin: "link", text: who + when, time, processes: [{ pid, name: known }], tid, files: null });
   }
 
   function goToPlace(): boolean {
@@ -184,6 +202,7 @@ export function timelineView(timeline: Timeline, map: IoMap | null, selections: 
     const at = place.span;
     const line = at ? timeline.lines.findIndex((l) => l.thread !== null && l.thread.tid === at.tid && page.processes[l.thread.process]!.pid === at.pid && spanAt(timeline, l, at.at) !== null) : -1;
     if (at && line >= 0) show(line, spanAt(timeline, timeline.lines[line]!, at.at)!, place.view === null);
+    else if (place.selected) selectPlace(place.selected);
     arrange();
     element.scrollIntoView();
     return true;
@@ -191,6 +210,11 @@ export function timelineView(timeline: Timeline, map: IoMap | null, selections: 
 
   /** Selects a span and brings it into sight. */
   function show(line: number, span: number, zooms = true): void {
+    reveal(line, span, zooms);
+    choose(line, span);
+  }
+
+  function reveal(line: number, span: number, zooms: boolean): void {
     if (!rows.some((r) => r.kind !== "process" && r.index === line)) {
       search = searchInput.value = "";
       foreign = null;
@@ -207,30 +231,36 @@ export function timelineView(timeline: Timeline, map: IoMap | null, selections: 
     const row = rows.findIndex((r) => r.kind !== "process" && r.index === line);
     const [top, room] = [row * ROW, scroller.clientHeight - AXIS];
     if (top < scroller.scrollTop + ROW || top > scroller.scrollTop + room - 2 * ROW) scroller.scrollTop = Math.max(0, top - room / 2);
-    choose(line, span);
   }
 
   function choose(line: number, span: number): void {
-    own = { line, span };
-    foreign = null;
     const { thread } = timeline.lines[line]!;
     const process = thread && page.processes[thread.process]!;
     const [from, to] = [timeline.starts[span]!, timeline.starts[span + 1]!];
     const words = kinds[timeline.states[span]!]!.words;
     const who = thread && process ? `${threadLabel(thread.name, thread.tid)} of ${process.name} (pid ${process.pid})` : (timeline.lines[line]!.device?.name ?? "");
-    selections.select({ origin: "timeline", text: `${words}, ${duration(to - from)} at ${moment(from)}, ${who}`, time: { from, to }, process: process ? { pid: process.pid, name: process.name } : null, tid: thread?.tid ?? null, file: null });
+    selections.select({ origin: "timeline", text: `${words}, ${duration(to - from)} at ${moment(from)}, ${who}`, time: { from, to }, processes: process ? [{ pid: process.pid, name: process.name }] : null, tid: thread?.tid ?? null, files: null });
+    mark(line, span);
+  }
+
+  /** Draws a span as the selected one and says what it was. */
+  function mark(line: number, span: number): void {
+    own = { line, span };
+    foreign = null;
     chosenText.replaceChildren();
     append(chosenText, sentences(line, span).flatMap((s, i) => (i > 0 ? [" ", s] : [s])));
     repaintSoon();
     keepPlace();
   }
 
-  function chooseTime(from: number, to: number): void {
+  function chooseTime(begin: number, end: number): void {
+    const [from, to] = [Math.round(begin), Math.max(Math.round(end), Math.round(begin) + 1)];
     own = null;
     foreign = null;
     chosenText.textContent = "";
-    selections.select({ origin: "timeline", text: `${moment(from)} to ${moment(to)}`, time: { from, to }, process: null, tid: null, file: null });
+    selections.select({ origin: "timeline", text: `${moment(from)} to ${moment(to)}`, time: { from, to }, processes: null, tid: null, files: null });
     repaintSoon();
+    keepPlace();
   }
 
   function clear(): void {
@@ -304,13 +334,31 @@ export function timelineView(timeline: Timeline, map: IoMap | null, selections: 
 
   selections.listen((selection) => {
     if (selection?.origin === "timeline") return;
-    if (selection) own = null;
-    foreign = selection;
+    const span = selection && spanOf(selection);
+    own = null;
+    foreign = span ? null : selection;
     chosenText.textContent = "";
     arrange();
-    const time = selection?.time;
-    if (time && (time.to < view.from || time.from > view.to)) setView(time.from - (view.to - view.from) / 2, time.from + (view.to - view.from) / 2);
+    if (span) {
+      reveal(span.line, span.span, true);
+      mark(span.line, span.span);
+    } else if (selection?.time) bringIntoView(selection.time);
+    keepPlace();
   });
+
+  /** The span that another part has selected; null where it is not one. */
+  function spanOf({ time, processes, tid }: Selection): { line: number; span: number } | null {
+    const pid = processes?.length === 1 ? processes[0]!.pid : null;
+    return time && tid !== null && pid !== null ? exactSpan(timeline, pid, tid, time) : null;
+  }
+
+  function bringIntoView(time: { from: number; to: number }): void {
+    const [size, length] = [view.to - view.from, time.to - time.from];
+    const isTooSmall = length > 0 && length * 50 < size;
+    if (length > size || isTooSmall) setView(time.from - length * 0.2, time.to + length * 0.2);
+    else if (time.to < view.from || time.from > view.to) setView(time.from - size / 2, time.from + size / 2);
+  }
+
   searchInput.addEventListener("input", () => {
     search = searchInput.value;
     scroller.scrollTop = 0;
@@ -346,7 +394,7 @@ export function timelineView(timeline: Timeline, map: IoMap | null, selections: 
     status,
     frame,
     chosenText,
-    h("p", { class: "quiet", id: "timeline-keys" }, "Click a span to select it: the I/O map, the flame graph, the ledger and the findings then show what belongs to it. Turn the wheel over the clicked picture to zoom (Ctrl zooms without the click; Shift scrolls the threads). A drag moves the picture, with Shift it selects a time. Keys: + and − zoom, left and right move, up and down go to another thread, n and p to the next and previous span, w to the thread that ended the wait, c along the critical path (Shift: back), z zooms to the selected span, 0 shows all, Escape clears the selection."),
+    h("p", { class: "quiet", id: "timeline-keys" }, "Click a span to select it: the I/O map, the flame graph, the ledger and the findings then show what belongs to it. Turn the wheel over the clicked picture to zoom (Ctrl zooms without the click; Shift scrolls the threads). A drag moves the picture, with Shift it selects a time, which the I/O map and the flame graph then show alone. Keys: + and − zoom, left and right move, up and down go to another thread, n and p to the next and previous span, w to the thread that ended the wait, c along the critical path (Shift: back), z zooms to the selected span, r selects the time in view, 0 shows all, Escape clears the selection."),
     tables,
   );
   return {
