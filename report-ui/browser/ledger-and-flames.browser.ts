@@ -8,6 +8,7 @@ import { flamesFromText } from "../fixtures/flame-graphs";
 import { HOSTILE_NAMES } from "../fixtures/io-map";
 import { ledgerProcess, ledgerThread } from "../fixtures/ledger";
 import { makeReport } from "../fixtures/report";
+import { selectionReport } from "../fixtures/selection";
 import { reportOf } from "../fixtures/text-columns";
 import { displayText } from "../src/display-text";
 import type { HtmlLedger, Report } from "../src/types";
@@ -143,6 +144,16 @@ test("the keyboard walks and zooms the flame graph, and a table says the same", 
     assert.equal(await text(page, "#flame-graph [role=status]"), "");
     const rows = (await page.locator("#flame-graph tbody tr").allInnerTexts()).map((t) => t.replace(/\s+/g, " ").trim());
     assert.deepEqual(rows, ["copy libc.so.6 60 60 % 60 60 %", "work app 20 20 % 80 80 %", "log libc.so.6 15 15 % 15 15 %", "[no stack] 5 5 % 5 5 %", "main app 0 0 % 95 95 %"]);
+  }));
+
+test("on paper the graph of what is selected says what it is of, without buttons", () =>
+  visit(browser.open(selectionReport()), async (page) => {
+    await page.locator("#finding-2 .show-elsewhere").click();
+    assert.equal(await text(page, ".flame-part span"), "Only what is selected, helper (pid 9): 3 samples of 8 (38 %).");
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await page.locator(".flame-part span").isVisible(), true);
+    assert.equal(await page.locator(".flame-part button, .show-elsewhere, .selection-bar").evaluateAll((all) => all.some((e) => e.getClientRects().length > 0)), false);
+    assert.equal(await text(page, "#flame-graph caption"), "The same by function: CPU samples, only what is selected");
   }));
 
 test("hostile names of threads, functions and files stay text, and the page no wider than the window", async () => {

@@ -4,6 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { largeComparison } from "../fixtures/comparison";
 import { makeReport } from "../fixtures/report";
+import { selectionReport } from "../fixtures/selection";
 import { makeSiblings, makeSideBySide } from "../fixtures/side-by-side";
 import { ReportBrowser } from "./open-page";
 
@@ -68,6 +69,26 @@ try {
       await shoot("-print");
       await page.close();
     }
+  }
+  for (const colours of ["light", "dark"] as const) {
+    const { page } = await browser.open(selectionReport(), { colours, height: 1100 });
+    const shoot = async (id: string, what: string): Promise<void> => {
+      await page.evaluate((i) => document.getElementById(i)!.scrollIntoView(), id);
+      await page.waitForTimeout(200);
+      await page.screenshot({ path: join(folder, `${colours}-10-selected-${what}.png`) });
+    };
+    await page.locator("#siblings .ledger-entry > summary").first().click();
+    await page.locator("#siblings .show-elsewhere").first().click();
+    await shoot("siblings", "child");
+    await page.locator("#side-by-side .ledger-entry > summary").nth(1).click();
+    await page.locator("#side-by-side .ledger-entry button.show-elsewhere").click();
+    await shoot("side-by-side", "launch");
+    await page.locator("#flame-graph input[value=off_cpu]").click();
+    await shoot("timeline", "timeline");
+    await shoot("flame-graph", "flames");
+    await page.emulateMedia({ media: "print" });
+    await shoot("flame-graph", "flames-print");
+    await page.close();
   }
   for (const colours of ["light", "dark"] as const) {
     const { page } = await browser.open(largeComparison(3_000, false), { colours, height: 1100 });

@@ -40,7 +40,7 @@ export function flameView(subject: FlameSubject, tooltip: Tooltip, selections: S
   const plot = h("div", { class: "plot flames", tabindex: 0, role: "application", "aria-label": subject.title, "aria-describedby": "flame-keys" }, canvas, cursor);
   const what = h("p", { class: "quiet" });
   const partText = h("span", { "aria-live": "polite" });
-  const part = h("p", { class: "flame-part", hidden: true }, partText, " ", h("button", { type: "button", class: "reset", onclick: () => showAll() }, "Show everything"));
+  const part = h("p", { class: "flame-part", hidden: true }, partText, " ", h("button", { type: "button", class: "everything", onclick: () => showAll() }, "Show everything"));
   const status = h("p", { class: "quiet", role: "status" });
   const colours = h("div", { class: "flame-colours" });
   const table = h("div");

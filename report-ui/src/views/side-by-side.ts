@@ -59,7 +59,7 @@ export function sideBySideView(data: SideBySide, tooltip: Tooltip, selector: Lau
   const element = section(
     "side-by-side",
     "Launches side by side",
-    h("p", { class: "quiet" }, "Each bar is the critical path of a recorded launch until it was ready: every moment stands in one category. All bars have one scale; the line across a group's bars is its median. Open a bar for its figures; the arrow keys step through its parts."),
+    h("p", { class: "quiet" }, "Each bar is the critical path of a recorded launch until it was ready: every moment stands in one category. All bars have one scale; the line across a group's bars is its median. Open a bar for its figures; the arrow keys step through its parts.", selector && " Categories in the table of the shown launch, and spans that grew, lead to the longest of them in the timeline."),
     picture.notes.length > 0 && h("ul", { class: "quiet" }, ...picture.notes.map((n) => h("li", {}, n))),
     h("ul", { class: "legend-parts", "aria-label": "Colours" }, ...parts.map((part) => h("li", { title: partDid(part) }, swatch(part), " ", partWords(part)))),
     h("div", { class: "ledger" }, headOf(picture.longest), ...list),
