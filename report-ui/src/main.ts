@@ -9,7 +9,6 @@ import type { HtmlComparison } from "./comparison-types";
 import { titleOf } from "./derive/comparison";
 import { readPage, UnreadableReport } from "./derive/read-report";
 import { displayText } from "./display-text";
-import type { RowsByWeight } from "./derive/flame-rows";
 import type { Timeline } from "./derive/timeline";
 import { Selections } from "./selection";
 import { PAGE_BYTES, type Report } from "./types";
@@ -35,7 +34,7 @@ import { sideBySideView } from "./views/side-by-side";
 import { timelineView } from "./views/timeline";
 import { Tooltip } from "./views/tooltip";
 
-function show(report: Report, timeline: Timeline | null, rows: RowsByWeight, root: HTMLElement): void {
+function show(report: Report, timeline: Timeline | null, root: HTMLElement): void {
   document.title = `Slowpath: ${displayText(report.title)}`;
   const files = report.io_map ? groupReads(report.io_map, PAGE_BYTES) : [];
   const totals = report.io_map ? ioTotals(report.io_map, files, PAGE_BYTES) : null;
@@ -52,7 +51,7 @@ function show(report: Report, timeline: Timeline | null, rows: RowsByWeight, roo
   const siblings = report.siblings && siblingsView(report.siblings, report.findings, tooltip, others);
   const fixes = fixesView(report.diagnosis);
   const hidden = hiddenByRootView(report.diagnosis);
-  const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs, rows), tooltip, selections);
+  const flames = report.flame_graphs && flameView(recordedFlames(report.flame_graphs), tooltip, selections);
   const links = [
     ["arms", "Launches"],
     ...(time ? [["time-spent", "Where the time goes"]] : []),
@@ -127,7 +126,7 @@ function start(): void {
   try {
     const page = readPage(data.textContent ?? "");
     performance.mark("slowpath:read");
-    if ("report" in page) show(page.report, page.timeline, page.rows, root);
+    if ("report" in page) show(page.report, page.timeline, root);
     else showComparison(page.comparison, root);
   } catch (error) {
     if (!(error instanceof UnreadableReport)) console.error(error);

@@ -8,9 +8,10 @@ import { flamesFromRows, withRandomRows, type MadeRow } from "../fixtures/flame-
 import { seeded } from "../fixtures/random";
 import { reportOf } from "../fixtures/text-columns";
 import { column } from "../fixtures/timeline";
-import { partOf, readRows, threadsWanted, treeOf, type Wanted } from "../src/derive/flame-rows";
+import { BrokenRows, partOf, readRows, threadsWanted, treeOf, type TimedRows, type Wanted } from "../src/derive/flame-rows";
 import { readPage } from "../src/derive/read-report";
-import type { FlameGraphs, FlameTree, FlameWeight } from "../src/types";
+import type { Selection } from "../src/selection";
+import type { FlameGraphs, FlameRows, FlameTree, FlameWeight } from "../src/types";
 import { flameParts } from "../src/views/flame-part";
 
 const ROWS: readonly MadeRow[] = [
@@ -23,14 +24,14 @@ const ROWS: readonly MadeRow[] = [
   ["off_cpu", 7, 8, 60, 5, "app;pool@app;poll@libc"],
 ];
 const flames = flamesFromRows(ROWS);
-const rows = readRows(flames);
+const rowsOf = (made: FlameGraphs, weight: FlameWeight): TimedRows => readRows(made.graphs.find((g) => g.weight === weight)!, made.threads!.pid.length)!;
 
 function told({ frames }: FlameGraphs, tree: FlameTree): string[] {
   return tree.depth.map((depth, node) => `${"  ".repeat(depth)}${frames.name[tree.frame[node]!]} ${tree.weight[node]}`);
 }
 
 function part(weight: FlameWeight, wanted: Partial<Wanted>): ReturnType<typeof partOf> {
-  return partOf(flames.graphs.find((g) => g.weight === weight)!, rows.get(weight)!, { time: null, threads: null, ...wanted });
+  return partOf(flames.graphs.find((g) => g.weight === weight)!, rowsOf(flames, weight), { time: null, threads: null, ...wanted });
 }
 
 const thread = (tid: number): Uint8Array => threadsWanted(flames.threads!, (frame) => flames.frames.name[frame]!, tid, () => true);
@@ -60,8 +61,9 @@ test("rows of a thread or a process alone", () => {
 test("all rows together are the whole graph, and parts of the time add up to it", () => {
   const random = seeded(5);
   const large = withRandomRows(random, flameGraphs(random, 800, true), 3_000, 12);
-  for (const [weight, of] of readRows(large)) {
-    const graph = large.graphs.find((g) => g.weight === weight)!;
+  for (const graph of large.graphs.filter((g) => g.callees)) {
+    const { weight } = graph;
+    const of = rowsOf(large, weight);
     const whole = partOf(graph, of, { time: null, threads: null });
     const pieces = [[-1, 1e9], [1e9, 3e9], [3e9, 9e9]].map(([from, to]) => partOf(graph, of, { time: { from: from!, to: to! }, threads: null }));
     assert.equal(pieces.reduce((sum, piece) => sum + piece.total, 0), whole.total, weight);
@@ -88,32 +90,46 @@ test("a tree of thousands of levels is made anew without running out of stack", 
   assert.deepEqual([made.depth.length, made.weight[0], made.weight.at(-1)], [50_000, 3, 3]);
 });
 
-test("rows that name what is not there are refused with a reason", () => {
-  const broken = (edit: (made: FlameGraphs) => void): (() => void) => {
+const selection = (time: Wanted["time"], processes: { pid: number | null; name: string }[] | null = null, tid: number | null = null): Selection => ({ origin: "timeline", text: "", time, processes, tid, files: null });
+
+test("rows that name what is not there are refused with a reason, and the page shows everything", () => {
+  const edited = (edit: (made: FlameGraphs) => void): FlameGraphs => {
     const made = flamesFromRows(ROWS);
     edit(made);
+    return made;
+  };
+  const broken = (edit: (made: FlameGraphs) => void): (() => void) => {
+    const made = edited(edit);
     return () => readPage(embeddedJson(reportOf({ flame_graphs: made })));
   };
   assert.doesNotThrow(broken(() => undefined));
   assert.doesNotThrow(broken((f) => (delete f.threads, f.graphs.forEach((g) => delete g.rows))), "data of an earlier version");
   const reason = (message: RegExp): object => ({ name: "UnreadableReport", message });
-  assert.throws(broken((f) => (f.graphs[0]!.rows!.gaps = column([1, 2]))), reason(/gaps of another length/));
-  assert.throws(broken((f) => (f.graphs[0]!.rows!.threads = column([0, 0, 0, 99]))), reason(/names 99 of its threads/));
-  assert.throws(broken((f) => (f.graphs[0]!.rows!.callees = column([0, 0, 0, 99]))), reason(/names 99 of its nodes/));
-  assert.throws(broken((f) => (f.graphs[1]!.rows!.places = column([5, 0, 0]))), reason(/names 5 of its places/));
-  assert.throws(broken((f) => f.threads!.tid.pop()), reason(/columns of different lengths/));
+  assert.throws(broken((f) => f.threads!.tid.pop()), reason(/3 pids, 2 numbers and 3 processes/));
   assert.throws(broken((f) => (f.threads!.process[0] = 99)), reason(/names frame 99/));
-  assert.throws(broken((f) => (f.graphs[0]!.rows!.weights = "%")), reason(/no base64/));
+  const damaged: [RegExp, (rows: FlameRows) => void][] = [
+    [/column of gaps has another length/, (r) => (r.gaps = column([1, 2]))],
+    [/Entry 3 of threads is 99/, (r) => (r.threads = column([0, 0, 0, 99]))],
+    [/Entry 3 of nodes is 99/, (r) => (r.callees = column([0, 0, 0, 99]))],
+    [/Entry 0 of places is 9/, (r) => (r.places = column([9, 0, 0, 0]))],
+    [/column of weights is no base64/, (r) => (r.weights = "%")],
+  ];
+  for (const [message, damage] of damaged) {
+    const made = edited((f) => damage(f.graphs[0]!.rows!));
+    assert.throws(() => rowsOf(made, "cpu_samples"), (error: unknown) => error instanceof BrokenRows && message.test(error.message));
+    const shown = flameParts(made)(made.graphs[0]!, selection({ from: 0, to: 6 }))!;
+    assert.match(shown.words, message);
+    assert.deepEqual([shown.whole, shown.total, shown.trees.callees], ["all", 4, made.graphs[0]!.callees]);
+  }
 });
 
 test("what is shown alone is said, and so is what the page lacks of it", () => {
   const graph = { ...flames.graphs[0]!, rows: { ...flames.graphs[0]!.rows!, left_out: 12, left_out_weight: 12 } };
-  const words = (weight: number, time: Wanted["time"], processes: { pid: number | null; name: string }[] | null = null, tid: number | null = null): string =>
-    flameParts(flames, rows)(weight === 0 ? graph : flames.graphs[weight]!, { origin: "timeline", text: "", time, processes, tid, files: null })!.words.replaceAll("\u00a0", " ");
+  const words = (weight: number, ...wanted: Parameters<typeof selection>): string => flameParts(flames)(weight === 0 ? graph : flames.graphs[weight]!, selection(...wanted))!.words.replaceAll("\u00a0", " ");
   assert.match(words(0, { from: 0, to: 25 }), /^Only what is selected, from 0 ms to .*: 3 samples of 4 \(75 %\)\. The page has no time of 12 samples with 12, the lightest of all; they are missing here, and are in the graph of everything\.$/);
   assert.match(words(1, { from: 15, to: 30 }, [{ pid: 7, name: "app" }], 8), /^Only what is selected, thread 8 of app \(pid 7\), from .*: 1 wait with 15 ns of 75 ns \(20 %\)\. Of waits that begin before or end after it, the time within it counts\.$/);
   assert.match(words(1, { from: 15, to: 15 }), /: 2 waits with 70 ns .*Those are the waits that were going on at that moment, in full\.$/);
   assert.match(words(0, { from: 15, to: 15 }, [{ pid: null, name: "app" }]), /^Only what is selected, processes of app: 3 samples of 4 \(75 %\)\. A moment has no samples: those of all times are shown\./);
   assert.match(words(0, { from: 100, to: 200 }), /: no sample\./);
-  assert.equal(flameParts(flames, rows)(graph, { origin: "findings", text: "", time: null, processes: null, tid: null, files: new Set([1]) }), null, "a file alone chooses no stack");
+  assert.equal(flameParts(flames)(graph, { ...selection(null), files: new Set([1]) }), null, "a file alone chooses no stack");
 });

@@ -1,12 +1,14 @@
 // The rows of a flame graph -> the graph of some of them.
 //
 // Owns decoding and its checks, which part of a row lies in a time, and the trees of that part. They have the nodes of the whole
-// trees, so what is folded there is folded here too, and both directions add up to the same.
+// trees, so what is folded there is folded here too, and both directions add up to the same. Rows are decoded when they are first
+// wanted, not when the page opens: there may be hundreds of thousands.
 
-import type { FlameGraph, FlameGraphs, FlameThreads, FlameTree, FlameWeight, Nanos } from "../types";
+import type { FlameGraph, FlameThreads, FlameTree, FlameWeight, Nanos } from "../types";
 import { numbersOf } from "./columns";
 import { ROOT, type Direction } from "./flame-tree";
 
+/** Its message is meant for the reader. */
 export class BrokenRows extends Error {}
 
 export interface TimedRows {
@@ -21,43 +23,39 @@ export interface TimedRows {
   lasts: boolean;
 }
 
-export type RowsByWeight = ReadonlyMap<FlameWeight, TimedRows>;
-
 const LASTING: ReadonlySet<FlameWeight> = new Set(["off_cpu", "fault_time"]);
 
-/** The rows of all weights that have any. */
-export function readRows({ frames, graphs, threads = { pid: [], tid: [], process: [] } }: FlameGraphs): RowsByWeight {
-  const count = threads.pid.length;
-  if (threads.tid.length !== count || threads.process.length !== count) throw new BrokenRows("The threads of the flame graph have columns of different lengths.");
-  threads.process.forEach((frame, i) => {
-    if (!(frame >= 0 && frame < frames.name.length)) throw new BrokenRows(`Thread ${i} of the flame graph names frame ${frame}, of which there are ${frames.name.length}.`);
-  });
-  return new Map(graphs.flatMap((graph) => (graph.rows && graph.callees && graph.callers ? [[graph.weight, rowsOf(graph, count)] as const] : [])));
-}
-
-function rowsOf(graph: FlameGraph, threads: number): TimedRows {
-  const rows = graph.rows!;
-  const column = (text: string, count: number, below: number, what: string): Float64Array => {
-    const numbers = numbersOf(text, count);
-    if (!numbers) throw new BrokenRows(`The flame graph has a column of ${what} of another length than it says.`);
-    const bad = numbers.findIndex((n) => n >= below);
-    if (bad >= 0) throw new BrokenRows(`Row ${bad} of a flame graph names ${numbers[bad]} of its ${what}, of which there are ${below}.`);
-    return numbers;
-  };
+/** The rows of a graph of a page with so many threads; null where it has none. Throws `BrokenRows`. */
+export function readRows(graph: FlameGraph, threads: number): TimedRows | null {
+  const { rows, callees, callers } = graph;
+  if (!rows || !callees || !callers) return null;
   const { count, place_count } = rows;
-  let at = rows.first_ns;
   const place = column(rows.places, count, place_count, "places");
-  const nodes = (direction: Direction): Float64Array => {
-    const ofPlace = column(rows[direction], place_count, graph[direction]!.depth.length, "nodes");
+  const nodes = (text: string, tree: FlameTree): Float64Array => {
+    const ofPlace = column(text, place_count, tree.depth.length, "nodes");
     return place.map((p) => ofPlace[p]!);
   };
+  let at = rows.first_ns;
   return {
     at: column(rows.gaps, count, Infinity, "gaps").map((gap) => (at += gap)),
     weight: column(rows.weights, count, Infinity, "weights"),
     thread: column(rows.threads, count, threads, "threads"),
-    nodes: { callees: nodes("callees"), callers: nodes("callers") },
+    nodes: { callees: nodes(rows.callees, callees), callers: nodes(rows.callers, callers) },
     lasts: LASTING.has(graph.weight),
   };
+}
+
+function column(text: string, count: number, below: number, what: string): Float64Array {
+  let numbers: Float64Array | null;
+  try {
+    numbers = numbersOf(text, count);
+  } catch (cause) {
+    throw new BrokenRows(`The column of ${what} is no base64.`, { cause });
+  }
+  if (!numbers) throw new BrokenRows(`The column of ${what} has another length than it says.`);
+  const bad = numbers.findIndex((n) => n >= below);
+  if (bad >= 0) throw new BrokenRows(`Entry ${bad} of ${what} is ${numbers[bad]}, of which there are ${below}.`);
+  return numbers;
 }
 
 /** What is wanted of the rows; null for all. */

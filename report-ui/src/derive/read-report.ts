@@ -5,7 +5,6 @@
 
 import { COMPARISON_SCHEMA, type HtmlComparison } from "../comparison-types";
 import type { SideBySide } from "../side-by-side-types";
-import { BrokenRows, readRows, type RowsByWeight } from "./flame-rows";
 import { BrokenTimeline, readTimeline, type Timeline } from "./timeline";
 import { SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
 
@@ -15,7 +14,7 @@ export class UnreadableReport extends Error {
 }
 
 /** What the page shows, told by its schema. */
-export type PageData = { report: Report; timeline: Timeline | null; rows: RowsByWeight } | { comparison: HtmlComparison };
+export type PageData = { report: Report; timeline: Timeline | null } | { comparison: HtmlComparison };
 
 export function readPage(text: string): PageData {
   let parsed: unknown;
@@ -28,9 +27,12 @@ export function readPage(text: string): PageData {
   if (schema === SCHEMA) {
     const report = parsed as Report;
     if (report.io_map) checkColumns(report.io_map);
-    if (report.flame_graphs) checkFlames(report.flame_graphs, ({ depth, frame, weight }) => ({ depth, frame, weights: [weight] }));
+    if (report.flame_graphs) {
+      checkFlames(report.flame_graphs, ({ depth, frame, weight }) => ({ depth, frame, weights: [weight] }));
+      checkThreads(report.flame_graphs);
+    }
     if (report.launches) checkLaunches(report.launches);
-    return { report, timeline: checkedTimeline(report), rows: checkedRows(report) };
+    return { report, timeline: checkedTimeline(report) };
   }
   if (schema === COMPARISON_SCHEMA) {
     const page = parsed as HtmlComparison;
@@ -47,14 +49,6 @@ function checkedTimeline({ timeline }: Report): Timeline | null {
   } catch (cause) {
     // The browser reports what is no base64, in words of its own.
     throw new UnreadableReport(cause instanceof BrokenTimeline ? cause.message : "The timeline has a column that is no base64.", { cause });
-  }
-}
-
-function checkedRows({ flame_graphs }: Report): RowsByWeight {
-  try {
-    return flame_graphs ? readRows(flame_graphs) : new Map();
-  } catch (cause) {
-    throw new UnreadableReport(cause instanceof BrokenRows ? cause.message : "The flame graph has a column that is no base64.", { cause });
   }
 }
 
@@ -80,6 +74,14 @@ function checkColumns(map: IoMap): void {
       throw new UnreadableReport(`Read ${bad} names ${name} ${reads[name][bad]}, of which there are ${limits[name]}.`);
     }
   }
+}
+
+function checkThreads({ frames, threads }: FlameGraphs): void {
+  if (!threads) return;
+  const { pid, tid, process } = threads;
+  if (tid.length !== pid.length || process.length !== pid.length) throw new UnreadableReport(`The threads of the flame graph have ${pid.length} pids, ${tid.length} numbers and ${process.length} processes.`);
+  const bad = process.findIndex((frame) => !isIndex(frame, frames.name.length));
+  if (bad >= 0) throw new UnreadableReport(`Thread ${bad} of the flame graph names frame ${process[bad]}, of which there are ${frames.name.length}.`);
 }
 
 interface TreeColumns {

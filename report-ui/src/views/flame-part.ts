@@ -2,7 +2,7 @@
 //
 // Owns what of a selection a weight can be filtered by. Leaves the arithmetic to `derive/flame-rows`.
 
-import { partOf, threadsWanted, type Part, type RowsByWeight } from "../derive/flame-rows";
+import { BrokenRows, partOf, readRows, threadsWanted, type Part, type TimedRows } from "../derive/flame-rows";
 import { count, inUnit, moment, percent } from "../format";
 import { isOfProcess, type Selection } from "../selection";
 import type { FlameGraph, FlameGraphs, FlameWeight } from "../types";
@@ -10,6 +10,8 @@ import type { FlameGraph, FlameGraphs, FlameWeight } from "../types";
 export interface SelectedPart extends Part {
   /** In sentences; foreign text in it. */
   words: string;
+  /** What it adds up to: "all" where it could not be taken out. */
+  whole: "all" | "what is selected";
 }
 
 /** What is counted, and whether it has a length. */
@@ -21,24 +23,39 @@ const ROWS: Record<FlameWeight, { one: string; many: string; lasts: boolean }> =
 };
 
 /** A function that gives the part of a graph; null where nothing is selected that it can be filtered by. */
-export function flameParts(graphs: FlameGraphs, rowsOf: RowsByWeight): (graph: FlameGraph, selected: Selection | null) => SelectedPart | null {
+export function flameParts(graphs: FlameGraphs): (graph: FlameGraph, selected: Selection | null) => SelectedPart | null {
+  const decoded = new Map<FlameWeight, TimedRows | null>();
+  const rowsOf = (graph: FlameGraph, threads: number): TimedRows | null => {
+    let rows = decoded.get(graph.weight);
+    if (rows === undefined) decoded.set(graph.weight, (rows = readRows(graph, threads)));
+    return rows;
+  };
   let known = new Map<FlameWeight, SelectedPart | null>();
   let of: Selection | null = null;
   const find = (graph: FlameGraph, selected: Selection): SelectedPart | null => {
-    const rows = rowsOf.get(graph.weight);
     const { time, processes, tid } = selected;
-    if (!rows || !graphs.threads || (!time && !processes && tid === null)) return null;
+    if (!graphs.threads || (!time && !processes && tid === null)) return null;
+    const rows = rowsOf(graph, graphs.threads.pid.length);
+    if (!rows) return null;
     const { lasts } = ROWS[graph.weight];
     const isMoment = time !== null && time.from === time.to;
     const threads = processes || tid !== null ? threadsWanted(graphs.threads, (frame) => graphs.frames.name[frame]!, tid, (pid, name) => isOfProcess(selected, pid, name)) : null;
     const part = partOf(graph, rows, { time: isMoment && !lasts ? null : time, threads });
-    return { ...part, words: wordsOf(graph, part, selected) };
+    return { ...part, words: wordsOf(graph, part, selected), whole: "what is selected" };
   };
   return (graph, selected) => {
     if (!selected) return null;
     if (of !== selected) [of, known] = [selected, new Map()];
     let part = known.get(graph.weight);
-    if (part === undefined) known.set(graph.weight, (part = find(graph, selected)));
+    if (part === undefined) {
+      try {
+        part = find(graph, selected);
+      } catch (error) {
+        if (!(error instanceof BrokenRows)) throw error;
+        part = { rows: 0, total: graph.total, trees: { callees: graph.callees!, callers: graph.callers! }, words: `Everything is shown: the times in this page are damaged. ${error.message}`, whole: "all" };
+      }
+      known.set(graph.weight, part);
+    }
     return part;
   };
 }

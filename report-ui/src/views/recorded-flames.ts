@@ -1,7 +1,6 @@
 // The flame graphs of one recording, or of what is selected of it: colours by file, amounts by share.
 
 import { functionsOf, heaviestFiles, indexTree, type Direction, type FlameFunction, type FlameIndex } from "../derive/flame-tree";
-import type { RowsByWeight } from "../derive/flame-rows";
 import { inUnit, percent } from "../format";
 import type { Selection } from "../selection";
 import type { FlameGraph, FlameGraphs, FlameWeight } from "../types";
@@ -18,8 +17,8 @@ const WEIGHTS: Record<FlameWeight, { label: string; what: string }> = {
   allocated: { label: "Bytes allocated", what: "Bytes by which mmap, mremap and brk let address spaces grow; what is freed is not subtracted." },
 };
 
-export function recordedFlames(graphs: FlameGraphs, rows: RowsByWeight): FlameSubject {
-  const partOf = flameParts(graphs, rows);
+export function recordedFlames(graphs: FlameGraphs): FlameSubject {
+  const partOf = flameParts(graphs);
   const indices = new Map<string, FlameIndex>();
   const graphOf = (choice: FlameChoice): FlameGraph => graphs.graphs.find((g) => g.weight === choice.weight)!;
   const indexOf = (g: FlameGraph, d: Direction): FlameIndex => {
@@ -61,7 +60,7 @@ export function recordedFlames(graphs: FlameGraphs, rows: RowsByWeight): FlameSu
       const graph = graphOf(choice);
       const part = partOf(graph, selected);
       const index = partIndex(graph, direction, selected);
-      const [total, whole] = part ? [part.total, "what is selected"] : [graph.total, "all"];
+      const [total, whole] = part ? [part.total, part.whole] : [graph.total, "all"];
       const files = heaviestFiles(indexOf(graph, "callees"), graphs, FILE_COLOURS);
       const amount = (weight: number): string => inUnit(weight, graph.unit);
       const ofPlace = graphs.places.map((p, i) => placeVariable(p.kind, files.indexOf(i)));
@@ -92,7 +91,7 @@ export function recordedFlames(graphs: FlameGraphs, rows: RowsByWeight): FlameSu
           { key: "all", label: "With what it called", hint: "Each row once, however often it calls itself", numeric: true, sortBy: (f) => f.all, cell: (f) => number(f.all) },
         ],
         all,
-        { caption: `The same by function: ${choice.label}${part ? ", only what is selected" : ""}`, limit: 12, sortedBy: { key: "own", descending: true } },
+        { caption: `The same by function: ${choice.label}${part && part.whole !== "all" ? ", only what is selected" : ""}`, limit: 12, sortedBy: { key: "own", descending: true } },
       );
     },
   };
