@@ -15,8 +15,8 @@ use slowpath_tables::Nanos;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Rows of a weight in a page: some 12 bytes each, so those of four weights stay near 10 MB.
-pub(super) const MOST_ROWS: usize = 200_000;
+/// Rows of a weight in a page: some 12 bytes each, so those of four weights stay near 5 MB.
+pub(super) const MOST_ROWS: usize = 100_000;
 
 /// The rows of a weight in the order of time, as columns; numbers are LEB128 in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
