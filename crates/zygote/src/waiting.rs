@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Waits until something happened to one of them, for a time at most; none: however long it takes. May return before with nothing.
 ///
-/// poll(2) refuses more descriptors than the soft `RLIMIT_NOFILE`, and somebody can lower that below what is open (prlimit(2)): they are
+/// poll(2) refuses more descriptors than the soft `RLIMIT_NOFILE`, and somebody can lower that below what is open (with prlimit): they are
 /// looked at in parts then, because a zygote that ends would take all its children with it.
 ///
 /// # Errors
