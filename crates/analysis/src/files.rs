@@ -56,18 +56,17 @@ impl FileInfo {
         self.sections[..end].iter().rev().take(16).filter(|s| covered(s) > 0).max_by_key(|section| covered(section))
     }
 
-    /// The sections of a range of pages, each with its pages, as [`Self::section_of_page`] says of every single one.
+    /// All pages that are of a section, in order, as [`Self::section_of_page`] says of every single one.
     ///
-    /// Looks at the pages in which a section begins or ends, and not at those between them: a range can have any length.
-    pub fn sections_of(&self, pages: Range<u64>) -> impl Iterator<Item = (&Section, Range<u64>)> {
-        let mut edges: Vec<u64> = Vec::new();
-        for section in &self.sections {
-            for byte in [section.offset.0, section.offset.0.saturating_add(section.size.0)] {
-                // The page that holds the edge belongs to one side of it, and the next page to the other.
-                edges.extend([byte / PAGE_SIZE, byte / PAGE_SIZE + 1].into_iter().filter(|page| pages.contains(page)));
-            }
-        }
-        edges.extend([pages.start, pages.end]);
+    /// Looks at the pages in which a section begins or ends, and not at those between them: a section can claim any size.
+    pub fn sections_of_pages(&self) -> impl Iterator<Item = (&Section, Range<u64>)> {
+        let edge = |byte: u64| [byte / PAGE_SIZE, byte / PAGE_SIZE + 1];
+        let of = |section: &Section| {
+            let (offset, size) = (section.offset.0, section.size.0);
+            // The page that holds an edge belongs to one side of it, and the next page to the other.
+            edge(offset).into_iter().chain(edge(offset.saturating_add(size)))
+        };
+        let mut edges: Vec<u64> = self.sections.iter().flat_map(of).collect();
         edges.sort_unstable();
         edges.dedup();
         (1..edges.len()).filter_map(move |next| {
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_any_length_have_the_sections_of_their_pages() {
+    fn parts_of_any_length_have_the_sections_of_their_pages() {
         let sections = [
             section(".text", SectionKind::Text, 0, 5000),
             section(".rodata", SectionKind::Rodata, 5000, 27000),
@@ -257,14 +256,12 @@ mod tests {
         ];
         let files = Files::new(&[file(1, 1, "/a", None)], &sections);
         let info = files.get(FileId(0));
-        for (from, to) in [(0, 16), (1, 2), (3, 13), (12, 15), (5, 5)] {
-            let mut by_range = Vec::new();
-            for (section, pages) in info.sections_of(from..to) {
-                by_range.extend(pages.map(|page| (page, section.name.as_str())));
-            }
-            let name = |page| info.section_of_page(page).map(|section| (page, section.name.as_str()));
-            assert_eq!(by_range, (from..to).filter_map(name).collect::<Vec<_>>(), "pages {from} to {to}");
-        }
-        assert_eq!(info.sections_of(0..u64::MAX).map(|(_, pages)| pages.end - pages.start).sum::<u64>(), 11);
+        let parts =
+            info.sections_of_pages().flat_map(|(section, pages)| pages.map(|page| (page, section.name.as_str())));
+        let name = |page| info.section_of_page(page).map(|section| (page, section.name.as_str()));
+        assert_eq!(parts.collect::<Vec<_>>(), (0..16).filter_map(name).collect::<Vec<_>>());
+        let files = Files::new(&[file(1, 1, "/a", None)], &[section(".text", SectionKind::Text, 0, u64::MAX)]);
+        let pages = files.get(FileId(0)).sections_of_pages().map(|(_, pages)| pages.end - pages.start);
+        assert_eq!(pages.sum::<u64>(), (u64::MAX / 4096) + 1);
     }
 }

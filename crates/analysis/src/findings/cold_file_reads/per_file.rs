@@ -7,7 +7,7 @@ use crate::findings::cold_file_reads::who_asked::{Kind, kind_of_request, median_
 use crate::insertions::{Cause, Insertion};
 use crate::integer_hash::IntegerMap;
 use crate::launch_facts::LaunchFacts;
-use crate::page_ranges::PageRanges;
+use crate::page_ranges::{PageRanges, SortedPages};
 use serde_json::Value;
 use slowpath_tables::Nanos;
 use std::collections::{BTreeMap, HashMap};
@@ -108,7 +108,7 @@ fn file_row(
     let info = facts.files.get(file);
     let demanded = needed.map(|needed| needed.of(&info.path));
     let jumps = demanded.map(|pages| Jumps::count(pages.iter().copied()));
-    let wasted = demanded.map(|needed| reading.pages.different_without(needed));
+    let wasted = demanded.map(|needed| reading.pages.sorted().unneeded(needed));
     let mut cells = row([
         ("path", Value::from(info.path.as_str())),
         ("size_bytes", optional(info.size)),
@@ -135,16 +135,29 @@ fn file_row(
 pub(super) fn sections(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Evidence {
     #[derive(Default)]
     struct Sums {
-        read: PageRanges,
+        read: u64,
+        different: u64,
         needed: Vec<u64>,
         blocked: Nanos,
     }
     // Sections of one file are distinguished by their offset.
     let mut sums: IntegerMap<(FileId, u64), Sums> = IntegerMap::default();
     let section = |file: FileId, page: u64| facts.files.get(file).section_of_page(page).map(|s| (file, s.offset.0));
+    let mut read: IntegerMap<FileId, PageRanges> = IntegerMap::default();
     for insertion in facts.insertions_until_ready() {
-        for (section, pages) in facts.files.get(insertion.file).sections_of(insertion.range()) {
-            sums.entry((insertion.file, section.offset.0)).or_default().read.add(pages);
+        if !facts.files.get(insertion.file).sections.is_empty() {
+            read.entry(insertion.file).or_default().add(insertion.range());
+        }
+    }
+    let read: IntegerMap<FileId, SortedPages> = read.into_iter().map(|(file, pages)| (file, pages.sorted())).collect();
+    for (file, read) in &read {
+        for (section, pages) in facts.files.get(*file).sections_of_pages() {
+            let (count, different) = (read.count(&pages), read.different(&pages));
+            if count > 0 {
+                let sums = sums.entry((*file, section.offset.0)).or_default();
+                sums.read = sums.read.saturating_add(count);
+                sums.different += different;
+            }
         }
     }
     for interval in facts.blocked.within(facts.released, facts.until()) {
@@ -162,18 +175,19 @@ pub(super) fn sections(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> Evid
         }
     }
     let mut order: Vec<((FileId, u64), Sums)> = sums.into_iter().collect();
-    order.sort_by_key(|(key, sums)| (std::cmp::Reverse((sums.blocked, sums.read.count())), *key));
+    order.sort_by_key(|(key, sums)| (std::cmp::Reverse((sums.blocked, sums.read)), *key));
     let rows = order.into_iter().take(SHOWN).filter_map(|((file, offset), sums)| {
         let info = facts.files.get(file);
         let section = info.sections.iter().find(|section| section.offset.0 == offset && section.size.0 > 0)?;
+        let held = read.get(&file).map_or(0, |read| read.held(&sums.needed));
         Some(row([
             ("path", Value::from(info.path.as_str())),
             ("section", Value::from(section.name.as_str())),
             ("kind", Value::from(section.kind.as_str())),
             ("size_bytes", Value::from(section.size.0)),
-            ("pages_read", Value::from(sums.read.count())),
+            ("pages_read", Value::from(sums.read)),
             ("pages_needed", optional(needed.map(|_| sums.needed.len() as u64))),
-            ("pages_wasted", optional(needed.map(|_| sums.read.different_without(&sums.needed)))),
+            ("pages_wasted", optional(needed.map(|_| sums.different - held))),
             ("blocked_ms", milliseconds(sums.blocked)),
         ]))
     });
