@@ -19,7 +19,7 @@ machine() {
     echo "- date: $(date -u +%Y-%m-%dT%H:%MZ)"
     echo "- slowpath: $(git describe --always --dirty 2>/dev/null || echo unknown)"
     echo "- kernel: $(uname -sr), $(uname -m)"
-    echo "- processors: $(nproc), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
+    echo "- CPUs: $(nproc), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
     echo "- memory: $(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)"
     echo "- virtual machine: $(systemd-detect-virt 2>/dev/null || true)"
     echo "- storage of this directory: $(findmnt -n -o SOURCE,FSTYPE -T . | tr -s ' ')"

@@ -32,6 +32,7 @@ mod reason;
 mod vdso;
 
 pub use debuginfod::Debuginfod;
+pub use image::hexadecimal;
 pub use kernel::{RecordedKernel, running_code};
 pub use opened::Located;
 pub use perf_map::PerfMap;

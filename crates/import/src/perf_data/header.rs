@@ -10,6 +10,7 @@ use crate::input::Input;
 use crate::problem::ImportError;
 use crate::trace::Trace;
 use slowpath_recording::Clock;
+use slowpath_symbols::symbolize::hexadecimal;
 use slowpath_tables::Nanos;
 
 /// `PERFILE2`, with the lowest byte first.
@@ -235,8 +236,3 @@ fn build_ids(mut fields: Fields<'_>, trace: &mut Trace<'_>) -> Option<()> {
 
 /// `PERF_RECORD_MISC_BUILD_ID_SIZE`.
 const HAS_LENGTH: u16 = 1 << 15;
-
-/// A build id as it is printed.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

@@ -1,6 +1,5 @@
 //! Records of mappings, and what code lies behind an address of a call chain.
 
-use super::header::hexadecimal;
 use super::little_endian::Fields;
 use super::sample::Mode;
 use crate::code_file::CodeFile;
@@ -8,6 +7,7 @@ use crate::mappings::Mappings;
 use crate::problem::ImportError;
 use crate::stacks::CodePlace;
 use crate::trace::{KERNEL, Trace};
+use slowpath_symbols::symbolize::hexadecimal;
 use slowpath_tables::{FileKey, FrameKind, ProcessKey};
 
 /// `PERF_RECORD_MISC_MMAP_BUILD_ID`.

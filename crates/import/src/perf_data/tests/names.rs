@@ -78,7 +78,7 @@ fn a_function_is_named_by_the_local_file_that_has_the_build_id_and_by_no_other()
 #[test]
 fn a_directory_has_files_by_build_id_or_path_and_the_build_id_must_be_theirs() {
     let (path, id, malloc) = c_library();
-    let digits = super::super::header::hexadecimal(&id);
+    let digits = slowpath_symbols::symbolize::hexadecimal(&id);
     let gone = sampled(0, Path::new("/nowhere/lib/gone.so"), &id, malloc);
     for name in [
         format!(".build-id/{}/{}", &digits[..2], &digits[2..]),
