@@ -110,6 +110,10 @@ pub fn import(
     wanted: Wanted<'_>,
 ) -> Result<Imported, NotImported> {
     let importer = format_of(&mut traces, wanted.format)?;
+    for directory in wanted.symbols {
+        is_directory(directory)
+            .map_err(|source| NotImported::Unread { name: directory.display().to_string(), source })?;
+    }
     let manifest = Manifest { created: wanted.created, ..Manifest::default() };
     let mut writer = Writer::create(directory, manifest)?.with_limit(wanted.most);
     let mut problem = None;
@@ -130,6 +134,10 @@ pub fn import(
         *last = manifest;
     })?;
     Ok(summary(importer, directory, &written, problem))
+}
+
+fn is_directory(path: &Path) -> io::Result<()> {
+    if path.metadata()?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 /// The one format of all, before anything is written: the one that was asked for, whatever the traces begin with, or that of each.
@@ -189,11 +197,15 @@ mod tests {
     const STRACE: &str = "7 1700000000.000100 execve(\"/usr/bin/cat\", [\"cat\"], 0x7f) = 0 <0.0002>\n";
 
     fn imported(traces: &[&str], format: Option<&str>) -> Result<Imported, NotImported> {
+        imported_with(traces, format, &[])
+    }
+
+    fn imported_with(traces: &[&str], format: Option<&str>, symbols: &[PathBuf]) -> Result<Imported, NotImported> {
         let place = tempfile::tempdir().unwrap();
         let named: Vec<_> =
             traces.iter().enumerate().map(|(at, text)| (format!("trace {at}"), io::Cursor::new(*text))).collect();
         let format = format.map(|name| *ALL.iter().find(|importer| importer.name == name).unwrap());
-        let wanted = Wanted { format, created: String::new(), most: Bytes(1 << 20), symbols: &[], is_wanted: &|| true };
+        let wanted = Wanted { format, created: String::new(), most: Bytes(1 << 20), symbols, is_wanted: &|| true };
         import(named, place.path(), wanted)
     }
 
@@ -210,5 +222,17 @@ mod tests {
         // What begins like nothing that is known is read all the same where its format was named.
         let named = imported(&["?"], Some("strace")).unwrap();
         assert!(named.problem.is_some_and(|problem| problem.contains("trace 0")));
+    }
+
+    #[test]
+    fn a_directory_of_files_that_is_none_is_named_before_anything_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        assert!(imported_with(&[STRACE], None, &[place.path().to_owned()]).is_ok());
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for other in [place.path().join("none"), file] {
+            let found = imported_with(&[STRACE], None, std::slice::from_ref(&other));
+            assert!(matches!(found, Err(NotImported::Unread { name, .. }) if name == other.display().to_string()));
+        }
     }
 }
