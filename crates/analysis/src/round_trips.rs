@@ -16,7 +16,8 @@
 //! - A process that hands a message on (a bus) is one of those passed. The pair is that of the client and of the process that woke it; which
 //!   one took most of the time is said beside it.
 //! - Missed, never guessed: what a process that is not recorded did, requests that wake nobody because everyone is busy with those of
-//!   others, threads that poll without waiting.
+//!   others, threads that poll without waiting, a client whose server takes its CPU as soon as it asks: it has the reply before it would
+//!   wait, and its time is that of a thread which is ready to run.
 //!
 //! Wake-ups alone do not show who of two asks: a server waits for its client's next request as the client waits for its reply. Of a
 //! launch, waits count on its critical path only, which goes from the one that asks to the other and comes back. Of processes that run
