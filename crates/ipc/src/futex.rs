@@ -1,39 +1,36 @@
 //! The futex calls that transports and the engine use, on words in shared memory (futex(2)).
 
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags, Timespec};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// Words are in memory that processes share.
+const SHARED: Flags = Flags::empty();
+/// Longer than any process lives.
+const FOREVER: Timespec = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };
+
 /// Waits until `word` is no longer `value`, or until the time is over (`Ok(false)`).
+#[inline]
 pub(crate) fn wait(word: &AtomicU32, value: u32, limit: Option<Duration>) -> io::Result<bool> {
-    let limit = limit.map(|limit| libc::timespec {
-        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: i64::from(limit.subsec_nanos()),
-    });
+    let limit = limit.map(|limit| Timespec::try_from(limit).unwrap_or(FOREVER));
     loop {
         if word.load(Ordering::Acquire) != value {
             return Ok(true);
         }
-        let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the word is alive, and so is the time where there is one.
-        let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, limit) };
-        if result == 0 {
-            continue;
-        }
-        match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EAGAIN) => {}
-            error if error.raw_os_error() == Some(libc::EINTR) => {}
-            error if error.raw_os_error() == Some(libc::ETIMEDOUT) => return Ok(false),
-            error => return Err(error),
+        match futex::wait(word, SHARED, value, limit.as_ref()) {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::TIMEDOUT) => return Ok(false),
+            Err(error) => return Err(error.into()),
         }
     }
 }
 
 /// Wakes up to `count` waiters.
-pub(crate) fn wake(word: &AtomicU32, count: i32) -> io::Result<()> {
-    // SAFETY: the word is alive; the call takes no other pointer.
-    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+#[inline]
+pub(crate) fn wake(word: &AtomicU32, count: u32) -> io::Result<()> {
+    Ok(futex::wake(word, SHARED, count).map(drop)?)
 }
 
 fn thread() -> u32 {
@@ -48,17 +45,11 @@ pub(crate) fn lock_pi(word: &AtomicU32) -> io::Result<()> {
         return Ok(());
     }
     loop {
-        // SAFETY: the word is alive; without a time the call waits for good.
-        let result = unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_LOCK_PI, 0, std::ptr::null::<libc::timespec>())
-        };
-        if result == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        // EAGAIN: the owner is about to exit; its death turns the next try into another error.
-        if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) {
-            return Err(error);
+        match futex::lock_pi(word, SHARED, None) {
+            Ok(()) => return Ok(()),
+            // AGAIN: the owner is about to exit; its death turns the next try into another error.
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -68,7 +59,5 @@ pub(crate) fn unlock_pi(word: &AtomicU32) -> io::Result<()> {
     if word.compare_exchange(thread(), 0, Ordering::Release, Ordering::Relaxed).is_ok() {
         return Ok(());
     }
-    // SAFETY: the word is alive; the call takes no other pointer.
-    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    Ok(futex::unlock_pi(word, SHARED)?)
 }

@@ -4,8 +4,8 @@
 
 use crate::memory::SharedMemory;
 use crate::transport::Answer;
-use std::cell::RefCell;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Words before the payloads, each in a cache line of its own.
@@ -16,28 +16,25 @@ const FIRST_WORD: usize = 2 * LINE;
 const WORDS: usize = 4;
 const PAYLOADS: usize = FIRST_WORD + WORDS * LINE;
 
-thread_local! {
-    static BUFFERS: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
-}
-
 /// The memory of one pair.
-#[derive(Debug)]
-pub(crate) struct Mailbox {
-    memory: SharedMemory,
+#[derive(Clone, Debug)]
+struct Place {
+    memory: Arc<SharedMemory>,
     largest: usize,
 }
 
-impl Mailbox {
-    /// For payloads up to `largest`.
-    pub(crate) fn new(largest: usize) -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::new(PAYLOADS + 2 * largest)?, largest })
-    }
+/// One end's view of it: a clone is for the other end.
+#[derive(Clone, Debug)]
+pub(crate) struct Mailbox {
+    place: Place,
+    /// Copies of a request and of its reply, of who answers: nothing may read the shared memory itself while the other process could
+    /// write there.
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
 
-    /// One of four words for the transport's own use, zero at first.
-    pub(crate) fn word(&self, index: usize) -> &AtomicU32 {
-        self.memory.word(FIRST_WORD + index.min(WORDS - 1) * LINE)
-    }
-
+impl Place {
+    #[inline]
     fn put(&self, length_at: usize, at: usize, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > self.largest {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a payload beyond what was agreed"));
@@ -48,6 +45,7 @@ impl Mailbox {
         Ok(())
     }
 
+    #[inline]
     fn take(&self, length_at: usize, at: usize, into: &mut Vec<u8>) -> io::Result<()> {
         let length = self.memory.word(length_at).load(Ordering::Acquire) as usize;
         into.clear();
@@ -57,24 +55,39 @@ impl Mailbox {
         }
         self.memory.read(at, length, into)
     }
+}
+
+impl Mailbox {
+    /// For payloads up to `largest`.
+    pub(crate) fn new(largest: usize) -> io::Result<Self> {
+        let memory = Arc::new(SharedMemory::new(PAYLOADS + 2 * largest)?);
+        Ok(Self { place: Place { memory, largest }, request: Vec::new(), reply: Vec::new() })
+    }
+
+    /// One of four words for the transport's own use, zero at first.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> &AtomicU32 {
+        self.place.memory.word(FIRST_WORD + index.min(WORDS - 1) * LINE)
+    }
 
     /// Places a request.
+    #[inline]
     pub(crate) fn put_request(&self, request: &[u8]) -> io::Result<()> {
-        self.put(REQUEST_LENGTH, PAYLOADS, request)
+        self.place.put(REQUEST_LENGTH, PAYLOADS, request)
     }
 
     /// Takes the reply.
+    #[inline]
     pub(crate) fn take_reply(&self, reply: &mut Vec<u8>) -> io::Result<()> {
-        self.take(REPLY_LENGTH, PAYLOADS + self.largest, reply)
+        self.place.take(REPLY_LENGTH, PAYLOADS + self.place.largest, reply)
     }
 
     /// Takes the request, has it answered, and places the reply.
-    pub(crate) fn answer(&self, answer: &mut Answer) -> io::Result<()> {
-        BUFFERS.with_borrow_mut(|(request, reply)| {
-            self.take(REQUEST_LENGTH, PAYLOADS, request)?;
-            reply.clear();
-            answer(request, reply);
-            self.put(REPLY_LENGTH, PAYLOADS + self.largest, reply)
-        })
+    #[inline(always)]
+    pub(crate) fn answer(&mut self, answer: &mut Answer) -> io::Result<()> {
+        self.place.take(REQUEST_LENGTH, PAYLOADS, &mut self.request)?;
+        self.reply.clear();
+        answer(&self.request, &mut self.reply);
+        self.place.put(REPLY_LENGTH, PAYLOADS + self.place.largest, &self.reply)
     }
 }

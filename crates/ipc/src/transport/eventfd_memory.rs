@@ -2,10 +2,11 @@
 
 use super::{Answer, Client, Pair, Server, Transport, always};
 use crate::mailbox::Mailbox;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
 use slowpath_tables::OffCpuReason;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 
 /// Declaration.
 pub(super) const TRANSPORT: Transport = Transport {
@@ -16,50 +17,32 @@ pub(super) const TRANSPORT: Transport = Transport {
     waits: OffCpuReason::PipeOrSocket,
     check: always,
     connect: |largest| {
-        let memory = Arc::new(Mailbox::new(largest)?);
+        let memory = Mailbox::new(largest)?;
+        let eventfd = || eventfd(0, EventfdFlags::CLOEXEC);
         let (request, reply) = (eventfd()?, eventfd()?);
-        let client = End { memory: Arc::clone(&memory), incoming: reply.try_clone()?, outgoing: request.try_clone()? };
+        let client = End { memory: memory.clone(), incoming: reply.try_clone()?, outgoing: request.try_clone()? };
         let server = End { memory, incoming: request, outgoing: reply };
         Ok(Pair::Processes { client: Box::new(client), server: Box::new(server) })
     },
 };
 
-fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
-    let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-    if raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just made and is ours alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
-}
-
 struct End {
-    memory: Arc<Mailbox>,
+    memory: Mailbox,
     incoming: OwnedFd,
     outgoing: OwnedFd,
 }
 
 impl End {
     fn signal(&self) -> io::Result<()> {
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: eight bytes of ours.
-        match unsafe { libc::write(self.outgoing.as_raw_fd(), one.as_ptr().cast(), one.len()) } {
-            8 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(rustix::io::write(&self.outgoing, &1u64.to_ne_bytes()).map(drop)?)
     }
 
     fn wait(&self) -> io::Result<()> {
-        let mut count = [0u8; 8];
         loop {
-            // SAFETY: eight bytes of ours.
-            if unsafe { libc::read(self.incoming.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) } == 8 {
-                return Ok(());
-            }
-            match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                error => return Err(error),
+            match rustix::io::read(&self.incoming, &mut [0; 8]) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }

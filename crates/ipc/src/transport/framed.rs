@@ -2,66 +2,78 @@
 //! the kernel takes it whole.
 
 use super::{Answer, Client, Pair, Server};
+use rustix::io::{Errno, Result};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Length of the header: the payload's length, native byte order (both ends are on one machine).
 pub(super) const HEADER: usize = 4;
-/// What is read at once beyond a message: no receiving end of a message queue may be smaller than the queue's messages.
-const SLACK: usize = 64 * 1024;
 
-/// How bytes go through a descriptor.
-#[derive(Clone, Copy)]
-pub(super) struct Calls {
+/// How bytes go through a descriptor. A type each, not a table of functions: between the caller and the kernel stands no call that
+/// a processor has to predict again after each switch.
+pub(super) trait Calls: Copy + Send + 'static {
+    /// What is read at once beyond a message: a byte, to see that more came than is right.
+    const SLACK: usize = 1;
+
     /// Sends some bytes, and says how many.
-    pub send: fn(i32, &[u8]) -> isize,
+    fn send(self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize>;
+
     /// Receives up to as many bytes as there is room for; 0 is the end.
-    pub receive: fn(i32, &mut [u8]) -> isize,
+    fn receive(self, fd: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize>;
+
     /// Bytes that one call may send.
-    pub at_once: usize,
+    fn at_once(self) -> usize {
+        usize::MAX
+    }
 }
 
 /// write(2) and read(2).
-pub(super) const PLAIN: Calls = Calls {
-    // SAFETY: the buffer is alive and as long as is said.
-    send: |fd, bytes| unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) },
-    // SAFETY: as above.
-    receive: |fd, bytes| unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) },
-    at_once: usize::MAX,
-};
+#[derive(Clone, Copy)]
+pub(super) struct Plain;
+
+impl Calls for Plain {
+    #[inline]
+    fn send(self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+        rustix::io::write(fd, bytes)
+    }
+
+    #[inline]
+    fn receive(self, fd: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize> {
+        rustix::io::read(fd, bytes)
+    }
+}
 
 /// send(2) without a signal when the other end is gone, and recv(2).
-pub(super) const SOCKET: Calls = Calls {
-    // SAFETY: the buffer is alive and as long as is said.
-    send: |fd, bytes| unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) },
-    // SAFETY: as above.
-    receive: |fd, bytes| unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0) },
-    at_once: usize::MAX,
-};
+#[derive(Clone, Copy)]
+pub(super) struct Socket;
+
+impl Calls for Socket {
+    #[inline]
+    fn send(self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+        send(fd, bytes, SendFlags::NOSIGNAL)
+    }
+
+    #[inline]
+    fn receive(self, fd: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize> {
+        recv(fd, bytes, RecvFlags::empty()).map(|(received, _)| received)
+    }
+}
 
 /// One end.
-struct End {
+struct End<C> {
     incoming: OwnedFd,
     outgoing: OwnedFd,
-    calls: Calls,
+    calls: C,
     largest: usize,
     sent: Vec<u8>,
     received: Vec<u8>,
-    answered: Vec<u8>,
 }
 
-impl End {
-    fn new(incoming: OwnedFd, outgoing: OwnedFd, calls: Calls, largest: usize) -> Self {
-        let received = vec![0; HEADER + largest + SLACK];
-        Self {
-            incoming,
-            outgoing,
-            calls,
-            largest,
-            sent: Vec::with_capacity(HEADER + largest),
-            received,
-            answered: Vec::new(),
-        }
+impl<C: Calls> End<C> {
+    fn new(incoming: OwnedFd, outgoing: OwnedFd, calls: C, largest: usize) -> Self {
+        let (sent, received) = (Vec::with_capacity(HEADER + largest), vec![0; HEADER + largest + C::SLACK]);
+        Self { incoming, outgoing, calls, largest, sent, received }
     }
 
     /// Sends what stands in `sent` behind the header.
@@ -73,29 +85,25 @@ impl End {
         self.sent[..HEADER].copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
         let mut rest = &self.sent[..];
         while !rest.is_empty() {
-            let piece = &rest[..rest.len().min(self.calls.at_once)];
-            match (self.calls.send)(self.outgoing.as_raw_fd(), piece) {
-                sent if sent > 0 => rest = &rest[sent.unsigned_abs()..],
-                _ => retry()?,
+            let piece = &rest[..rest.len().min(self.calls.at_once())];
+            match self.calls.send(self.outgoing.as_fd(), piece) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
-    }
-
-    fn begin(&mut self) -> &mut Vec<u8> {
-        self.sent.clear();
-        self.sent.extend([0; HEADER]);
-        &mut self.sent
     }
 
     /// Receives a whole message; the payload's place in `received`. Strict turns: nothing follows it.
     fn receive(&mut self) -> io::Result<std::ops::Range<usize>> {
         let mut have = 0;
         loop {
-            match (self.calls.receive)(self.incoming.as_raw_fd(), &mut self.received[have..]) {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                more if more > 0 => have += more.unsigned_abs(),
-                _ => retry()?,
+            match self.calls.receive(self.incoming.as_fd(), &mut self.received[have..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(more) => have += more,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
             }
             let Some(header) = self.received[..have].first_chunk::<HEADER>() else { continue };
             let end = HEADER + u32::from_ne_bytes(*header) as usize;
@@ -109,17 +117,16 @@ impl End {
     }
 }
 
-/// After a call that failed: goes on when a signal interrupted it.
-fn retry() -> io::Result<()> {
-    match io::Error::last_os_error() {
-        error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-        error => Err(error),
-    }
+/// Makes room for the header of a message.
+fn begin(message: &mut Vec<u8>) {
+    message.clear();
+    message.extend([0; HEADER]);
 }
 
-impl Client for End {
+impl<C: Calls> Client for End<C> {
     fn call(&mut self, request: &[u8], reply: &mut Vec<u8>) -> io::Result<()> {
-        self.begin().extend_from_slice(request);
+        begin(&mut self.sent);
+        self.sent.extend_from_slice(request);
         self.flush()?;
         let place = self.receive()?;
         reply.clear();
@@ -128,20 +135,17 @@ impl Client for End {
     }
 }
 
-impl Server for End {
+impl<C: Calls> Server for End<C> {
     fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
         let place = self.receive()?;
-        let mut answered = std::mem::take(&mut self.answered);
-        answered.clear();
-        answer(&self.received[place], &mut answered);
-        self.begin().extend_from_slice(&answered);
-        self.answered = answered;
+        begin(&mut self.sent);
+        answer(&self.received[place], &mut self.sent);
         self.flush()
     }
 }
 
 /// A pair from descriptors: the request's way (reading, writing), and the reply's.
-pub(super) fn pair(request: (OwnedFd, OwnedFd), reply: (OwnedFd, OwnedFd), calls: Calls, largest: usize) -> Pair {
+pub(super) fn pair<C: Calls>(request: (OwnedFd, OwnedFd), reply: (OwnedFd, OwnedFd), calls: C, largest: usize) -> Pair {
     Pair::Processes {
         client: Box::new(End::new(reply.0, request.1, calls, largest)),
         server: Box::new(End::new(request.0, reply.1, calls, largest)),
@@ -149,7 +153,7 @@ pub(super) fn pair(request: (OwnedFd, OwnedFd), reply: (OwnedFd, OwnedFd), calls
 }
 
 /// A pair from the two ends of one two-way connection.
-pub(super) fn duplex(client: OwnedFd, server: OwnedFd, calls: Calls, largest: usize) -> io::Result<Pair> {
+pub(super) fn duplex<C: Calls>(client: OwnedFd, server: OwnedFd, calls: C, largest: usize) -> io::Result<Pair> {
     let (client_too, server_too) = (client.try_clone()?, server.try_clone()?);
     Ok(pair((server, client), (client_too, server_too), calls, largest))
 }

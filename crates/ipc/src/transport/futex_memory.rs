@@ -5,7 +5,6 @@ use crate::futex;
 use crate::mailbox::Mailbox;
 use slowpath_tables::OffCpuReason;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Declaration.
@@ -17,9 +16,9 @@ pub(super) const TRANSPORT: Transport = Transport {
     waits: OffCpuReason::Futex,
     check: always,
     connect: |largest| {
-        let memory = Arc::new(Mailbox::new(largest)?);
+        let memory = Mailbox::new(largest)?;
         Ok(Pair::Processes {
-            client: Box::new(End { memory: Arc::clone(&memory), turn: 0 }),
+            client: Box::new(End { memory: memory.clone(), turn: 0 }),
             server: Box::new(End { memory, turn: 0 }),
         })
     },
@@ -30,7 +29,7 @@ const REQUESTS: usize = 0;
 const REPLIES: usize = 1;
 
 struct End {
-    memory: Arc<Mailbox>,
+    memory: Mailbox,
     turn: u32,
 }
 

@@ -25,7 +25,7 @@ pub(super) const TRANSPORT: Transport = Transport {
         })
     },
     connect: |largest| {
-        let memory = Arc::new(Mailbox::new(largest)?);
+        let memory = Mailbox::new(largest)?;
         let (client, server) = (Arc::new(Ring::new()?), Arc::new(Ring::new()?));
         Ok(Pair::Processes {
             client: Box::new(End::new(&client, &server, &memory)),
@@ -41,7 +41,7 @@ const FAILED: u64 = 2;
 struct End {
     own: Arc<Ring>,
     other: Arc<Ring>,
-    memory: Arc<Mailbox>,
+    memory: Mailbox,
     mapped: Option<Mapped>,
     /// Messages that were written and not submitted.
     unsent: u32,
@@ -57,8 +57,8 @@ fn arrived(mapped: &mut Mapped, unsent: u32) -> io::Result<()> {
 }
 
 impl End {
-    fn new(own: &Arc<Ring>, other: &Arc<Ring>, memory: &Arc<Mailbox>) -> Self {
-        let (own, other, memory) = (Arc::clone(own), Arc::clone(other), Arc::clone(memory));
+    fn new(own: &Arc<Ring>, other: &Arc<Ring>, memory: &Mailbox) -> Self {
+        let (own, other, memory) = (Arc::clone(own), Arc::clone(other), memory.clone());
         Self { own, other, memory, mapped: None, unsent: 0 }
     }
 

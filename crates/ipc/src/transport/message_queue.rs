@@ -2,10 +2,11 @@
 
 use super::framed::{Calls, HEADER, pair};
 use super::{Pair, Transport, tried};
+use rustix::io::{Errno, Result};
 use slowpath_tables::OffCpuReason;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Declaration.
@@ -29,19 +30,38 @@ const MESSAGE: usize = 8192;
 const DEEP: i64 = 4;
 
 /// A message queue's descriptor is a file descriptor in Linux.
-const fn calls(message: usize) -> Calls {
-    Calls {
+#[derive(Clone, Copy)]
+struct Queue {
+    /// Bytes of its messages, at most.
+    message: usize,
+}
+
+impl Calls for Queue {
+    /// No receiving end may have less room than the queue's messages could take.
+    const SLACK: usize = MESSAGE;
+
+    fn send(self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
         // SAFETY: the buffer is alive and as long as is said.
-        send: |fd, bytes| match unsafe { libc::mq_send(fd, bytes.as_ptr().cast(), bytes.len(), 0) } {
-            0 => bytes.len().cast_signed(),
-            failed => failed as isize,
-        },
-        // SAFETY: the buffer is alive and as long as is said; no priority is asked for.
-        receive: |fd, bytes| unsafe {
-            libc::mq_receive(fd, bytes.as_mut_ptr().cast(), bytes.len(), std::ptr::null_mut())
-        },
-        at_once: message,
+        match unsafe { libc::mq_send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) } {
+            0 => Ok(bytes.len()),
+            _ => Err(last_error()),
+        }
     }
+
+    fn receive(self, fd: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize> {
+        let (fd, none) = (fd.as_raw_fd(), std::ptr::null_mut());
+        // SAFETY: the buffer is alive and as long as is said; no priority is asked for.
+        let received = unsafe { libc::mq_receive(fd, bytes.as_mut_ptr().cast(), bytes.len(), none) };
+        usize::try_from(received).map_err(|_| last_error())
+    }
+
+    fn at_once(self) -> usize {
+        self.message
+    }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 fn connect(largest: usize) -> io::Result<Pair> {
@@ -49,7 +69,7 @@ fn connect(largest: usize) -> io::Result<Pair> {
     let message = (HEADER + largest).min(MESSAGE);
     let (request, reply) = (queue(message)?, queue(message)?);
     let (request_too, reply_too) = (request.try_clone()?, reply.try_clone()?);
-    Ok(pair((request, request_too), (reply, reply_too), calls(message), largest))
+    Ok(pair((request, request_too), (reply, reply_too), Queue { message }, largest))
 }
 
 fn queue(message: usize) -> io::Result<OwnedFd> {

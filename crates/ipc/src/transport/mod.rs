@@ -85,7 +85,7 @@ pub enum Pair {
     Direct,
 }
 
-/// What a server does with a request: fills the reply, which is empty before.
+/// What a server does with a request: appends the reply's bytes to what stands there already (a header, or nothing).
 pub type Answer<'a> = dyn FnMut(&[u8], &mut Vec<u8>) + Send + 'a;
 
 /// The caller's end.

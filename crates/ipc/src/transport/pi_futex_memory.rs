@@ -8,7 +8,6 @@ use crate::futex;
 use crate::mailbox::Mailbox;
 use slowpath_tables::OffCpuReason;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Declaration.
@@ -31,9 +30,9 @@ pub(super) const TRANSPORT: Transport = Transport {
         })
     },
     connect: |largest| {
-        let memory = Arc::new(Mailbox::new(largest)?);
+        let memory = Mailbox::new(largest)?;
         Ok(Pair::Processes {
-            client: Box::new(Caller { memory: Arc::clone(&memory), turn: 0 }),
+            client: Box::new(Caller { memory: memory.clone(), turn: 0 }),
             server: Box::new(Holder { memory, turn: 0 }),
         })
     },
@@ -49,7 +48,7 @@ fn lock_of(turn: u32) -> usize {
 }
 
 struct Caller {
-    memory: Arc<Mailbox>,
+    memory: Mailbox,
     turn: u32,
 }
 
@@ -73,7 +72,7 @@ impl Client for Caller {
 }
 
 struct Holder {
-    memory: Arc<Mailbox>,
+    memory: Mailbox,
     turn: u32,
 }
 

@@ -1,6 +1,6 @@
 //! A pair of pipes.
 
-use super::framed::{PLAIN, pair};
+use super::framed::{Plain, pair};
 use super::{Transport, always};
 use slowpath_tables::OffCpuReason;
 
@@ -15,6 +15,6 @@ pub(super) const TRANSPORT: Transport = Transport {
     connect: |largest| {
         let request = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
         let reply = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-        Ok(pair(request, reply, PLAIN, largest))
+        Ok(pair(request, reply, Plain, largest))
     },
 };

@@ -1,6 +1,6 @@
 //! A TCP connection over the loopback interface.
 
-use super::framed::{SOCKET, duplex};
+use super::framed::{Socket, duplex};
 use super::{Pair, Transport, tried};
 use slowpath_tables::OffCpuReason;
 use std::io;
@@ -29,5 +29,5 @@ fn connect(largest: usize) -> io::Result<Pair> {
     };
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    duplex(client.into(), server.into(), SOCKET, largest)
+    duplex(client.into(), server.into(), Socket, largest)
 }

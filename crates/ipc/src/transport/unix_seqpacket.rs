@@ -1,6 +1,6 @@
 //! A connected pair of sequenced-packet sockets of the unix domain.
 
-use super::framed::{SOCKET, duplex};
+use super::framed::{Socket, duplex};
 use super::{Transport, always};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use slowpath_tables::OffCpuReason;
@@ -15,6 +15,6 @@ pub(super) const TRANSPORT: Transport = Transport {
     check: always,
     connect: |largest| {
         let (client, server) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
-        duplex(client, server, SOCKET, largest)
+        duplex(client, server, Socket, largest)
     },
 };
