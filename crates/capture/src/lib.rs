@@ -26,6 +26,7 @@ mod followed;
 pub mod foreign;
 mod interrupts;
 mod kernel_symbols;
+mod kernel_types;
 pub mod machine;
 mod machine_counters;
 mod memory_threads;

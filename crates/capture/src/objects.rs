@@ -1,6 +1,7 @@
 //! The compiled probes and how they become one program: what a map is in one object that declares it, it is in all.
 
 use crate::capture_error::CaptureError;
+use crate::kernel_types::KernelTypes;
 use crate::options::Options;
 use crate::owner::SECTION;
 use crate::page_content;
@@ -109,16 +110,22 @@ pub(crate) struct Loaded {
     pub(crate) missing: Vec<String>,
 }
 
-/// Loads `probe` with the shared maps that there are, and adds those that it makes.
+/// Loads `probe` with the shared maps that there are, and adds those that it makes. Its relocations are resolved in `types`; its events
+/// and functions are looked up in the kernel's own types, `btf`.
 pub(crate) fn load(
     compiled: &Compiled,
     shared: &mut SharedMaps,
     btf: &Btf<'_>,
+    types: &KernelTypes,
     options: &Options,
 ) -> Result<Loaded, CaptureError> {
     let probe = compiled.probe;
     let error = |source| CaptureError::Load { probe: probe.name, source };
-    let mut open = ObjectBuilder::default().open_memory(compiled.object(options)).map_err(error)?;
+    let mut builder = ObjectBuilder::default();
+    if let Some(path) = types.path() {
+        builder.btf_custom_path(path).map_err(error)?;
+    }
+    let mut open = builder.open_memory(compiled.object(options)).map_err(error)?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match shared.maps.get(name.as_str()) {

@@ -5,6 +5,7 @@ use crate::decode::{Facts, RawCapture};
 use crate::events;
 use crate::followed;
 use crate::kernel_symbols::KernelSymbols;
+use crate::kernel_types::KernelTypes;
 use crate::machine::{has_area_walk, no_walk};
 use crate::machine_counters::MachineCounters;
 use crate::memory_threads::MemoryThreadPids;
@@ -76,12 +77,14 @@ impl Recorder {
     /// not the one that was asked for (present, code_area, cpu_sample).
     pub fn load(options: Options) -> Result<Self, CaptureError> {
         let btf = Btf::from_vmlinux().map_err(CaptureError::Btf)?;
+        let wanted: Vec<_> = probes::ALL.iter().filter(|one| (one.probe.is_wanted)(&options)).collect();
+        let types = KernelTypes::of_this_kernel(&wanted.iter().map(|one| one.object(&options)).collect::<Vec<_>>());
         let mut shared = SharedMaps::new(secret().map_err(CaptureError::Secret)?);
         let mut loaded = Vec::new();
         let mut links = Vec::new();
         let mut states = Vec::new();
         let mut unavailable = Vec::new();
-        for compiled in probes::ALL.iter().filter(|one| (one.probe.is_wanted)(&options)) {
+        for compiled in wanted {
             let probe = compiled.probe;
             if probe.walks_areas && !has_area_walk(&btf) {
                 unavailable.extend(no_walk(&declared::PROBE, &[&probe.name]));
@@ -95,7 +98,7 @@ impl Recorder {
             }
             // A probe of which only a part can be attached is not attached at all.
             let mut of_probe = Vec::new();
-            let attempt = objects::load(compiled, &mut shared, &btf, &options)
+            let attempt = objects::load(compiled, &mut shared, &btf, &types, &options)
                 .and_then(|one| attach_whole(&one, &mut of_probe).map(|()| one));
             let one = match attempt {
                 Ok(done) => done,
