@@ -260,8 +260,10 @@ fn an_interrupted_check_has_no_verdict() {
     let place = place();
     let budget = place.path().join("budget.toml");
     fs::write(&budget, "[launch]\nruns = 1000\n[limits]\npeak_rss = \"1GB\"\n").unwrap();
-    let mut running = start(slowpath(["check", "--quiet"]).arg(&budget).args(["--", "/bin/sleep", "0.2"]));
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    let log = place.path().join("log");
+    let script = format!("echo >> {}; exec /bin/sleep 0.2", log.display());
+    let mut running = start(slowpath(["check", "--quiet"]).arg(&budget).args(["--", "/bin/sh", "-c", &script]));
+    assert!(soon(|| fs::read(&log).is_ok_and(|lines| lines.len() > 2)), "it launches nothing");
     running.signal(libc::SIGINT);
     running.wait().fails_with(130, &["interrupted"]);
 }
