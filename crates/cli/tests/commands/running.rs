@@ -77,7 +77,12 @@ pub struct Running {
 
 impl Running {
     /// Waits for its end; kills it and fails when that takes too long.
-    pub fn wait(mut self) -> Done {
+    pub fn wait(self) -> Done {
+        self.wait_within(PATIENCE)
+    }
+
+    /// The same for a command that may take longer than others.
+    pub fn wait_within(mut self, patience: Duration) -> Done {
         let start = Instant::now();
         let pid = self.child.id();
         let mut programs = std::mem::take(&mut self.programs);
@@ -88,9 +93,9 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > patience {
                 self.child.kill().unwrap();
-                panic!("it did not end in {PATIENCE:?}");
+                panic!("it did not end in {patience:?}");
             }
             std::thread::sleep(Duration::from_millis(10));
         };
