@@ -202,6 +202,13 @@ pub fn root() -> bool {
     root
 }
 
+/// Whether a process has come to sleep in sleep(1). Before, its loader has not mapped everything, also where it waits for a page.
+pub fn sleeps(pid: u32) -> bool {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let call = read("syscall").split(' ').next().and_then(|number| number.parse().ok());
+    read("comm") == "sleep\n" && call == Some(libc::SYS_clock_nanosleep)
+}
+
 /// Waits up to half a minute for `condition`.
 pub fn soon(condition: impl Fn() -> bool) -> bool {
     let start = Instant::now();
