@@ -1,5 +1,6 @@
 //! `context bisect` on pairs of contexts with known truth: a share of what `bench/accept/context-blind` asks.
 
+use crate::context_bisect::{named, only_cause};
 use crate::running::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -33,11 +34,6 @@ fn bisected(pair: &Path, most: Duration) -> Value {
     done.json()
 }
 
-fn causes(told: &Value) -> Vec<&str> {
-    let names = told["causes"].as_array().unwrap().iter().flat_map(|cause| cause["names"].as_array().unwrap());
-    names.map(|name| name.as_str().unwrap()).collect()
-}
-
 #[test]
 fn filters_that_slow_a_program_are_named_and_no_other_difference_is() {
     if !root() {
@@ -45,7 +41,7 @@ fn filters_that_slow_a_program_are_named_and_no_other_difference_is() {
     }
     let place = place();
     let told = bisected(&made(place.path(), "5", "filters"), Duration::from_secs(180));
-    assert_eq!(causes(&told), ["seccomp"], "{told:#}");
+    only_cause(&told, "seccomp");
     assert!(told["candidates"].as_array().unwrap().len() >= 4, "{told:#}");
 }
 
@@ -56,5 +52,5 @@ fn differences_that_cost_nothing_have_no_cause() {
     }
     let place = place();
     let told = bisected(&made(place.path(), "5", "nothing"), Duration::from_secs(10));
-    assert!(causes(&told).is_empty(), "{told:#}");
+    assert!(named(&told).is_empty(), "{told:#}");
 }
