@@ -49,7 +49,7 @@ impl Drop for Ended {
 }
 
 /// The program, once it has said that it is ready.
-fn started() -> (Ended, impl FnMut(&str) -> String) {
+fn started() -> (Ended, impl FnMut(&str) -> String + Send) {
     let program = PROGRAM.replace("PAGES", &PAGES.to_string());
     let mut child = Command::new("/usr/bin/python3")
         .args(["-c", &program])
@@ -73,13 +73,15 @@ fn followed(which: impl FnOnce(u32) -> Running) -> (Tables, u32) {
     let pid = child.0.id();
     let mut recorder = Recorder::load(Options { running: true, ..Options::default() }).unwrap();
     recorder.attach_running(&which(pid)).unwrap();
-    assert_eq!(talk("go\n"), "done\n");
-    for _ in 0..3 {
-        recorder.drain().unwrap();
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    // Emptied meanwhile: the whole system may be busy.
+    std::thread::scope(|scope| {
+        let talking = scope.spawn(|| assert_eq!(talk("go\n"), "done\n"));
+        while !talking.is_finished() {
+            recorder.drain().unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
     let raw = recorder.finish().unwrap();
-    assert_eq!(raw.facts.losses.total(), 0, "{:?}", raw.facts.losses);
     // This very machine's kernel leaves its init out of every walk, as far as it was seen.
     assert!(raw.facts.unavailable.iter().all(|one| one.what == "process 1"), "{:?}", raw.facts.unavailable);
     (decode(&raw), pid)
@@ -99,6 +101,7 @@ fn a_running_process_is_followed_with_its_threads_and_later_children() {
         return;
     }
     let (out, pid) = followed(|pid| Running::Processes(vec![pid]));
+    assert_eq!(out.manifest.losses.total(), 0, "{:?}", out.manifest.losses);
     let exec = out.execs.iter().find(|exec| exec.pid == pid).unwrap();
     assert!(exec.present && exec.command_line.starts_with("/usr/bin/python3 -c "), "{exec:?}");
     let program = out.files.iter().find(|file| (file.dev, file.ino) == (exec.dev, exec.ino)).unwrap();
@@ -124,7 +127,12 @@ fn the_whole_system_is_everybody_but_the_recorder() {
     }
     let (out, pid) = followed(|_| Running::System);
     let (recorded, counted) = faults(&out, pid);
-    assert!(recorded.abs_diff(counted) <= counted / 200, "{recorded} recorded, {counted} by the kernel's counters");
+    // Everybody together can be faster than the ring is emptied.
+    let (lost, margin) = (out.manifest.losses.of("faults"), counted / 200);
+    assert!(
+        recorded <= counted + margin && recorded + lost + margin >= counted,
+        "{recorded} recorded, {lost} lost of all, {counted} by the kernel's counters"
+    );
     let present = |pid: u32| out.execs.iter().any(|exec| exec.present && exec.pid == pid);
     assert!(present(std::os::unix::process::parent_id()));
     assert!(!present(std::process::id()));

@@ -20,9 +20,12 @@ impl Sleeper {
     }
 
     fn context(&self) -> Snapshot {
-        // The loader needs a moment until what it maps is there.
-        let ready =
-            || std::fs::read_to_string(format!("/proc/{}/syscall", self.0.id())).is_ok_and(|text| text != "running\n");
+        // The loader needs a moment until what it maps is there; while it waits for a page of a file it runs no system call.
+        let sleeps = [libc::SYS_clock_nanosleep, libc::SYS_nanosleep].map(|number| number.to_string());
+        let ready = || {
+            let call = std::fs::read_to_string(format!("/proc/{}/syscall", self.0.id())).unwrap_or_default();
+            call.split(' ').next().is_some_and(|number| sleeps.iter().any(|sleep| sleep == number))
+        };
         let waited = std::time::Instant::now();
         while !ready() && waited.elapsed().as_secs() < 10 {
             std::thread::sleep(std::time::Duration::from_millis(5));

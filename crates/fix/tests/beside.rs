@@ -16,6 +16,11 @@ const PLAN: &str = "SLOWPATH_TEST_PLAN";
 const REPORT: &str = "SLOWPATH_TEST_REPORT";
 const SCRIPT: &str = "SLOWPATH_TEST_SCRIPT";
 
+/// Many times what anything here takes, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The command goes on until it is told to end, or for longer than [`PATIENCE`] where nobody does.
+const UNTIL_TOLD: &str = "n=0; while [ ! -e \"$PLACE/end\" ] && [ $n -lt 7000 ]; do n=$((n + 1)); sleep 0.01; done";
+
 /// Not a test by itself: the role of `preload run PLAN -- sh -c SCRIPT`.
 #[test]
 fn role_of_the_command_line() {
@@ -31,7 +36,20 @@ fn command(plan: &Path, report: &Path, script: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "role_of_the_command_line", "--nocapture", "--test-threads=1"]);
     command.env(PLAN, plan).env(REPORT, report).env(SCRIPT, script).stdin(Stdio::null());
+    command.env("PLACE", plan.parent().unwrap());
     command
+}
+
+/// Waits until it is so.
+fn soon(is_so: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while !is_so() {
+        if begun.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
 }
 
 fn write_plan(path: &Path, plan: &PreloadPlan) {
@@ -46,7 +64,7 @@ fn lines(output: &Output) -> Vec<String> {
 
 fn wait_for_report(path: &Path) -> Option<ReplayReport> {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(5) {
+    while begun.elapsed() < PATIENCE {
         if let Ok(report) = serde_json::from_slice(&fs::read(path).unwrap_or_default()) {
             return Some(report);
         }
@@ -63,12 +81,14 @@ fn the_command_keeps_the_pid_and_finds_no_child_no_descriptor_and_the_default_si
     write_plan(&plan_path, &plan(vec![planned(&data)], &[(0, 0, 64)]));
     let script = "echo \"> $$\"; echo \"> $(cat /proc/$$/task/*/children | wc -w)\"; \
                   for fd in /proc/$$/fd/*; do case $(readlink $fd) in *report*|*plan|*pidfd*) echo \"> leaked\";; esac; done; \
-                  echo \"> $(grep SigIgn /proc/$$/status)\"; sleep 2";
-    let child = command(&plan_path, &report, script).stdout(Stdio::piped()).spawn().unwrap();
+                  echo \"> $(grep SigIgn /proc/$$/status)\"; ";
+    let script = format!("{script}{UNTIL_TOLD}");
+    let child = command(&plan_path, &report, &script).stdout(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let result = wait_for_report(&report).expect("the prefetcher reports while the command runs");
     assert_eq!((result.ranges, result.bytes.0), (1, 64 * 4096));
     assert!(wait_for_resident(&data, 64).iter().all(|page| *page));
+    fs::write(directory.join("end"), "").unwrap();
     let lines = lines(&child.wait_with_output().unwrap());
     assert_eq!(lines[0], pid.to_string());
     // The substitution's own subshell is the only child.
@@ -84,7 +104,7 @@ fn the_prefetcher_holds_no_pipe_of_the_command_open_and_ends_with_it() {
     // Reading the plan from a FIFO that nobody fills keeps the prefetcher alive for as long as it is allowed to.
     nix::unistd::mkfifo(&plan_path, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
     let writer = fs::File::options().read(true).write(true).open(&plan_path).unwrap();
-    let mut child = command(&plan_path, &report, "sleep 0.3").stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command(&plan_path, &report, UNTIL_TOLD).stdout(Stdio::piped()).spawn().unwrap();
     let find = || {
         let holders = fs::read_dir("/proc").unwrap().filter_map(|entry| {
             let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
@@ -94,20 +114,22 @@ fn the_prefetcher_holds_no_pipe_of_the_command_open_and_ends_with_it() {
         });
         holders.collect::<Vec<_>>()
     };
-    std::thread::sleep(Duration::from_millis(150));
+    // The command itself has it open until it is executed.
+    let is_executed = || fs::read_to_string(format!("/proc/{}/comm", child.id())).is_ok_and(|name| name == "sh\n");
+    assert!(soon(|| is_executed() && !find().contains(&child.id())), "{:?}", find());
     let prefetchers = find();
     assert_eq!(prefetchers.len(), 1, "the prefetcher alone holds the plan open: {prefetchers:?}");
     let status = fs::read_to_string(format!("/proc/{}/stat", prefetchers[0])).unwrap();
     let fields: Vec<&str> = status.rsplit(')').next().unwrap().split_whitespace().collect();
     assert_ne!(fields[1], child.id().to_string(), "the prefetcher is a child of the command");
-    let null = fs::read_link(format!("/proc/{}/fd/1", prefetchers[0])).unwrap();
-    assert_eq!(null, Path::new("/dev/null"));
+    // The command does not wait until it has let the pipe go.
+    let output = format!("/proc/{}/fd/1", prefetchers[0]);
+    let lets_go = || fs::read_link(&output).is_ok_and(|target| target == Path::new("/dev/null"));
+    assert!(soon(lets_go), "{:?}", fs::read_link(&output));
+    fs::write(directory.join("end"), "").unwrap();
     child.wait().unwrap();
-    let ended = Instant::now();
-    while !find().is_empty() {
-        assert!(ended.elapsed() < Duration::from_secs(2), "the prefetcher outlives the command");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    // By itself it would wait for the FIFO for ever.
+    assert!(soon(|| find().is_empty()), "the prefetcher outlives the command");
     drop(writer);
 }
 
@@ -116,9 +138,18 @@ fn a_plan_that_cannot_be_parsed_costs_one_line_and_not_the_launch() {
     let (_guard, directory) = directory();
     let [plan_path, report] = ["plan", "report"].map(|name| directory.join(name));
     fs::write(&plan_path, "no plan\n").unwrap();
-    let output = command(&plan_path, &report, "sleep 0.2; echo '> ran'").output().unwrap();
-    assert_eq!(lines(&output), ["ran"]);
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors = directory.join("errors");
+    // The line comes while the command runs: who prints it ends with that.
+    let child = command(&plan_path, &report, &format!("{UNTIL_TOLD}; echo '> ran'"))
+        .stdout(Stdio::piped())
+        .stderr(fs::File::create(&errors).unwrap())
+        .spawn()
+        .unwrap();
+    let errors = || fs::read_to_string(&errors).unwrap();
+    soon(|| errors().contains('\n'));
+    fs::write(directory.join("end"), "").unwrap();
+    assert_eq!(lines(&child.wait_with_output().unwrap()), ["ran"]);
+    let errors = errors();
     assert!(errors.contains("slowpath: the preload plan is not used: this is not a preload plan"), "{errors}");
 }
 

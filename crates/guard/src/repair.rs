@@ -124,7 +124,11 @@ mod tests {
     }
 
     fn end(script: &str) -> End {
-        prepare(&repair(&["/bin/sh", "-c", script], Duration::from_millis(500))).unwrap().run()
+        end_within(script, Duration::from_secs(60))
+    }
+
+    fn end_within(script: &str, limit: Duration) -> End {
+        prepare(&repair(&["/bin/sh", "-c", script], limit)).unwrap().run()
     }
 
     #[test]
@@ -133,7 +137,8 @@ mod tests {
         assert_eq!(end("kill -TERM $$"), End::Killed(15));
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("pid");
-        assert_eq!(end(&format!("sleep 600 & echo $! > {}; wait", file.display())), End::TimedOut);
+        let waits = format!("sleep 600 & echo $! > {}; wait", file.display());
+        assert_eq!(end_within(&waits, Duration::from_secs(1)), End::TimedOut);
         let pid = std::fs::read_to_string(&file).unwrap();
         let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
         let is_gone = || stat().map_or(true, |stat| stat.contains(") Z "));

@@ -243,12 +243,13 @@ fn a_throttled_launch_takes_as_long_as_its_limits_say() {
             start.elapsed().as_secs_f64()
         })
     };
-    let free = read_it(&lab);
+    // What others do with the disk only takes time.
+    let free = (0..3).map(|_| read_it(&lab)).fold(f64::INFINITY, f64::min);
     assert!(lab.cgroups().is_empty());
     lab.set_settings(Settings { read_ahead_kb: 128, throttle: Some(limits) }).unwrap();
     // 8.4 MB at 8 MB/s: 1.05 s.
     let by_bytes = read_it(&lab);
-    assert!(by_bytes > 0.7 && by_bytes > 3.0 * free, "{by_bytes} s against {free} s");
+    assert!(by_bytes > 0.7 && by_bytes > 2.0 * free, "{by_bytes} s against {free} s");
     // 2048 single pages at 400/s: 5.1 s.
     lab.set_settings(Settings { read_ahead_kb: 0, throttle: Some(limits) }).unwrap();
     let by_requests = read_it(&lab);

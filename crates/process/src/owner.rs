@@ -105,7 +105,9 @@ mod tests {
     fn a_process_whose_name_is_no_text_is_alive() {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe) Z"));
-        fs::copy("/bin/sleep", &program).unwrap();
+        // By another process: a child that another test forks meanwhile has what this one has open, and a file that somebody writes is not
+        // executed (ETXTBSY).
+        assert!(std::process::Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
         let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
         let owner = Owner::of(child.id());
         let is_alive = owner.is_some_and(Owner::is_alive);

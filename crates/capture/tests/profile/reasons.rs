@@ -11,7 +11,8 @@ use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Every stage waits in a thread of its own and says which; what ends a wait says so too.
+/// Every stage waits in a thread of its own and says which; what ends a wait says so too, after 200 ms: on a busy machine the other
+/// thread needs some of them until it waits, or does not come to wait for what is there at once.
 const STAGES: &str = "
 import ctypes, mmap, os, resource, select, signal, socket, sys, threading, time
 facts = open(sys.argv[1], 'w')
@@ -25,7 +26,7 @@ def threads(*works):
     for one in all: one.join()
 def later(work):
     def body():
-        time.sleep(0.03)
+        time.sleep(0.2)
         work()
     return body
 def timer():
@@ -46,12 +47,12 @@ threads(('futex', lock.acquire), ('futex_waker', later(lock.release)))
 def child():
     pid = os.fork()
     if pid == 0:
-        time.sleep(0.03)
+        time.sleep(0.2)
         os._exit(0)
     fact('child_waker', pid)
     os.waitpid(pid, 0)
 threads(('child', child))
-threads(('spawn', lambda: os.waitpid(os.posix_spawn('/bin/true', ['/bin/true'], {}), 0)))
+threads(('spawn', lambda: os.waitpid(os.posix_spawn('/bin/sleep', ['/bin/sleep', '0.2'], {}), 0)))
 def until_it_waits(read):
     # Reads may be over before the thread comes to wait, more than a few in a row where a hypervisor takes the CPU for them.
     waits = lambda: resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
@@ -120,7 +121,7 @@ impl Staged {
     /// The one long wait of a stage, which `<stage>_waker` ended.
     #[track_caller]
     fn check_woken(&self, stage: &str, reason: OffCpuReason) {
-        let found = self.of(stage, reason, 20);
+        let found = self.of(stage, reason, 100);
         assert_eq!(found.len(), 1, "{stage}: {found:?}");
         let waker = self.facts[&format!("{stage}_waker")];
         assert_eq!(found[0].waker_tid.map(u64::from), Some(waker), "{stage}: {found:?}");
@@ -144,7 +145,7 @@ fn each_wait_has_its_reason_and_the_task_that_ended_it() {
     staged.check_woken("tcp", OffCpuReason::PipeOrSocket);
     staged.check_woken("futex", OffCpuReason::Futex);
     staged.check_woken("child", OffCpuReason::Child);
-    assert!(!staged.of("spawn", OffCpuReason::Child, 0).is_empty());
+    assert!(!staged.of("spawn", OffCpuReason::Child, 1).is_empty());
     let io = staged.of("other_io", OffCpuReason::OtherIo, 0);
     let all = |stage: &str| {
         let of_stage = |row: &&OffCpu| u64::from(row.tid) == staged.facts[stage];
@@ -232,6 +233,27 @@ sys.stdin.readline()
     assert_eq!((woken.reason, woken.waker_tid), (OffCpuReason::Futex, Some(pid)));
 }
 
+/// The system calls in which the threads of a process sleep, in the order in which they were made; -1 for one that does not.
+fn sleeps_in(pid: u32) -> Vec<i64> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let mut tids: Vec<u32> = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect();
+    tids.sort_unstable();
+    let call = |tid: &u32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+        text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(-1)
+    };
+    tids.iter().map(call).collect()
+}
+
+#[track_caller]
+fn until(is_so: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not come to wait");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Records a running program while it goes on: with its pid, and two moments at the end of the recording.
 fn recorded_amid(script: &str) -> (Tables, (u32, u64, u64)) {
     let mut child = Command::new("/usr/bin/python3")
@@ -242,14 +264,14 @@ fn recorded_amid(script: &str) -> (Tables, (u32, u64, u64)) {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    std::thread::sleep(Duration::from_millis(50));
+    until(|| sleeps_in(child.id()) == [libc::SYS_read, libc::SYS_futex, libc::SYS_futex]);
     let _alone = alone();
     let mut recorder = Recorder::load(Options { running: true, ..waits() }).unwrap();
     recorder.attach_running(&Running::Processes(vec![child.id()])).unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"go\n").unwrap();
     assert_eq!(lines.next().unwrap().unwrap(), "done");
-    std::thread::sleep(Duration::from_millis(50));
+    until(|| sleeps_in(child.id()).first() == Some(&libc::SYS_read));
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
     let before_end = Duration::from(now).as_nanos() as u64;
     let raw = recorder.finish().unwrap();

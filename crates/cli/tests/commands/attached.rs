@@ -70,15 +70,24 @@ fn check(done: &Done, pid: u32) {
     let manifest = &said["manifest"];
     assert!(manifest["launch"].is_null(), "{manifest:#}");
     assert_eq!(manifest["stop_reason"], "the duration was over");
-    assert_eq!(manifest["losses"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>(), 0);
+    let losses = manifest["losses"].as_object().unwrap();
+    // What others on this machine do can be more than the ring holds; what one process does is not.
+    let is_system = manifest["command"][0] == "the whole system";
+    assert!(is_system || losses.values().filter_map(Value::as_u64).sum::<u64>() == 0, "{losses:?}");
+    let lost =
+        losses.iter().filter(|(kind, _)| kind.contains("fault")).filter_map(|(_, lost)| lost.as_u64()).sum::<u64>();
     let tables = tables(std::path::Path::new(said["recording"].as_str().unwrap()));
     let exec = tables.execs.iter().find(|exec| exec.pid == pid).unwrap();
     assert!(exec.present && exec.command_line.starts_with("/usr/bin/python3 -c"), "{exec:?}");
-    let faults = tables.faults.iter().filter(|fault| fault.pid == pid).count();
-    assert!(faults >= 10_000, "{faults}");
+    let faults = tables.faults.iter().filter(|fault| fault.pid == pid).count() as u64;
     let counted: u64 = tables.exits.iter().filter(|exit| exit.pid == pid).map(|exit| exit.min_flt + exit.maj_flt).sum();
-    let counted = (counted - exec.min_flt - exec.maj_flt) as f64;
-    assert!((faults as f64 - counted).abs() <= counted / 200.0, "{faults} recorded, {counted} by the kernel");
+    let counted = counted - exec.min_flt - exec.maj_flt;
+    assert!(counted >= 10_000, "{counted}");
+    let margin = counted / 200;
+    assert!(
+        faults <= counted + margin && faults + lost + margin >= counted,
+        "{faults} recorded, {lost} lost of all, {counted} by the kernel"
+    );
 }
 
 #[test]
@@ -122,10 +131,12 @@ fn a_recording_ends_with_its_process() {
     let command =
         ["record", "--json", "--quiet", "-o", out.to_str().unwrap(), "--pid", &toucher.child.id().to_string()];
     let running = start(&mut slowpath(command));
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    // The manifest is written when the process is followed.
+    let is_followed = soon(|| out.join("manifest.json").exists());
     drop(toucher);
     let done = running.wait();
     done.succeeds();
+    assert!(is_followed, "{done:?}");
     assert_eq!(done.json()["manifest"]["stop_reason"], "the processes had ended");
 }
 

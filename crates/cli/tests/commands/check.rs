@@ -244,9 +244,10 @@ fn without_privilege_what_needs_a_recording_is_unavailable() {
     let place = place();
     let budget = place.path().join("budget.toml");
     fs::write(&budget, "[launch]\nruns = 1\n[limits]\ndenied_opens = 0\npeak_rss = \"1GB\"\n").unwrap();
-    // The command under test lies where another user cannot reach it.
+    // The command under test lies where another user cannot reach it. Copied by another process: who was forked by another test meanwhile
+    // would have the file open for writing, and the kernel executes no such file (ETXTBSY).
     let program = place.path().join("slowpath");
-    fs::copy(SLOWPATH, &program).unwrap();
+    assert!(std::process::Command::new("cp").arg(SLOWPATH).arg(&program).status().unwrap().success());
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&program);
     let done = run(command.arg("check").arg(&budget).args(["--", "/bin/true"]).current_dir("/"));
@@ -260,8 +261,10 @@ fn an_interrupted_check_has_no_verdict() {
     let place = place();
     let budget = place.path().join("budget.toml");
     fs::write(&budget, "[launch]\nruns = 1000\n[limits]\npeak_rss = \"1GB\"\n").unwrap();
-    let mut running = start(slowpath(["check", "--quiet"]).arg(&budget).args(["--", "/bin/sleep", "0.2"]));
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    let log = place.path().join("log");
+    let script = format!("echo >> {}; exec /bin/sleep 0.2", log.display());
+    let mut running = start(slowpath(["check", "--quiet"]).arg(&budget).args(["--", "/bin/sh", "-c", &script]));
+    assert!(soon(|| fs::read(&log).is_ok_and(|lines| lines.len() > 2)), "it launches nothing");
     running.signal(libc::SIGINT);
     running.wait().fails_with(130, &["interrupted"]);
 }

@@ -33,9 +33,7 @@ fn a_context_is_read_without_privilege_saved_and_compared_with_a_command() {
         .spawn()
         .unwrap();
     let pid = nice.id().to_string();
-    let of_process = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    // Until it waits, the loader has not mapped everything.
-    assert!(soon(|| of_process("comm") == "sleep\n" && !["", "running\n"].contains(&of_process("syscall").as_str())));
+    assert!(soon(|| sleeps(nice.id())));
     let done = run(slowpath(["context", "diff", "--json"]).arg(&saved).arg(&pid));
     nice.kill().unwrap();
     nice.wait().unwrap();

@@ -14,9 +14,7 @@ fn saved(place: &Path, wrapper: &[&str]) -> PathBuf {
 
 /// The first `sleep` among the descendants of a process.
 fn sleeping_below(pid: u32) -> Option<u32> {
-    let read = |pid: u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let call = read(pid, "syscall");
-    if read(pid, "comm").trim() == "sleep" && !call.is_empty() && !call.starts_with("running") {
+    if sleeps(pid) {
         return Some(pid);
     }
     // Of all its threads: the launcher is started by any.

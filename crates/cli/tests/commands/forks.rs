@@ -41,7 +41,11 @@ fn a_tree_that_outgrows_the_target_is_left_running_and_counted_as_running() {
     }
     let place = place();
     let out = place.path().join("out");
-    record(&out, &[], &["/bin/sh", "-c", "(sleep 1 &) >/dev/null 2>&1; exit 0"]).succeeds();
+    record(&out, &[], &["/bin/sh", "-c", "(sleep 600 &) >/dev/null 2>&1; exit 0"]).succeeds();
     let tables = tables(&out);
-    assert_eq!(tables.exits.iter().filter(|exit| exit.running).count(), 1, "{:?}", tables.exits);
+    let running: Vec<_> = tables.exits.iter().filter(|exit| exit.running).collect();
+    // Still there, and ended by this test.
+    let ended = running.iter().map(|exit| nix::unistd::Pid::from_raw(exit.pid.cast_signed()));
+    let ended: Vec<_> = ended.map(|pid| nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL)).collect();
+    assert_eq!(ended, [Ok(())], "{:?}", tables.exits);
 }

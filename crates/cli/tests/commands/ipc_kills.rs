@@ -7,7 +7,7 @@ use crate::ipc::parsed;
 use crate::ipc_ended::{children_of, instances};
 use crate::kills::{Moments, kills};
 use crate::running::*;
-use crate::traces::{assert_no_kernel_object_left, processes_with};
+use crate::traces::{assert_no_kernel_object_left, clean, processes_with};
 use std::time::Duration;
 
 /// How long a run takes about, from its first process to its last.
@@ -70,7 +70,7 @@ fn whoever_of_a_latency_benchmark_is_killed_nothing_is_left_and_its_json_is_vali
         // Where the process that keeps it was killed and then the parent, the next command removes it.
         let left = || instances(parent).unwrap_or_default();
         if !soon(|| left().is_empty()) {
-            run(slowpath(["doctor", "--clean"])).succeeds();
+            clean();
             assert!(left().is_empty(), "{context}");
         }
         assert_no_kernel_object_left(&done);

@@ -75,8 +75,10 @@ fn a_miss_is_analysed_exported_and_reported() {
     // What the timeline says that a thread waited for a CPU is in the table, of the same threads.
     let tables = tables(&directory);
     let part = explained["timeline"].as_array().unwrap().iter().filter(|part| part["state"] == "runnable");
-    let longest = part.max_by(|a, b| a["us"].as_f64().unwrap().total_cmp(&b["us"].as_f64().unwrap())).unwrap();
-    let longest = longest["us"].as_f64().unwrap();
+    let longest = part.filter_map(|part| part["us"].as_f64()).fold(0.0, f64::max);
+    // Behind a hog for 8 ms. Another miss may come first: a hypervisor takes the CPU away, or interrupts do.
+    let is_of_a_task = ["cpu_busy", "no_inheritance"].iter().any(|cause| explained["cause"] == *cause);
+    assert!(longest > 0.0 || !is_of_a_task, "{explained:#}");
     // A part ends where the transaction turns to the other thread: the whole wait, in the table, may be longer and is not shorter.
     let whole = tables.off_cpu.iter().filter(|row| row.runnable.0 as f64 / 1000.0 > longest - 100.0);
     let Some(waited) = whole.min_by_key(|row| row.runnable) else {

@@ -64,7 +64,9 @@ fn a_difference_in_faults_is_found_with_its_size_and_equal_arms_do_not_differ() 
     assert_eq!(many["outcome"], "hurts", "{many}");
     let (low, high) = (many["difference"]["low"].as_f64().unwrap(), many["difference"]["high"].as_f64().unwrap());
     assert!(low <= 1000.0 && 1000.0 <= high && high - low < 100.0, "{many}");
-    assert_ne!(of("same")["outcome"], "hurts", "{said}");
+    // Of equal arms one comparison in forty is called different by chance, and then by the few faults that launches differ by anyway.
+    let end = |end: &str| of("same")["difference"][end].as_f64().unwrap();
+    assert!(end("low") < 50.0 && end("high") > -50.0, "{said}");
     assert_eq!(of("same")["against"], "few");
     // Two comparisons share one error rate.
     assert!(many["level"].as_f64().unwrap() >= 0.975, "{many}");

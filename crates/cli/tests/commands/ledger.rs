@@ -4,7 +4,7 @@ use crate::recorded_case::analyzed;
 use crate::running::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Threads that each do one thing. At its end each says its id, its time on the CPU and what schedstat has of it.
@@ -53,15 +53,23 @@ fn agrees(what: &str, value: f64, expected: f64, slack_ms: f64) {
     assert!((value - expected).abs() <= expected * 0.02 + slack_ms, "{what}: {value} ms, expected {expected} ms");
 }
 
-fn ledger_of(out: &Path) -> Value {
-    let found = analyzed(out);
-    assert_eq!(
-        found["losses"].as_object().unwrap().values().filter(|lost| **lost != 0).count(),
-        0,
-        "{}",
-        found["losses"]
-    );
-    found["ledger"].clone()
+/// The ledger of a recording that lost no switch, with what its command printed. Kernels are known that tell no switch away from certain
+/// tasks, of which one may run before a thread at any time; the recorder counts them, and the recording is made again.
+fn undisturbed(place: &Path, recorded: impl Fn(&Path) -> Done) -> (PathBuf, Done, Value) {
+    for number in 0..8 {
+        let out = place.join(format!("out-{number}"));
+        let done = recorded(&out);
+        done.succeeds();
+        let found = analyzed(&out);
+        let losses = found["losses"].as_object().unwrap();
+        let lost: Vec<&String> = losses.iter().filter(|(_, lost)| **lost != 0).map(|(kind, _)| kind).collect();
+        if lost.is_empty() {
+            return (out, done, found["ledger"].clone());
+        }
+        assert_eq!(lost, ["off_cpu"], "{losses:?}");
+        println!("disturbed: {losses:?}");
+    }
+    panic!("every recording was disturbed");
 }
 
 /// Every thread's rows and its unexplained part make its wall time, and that part is small.
@@ -83,12 +91,10 @@ fn threads_of_known_behaviour_have_their_time_in_the_right_rows_and_as_much_as_t
         return;
     }
     let place = place();
-    let (out, program) = (place.path().join("out"), compiled(place.path()));
+    let program = compiled(place.path());
     let options = ["--quiet", "--off-cpu", "--sample", "997"];
-    let done = record(&out, &options, &[&program, "2"]);
-    done.succeeds();
+    let (out, done, ledger) = undisturbed(place.path(), |out| record(out, &options, &[&program, "2"]));
     let said = said(&done.stdout);
-    let ledger = ledger_of(&out);
     let pid = said["main"].tid;
     adds_up(&ledger, pid);
     let largest = [
@@ -142,19 +148,16 @@ fn threads_that_ran_before_the_recording_and_run_on_are_explained_too() {
         return;
     }
     let place = place();
-    let (out, program) = (place.path().join("out"), compiled(place.path()));
+    let program = compiled(place.path());
     let mut child = Command::new(&program).args(["100"]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let pid = child.id();
     let tasks = || std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
     assert!(soon(|| tasks() == 8));
-    let done = run(slowpath(["record", "--quiet", "--off-cpu", "--memory-calls", "--duration", "2", "--pid"])
-        .arg(pid.to_string())
-        .arg("-o")
-        .arg(&out));
+    let record = ["record", "--quiet", "--off-cpu", "--memory-calls", "--duration", "2", "--pid"];
+    let recorded = |out: &Path| run(slowpath(record).arg(pid.to_string()).arg("-o").arg(out));
+    let (_, _, ledger) = undisturbed(place.path(), recorded);
     child.kill().unwrap();
     child.wait().unwrap();
-    done.succeeds();
-    let ledger = ledger_of(&out);
     adds_up(&ledger, u64::from(pid));
     let named = |name: &str| ledger["threads"].as_array().unwrap().iter().find(|one| one["thread"] == name).unwrap();
     // It never ran while it was recorded.

@@ -77,7 +77,12 @@ pub struct Running {
 
 impl Running {
     /// Waits for its end; kills it and fails when that takes too long.
-    pub fn wait(mut self) -> Done {
+    pub fn wait(self) -> Done {
+        self.wait_within(PATIENCE)
+    }
+
+    /// The same for a command that may take longer than others.
+    pub fn wait_within(mut self, patience: Duration) -> Done {
         let start = Instant::now();
         let pid = self.child.id();
         let mut programs = std::mem::take(&mut self.programs);
@@ -88,9 +93,9 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > patience {
                 self.child.kill().unwrap();
-                panic!("it did not end in {PATIENCE:?}");
+                panic!("it did not end in {patience:?}");
             }
             std::thread::sleep(Duration::from_millis(10));
         };
@@ -195,6 +200,13 @@ pub fn root() -> bool {
         println!("skipped: recording needs root");
     }
     root
+}
+
+/// Whether a process has come to sleep in sleep(1). Before, its loader has not mapped everything, also where it waits for a page.
+pub fn sleeps(pid: u32) -> bool {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let call = read("syscall").split(' ').next().and_then(|number| number.parse().ok());
+    read("comm") == "sleep\n" && call == Some(libc::SYS_clock_nanosleep)
 }
 
 /// Waits up to half a minute for `condition`.

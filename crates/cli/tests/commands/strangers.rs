@@ -2,7 +2,7 @@
 //! mount over or give away what was not meant.
 
 use crate::running::*;
-use crate::traces::processes_with;
+use crate::traces::{alone_in_cleaning, processes_with};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -45,6 +45,7 @@ fn one_leftover_that_cannot_be_removed_is_said_and_the_others_go() {
         return;
     }
     run(slowpath(["lab", "list"])).succeeds();
+    let _alone = alone_in_cleaning();
     // Directories of a lab that is gone, of which one holds what no lab makes.
     let [full, empty] = ["lab-4194306-1-0", "lab-4194306-1-1"].map(|name| Path::new("/run/slowpath").join(name));
     fs::create_dir_all(full.join("mount/precious")).unwrap();
@@ -96,7 +97,9 @@ fn a_fresh_directory_of_a_killed_slowpath_is_removed_and_one_put_in_its_place_is
             unsafe { libc::kill(pid as i32, libc::SIGKILL) };
         }
         running.wait();
+        let alone = alone_in_cleaning();
         let done = run(slowpath(["doctor", "--clean"]));
+        drop(alone);
         let stayed = (directory.exists(), directory.join("precious").exists());
         if replaced {
             fs::remove_dir_all(&directory).unwrap();

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
 
 /// The processes, zombies excepted, whose environment at their exec held `mark`.
 pub fn processes_with(mark: &str) -> Vec<u32> {
@@ -135,6 +136,19 @@ pub fn assert_no_kernel_object_left(done: &Done) {
 pub fn assert_nothing_left(done: &Done) {
     assert_no_kernel_object_left(done);
     assert_eq!(owned_by(done.pid), [] as [PathBuf; 0]);
+}
+
+/// Keeps tests of this program apart of which one makes what cannot be removed, and others want everything removed.
+pub fn alone_in_cleaning() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Removes what killed commands have left.
+#[track_caller]
+pub fn clean() {
+    let _alone = alone_in_cleaning();
+    run(slowpath(["doctor", "--clean"])).succeeds();
 }
 
 #[test]

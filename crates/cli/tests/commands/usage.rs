@@ -25,8 +25,15 @@ fn near(value: f64, expected: f64, relative: f64) {
     assert!((value - expected).abs() <= expected * relative, "{value}, expected {expected}");
 }
 
-/// Records the whole system while one process touches three times as many pages as the other.
-fn recorded(out: &Path, three: &mut Toucher, one: &mut Toucher) -> u64 {
+/// How long a process of one thread has run by the kernel's account, in ms.
+fn ran(toucher: &Toucher) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/schedstat", toucher.child.id())).unwrap();
+    text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e6
+}
+
+/// Records the whole system while one process touches three times as many pages as the other; the machine's faults, and how long the two
+/// have run at least.
+fn recorded(out: &Path, three: &mut Toucher, one: &mut Toucher) -> (u64, [f64; 2]) {
     let mut command = slowpath(["record", "--quiet", "--system", "--stacks", "fault", "--sample", "97", "-o"]);
     let before = machine_faults();
     let mut running = start(command.arg(out));
@@ -35,13 +42,15 @@ fn recorded(out: &Path, three: &mut Toucher, one: &mut Toucher) -> u64 {
         assert!(running.child.try_wait().unwrap().is_none(), "{:?}", running.wait());
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    let begin = [ran(three), ran(one)];
     for _ in 0..ROUNDS {
         (0..3).for_each(|_| three.touch());
         one.touch();
     }
+    let ran = [ran(three) - begin[0], ran(one) - begin[1]];
     running.signal(libc::SIGINT);
     running.wait().succeeds();
-    machine_faults() - before
+    (machine_faults() - before, ran)
 }
 
 #[test]
@@ -52,7 +61,9 @@ fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_ma
     let place = place();
     let out = place.path().join("out");
     let (mut three, mut one) = (Toucher::start("three"), Toucher::start("one"));
-    let most = recorded(&out, &mut three, &mut one);
+    let begin = [ran(&three), ran(&one)];
+    let (most, at_least) = recorded(&out, &mut three, &mut one);
+    let at_most = [ran(&three) - begin[0], ran(&one) - begin[1]];
     let analyzed = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
     analyzed.succeeds();
     let said = analyzed.json();
@@ -61,11 +72,13 @@ fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_ma
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
     let faults = |process: &Value| number(&process["used"]["minor_faults"]) + number(&process["used"]["major_faults"]);
 
-    // The truth: so many pages, and what Python needs itself.
-    near(faults(three), (3 * ROUNDS * PAGES) as f64, 0.02);
-    near(faults(one), (ROUNDS * PAGES) as f64, 0.02);
+    // The truth: so many pages, and what Python needs itself. What all processes do together can be more than the ring holds.
+    let lost = number(&usage["machine"]["lost"]);
+    let is_truth = |faults: f64, truth: f64| faults <= truth * 1.02 && faults + lost >= truth * 0.98;
+    assert!(is_truth(faults(three), (3 * ROUNDS * PAGES) as f64), "{three:#} {lost} lost");
+    assert!(is_truth(faults(one), (ROUNDS * PAGES) as f64), "{one:#} {lost} lost");
     let tables = tables(&out);
-    for process in [three, one] {
+    for (process, (at_least, at_most)) in [three, one].into_iter().zip(at_least.into_iter().zip(at_most)) {
         // The kernel's counters, from the rows themselves.
         let pid = process["pid"].as_u64().unwrap() as u32;
         let exits = tables.exits.iter().filter(|exit| exit.pid == pid);
@@ -73,10 +86,13 @@ fn processes_that_touch_three_pages_to_one_have_these_shares_of_recording_and_ma
         let begin = tables.execs.iter().find(|exec| exec.pid == pid).unwrap();
         let counted = end - begin.min_flt - begin.maj_flt;
         assert_eq!(process["used"]["faults_by_kernel"], counted);
-        near(faults(process), counted as f64, 0.005);
+        let (recorded, counted) = (faults(process), counted as f64);
+        assert!(recorded <= counted * 1.005 && recorded + lost >= counted * 0.995, "{recorded}, {lost}, {counted}");
         let cpu = number(&process["used"]["cpu_time"]["value"]);
         let in_faults = number(&process["used"]["fault_time"]["value"]);
-        assert!(in_faults > 0.0 && cpu > 0.5 * in_faults, "{cpu} ms on the CPU, {in_faults} ms in faults");
+        // A fault takes longer than the process runs meanwhile, where another one has the CPU.
+        assert!(in_faults > 0.0, "{process:#}");
+        assert!(cpu >= at_least - 0.1 && cpu <= at_most + 0.1, "{cpu} ms of {at_least} to {at_most} ms by the kernel");
         let recorded = number(&usage["total"]["minor_faults"]) + number(&usage["total"]["major_faults"]);
         near(number(&process["share"]["faults"]["value"]), faults(process) / recorded, 1e-9);
         let machine = number(&usage["machine"]["faults"]);

@@ -4,11 +4,14 @@ use crate::recorded_case::built;
 use crate::running::*;
 use crate::traces::assert_nothing_left;
 use serde_json::Value;
+use std::time::Duration;
 
 fn diagnosed(options: &[&str], program: &[&str]) -> (Value, tempfile::TempDir) {
     let place = place();
     let mut command = slowpath(["diagnose", "--json", "-o"]);
-    let done = run(command.arg(place.path().join("out")).args(options).arg("--").args(program));
+    // A limit of time is one for its launches: recordings that a debug build reads come on top, on a busy machine for long.
+    let started = start(command.arg(place.path().join("out")).args(options).arg("--").args(program));
+    let done = started.wait_within(Duration::from_secs(300));
     done.succeeds();
     assert_nothing_left(&done);
     (done.json(), place)

@@ -26,8 +26,7 @@ impl Recorded {
         // The place in its command line tells this target from those of other tests.
         let running = start(command.arg(place.path().join("out")).args(program).arg(place.path()));
         let recorded = Self { running: Some(running), place };
-        recorded
-            .until("it has begun", |recorded| Recording::open(recorded.out()).is_ok() && recorded.workers().len() == 3);
+        recorded.until("it has begun", |recorded| Recording::open(recorded.out()).is_ok() && recorded.are_confined());
         recorded
     }
 
@@ -84,6 +83,12 @@ impl Recorded {
         children.filter(is_worker).collect()
     }
 
+    /// Whether there are three, each with its filter: one that was just forked, also one that only reads, has neither that nor its name.
+    fn are_confined(&self) -> bool {
+        let workers = self.workers();
+        workers.len() == 3 && workers.iter().all(|pid| is_confined(*pid))
+    }
+
     /// The one that writes the recording: it has its directory open.
     fn writer(&self) -> u32 {
         let out = self.out();
@@ -108,6 +113,10 @@ fn status(pid: u32, key: &str) -> String {
     line.split_whitespace().next().unwrap_or_default().to_owned()
 }
 
+fn is_confined(pid: u32) -> bool {
+    status(pid, "Seccomp:") == "2"
+}
+
 fn open_files(pid: u32) -> Vec<String> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     descriptors.filter_map(|one| Some(fs::read_link(one.path()).ok()?.display().to_string())).collect()
@@ -125,7 +134,7 @@ fn what_handles_foreign_bytes_of_a_recording_has_no_descriptor_no_mapping_and_no
     }
     let mut recorded = Recorded::start();
     let out = recorded.out().display().to_string();
-    for pid in recorded.workers() {
+    for pid in recorded.workers().into_iter().filter(|pid| is_confined(*pid)) {
         for file in open_files(pid) {
             let is_expected = ["socket:", "pipe:", "/dev/null", "/proc/kallsyms", out.as_str(), "/memfd:unwind-table"];
             assert!(is_expected.iter().any(|expected| file.starts_with(expected)), "{pid} has {file}");
@@ -148,11 +157,11 @@ fn who_makes_unwinding_tables_is_replaced_when_its_user_kills_it_and_the_recordi
     }
     let mut recorded = Recorded::start();
     let writer = recorded.writer();
-    let parsers: Vec<u32> = recorded.workers().into_iter().filter(|pid| *pid != writer).collect();
+    let parsers: Vec<u32> = recorded.workers().into_iter().filter(|pid| *pid != writer && is_confined(*pid)).collect();
     parsers.iter().for_each(|pid| signal(*pid, libc::SIGKILL));
     recorded.until("others take their place", |recorded| {
         let workers = recorded.workers();
-        workers.len() == 3 && parsers.iter().all(|pid| !workers.contains(pid))
+        recorded.are_confined() && parsers.iter().all(|pid| !workers.contains(pid))
     });
     recorded.interrupt();
     recorded.wait().succeeds();

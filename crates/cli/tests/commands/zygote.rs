@@ -59,13 +59,18 @@ impl Place {
         fs::rename(self.at("new.so"), self.at("job.so")).unwrap();
     }
 
+    /// Starts one, and waits until it answers.
     fn serve(&self, words: &[&str]) -> Zygote {
+        let zygote = self.begin(words);
+        zygote.wait_until_ready();
+        zygote
+    }
+
+    fn begin(&self, words: &[&str]) -> Zygote {
         let socket = self.at("s");
         let words = ["zygote", "serve", "--socket", socket.to_str().unwrap()].into_iter().chain(words.iter().copied());
         let running = start(slowpath(words).env("SLOWPATH_ZYGOTE_LIBRARY", self.at("python.so")));
-        let zygote = Zygote { running, socket };
-        zygote.wait_until_ready();
-        zygote
+        Zygote { running, socket }
     }
 }
 
@@ -249,8 +254,11 @@ fn a_crashed_zygote_comes_back_a_replaced_library_is_loaded_anew_and_nothing_out
     });
     let done = child.wait();
     assert_ne!(done.code(), 0, "{done:?}");
-    // The next one takes the place of the socket.
-    place.serve(&["--preload", &place.text("job.so"), "--user", &own(), "--idle", "200ms"]).running.wait().succeeds();
+    // The next one takes the place of the socket. Nobody asks it: between two questions it may be idle for long enough.
+    let words = ["--preload", &place.text("job.so"), "--user", &own(), "--idle", "200ms", "--json"];
+    let done = place.begin(&words).running.wait();
+    done.succeeds();
+    assert_eq!(done.json()["ended"], "idle", "{done:?}");
 }
 
 #[test]

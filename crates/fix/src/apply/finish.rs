@@ -96,22 +96,7 @@ mod tests {
     #[test]
     fn work_that_was_begun_is_done_though_its_parent_and_the_group_of_it_are_killed() {
         let place = tempfile::tempdir().unwrap();
-        let (begun, done) = (place.path().join("begun"), place.path().join("done"));
-        // SAFETY: the child of this test does no more than this call, and ends with `_exit` or a signal.
-        let parent = match unsafe { fork() }.unwrap() {
-            ForkResult::Child => {
-                let _ = setsid();
-                let _ = finish(|| {
-                    let _ = fs::write(&begun, "");
-                    std::thread::sleep(Duration::from_millis(300));
-                    let _ = fs::write(&done, "");
-                    Vec::new()
-                });
-                // SAFETY: ends it.
-                unsafe { libc::_exit(0) }
-            }
-            ForkResult::Parent { child } => child,
-        };
+        let [begun, go, done] = ["begun", "go", "done"].map(|name| place.path().join(name));
         let soon = |path: &std::path::Path| {
             let began = Instant::now();
             while !path.exists() && began.elapsed() < Duration::from_secs(30) {
@@ -119,9 +104,26 @@ mod tests {
             }
             path.exists()
         };
+        // SAFETY: the child of this test does no more than this call, and ends with `_exit` or a signal.
+        let parent = match unsafe { fork() }.unwrap() {
+            ForkResult::Child => {
+                let _ = setsid();
+                let _ = finish(|| {
+                    let _ = fs::write(&begun, "");
+                    if soon(&go) {
+                        let _ = fs::write(&done, "");
+                    }
+                    Vec::new()
+                });
+                // SAFETY: ends it.
+                unsafe { libc::_exit(0) }
+            }
+            ForkResult::Parent { child } => child,
+        };
         assert!(soon(&begun) && !done.exists());
         kill(Pid::from_raw(-parent.as_raw()), Signal::SIGKILL).unwrap();
         assert!(matches!(waitpid(parent, None), Ok(WaitStatus::Signaled(_, Signal::SIGKILL, _))));
+        fs::write(&go, "").unwrap();
         assert!(soon(&done));
     }
 }

@@ -66,8 +66,10 @@ fn within_one_launch_the_second_run_of_a_program_reads_nothing() {
     let once = "import os, sys; r = os.system('/usr/bin/python3 -S -c \"import json, decimal\"'); sys.exit(r)";
     let twice =
         "import os, sys; c = '/usr/bin/python3 -S -c \"import json, decimal\"'; sys.exit(os.system(c) or os.system(c))";
-    let (one, two) = (launch(&lab, "root", once).1, launch(&lab, "root", twice).1);
-    assert_eq!(one, two);
+    let (one, two) = (launch(&lab, "root", once).1.0, launch(&lab, "root", twice).1.0);
+    // As above: timing decides about one window of readahead, in either launch. A second reading would be all of it again.
+    let window = lab.settings().read_ahead_kb * 1024;
+    assert!(one > 4 * window && one.abs_diff(two) <= window, "{one} bytes once, {two} twice");
 }
 
 #[test]

@@ -167,8 +167,9 @@ fn a_traced_command_is_stopped_at_each_call_with_its_children_and_nothing_stays(
 #[test]
 fn a_traced_command_keeps_its_signals_and_its_way_to_end() {
     let mut launcher = launcher();
-    let (mut spec, mark) =
-        shell("trap 'echo caught' TERM; kill -TERM $$; (sleep 0.1; kill -CONT $$) & kill -STOP $$; kill -KILL $$");
+    let (mut spec, mark) = shell(
+        "trap 'echo caught' TERM; kill -TERM $$; (while sleep 0.1 && kill -CONT $$; do :; done) & kill -STOP $$; kill -KILL $$",
+    );
     spec.context = vec![ContextStep::Traced];
     let outcome = launcher.launch(&spec, &mut NoHooks).unwrap();
     assert_eq!(outcome.stop, StopReason::Killed { signal: 9 });

@@ -1,6 +1,6 @@
 //! What is left of a tree, and what of a launch, after each end policy.
 
-use slowpath_launch::{EndPolicy, Exit, StdioPolicy, StopReason};
+use slowpath_launch::{EndPolicy, Exit, Hooks, StdioPolicy, StopReason};
 
 use super::*;
 
@@ -77,15 +77,29 @@ fn a_target_left_running_lives_on_without_its_launcher() {
     }
 }
 
+/// Lets the target go on when it was ready.
+struct Opening(std::path::PathBuf);
+
+impl Hooks for Opening {
+    fn on_ready(&mut self, _: u64) {
+        fs::write(&self.0, "").unwrap();
+    }
+}
+
 #[test]
 fn waiting_for_the_exit_reports_both_readiness_and_exit() {
-    let (mut spec, mark) = shell("echo up; sleep 0.2; echo later; exit 7");
+    let dir = tempfile::tempdir().unwrap();
+    // It ends after it was seen to be ready, and prints when that was.
+    let program = "import os, sys, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n\
+                   print(time.monotonic_ns())\nsys.exit(7)";
+    let (mut spec, mark) = spec(&["/usr/bin/python3", "-c", program]);
+    spec.cwd = dir.path().to_owned();
     spec.ready = "line:up".parse().unwrap();
     spec.end = EndPolicy::WaitExit;
-    let outcome = launch(&spec).unwrap();
+    let outcome = launcher().launch(&spec, &mut Opening(dir.path().join("go"))).unwrap();
     assert_eq!((outcome.stop, outcome.exit), (StopReason::Ready, Some(Exit::Code(7))));
-    assert!(outcome.time_to_ready().unwrap() < 200_000_000);
-    assert_eq!(outcome.stdout_tail.as_deref(), Some("up\nlater\n"));
+    let later: u64 = outcome.stdout_tail.unwrap().strip_prefix("up\n").unwrap().trim().parse().unwrap();
+    assert!(outcome.released_at < outcome.ready_at.unwrap() && outcome.ready_at.unwrap() < later);
     assert_eq!(marked(&mark), [] as [i32; 0]);
 }
 

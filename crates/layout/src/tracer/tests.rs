@@ -317,14 +317,23 @@ fn a_stopped_trace_lets_a_process_go_whose_first_thread_has_ended() {
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 volatile int sink;
 void late(void) { sink++; }
 char *started;
+static int says(const char *name, const char *what) {
+    char text[4096];
+    FILE *file = fopen(name, "r");
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    text[length] = 0;
+    fclose(file);
+    return strstr(text, what) != 0;
+}
 void *thread(void *unused) {
-    usleep(100000);
+    while (!says("/proc/self/status", "State:\tZ")) usleep(1000);
     fclose(fopen(started, "w"));
-    usleep(500000);
+    while (!says("/proc/thread-self/status", "TracerPid:\t0\n")) usleep(1000);
     late();
     write(1, "whole\n", 6);
     exit(6);

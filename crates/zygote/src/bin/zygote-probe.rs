@@ -9,17 +9,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-struct Jobs {
-    /// Memory that a zygote has used, as preloaded programs do.
-    ballast: Vec<u8>,
-    forks: u32,
-}
+struct Jobs;
 
 impl Preloaded for Jobs {
-    fn before_fork(&mut self) {
-        self.forks += 1;
-    }
-
     fn run(&mut self, child: &Child) -> i32 {
         let words: Vec<String> =
             child.arguments.iter().map(|word| String::from_utf8_lossy(&word.0).into_owned()).collect();
@@ -29,7 +21,6 @@ impl Preloaded for Jobs {
             ["show"] => shown(),
             ["seed"] => said(&format!("{:?}\n", child.seed)),
             ["env", name] => said(&format!("{}\n", std::env::var(name).unwrap_or_default())),
-            ["forks"] => said(&format!("{} {}\n", self.forks, self.ballast.len())),
             ["sleep"] => loop {
                 std::thread::park();
             },
@@ -86,10 +77,8 @@ fn main() -> ExitCode {
 
 fn served(socket: &str) -> Result<u8, Box<dyn std::error::Error>> {
     let policy = Policy::parse(&std::env::var(readiness::POLICY).unwrap_or_default())?;
-    let ballast = std::env::var("BALLAST_MB").ok().and_then(|text| text.parse::<usize>().ok()).unwrap_or(1);
     let bound = Bound::at(Path::new(socket))?;
-    let mut jobs = Jobs { ballast: vec![1; ballast << 20], forks: 0 };
-    let (end, status) = serve(bound.socket().try_clone()?, &policy, &mut jobs)?;
+    let (end, status) = serve(bound.socket().try_clone()?, &policy, &mut Jobs)?;
     println!("{end:?} {} {} {}", status.started, status.failed, status.refused);
     Ok(0)
 }

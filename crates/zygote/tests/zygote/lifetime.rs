@@ -1,9 +1,9 @@
 //! Who ends with whom, and what is left.
 
 use crate::served::{Served, eventually, job};
-use slowpath_zygote::{Client, Ending, SpawnError};
+use slowpath_zygote::{Ending, SpawnError};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn exists(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
@@ -58,9 +58,12 @@ fn one_that_is_told_to_end_ends_its_children_and_removes_its_socket() {
 
 #[test]
 fn it_ends_when_idle_and_not_while_a_child_or_a_holder_is_there() {
-    let served = Served::new(None, "idle = \"300ms\"");
-    let holder = Client::connect(&served.socket()).unwrap();
-    holder.hold().unwrap();
+    // Whoever finds it ready stays: on a busy machine it could be idle for long enough until the next one comes.
+    let mut holder = None;
+    let served = Served::held(None, "idle = \"300ms\"", |client| {
+        client.hold().unwrap();
+        holder = Some(client);
+    });
     std::thread::sleep(Duration::from_millis(900));
     let child = served.spawn(job(&["sleep"])).unwrap();
     drop(holder);
@@ -103,23 +106,29 @@ fn spares_are_made_ahead_and_a_child_of_one_is_told_as_such() {
 
 #[test]
 fn a_child_of_a_spare_does_not_wait_for_the_fork_of_the_next_one() {
-    // A fork of 256 MiB copies page tables for some ms.
-    let served = Served::with(None, "spares = 1", |command| {
-        command.env("BALLAST_MB", "256");
-    });
-    let taken = |ready: bool| {
-        eventually(|| !ready || served.status().spares == 1);
-        let began = Instant::now();
-        let child = served.spawn(job(&["exit", "0"])).unwrap();
-        let time = began.elapsed();
-        child.wait().unwrap();
-        (child.from_spare, time)
+    let served = Served::new(None, "spares = 1");
+    eventually(|| served.status().spares == 1);
+    let [spare] = served.children()[..] else { panic!("{:?}", served.children()) };
+    let signal = |signal: i32| {
+        // SAFETY: takes integers; a child of the zygote that waits, and then one of this test's.
+        assert_eq!(unsafe { libc::kill(spare.cast_signed(), signal) }, 0);
     };
-    let mut spares: Vec<_> = (0..21).map(|_| taken(true)).filter(|(from_spare, _)| *from_spare).collect();
-    assert!(spares.len() > 10, "{spares:?}");
-    spares.sort_by_key(|(_, time)| *time);
-    let from_spare = spares[spares.len() / 2].1;
-    // What a start takes without a spare, by the zygote's own account.
-    let fork = Duration::from_secs_f64(served.status().start_ms / 1e3);
-    assert!(from_spare < fork, "{from_spare:?} beside {fork:?}");
+    // It has its order and does not come to it: as long as this lasts, the client waits.
+    signal(libc::SIGSTOP);
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| served.spawn(job(&["exit", "0"])).unwrap());
+        eventually(|| served.status().spares == 0);
+        // Each answer is a turn of the zygote, in which it would make the spare that is missing if it did not let the client go first.
+        for _ in 0..20 {
+            let status = served.status();
+            assert_eq!((status.spares, status.spares_wanted, status.started), (0, 1, 0), "{status:?}");
+        }
+        assert_eq!(served.children(), [spare], "the next one is forked while the client waits");
+        assert!(!client.is_finished());
+        signal(libc::SIGCONT);
+        let child = client.join().unwrap();
+        assert!(child.from_spare && child.pid == spare.cast_signed());
+        assert_eq!(child.wait().unwrap(), Ending::Exited(0));
+    });
+    eventually(|| served.status().spares == 1);
 }

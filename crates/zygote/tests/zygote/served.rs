@@ -27,6 +27,15 @@ impl Served {
     }
 
     pub fn with(user: Option<u32>, policy: &str, change: impl FnOnce(&mut Command)) -> Self {
+        Self::begun(user, policy, change, drop)
+    }
+
+    /// Gives the connection that found it ready away.
+    pub fn held(user: Option<u32>, policy: &str, first: impl FnOnce(Client)) -> Self {
+        Self::begun(user, policy, |_| {}, first)
+    }
+
+    fn begun(user: Option<u32>, policy: &str, change: impl FnOnce(&mut Command), first: impl FnOnce(Client)) -> Self {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
         if let Some(user) = user {
@@ -47,7 +56,12 @@ impl Served {
         change(&mut command);
         let process = command.spawn().unwrap();
         let served = Self { place, process };
-        eventually(|| Client::connect(&served.socket()).is_ok());
+        let mut client = None;
+        eventually(|| {
+            client = Client::connect(&served.socket()).ok();
+            client.is_some()
+        });
+        first(client.unwrap());
         served
     }
 
