@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -61,7 +60,7 @@ def distribution(cells: pa.Table, groups: pa.Table) -> Distribution:
 
 def distributions(engine: Engine, dimension: str, metric: str) -> dict[str, Distribution]:
     """Value of the dimension -> its launches."""
-    return by_value(engine.cells("cells", dimension, metric), engine.cells("groups", dimension, metric))
+    return by_value(engine.summed("cells", dimension, metric), engine.summed("groups", dimension, metric))
 
 
 def by_value(all_cells: pa.Table, all_groups: pa.Table) -> dict[str, Distribution]:
@@ -73,18 +72,11 @@ def by_value(all_cells: pa.Table, all_groups: pa.Table) -> dict[str, Distributio
 def users_by(engine: Engine, dimension: str, metric: str, launches: int) -> tuple[dict[str, int], int]:
     """Different users of every value, and the 1/rate of the buckets that were looked at (1: all of them).
 
-    Needs rows: users of days and batches overlap, so counts of them do not add up.
+    Users of days and batches overlap, so counts of them do not add up: users themselves are counted.
     """
-    from .cells import value_of
-
     rate = 1
     while launches / rate > EXACT_USERS and rate < 64:
         rate *= 2
-    rows: Any = engine.rows()
-    rows = rows.filter(rows.metric == metric)
-    if rate > 1:
-        rows = rows.filter(rows.user_bucket % rate == 0)
-    keyed = rows.mutate(value_=value_of(rows, dimension))
-    counted = engine.fetch(keyed.group_by("value_").agg(users=keyed.user_key.nunique()))
-    names, users = counted["value_"].to_pylist(), counted["users"].to_pylist()
+    counted = engine.users(dimension, metric, rate)
+    names, users = counted["value"].to_pylist(), counted["users"].to_pylist()
     return {str(name): int(n) * rate for name, n in zip(names, users, strict=True)}, rate

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..bins import upper_edge
-from ..cells import AGGREGATES
 from ..clustered import Estimate
 from ..clustered import difference as quantile_difference
 from ..compare import estimate
@@ -70,8 +69,9 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
     known_dimension(store, options.by, "cannot look for slices by")
     metric = store.metric(options.metric)
     unit = unit_of(store.manifest.units[metric])
-    rows, robots = people(engine, metric)
-    cells, groups = (engine.fetch(AGGREGATES[kind].expression(rows, options.by)) for kind in ("cells", "groups"))
+    both, all_groups = (engine.summed(kind, options.by, metric) for kind in ("cells", "groups"))
+    cells, groups = of_people(both), of_people(all_groups)
+    robots = int(pc.sum(both["n"]).as_py() or 0) - int(pc.sum(cells["n"]).as_py() or 0)
     found = by_value(cells, groups)
     baseline = chosen_baseline(sorted(found, key=lambda v: (-found[v].histogram.n, v)), options)
     if not all(one.clustered for one in found.values()):
@@ -81,6 +81,7 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
     share = options.quantile[1]
     threshold = found[baseline].histogram.bin_at(share)
     columns, left_out = usable_columns(store, options)
+    rows = people(engine, metric)
     cube = read_cube(engine, rows, options.by, baseline, threshold, columns)
     total = totals(cube)
     candidates = supported(cube, options.depth)
@@ -145,6 +146,11 @@ def chosen_baseline(values: list[str], options: SliceOptions) -> str:
     if options.baseline not in values:
         raise wrong_usage("cannot use the baseline", options.baseline, f"{options.by} has no such value", remedy)
     return options.baseline
+
+
+def of_people(cells: pa.Table) -> pa.Table:
+    """Cells without those of robots."""
+    return cells.filter(pc.invert(cells["robot"]))
 
 
 def without(cells: pa.Table, value: str) -> pa.Table:
