@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -32,21 +33,17 @@ class Distribution:
 
 
 def integers(table: pa.Table, column: str) -> Integers:
-    """A column as integers."""
-    return np.asarray(table[column].to_numpy(), np.int64)
+    """A column without nulls as integers."""
+    # Arrow's `to_numpy` imports pandas, which takes a second.
+    return np.asarray(np.from_dlpack(table[column].combine_chunks()), np.int64)
 
 
 def split(table: pa.Table) -> dict[str, pa.Table]:
-    """Cells by value."""
-    encoded = table["value"].combine_chunks().dictionary_encode() if table.num_rows else None
-    if encoded is None:
-        return {}
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    codes = encoded.indices.to_numpy()
-    return {
-        str(value): table.filter(pa.array(codes == code)) for code, value in enumerate(encoded.dictionary.to_pylist())
-    }
+    """Cells by value, in one pass over them."""
+    ordered = table.sort_by("value")
+    names = ordered["value"].to_pylist()
+    starts = [at for at, name in enumerate(names) if not at or name != names[at - 1]]
+    return {str(names[a]): ordered.slice(a, b - a) for a, b in pairwise([*starts, len(names)])}
 
 
 def distribution(cells: pa.Table, groups: pa.Table) -> Distribution:
