@@ -84,22 +84,14 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
     rows = people(engine, metric)
     cube = read_cube(engine, rows, options.by, baseline, threshold, columns)
     total = totals(cube)
-    candidates = supported(cube, options.depth)
-    picked: list[Picked] = []
-    significant: Integers = np.zeros(0, np.int64)
-    q = np.ones(0)
-    if candidates.wheres:
-        first = tested(candidates.counts.of_groups(DISCOVERY), total.of_groups(DISCOVERY))
-        q = adjusted(first.p)
-        significant = np.flatnonzero(q <= options.fdr)
-        limit = float(first.p[significant].max()) if len(significant) else 0.0
-        picked = greedy(cube, candidates, significant, total, limit)
+    result = search(cube, options.depth, options.fdr)
+    picked = result.picked
     of_total = tested(total, total)
-    named = [listing.named(cube, candidates.wheres[one.number]) for one in picked]
+    named = [listing.named(cube, one.where) for one in picked]
     found_slices = listing.Found(
         wheres=named,
         counts=stacked([one.counts for one in picked]) if picked else None,
-        q=[float(q[one.number]) for one in picked],
+        q=[one.q for one in picked],
         confirmed=confirmed(picked, total, options.fdr),
         users=listing.users_of(engine, rows, named) if picked else [],
     )
@@ -115,8 +107,8 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
         excess=quantity(listing.interval(excess_of(total), of_total.gap_error[0], of_total.freedom), "ratio"),
         slices=listing.listed(found_slices, total, options.program, options.state),
         reversals=listing.reversals(cube, total),
-        tested=len(candidates.wheres),
-        folded=len(significant) - len(picked),
+        tested=result.tested,
+        folded=result.significant - len(picked),
         notes=notes(options, baseline, of_total, excess_of(total), robots),
         unavailable=left_out,
     )
@@ -204,20 +196,48 @@ def supported(cube: Cube, depth: int) -> Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A slice that was found: its number, and the launches of it that no slice before it holds."""
+    """A slice that was found: the launches of it that no slice before it holds, and its adjusted p."""
 
-    number: int
+    where: Where
     counts: Counts
+    q: float
 
 
-def greedy(cube: Cube, candidates: Candidates, significant: Integers, total: Counts, limit: float) -> list[Picked]:
-    """The slices that describe the excess, best first; `limit` is the largest p that counts as found.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search found, best first, and of how many slices that were tested how many are significant."""
+
+    picked: list[Picked]
+    tested: int
+    significant: int
+
+
+def search(cube: Cube, depth: int, fdr: float) -> Searched:
+    """Looks for slices on one half of the users. Pure."""
+    candidates = supported(cube, depth)
+    if not candidates.wheres:
+        return Searched([], 0, 0)
+    total = totals(cube)
+    p = tested(candidates.counts.of_groups(DISCOVERY), total.of_groups(DISCOVERY)).p
+    q = adjusted(p)
+    significant = np.flatnonzero(q <= fdr)
+    limit = float(p[significant].max()) if len(significant) else 0.0
+    found = greedy(cube, candidates, significant, total, limit)
+    picked = [Picked(candidates.wheres[number], counts, float(q[number])) for number, counts in found]
+    return Searched(picked, len(candidates.wheres), len(significant))
+
+
+def greedy(
+    cube: Cube, candidates: Candidates, significant: Integers, total: Counts, limit: float
+) -> list[tuple[int, Counts]]:
+    """The slices that describe the excess, best first: number, and what no slice before it holds. `limit` is the
+    largest p that counts as found.
 
     A slice's parents and children share its launches and are significant with it. The one with the clearest evidence is
     the best description: in a parent ordinary launches dilute it, a child lacks launches that are slow too. Its
     launches are taken out and the others judged by what is left, so that contributions add up.
     """
-    picked: list[Picked] = []
+    picked: list[tuple[int, Counts]] = []
     free = np.ones(len(cube.side), bool)
     open_ones = [int(one) for one in significant]
     while open_ones and len(picked) < MOST_LISTED:
@@ -230,7 +250,7 @@ def greedy(cube: Cube, candidates: Candidates, significant: Integers, total: Cou
         clear = np.where(alive, evidence(half, total.of_groups(DISCOVERY)), -1.0)
         best = best_of(clear, result.whole.contribution, [len(candidates.wheres[one]) for one in open_ones])
         number = open_ones[best]
-        picked.append(Picked(number, residual.pick(np.asarray([best]))))
+        picked.append((number, residual.pick(np.asarray([best]))))
         free &= ~cube.inside(candidates.wheres[number])
         open_ones = [one for one, lives in zip(open_ones, alive, strict=True) if lives and one != number]
     return picked
