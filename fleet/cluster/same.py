@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slowpath_fleet.cells import AGGREGATES
 from slowpath_fleet.engine import Engine
 
 METRIC = "time_to_ready"
@@ -19,7 +20,7 @@ COMMANDS: tuple[tuple[str, dict[str, Any]], ...] = (
 def sorted_cells(engine: Engine, kind: str, dimension: str) -> list[tuple[Any, ...]]:
     """Cells as rows, each once, added up over batches."""
     table = engine.cells(kind, dimension, METRIC)
-    measures = ["n", "places"] if kind == "cells" else ["n"]
+    measures = AGGREGATES[kind].sums
     keys = [name for name in table.column_names if name not in measures]
     added = table.group_by(keys).aggregate([(name, "sum") for name in measures])
     columns = [added[name].to_pylist() for name in [*keys, *(f"{name}_sum" for name in measures)]]

@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slowpath_fleet import bins, cli, clustered
-from slowpath_fleet.cells import COARSE_OFFSET
+from slowpath_fleet import bins, cli, clustered, distributions
+from slowpath_fleet.cells import AGGREGATES, COARSE_OFFSET
 from slowpath_fleet.compare import compare
 from slowpath_fleet.distributions import Distribution
-from slowpath_fleet.engine import Engine
+from slowpath_fleet.engine import Engine, RowEngine
+from slowpath_fleet.generator import field_data, write
 from slowpath_fleet.histogram import Histogram
+from slowpath_fleet.ingest import IngestOptions, ingest
 from slowpath_fleet.store import Store
 
 QUANTILES = [("50", 0.5), ("95", 0.95)]
@@ -96,3 +98,48 @@ def test_what_the_store_cannot_answer_is_wrong_usage(
 def test_the_terminal_shows_the_picture(story: Store, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compare", str(story.directory), "--quantiles", "50,95"]) == 0
     assert "50─" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two batches with users in common, one of them without a column."""
+    folder = tmp_path_factory.mktemp("batches")
+    table = field_data(3_000, 5)
+    write(table.slice(0, 20_000), folder / "a.parquet")
+    write(table.slice(10_000).drop_columns(["navigation"]), folder / "b.parquet")
+    store = Store.create(folder / "s")
+    ingest(store, [folder / "a.parquet", folder / "b.parquet"], IngestOptions(), lambda line: None)
+    return store
+
+
+class CountingRows(RowEngine):
+    """DuckDB without the cells of the store."""
+
+
+@pytest.mark.parametrize("dimension", ["device", "navigation"])
+def test_what_the_store_has_counted_equals_what_its_rows_say(batches: Store, dimension: str) -> None:
+    stored, counted = Engine(batches), CountingRows(batches)
+    for kind in ("cells", "groups"):
+        keys = [(name, "ascending") for name in AGGREGATES[kind].keys]
+        one, other = (engine.summed(kind, dimension, "time_to_ready") for engine in (stored, counted))
+        assert one.select(other.column_names).sort_by(keys).to_pydict() == other.sort_by(keys).to_pydict()
+    for rate in (1, 4, 8, 16, 64):
+        found = [engine.users(dimension, "time_to_ready", rate).sort_by("value") for engine in (stored, counted)]
+        assert found[0].to_pydict() == found[1].to_pydict(), rate
+    assert "(missing)" in found[0]["value"].to_pylist() or dimension == "device"
+
+
+def test_users_of_very_many_launches_are_scaled_up_from_a_sample_and_it_says_so(
+    story: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def users() -> tuple[dict[str, int | None], list[str]]:
+        result = compare(story, Engine(story), "population", None, QUANTILES, None).result
+        return {row.value: row.users for row in result.rows}, result.notes
+
+    exact, _ = users()
+    monkeypatch.setattr(distributions, "EXACT_USERS", 10_000)
+    scaled, notes = users()
+    assert any("1 of 16 buckets" in note for note in notes)
+    for value, count in exact.items():
+        # One in 16 of some 6,000 users: a standard error of 5 %.
+        assert scaled[value] != count and abs((scaled[value] or 0) / (count or 1) - 1) < 0.15

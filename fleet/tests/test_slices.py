@@ -150,7 +150,7 @@ def test_a_slice_is_confirmed_by_the_users_who_were_held_out_alone(groups: np.nd
     rate[0, 1, groups] = 0.3
     above = random.binomial(100, rate).astype(float)
     total = Counts(3 * launches, above + random.binomial(200, 0.1, (1, 2, 64)))
-    assert confirmed([Picked(0, Counts(launches, above))], total, 0.05) == [expected]
+    assert confirmed([Picked((), Counts(launches, above), 0.0)], total, 0.05) == [expected]
 
 
 def test_recipes_use_options_that_slowpath_has() -> None:

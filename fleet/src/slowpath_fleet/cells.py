@@ -1,7 +1,8 @@
 """Histogram cells: what a query over rows becomes, the same expression for every engine that Ibis compiles to.
 
 A cell is (dimension, value, metric, day, robot, bin) -> launches, places. A group cell is (dimension, value, metric,
-day, robot, group of users, coarse bin) -> launches. The dimension "" stands for all launches.
+day, robot, group of users, coarse bin) -> launches. The dimension "" stands for all launches. A sample of the users of
+every value serves to count them: users of days and batches overlap, so counts of them do not add up.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import ibis
 
 from .bins import COARSE
-from .identity import GROUPS, NO_GROUP
+from .identity import GROUPS, NO_GROUP, SAMPLED
 from .schema import MISSING
 
 TOTAL = ""
@@ -69,6 +70,15 @@ def group_cells(rows: Any, dimension: str) -> Any:
     )
 
 
+def sampled_users(rows: Any, dimension: str) -> Any:
+    """Users in 1 of `SAMPLED` buckets, once a value of a dimension, as an Ibis expression."""
+    sample = rows.filter(rows.user_bucket % SAMPLED == 0)
+    keyed = sample.mutate(value_=value_of(sample, dimension)).select("value_", "metric", "user_key").distinct()
+    return keyed.select(
+        dimension=ibis.literal(dimension), value=keyed.value_, metric=keyed.metric, user_key=keyed.user_key
+    )
+
+
 # Multiple of COARSE that makes every bin positive; the largest bin of a double is 35,843.
 COARSE_OFFSET = 1600
 
@@ -80,10 +90,13 @@ def last_bin_of(coarse: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One kind of cells: its expression over rows, and its columns as they are stored."""
+    """One kind of cells: its expression over rows, its columns as they are stored, and how cells add up."""
 
     expression: Callable[[Any, str], Any]
     columns: str
+    # Columns that tell the sums of all days apart, and those that are added up; none: cells do not add up.
+    keys: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
 
 
 # Folder in the store -> what lies there.
@@ -92,10 +105,15 @@ AGGREGATES = {
         histogram_cells,
         "dimension VARCHAR, value VARCHAR, metric VARCHAR, day DATE, robot BOOLEAN, "
         "bin SMALLINT, n BIGINT, places BIGINT",
+        ("value", "robot", "bin"),
+        ("n", "places"),
     ),
     "groups": Aggregate(
         group_cells,
         "dimension VARCHAR, value VARCHAR, metric VARCHAR, day DATE, robot BOOLEAN, "
         '"group" SMALLINT, coarse SMALLINT, n BIGINT',
+        ("value", "robot", "group", "coarse"),
+        ("n",),
     ),
+    "users": Aggregate(sampled_users, "dimension VARCHAR, value VARCHAR, metric VARCHAR, user_key BIGINT"),
 }

@@ -19,8 +19,7 @@ import pyarrow.csv
 import sqlglot
 from ibis.backends.sql.compilers import ClickHouseCompiler
 
-from .cells import AGGREGATES
-from .engine import Engine
+from .engine import RowEngine
 from .errors import cannot, wrong_usage
 from .schema import MISSING
 from .sql_text import identifier, literal
@@ -81,7 +80,7 @@ class Server:
         return content
 
 
-class ClickHouseEngine(Engine):
+class ClickHouseEngine(RowEngine):
     """A table on a server with the rows of a store."""
 
     def __init__(self, store: Store, address: str) -> None:
@@ -98,11 +97,6 @@ class ClickHouseEngine(Engine):
             table: Any = ibis.table(columns, name=ROWS)
             self._rows = table.filter(table.batch.isin([one.name for one in batches]))
         return self._rows
-
-    def cells(self, kind: str, dimension: str, metric: str) -> pa.Table:
-        """Counted on the server."""
-        rows = self.rows()
-        return self.fetch(AGGREGATES[kind].expression(rows.filter(rows.metric == metric), dimension))
 
     def fetch(self, expression: Any) -> pa.Table:
         """Runs it on the server."""

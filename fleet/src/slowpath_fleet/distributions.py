@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -33,21 +33,17 @@ class Distribution:
 
 
 def integers(table: pa.Table, column: str) -> Integers:
-    """A column as integers."""
-    return np.asarray(table[column].to_numpy(), np.int64)
+    """A column without nulls as integers."""
+    # Arrow's `to_numpy` imports pandas, which takes a second.
+    return np.asarray(np.from_dlpack(table[column].combine_chunks()), np.int64)
 
 
 def split(table: pa.Table) -> dict[str, pa.Table]:
-    """Cells by value."""
-    encoded = table["value"].combine_chunks().dictionary_encode() if table.num_rows else None
-    if encoded is None:
-        return {}
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    codes = encoded.indices.to_numpy()
-    return {
-        str(value): table.filter(pa.array(codes == code)) for code, value in enumerate(encoded.dictionary.to_pylist())
-    }
+    """Cells by value, in one pass over them."""
+    ordered = table.sort_by("value")
+    names = ordered["value"].to_pylist()
+    starts = [at for at, name in enumerate(names) if not at or name != names[at - 1]]
+    return {str(names[a]): ordered.slice(a, b - a) for a, b in pairwise([*starts, len(names)])}
 
 
 def distribution(cells: pa.Table, groups: pa.Table) -> Distribution:
@@ -61,7 +57,7 @@ def distribution(cells: pa.Table, groups: pa.Table) -> Distribution:
 
 def distributions(engine: Engine, dimension: str, metric: str) -> dict[str, Distribution]:
     """Value of the dimension -> its launches."""
-    return by_value(engine.cells("cells", dimension, metric), engine.cells("groups", dimension, metric))
+    return by_value(engine.summed("cells", dimension, metric), engine.summed("groups", dimension, metric))
 
 
 def by_value(all_cells: pa.Table, all_groups: pa.Table) -> dict[str, Distribution]:
@@ -73,18 +69,11 @@ def by_value(all_cells: pa.Table, all_groups: pa.Table) -> dict[str, Distributio
 def users_by(engine: Engine, dimension: str, metric: str, launches: int) -> tuple[dict[str, int], int]:
     """Different users of every value, and the 1/rate of the buckets that were looked at (1: all of them).
 
-    Needs rows: users of days and batches overlap, so counts of them do not add up.
+    Users of days and batches overlap, so counts of them do not add up: users themselves are counted.
     """
-    from .cells import value_of
-
     rate = 1
     while launches / rate > EXACT_USERS and rate < 64:
         rate *= 2
-    rows: Any = engine.rows()
-    rows = rows.filter(rows.metric == metric)
-    if rate > 1:
-        rows = rows.filter(rows.user_bucket % rate == 0)
-    keyed = rows.mutate(value_=value_of(rows, dimension))
-    counted = engine.fetch(keyed.group_by("value_").agg(users=keyed.user_key.nunique()))
-    names, users = counted["value_"].to_pylist(), counted["users"].to_pylist()
+    counted = engine.users(dimension, metric, rate)
+    names, users = counted["value"].to_pylist(), counted["users"].to_pylist()
     return {str(name): int(n) * rate for name, n in zip(names, users, strict=True)}, rate

@@ -1,7 +1,7 @@
 """The engine that queries run on: DuckDB in this process, through Ibis.
 
 What a command needs are two tables, rows and cells; everything after the cells is computed with numpy. Queries over
-rows are Ibis expressions, so another engine (`backends`) needs this class's methods and no query of its own.
+rows are Ibis expressions, so another engine (`backends`, `RowEngine`) has `rows` and `fetch` and no query of its own.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from . import embedded
-from .cells import TOTAL
+from .cells import AGGREGATES, TOTAL, value_of
 from .errors import wrong_usage
+from .identity import SAMPLED
 from .schema import MISSING
-from .sql_text import literal
+from .sql_text import identifier, literal
 from .store import MOST_VALUES, Store
 
 
@@ -43,6 +44,26 @@ class Engine:
 
     def cells(self, kind: str, dimension: str, metric: str) -> pa.Table:
         """Read as stored; a batch without the dimension counts as missing it."""
+        return self.connection.con.sql(self.stored(kind, dimension, metric)).to_arrow_table()
+
+    def summed(self, kind: str, dimension: str, metric: str) -> pa.Table:
+        """Cells of all days and batches added up by the `keys` of their kind."""
+        keys = ", ".join(identifier(one) for one in AGGREGATES[kind].keys)
+        sums = ", ".join(f"sum({one})::BIGINT AS {one}" for one in AGGREGATES[kind].sums)
+        sql = f"SELECT {keys}, {sums} FROM ({self.stored(kind, dimension, metric)}) GROUP BY {keys}"
+        return self.connection.con.sql(sql).to_arrow_table()
+
+    def users(self, dimension: str, metric: str, rate: int) -> pa.Table:
+        """Different users of every value, `users` by `value`, in 1 of `rate` (a power of two) buckets."""
+        if rate < SAMPLED:
+            return self.fetch(users_of_rows(self.rows(), dimension, metric, rate))
+        sql = self.stored("users", dimension, metric)
+        return self.connection.con.sql(
+            f"SELECT value, count(DISTINCT user_key) AS users FROM ({sql}) WHERE user_key % {rate} = 0 GROUP BY value"
+        ).to_arrow_table()
+
+    def stored(self, kind: str, dimension: str, metric: str) -> str:
+        """SQL for cells as they are stored."""
         having: list[str] = []
         lacking: list[str] = []
         for batch in self.store.batches_with_rows():
@@ -56,7 +77,7 @@ class Engine:
                     f"read_parquet([{', '.join(files)}]) WHERE dimension = {literal(stored)} AND "
                     f"metric = {literal(metric)}"
                 )
-        return self.connection.con.sql(" UNION ALL ".join(parts)).to_arrow_table()
+        return " UNION ALL ".join(parts)
 
     def fetch(self, expression: Any) -> pa.Table:
         """Runs it in DuckDB."""
@@ -66,6 +87,36 @@ class Engine:
         """Frees its memory and its disk space."""
         self.connection.disconnect()
         self.spill.cleanup()
+
+
+class RowEngine(Engine):
+    """An engine that counts rows whenever cells are asked for: it does not read those of the store."""
+
+    def cells(self, kind: str, dimension: str, metric: str) -> pa.Table:
+        """Counted there."""
+        rows = self.rows()
+        return self.fetch(AGGREGATES[kind].expression(rows.filter(rows.metric == metric), dimension))
+
+    def summed(self, kind: str, dimension: str, metric: str) -> pa.Table:
+        """Cells added up here."""
+        keys, sums = AGGREGATES[kind].keys, AGGREGATES[kind].sums
+        cells = self.cells(kind, dimension, metric)
+        table = cells.group_by(list(keys)).aggregate([(one, "sum") for one in sums])
+        return table.rename_columns([one.removesuffix("_sum") for one in table.column_names])
+
+    def users(self, dimension: str, metric: str, rate: int) -> pa.Table:
+        """Counted there."""
+        return self.fetch(users_of_rows(self.rows(), dimension, metric, rate))
+
+
+def users_of_rows(rows: Any, dimension: str, metric: str, rate: int) -> Any:
+    """What `Engine.users` returns, from rows, as an Ibis expression."""
+    rows = rows.filter(rows.metric == metric)
+    if rate > 1:
+        rows = rows.filter(rows.user_bucket % rate == 0)
+    keyed = rows.mutate(value_=value_of(rows, dimension))
+    counted = keyed.group_by("value_").agg(users=keyed.user_key.nunique())
+    return counted.select(value=counted.value_, users=counted.users)
 
 
 def known_dimension(store: Store, name: str, purpose: str) -> str:

@@ -19,6 +19,8 @@ SALT: Final = "slowpath-fleet/1:"
 KEY_DIGITS: Final = 15
 BUCKETS: Final = 1024
 GROUPS: Final = 64
+# One of so many buckets is in the sample that counts users of many launches: those that it divides.
+SAMPLED: Final = 8
 # Group of rows without a user.
 NO_GROUP: Final = -1
 SPECIFICATION: Final = 'first 15 hex digits of SHA-256("slowpath-fleet/1:" + user in UTF-8); bucket = key mod 1024'

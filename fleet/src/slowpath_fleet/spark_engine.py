@@ -12,15 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from .cells import AGGREGATES
-from .engine import Engine
+from .engine import RowEngine
 from .errors import FleetError, cannot
 from .store import Store
 
 REMEDY = "pip install 'pyspark>=4,<4.1' beside slowpath-fleet, with Java 17"
 
 
-class SparkEngine(Engine):
+class SparkEngine(RowEngine):
     """A session on a cluster, for one command."""
 
     def __init__(self, store: Store, master: str) -> None:
@@ -58,11 +57,6 @@ class SparkEngine(Engine):
             read.parquet(*files).createOrReplaceTempView("launches")
             self._rows = self.connection.table("launches")
         return self._rows
-
-    def cells(self, kind: str, dimension: str, metric: str) -> pa.Table:
-        """Counted on the cluster."""
-        rows = self.rows()
-        return self.fetch(AGGREGATES[kind].expression(rows.filter(rows.metric == metric), dimension))
 
     def fetch(self, expression: Any) -> pa.Table:
         """Runs it on the cluster."""

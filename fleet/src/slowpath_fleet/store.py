@@ -4,6 +4,7 @@
     STORE/rows/day=2026-03-01/<batch>.parquet         launches that passed
     STORE/cells/<batch>.parquet                       log-bucket histograms by day and value of every dimension
     STORE/groups/<batch>.parquet                      the same in coarse bins by group of users, for variances
+    STORE/users/<batch>.parquet                       a sample of the users of every value, to count them
 
 A batch is what one `ingest` added. It is written under a temporary name, renamed and then listed, so that an
 interrupted ingest leaves the store as it was; it is aggregated once, when it comes, and cells of batches add up.
@@ -25,7 +26,7 @@ from .errors import cannot, wrong_usage
 from .identity import SPECIFICATION
 from .regular_file import opened, replacing
 
-SCHEMA = "slowpath-fleet-store/2"
+SCHEMA = "slowpath-fleet-store/3"
 MANIFEST = "store.json"
 # Values of a dimension up to which it is aggregated; beyond, its rows are kept and its cells are not made.
 MOST_VALUES = 1000

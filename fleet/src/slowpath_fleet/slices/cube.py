@@ -66,15 +66,13 @@ class Counts:
         return Counts(self.launches[chosen], self.above[chosen])
 
 
-def people(engine: Engine, metric: str) -> tuple[Any, int]:
-    """Launches of a metric without those of robots, and how many those are.
+def people(engine: Engine, metric: str) -> Any:
+    """Launches of a metric without those of robots.
 
     Few robots make many launches, all alike: they would only widen the errors of every slice they are in.
     """
     rows: Any = engine.rows()
-    rows = rows.filter(rows.metric == metric)
-    robots = engine.fetch(rows.filter(value_of(rows, "robot") == "true").aggregate(n=rows.weight.sum()))
-    return rows.filter(value_of(rows, "robot") != "true"), int(robots["n"][0].as_py() or 0)
+    return rows.filter((rows.metric == metric) & (value_of(rows, "robot") != "true"))
 
 
 def read_cube(engine: Engine, rows: Any, by: str, baseline: str, threshold: int, columns: list[str]) -> Cube:

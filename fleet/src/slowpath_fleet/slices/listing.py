@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 from typing import Any
 
+import ibis
 import numpy as np
 
 from ..cells import value_of
@@ -75,15 +78,15 @@ def named(cube: Cube, where: Where) -> dict[str, str]:
 
 def users_of(engine: Engine, rows: Any, wheres: list[dict[str, str]]) -> list[int | None]:
     """Different users of slices; None where a value stands for several."""
-    counts = {}
+    inside = {}
     for number, where in enumerate(wheres):
-        inside: Any = None
-        for column, value in where.items():
-            one = value_of(rows, column) == value
-            inside = one if inside is None else inside & one
-        counts[f"s{number}"] = rows.user_key.nunique(where=inside)
-    table = engine.fetch(rows.aggregate(**counts))
-    return [int(table[f"s{number}"][0].as_py()) or None for number in range(len(wheres))]
+        conditions = [value_of(rows, column) == value for column, value in where.items()]
+        inside[f"s{number}_"] = ibis.ifelse(functools.reduce(operator.and_, conditions), 1, 0).cast("int8")
+    # A line a user, and not a set of users a slice: one table of users in memory, whatever the number of slices.
+    keyed = rows.filter(rows.user_key.notnull()).mutate(**inside)
+    each = keyed.group_by("user_key").agg(**{name: keyed[name].max() for name in inside})
+    table = engine.fetch(each.aggregate(**{name: each[name].cast("int64").sum() for name in inside}))
+    return [int(table[name][0].as_py() or 0) or None for name in inside]
 
 
 def reversals(cube: Cube, total: Counts) -> list[Reversal]:

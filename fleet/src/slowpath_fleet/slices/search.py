@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..bins import upper_edge
-from ..cells import AGGREGATES
 from ..clustered import Estimate
 from ..clustered import difference as quantile_difference
 from ..compare import estimate
@@ -70,8 +69,9 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
     known_dimension(store, options.by, "cannot look for slices by")
     metric = store.metric(options.metric)
     unit = unit_of(store.manifest.units[metric])
-    rows, robots = people(engine, metric)
-    cells, groups = (engine.fetch(AGGREGATES[kind].expression(rows, options.by)) for kind in ("cells", "groups"))
+    both, all_groups = (engine.summed(kind, options.by, metric) for kind in ("cells", "groups"))
+    cells, groups = of_people(both), of_people(all_groups)
+    robots = int(pc.sum(both["n"]).as_py() or 0) - int(pc.sum(cells["n"]).as_py() or 0)
     found = by_value(cells, groups)
     baseline = chosen_baseline(sorted(found, key=lambda v: (-found[v].histogram.n, v)), options)
     if not all(one.clustered for one in found.values()):
@@ -81,24 +81,17 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
     share = options.quantile[1]
     threshold = found[baseline].histogram.bin_at(share)
     columns, left_out = usable_columns(store, options)
+    rows = people(engine, metric)
     cube = read_cube(engine, rows, options.by, baseline, threshold, columns)
     total = totals(cube)
-    candidates = supported(cube, options.depth)
-    picked: list[Picked] = []
-    significant: Integers = np.zeros(0, np.int64)
-    q = np.ones(0)
-    if candidates.wheres:
-        first = tested(candidates.counts.of_groups(DISCOVERY), total.of_groups(DISCOVERY))
-        q = adjusted(first.p)
-        significant = np.flatnonzero(q <= options.fdr)
-        limit = float(first.p[significant].max()) if len(significant) else 0.0
-        picked = greedy(cube, candidates, significant, total, limit)
+    result = search(cube, options.depth, options.fdr)
+    picked = result.picked
     of_total = tested(total, total)
-    named = [listing.named(cube, candidates.wheres[one.number]) for one in picked]
+    named = [listing.named(cube, one.where) for one in picked]
     found_slices = listing.Found(
         wheres=named,
         counts=stacked([one.counts for one in picked]) if picked else None,
-        q=[float(q[one.number]) for one in picked],
+        q=[one.q for one in picked],
         confirmed=confirmed(picked, total, options.fdr),
         users=listing.users_of(engine, rows, named) if picked else [],
     )
@@ -114,8 +107,8 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
         excess=quantity(listing.interval(excess_of(total), of_total.gap_error[0], of_total.freedom), "ratio"),
         slices=listing.listed(found_slices, total, options.program, options.state),
         reversals=listing.reversals(cube, total),
-        tested=len(candidates.wheres),
-        folded=len(significant) - len(picked),
+        tested=result.tested,
+        folded=result.significant - len(picked),
         notes=notes(options, baseline, of_total, excess_of(total), robots),
         unavailable=left_out,
     )
@@ -145,6 +138,11 @@ def chosen_baseline(values: list[str], options: SliceOptions) -> str:
     if options.baseline not in values:
         raise wrong_usage("cannot use the baseline", options.baseline, f"{options.by} has no such value", remedy)
     return options.baseline
+
+
+def of_people(cells: pa.Table) -> pa.Table:
+    """Cells without those of robots."""
+    return cells.filter(pc.invert(cells["robot"]))
 
 
 def without(cells: pa.Table, value: str) -> pa.Table:
@@ -198,20 +196,48 @@ def supported(cube: Cube, depth: int) -> Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A slice that was found: its number, and the launches of it that no slice before it holds."""
+    """A slice that was found: the launches of it that no slice before it holds, and its adjusted p."""
 
-    number: int
+    where: Where
     counts: Counts
+    q: float
 
 
-def greedy(cube: Cube, candidates: Candidates, significant: Integers, total: Counts, limit: float) -> list[Picked]:
-    """The slices that describe the excess, best first; `limit` is the largest p that counts as found.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search found, best first, and of how many slices that were tested how many are significant."""
+
+    picked: list[Picked]
+    tested: int
+    significant: int
+
+
+def search(cube: Cube, depth: int, fdr: float) -> Searched:
+    """Looks for slices on one half of the users. Pure."""
+    candidates = supported(cube, depth)
+    if not candidates.wheres:
+        return Searched([], 0, 0)
+    total = totals(cube)
+    p = tested(candidates.counts.of_groups(DISCOVERY), total.of_groups(DISCOVERY)).p
+    q = adjusted(p)
+    significant = np.flatnonzero(q <= fdr)
+    limit = float(p[significant].max()) if len(significant) else 0.0
+    found = greedy(cube, candidates, significant, total, limit)
+    picked = [Picked(candidates.wheres[number], counts, float(q[number])) for number, counts in found]
+    return Searched(picked, len(candidates.wheres), len(significant))
+
+
+def greedy(
+    cube: Cube, candidates: Candidates, significant: Integers, total: Counts, limit: float
+) -> list[tuple[int, Counts]]:
+    """The slices that describe the excess, best first: number, and what no slice before it holds. `limit` is the
+    largest p that counts as found.
 
     A slice's parents and children share its launches and are significant with it. The one with the clearest evidence is
     the best description: in a parent ordinary launches dilute it, a child lacks launches that are slow too. Its
     launches are taken out and the others judged by what is left, so that contributions add up.
     """
-    picked: list[Picked] = []
+    picked: list[tuple[int, Counts]] = []
     free = np.ones(len(cube.side), bool)
     open_ones = [int(one) for one in significant]
     while open_ones and len(picked) < MOST_LISTED:
@@ -224,7 +250,7 @@ def greedy(cube: Cube, candidates: Candidates, significant: Integers, total: Cou
         clear = np.where(alive, evidence(half, total.of_groups(DISCOVERY)), -1.0)
         best = best_of(clear, result.whole.contribution, [len(candidates.wheres[one]) for one in open_ones])
         number = open_ones[best]
-        picked.append(Picked(number, residual.pick(np.asarray([best]))))
+        picked.append((number, residual.pick(np.asarray([best]))))
         free &= ~cube.inside(candidates.wheres[number])
         open_ones = [one for one, lives in zip(open_ones, alive, strict=True) if lives and one != number]
     return picked

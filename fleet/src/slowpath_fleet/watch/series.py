@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..cells import TOTAL
 from ..clustered import Grouped, logit
-from ..distributions import integers
+from ..distributions import integers, split
 from ..engine import Engine
 from ..histogram import Floats, Histogram, Integers
 from ..identity import GROUPS
@@ -96,8 +95,8 @@ def people(cells: pa.Table, first: Day, last: Day) -> pa.Table:
 
 def read(engine: Engine, dimension: str, metric: str, first: Day, last: Day) -> dict[str, Cells]:
     """Value of a dimension -> its cells."""
-    fine = by_value(people(engine.cells("cells", dimension, metric), first, last))
-    coarse = by_value(people(engine.cells("groups", dimension, metric), first, last))
+    fine = split(people(engine.cells("cells", dimension, metric), first, last))
+    coarse = split(people(engine.cells("groups", dimension, metric), first, last))
     empty = pa.table({name: pa.array([], pa.int64()) for name in ("group", "coarse", "n")} | {"day": no_days()})
     return {value: cells_of(table, coarse.get(value, empty), first) for value, table in fine.items()}
 
@@ -105,16 +104,6 @@ def read(engine: Engine, dimension: str, metric: str, first: Day, last: Day) -> 
 def no_days() -> pa.Array:
     """An empty column of days."""
     return pa.array([], pa.date32())
-
-
-def by_value(table: pa.Table) -> dict[str, pa.Table]:
-    """Rows of a table by value, in one pass over it."""
-    ordered = table.sort_by("value")
-    names = ordered["value"].to_numpy(zero_copy_only=False)
-    if not len(names):
-        return {}
-    starts = [0, *(np.flatnonzero(names[1:] != names[:-1]) + 1).tolist(), len(names)]
-    return {str(names[a]): ordered.slice(a, b - a) for a, b in pairwise(starts)}
 
 
 def cells_of(fine: pa.Table, coarse: pa.Table, first: Day) -> Cells:
