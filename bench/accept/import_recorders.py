@@ -143,8 +143,8 @@ def perfetto_programs(root: Path | None) -> dict[str, list[str]]:
     if root is None:
         found = {name: shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin") for name in names}
         if any(path is None for path in found.values()):
-            raise UnavailableError("Perfetto's traced, traced_probes and perfetto are not installed; Debian has the package perfetto from "
-                              "forky on, which --perfetto takes unpacked, with libc6, libstdc++6, libgcc-s1 and zlib1g of the same release")
+            raise UnavailableError("Perfetto's traced, traced_probes and perfetto are not installed; Debian unstable has them in the package "
+                              "perfetto, which --perfetto takes unpacked, with libc6 (2.38 or later), libstdc++6, libgcc-s1 and zlib1g")
         return {name: [str(path)] for name, path in found.items()}
     libraries = f"{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib/perfetto"
     loader = [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", libraries]
