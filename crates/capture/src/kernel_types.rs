@@ -44,11 +44,9 @@ mod kind {
     pub(super) const VOLATILE: u32 = 9;
     pub(super) const CONST: u32 = 10;
     pub(super) const RESTRICT: u32 = 11;
-    pub(super) const FUNC: u32 = 12;
     pub(super) const FUNC_PROTO: u32 = 13;
     pub(super) const VAR: u32 = 14;
     pub(super) const DATASEC: u32 = 15;
-    pub(super) const FLOAT: u32 = 16;
     pub(super) const DECL_TAG: u32 = 17;
     pub(super) const TYPE_TAG: u32 = 18;
     pub(super) const ENUM64: u32 = 19;
@@ -359,7 +357,8 @@ mod tests {
             ("other", info(kind::STRUCT, 1), 40, &[LETTER, 1, 0]),
             ("", info(kind::PTR, 0), 6, &[]),
             ("", info(kind::FUNC_PROTO, 1), 0, &[LETTER, 7]),
-            ("function", info(kind::FUNC, 1), 8, &[]),
+            // A function.
+            ("function", info(12, 1), 8, &[]),
             ("choice", info(kind::ENUM, 1), 4, &[LETTER, 3]),
             ("taken_t", info(kind::TYPEDEF, 0), 12, &[]),
             ("", info(kind::STRUCT, 1), 4, &[LETTER, 1, 0]),
