@@ -9,7 +9,7 @@ use slowpath_ipc::scheduling::{allowed_cpus, become_fifo};
 use slowpath_ipc::trace::explain::{Cause, explain};
 use slowpath_ipc::trace::{Instance, instance};
 use slowpath_ipc::transport::{ALL, Transport, named};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -24,6 +24,12 @@ fn real_time() -> bool {
         println!("skipped: no SCHED_FIFO here: {error}");
     }
     allowed.is_ok()
+}
+
+/// Keeps tests apart of which one takes a CPU with real-time threads, and another says whom a caller waited for.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[test]
@@ -79,6 +85,7 @@ fn a_fixed_rate_counts_from_the_intended_start() {
 
 #[test]
 fn a_futex_without_inheritance_fails_and_its_caller_waits_behind_a_normal_process() {
+    let _alone = alone();
     if !real_time() {
         return;
     }
@@ -90,6 +97,7 @@ fn a_futex_without_inheritance_fails_and_its_caller_waits_behind_a_normal_proces
 
 #[test]
 fn a_pi_futex_passes_and_no_normal_process_runs_before_its_caller() {
+    let _alone = alone();
     if !real_time() {
         return;
     }
@@ -106,6 +114,7 @@ fn compute() {
 
 #[test]
 fn a_miss_stops_the_trace_with_the_transaction_in_it_and_no_cause_is_invented() {
+    let _alone = alone();
     if !real_time() {
         return;
     }
@@ -146,6 +155,7 @@ fn a_miss_stops_the_trace_with_the_transaction_in_it_and_no_cause_is_invented() 
 
 #[test]
 fn a_server_that_waits_behind_a_computing_process_is_explained_by_name() {
+    let _alone = alone();
     if !real_time() {
         return;
     }
