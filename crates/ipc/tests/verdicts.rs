@@ -9,8 +9,8 @@ use slowpath_ipc::scheduling::{allowed_cpus, become_fifo};
 use slowpath_ipc::trace::explain::{Cause, explain};
 use slowpath_ipc::trace::{Instance, instance};
 use slowpath_ipc::transport::{ALL, Transport, named};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 fn transport(name: &str) -> &'static Transport {
