@@ -40,9 +40,9 @@ def started(pid: int | str) -> str:
     return next(iter(_stat(pid)[19:20]), "")
 
 
-def sweep() -> None:
+def sweep(place: Path = PLACE) -> None:
     """Removes directories of runs that are gone: this user's, or as root everybody's."""
-    for path in PLACE.glob("slowpath-accept-*"):
+    for path in place.glob("slowpath-accept-*"):
         name = NAME.fullmatch(path.name)
         if not name or path.is_symlink() or not path.is_dir() or os.geteuid() not in (0, path.stat().st_uid):
             continue
@@ -79,12 +79,12 @@ def _end_children() -> None:
 
 
 @contextmanager
-def scratch(run: str, mode: int = 0o700) -> Iterator[Path]:
-    """The directory. A signal that asks to end ends by way of every `finally`, with what was started."""
-    sweep()
+def scratch(run: str, mode: int = 0o700, place: Path = PLACE) -> Iterator[Path]:
+    """The directory, in `place`. A signal that asks to end ends by way of every `finally`, with what was started."""
+    sweep(place)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before = _end_on_signals(run)
-    path = PLACE / f"slowpath-accept-{run}-{os.getpid()}-{started(os.getpid())}.{next(_numbers)}"
+    path = place / f"slowpath-accept-{run}-{os.getpid()}-{started(os.getpid())}.{next(_numbers)}"
     try:
         path.mkdir(mode=0o700)
         path.chmod(mode)

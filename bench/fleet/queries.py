@@ -13,21 +13,20 @@ outright left is removed by the next one.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from slowpath_fleet import generator
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accept"))
+
+from scratch import PLACE, scratch  # noqa: E402
 
 CHUNK_USERS = 150_000
 # Launches of a user of the generator, on average.
@@ -36,7 +35,6 @@ LAUNCHES = 13
 MOST_MEMORY, TOO_MUCH_MEMORY = 4 << 30, 16 << 30
 # Bytes of disk a row: Parquet file, store and what spills; 29 were measured, twice as many are asked for.
 DISK = 60
-PREFIX = "slowpath-fleet-bench-"
 SHARES = (0.5, 0.75, 0.95, 0.99)
 
 # A process: BEFORE, what starts a tool, BEGIN, what asks it and leaves `found`, END.
@@ -186,46 +184,18 @@ def asked(tool: Tool, folder: Path) -> Answer | None:
     return Answer(*json.loads(done.stdout.splitlines()[-1]))
 
 
-@contextmanager
-def scratch(parent: Path) -> Iterator[Path]:
-    """A directory for everything, removed at the end and on SIGTERM, SIGHUP and SIGINT."""
-
-    def ended(number: int, _frame: object) -> None:
-        # Once: a second signal must not stop the removal.
-        for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(one, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
-    for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(one, ended)
-    for old in parent.glob(f"{PREFIX}*"):
-        with (old / "lock").open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            shutil.rmtree(old)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-    try:
-        with (folder / "lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
 def main() -> int:
     """Measures."""
     words = argparse.ArgumentParser(description="slowpath-fleet beside other tools on generated launches")
     words.add_argument("rows", type=int, nargs="?", default=20_000_000)
-    words.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="where the data go")
+    words.add_argument("--dir", type=Path, default=PLACE, help="where the data go")
     options = words.parse_args()
     free, needed = shutil.disk_usage(options.dir).free, options.rows * DISK + (1 << 30)
     if free < needed:
         why = f"{options.dir} has {free / 1e9:.1f} GB free, {needed / 1e9:.1f} are needed"
         print(f"unavailable: {why}; name another directory with --dir, or fewer rows", file=sys.stderr)
         return 3
-    with scratch(options.dir) as folder:
+    with scratch("fleet", place=options.dir) as folder:
         return measured(folder, options.rows)
 
 

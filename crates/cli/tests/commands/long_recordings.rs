@@ -100,7 +100,7 @@ fn of_a_killed_recorder_everything_is_kept_that_it_had_told() {
     for _ in 0..5 {
         recording.toucher.touch();
     }
-    // What a CPU had collected and not told, at most 31 faults each.
+    // What a CPU had collected and not reported, at most 31 faults each.
     let lost = 31 * std::thread::available_parallelism().unwrap().get();
     let is_told = || tables(&out).faults.len() + lost >= before + 5_000;
     assert!(soon(is_told), "{} faults, {before} before", tables(&out).faults.len());

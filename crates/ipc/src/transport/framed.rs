@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(super) const HEADER: usize = 4;
 
 /// How bytes go through a descriptor. A type each, not a table of functions: between the caller and the kernel stands no call that
-/// a processor has to predict again after each switch.
+/// a CPU has to predict again after each switch.
 pub(super) trait Calls: Copy + Send + 'static {
     /// What is read at once beyond a message: a byte, to see that more came than is right.
     const SLACK: usize = 1;
