@@ -1,6 +1,6 @@
 //! Memory that a process shares with the children it forks: anonymous, so it has no name that could be left behind.
 //!
-//! Owns the mapping and plain copies in and out. Who may write when is for the users to order with atomics or with calls
+//! Owns the mapping and plain copies in and out, and how few bytes are copied. Who may write when is for the users to order with atomics or with calls
 //! of the kernel.
 
 use std::io;
@@ -21,6 +21,25 @@ unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     for at in 0..length {
         // SAFETY: as promised by the caller. Volatile, or the compiler makes it a call of memcpy(3).
         unsafe { to.add(at).write_volatile(from.add(at).read()) };
+    }
+}
+
+/// Appends `bytes` to `into`: what `extend_from_slice` does, without a call of memcpy(3) for a few bytes.
+#[inline]
+pub(crate) fn append(bytes: &[u8], into: &mut Vec<u8>) {
+    // SAFETY: a slice has as many bytes as it says, and nothing of it can be in a vector that is borrowed mutably.
+    unsafe { append_from(bytes.as_ptr(), bytes.len(), into) };
+}
+
+/// # Safety
+/// There are `length` bytes at `from`, and none of them are in `into`.
+#[inline]
+unsafe fn append_from(from: *const u8, length: usize, into: &mut Vec<u8>) {
+    into.reserve(length);
+    // SAFETY: the source as promised by the caller; the target has room (reserved), and all its bytes are set before the length says so.
+    unsafe {
+        copy(from, into.as_mut_ptr().add(into.len()), length);
+        into.set_len(into.len() + length);
     }
 }
 
@@ -87,14 +106,8 @@ impl SharedMemory {
     #[inline]
     pub(crate) fn read(&self, offset: usize, length: usize, into: &mut Vec<u8>) -> io::Result<()> {
         self.inside(offset, length)?;
-        into.reserve(length);
-        // SAFETY: the source is inside the mapping (checked), the target has room (reserved), and all its bytes are set
-        // before the length says so.
-        unsafe {
-            let end = into.as_mut_ptr().add(into.len());
-            copy(self.start.as_ptr().add(offset), end, length);
-            into.set_len(into.len() + length);
-        }
+        // SAFETY: inside the mapping (checked), which no vector is in.
+        unsafe { append_from(self.start.as_ptr().add(offset), length, into) };
         Ok(())
     }
 
@@ -131,5 +144,15 @@ mod tests {
         assert_eq!((read[5], &read[6..66], read[66]), (0, &long[..], b'u'));
         assert!(memory.write(61, b"four").is_err());
         assert!(memory.read(usize::MAX, 2, &mut read).is_err());
+    }
+
+    #[test]
+    fn few_bytes_and_many_are_appended_alike() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for length in [0, 1, FEW, FEW + 1, 100] {
+            let mut into = b"x".to_vec();
+            append(&bytes[..length], &mut into);
+            assert_eq!((into[0], &into[1..]), (b'x', &bytes[..length]));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::outcome::{histogram, percentiles};
 use super::sample::{Caller, Notebook, Sample};
 use crate::children::Child;
+use crate::memory::append;
 use crate::scheduling::now_ns;
 use crate::transport::{Client, IpcError, LARGEST_PAYLOAD, Pair, Server, Transport};
 use schemars::JsonSchema;
@@ -236,7 +237,7 @@ fn work(plan: &Plan, index: usize, own: Worker, notebook: &Notebook, wire: &mut 
             let prepared = server.prepare();
             let failed = prepared.is_err();
             let _ = ready.send(prepared);
-            while !failed && server.serve(&mut |request, reply| reply.extend_from_slice(request)).is_ok() {}
+            while !failed && server.serve(&mut append).is_ok() {}
         })?;
     }
     for _ in 0..serving {

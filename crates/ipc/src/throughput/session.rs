@@ -4,6 +4,7 @@
 //! for the caller.
 
 use crate::children::{Child, Ending};
+use crate::memory::append;
 use crate::scheduling::{now_ns, process_cpu_ns};
 use crate::transport::{Client, IpcError, Pair, Transport};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -85,7 +86,7 @@ impl Session {
                     drop(ready);
                     match prepared {
                         Ok(()) => loop {
-                            if server.serve(&mut |request, reply| reply.extend_from_slice(request)).is_err() {
+                            if server.serve(&mut append).is_err() {
                                 return 0;
                             }
                         },

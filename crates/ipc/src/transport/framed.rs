@@ -2,6 +2,7 @@
 //! the kernel takes it whole.
 
 use super::{Answer, Client, Pair, Server};
+use crate::memory::append;
 use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
@@ -126,11 +127,11 @@ fn begin(message: &mut Vec<u8>) {
 impl<C: Calls> Client for End<C> {
     fn call(&mut self, request: &[u8], reply: &mut Vec<u8>) -> io::Result<()> {
         begin(&mut self.sent);
-        self.sent.extend_from_slice(request);
+        append(request, &mut self.sent);
         self.flush()?;
         let place = self.receive()?;
         reply.clear();
-        reply.extend_from_slice(&self.received[place]);
+        append(&self.received[place], reply);
         Ok(())
     }
 }
