@@ -1,10 +1,14 @@
-//! Whether the kernel's trace shows when a CPU leaves its idle task.
+//! Whether the kernel's trace shows when a CPU leaves its idle task, and CPUs that are never idle where it does not.
 //!
 //! On one machine the events of a CPU's idle task were missing, those of perf too; why is not known. A server that is woken there gets
-//! the CPU without an event, and what it did is unknown. The explanation says so, and no injected bubble can be named.
+//! the CPU without an event, and what it did is unknown. The explanation says so, and no injected bubble can be named. While a thread of
+//! the lowest class runs whenever nothing else does, the CPU has no idle task to leave.
 
 use slowpath_ipc::scheduling::pin;
 use slowpath_ipc::trace::Instance;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Naps on each CPU: most of them find it idle.
@@ -34,4 +38,40 @@ pub fn missing(cpus: &[usize]) -> Option<String> {
             )
         })
     })
+}
+
+/// Threads that leave no CPU idle, until this is dropped.
+pub struct Busy {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Busy {
+    /// One on each of these CPUs, of SCHED_IDLE: it runs only where nothing else would.
+    pub fn on(cpus: &[usize]) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let spin = |cpu: usize| {
+            let is_over = Arc::clone(&is_over);
+            std::thread::spawn(move || {
+                pin(cpu).unwrap();
+                let parameter = libc::sched_param { sched_priority: 0 };
+                // SAFETY: the parameter is alive; 0 is the calling thread.
+                assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) }, 0);
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let threads = cpus.iter().copied().map(spin).collect();
+        Self { is_over, threads }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
 }

@@ -7,6 +7,7 @@
 mod idle_switches;
 mod injected;
 
+use idle_switches::Busy;
 use injected::Injection;
 use slowpath_ipc::latency::{Placement, Plan, run};
 use slowpath_ipc::scheduling::{allowed_cpus, become_fifo};
@@ -77,7 +78,12 @@ fn named_right(injection: &Injection) {
         println!("skipped: {}: {reason}", injection.name);
         return;
     }
-    if let Some(reason) = idle_switches::missing(&[cpus[0], *cpus.last().unwrap()]) {
+    let both = [cpus[0], *cpus.last().unwrap()];
+    let _busy = idle_switches::missing(&both).map(|reason| {
+        println!("kept busy, because {reason}");
+        Busy::on(&both)
+    });
+    if let Some(reason) = idle_switches::missing(&both) {
         println!("skipped: {}: {reason}", injection.name);
         return;
     }
